@@ -1,0 +1,42 @@
+# Compiler, linker and flags that all of our targets share, through the interface target `tilewright_options`.
+
+if(TILEWRIGHT_CCACHE)
+  find_program(CCACHE_PROGRAM ccache)
+  if(CCACHE_PROGRAM)
+    set(launcher ${CCACHE_PROGRAM})
+    if(TILEWRIGHT_PCH)
+      # ccache refuses precompiled headers unless it may trust that their macros and times do not matter.
+      set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+    endif()
+    set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  endif()
+endif()
+
+set(TILEWRIGHT_USES_MOLD OFF)
+if(TILEWRIGHT_MOLD)
+  find_program(MOLD_PROGRAM mold)
+  if(MOLD_PROGRAM)
+    set(TILEWRIGHT_USES_MOLD ON)
+    add_link_options(-fuse-ld=mold)
+  endif()
+endif()
+add_link_options(-Wl,--gc-sections -Wl,--as-needed)
+
+add_library(tilewright_options INTERFACE)
+target_include_directories(tilewright_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_compile_options(tilewright_options INTERFACE
+  -Wall -Wextra -ffunction-sections -fdata-sections
+  $<$<BOOL:${TILEWRIGHT_WERROR}>:-Werror>
+  # Internal errors and debug information name files as the repository does.
+  $<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+if(TILEWRIGHT_PCH)
+  target_compile_options(tilewright_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
+endif()
+
+if(TILEWRIGHT_SANITIZE)
+  # Everything of ours and nanobind's, so that no uninstrumented inline function is chosen by the linker. LLVM's
+  # archives are not instrumented; vptr checks need the type information of both sides and would report them.
+  add_compile_options(-fsanitize=${TILEWRIGHT_SANITIZE} -fno-omit-frame-pointer -fno-sanitize=vptr)
+  add_link_options(-fsanitize=${TILEWRIGHT_SANITIZE})
+endif()
