@@ -1,0 +1,219 @@
+// Types and expressions. Field names and meanings are those of TVM v0.20 (docs: node catalog).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/fields.h"
+
+namespace tilewright {
+
+// ---- types -----------------------------------------------------------------------------------------------------
+
+struct PrimType {
+  DataType dtype;
+  using Members = Fields<&PrimType::dtype>;
+};
+struct PointerType {
+  Type element_type;
+  std::string storage_scope;  ///< "" and "global" mean the same
+  using Members = Fields<&PointerType::element_type, &PointerType::storage_scope>;
+};
+/// An empty tuple is the type of a function that returns nothing.
+struct TupleType {
+  std::vector<Type> fields;
+  using Members = Fields<&TupleType::fields>;
+};
+
+// ---- leaves ----------------------------------------------------------------------------------------------------
+
+struct Var {
+  std::string name_hint;
+  Type type_annotation;  ///< PrimType, or PointerType for the data of a buffer
+  bool is_size = false;  ///< known to be at least 0 (a symbolic size; TVM's SizeVar)
+  using Members = Fields<&Var::name_hint, &Var::type_annotation, &Var::is_size>;
+};
+struct IntImm {
+  DataType dtype;
+  int64_t value = 0;  ///< of an unsigned 64-bit constant: its bits
+  using Members = Fields<&IntImm::dtype, &IntImm::value>;
+};
+struct FloatImm {
+  DataType dtype;
+  double value = 0;  ///< already rounded to dtype by make()
+  using Members = Fields<&FloatImm::dtype, &FloatImm::value>;
+};
+struct StringImm {
+  std::string value;
+  using Members = Fields<&StringImm::value>;
+};
+/// An intrinsic of ir/intrinsics.def, or an external name; used as Call::op.
+struct Op {
+  std::string name;  ///< "tir.exp"
+  using Members = Fields<&Op::name>;
+};
+/// A function of the module; used as Call::op. Compared by name.
+struct GlobalVar {
+  std::string name_hint;
+  using Members = Fields<&GlobalVar::name_hint>;
+};
+
+// ---- operators -------------------------------------------------------------------------------------------------
+
+struct Cast {
+  DataType dtype;
+  Expr value;
+  using Members = Fields<&Cast::dtype, &Cast::value>;
+};
+#define TW_BINARY(Name)                         \
+  struct Name {                                 \
+    Expr a, b;                                  \
+    using Members = Fields<&Name::a, &Name::b>; \
+  };
+TW_BINARY(Add)
+TW_BINARY(Sub)
+TW_BINARY(Mul)
+TW_BINARY(Div)  ///< truncating for integers
+TW_BINARY(Mod)  ///< remainder of Div
+TW_BINARY(FloorDiv)
+TW_BINARY(FloorMod)
+TW_BINARY(Min)
+TW_BINARY(Max)
+TW_BINARY(EQ)
+TW_BINARY(NE)
+TW_BINARY(LT)
+TW_BINARY(LE)
+TW_BINARY(GT)
+TW_BINARY(GE)
+TW_BINARY(And)
+TW_BINARY(Or)
+#undef TW_BINARY
+struct Not {
+  Expr a;
+  using Members = Fields<&Not::a>;
+};
+/// Both values may be evaluated; use the intrinsic tir.if_then_else where only one may.
+struct Select {
+  Expr condition, true_value, false_value;
+  using Members = Fields<&Select::condition, &Select::true_value, &Select::false_value>;
+};
+struct BufferLoad {
+  Ref<Buffer> buffer;
+  std::vector<Expr> indices;  ///< the last one may be a vector
+  Expr predicate;             ///< null, or a bool vector: lanes that are false read nothing and have an undefined value
+  using Members = Fields<&BufferLoad::buffer, &BufferLoad::indices, &BufferLoad::predicate>;
+};
+/// base, base + stride, ...: `lanes` values.
+struct Ramp {
+  Expr base, stride;
+  Expr lanes;  ///< an IntImm, or a multiple of vscale
+  using Members = Fields<&Ramp::base, &Ramp::stride, &Ramp::lanes>;
+};
+struct Broadcast {
+  Expr value;
+  Expr lanes;
+  using Members = Fields<&Broadcast::value, &Broadcast::lanes>;
+};
+struct Let {
+  Def<Var> var;  ///< scope: body
+  Expr value, body;
+  using Members = Fields<&Let::var, &Let::value, &Let::body>;
+};
+struct Call {
+  DataType dtype;
+  Expr op;                    ///< Op or GlobalVar
+  std::vector<NodeRef> args;  ///< expressions, and for some intrinsics BufferRegion
+  using Members = Fields<&Call::dtype, &Call::op, &Call::args>;
+};
+struct Shuffle {
+  std::vector<Expr> vectors, indices;
+  using Members = Fields<&Shuffle::vectors, &Shuffle::indices>;
+};
+/// A commutative, associative combination of tuples: result(lhs, rhs), with its identity.
+struct CommReducer {
+  std::vector<Def<Var>> lhs, rhs;  ///< scope: result
+  std::vector<Expr> result, identity_element;
+  using Members = Fields<&CommReducer::lhs, &CommReducer::rhs, &CommReducer::result, &CommReducer::identity_element>;
+};
+
+// ---- ranges, iteration variables, buffers ----------------------------------------------------------------------
+
+struct Range {
+  Expr min, extent;
+  using Members = Fields<&Range::min, &Range::extent>;
+};
+enum class IterType : uint8_t {
+  kDataPar,
+  kThreadIndex,
+  kCommReduce,
+  kOrdered,
+  kOpaque,
+  kUnrolled,
+  kVectorized,
+  kParallelized,
+  kTensorized,
+};
+struct IterVar {
+  Ref<Range> dom;  ///< may be null for thread axes of scripts
+  Def<Var> var;    ///< scope: what the owner says (a block: all of it; a loop's binding: its body)
+  IterType iter_type = IterType::kDataPar;
+  std::string thread_tag;  ///< "threadIdx.x", "" when not a thread axis
+  using Members = Fields<&IterVar::dom, &IterVar::var, &IterVar::iter_type, &IterVar::thread_tag>;
+};
+enum class BufferKind : uint8_t { kDefault, kAutoBroadcast };
+/// A typed, shaped view of memory. Identity matters: two Buffer nodes are two buffers.
+struct Buffer {
+  Def<Var> data;  ///< pointer to elements; its type carries the storage scope
+  DataType dtype;
+  std::vector<Expr> shape;
+  std::vector<int64_t> axis_separators;
+  std::vector<Expr> strides;  ///< in elements; empty: row-major and compact
+  Expr elem_offset;           ///< in elements; null means 0
+  std::string name;
+  int64_t data_alignment = 64;  ///< bytes
+  int64_t offset_factor = 1;
+  BufferKind buffer_type = BufferKind::kDefault;
+  using Members = Fields<&Buffer::data, &Buffer::dtype, &Buffer::shape, &Buffer::axis_separators, &Buffer::strides,
+                         &Buffer::elem_offset, &Buffer::name, &Buffer::data_alignment, &Buffer::offset_factor,
+                         &Buffer::buffer_type>;
+
+  const std::string& scope() const;  ///< "global", "shared", "local", ...
+};
+struct BufferRegion {
+  Ref<Buffer> buffer;
+  std::vector<Ref<Range>> region;
+  using Members = Fields<&BufferRegion::buffer, &BufferRegion::region>;
+};
+/// `buffer` is another name for `source`; its free shape, stride and offset variables are defined here.
+struct MatchBufferRegion {
+  Def<Buffer> buffer;
+  Ref<BufferRegion> source;
+  using Members = Fields<&MatchBufferRegion::buffer, &MatchBufferRegion::source>;
+};
+/// initial_indices -> final_indices
+struct IndexMap {
+  std::vector<Def<Var>> initial_indices;  ///< scope: final_indices
+  std::vector<Expr> final_indices;
+  NodeRef inverse_index_map;  ///< null or an IndexMap
+  using Members = Fields<&IndexMap::initial_indices, &IndexMap::final_indices, &IndexMap::inverse_index_map>;
+};
+
+// ---- values of annotations -------------------------------------------------------------------------------------
+
+struct List {
+  std::vector<NodeRef> items;
+  using Members = Fields<&List::items>;
+};
+struct Dict {
+  Annotations items;
+  using Members = Fields<&Dict::items>;
+};
+/// A constant array, row-major.
+struct TensorData {
+  DataType dtype;
+  std::vector<int64_t> shape;
+  std::string bytes;
+  using Members = Fields<&TensorData::dtype, &TensorData::shape, &TensorData::bytes>;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,109 @@
+// One line per node names its fields; everything else is derived from that line.
+//
+//   struct Add { Expr a, b; using Members = Fields<&Add::a, &Add::b>; };
+//   for_each_field(add, [](std::string_view name, const auto& value) { ... });
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ir/node.h"
+
+namespace tilewright {
+
+template <auto... Members>
+struct Fields {
+  static constexpr size_t count = sizeof...(Members);
+};
+
+namespace detail {
+
+struct AnyField {
+  template <class T>
+  constexpr operator T() const;  // declared only: used in unevaluated brace initialization
+};
+template <class T, size_t... I>
+constexpr auto brace_constructible(std::index_sequence<I...>) -> decltype(T{(void(I), AnyField{})...}, true) {
+  return true;
+}
+template <class T, size_t N>
+constexpr bool takes_fields = requires { brace_constructible<T>(std::make_index_sequence<N>{}); };
+template <class T, size_t N = 0>
+constexpr size_t count_fields() {
+  if constexpr (takes_fields<T, N + 1>) {
+    return count_fields<T, N + 1>();
+  } else {
+    return N;
+  }
+}
+
+template <auto Member>
+constexpr std::string_view member_name() {
+  std::string_view text = __PRETTY_FUNCTION__;  // "... [with auto Member = &tilewright::Add::a; ...]"
+  text.remove_prefix(text.find("Member = ") + 9);
+  text = text.substr(0, text.find_first_of(";]"));
+  // g++ prints a pointer to member as "&tilewright::Add::a"
+  return text.substr(text.rfind(':') + 1);
+}
+
+template <class T, class F, auto... Members>
+constexpr void apply_fields(T& node, F&& f, Fields<Members...>) {
+  (f(member_name<Members>(), node.*Members), ...);
+}
+
+}  // namespace detail
+
+/// Calls f(name, field) for each field in the order of the list.
+template <class T, class F>
+constexpr void for_each_field(T& node, F&& f) {
+  detail::apply_fields(node, std::forward<F>(f), typename std::remove_const_t<T>::Members{});
+}
+
+/// What is attached to loops, blocks and functions: keys sorted, values nodes of a closed set (numbers, strings,
+/// expressions, List, Dict, IndexMap, TensorData).
+class Annotations {
+ public:
+  using Entry = std::pair<std::string, NodeRef>;
+  Annotations() = default;
+  Annotations(std::initializer_list<Entry> entries) {
+    for (const Entry& entry : entries) set(entry.first, entry.second);
+  }
+  const std::vector<Entry>& entries() const { return entries_; }
+  bool empty() const { return entries_.empty(); }
+  /// Null when the key is absent.
+  NodeRef get(std::string_view key) const {
+    for (const Entry& entry : entries_) {
+      if (entry.first == key) return entry.second;
+    }
+    return {};
+  }
+  bool has(std::string_view key) const { return get(key).defined(); }
+  void set(const std::string& key, NodeRef value) {
+    auto it = std::lower_bound(entries_.begin(), entries_.end(), key,
+                               [](const Entry& entry, const std::string& k) { return entry.first < k; });
+    if (it != entries_.end() && it->first == key) {
+      it->second = std::move(value);
+    } else {
+      entries_.insert(it, Entry{key, std::move(value)});
+    }
+  }
+  void erase(std::string_view key) {
+    std::erase_if(entries_, [&](const Entry& entry) { return entry.first == key; });
+  }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+/// A number that identifies a block to a schedule. Neither equality, hash, text nor JSON sees it; a rewrite keeps it,
+/// and make() gives a fresh one where it is 0.
+struct Identity {
+  uint64_t value = 0;
+};
+
+}  // namespace tilewright

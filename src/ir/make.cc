@@ -1,0 +1,460 @@
+#include "ir/make.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "ir/numeric.h"
+#include "ir/traverse.h"
+#include "support/diagnostic.h"
+
+namespace tilewright {
+namespace {
+
+[[noreturn]] void refuse(const char* code, std::string message, std::string hint = {}) {
+  throw Exception(script_error(code, std::move(message), std::move(hint)));
+}
+
+void need(bool defined, std::string_view kind, std::string_view field) {
+  if (!defined) refuse("ir/missing-operand", std::string(kind) + " needs a value for '" + std::string(field) + "'");
+}
+
+/// Non-null for every handle that the catalog does not allow to be null.
+template <class T>
+void need_operands(const T& node, std::initializer_list<std::string_view> nullable = {}) {
+  for_each_field(node, [&](std::string_view name, const auto& field) {
+    using F = std::remove_cvref_t<decltype(field)>;
+    if constexpr (std::is_base_of_v<NodeRef, F>) {
+      if (std::find(nullable.begin(), nullable.end(), name) == nullable.end()) {
+        need(field.defined(), kind_name(KindOf<T>::kind), name);
+      }
+    }
+  });
+  // Elements of lists are never null.
+  for_each_field(node, [&](std::string_view name, const auto& field) {
+    if constexpr (requires { field.begin()->defined(); }) {
+      for (const auto& item : field) need(item.defined(), kind_name(KindOf<T>::kind), name);
+    }
+  });
+}
+
+template <class T>
+void need_equal_types(const T& node) {
+  if (node.a.dtype() != node.b.dtype()) {
+    refuse("ir/dtype-mismatch",
+           std::string(kind_name(KindOf<T>::kind)) + " of " + node.a.dtype().str() + " and " + node.b.dtype().str(),
+           "cast one side, for instance with T.Cast or .astype");
+  }
+}
+
+void need_bool(const Expr& e, std::string_view what) {
+  if (!e.dtype().is_bool()) refuse("ir/not-bool", std::string(what) + " must be bool, not " + e.dtype().str());
+}
+
+DataType vector_of(DataType element, const Expr& lanes, std::string_view kind) {
+  if (!element.is_scalar()) refuse("ir/vector-of-vector", std::string(kind) + " of the vector type " + element.str());
+  if (const IntImm* n = lanes.as<IntImm>()) {
+    if (n->value < 1 || n->value > 65535) {
+      refuse("ir/lanes", std::string(kind) + " with " + std::to_string(n->value) + " lanes", "use 1 to 65535 lanes");
+    }
+    return element.with_lanes(static_cast<int>(n->value));
+  }
+  auto is_vscale = [](const Expr& e) {
+    const Call* call = e.as<Call>();
+    const Op* op = call ? call->op.as<Op>() : nullptr;
+    return op && op->name == "tir.vscale";
+  };
+  int64_t factor = 0;
+  if (is_vscale(lanes)) factor = 1;
+  if (const Mul* mul = lanes.as<Mul>()) {
+    if (mul->a.is<IntImm>() && is_vscale(mul->b)) factor = mul->a.as<IntImm>()->value;
+    if (mul->b.is<IntImm>() && is_vscale(mul->a)) factor = mul->b.as<IntImm>()->value;
+  }
+  if (factor < 1 || factor > 65535) {
+    refuse("ir/lanes", std::string(kind) + " with lanes that are neither constant nor a multiple of T.vscale()");
+  }
+  DataType result = element.with_lanes(static_cast<int>(factor));
+  result.scalable = true;
+  return result;
+}
+
+/// dtype of a load or a store: the buffer's element with the lanes of the last index.
+DataType access_type(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
+  if (indices.size() != buffer->shape.size()) {
+    refuse("ir/index-count", "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
+                                 " dimensions and is accessed with " + std::to_string(indices.size()) + " indices");
+  }
+  DataType type = buffer->dtype;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    DataType index = indices[i].dtype();
+    if (!index.is_integral()) {
+      refuse("ir/index-dtype", "index " + std::to_string(i) + " of '" + buffer->name + "' is " + index.str(),
+             "indices are integers");
+    }
+    if (index.is_vector()) {
+      if (i + 1 != indices.size())
+        refuse("ir/vector-index", "only the last index of '" + buffer->name + "' may be a vector");
+      type.lanes = static_cast<uint16_t>(type.lanes * index.lanes);
+      type.scalable = index.scalable;
+    }
+  }
+  if (predicate.defined()) {
+    need_bool(predicate, "the predicate of an access");
+    if (predicate.dtype().lanes != type.lanes) {
+      refuse("ir/predicate-lanes", "a predicate of " + std::to_string(predicate.dtype().lanes) +
+                                       " lanes for an access of " + std::to_string(type.lanes));
+    }
+  }
+  return type;
+}
+
+DataType pointer_type_dtype(const Type& type) {
+  if (const PrimType* prim = type.as<PrimType>()) return prim->dtype;
+  return type.is<PointerType>() ? DataType::handle() : DataType::void_();
+}
+
+// ---- one check per kind: returns the dtype of expressions, void for the rest. `data` may be normalized.
+
+template <class T>
+DataType check(T& data) {
+  need_operands(data);
+  return DataType::void_();
+}
+
+template <>
+DataType check(Var& v) {
+  need_operands(v);
+  return pointer_type_dtype(v.type_annotation);
+}
+template <>
+DataType check(IntImm& v) {
+  if (!v.dtype.is_integral() || !v.dtype.is_scalar()) {
+    refuse("ir/int-dtype", "an integer constant of type " + v.dtype.str());
+  }
+  int64_t wrapped = wrap_int(v.dtype, v.value);
+  if (wrapped != v.value) {
+    refuse("ir/int-range", std::to_string(v.value) + " does not fit " + v.dtype.str(), "use a wider type");
+  }
+  return v.dtype;
+}
+template <>
+DataType check(FloatImm& v) {
+  if (!v.dtype.is_float() || !v.dtype.is_scalar()) {
+    refuse("ir/float-dtype", "a floating-point constant of type " + v.dtype.str());
+  }
+  v.value = round_float(v.dtype, v.value);
+  return v.dtype;
+}
+template <>
+DataType check(StringImm&) {
+  return DataType::handle();
+}
+template <>
+DataType check(Op&) {
+  return DataType::void_();
+}
+template <>
+DataType check(GlobalVar&) {
+  return DataType::void_();
+}
+template <>
+DataType check(Cast& v) {
+  need_operands(v);
+  if (v.dtype.lanes != v.value.dtype().lanes || v.dtype.scalable != v.value.dtype().scalable) {
+    refuse("ir/cast-lanes", "a cast of " + v.value.dtype().str() + " to " + v.dtype.str());
+  }
+  return v.dtype;
+}
+
+template <class T>
+DataType check_arithmetic(T& v) {
+  need_operands(v);
+  need_equal_types(v);
+  if (v.a.dtype().is_handle()) refuse("ir/handle-arithmetic", std::string(kind_name(KindOf<T>::kind)) + " of handles");
+  return v.a.dtype();
+}
+template <class T>
+DataType check_compare(T& v) {
+  need_operands(v);
+  need_equal_types(v);
+  DataType type = DataType::bool_(v.a.dtype().lanes);
+  type.scalable = v.a.dtype().scalable;
+  return type;
+}
+template <class T>
+DataType check_integer(T& v) {
+  DataType type = check_arithmetic(v);
+  if (!type.is_integral()) {
+    refuse("ir/integer-only", std::string(kind_name(KindOf<T>::kind)) + " of " + type.str(),
+           "use T.floor of a division");
+  }
+  return type;
+}
+#define TW_CHECK_AS(Name, function) \
+  template <>                       \
+  DataType check(Name& v) {         \
+    return function(v);             \
+  }
+TW_CHECK_AS(Add, check_arithmetic)
+TW_CHECK_AS(Sub, check_arithmetic)
+TW_CHECK_AS(Mul, check_arithmetic)
+TW_CHECK_AS(Div, check_arithmetic)
+TW_CHECK_AS(Mod, check_integer)
+TW_CHECK_AS(FloorDiv, check_arithmetic)
+TW_CHECK_AS(FloorMod, check_arithmetic)
+TW_CHECK_AS(Min, check_arithmetic)
+TW_CHECK_AS(Max, check_arithmetic)
+TW_CHECK_AS(EQ, check_compare)
+TW_CHECK_AS(NE, check_compare)
+TW_CHECK_AS(LT, check_compare)
+TW_CHECK_AS(LE, check_compare)
+TW_CHECK_AS(GT, check_compare)
+TW_CHECK_AS(GE, check_compare)
+#undef TW_CHECK_AS
+template <class T>
+DataType check_logic(T& v) {
+  need_operands(v);
+  need_bool(v.a, "an operand of a logical operator");
+  need_bool(v.b, "an operand of a logical operator");
+  need_equal_types(v);
+  return v.a.dtype();
+}
+template <>
+DataType check(And& v) {
+  return check_logic(v);
+}
+template <>
+DataType check(Or& v) {
+  return check_logic(v);
+}
+template <>
+DataType check(Not& v) {
+  need_operands(v);
+  need_bool(v.a, "the operand of 'not'");
+  return v.a.dtype();
+}
+template <>
+DataType check(Select& v) {
+  need_operands(v);
+  need_bool(v.condition, "the condition of Select");
+  DataType t = v.true_value.dtype(), f = v.false_value.dtype();
+  if (t != f) refuse("ir/dtype-mismatch", "Select between " + t.str() + " and " + f.str());
+  if (v.condition.dtype().lanes != t.lanes && v.condition.dtype().is_vector()) {
+    refuse("ir/cast-lanes", "Select of " + t.str() + " by a condition of " + v.condition.dtype().str());
+  }
+  return t;
+}
+template <>
+DataType check(BufferLoad& v) {
+  need_operands(v, {"predicate"});
+  return access_type(v.buffer, v.indices, v.predicate);
+}
+template <>
+DataType check(BufferStore& v) {
+  need_operands(v, {"predicate"});
+  DataType type = access_type(v.buffer, v.indices, v.predicate);
+  if (type != v.value.dtype()) {
+    refuse("ir/store-dtype",
+           "a value of type " + v.value.dtype().str() + " is stored to '" + v.buffer->name + "', which holds " +
+               type.str(),
+           "cast the value, for instance with T.Cast");
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(Ramp& v) {
+  need_operands(v);
+  if (v.base.dtype() != v.stride.dtype() || !v.base.dtype().is_integral()) {
+    refuse("ir/dtype-mismatch", "Ramp from " + v.base.dtype().str() + " with a stride of " + v.stride.dtype().str());
+  }
+  return vector_of(v.base.dtype(), v.lanes, "Ramp");
+}
+template <>
+DataType check(Broadcast& v) {
+  need_operands(v);
+  return vector_of(v.value.dtype(), v.lanes, "Broadcast");
+}
+template <>
+DataType check(Let& v) {
+  need_operands(v);
+  if (v.var.dtype() != v.value.dtype()) {
+    refuse("ir/dtype-mismatch", "Let binds " + v.value.dtype().str() + " to a variable of " + v.var.dtype().str());
+  }
+  return v.body.dtype();
+}
+template <>
+DataType check(LetStmt& v) {
+  need_operands(v);
+  if (v.var.dtype() != v.value.dtype()) {
+    refuse("ir/dtype-mismatch", "LetStmt binds " + v.value.dtype().str() + " to a variable of " + v.var.dtype().str());
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(Call& v) {
+  need_operands(v);
+  if (!v.op.is<Op>() && !v.op.is<GlobalVar>()) refuse("ir/call-op", "Call needs an Op or a GlobalVar");
+  return v.dtype;
+}
+template <>
+DataType check(Shuffle& v) {
+  need_operands(v);
+  if (v.vectors.empty() || v.indices.empty()) refuse("ir/missing-operand", "Shuffle needs vectors and indices");
+  DataType element = v.vectors[0].dtype().element();
+  for (const Expr& vector : v.vectors) {
+    if (vector.dtype().element() != element) refuse("ir/dtype-mismatch", "Shuffle of vectors of different types");
+  }
+  return element.with_lanes(static_cast<int>(v.indices.size()));
+}
+template <>
+DataType check(CommReducer& v) {
+  need_operands(v);
+  size_t n = v.result.size();
+  if (v.lhs.size() != n || v.rhs.size() != n || v.identity_element.size() != n) {
+    refuse("ir/missing-operand", "a reducer needs as many left, right and identity values as results");
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(Range& v) {
+  need_operands(v);
+  if (v.min.dtype() != v.extent.dtype() || !v.min.dtype().is_integral()) {
+    refuse("ir/dtype-mismatch", "a range from " + v.min.dtype().str() + " with an extent of " + v.extent.dtype().str());
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(IterVar& v) {
+  need_operands(v, {"dom"});
+  return DataType::void_();
+}
+template <>
+DataType check(Buffer& v) {
+  need_operands(v, {"elem_offset"});
+  if (!v.data.dtype().is_handle()) refuse("ir/buffer-data", "the data of buffer '" + v.name + "' must be a pointer");
+  if (!v.strides.empty() && v.strides.size() != v.shape.size()) {
+    refuse("ir/buffer-strides", "buffer '" + v.name + "' has " + std::to_string(v.shape.size()) + " dimensions and " +
+                                    std::to_string(v.strides.size()) + " strides");
+  }
+  for (const Expr& extent : v.shape) {
+    if (!extent.dtype().is_integral())
+      refuse("ir/index-dtype", "the shape of '" + v.name + "' holds " + extent.dtype().str());
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(IndexMap& v) {
+  need_operands(v, {"inverse_index_map"});
+  return DataType::void_();
+}
+template <>
+DataType check(AttrStmt& v) {
+  need_operands(v, {"node"});
+  return DataType::void_();
+}
+template <>
+DataType check(AssertStmt& v) {
+  need_operands(v);
+  need_bool(v.condition, "the condition of an assertion");
+  return DataType::void_();
+}
+template <>
+DataType check(IfThenElse& v) {
+  need_operands(v, {"else_case"});
+  need_bool(v.condition, "the condition of 'if'");
+  return DataType::void_();
+}
+template <>
+DataType check(While& v) {
+  need_operands(v);
+  need_bool(v.condition, "the condition of 'while'");
+  return DataType::void_();
+}
+template <>
+DataType check(For& v) {
+  need_operands(v, {"thread_binding"});
+  if (v.loop_var.dtype() != v.min.dtype() || v.min.dtype() != v.extent.dtype()) {
+    refuse("ir/dtype-mismatch", "loop variable '" + v.loop_var->name_hint + "' is " + v.loop_var.dtype().str() +
+                                    ", its range " + v.min.dtype().str() + " and " + v.extent.dtype().str());
+  }
+  if ((v.kind == ForKind::kThreadBinding) != v.thread_binding.defined()) {
+    refuse("ir/thread-binding", "a loop has a thread axis exactly when its kind is thread_binding");
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(SeqStmt& v) {
+  need_operands(v);
+  bool nested = std::any_of(v.seq.begin(), v.seq.end(), [](const Stmt& s) { return s.is<SeqStmt>(); });
+  if (nested) {
+    std::vector<Stmt> flat;
+    for (const Stmt& s : v.seq) {
+      if (const SeqStmt* inner = s.as<SeqStmt>()) {
+        flat.insert(flat.end(), inner->seq.begin(), inner->seq.end());
+      } else {
+        flat.push_back(s);
+      }
+    }
+    v.seq = std::move(flat);
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(Block& v) {
+  need_operands(v, {"init"});
+  static std::atomic<uint64_t> next{1};
+  if (v.id.value == 0) v.id.value = next.fetch_add(1);
+  return DataType::void_();
+}
+template <>
+DataType check(BlockRealize& v) {
+  need_operands(v);
+  need_bool(v.predicate, "the predicate of a block");
+  if (v.iter_values.size() != v.block->iter_vars.size()) {
+    refuse("ir/missing-binding",
+           "block '" + v.block->name_hint + "' has " + std::to_string(v.block->iter_vars.size()) + " axes and " +
+               std::to_string(v.iter_values.size()) + " bindings",
+           "bind every axis, for instance with T.axis.remap");
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(Module& v) {
+  std::sort(v.functions.begin(), v.functions.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return DataType::void_();
+}
+template <>
+DataType check(Dict&) {
+  return DataType::void_();
+}
+
+}  // namespace
+
+template <class T>
+Ref<T> make(T data, SpanId span) {
+  DataType dtype = check(data);
+  auto* node = new NodeOf<T>(std::move(data));
+  Ref<T> result(node);
+  node->dtype = dtype;
+  node->span = span ? span : current_span();
+  uint32_t depth = 0;
+  for_each_child(result, [&](const NodeRef& child, Role) { depth = std::max(depth, child.depth()); });
+  node->depth = depth + 1;
+  if (node->depth > kMaxDepth) {
+    throw Exception(script_error("ir/too-deep",
+                                 "the program nests deeper than " + std::to_string(kMaxDepth) + " levels",
+                                 "bind parts of it with LetStmt, or use a loop"));
+  }
+  return result;
+}
+
+#define X(name, sort, first, last) template Ref<name> make<name>(name, SpanId);
+#include "ir/kinds.def"
+#undef X
+
+const std::string& Buffer::scope() const {
+  static const std::string global = "global";
+  const PointerType* type = data->type_annotation.as<PointerType>();
+  return type && !type->storage_scope.empty() ? type->storage_scope : global;
+}
+
+}  // namespace tilewright

@@ -1,0 +1,54 @@
+#include "ir/node.h"
+
+#include <vector>
+
+namespace tilewright {
+namespace {
+
+struct KindRow {
+  std::string_view name;
+  Sort sort;
+  int first, last;
+};
+constexpr KindRow kRows[] = {
+#define X(name, sort, first, last) {#name, Sort::k##sort, first, last},
+#include "ir/kinds.def"
+#undef X
+};
+
+}  // namespace
+
+std::string_view kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
+Sort kind_sort(Kind kind) { return kRows[static_cast<int>(kind)].sort; }
+bool kind_allowed(Kind kind, int stage) {
+  const KindRow& row = kRows[static_cast<int>(kind)];
+  return row.first <= stage && stage <= row.last;
+}
+
+void NodeBase::destroy(const NodeBase* node) {
+  // Children whose count falls to zero while a node is freed wait here, so a chain of any length frees in a loop.
+  thread_local std::vector<const NodeBase*> waiting;
+  thread_local bool draining = false;
+  waiting.push_back(node);
+  if (draining) return;
+  draining = true;
+  while (!waiting.empty()) {
+    const NodeBase* next = waiting.back();
+    waiting.pop_back();
+    delete next;
+  }
+  draining = false;
+}
+
+std::shared_ptr<const void> keep(const NodeRef& node) {
+  const NodeBase* pointer = node.get();
+  if (!pointer) return nullptr;
+  pointer->retain();
+  return std::shared_ptr<const void>(pointer, [](const void* p) { static_cast<const NodeBase*>(p)->release(); });
+}
+
+NodeRef kept(const std::shared_ptr<const void>& pointer) {
+  return NodeRef(static_cast<const NodeBase*>(pointer.get()));
+}
+
+}  // namespace tilewright

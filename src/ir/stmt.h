@@ -1,0 +1,157 @@
+// Statements, functions and modules.
+#pragma once
+
+#include "ir/expr.h"
+
+namespace tilewright {
+
+struct LetStmt {
+  Def<Var> var;  ///< scope: body
+  Expr value;
+  Stmt body;
+  using Members = Fields<&LetStmt::var, &LetStmt::value, &LetStmt::body>;
+};
+/// What v0.20 scripts spell with T.attr; our passes invent no new keys.
+struct AttrStmt {
+  NodeRef node;
+  std::string attr_key;
+  NodeRef value;
+  Stmt body;
+  using Members = Fields<&AttrStmt::node, &AttrStmt::attr_key, &AttrStmt::value, &AttrStmt::body>;
+};
+struct AssertStmt {
+  Expr condition, message;  ///< message: StringImm
+  Stmt body;
+  using Members = Fields<&AssertStmt::condition, &AssertStmt::message, &AssertStmt::body>;
+};
+struct BufferStore {
+  Ref<Buffer> buffer;
+  Expr value;
+  std::vector<Expr> indices;  ///< the last one may be a vector
+  Expr predicate;             ///< null, or a bool vector: lanes that are false are not written
+  using Members = Fields<&BufferStore::buffer, &BufferStore::value, &BufferStore::indices, &BufferStore::predicate>;
+};
+struct BufferRealize {
+  Ref<Buffer> buffer;
+  std::vector<Ref<Range>> bounds;
+  Expr condition;
+  Stmt body;
+  using Members =
+      Fields<&BufferRealize::buffer, &BufferRealize::bounds, &BufferRealize::condition, &BufferRealize::body>;
+};
+struct Allocate {
+  Def<Var> buffer_var;  ///< scope: body
+  DataType dtype;
+  std::vector<Expr> extents;
+  Expr condition;
+  Stmt body;
+  Annotations annotations;
+  using Members = Fields<&Allocate::buffer_var, &Allocate::dtype, &Allocate::extents, &Allocate::condition,
+                         &Allocate::body, &Allocate::annotations>;
+};
+struct AllocateConst {
+  Def<Var> buffer_var;  ///< scope: body
+  Ref<TensorData> data;
+  DataType dtype;
+  std::vector<Expr> extents;
+  Stmt body;
+  Annotations annotations;
+  using Members = Fields<&AllocateConst::buffer_var, &AllocateConst::data, &AllocateConst::dtype,
+                         &AllocateConst::extents, &AllocateConst::body, &AllocateConst::annotations>;
+};
+/// Declares a view; allocates nothing. Its data variable is defined elsewhere.
+struct DeclBuffer {
+  Def<Buffer> buffer;  ///< scope: body
+  Stmt body;
+  using Members = Fields<&DeclBuffer::buffer, &DeclBuffer::body>;
+};
+/// make() flattens nested sequences; use seq() of ir/build.h, which also returns a single statement as itself.
+struct SeqStmt {
+  std::vector<Stmt> seq;
+  using Members = Fields<&SeqStmt::seq>;
+};
+struct Evaluate {
+  Expr value;
+  using Members = Fields<&Evaluate::value>;
+};
+struct IfThenElse {
+  Expr condition;
+  Stmt then_case;
+  Stmt else_case;  ///< may be null
+  using Members = Fields<&IfThenElse::condition, &IfThenElse::then_case, &IfThenElse::else_case>;
+};
+enum class ForKind : uint8_t { kSerial, kParallel, kVectorized, kUnrolled, kThreadBinding };
+/// for loop_var in range(min, min + extent): body
+/// `kind` says who executes the iterations; it never changes which iterations exist.
+struct For {
+  Def<Var> loop_var;  ///< scope: body
+  Expr min, extent;
+  ForKind kind = ForKind::kSerial;
+  Ref<IterVar> thread_binding;  ///< with kThreadBinding only, else null
+  Annotations annotations;
+  Stmt body;
+  using Members =
+      Fields<&For::loop_var, &For::min, &For::extent, &For::kind, &For::thread_binding, &For::annotations, &For::body>;
+};
+struct While {
+  Expr condition;
+  Stmt body;
+  using Members = Fields<&While::condition, &While::body>;
+};
+/// The unit of scheduling: an isolated computation over its own iteration variables.
+struct Block {
+  std::vector<Ref<IterVar>> iter_vars;  ///< scope: the whole block
+  std::vector<Ref<BufferRegion>> reads, writes;
+  std::string name_hint;
+  std::vector<Def<Buffer>> alloc_buffers;
+  std::vector<Ref<MatchBufferRegion>> match_buffers;
+  Annotations annotations;
+  Stmt init;  ///< null, or what runs before the first iteration of the reduction
+  Stmt body;
+  Identity id;
+  using Members = Fields<&Block::iter_vars, &Block::alloc_buffers, &Block::match_buffers, &Block::reads, &Block::writes,
+                         &Block::name_hint, &Block::annotations, &Block::init, &Block::body, &Block::id>;
+};
+/// Runs `block` with its iteration variables bound to iter_values, where predicate holds.
+struct BlockRealize {
+  std::vector<Expr> iter_values;
+  Expr predicate;
+  Ref<Block> block;
+  using Members = Fields<&BlockRealize::iter_values, &BlockRealize::predicate, &BlockRealize::block>;
+};
+
+// ---- functions -------------------------------------------------------------------------------------------------
+
+/// A parameter of handle type that is a buffer. Free shape, stride and offset variables are defined here.
+struct PrimFunc {
+  std::vector<Def<Var>> params;
+  std::vector<std::pair<Ref<Var>, Def<Buffer>>> buffer_map;  ///< in the order of the parameters
+  Type ret_type;                                             ///< TupleType{} for nothing
+  Annotations attrs;                                         ///< "global_symbol": the exported name, absent if private
+  Stmt body;
+  using Members =
+      Fields<&PrimFunc::params, &PrimFunc::buffer_map, &PrimFunc::ret_type, &PrimFunc::attrs, &PrimFunc::body>;
+
+  /// The buffer of a parameter, null if it is a scalar or an opaque handle.
+  Ref<Buffer> buffer_of(const Ref<Var>& param) const {
+    for (const auto& [var, buffer] : buffer_map) {
+      if (var == param) return buffer;
+    }
+    return {};
+  }
+};
+/// Functions of any dialect by name, sorted by name.
+struct Module {
+  std::vector<std::pair<std::string, Func>> functions;
+  Annotations attrs;
+  using Members = Fields<&Module::functions, &Module::attrs>;
+
+  Func get(std::string_view name) const {
+    for (const auto& [key, func] : functions) {
+      if (key == name) return func;
+    }
+    return {};
+  }
+};
+
+}  // namespace tilewright

@@ -1,0 +1,152 @@
+#include "ir/traverse.h"
+
+namespace tilewright {
+namespace {
+
+template <class T>
+constexpr bool is_handle = std::is_base_of_v<NodeRef, T>;
+template <class T>
+constexpr bool is_def = false;
+template <class T>
+constexpr bool is_def<Def<T>> = true;
+template <class T>
+constexpr Role role_of = is_def<T> ? Role::kDef : Role::kChild;
+
+// ---- reading children, by the type of the field
+
+template <class T>
+void read_field(const T& field, detail::ChildFn fn, void* context) {
+  if constexpr (is_handle<T>) {
+    if (field.defined()) fn(context, field, role_of<T>);
+  }  // anything else is data
+}
+template <class T>
+void read_field(const std::vector<T>& field, detail::ChildFn fn, void* context) {
+  for (const T& item : field) read_field(item, fn, context);
+}
+template <class A, class B>
+void read_field(const std::pair<A, B>& field, detail::ChildFn fn, void* context) {
+  read_field(field.first, fn, context);
+  read_field(field.second, fn, context);
+}
+void read_field(const Annotations& field, detail::ChildFn fn, void* context) {
+  for (const auto& entry : field.entries()) read_field(entry.second, fn, context);
+}
+
+template <class T>
+void read_children(const NodeBase* node, detail::ChildFn fn, void* context) {
+  static_assert(detail::count_fields<T>() == T::Members::count, "a field is missing in Members");
+  for_each_field(static_cast<const NodeOf<T>*>(node)->data,
+                 [&](std::string_view, const auto& field) { read_field(field, fn, context); });
+}
+
+// ---- replacing children
+
+template <class T>
+bool map_field(T& field, detail::MapFn fn, void* context) {
+  if constexpr (is_handle<T>) {
+    if (!field.defined()) return false;
+    NodeRef result = fn(context, field, role_of<T>);
+    if (result == field) return false;
+    if constexpr (is_def<T>) {
+      if (result.kind() != field.kind()) return false;  // a binding stays a binding
+    } else if constexpr (!std::is_same_v<T, NodeRef> && !std::is_same_v<T, Expr> && !std::is_same_v<T, Stmt> &&
+                         !std::is_same_v<T, Type> && !std::is_same_v<T, Func>) {
+      if (result.kind() != field.kind()) return false;
+    }
+    field = static_cast<T&>(result);
+    return true;
+  } else {
+    return false;
+  }
+}
+template <class T>
+bool map_field(std::vector<T>& field, detail::MapFn fn, void* context) {
+  bool changed = false;
+  for (T& item : field) changed |= map_field(item, fn, context);
+  return changed;
+}
+template <class A, class B>
+bool map_field(std::pair<A, B>& field, detail::MapFn fn, void* context) {
+  bool first = map_field(field.first, fn, context);
+  return map_field(field.second, fn, context) || first;
+}
+bool map_field(Annotations& field, detail::MapFn fn, void* context) {
+  bool changed = false;
+  Annotations result;
+  for (auto [key, value] : field.entries()) {
+    changed |= map_field(value, fn, context);
+    result.set(key, std::move(value));
+  }
+  if (changed) field = std::move(result);
+  return changed;
+}
+
+template <class T>
+NodeRef replace_children(const NodeRef& node, detail::MapFn fn, void* context) {
+  T copy = *node.as<T>();
+  bool changed = false;
+  for_each_field(copy, [&](std::string_view, auto& field) { changed |= map_field(field, fn, context); });
+  if (!changed) return node;
+  return make<T>(std::move(copy), node.span());
+}
+
+using Read = void (*)(const NodeBase*, detail::ChildFn, void*);
+using Replace = NodeRef (*)(const NodeRef&, detail::MapFn, void*);
+constexpr Read kRead[] = {
+#define X(name, sort, first, last) &read_children<name>,
+#include "ir/kinds.def"
+#undef X
+};
+constexpr Replace kReplace[] = {
+#define X(name, sort, first, last) &replace_children<name>,
+#include "ir/kinds.def"
+#undef X
+};
+
+}  // namespace
+
+namespace detail {
+void for_each_child(const NodeBase* node, ChildFn fn, void* context) {
+  kRead[static_cast<int>(node->kind)](node, fn, context);
+}
+NodeRef map_children(const NodeRef& node, MapFn fn, void* context) {
+  return kReplace[static_cast<int>(node.kind())](node, fn, context);
+}
+}  // namespace detail
+
+void Visitor::descend(const NodeRef& node) {
+  if (node.kind() == Kind::kBuffer && !seen_buffers_.insert(node.get()).second) return;
+  detail::for_each_child(
+      node.get(),
+      [](void* context, const NodeRef& child, Role role) {
+        auto& self = *static_cast<Visitor*>(context);
+        Role outer = std::exchange(self.role_, role);
+        self.dispatch_(self, child);
+        self.role_ = outer;
+      },
+      this);
+}
+
+NodeRef Rewriter::child(const NodeRef& node, Role role) {
+  if (node.kind() == Kind::kBuffer) {
+    auto it = buffers_.find(node);
+    if (it != buffers_.end()) return it->second;
+  }
+  Role outer = std::exchange(role_, role);
+  NodeRef result = dispatch_(*this, node);
+  role_ = outer;
+  if (node.kind() == Kind::kBuffer) buffers_.emplace(node, result);
+  return result;
+}
+
+NodeRef Rewriter::descend_any(const NodeRef& node) {
+  return detail::map_children(
+      node,
+      [](void* context, const NodeRef& child_node, Role role) {
+        return static_cast<Rewriter*>(context)->child(child_node, role);
+      },
+      this);
+}
+
+}  // namespace tilewright

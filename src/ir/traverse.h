@@ -1,0 +1,203 @@
+// visit and rewrite: the only traversal mechanism. A lambda's first parameter selects its kind of node.
+//
+//   visit(stmt, [&](const Ref<BufferLoad>& load) { ... });              // called before the children, which follow
+//   visit(stmt, [&](const Ref<For>& loop, Visitor& v) { ...; v.descend(loop); });   // decides about the children
+//   itself Stmt after = rewrite(stmt, [&](const Ref<Var>& v, Rewriter&) -> Expr { ... },
+//                              [&](const Ref<For>& loop, Rewriter& r) -> Stmt { Stmt s = r.descend(loop); ... });
+//
+// Order: children in the order of Members. References are borrowed: no counts are touched. A subtree without a change
+// comes back as the same pointer. Any depth that make() allows is safe.
+//
+// Buffers: a Buffer is entered once per traversal however often it is used (data, shape, strides, offset), and a
+// rewrite replaces all its uses by the same new Buffer. Variables at binding sites are passed to the lambda for Var
+// too: returning another Var renames, returning any other expression keeps the binding. `role()` tells which it is.
+#pragma once
+
+#include <array>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/make.h"
+#include "support/deep_stack.h"
+
+namespace tilewright {
+
+enum class Role : uint8_t {
+  kChild,  ///< owned by the node: a nested expression or statement, a use of a variable or of a buffer
+  kDef,    ///< a binding site: Def<Var>, Def<Buffer>
+};
+
+namespace detail {
+/// Calls fn(context, child, role) for each non-null child, in order of Members.
+using ChildFn = void (*)(void* context, const NodeRef& child, Role role);
+void for_each_child(const NodeBase* node, ChildFn fn, void* context);
+/// fn returns the replacement. Null children stay null.
+using MapFn = NodeRef (*)(void* context, const NodeRef& child, Role role);
+NodeRef map_children(const NodeRef& node, MapFn fn, void* context);
+}  // namespace detail
+
+/// for_each_child with a lambda (const NodeRef&, Role).
+template <class F>
+void for_each_child(const NodeRef& node, F&& f) {
+  detail::for_each_child(
+      node.get(),
+      [](void* context, const NodeRef& child, Role role) {
+        (*static_cast<std::remove_reference_t<F>*>(context))(child, role);
+      },
+      const_cast<void*>(static_cast<const void*>(&f)));
+}
+
+class Visitor {
+ public:
+  void operator()(const NodeRef& node) {
+    if (node.defined()) dispatch_(*this, node);
+  }
+  /// Visits the children.
+  void descend(const NodeRef& node);
+  /// How the node now being visited hangs on its parent.
+  Role role() const { return role_; }
+
+ protected:
+  using Dispatch = void (*)(Visitor&, const NodeRef&);
+  explicit Visitor(Dispatch dispatch) : dispatch_(dispatch) {}
+  Dispatch dispatch_;
+  Role role_ = Role::kChild;
+  std::unordered_set<const NodeBase*> seen_buffers_;
+};
+
+class Rewriter {
+ public:
+  Expr operator()(const Expr& node) { return Expr(any(node)); }
+  Stmt operator()(const Stmt& node) { return Stmt(any(node)); }
+  NodeRef any(const NodeRef& node) { return node.defined() ? dispatch_(*this, node) : node; }
+  template <class T>
+  Ref<T> typed(const Ref<T>& node) {
+    NodeRef result = any(node);
+    return result.is<T>() ? result.borrow<T>() : node;
+  }
+  /// Rebuilds the node from rewritten children: of the same kind, or the same pointer when nothing changed.
+  template <class T>
+  Ref<T> descend(const Ref<T>& node) {
+    return descend_any(node).template borrow<T>();
+  }
+  NodeRef descend_any(const NodeRef& node);
+  Role role() const { return role_; }
+
+ protected:
+  using Dispatch = NodeRef (*)(Rewriter&, const NodeRef&);
+  explicit Rewriter(Dispatch dispatch) : dispatch_(dispatch) {}
+  Dispatch dispatch_;
+  Role role_ = Role::kChild;
+
+ private:
+  NodeRef child(const NodeRef& node, Role role);
+  std::unordered_map<NodeRef, NodeRef> buffers_;
+};
+
+namespace detail {
+
+template <class F>
+struct Signature : Signature<decltype(&F::operator())> {};
+template <class C, class R, class T>
+struct Signature<R (C::*)(const Ref<T>&) const> {
+  using Node = T;
+  static constexpr bool plain = true;
+};
+template <class C, class R, class T>
+struct Signature<R (C::*)(const Ref<T>&)> : Signature<R (C::*)(const Ref<T>&) const> {};
+template <class C, class R, class T, class V>
+struct Signature<R (C::*)(const Ref<T>&, V&) const> {
+  using Node = T;
+  static constexpr bool plain = false;
+};
+template <class C, class R, class T, class V>
+struct Signature<R (C::*)(const Ref<T>&, V&)> : Signature<R (C::*)(const Ref<T>&, V&) const> {};
+
+template <class... F>
+class LambdaVisitor final : public Visitor {
+ public:
+  explicit LambdaVisitor(std::tuple<F&...> lambdas) : Visitor(&dispatch), lambdas_(lambdas) {}
+
+ private:
+  using Call = void (*)(LambdaVisitor&, const NodeRef&);
+  template <size_t I>
+  static void call(LambdaVisitor& self, const NodeRef& node) {
+    auto& lambda = std::get<I>(self.lambdas_);
+    using S = Signature<std::remove_cvref_t<decltype(lambda)>>;
+    if constexpr (S::plain) {
+      lambda(node.borrow<typename S::Node>());
+      self.descend(node);
+    } else {
+      lambda(node.borrow<typename S::Node>(), static_cast<Visitor&>(self));
+    }
+  }
+  static constexpr std::array<Call, kNumKinds> kTable = [] {
+    std::array<Call, kNumKinds> table{};
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      ((table[static_cast<int>(KindOf<typename Signature<F>::Node>::kind)] = &LambdaVisitor::template call<I>), ...);
+    }(std::index_sequence_for<F...>{});
+    return table;
+  }();
+  static void dispatch(Visitor& base, const NodeRef& node) {
+    auto& self = static_cast<LambdaVisitor&>(base);
+    if (Call call = kTable[static_cast<int>(node.kind())]) {
+      call(self, node);
+    } else {
+      self.descend(node);
+    }
+  }
+  std::tuple<F&...> lambdas_;
+};
+
+template <class... F>
+class LambdaRewriter final : public Rewriter {
+ public:
+  explicit LambdaRewriter(std::tuple<F&...> lambdas) : Rewriter(&dispatch), lambdas_(lambdas) {}
+
+ private:
+  using Call = NodeRef (*)(LambdaRewriter&, const NodeRef&);
+  template <size_t I>
+  static NodeRef call(LambdaRewriter& self, const NodeRef& node) {
+    auto& lambda = std::get<I>(self.lambdas_);
+    using S = Signature<std::remove_cvref_t<decltype(lambda)>>;
+    static_assert(!S::plain, "a rewriting lambda takes (const Ref<T>&, Rewriter&)");
+    return NodeRef(lambda(node.borrow<typename S::Node>(), static_cast<Rewriter&>(self)));
+  }
+  static constexpr std::array<Call, kNumKinds> kTable = [] {
+    std::array<Call, kNumKinds> table{};
+    [&]<size_t... I>(std::index_sequence<I...>) {
+      ((table[static_cast<int>(KindOf<typename Signature<F>::Node>::kind)] = &LambdaRewriter::template call<I>), ...);
+    }(std::index_sequence_for<F...>{});
+    return table;
+  }();
+  static NodeRef dispatch(Rewriter& base, const NodeRef& node) {
+    auto& self = static_cast<LambdaRewriter&>(base);
+    if (Call call = kTable[static_cast<int>(node.kind())]) return call(self, node);
+    return self.descend_any(node);
+  }
+  std::tuple<F&...> lambdas_;
+};
+
+}  // namespace detail
+
+template <class... F>
+void visit(const NodeRef& root, F&&... lambdas) {
+  with_stack_for(root.depth(), [&] {
+    detail::LambdaVisitor<std::remove_cvref_t<F>...> visitor(std::tie(lambdas...));
+    visitor(root);
+  });
+}
+
+/// The sort is kept: an Expr gives an Expr, a Ref<Block> gives a Ref<Block> if the lambdas keep the kind.
+template <class H, class... F>
+H rewrite(const H& root, F&&... lambdas) {
+  H result;
+  with_stack_for(root.depth(), [&] {
+    detail::LambdaRewriter<std::remove_cvref_t<F>...> rewriter(std::tie(lambdas...));
+    result = static_cast<const H&>(rewriter.any(root));
+  });
+  return result;
+}
+
+}  // namespace tilewright

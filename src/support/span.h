@@ -1,0 +1,44 @@
+// Where in the user's text something comes from. Spans are interned; a node keeps only the 32-bit number.
+//
+// A span may have a parent: code that a macro expanded points at the macro's body, and its parent at the call.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace tilewright {
+
+using SpanId = uint32_t;  // 0: unknown
+
+struct Span {
+  std::string file;
+  int line = 0, column = 0;          ///< 1-based; columns count characters
+  int end_line = 0, end_column = 0;  ///< the column behind the last character
+  SpanId parent = 0;
+};
+
+SpanId intern_span(const Span& span);
+/// By value: the table may grow while the caller reads.
+Span span_of(SpanId id);
+
+/// Text of a source file for messages; scripts given as text register themselves under a made-up file name.
+void register_source(const std::string& file, const std::string& text);
+
+/// " --> file:line:column", the line and carets, one paragraph per level of the parent chain.
+std::string render_span(SpanId id);
+
+/// The span that nodes made by this thread get.
+SpanId current_span();
+
+class SpanScope {
+ public:
+  explicit SpanScope(SpanId id);
+  ~SpanScope();
+  SpanScope(const SpanScope&) = delete;
+  SpanScope& operator=(const SpanScope&) = delete;
+
+ private:
+  SpanId previous_;
+};
+
+}  // namespace tilewright
