@@ -1,0 +1,26 @@
+# Each target first sees to it that the set-up is there (scripts/setup): system packages, .venv/, the build.
+.PHONY: demo test bench check docs
+
+PRESET ?= release
+TRIALS ?= 64
+
+demo:
+	@scripts/setup --preset $(PRESET)
+	@.venv/bin/tilewright tune examples/01_matmul.py --trials $(TRIALS)
+
+test:
+	@scripts/setup --preset $(PRESET) --tests
+	@ctest --test-dir build/$(PRESET) --output-on-failure -j 2
+	@.venv/bin/python -m pytest -n 2
+
+bench:
+	@scripts/setup --preset $(PRESET) --bench
+	@.venv/bin/python -m benchmarks
+
+check:
+	@scripts/setup --check
+	@scripts/check
+
+docs:
+	@scripts/setup --check
+	@.venv/bin/python tools/generate_reference.py

@@ -1,0 +1,46 @@
+import pytest
+
+import check_codes
+
+SOURCE = 'Status plan() {\n  return schedule_error("split/P1", "the loop is not serial");\n}\n'
+
+
+def findings(tree, files):
+    return list(check_codes.check(tree(files)))
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("src/schedule/split_test.cc", 'EXPECT_EQ(r.error().code, "split/P1");'),
+        ("tests/schedule/test_split.py", 'pytest.raises(tw.ScheduleError, match="split/P1: the loop")'),
+        ("tests/schedule/test_split.py", "# hints are shown\n'split/P1'"),
+    ],
+)
+def test_tested_code(tree, path, text):
+    assert findings(tree, {"src/schedule/split.cc": SOURCE, path: text}) == []
+
+
+def test_code_without_a_test(tree):
+    assert findings(tree, {"src/schedule/split.cc": SOURCE, "tests/test_a.py": "'split/P12' 'unsplit/P1'"})[:1] == [
+        "src/schedule/split.cc:2: no test raises split/P1"
+    ]
+
+
+def test_codes_of_the_python_package_count(tree):
+    text = '\n# "parser/old"\nraise ScriptError(code="parser/unknown-name")\n'
+    assert findings(tree, {"python/tilewright/parser.py": text}) == [
+        "python/tilewright/parser.py:3: no test raises parser/unknown-name"
+    ]
+
+
+def test_code_that_only_a_test_knows(tree):
+    text = '"split/P1"\n"split/P9"\n"out/matmul"\n"a/split/P3"\n"split/P3.py"'
+    assert findings(tree, {"src/schedule/split.cc": SOURCE, "tests/schedule/test_split.py": text}) == [
+        "tests/schedule/test_split.py:2: split/P9 is not a code of the source"
+    ]
+
+
+def test_what_only_looks_like_a_code(tree):
+    text = '#include "support/hash"\n// "split/P7"\nauto mime = "text/plain"; auto path = "/proc/self";\n'
+    assert findings(tree, {"src/schedule/split.cc": text}) == []

@@ -1,0 +1,78 @@
+"""Check that no source file has more than 800 lines and no function 100 or more.
+
+A longer file holds two concepts; a longer function is several steps without names.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import report
+
+FILE_LINES = 800
+FUNCTION_LINES = 100
+
+FOLDERS = ("src", "python", "tests", "tools", "benchmarks", "examples", "scripts", "cmake")
+CPP_SUFFIXES = (".cc", ".h", ".c")
+OTHER_SUFFIXES = (".py", ".cmake", ".sh", "")
+
+# Code formatted by clang-format: a body at namespace scope opens on a line that starts in column 0, or continues one
+# by indentation, and closes with a brace alone in column 0.
+OPENS = re.compile(r"\)[^;]*\{$")
+
+
+def cpp_functions(text: str) -> Iterator[tuple[str, int, int]]:
+    """Functions at namespace scope: the first line, its number, how many lines the function has."""
+    lines = text.splitlines()
+    start = 0
+    for number, line in enumerate(lines, start=1):
+        if line[:1] not in ("", " ", "}", "/", "#", ")"):
+            start = number
+        if line == "}" and start:
+            if OPENS.search(header_of(lines, start)):
+                yield lines[start - 1], start, number - start + 1
+            start = 0
+
+
+def header_of(lines: list[str], start: int) -> str:
+    """What stands from line `start` to the first line that ends in an opening brace, on one line."""
+    collected: list[str] = []
+    for line in lines[start - 1 :]:
+        collected.append(line)
+        if line.endswith(("{", ";")):
+            break
+    return " ".join(collected)
+
+
+def python_functions(text: str) -> Iterator[tuple[str, int, int]]:
+    """Functions and methods, nested ones too, counted from the `def` line."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            end = node.end_lineno or node.lineno
+            yield f"def {node.name}", node.lineno, end - node.lineno + 1
+
+
+def check(root: Path) -> Iterator[str]:
+    """Yield one line for each file and each function that is too long."""
+    for path in report.source_files(root, FOLDERS, CPP_SUFFIXES + OTHER_SUFFIXES):
+        name = path.relative_to(root)
+        try:
+            text = path.read_text()
+        except UnicodeDecodeError:
+            continue
+        lines = text.count("\n")
+        if lines > FILE_LINES:
+            yield f"{name}: {lines} lines, at most {FILE_LINES} are allowed: it holds two concepts"
+        functions: Iterator[tuple[str, int, int]] = iter(())
+        if path.suffix in CPP_SUFFIXES:
+            functions = cpp_functions(text)
+        elif path.suffix == ".py":
+            functions = python_functions(text)
+        for header, start, length in functions:
+            if length >= FUNCTION_LINES:
+                yield f"{name}:{start}: {length} lines, a function has fewer than {FUNCTION_LINES}: {header}"
+
+
+if __name__ == "__main__":
+    report.run(check)
