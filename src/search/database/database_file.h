@@ -1,0 +1,20 @@
+// What may be done to a path before SQLite sees it: telling our files from others, and making a new one.
+//
+// SQLite takes an empty file for a new database and may write beside a file that it only reads, so foreign files are
+// told apart by their first bytes, read with plain file calls.
+#pragma once
+
+#include <string>
+
+#include "support/result.h"
+
+namespace tilewright::search {
+
+/// Whether there is a file; an error when there is one that is not ours, or not all of it.
+Result<bool> recognize_database(const std::string& path);
+
+/// Makes an empty database under `path` in one step: nobody ever sees a half-made file, and of several processes that
+/// create it at once the first wins and the others find it there.
+Status create_database(const std::string& path);
+
+}  // namespace tilewright::search

@@ -1,0 +1,74 @@
+#include "search/database/schema.h"
+
+#include <fmt/format.h>
+
+namespace tilewright::search {
+namespace {
+
+constexpr const char* kMigrations[] = {
+    // 0 -> 1: a new file.
+    R"sql(
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE workload (
+  id INTEGER PRIMARY KEY,
+  hash BLOB NOT NULL UNIQUE CHECK (length(hash) = 16),
+  name TEXT NOT NULL,
+  script TEXT NOT NULL,
+  created TEXT NOT NULL
+);
+CREATE TABLE target (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
+CREATE TABLE session (
+  id INTEGER PRIMARY KEY,
+  workload_id INTEGER NOT NULL REFERENCES workload (id),
+  target_id INTEGER NOT NULL REFERENCES target (id),
+  space BLOB NOT NULL CHECK (length(space) = 16),
+  seed INTEGER NOT NULL,
+  state TEXT NOT NULL,
+  updated TEXT NOT NULL,
+  UNIQUE (workload_id, target_id, space, seed)
+);
+CREATE TABLE record (
+  id INTEGER PRIMARY KEY,
+  workload_id INTEGER NOT NULL REFERENCES workload (id),
+  target_id INTEGER NOT NULL REFERENCES target (id),
+  session_id INTEGER REFERENCES session (id) ON DELETE SET NULL,
+  seed INTEGER NOT NULL,
+  round INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  trace TEXT NOT NULL,
+  decisions TEXT NOT NULL,
+  seconds TEXT NOT NULL,
+  median REAL,
+  outcome TEXT NOT NULL,
+  error TEXT,
+  verification TEXT NOT NULL,
+  versions TEXT NOT NULL,
+  created TEXT NOT NULL
+);
+CREATE INDEX record_best ON record (workload_id, target_id, median) WHERE median IS NOT NULL;
+CREATE UNIQUE INDEX record_trial ON record (session_id, position) WHERE session_id IS NOT NULL;
+)sql",
+};
+
+}  // namespace
+
+std::span<const char* const> migrations() { return kMigrations; }
+
+Status migrate(sqlite::Connection& connection, std::span<const char* const> steps) {
+  // Under the write lock, since another process may be migrating the same file.
+  TW_TRY(transaction, sqlite::Transaction::begin(connection));
+  TW_TRY(version, connection.integer("PRAGMA user_version"));
+  const auto current = static_cast<int64_t>(steps.size());
+  if (version > current) {
+    return resource_error(
+        "database/newer-version",
+        fmt::format("{}: was written by a later version of Tilewright (schema {}, this one reads up to {})",
+                    connection.path(), version, current),
+        "update Tilewright, or choose another path; this file is left as it is");
+  }
+  for (int64_t step = version; step < current; ++step) TW_RETURN_IF_ERROR(connection.execute(steps[step]));
+  if (version < current) TW_RETURN_IF_ERROR(connection.execute(fmt::format("PRAGMA user_version = {}", current)));
+  return transaction.commit();
+}
+
+}  // namespace tilewright::search
