@@ -1,5 +1,6 @@
 #include "search/database/database.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -241,7 +242,8 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
   how.busy_timeout = options.busy_timeout;
   const auto folder = std::filesystem::path(path).parent_path().string();
   // Reading a database with a write-ahead log makes a side file, unless it cannot change under the reader.
-  how.immutable = options.read_only && ::access(folder.empty() ? "." : folder.c_str(), W_OK) != 0;
+  how.immutable =
+      options.read_only && ::faccessat(AT_FDCWD, folder.empty() ? "." : folder.c_str(), W_OK, AT_EACCESS) != 0;
   TW_TRY(connection, Connection::open(path, how));
   TW_RETURN_IF_ERROR(connection.execute("PRAGMA foreign_keys = ON"));
   TW_TRY(version, connection.integer("PRAGMA user_version"));

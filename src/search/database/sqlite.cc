@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 namespace tilewright::search::sqlite {
 namespace {
-
-bool is_out_of_space(int system_error) {
-  return system_error == ENOSPC || system_error == EFBIG || system_error == EDQUOT;
-}
 
 /// One place that turns SQLite's result codes into our diagnostics: what, where, why, what to do.
 Diagnostic describe(sqlite3* db, int code, const std::string& path) {
@@ -43,9 +38,13 @@ Diagnostic describe(sqlite3* db, int code, const std::string& path) {
       return resource_error("database/full", fmt::format("{}: no space left for the database", path),
                             "free some space and run again; the records committed so far are kept");
     case SQLITE_IOERR:
-      if (is_out_of_space(system_error))
-        return resource_error("database/full", fmt::format("{}: no space left for the database{}", path, system_why),
-                              "free some space and run again; the records committed so far are kept");
+      // SQLite tells only ENOSPC apart, not a quota or a limit on file sizes.
+      if (code == SQLITE_IOERR_WRITE) {
+        return resource_error(
+            "database/full",
+            fmt::format("{}: a write failed: no space left, or a limit on the size of files{}", path, system_why),
+            "free some space and run again; the records committed so far are kept");
+      }
       [[fallthrough]];
     default:
       return resource_error("database/failed", fmt::format("{}: {} (SQLite error {}){}", path, why, code, system_why));

@@ -1,0 +1,227 @@
+#include "search/database/database.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <thread>
+
+#include "search/database/database_file.h"
+#include "search/database/schema.h"
+#include "search/database/test_folder.h"
+
+namespace tilewright::search {
+namespace {
+
+const Hash128 kMatmul{0x0123456789abcdef, 0xfedcba9876543210};
+const Hash128 kSoftmax{1, 2};
+const Hash128 kSpace{3, 4};
+const std::string kTarget = "llvm -mcpu=native -num-cores=1";
+
+std::unique_ptr<Database> open(const std::string& path, const DatabaseOptions& options = {}) {
+  auto database = Database::open(path, options);
+  EXPECT_TRUE(database.ok()) << database.error().render();
+  return database.ok() ? std::move(*database) : nullptr;
+}
+
+std::unique_ptr<Database> with_matmul() {
+  auto database = Database::in_memory();
+  EXPECT_TRUE(database.ok());
+  EXPECT_TRUE((*database)->commit_workload(kMatmul, "matmul", "def matmul(): ...").ok());
+  return std::move(*database);
+}
+
+Record record_of(std::vector<double> seconds, int64_t index = 0) {
+  Record record;
+  record.workload = kMatmul;
+  record.target = kTarget;
+  record.trace = R"([[["GetBlock",[],["C","main"],["b0"]]],[]])";
+  record.seconds = std::move(seconds);
+  record.index = index;
+  if (record.seconds.empty()) record.outcome = "run_crash", record.error = "killed by signal 11 (SIGSEGV)";
+  return record;
+}
+
+TEST(Database, KeepsEveryFieldOfARecord) {
+  TestFolder folder;
+  Record record = record_of({1.0 / 3, 2e-9}, 7);
+  record.decisions = "[[2,4],[1]]";
+  record.verification = R"({"relative":3e-05})";
+  record.seed = ~uint64_t{0};
+  record.round = 3;
+  record.versions = R"({"tilewright":"0.1.0"})";
+  {
+    auto database = open(folder / "t.db");
+    ASSERT_TRUE(database->commit_workload(kMatmul, "matmul", "script").ok());
+    ASSERT_TRUE(database->commit(record).ok());
+  }
+  auto database = open(folder / "t.db");
+  auto found = database->best(kMatmul, kTarget);
+  ASSERT_TRUE(found.ok() && *found);
+  EXPECT_EQ((*found)->workload, kMatmul);
+  EXPECT_EQ((*found)->target, kTarget);
+  EXPECT_EQ((*found)->trace, record.trace);
+  EXPECT_EQ((*found)->decisions, record.decisions);
+  EXPECT_EQ((*found)->seconds, record.seconds);  // exactly
+  EXPECT_EQ((*found)->verification, record.verification);
+  EXPECT_EQ((*found)->seed, record.seed);
+  EXPECT_EQ((*found)->round, 3);
+  EXPECT_EQ((*found)->index, 7);
+  EXPECT_EQ((*found)->versions, record.versions);
+  EXPECT_EQ((*found)->created.size(), 20u);
+  auto workload = database->workload(kMatmul);
+  ASSERT_TRUE(workload.ok() && *workload);
+  EXPECT_EQ((*workload)->script, "script");
+  EXPECT_EQ((*workload)->name, "matmul");
+}
+
+TEST(Database, RanksByMedianAndLeavesFailuresOut) {
+  auto database = with_matmul();
+  for (const auto& seconds : std::vector<std::vector<double>>{{3, 9, 3}, {}, {2, 2.5}, {1, 8, 8}, {4}})
+    ASSERT_TRUE(database->commit(record_of(seconds)).ok());
+  Record elsewhere = record_of({0.5});
+  elsewhere.target = "cuda";
+  ASSERT_TRUE(database->commit(elsewhere).ok());
+
+  auto top = database->top_k(kMatmul, kTarget, 3);
+  ASSERT_TRUE(top.ok());
+  ASSERT_EQ(top->size(), 3u);
+  EXPECT_EQ((*top)[0].median(), 2.25);
+  EXPECT_EQ((*top)[1].median(), 3);
+  EXPECT_EQ((*top)[2].median(), 4);
+  EXPECT_EQ((*database->best(kMatmul, ""))->median(), 0.5);
+  EXPECT_EQ(database->top_k(kMatmul, kTarget, SIZE_MAX)->size(), 4u);
+  EXPECT_TRUE(database->top_k(kMatmul, kTarget, 0)->empty());
+  EXPECT_TRUE(database->top_k(kSoftmax, kTarget, 5)->empty());
+  EXPECT_EQ(database->records(kMatmul, kTarget)->size(), 5u);
+  EXPECT_EQ(*database->size(), 6);
+  EXPECT_EQ(*database->count_outcomes(kMatmul, kTarget), (std::map<std::string, int64_t>{{"ok", 4}, {"run_crash", 1}}));
+}
+
+TEST(Database, ARecordNeedsItsWorkload) {
+  auto database = Database::in_memory().value_or_throw();
+  auto committed = database->commit(record_of({1}));
+  ASSERT_FALSE(committed.ok());
+  EXPECT_EQ(committed.error().code, "database/unknown-workload");
+  EXPECT_EQ(*database->size(), 0);
+}
+
+TEST(Database, ResumesASession) {
+  TestFolder folder;
+  const SessionKey key{kMatmul, kTarget, kSpace, 5};
+  Record record = record_of({1e-3}, 0);
+  record.seed = 5;
+  {
+    auto database = open(folder / "t.db");
+    ASSERT_TRUE(database->commit_workload(kMatmul, "matmul", "script").ok());
+    EXPECT_FALSE(*database->session(key));
+    ASSERT_TRUE(database->commit(record, {kSpace, R"({"next":1})"}).ok());
+    record.index = 4;
+    record.seconds = {}, record.outcome = "build_error";
+    ASSERT_TRUE(database->commit(record, {kSpace, R"({"next":5})"}).ok());
+  }
+  auto database = open(folder / "t.db");
+  auto session = database->session(key);
+  ASSERT_TRUE(session.ok() && *session);
+  EXPECT_EQ((*session)->trials, 2);
+  EXPECT_EQ((*session)->indices, (std::vector<int64_t>{0, 4}));
+  EXPECT_EQ((*session)->state, R"({"next":5})");
+  EXPECT_FALSE(*database->session({kMatmul, kTarget, kSpace, 6}));
+  EXPECT_FALSE(*database->session({kMatmul, "cuda", kSpace, 5}));
+  EXPECT_FALSE(*database->session({kMatmul, kTarget, kSoftmax, 5}));
+
+  ASSERT_TRUE(database->save_session(key, R"({"next":9})").ok());
+  EXPECT_EQ((*database->session(key))->state, R"({"next":9})");
+  ASSERT_TRUE(database->forget_session(key).ok());
+  EXPECT_FALSE(*database->session(key));
+  EXPECT_EQ(*database->size(), 2);
+}
+
+TEST(Database, TheSameTrialIsStoredOnce) {
+  auto database = with_matmul();
+  const SessionStep step{kSpace, "{}"};
+  const int64_t first = *database->commit(record_of({1}, 3), step);
+  const int64_t second = *database->commit(record_of({2}, 3), step);
+  EXPECT_EQ(first, second);
+  EXPECT_EQ(database->best(kMatmul, kTarget)->value().seconds, std::vector<double>{1});
+  // Without a session nothing says that they are the same.
+  ASSERT_TRUE(database->commit(record_of({1}, 3)).ok());
+  EXPECT_EQ(*database->size(), 2);
+}
+
+TEST(Database, ManyProcessesShareAFile) {
+  TestFolder folder;
+  constexpr int kWriters = 6, kEach = 25;
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([&, writer] {
+      // A connection each, as different processes have; all of them also race to create the file.
+      auto database = Database::open(folder / "t.db", {.busy_timeout = std::chrono::seconds(60)});
+      ASSERT_TRUE(database.ok()) << database.error().render();
+      ASSERT_TRUE((*database)->commit_workload(kMatmul, "matmul", "script").ok());
+      for (int i = 0; i < kEach; ++i) {
+        auto committed = (*database)->commit(record_of({1.0 + writer}, i), {{0, uint64_t(writer)}, "{}"});
+        ASSERT_TRUE(committed.ok()) << committed.error().render();
+      }
+    });
+  }
+  for (auto& writer : writers) writer.join();
+  auto database = open(folder / "t.db");
+  EXPECT_EQ(*database->size(), kWriters * kEach);
+  EXPECT_EQ(database->workloads()->size(), 1u);
+  // Nothing but the database is left behind.
+  database.reset();
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
+}
+
+TEST(Database, ReadsWhileAnotherWrites) {
+  TestFolder folder;
+  auto writer = open(folder / "t.db");
+  ASSERT_TRUE(writer->commit_workload(kMatmul, "matmul", "script").ok());
+  ASSERT_TRUE(writer->commit(record_of({1})).ok());
+  auto reader = open(folder / "t.db", {.read_only = true});
+  EXPECT_EQ(*reader->size(), 1);
+  ASSERT_TRUE(writer->commit(record_of({2})).ok());
+  EXPECT_EQ(*reader->size(), 2);
+  auto refused = reader->commit(record_of({3}));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, "database/read-only");
+}
+
+TEST(Database, MetaHoldsFreeFacts) {
+  auto database = with_matmul();
+  EXPECT_FALSE(*database->meta("host"));
+  ASSERT_TRUE(database->set_meta("host", "a").ok());
+  ASSERT_TRUE(database->set_meta("host", "b").ok());
+  EXPECT_EQ(**database->meta("host"), "b");
+}
+
+TEST(Database, MedianOfNothingIsInfinite) { EXPECT_TRUE(std::isinf(Record{}.median())); }
+
+TEST(Schema, MigratesStepByStepAndOnlyOnce) {
+  TestFolder folder;
+  sqlite::OpenOptions how;
+  how.create = true;
+  auto connection = sqlite::Connection::open(folder / "t.db", how);
+  ASSERT_TRUE(connection.ok());
+  const char* const steps[] = {"CREATE TABLE a (x); INSERT INTO a VALUES (1)", "ALTER TABLE a ADD COLUMN y DEFAULT 7"};
+  ASSERT_TRUE(migrate(*connection, std::span(steps).first(1)).ok());
+  ASSERT_TRUE(migrate(*connection, steps).ok());
+  ASSERT_TRUE(migrate(*connection, steps).ok());
+  EXPECT_EQ(*connection->integer("PRAGMA user_version"), 2);
+  EXPECT_EQ(*connection->integer("SELECT sum(x + y) FROM a"), 8);
+}
+
+TEST(Schema, AFailedMigrationLeavesTheFileAsItWas) {
+  sqlite::OpenOptions how;
+  how.create = true;
+  auto connection = sqlite::Connection::open(":memory:", how);
+  const char* const steps[] = {"CREATE TABLE a (x)", "this is no SQL"};
+  auto status = migrate(*connection, steps);
+  ASSERT_FALSE(status.ok());
+  EXPECT_EQ(status.error().code, "database/failed");
+  EXPECT_EQ(*connection->integer("PRAGMA user_version"), 0);
+  EXPECT_EQ(*connection->integer("SELECT count(*) FROM sqlite_schema"), 0);
+}
+
+}  // namespace
+}  // namespace tilewright::search
