@@ -195,7 +195,8 @@ H rewrite(const H& root, F&&... lambdas) {
   H result;
   with_stack_for(root.depth(), [&] {
     detail::LambdaRewriter<std::remove_cvref_t<F>...> rewriter(std::tie(lambdas...));
-    result = static_cast<const H&>(rewriter.any(root));
+    NodeRef rewritten = rewriter.any(root);
+    result = static_cast<const H&>(rewritten);
   });
   return result;
 }

@@ -1,0 +1,243 @@
+#include "ir/json.h"
+
+#include <bit>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+
+#include "ir/traverse.h"
+
+namespace tilewright {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr int kVersion = 1;
+constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+class Writer {
+ public:
+  Json write(const NodeRef& root) {
+    int index = id(root);
+    return Json{{"tilewright", kVersion}, {"root", index}, {"nodes", std::move(nodes_)}};
+  }
+
+ private:
+  int id(const NodeRef& node) {
+    auto it = ids_.find(node.get());
+    if (it != ids_.end()) return it->second;
+    using Fn = Json (*)(Writer&, const NodeRef&);
+    static constexpr Fn kTable[] = {
+#define X(name, sort, first, last) &Writer::object<name>,
+#include "ir/kinds.def"
+#undef X
+    };
+    Json object = kTable[static_cast<int>(node.kind())](*this, node);
+    int index = static_cast<int>(nodes_.size());
+    nodes_.push_back(std::move(object));
+    ids_.emplace(node.get(), index);
+    return index;
+  }
+  template <class T>
+  static Json object(Writer& self, const NodeRef& node) {
+    Json result{{"kind", kind_name(KindOf<T>::kind)}};
+    for_each_field(*node.as<T>(), [&](std::string_view name, const auto& field) {
+      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, Identity>) {
+        result[std::string(name)] = self.value(field);
+      }
+    });
+    if constexpr (std::is_same_v<T, TensorData>) result["bytes"] = encode_base64(node.as<TensorData>()->bytes);
+    return result;
+  }
+  template <class F>
+  Json value(const F& field) {
+    if constexpr (std::is_base_of_v<NodeRef, F>) {
+      return field.defined() ? Json(id(field)) : Json(nullptr);
+    } else if constexpr (std::is_same_v<F, DataType>) {
+      return field.str();
+    } else if constexpr (std::is_same_v<F, double>) {
+      // By the bits, so that NaN payloads, infinities and -0 survive.
+      return std::bit_cast<uint64_t>(field);
+    } else if constexpr (std::is_enum_v<F>) {
+      return static_cast<int>(field);
+    } else {
+      return field;
+    }
+  }
+  template <class F>
+  Json value(const std::vector<F>& field) {
+    Json result = Json::array();
+    for (const F& item : field) result.push_back(value(item));
+    return result;
+  }
+  template <class A, class B>
+  Json value(const std::pair<A, B>& field) {
+    return Json::array({value(field.first), value(field.second)});
+  }
+  Json value(const Annotations& field) {
+    Json result = Json::object();
+    for (const auto& [key, item] : field.entries()) result[key] = value(item);
+    return result;
+  }
+
+  Json nodes_ = Json::array();
+  std::unordered_map<const NodeBase*, int> ids_;
+};
+
+/// Thrown and caught in this file: what the text does wrong.
+struct BadJson {
+  std::string what;
+};
+
+class Reader {
+ public:
+  NodeRef read(const Json& document) {
+    if (!document.is_object() || document.value("tilewright", 0) != kVersion) {
+      throw BadJson{"this is not IR written by version " + std::to_string(kVersion) + " of the format"};
+    }
+    const Json& list = document.at("nodes");
+    if (!list.is_array()) throw BadJson{"'nodes' is not a list"};
+    for (const Json& object : list) nodes_.push_back(node(object));
+    return child(document.at("root"));
+  }
+
+ private:
+  NodeRef node(const Json& object) {
+    using Fn = NodeRef (*)(Reader&, const Json&);
+    static const std::unordered_map<std::string_view, Fn> kTable = {
+#define X(name, sort, first, last) {#name, &Reader::object_of<name>},
+#include "ir/kinds.def"
+#undef X
+    };
+    auto it = kTable.find(object.at("kind").get_ref<const std::string&>());
+    if (it == kTable.end()) throw BadJson{"unknown kind of node " + object.at("kind").dump()};
+    return it->second(*this, object);
+  }
+  template <class T>
+  static NodeRef object_of(Reader& self, const Json& object) {
+    T data;
+    for_each_field(data, [&](std::string_view name, auto& field) {
+      if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, Identity>) {
+        self.value(field, object.at(std::string(name)));
+      }
+    });
+    if constexpr (std::is_same_v<T, TensorData>) {
+      Result<std::string> bytes = decode_base64(data.bytes);
+      if (!bytes.ok()) throw BadJson{bytes.error().message};
+      data.bytes = std::move(*bytes);
+    }
+    return make<T>(std::move(data));
+  }
+  NodeRef child(const Json& index) {
+    size_t i = index.get<size_t>();
+    if (i >= nodes_.size()) throw BadJson{"node " + std::to_string(i) + " is used before it is written"};
+    return nodes_[i];
+  }
+  template <class F>
+  void value(F& field, const Json& json) {
+    if constexpr (std::is_base_of_v<NodeRef, F>) {
+      if (json.is_null()) return;
+      NodeRef node = child(json);
+      check_sort(field, node);
+      field = static_cast<F&>(node);
+    } else if constexpr (std::is_same_v<F, DataType>) {
+      auto type = DataType::parse(json.get<std::string>());
+      if (!type) throw BadJson{"unknown data type " + json.dump()};
+      field = *type;
+    } else if constexpr (std::is_same_v<F, double>) {
+      field = std::bit_cast<double>(json.get<uint64_t>());
+    } else if constexpr (std::is_enum_v<F>) {
+      int number = json.get<int>();
+      if (number < 0 || number > 8) throw BadJson{"enumeration value " + json.dump() + " is out of range"};
+      field = static_cast<F>(number);
+    } else {
+      field = json.get<F>();
+    }
+  }
+  template <class T>
+  static void check_sort(const Ref<T>&, const NodeRef& node) {
+    if (!node.is<T>()) mismatch(kind_name(KindOf<T>::kind), node);
+  }
+  static void check_sort(const Expr&, const NodeRef& node) {
+    if (node.sort() != Sort::kExpr) mismatch("an expression", node);
+  }
+  static void check_sort(const Stmt&, const NodeRef& node) {
+    if (node.sort() != Sort::kStmt) mismatch("a statement", node);
+  }
+  static void check_sort(const Type&, const NodeRef& node) {
+    if (node.sort() != Sort::kType) mismatch("a type", node);
+  }
+  static void check_sort(const Func&, const NodeRef& node) {
+    if (node.sort() != Sort::kFunc) mismatch("a function", node);
+  }
+  static void check_sort(const NodeRef&, const NodeRef&) {}
+  [[noreturn]] static void mismatch(std::string_view wanted, const NodeRef& node) {
+    throw BadJson{"expected " + std::string(wanted) + ", found " + std::string(kind_name(node.kind()))};
+  }
+  template <class F>
+  void value(std::vector<F>& field, const Json& json) {
+    if (!json.is_array()) throw BadJson{"expected a list, found " + json.dump()};
+    for (const Json& item : json) value(field.emplace_back(), item);
+  }
+  template <class A, class B>
+  void value(std::pair<A, B>& field, const Json& json) {
+    value(field.first, json.at(0));
+    value(field.second, json.at(1));
+  }
+  void value(Annotations& field, const Json& json) {
+    for (const auto& [key, item] : json.items()) field.set(key, child(item));
+  }
+
+  std::vector<NodeRef> nodes_;
+};
+
+}  // namespace
+
+std::string to_json(const NodeRef& root) {
+  std::string text;
+  with_stack_for(root.depth(),
+                 [&] { text = Writer().write(root).dump(-1, ' ', false, Json::error_handler_t::replace); });
+  return text;
+}
+
+Result<NodeRef> from_json(std::string_view text) {
+  try {
+    return Reader().read(Json::parse(text));
+  } catch (const BadJson& bad) {
+    return script_error("json/content", bad.what, "only text written by to_json can be read");
+  } catch (const Json::exception& e) {
+    return script_error("json/syntax", e.what(), "only text written by to_json can be read");
+  } catch (const Exception& e) {
+    return e.diagnostic();
+  }
+}
+
+std::string encode_base64(std::string_view bytes) {
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    uint32_t group = 0;
+    size_t count = std::min<size_t>(3, bytes.size() - i);
+    for (size_t j = 0; j < 3; ++j) group = group << 8 | (j < count ? static_cast<uint8_t>(bytes[i + j]) : 0);
+    for (size_t j = 0; j < 4; ++j) text += j <= count ? kDigits[group >> (18 - 6 * j) & 63] : '=';
+  }
+  return text;
+}
+
+Result<std::string> decode_base64(std::string_view text) {
+  std::string bytes;
+  uint32_t group = 0;
+  int bits = 0;
+  while (!text.empty() && text.back() == '=') text.remove_suffix(1);
+  for (char c : text) {
+    const char* at = std::strchr(kDigits, c);
+    if (!at || c == '\0') return script_error("json/base64", "a character outside the base64 alphabet");
+    group = group << 6 | static_cast<uint32_t>(at - kDigits);
+    bits += 6;
+    if (bits >= 8) {
+      bits -= 8;
+      bytes += static_cast<char>(group >> bits & 255);
+    }
+  }
+  return bytes;
+}
+
+}  // namespace tilewright

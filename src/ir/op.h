@@ -1,0 +1,42 @@
+// The table of intrinsics (ir/intrinsics.def) as code.
+#pragma once
+
+#include <string_view>
+
+#include "ir/expr.h"
+
+namespace tilewright {
+
+enum class Intrinsic : uint8_t {
+#define X(name, arity, effect, typing) k_##name,
+#include "ir/intrinsics.def"
+#undef X
+  kUnknown,
+};
+enum class Effect : uint8_t { kPure, kReadState, kUpdateState, kSpecial };
+enum class Typing : uint8_t { kSameFloat, kSameAny, kBool, kInteger, kSecond, kExplicit };
+
+struct IntrinsicRow {
+  std::string_view name;  ///< without "tir."
+  int arity;
+  Effect effect;
+  Typing typing;
+};
+
+const IntrinsicRow& intrinsic_row(Intrinsic intrinsic);
+/// By the name of an Op, with or without the prefix "tir."; kUnknown for anything else.
+Intrinsic find_intrinsic(std::string_view name);
+/// Of a call; kUnknown when it calls a function of the module or an operator that is not in the table.
+Intrinsic intrinsic_of(const Call& call);
+inline bool is_call_to(const Expr& e, Intrinsic intrinsic) {
+  const Call* call = e.as<Call>();
+  return call && intrinsic_of(*call) == intrinsic;
+}
+/// The shared Op node of the intrinsic.
+Ref<Op> intrinsic_op(Intrinsic intrinsic);
+/// Op node of any name; one of the table gives its shared node.
+Ref<Op> op_named(std::string_view name);
+/// The strongest effect in the expression; unknown operators and functions count as kUpdateState, a load as kReadState.
+Effect effect_of(const Expr& e);
+
+}  // namespace tilewright

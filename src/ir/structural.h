@@ -1,0 +1,33 @@
+// Structural equality and hash, derived from the field lists.
+//
+// Bound variables and buffers match by the position of their definition, free ones by identity (or, with
+// map_free_vars, by first occurrence). Names of variables, buffers and blocks, identities of blocks and spans take no
+// part; floats compare by their bits; attributes do not depend on the order they were set in.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ir/stmt.h"
+#include "support/hash.h"
+
+namespace tilewright {
+
+struct Mismatch {
+  std::string path;  ///< "<root>.functions['main'].body.block.body.extent"
+  NodeRef lhs, rhs;  ///< the innermost nodes that differ; null where one side has none
+  std::string reason;
+};
+
+/// Nothing when equal.
+std::optional<Mismatch> find_mismatch(const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars = false);
+inline bool structural_equal(const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars = false) {
+  return !find_mismatch(lhs, rhs, map_free_vars);
+}
+/// The same in every process; version 1 of the scheme. Equal programs have equal hashes; free variables enter by the
+/// order of their first occurrence.
+Hash128 structural_hash(const NodeRef& node);
+/// Equal with the very same variables and buffers: the check that needs no mapping, for expressions.
+inline bool same_expr(const Expr& a, const Expr& b) { return a == b || structural_equal(a, b); }
+
+}  // namespace tilewright

@@ -1,0 +1,101 @@
+#include "ir/substitute.h"
+
+#include <unordered_set>
+
+#include "ir/traverse.h"
+
+namespace tilewright {
+namespace {
+
+template <class H>
+H substitute_in(const H& root, const VarMap& map) {
+  if (map.empty() || !root.defined()) return root;
+  return rewrite(root, [&](const Ref<Var>& v, Rewriter&) -> Expr {
+    auto it = map.find(v);
+    return it == map.end() ? Expr(v) : it->second;
+  });
+}
+
+/// What `root` defines: variables, and buffers (whose data pointer counts only where the buffer brings its own).
+struct Definitions {
+  std::unordered_set<NodeRef> vars, buffers;
+};
+
+Definitions definitions_in(const NodeRef& root) {
+  Definitions found;
+  visit(
+      root,
+      [&](const Ref<Var>& v, Visitor& walk) {
+        if (walk.role() == Role::kDef) found.vars.insert(v);
+      },
+      [&](const Ref<DeclBuffer>& decl, Visitor& walk) {
+        found.buffers.insert(decl->buffer);  // the data pointer is somebody else's
+        walk(decl->body);
+      },
+      [&](const Ref<Buffer>& buffer, Visitor& walk) {
+        if (walk.role() != Role::kDef) return;
+        found.buffers.insert(buffer);
+        walk.descend(buffer);
+      });
+  return found;
+}
+
+template <class H>
+H renew(const H& root) {
+  Definitions defined = definitions_in(root);
+  std::unordered_map<NodeRef, Expr> fresh;
+  for (const NodeRef& v : defined.vars) fresh.emplace(v, make<Var>(*v.as<Var>(), v.span()));
+  return rewrite(
+      root,
+      [&](const Ref<Var>& v, Rewriter&) -> Expr {
+        auto it = fresh.find(v);
+        return it == fresh.end() ? Expr(v) : it->second;
+      },
+      [&](const Ref<Buffer>& buffer, Rewriter& r) -> NodeRef {
+        Ref<Buffer> after = r.descend(buffer);
+        bool needs_copy = after == buffer && defined.buffers.count(buffer);
+        return needs_copy ? make<Buffer>(*buffer, buffer.span()) : after;
+      },
+      [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
+        Block copy = *r.descend(block);
+        copy.id = {};
+        return make<Block>(std::move(copy), block.span());
+      });
+}
+
+}  // namespace
+
+Expr substitute(const Expr& root, const VarMap& map) { return substitute_in(root, map); }
+Stmt substitute(const Stmt& root, const VarMap& map) { return substitute_in(root, map); }
+Ref<PrimFunc> substitute(const Ref<PrimFunc>& root, const VarMap& map) { return substitute_in(root, map); }
+Ref<Block> substitute(const Ref<Block>& root, const VarMap& map) { return substitute_in(root, map); }
+Ref<BufferRegion> substitute(const Ref<BufferRegion>& root, const VarMap& map) { return substitute_in(root, map); }
+
+Stmt renew_defs(const Stmt& root) { return renew(root); }
+Ref<PrimFunc> renew_defs(const Ref<PrimFunc>& root) { return renew(root); }
+
+void for_each_free_var(const NodeRef& root, const std::function<void(const Ref<Var>&)>& use) {
+  Definitions defined = definitions_in(root);
+  visit(root, [&](const Ref<Var>& v) {
+    if (!defined.vars.count(v)) use(v);
+  });
+}
+
+bool uses_any_var(const NodeRef& root, const std::function<bool(const Ref<Var>&)>& is_one) {
+  bool found = false;
+  visit(root, [&](const Ref<Var>& v) { found = found || is_one(v); });
+  return found;
+}
+
+bool uses_var(const NodeRef& root, const NodeRef& variable) {
+  return uses_any_var(root, [&](const Ref<Var>& v) { return v == variable; });
+}
+
+Stmt replace_buffers(const Stmt& root, const std::unordered_map<NodeRef, Ref<Buffer>>& map) {
+  return rewrite(root, [&](const Ref<Buffer>& buffer, Rewriter& r) -> NodeRef {
+    auto it = map.find(buffer);
+    return it == map.end() ? NodeRef(r.descend(buffer)) : NodeRef(it->second);
+  });
+}
+
+}  // namespace tilewright
