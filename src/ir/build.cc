@@ -1,5 +1,6 @@
 #include "ir/build.h"
 
+#include <cmath>
 #include <limits>
 
 #include "ir/fold.h"
@@ -62,9 +63,10 @@ Expr build_logic(Expr a, Expr b) {
 
 bool is_zero(const Expr& e) { return is_const_int(e, 0) && !e.dtype().is_float(); }
 bool is_one(const Expr& e) { return is_const_int(e, 1); }
+/// Of a float the exact bits count: x + -0.0 is x for every x, x + 0.0 is not (x = -0.0).
 bool is_float_value(const Expr& e, double value) {
   auto v = const_float(e);
-  return v && *v == value;
+  return v && *v == value && std::signbit(*v) == std::signbit(value);
 }
 
 template <class T>
@@ -195,8 +197,8 @@ Expr cast(DataType dtype, Expr value) {
 Expr operator+(Expr a, Expr b) {
   promote(a, b);
   if (auto folded = fold_binary(Kind::kAdd, a, b)) return *folded;
-  if (is_zero(a) || is_float_value(a, 0)) return b;
-  if (is_zero(b) || is_float_value(b, 0)) return a;
+  if (is_zero(a) || is_float_value(a, -0.0)) return b;
+  if (is_zero(b) || is_float_value(b, -0.0)) return a;
   return make<Add>({std::move(a), std::move(b)});
 }
 Expr operator-(Expr a, Expr b) {

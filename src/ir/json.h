@@ -1,6 +1,6 @@
 // IR as JSON text and back, derived from the field lists.
 //
-//   {"tilewright": 1, "root": 7, "nodes": [{"kind": "Var", "name_hint": "i", ...}, ...]}
+//   {"tilewright": 1, "root": 7, "nodes": [{"node": "Var", "name_hint": "i", ...}, ...]}
 //
 // Nodes refer to earlier nodes by index, so shared variables stay shared and no depth is too deep.
 #pragma once

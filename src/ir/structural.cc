@@ -53,7 +53,7 @@ class Comparer {
     bool known = false;
     if (mapped(a, b, known)) return true;
     if (known) return differ(a, b, "another variable");
-    if (a == b && !define) return true;
+    if (a == b && !define && !map_free_) return true;
     if (!define && !map_free_) return differ(a, b, "different free variables");
     if (!contents(a, b)) return false;
     bind(a, b);
@@ -89,7 +89,7 @@ class Comparer {
 
 bool Comparer::nodes(const NodeRef& a, const NodeRef& b) {
   if (!a.defined() || !b.defined()) return a == b || differ(a, b, "present on one side only");
-  if (a == b && renamed_ == 0 && !in_buffer_ && !a.is<Var>() && !a.is<Buffer>()) return true;
+  if (a == b && renamed_ == 0 && !map_free_ && !in_buffer_ && !a.is<Var>() && !a.is<Buffer>()) return true;
   if (a.kind() != b.kind()) {
     return differ(a, b, std::string(kind_name(a.kind())) + " and " + std::string(kind_name(b.kind())));
   }

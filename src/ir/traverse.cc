@@ -12,7 +12,15 @@ constexpr bool is_def<Def<T>> = true;
 template <class T>
 constexpr Role role_of = is_def<T> ? Role::kDef : Role::kChild;
 
-// ---- reading children, by the type of the field
+// ---- reading children, by the type of the field (declared first: each overload calls the others)
+
+template <class T>
+void read_field(const T& field, detail::ChildFn fn, void* context);
+template <class T>
+void read_field(const std::vector<T>& field, detail::ChildFn fn, void* context);
+template <class A, class B>
+void read_field(const std::pair<A, B>& field, detail::ChildFn fn, void* context);
+void read_field(const Annotations& field, detail::ChildFn fn, void* context);
 
 template <class T>
 void read_field(const T& field, detail::ChildFn fn, void* context) {
@@ -41,6 +49,14 @@ void read_children(const NodeBase* node, detail::ChildFn fn, void* context) {
 }
 
 // ---- replacing children
+
+template <class T>
+bool map_field(T& field, detail::MapFn fn, void* context);
+template <class T>
+bool map_field(std::vector<T>& field, detail::MapFn fn, void* context);
+template <class A, class B>
+bool map_field(std::pair<A, B>& field, detail::MapFn fn, void* context);
+bool map_field(Annotations& field, detail::MapFn fn, void* context);
 
 template <class T>
 bool map_field(T& field, detail::MapFn fn, void* context) {
