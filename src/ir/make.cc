@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "ir/numeric.h"
+#include "ir/op.h"
 #include "ir/traverse.h"
 #include "support/diagnostic.h"
 
@@ -291,6 +292,7 @@ DataType check(LetStmt& v) {
 }
 template <>
 DataType check(Call& v) {
+  if (const StringImm* name = v.op.as<StringImm>()) v.op = op_named(name->value);
   need_operands(v);
   if (!v.op.is<Op>() && !v.op.is<GlobalVar>()) refuse("ir/call-op", "Call needs an Op or a GlobalVar");
   return v.dtype;

@@ -63,8 +63,27 @@ class NodeBase {
   mutable std::atomic<uint32_t> refs_{0};
 };
 
+/// What nodes of one sort have in common for the Python binding: nothing but a class to inherit from.
+struct ExprNode : NodeBase {
+  using NodeBase::NodeBase;
+};
+struct StmtNode : NodeBase {
+  using NodeBase::NodeBase;
+};
+struct TypeNode : NodeBase {
+  using NodeBase::NodeBase;
+};
+struct FuncNode : NodeBase {
+  using NodeBase::NodeBase;
+};
+struct AuxNode : NodeBase {
+  using NodeBase::NodeBase;
+};
+
 template <class T>
-struct NodeOf final : NodeBase {
+struct KindOf;
+template <class T>
+struct NodeOf final : KindOf<T>::Header {
   explicit NodeOf(T&& value);
   T data;
 };
@@ -82,9 +101,6 @@ template <class T>
 class Ref;
 
 /// Kind and sort of an aggregate, known from kinds.def while the aggregate is still incomplete.
-template <class T>
-struct KindOf;
-using AuxSort = NodeRef;
 #define TW_SORT_Expr Expr
 #define TW_SORT_Stmt Stmt
 #define TW_SORT_Type Type
@@ -95,12 +111,13 @@ using AuxSort = NodeRef;
   struct KindOf<name> {                         \
     static constexpr Kind kind = Kind::k##name; \
     using SortHandle = TW_SORT_##sort;          \
+    using Header = sort##Node;                  \
   };
 #include "ir/kinds.def"
 #undef X
 
 template <class T>
-NodeOf<T>::NodeOf(T&& value) : NodeBase(KindOf<T>::kind), data(std::move(value)) {}
+NodeOf<T>::NodeOf(T&& value) : KindOf<T>::Header(KindOf<T>::kind), data(std::move(value)) {}
 
 class NodeRef {
  public:

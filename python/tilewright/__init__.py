@@ -1,0 +1,52 @@
+"""Tilewright: write a tensor program as Python-syntax text, schedule it by hand or by search, get a fast kernel.
+
+>>> import tilewright as tw
+>>> from tilewright.script import tir as T
+
+Names are loaded when they are first used, so that ``import tilewright`` stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import ArgumentError, Error, InternalError, ResourceError, ScheduleError, ScriptError
+
+if TYPE_CHECKING:
+    from tilewright import arith, ir, script, testing
+
+__version__ = "0.1.0"
+
+#: public name -> the module that defines it
+_NAMES: dict[str, str] = {}
+_MODULES = {"arith", "ir", "script", "testing", "schedule", "kernel"}
+
+__all__ = [
+    "ArgumentError",
+    "Error",
+    "InternalError",
+    "ResourceError",
+    "ScheduleError",
+    "ScriptError",
+    "arith",
+    "ir",
+    "script",
+    "testing",
+    *_NAMES,
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"tilewright.{name}")
+    else:
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,380 @@
+// Node classes derived from the field lists, and the operators of expressions.
+#include <nanobind/stl/optional.h>
+
+#include "ir/json.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "python/module.h"
+#include "python/node_caster.h"
+
+namespace tilewright::python {
+namespace {
+
+// ---- fields as attributes: lists become tuples, maps dicts
+
+template <class F>
+nb::object to_python(const F& field) {
+  return nb::cast(field);
+}
+template <class F>
+nb::object to_python(const std::vector<F>& field) {
+  nb::list items;
+  for (const F& item : field) items.append(to_python(item));
+  return nb::tuple(items);
+}
+template <class A, class B>
+nb::object to_python(const std::vector<std::pair<A, B>>& field) {
+  nb::dict items;
+  for (const auto& [key, value] : field) items[nb::cast(key)] = nb::cast(value);
+  return items;
+}
+nb::object to_python(const Identity& field) { return nb::int_(field.value); }
+
+// ---- and back, as arguments of constructors
+
+template <class F>
+struct Argument {
+  using type = F;
+  static F take(F&& value) { return std::move(value); }
+};
+template <class A, class B>
+struct Argument<std::vector<std::pair<A, B>>> {
+  using type = nb::dict;
+  static std::vector<std::pair<A, B>> take(nb::dict&& value) {
+    std::vector<std::pair<A, B>> result;
+    for (auto [key, item] : value) result.emplace_back(nb::cast<A>(key), nb::cast<B>(item));
+    return result;
+  }
+};
+template <>
+struct Argument<Identity> {
+  using type = uint64_t;
+  static Identity take(uint64_t value) { return {value}; }
+};
+
+template <auto M>
+struct MemberType;
+template <class C, class F, F C::* M>
+struct MemberType<M> {
+  using type = F;
+};
+
+template <class T, class Class, auto... M, size_t... I>
+void bind_fields(Class& cls, Fields<M...>, std::index_sequence<I...>) {
+  static const std::array<std::string, sizeof...(M)> kNames = {std::string(detail::member_name<M>())...};
+  (cls.def_prop_ro(kNames[I].c_str(), [](const NodeOf<T>& self) { return to_python(self.data.*M); }), ...);
+  nb::list names;
+  for (const std::string& name : kNames) names.append(name.c_str());
+  cls.attr("__match_args__") = nb::tuple(names);
+
+  T defaults{};
+  // One argument a field, in the order of the list; a handle left out is None, which make() refuses where it matters.
+  cls.def(nb::new_([](typename Argument<typename MemberType<M>::type>::type... values) {
+            T data{};
+            ((data.*M = Argument<typename MemberType<M>::type>::take(std::move(values))), ...);
+            return make<T>(std::move(data));
+          }),
+          nb::arg(kNames[I].c_str()).none() = to_python(defaults.*M)...);
+}
+
+template <class T, class Base>
+void bind_node(nb::module_& m, const char* name) {
+  nb::class_<NodeOf<T>, Base> cls(m, name);
+  bind_fields<T>(cls, typename T::Members{}, std::make_index_sequence<T::Members::count>{});
+}
+
+// ---- operators
+
+Expr to_expr(nb::handle object) {
+  Expr result;
+  nb::detail::make_caster<Expr> caster;
+  if (object.is_none() || !caster.from_python(object, 0, nullptr)) return result;
+  return caster.value;
+}
+
+template <Expr (*F)(Expr, Expr)>
+void bind_operator(nb::class_<ExprNode, NodeBase>& cls, const char* name, const char* reflected) {
+  cls.def(name, [](nb::handle self, nb::handle other) -> nb::object {
+    Expr b = to_expr(other);
+    if (!b.defined()) return nb::borrow(Py_NotImplemented);
+    return node_to_python(F(to_expr(self), std::move(b)));
+  });
+  if (!reflected) return;
+  cls.def(reflected, [](nb::handle self, nb::handle other) -> nb::object {
+    Expr b = to_expr(other);
+    if (!b.defined()) return nb::borrow(Py_NotImplemented);
+    return node_to_python(F(std::move(b), to_expr(self)));
+  });
+}
+
+Expr add(Expr a, Expr b) { return std::move(a) + std::move(b); }
+Expr sub(Expr a, Expr b) { return std::move(a) - std::move(b); }
+Expr mul(Expr a, Expr b) { return std::move(a) * std::move(b); }
+template <Intrinsic I>
+Expr integer_call(Expr a, Expr b) {
+  promote(a, b);
+  if (auto x = const_int(a), y = const_int(b); x && y && a.dtype().is_scalar()) {
+    if (I == Intrinsic::k_bitwise_and) return int_imm(a.dtype(), *x & *y);
+    if (I == Intrinsic::k_bitwise_or) return int_imm(a.dtype(), *x | *y);
+    if (I == Intrinsic::k_bitwise_xor) return int_imm(a.dtype(), *x ^ *y);
+  }
+  return call(I, {std::move(a), std::move(b)});
+}
+Expr power(Expr a, Expr b) {
+  promote(a, b);
+  return call(Intrinsic::k_pow, {std::move(a), std::move(b)});
+}
+Expr bit_and(Expr a, Expr b) {
+  if (a.dtype().is_bool() && b.dtype().is_bool()) return logical_and(std::move(a), std::move(b));
+  return integer_call<Intrinsic::k_bitwise_and>(std::move(a), std::move(b));
+}
+Expr bit_or(Expr a, Expr b) {
+  if (a.dtype().is_bool() && b.dtype().is_bool()) return logical_or(std::move(a), std::move(b));
+  return integer_call<Intrinsic::k_bitwise_or>(std::move(a), std::move(b));
+}
+
+/// What `if expr:` means: constants have a truth value, `a == b` and `a != b` compare identity (so that `v in list`
+/// works), anything else is a mistake.
+bool truth(const Expr& e) {
+  if (auto v = const_int(e)) return *v != 0;
+  if (auto v = const_float(e)) return *v != 0;
+  if (const EQ* c = e.as<EQ>()) return c->a == c->b;
+  if (const NE* c = e.as<NE>()) return !(c->a == c->b);
+  throw Exception(argument_error("ir/truth", "an expression of the program has no truth value while it is being built",
+                                 "use T.if_then_else, T.Select, T.And / T.Or, or `if` inside the script"));
+}
+
+void bind_expr_operators(nb::class_<ExprNode, NodeBase>& cls) {
+  bind_operator<add>(cls, "__add__", "__radd__");
+  bind_operator<sub>(cls, "__sub__", "__rsub__");
+  bind_operator<mul>(cls, "__mul__", "__rmul__");
+  bind_operator<div>(cls, "__truediv__", "__rtruediv__");
+  bind_operator<floordiv>(cls, "__floordiv__", "__rfloordiv__");
+  bind_operator<floormod>(cls, "__mod__", "__rmod__");
+  bind_operator<power>(cls, "__pow__", "__rpow__");
+  bind_operator<bit_and>(cls, "__and__", "__rand__");
+  bind_operator<bit_or>(cls, "__or__", "__ror__");
+  bind_operator<integer_call<Intrinsic::k_bitwise_xor>>(cls, "__xor__", "__rxor__");
+  bind_operator<integer_call<Intrinsic::k_shift_left>>(cls, "__lshift__", "__rlshift__");
+  bind_operator<integer_call<Intrinsic::k_shift_right>>(cls, "__rshift__", "__rrshift__");
+  bind_operator<eq>(cls, "__eq__", nullptr);
+  bind_operator<ne>(cls, "__ne__", nullptr);
+  bind_operator<lt>(cls, "__lt__", nullptr);
+  bind_operator<le>(cls, "__le__", nullptr);
+  bind_operator<gt>(cls, "__gt__", nullptr);
+  bind_operator<ge>(cls, "__ge__", nullptr);
+  cls.def("__neg__", [](const Expr& self) { return -self; });
+  cls.def("__pos__", [](const Expr& self) { return self; });
+  cls.def("__invert__", [](const Expr& self) {
+    return self.dtype().is_bool() ? logical_not(self) : call(Intrinsic::k_bitwise_not, {self});
+  });
+  cls.def("__hash__", [](const ExprNode& self) { return reinterpret_cast<uintptr_t>(&self) >> 4; });
+  cls.def("__bool__", [](const Expr& self) { return truth(self); });
+  cls.def("astype", [](const Expr& self, DataType dtype) { return cast(dtype, self); }, nb::arg("dtype"));
+  cls.def_prop_ro("dtype", [](const ExprNode& self) { return self.dtype; });
+}
+
+/// A method of one kind of node, beside those that follow from its fields.
+template <class T, class Function>
+void bind_method(const char* method, Function function) {
+  auto cls = nb::borrow<nb::object>(nb::type<NodeOf<T>>());
+  nb::setattr(cls, method, nb::cpp_function(function, nb::name(method), nb::is_method(), nb::scope(cls)));
+}
+
+// ---- traversal for Python: one call per node, for a user's own passes
+
+void visit_python(const NodeRef& root, nb::callable fn) {
+  std::vector<NodeRef> stack{root};
+  while (!stack.empty()) {
+    NodeRef node = std::move(stack.back());
+    stack.pop_back();
+    fn(node);
+    std::vector<NodeRef> children;
+    for_each_child(node, [&](const NodeRef& child, Role) { children.push_back(child); });
+    stack.insert(stack.end(), std::make_move_iterator(children.rbegin()), std::make_move_iterator(children.rend()));
+  }
+}
+
+struct PythonRewrite {
+  nb::callable fn;
+  std::unordered_map<NodeRef, NodeRef> buffers;
+  NodeRef operator()(const NodeRef& node) {
+    bool buffer = node.is<Buffer>();
+    if (buffer) {
+      if (auto it = buffers.find(node); it != buffers.end()) return it->second;
+    }
+    NodeRef after = detail::map_children(
+        node, [](void* self, const NodeRef& child, Role) { return (*static_cast<PythonRewrite*>(self))(child); }, this);
+    nb::object answer = fn(after);
+    NodeRef result = answer.is_none() ? after : nb::cast<NodeRef>(answer);
+    if (result.sort() != node.sort()) {
+      throw Exception(argument_error("ir/rewrite-sort",
+                                     "the function given to rewrite returned " + std::string(kind_name(result.kind())) +
+                                         " for " + std::string(kind_name(node.kind())),
+                                     "return a node of the same sort (expression, statement, ...) or None to keep it"));
+    }
+    if (buffer) buffers.emplace(node, result);
+    return result;
+  }
+};
+
+NodeRef rewrite_python(const NodeRef& root, nb::callable fn) {
+  if (root.depth() > kInlineDepth) {
+    throw Exception(argument_error("ir/rewrite-depth", "this program is too deep for a rewrite in Python",
+                                   "write the pass in C++"));
+  }
+  return PythonRewrite{std::move(fn), {}}(root);
+}
+
+void bind_functions(nb::module_& m) {
+  m.def(
+      "structural_equal",
+      [](const NodeRef& a, const NodeRef& b, bool map_free_vars) { return structural_equal(a, b, map_free_vars); },
+      nb::arg("lhs"), nb::arg("rhs"), nb::arg("map_free_vars") = false);
+  m.def("structural_mismatch", [](const NodeRef& a, const NodeRef& b, bool map_free_vars) -> nb::object {
+    auto found = find_mismatch(a, b, map_free_vars);
+    if (!found) return nb::none();
+    return nb::make_tuple(found->path, found->reason, found->lhs, found->rhs);
+  });
+  m.def("structural_hash", [](const NodeRef& node) { return structural_hash(node).hex(); }, nb::arg("node"));
+  m.def("to_json", [](const NodeRef& node) { return to_json(node); }, nb::arg("node"));
+  m.def("from_json", [](std::string_view text) { return unwrap(from_json(text)); }, nb::arg("text"));
+  m.def("renew_defs", [](const NodeRef& node) -> NodeRef {
+    if (node.is<PrimFunc>()) return renew_defs(node.borrow<PrimFunc>());
+    return renew_defs(Stmt(node));
+  });
+  m.def("substitute", [](const NodeRef& node, nb::dict map) -> NodeRef {
+    VarMap vars;
+    for (auto [key, value] : map) vars.emplace(nb::cast<Ref<Var>>(key), nb::cast<Expr>(value));
+    if (node.sort() == Sort::kExpr) return substitute(Expr(node), vars);
+    if (node.is<PrimFunc>()) return substitute(node.borrow<PrimFunc>(), vars);
+    return substitute(Stmt(node), vars);
+  });
+  m.def("visit", &visit_python, nb::arg("root"), nb::arg("fn"));
+  m.def("rewrite", &rewrite_python, nb::arg("root"), nb::arg("fn"));
+  m.def("call_intrinsic", [](const std::string& name, std::vector<Expr> args) {
+    Intrinsic intrinsic = find_intrinsic(name);
+    if (intrinsic == Intrinsic::kUnknown)
+      throw Exception(argument_error("ir/intrinsic-name", "no intrinsic is called '" + name + "'"));
+    return call(intrinsic, std::move(args));
+  });
+  m.def("cast", [](DataType dtype, const Expr& value) { return cast(dtype, value); });
+  m.def(
+      "const",
+      [](nb::object value, std::optional<DataType> dtype) -> Expr {
+        Expr e = to_expr(value);
+        if (!e.defined()) throw nb::type_error("a constant is a number");
+        return dtype ? cast(*dtype, e) : e;
+      },
+      nb::arg("value"), nb::arg("dtype") = nb::none());
+#define TW_FUNCTION(name, function) \
+  m.def(name, [](Expr a, Expr b) { return function(std::move(a), std::move(b)); }, nb::arg("a"), nb::arg("b"))
+  TW_FUNCTION("truncdiv", truncdiv);
+  TW_FUNCTION("truncmod", truncmod);
+  TW_FUNCTION("floordiv", floordiv);
+  TW_FUNCTION("floormod", floormod);
+  TW_FUNCTION("ceildiv", ceildiv);
+  TW_FUNCTION("min", min);
+  TW_FUNCTION("max", max);
+  TW_FUNCTION("logical_and", logical_and);
+  TW_FUNCTION("logical_or", logical_or);
+#undef TW_FUNCTION
+  m.def("logical_not", [](Expr a) { return logical_not(std::move(a)); });
+  m.def("select", [](Expr c, Expr t, Expr f) { return select(std::move(c), std::move(t), std::move(f)); });
+  m.def("if_then_else", [](Expr c, Expr t, Expr f) { return if_then_else(std::move(c), std::move(t), std::move(f)); });
+  m.def("min_value", [](DataType dtype) { return min_value(dtype); }, nb::arg("dtype"));
+  m.def("max_value", [](DataType dtype) { return max_value(dtype); }, nb::arg("dtype"));
+  m.def(
+      "decl_buffer",
+      [](std::vector<Expr> shape, DataType dtype, std::string name, std::string scope) {
+        return decl_buffer(std::move(shape), dtype, std::move(name), std::move(scope));
+      },
+      nb::arg("shape"), nb::arg("dtype") = "float32", nb::arg("name") = "buffer", nb::arg("scope") = "global");
+  m.def("seq", [](std::vector<Stmt> stmts) { return seq(std::move(stmts)); });
+  m.def("as_module", [](const Ref<PrimFunc>& func) { return as_module(func); });
+  m.def("with_function", [](const Ref<Module>& module, const std::string& name, const Func& func) {
+    return with_function(module, name, func);
+  });
+  m.def("register_source", [](const std::string& file, const std::string& text) { register_source(file, text); });
+  m.def(
+      "intern_span",
+      [](const std::string& file, int line, int column, int end_line, int end_column, SpanId parent) {
+        return intern_span({file, line, column, end_line, end_column, parent});
+      },
+      nb::arg("file"), nb::arg("line"), nb::arg("column"), nb::arg("end_line"), nb::arg("end_column"),
+      nb::arg("parent") = 0);
+  m.def("span_of", [](SpanId id) {
+    Span s = span_of(id);
+    return nb::make_tuple(s.file, s.line, s.column, s.end_line, s.end_column, s.parent);
+  });
+  m.def("render_span", &render_span);
+}
+
+void bind_enums(nb::module_& m) {
+  nb::enum_<ForKind>(m, "ForKind", nb::is_arithmetic())
+      .value("SERIAL", ForKind::kSerial)
+      .value("PARALLEL", ForKind::kParallel)
+      .value("VECTORIZED", ForKind::kVectorized)
+      .value("UNROLLED", ForKind::kUnrolled)
+      .value("THREAD_BINDING", ForKind::kThreadBinding);
+  nb::enum_<IterType>(m, "IterType", nb::is_arithmetic())
+      .value("DATA_PAR", IterType::kDataPar)
+      .value("THREAD_INDEX", IterType::kThreadIndex)
+      .value("COMM_REDUCE", IterType::kCommReduce)
+      .value("ORDERED", IterType::kOrdered)
+      .value("OPAQUE", IterType::kOpaque)
+      .value("UNROLLED", IterType::kUnrolled)
+      .value("VECTORIZED", IterType::kVectorized)
+      .value("PARALLELIZED", IterType::kParallelized)
+      .value("TENSORIZED", IterType::kTensorized);
+  nb::enum_<BufferKind>(m, "BufferKind", nb::is_arithmetic())
+      .value("DEFAULT", BufferKind::kDefault)
+      .value("AUTO_BROADCAST", BufferKind::kAutoBroadcast);
+}
+
+}  // namespace
+
+void bind_ir(nb::module_& m) {
+  bind_enums(m);
+  nb::class_<NodeBase> node(m, "Node", nb::dynamic_attr());
+  node.def_prop_ro("span", [](const NodeBase& self) { return self.span; });
+  node.def_prop_ro("depth", [](const NodeBase& self) { return self.depth; });
+  node.def("same_as", [](const NodeRef& self, const NodeRef& other) { return self == other; }, nb::arg("other").none());
+  node.def(
+      "__eq__",
+      [](const NodeRef& self, nb::handle other) { return NodeRef(nb::detail::get_node(other, 0, nullptr)) == self; },
+      nb::arg().none());
+  node.def("__hash__", [](const NodeBase& self) { return reinterpret_cast<uintptr_t>(&self) >> 4; });
+  node.def("__reduce__", [](nb::handle self) {
+    return nb::make_tuple(nb::module_::import_("tilewright.ir").attr("load_json"),
+                          nb::make_tuple(to_json(nb::cast<NodeRef>(self))));
+  });
+  nb::class_<ExprNode, NodeBase> expr(m, "Expr");
+  nb::class_<StmtNode, NodeBase>(m, "Stmt");
+  nb::class_<TypeNode, NodeBase>(m, "Type");
+  nb::class_<FuncNode, NodeBase>(m, "Func");
+  nb::class_<AuxNode, NodeBase>(m, "Aux");
+  bind_expr_operators(expr);
+#define X(name, sort, first, last) bind_node<name, sort##Node>(m, #name);
+#include "ir/kinds.def"
+#undef X
+  bind_method<IntImm>("__int__", [](const Ref<IntImm>& self) {
+    bool big = self->dtype.is_uint() && self->value < 0;
+    return big ? nb::object(nb::int_(static_cast<uint64_t>(self->value))) : nb::object(nb::int_(self->value));
+  });
+  bind_method<IntImm>("__index__", [](const Ref<IntImm>& self) { return self->value; });
+  bind_method<IntImm>("__float__", [](const Ref<IntImm>& self) { return static_cast<double>(self->value); });
+  bind_method<FloatImm>("__float__", [](const Ref<FloatImm>& self) { return self->value; });
+  bind_method<PrimFunc>("__call__", [](const Ref<PrimFunc>& self, nb::args, nb::kwargs) {
+    const NodeRef symbol = self->attrs.get("global_symbol");
+    const StringImm* name = symbol.as<StringImm>();
+    throw Exception(
+        argument_error("ir/not-compiled",
+                       "the program '" + (name ? name->value : "main") + "' is not a kernel yet, it cannot be called",
+                       "compile it first: kernel = tw.compile(" + (name ? name->value : "func") + ")"));
+  });
+  bind_functions(m);
+}
+
+}  // namespace tilewright::python

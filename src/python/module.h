@@ -1,0 +1,10 @@
+// The parts of the extension module: one function a file, called in this order by module.cc.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace tilewright::python {
+
+void bind_ir(nanobind::module_& m);
+
+}  // namespace tilewright::python

@@ -1,0 +1,168 @@
+#include "python/node_caster.h"
+
+#include <limits>
+
+#include "support/diagnostic.h"
+
+namespace nb = nanobind;
+
+namespace nanobind::detail {
+
+handle put_node(const tilewright::NodeBase* node, cleanup_list* cleanup) noexcept {
+  if (!node) return none().release();
+  auto* raw = const_cast<tilewright::NodeBase*>(node);
+  bool is_new = false;
+  handle result = NB_CALL(nb_type_put)(NB_CTX_C(cleanup), &typeid(tilewright::NodeBase), &typeid(*raw), raw,
+                                       rv_policy::reference, cleanup, &is_new);
+  if (is_new) {
+    raw->retain();
+    NB_CALL(keep_alive_ptr)
+    (NB_CTX, result.ptr(), raw, [](void* p) noexcept { static_cast<tilewright::NodeBase*>(p)->release(); });
+  }
+  return result;
+}
+
+const tilewright::NodeBase* get_node(handle source, uint32_t flags, cleanup_list* cleanup) noexcept {
+  type_caster<tilewright::NodeBase> caster;
+  if (!caster.from_python(source, flags & ~static_cast<uint32_t>(cast_flags::convert), cleanup)) return nullptr;
+  return caster.operator tilewright::NodeBase*();
+}
+
+bool type_caster<tilewright::DataType>::from_python(handle source, uint32_t, cleanup_list*) noexcept {
+  // A dtype name, or anything whose str() is one: np.dtype("float32"), np.float32 has __name__.
+  PyObject* text = nullptr;
+  if (PyUnicode_Check(source.ptr())) {
+    text = Py_NewRef(source.ptr());
+  } else if (PyType_Check(source.ptr())) {
+    text = PyObject_GetAttrString(source.ptr(), "__name__");
+  } else if (PyObject_HasAttrString(source.ptr(), "itemsize") || PyObject_HasAttrString(source.ptr(), "is_complex")) {
+    text = PyObject_Str(source.ptr());
+  }
+  if (!text) {
+    PyErr_Clear();
+    return false;
+  }
+  const char* name = PyUnicode_AsUTF8(text);
+  std::string_view view = name ? name : "";
+  if (view.starts_with("torch.")) view.remove_prefix(6);
+  auto parsed = tilewright::DataType::parse(view);
+  Py_DECREF(text);
+  if (!parsed) {
+    PyErr_Clear();
+    return false;
+  }
+  value = *parsed;
+  return true;
+}
+
+bool type_caster<tilewright::Annotations>::from_python(handle source, uint32_t, cleanup_list*) noexcept {
+  value = {};
+  if (source.is_none()) return true;
+  if (!PyDict_Check(source.ptr())) return false;
+  try {
+    for (auto [key, item] : borrow<dict>(source)) {
+      value.set(nb::cast<std::string>(key), tilewright::python::value_from_python(item));
+    }
+  } catch (...) {
+    PyErr_Clear();
+    return false;
+  }
+  return true;
+}
+
+handle type_caster<tilewright::Annotations>::from_cpp(const tilewright::Annotations& value, rv_policy,
+                                                      cleanup_list*) noexcept {
+  dict result;
+  for (const auto& [key, item] : value.entries()) result[key.c_str()] = tilewright::python::value_to_python(item);
+  return result.release();
+}
+
+}  // namespace nanobind::detail
+
+namespace tilewright::python {
+namespace {
+
+NodeRef number_from_python(nb::handle object) {
+  PyObject* p = object.ptr();
+  if (PyBool_Check(p)) return bool_imm(p == Py_True);
+  if (PyLong_Check(p)) {
+    int overflow = 0;
+    long long value = PyLong_AsLongLongAndOverflow(p, &overflow);
+    if (overflow > 0) {
+      unsigned long long bits = PyLong_AsUnsignedLongLong(p);
+      if (!PyErr_Occurred()) return int_imm(DataType::uint(64), static_cast<int64_t>(bits));
+      PyErr_Clear();
+      return {};
+    }
+    if (overflow) return {};
+    bool narrow = value >= std::numeric_limits<int32_t>::min() && value <= std::numeric_limits<int32_t>::max();
+    return int_imm(DataType::int_(narrow ? 32 : 64), value);
+  }
+  if (PyFloat_CheckExact(p)) return float_imm(DataType::float_(32), PyFloat_AS_DOUBLE(p));
+  if (PyUnicode_Check(p)) return string_imm(PyUnicode_AsUTF8(p));
+  // NumPy (and ml_dtypes) scalars know their dtype and give a Python number.
+  if (!PyObject_HasAttrString(p, "dtype") || !PyObject_HasAttrString(p, "item")) return {};
+  if (PyObject_HasAttrString(p, "ndim") && nb::cast<int>(object.attr("ndim")) != 0) return {};
+  DataType type;
+  if (!nb::try_cast<DataType>(object.attr("dtype"), type)) return {};
+  if (type.is_bool()) return bool_imm(nb::cast<bool>(object.attr("item")()));
+  if (type.is_integral()) {
+    nb::object item = object.attr("item")();
+    return type.is_uint() ? int_imm(type, static_cast<int64_t>(nb::cast<uint64_t>(item)))
+                          : int_imm(type, nb::cast<int64_t>(item));
+  }
+  if (type.is_float()) return float_imm(type, nb::cast<double>(nb::float_(object)));
+  return {};
+}
+
+}  // namespace
+
+NodeRef constant_from_python(nb::handle object) noexcept {
+  try {
+    return number_from_python(object);
+  } catch (...) {
+    PyErr_Clear();
+    return {};
+  }
+}
+
+NodeRef value_from_python(nb::handle object) {
+  NodeRef node(nb::detail::get_node(object, 0, nullptr));
+  if (node.defined()) return node;
+  node = constant_from_python(object);
+  if (node.defined()) return node;
+  if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
+    List list;
+    for (nb::handle item : nb::borrow<nb::object>(object)) list.items.push_back(value_from_python(item));
+    return make<List>(std::move(list));
+  }
+  if (PyDict_Check(object.ptr())) {
+    Dict dict;
+    for (auto [key, item] : nb::borrow<nb::dict>(object)) {
+      dict.items.set(nb::cast<std::string>(nb::str(key)), value_from_python(item));
+    }
+    return make<Dict>(std::move(dict));
+  }
+  throw nb::type_error("an annotation holds numbers, strings, expressions, lists and dicts of them");
+}
+
+nb::object node_to_python(const NodeRef& node) { return nb::steal(nb::detail::put_node(node.get(), nullptr)); }
+
+nb::object value_to_python(const NodeRef& value) {
+  if (!value.defined()) return nb::none();
+  if (const StringImm* s = value.as<StringImm>()) return nb::str(s->value.c_str(), s->value.size());
+  if (const IntImm* i = value.as<IntImm>()) {
+    if (i->dtype.is_bool()) return nb::bool_(i->value != 0);
+    if (i->dtype == DataType::int_(32)) return nb::int_(i->value);
+  }
+  if (const FloatImm* f = value.as<FloatImm>(); f && f->dtype == DataType::float_(32)) return nb::float_(f->value);
+  if (const List* list = value.as<List>()) {
+    nb::list result;
+    for (const NodeRef& item : list->items) result.append(value_to_python(item));
+    return result;
+  }
+  if (const Dict* dict = value.as<Dict>()) return nb::cast(dict->items);
+  return node_to_python(value);
+}
+
+}  // namespace tilewright::python

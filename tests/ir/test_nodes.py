@@ -1,0 +1,123 @@
+"""The Python view of IR nodes: construction, attributes, operators, match, traversal, errors."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import ir
+
+
+def scale_and_shift():
+    x = ir.Var("x", "int32")
+    return x, x * 4 + 1
+
+
+def test_fields_are_attributes_and_patterns():
+    x, e = scale_and_shift()
+    match e:
+        case ir.Add(ir.Mul(v, factor), shift):
+            assert v.same_as(x) and int(factor) == 4 and int(shift) == 1
+        case _:
+            pytest.fail("no match")
+    assert e.__match_args__ == ("a", "b")
+    assert e.a is e.a and e.dtype == "int32"
+
+
+def test_nodes_are_immutable():
+    _, e = scale_and_shift()
+    with pytest.raises(AttributeError):
+        e.a = e.b
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"),
+    [
+        (3, "int32"),
+        (2**40, "int64"),
+        (True, "bool"),
+        (1.5, "float32"),
+        (np.int8(3), "int8"),
+        (np.float16(1), "float16"),
+        (2**63, "uint64"),
+    ],
+)
+def test_python_numbers_become_constants(value, dtype):
+    constant = ir.const(value)
+    assert constant.dtype == dtype and (float(constant) if "float" in dtype else int(constant)) == value
+
+
+def test_equality_builds_a_comparison_and_lists_work():
+    x, y = ir.Var("x", "int32"), ir.Var("y", "int32")
+    assert isinstance(x == y, ir.EQ)
+    assert x in [y, x] and x not in [y]
+    assert {x: 1}[x] == 1
+
+
+def test_truth_of_an_expression_is_an_error():
+    x = ir.Var("x", "int32")
+    with pytest.raises(tw.ArgumentError, match="no truth value") as caught:
+        assert x < 3
+    assert caught.value.code == "ir/truth"
+
+
+def test_operands_must_fit():
+    with pytest.raises(tw.ScriptError, match="Add of int32 and float32"):
+        ir.Add(ir.Var("x", "int32"), 1.5)
+    with pytest.raises(tw.ScriptError, match="needs a value for 'body'"):
+        ir.For(ir.Var("i", "int32"), 0, 4)
+    with pytest.raises(TypeError):
+        ir.Var("x", "int32") + object()
+
+
+def test_calling_a_program_says_compile_it_first():
+    func = ir.PrimFunc([], {}, ir.TupleType(), {"global_symbol": "f"}, ir.Evaluate(0))
+    with pytest.raises(tw.ArgumentError, match=r"compile it first: kernel = tw.compile\(f\)"):
+        func()
+
+
+def test_json_and_pickle_round_trip():
+    _, e = scale_and_shift()
+    assert ir.structural_equal(ir.load_json(ir.save_json(e)), e, map_free_vars=True)
+    assert ir.structural_hash(pickle.loads(pickle.dumps(e))) == ir.structural_hash(e)
+    with pytest.raises(tw.ScriptError, match="json"):
+        ir.load_json("not json")
+
+
+def test_visit_and_rewrite():
+    x, e = scale_and_shift()
+    kinds = []
+    ir.visit(e, lambda node: kinds.append(type(node).__name__))
+    assert kinds[:3] == ["Add", "Mul", "Var"]
+    doubled = ir.rewrite(e, lambda node: ir.const(2 * int(node)) if isinstance(node, ir.IntImm) else None)
+    assert ir.structural_equal(doubled, x * 8 + 2)
+    assert ir.rewrite(e, lambda node: None) is e
+    with pytest.raises(tw.ArgumentError, match="same sort"):
+        ir.rewrite(e, lambda node: ir.Evaluate(0) if isinstance(node, ir.IntImm) else None)
+    with pytest.raises(ZeroDivisionError):
+        ir.visit(e, lambda node: 1 // 0)
+
+
+def test_rewrite_replaces_a_buffer_everywhere():
+    a = ir.decl_buffer([4], "float32", "A")
+    s = ir.BufferStore(a, ir.BufferLoad(a, [0]), [1])
+    after = ir.rewrite(
+        s, lambda node: ir.Buffer(node.data, node.dtype, [8], name="A") if isinstance(node, ir.Buffer) else None
+    )
+    assert after.buffer.same_as(after.value.buffer) and int(after.buffer.shape[0]) == 8
+
+
+def test_annotations_are_python_values():
+    loop = ir.For(ir.Var("i", "int32"), 0, 4, 0, None, {"a": 1, "b": [1, "s"], "c": {"d": True}}, ir.Evaluate(0))
+    assert loop.annotations == {"a": 1, "b": [1, "s"], "c": {"d": True}}
+    assert loop.kind == ir.ForKind.SERIAL and loop.loop_var.name_hint == "i"
+
+
+def test_a_deep_program_is_refused_with_a_message():
+    e, y = ir.Var("x", "int32"), ir.Var("y", "int32")
+    with pytest.raises(tw.ScriptError, match="nests deeper"):
+        for _ in range(20000):
+            e = ir.Add(e, y)
+    with pytest.raises(tw.ArgumentError, match="too deep"):
+        ir.rewrite(e, lambda node: None)
