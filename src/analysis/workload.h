@@ -1,0 +1,37 @@
+// What a program computes and moves, counted on the program as the user wrote it: the numerators of GFLOP/s and GB/s,
+// and what a tuner must know to make arguments for it.
+#pragma once
+
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+struct ParameterUse {
+  Ref<Var> param;
+  Ref<Buffer> buffer;  ///< null for a scalar parameter
+  bool read = false, written = false;
+  /// Its contents before the call matter: it is read, and not written first by a block that comes earlier or by the
+  /// init of the block that reads it.
+  bool read_before_written = false;
+};
+
+struct Workload {
+  std::vector<ParameterUse> params;
+  /// Floating-point operations: each of + - * / min max and each intrinsic on floats counts 1 a lane; casts, selects,
+  /// comparisons and the init of a reduction count 0. A multiply-add is 2, as everywhere in this field.
+  double flops = 0;
+  /// The same for integers that are data (not indices).
+  double int_ops = 0;
+  /// Bytes of each parameter that is read plus of each that is written: the traffic no program can avoid.
+  double bytes_read = 0, bytes_written = 0;
+  /// Sum over blocks of the product of their reduction extents: the length that error bounds need. At least 1.
+  double reduction_length = 1;
+  /// False where a loop's extent or a shape is not constant and was taken at the middle of its range.
+  bool exact = true;
+};
+
+Workload analyze_workload(const Ref<PrimFunc>& func);
+
+}  // namespace tilewright::analysis
