@@ -19,15 +19,117 @@
 #ifndef TILEWRIGHT_RUNTIME_ABI_H_
 #define TILEWRIGHT_RUNTIME_ABI_H_
 
+#include <stddef.h>
 #include <stdint.h>
-
-#ifndef DLPACK_DLPACK_H_
-#include "runtime/dlpack.h"
-#endif
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* ---- DLPack ----------------------------------------------------------------------------------------------------
+ * The part of DLPack 1.x that kernels and callers exchange. Names and layout are those of the public DLPack header, and
+ * so is the include guard: whichever of the two comes first, the other one is skipped, so a program may include both.
+ * A program that needs parts of DLPack that are not here includes its own copy first. */
+#ifndef DLPACK_DLPACK_H_
+#define DLPACK_DLPACK_H_
+
+#define DLPACK_MAJOR_VERSION 1
+#define DLPACK_MINOR_VERSION 1
+
+typedef struct {
+  uint32_t major;
+  uint32_t minor;
+} DLPackVersion;
+
+#ifdef __cplusplus
+typedef enum : int32_t {
+#else
+typedef enum {
+#endif
+  kDLCPU = 1,
+  kDLCUDA = 2,
+  kDLCUDAHost = 3,
+  kDLOpenCL = 4,
+  kDLVulkan = 7,
+  kDLMetal = 8,
+  kDLVPI = 9,
+  kDLROCM = 10,
+  kDLROCMHost = 11,
+  kDLExtDev = 12,
+  kDLCUDAManaged = 13,
+  kDLOneAPI = 14,
+  kDLWebGPU = 15,
+  kDLHexagon = 16,
+  kDLMAIA = 17,
+  kDLTrn = 18
+} DLDeviceType;
+
+typedef struct {
+  DLDeviceType device_type;
+  int32_t device_id;
+} DLDevice;
+
+typedef enum {
+  kDLInt = 0,
+  kDLUInt = 1,
+  kDLFloat = 2,
+  kDLOpaqueHandle = 3,
+  kDLBfloat = 4,
+  kDLComplex = 5,
+  kDLBool = 6,
+  kDLFloat8_e3m4 = 7,
+  kDLFloat8_e4m3 = 8,
+  kDLFloat8_e4m3b11fnuz = 9,
+  kDLFloat8_e4m3fn = 10,
+  kDLFloat8_e4m3fnuz = 11,
+  kDLFloat8_e5m2 = 12,
+  kDLFloat8_e5m2fnuz = 13,
+  kDLFloat8_e8m0fnu = 14,
+  kDLFloat6_e2m3fn = 15,
+  kDLFloat6_e3m2fn = 16,
+  kDLFloat4_e2m1fn = 17
+} DLDataTypeCode;
+
+/* One element is `lanes` values of `bits` bits. */
+typedef struct {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+} DLDataType;
+
+/* A borrowed view of memory. Element (i0, i1, ...) lies at data + byte_offset + (i0 * strides[0] + ...) elements;
+ * strides count elements, and NULL stands for row-major and compact. */
+typedef struct {
+  void* data;
+  DLDevice device;
+  int32_t ndim;
+  DLDataType dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+} DLTensor;
+
+/* The exchange without versions, still what many producers hand out. */
+typedef struct DLManagedTensor {
+  DLTensor dl_tensor;
+  void* manager_ctx;
+  void (*deleter)(struct DLManagedTensor* self);
+} DLManagedTensor;
+
+#define DLPACK_FLAG_BITMASK_READ_ONLY (1UL << 0UL)
+#define DLPACK_FLAG_BITMASK_IS_COPIED (1UL << 1UL)
+#define DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED (1UL << 2UL)
+
+/* Everything up to `flags` keeps its place in all versions, so that `deleter` can always be called. */
+typedef struct DLManagedTensorVersioned {
+  DLPackVersion version;
+  void* manager_ctx;
+  void (*deleter)(struct DLManagedTensorVersioned* self);
+  uint64_t flags;
+  DLTensor dl_tensor;
+} DLManagedTensorVersioned;
+
+#endif /* DLPACK_DLPACK_H_ */
 
 #define TW_ABI_VERSION 1
 
@@ -40,7 +142,6 @@ typedef enum tw_error {
   TW_ERROR_MEMORY = 3,      /* no memory for a workspace */
   TW_ERROR_ASSERTION = 4,   /* an assertion of the program failed */
   TW_ERROR_INTERNAL = 5,    /* a defect of the compiler or of this runtime */
-  TW_ERROR_STOPPED = 6,     /* a parallel loop was abandoned because another of its iterations failed */
 
   /* What is wrong with the arguments; see tw_is_argument_error. */
   TW_ERROR_NULL = 32,
@@ -113,9 +214,9 @@ enum tw_dim_kind {
   TW_DIM_ANY = 3       /* not checked */
 };
 
-/* Symbols are bound in this order: scalar parameters, then for each tensor parameter shape, strides, element offset.
- * A dimension that is an expression (n + 1) binds a slot of its own, which the entry compares afterwards and reports
- * with tw_fail_dim. */
+/* Symbols are bound in this order: scalar parameters; then for each tensor parameter the shape, the strides from the
+ * last to the first, the element offset. A dimension that is an expression (n + 1) binds a slot of its own, which the
+ * entry compares afterwards and reports with tw_fail_dim. */
 typedef struct tw_dim {
   int64_t value;
   int32_t kind; /* tw_dim_kind */

@@ -1,0 +1,314 @@
+/* The pool behind parallel loops.
+ *
+ * A loop occupies a slot and is executed by its caller and by every pool thread that joins; all of them draw chunks of
+ * iterations from one atomic counter. Slots are static, so a thread may look at one at any time; it may read the fields
+ * of the loop only while it holds a reference, which it takes by a compare-and-swap that succeeds only on open slots.
+ * The caller closes the slot and waits for the references to go before it returns.
+ *
+ * Pool threads watch `epoch`, which every new loop advances: for a few microseconds actively, then in futex(). */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "runtime/runtime.h"
+#include "support/host_cpu.h"
+
+enum {
+  kSlots = 8,
+  kChunksPerThread = 4, /* enough to even out threads that are interrupted or chunks that differ */
+  kDefaultSpinMicroseconds = 5,
+  kMaxThreads = 4096
+};
+
+/* Bits of slot.state; references count in units of kReference. */
+enum { kOpen = 1, kCallerSleeps = 2, kReference = 4 };
+
+typedef struct slot {
+  _Alignas(64) atomic_int taken;
+  atomic_uint state;
+  tw_parallel_body body;
+  void* closure;
+  tw_ctx* ctx;
+  int64_t chunk;
+  uint32_t float_mode;
+  atomic_int max_helpers;
+  atomic_llong extent;
+  _Alignas(64) atomic_llong next;
+  atomic_int status;
+} slot;
+
+static struct {
+  slot slots[kSlots];
+  _Alignas(64) atomic_uint epoch;
+  _Alignas(64) atomic_int sleepers;
+  atomic_int alive;      /* pool threads that exist */
+  atomic_int wanted;     /* pool threads that should exist; -1: not decided yet */
+  pthread_mutex_t mutex; /* guards creation and `alive` against fork */
+} pool = {.wanted = -1, .mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t setup_once = PTHREAD_ONCE_INIT;
+static int64_t spin_nanoseconds;
+static __thread int inside_loop;
+
+/* ---- Waiting ----------------------------------------------------------------------------------------------------- */
+
+static void relax(void) {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  __asm__ volatile("yield");
+#endif
+}
+
+static int64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static void sleep_while(atomic_uint* word, unsigned value) {
+  syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void wake(atomic_uint* word, int count) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0); }
+
+/* Watches `word` for a short time; returns whether it stopped being `value`. */
+static int spin_while(atomic_uint* word, unsigned value) {
+  if (spin_nanoseconds <= 0) return 0;
+  int64_t deadline = now() + spin_nanoseconds;
+  do {
+    for (int i = 0; i < 16; ++i) {
+      if (atomic_load_explicit(word, memory_order_acquire) != value) return 1;
+      relax();
+    }
+  } while (now() < deadline);
+  return 0;
+}
+
+/* ---- Floating-point mode --------------------------------------------------------------------------------------------
+ * Rounding and flushing of denormals belong to a thread; those of the caller hold for its whole loop. */
+
+#if defined(__x86_64__)
+static uint32_t float_mode(void) { return __builtin_ia32_stmxcsr() & ~0x3fu; /* without the sticky flags */ }
+static void set_float_mode(uint32_t mode) { __builtin_ia32_ldmxcsr(mode); }
+#else
+static uint32_t float_mode(void) { return 0; }
+static void set_float_mode(uint32_t mode) { (void)mode; }
+#endif
+
+/* ---- Executing --------------------------------------------------------------------------------------------------- */
+
+static void run_chunks(slot* s) {
+  int64_t extent = atomic_load_explicit(&s->extent, memory_order_relaxed);
+  inside_loop = 1;
+  for (;;) {
+    int64_t begin = atomic_fetch_add_explicit(&s->next, s->chunk, memory_order_relaxed);
+    if (begin >= extent) break;
+    int64_t end = extent - begin < s->chunk ? extent : begin + s->chunk;
+    int32_t code = s->body(s->ctx, begin, end, s->closure);
+    if (code != TW_OK) {
+      int none = TW_OK;
+      atomic_compare_exchange_strong(&s->status, &none, code);
+      atomic_store_explicit(&s->next, extent, memory_order_relaxed);
+      break;
+    }
+  }
+  inside_loop = 0;
+}
+
+/* Joins the loop of a slot, if there is one with chunks left. Returns whether it did. */
+static int help(slot* s) {
+  unsigned state = atomic_load_explicit(&s->state, memory_order_relaxed);
+  do {
+    if (!(state & kOpen)) return 0;
+    if (atomic_load_explicit(&s->next, memory_order_relaxed) >= atomic_load_explicit(&s->extent, memory_order_relaxed))
+      return 0;
+    if ((int)(state / kReference) >= atomic_load_explicit(&s->max_helpers, memory_order_relaxed)) return 0;
+  } while (!atomic_compare_exchange_weak_explicit(&s->state, &state, state + kReference, memory_order_acquire,
+                                                  memory_order_relaxed));
+  uint32_t own_mode = float_mode();
+  if (own_mode != s->float_mode) set_float_mode(s->float_mode);
+  run_chunks(s);
+  if (float_mode() != own_mode) set_float_mode(own_mode);
+  state = atomic_fetch_sub_explicit(&s->state, kReference, memory_order_acq_rel) - kReference;
+  if (state == kCallerSleeps) wake(&s->state, 1);
+  return 1;
+}
+
+/* Whether this thread is one too many; it then no longer counts. */
+static int retire(void) {
+  if (atomic_load_explicit(&pool.alive, memory_order_relaxed) <=
+      atomic_load_explicit(&pool.wanted, memory_order_relaxed))
+    return 0;
+  pthread_mutex_lock(&pool.mutex);
+  int surplus = atomic_load(&pool.alive) > atomic_load(&pool.wanted);
+  if (surplus) atomic_fetch_sub(&pool.alive, 1);
+  pthread_mutex_unlock(&pool.mutex);
+  return surplus;
+}
+
+static void* pool_thread(void* unused) {
+  (void)unused;
+  while (!retire()) {
+    unsigned seen = atomic_load(&pool.epoch);
+    int helped = 0;
+    for (int i = 0; i < kSlots; ++i) helped |= help(&pool.slots[i]);
+    if (helped || spin_while(&pool.epoch, seen)) continue;
+    /* Either this thread's count is seen by whoever advances the epoch, or futex() sees the new epoch. */
+    atomic_fetch_add(&pool.sleepers, 1);
+    sleep_while(&pool.epoch, seen);
+    atomic_fetch_sub(&pool.sleepers, 1);
+  }
+  return NULL;
+}
+
+/* ---- Threads -------------------------------------------------------------------------------------------------------
+ */
+
+static int64_t environment_number(const char* name, int64_t fallback, int64_t low, int64_t high) {
+  const char* text = getenv(name);
+  if (!text || !*text) return fallback;
+  char* end;
+  long long value = strtoll(text, &end, 10);
+  return *end == '\0' && value >= low && value <= high ? value : fallback;
+}
+
+static int default_threads(void) {
+  return (int)environment_number("TILEWRIGHT_NUM_THREADS", tw_count_cores(), 1, kMaxThreads);
+}
+
+static void before_fork(void) { pthread_mutex_lock(&pool.mutex); }
+static void after_fork_in_parent(void) { pthread_mutex_unlock(&pool.mutex); }
+
+/* No pool thread has followed into the child, nor has any other caller with its loop. */
+static void after_fork_in_child(void) {
+  memset(pool.slots, 0, sizeof(pool.slots));
+  atomic_store(&pool.epoch, 0);
+  atomic_store(&pool.sleepers, 0);
+  atomic_store(&pool.alive, 0);
+  pthread_mutex_init(&pool.mutex, NULL);
+}
+
+static void set_up(void) {
+  int several = tw_count_processors() > 1; /* on a single one, whoever spins keeps others from working */
+  spin_nanoseconds =
+      several ? 1000 * environment_number("TILEWRIGHT_SPIN_US", kDefaultSpinMicroseconds, 0, 1000000) : 0;
+  int undecided = -1;
+  atomic_compare_exchange_strong(&pool.wanted, &undecided, default_threads() - 1);
+  tw_pin_library();
+  pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+/* Starts the threads that are wanted; as many as the system grants. */
+static void start_threads(void) {
+  pthread_mutex_lock(&pool.mutex);
+  sigset_t all, previous;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &previous); /* signals are for the threads of the host */
+  while (atomic_load(&pool.alive) < atomic_load(&pool.wanted)) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, pool_thread, NULL) != 0) {
+      atomic_store(&pool.wanted, atomic_load(&pool.alive));
+      break;
+    }
+    pthread_setname_np(thread, "tilewright");
+    pthread_detach(thread);
+    atomic_fetch_add(&pool.alive, 1);
+  }
+  pthread_sigmask(SIG_SETMASK, &previous, NULL);
+  pthread_mutex_unlock(&pool.mutex);
+}
+
+void tw_set_num_threads(int32_t count) {
+  pthread_once(&setup_once, set_up);
+  if (count <= 0) count = default_threads();
+  if (count > kMaxThreads) count = kMaxThreads;
+  atomic_store(&pool.wanted, count - 1);
+  atomic_fetch_add(&pool.epoch, 1);
+  wake(&pool.epoch, INT_MAX); /* so that surplus threads notice */
+}
+
+int32_t tw_get_num_threads(void) {
+  pthread_once(&setup_once, set_up);
+  return atomic_load_explicit(&pool.wanted, memory_order_relaxed) + 1;
+}
+
+int32_t tw_pool_size(void) { return atomic_load(&pool.alive); }
+
+/* ---- Loops ---------------------------------------------------------------------------------------------------------
+ */
+
+static slot* take_slot(void) {
+  for (int i = 0; i < kSlots; ++i) {
+    int free_slot = 0;
+    if (!atomic_load_explicit(&pool.slots[i].taken, memory_order_relaxed) &&
+        atomic_compare_exchange_strong_explicit(&pool.slots[i].taken, &free_slot, 1, memory_order_acquire,
+                                                memory_order_relaxed))
+      return &pool.slots[i];
+  }
+  return NULL;
+}
+
+/* Waits until nobody works on a closed slot any more. */
+static void wait_for_helpers(slot* s) {
+  unsigned state = atomic_load_explicit(&s->state, memory_order_acquire);
+  while (state != 0) {
+    if (!spin_while(&s->state, state)) {
+      if (state & kCallerSleeps) {
+        sleep_while(&s->state, state);
+      } else if (!atomic_compare_exchange_strong(&s->state, &state, state | kCallerSleeps)) {
+        continue;
+      }
+    }
+    state = atomic_load_explicit(&s->state, memory_order_acquire);
+    if (state == kCallerSleeps) break;
+  }
+  atomic_store_explicit(&s->state, 0, memory_order_relaxed);
+}
+
+int32_t tw_parallel_for(tw_ctx* ctx, tw_parallel_body body, void* closure, int64_t extent, int64_t grain) {
+  if (extent <= 0) return TW_OK;
+  if (grain < 1) grain = 1;
+  pthread_once(&setup_once, set_up);
+  int64_t threads = atomic_load_explicit(&pool.wanted, memory_order_relaxed) + 1;
+  if (ctx->max_threads > 0 && ctx->max_threads < threads) threads = ctx->max_threads;
+  if (inside_loop || threads <= 1 || extent <= grain || extent > LLONG_MAX / 4) return body(ctx, 0, extent, closure);
+  slot* s = take_slot();
+  if (!s) return body(ctx, 0, extent, closure);
+  if (atomic_load_explicit(&pool.alive, memory_order_relaxed) <
+      atomic_load_explicit(&pool.wanted, memory_order_relaxed))
+    start_threads();
+
+  int64_t chunk = extent / (threads * kChunksPerThread);
+  if (chunk < grain) chunk = grain;
+  int64_t helpers = (extent + chunk - 1) / chunk - 1;
+  if (helpers > threads - 1) helpers = threads - 1;
+  s->body = body;
+  s->closure = closure;
+  s->ctx = ctx;
+  s->chunk = chunk;
+  s->float_mode = float_mode();
+  atomic_store_explicit(&s->status, TW_OK, memory_order_relaxed);
+  atomic_store_explicit(&s->max_helpers, (int)helpers, memory_order_relaxed);
+  atomic_store_explicit(&s->extent, extent, memory_order_relaxed);
+  atomic_store_explicit(&s->next, 0, memory_order_relaxed);
+  atomic_store_explicit(&s->state, kOpen, memory_order_release);
+  atomic_fetch_add(&pool.epoch, 1);
+  if (atomic_load(&pool.sleepers) > 0) wake(&pool.epoch, (int)helpers);
+
+  run_chunks(s);
+
+  atomic_fetch_and_explicit(&s->state, ~(unsigned)kOpen, memory_order_acq_rel);
+  wait_for_helpers(s);
+  int32_t status = atomic_load_explicit(&s->status, memory_order_relaxed);
+  atomic_store_explicit(&s->taken, 0, memory_order_release);
+  return status;
+}

@@ -1,0 +1,122 @@
+/* Workspaces: one stack of memory per thread, kept between calls.
+ *
+ * The stack consists of blocks, of which the newest serves; a block is at least as large as all before it together, so
+ * a thread has few. When everything has been released and there is more than one, the next acquisition replaces them
+ * by a single block of their joint size: from the second call on, a kernel finds all its workspaces in one block. */
+#include <limits.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/runtime.h"
+
+enum { kAlignment = 64, kSmallestBlock = 64 * 1024 };
+
+typedef struct block {
+  struct block* older;
+  int64_t capacity;
+  int64_t used;
+  char padding[kAlignment - sizeof(void*) - 2 * sizeof(int64_t)];
+} block;
+
+_Static_assert(sizeof(block) == kAlignment, "the memory behind the header is aligned");
+
+static __thread block* newest;
+static pthread_key_t exit_key;
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+
+static char* memory_of(block* b) { return (char*)b + sizeof(block); }
+
+static void free_blocks(block* b) {
+  while (b) {
+    block* older = b->older;
+    free(b);
+    b = older;
+  }
+}
+
+static void on_thread_exit(void* unused) {
+  (void)unused;
+  free_blocks(newest);
+  newest = NULL;
+}
+
+static void make_exit_key(void) {
+  tw_pin_library();
+  pthread_key_create(&exit_key, on_thread_exit);
+}
+
+static int is_idle(void) {
+  for (block* b = newest; b; b = b->older) {
+    if (b->used > 0) return 0;
+  }
+  return 1;
+}
+
+static int64_t total_capacity(void) {
+  int64_t total = 0;
+  for (block* b = newest; b; b = b->older) total += b->capacity;
+  return total;
+}
+
+/* A new newest block with room for `bytes`; NULL if there is no memory. */
+static block* push_block(int64_t bytes) {
+  int64_t capacity = total_capacity();
+  if (is_idle()) {
+    free_blocks(newest);
+    newest = NULL;
+  }
+  if (capacity < bytes) capacity = bytes;
+  if (capacity < kSmallestBlock) capacity = kSmallestBlock;
+  block* b = aligned_alloc(kAlignment, sizeof(block) + (size_t)capacity);
+  if (!b && capacity > bytes) { /* growth is a convenience */
+    capacity = bytes;
+    b = aligned_alloc(kAlignment, sizeof(block) + (size_t)capacity);
+  }
+  if (!b) return NULL;
+  b->older = newest;
+  b->capacity = capacity;
+  b->used = 0;
+  newest = b;
+  pthread_once(&exit_key_once, make_exit_key);
+  pthread_setspecific(exit_key, b); /* any value but NULL: the handler runs */
+  return b;
+}
+
+void* tw_workspace_acquire(tw_ctx* ctx, int64_t bytes) {
+  if (bytes < 0 || bytes > LLONG_MAX / 4) {
+    tw_report(ctx, TW_ERROR_MEMORY, "the kernel asks for a workspace larger than the address space");
+    return NULL;
+  }
+  bytes = (bytes + kAlignment - 1) & ~(int64_t)(kAlignment - 1);
+  if (bytes == 0) bytes = kAlignment; /* two workspaces never have one address */
+  block* b = newest;
+  if (!b || b->capacity - b->used < bytes || (b->used == 0 && b->older && is_idle())) b = push_block(bytes);
+  if (!b) {
+    tw_report(ctx, TW_ERROR_MEMORY,
+              "out of memory for a workspace of the kernel" TW_HINT_PREFIX
+              "use fewer threads, or a schedule with smaller cached copies");
+    return NULL;
+  }
+  void* memory = memory_of(b) + b->used;
+  b->used += bytes;
+  return memory;
+}
+
+void tw_workspace_release(tw_ctx* ctx, void* memory) {
+  (void)ctx;
+  if (!memory) return;
+  block* b = newest;
+  while (b && b->used == 0) b = b->older; /* emptied before, its elders still in use */
+  if (b) b->used = (char*)memory - memory_of(b);
+}
+
+void tw_workspace_trim(void) {
+  while (newest && newest->used == 0) {
+    block* older = newest->older;
+    free(newest);
+    newest = older;
+  }
+}
+
+int64_t tw_workspace_held(void) { return total_capacity(); }
