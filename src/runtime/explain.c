@@ -263,23 +263,23 @@ static void explain_size(text* t, const call* c, const tw_param* param, const DL
     return;
   }
   const tw_dim* dim = &param->elem_offset;
-  const char* what = "element offset";
+  const char* what = "an element offset";
   int64_t value = (int64_t)(tensor->byte_offset * 8 / ((uint64_t)param->dtype.bits * param->dtype.lanes));
   for (int32_t d = param->ndim - 1; d >= 0; --d) {
     if (param->strides && tensor->strides && too_wide(c->signature, &param->strides[d], tensor->strides[d])) {
       dim = &param->strides[d];
-      what = "stride";
+      what = "a stride";
       value = tensor->strides[d];
     }
     if (too_wide(c->signature, &param->shape[d], tensor->shape[d])) {
       dim = &param->shape[d];
-      what = "size";
+      what = "a size";
       value = tensor->shape[d];
       break;
     }
   }
   const tw_symbol* symbol = &c->signature->symbols[dim->value];
-  put(t, "expected a %s that fits in %d bits, the type of %s, got %" PRId64, what, symbol->bits, symbol->name, value);
+  put(t, "expected %s that fits in %d bits, the type of %s, got %" PRId64, what, symbol->bits, symbol->name, value);
   put(t, TW_HINT_PREFIX "give %s a wider type in the script", symbol->name);
 }
 
