@@ -15,6 +15,7 @@ CODE = re.compile(r'"([a-z][a-z0-9_-]*/[A-Za-z][A-Za-z0-9_-]*)"')
 CODE_IN_TEST = re.compile(r"(?<![\w./-])([a-z][a-z0-9_-]*/[A-Za-z][A-Za-z0-9_-]*)(?![\w/.-]*[\w/])")
 COMMENT = re.compile(r"//.*|^[ \t]*#.*", re.MULTILINE)
 
+SUFFIXES = (".cc", ".h", ".c", ".def", ".py")
 NOT_CODES = {"text/plain", "text/html", "image/png", "image/svg"}
 
 
@@ -23,24 +24,39 @@ def is_test(path: Path) -> bool:
     return path.stem.endswith("_test") or "tests" in path.parts
 
 
-def check(root: Path) -> Iterator[str]:
-    """Yield one line for each code without a test and for each code that only tests know."""
-    defined: dict[str, str] = {}
-    tested: dict[str, str] = {}
-    for path in report.source_files(root, ("src", "python", "tests"), (".cc", ".h", ".c", ".def", ".py")):
+def line_of(text: str, position: int) -> int:
+    """The number of the line that a position of a text lies in."""
+    return text.count("\n", 0, position) + 1
+
+
+def defined_codes(root: Path) -> Iterator[tuple[str, str]]:
+    """Each code in the source, and its place as file:line."""
+    for path in report.source_files(root, ("src", "python"), SUFFIXES):
         name = path.relative_to(root)
-        if name.parts[:2] == ("tests", "tools"):
-            continue
-        text = path.read_text()
         if is_test(name):
-            for match in CODE_IN_TEST.finditer(text):
-                tested.setdefault(match.group(1), f"{name}:{text.count(chr(10), 0, match.start()) + 1}")
             continue
-        # Comments keep their line breaks, so that line numbers stay right.
-        text = COMMENT.sub("", text)
+        # What replaces a comment keeps its line breaks, so that line numbers stay right.
+        text = COMMENT.sub("", path.read_text())
         for match in CODE.finditer(text):
             if match.group(1) not in NOT_CODES:
-                defined.setdefault(match.group(1), f"{name}:{text.count(chr(10), 0, match.start()) + 1}")
+                yield match.group(1), f"{name}:{line_of(text, match.start())}"
+
+
+def tested_codes(root: Path) -> Iterator[tuple[str, str]]:
+    """Whatever looks like a code in a test, and its place."""
+    for path in report.source_files(root, ("src", "tests"), SUFFIXES):
+        name = path.relative_to(root)
+        if not is_test(name) or name.parts[:2] == ("tests", "tools"):
+            continue
+        text = path.read_text()
+        for match in CODE_IN_TEST.finditer(text):
+            yield match.group(1), f"{name}:{line_of(text, match.start())}"
+
+
+def check(root: Path) -> Iterator[str]:
+    """Yield one line for each code without a test and for each code that only tests know."""
+    defined = dict(reversed(list(defined_codes(root))))
+    tested = dict(reversed(list(tested_codes(root))))
     for code, place in defined.items():
         if code not in tested:
             yield f"{place}: no test raises {code}"

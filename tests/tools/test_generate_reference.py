@@ -1,0 +1,96 @@
+import pytest
+
+import generate_reference
+
+SOURCES = {
+    "src/ir/kinds.def": "// kinds\nX(Add, Expr, 0, 1)\nX(Div, Expr, 0, 1)\nX(Block, Stmt, 0, 0)\n",
+    "src/ir/expr.h": """
+#define TW_BINARY(Name)                       \\
+  struct Name {                               \\
+    Expr a, b;                                \\
+    using Members = Fields<&Name::a, &Name::b>; \\
+  };
+TW_BINARY(Add)
+TW_BINARY(Div)  ///< truncating for integers
+/// The unit of scheduling:
+/// an isolated computation.
+struct Block {
+  std::vector<Ref<IterVar>> iter_vars;  ///< scope: the whole block
+  ForKind kind = ForKind::kSerial;
+  using Members = Fields<&Block::kind,
+                         &Block::iter_vars>;
+};
+""",
+    "src/ir/intrinsics.def": "X(exp, 1, kPure, kSameFloat)\nX(call_extern, -1, kUpdateState, kExplicit)\n",
+    "src/schedule/instructions.def": "X(Split, split)\n",
+    "src/schedule/instructions.h": """
+struct Split {
+  LoopRV loop;
+  using Members = Fields<&Split::loop>;
+  static constexpr std::string_view kDoc = R"(Split a loop.
+
+Args:
+    loop: the loop.)";
+};
+""",
+    "src/schedule/primitives/split.cc": """// Split one loop.
+//
+//   Before   After
+//
+// Requires  P1 serial
+#include <a>
+auto d = refuse("split/P1");
+""",
+    "src/lower/flatten.cc": "// Before ...\n// Placement: last\nint f();\n",
+    "src/lower/flatten_test.cc": "// not a pass\n",
+}
+
+
+@pytest.fixture
+def catalogs(tree):
+    return dict(generate_reference.generate(tree(SOURCES)))
+
+
+def test_nodes_follow_the_field_list(catalogs):
+    assert (
+        "### Block\n\nThe unit of scheduling: an isolated computation.\n\nMay occur until lowered.\n"
+        in catalogs["nodes.md"]
+    )
+    kind = catalogs["nodes.md"].index("| `kind` | `ForKind` |  |")
+    assert kind < catalogs["nodes.md"].index("| `iter_vars` | `std::vector<Ref<IterVar>>` | scope: the whole block |")
+
+
+def test_nodes_that_a_macro_writes(catalogs):
+    assert "### Div\n\ntruncating for integers\n" in catalogs["nodes.md"]
+    assert catalogs["nodes.md"].count("| `b` | `Expr` |  |") == 2
+
+
+def test_a_kind_without_a_field_list_is_an_error(tree):
+    root = tree(SOURCES | {"src/ir/kinds.def": "X(Gone, Expr, 0, 1)\n"})
+    with pytest.raises(ValueError, match="names Gone"):
+        generate_reference.nodes(root)
+
+
+def test_intrinsics(catalogs):
+    assert "| `tir.exp` | 1 | Pure | SameFloat |" in catalogs["intrinsics.md"]
+    assert "| `tir.call_extern` | any | UpdateState | Explicit |" in catalogs["intrinsics.md"]
+
+
+def test_primitives_have_docstring_and_contract(catalogs):
+    assert "## split\n\n```text\nSplit a loop.\n\nArgs:\n    loop: the loop.\n```\n" in catalogs["primitives.md"]
+    assert "  Before   After\n\nRequires  P1 serial\n```" in catalogs["primitives.md"]
+
+
+def test_passes_and_codes(catalogs):
+    assert "## flatten\n\n```text\nBefore ...\nPlacement: last\n```" in catalogs["passes.md"]
+    assert "flatten_test" not in catalogs["passes.md"]
+    assert "| `split/P1` | `src/schedule/primitives/split.cc` |" in catalogs["codes.md"]
+
+
+def test_check_names_what_is_out_of_date(tree):
+    root = tree(SOURCES)
+    for name, text in generate_reference.generate(root):
+        tree({f"docs/reference/{name}": text})
+    assert list(generate_reference.check(root)) == []
+    tree({"src/lower/flatten.cc": "// Before and after\n"})
+    assert list(generate_reference.check(root)) == ["docs/reference/passes.md: out of date, run `make docs`"]
