@@ -18,9 +18,10 @@ bench:
 	@.venv/bin/python -m benchmarks
 
 check:
-	@scripts/setup --check
+	@scripts/setup --preset $(PRESET) --check
 	@scripts/check
 
 docs:
-	@scripts/setup --check
+	@scripts/setup --preset $(PRESET)
 	@.venv/bin/python tools/generate_reference.py
+	@PATH=.venv/bin:$$PATH python tools/generate_stub.py

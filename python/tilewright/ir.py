@@ -6,12 +6,18 @@ and is immutable. ``==`` on expressions builds a comparison; use :func:`structur
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tilewright import _core
 from tilewright._core import *  # noqa: F403
+from tilewright._core import Expr, Node, from_json, to_json
 from tilewright._core import Module as IRModule
-from tilewright._core import Node, from_json, to_json
 
 __all__ = [name for name in dir(_core) if not name.startswith("_")] + ["IRModule", "load_json", "save_json"]
+
+if not TYPE_CHECKING:  # the stub of _core has it, for the signatures there
+    #: What functions take where an expression is meant; a number becomes a constant of the type that fits.
+    ExprLike = Expr | int | float | bool
 
 
 def save_json(node: Node) -> str:
