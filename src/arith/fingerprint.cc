@@ -1,0 +1,163 @@
+#include "arith/fingerprint.h"
+
+#include <bit>
+
+#include "ir/op.h"
+#include "ir/traverse.h"
+
+namespace tilewright::arith {
+namespace {
+
+constexpr uint64_t kPrimeA = (uint64_t{1} << 61) - 1;
+constexpr uint64_t kPrimeB = (uint64_t{1} << 62) - 57;
+using Wide = unsigned __int128;
+
+uint64_t reduce_a(Wide v) {
+  uint64_t r = static_cast<uint64_t>(v & kPrimeA) + static_cast<uint64_t>(v >> 61);
+  r = (r & kPrimeA) + (r >> 61);
+  return r == kPrimeA ? 0 : r;
+}
+uint64_t reduce_b(Wide v) {
+  constexpr uint64_t kLow = (uint64_t{1} << 62) - 1;
+  // v = high * 2^62 + low, and 2^62 = 57 modulo the prime.
+  Wide once = (v & kLow) + (v >> 62) * 57;
+  uint64_t twice = static_cast<uint64_t>((once & kLow) + (once >> 62) * 57);
+  while (twice >= kPrimeB) twice -= kPrimeB;
+  return twice;
+}
+
+uint64_t scramble(uint64_t x) {  // the finalizer of splitmix64
+  x += 0x9e3779b97f4a7c15ULL;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebULL;
+  return x ^ (x >> 31);
+}
+
+uint64_t tag_of(Kind kind, DataType type = {}) { return static_cast<uint64_t>(kind) << 48 ^ type.packed(); }
+
+}  // namespace
+
+Fingerprint Fingerprint::of_int(int64_t value) {
+  if (value >= 0) return {reduce_a(static_cast<uint64_t>(value)), reduce_b(static_cast<uint64_t>(value))};
+  return Fingerprint{} - Fingerprint{reduce_a(-static_cast<uint64_t>(value)), reduce_b(-static_cast<uint64_t>(value))};
+}
+Fingerprint Fingerprint::of_hash(uint64_t hash) {
+  return {reduce_a(scramble(hash)), reduce_b(scramble(hash ^ 0x5851f42d4c957f2dULL))};
+}
+Fingerprint operator+(Fingerprint x, Fingerprint y) {
+  uint64_t a = x.a + y.a, b = x.b + y.b;
+  return {a >= kPrimeA ? a - kPrimeA : a, b >= kPrimeB ? b - kPrimeB : b};
+}
+Fingerprint operator-(Fingerprint x, Fingerprint y) {
+  return {x.a >= y.a ? x.a - y.a : x.a + kPrimeA - y.a, x.b >= y.b ? x.b - y.b : x.b + kPrimeB - y.b};
+}
+Fingerprint operator*(Fingerprint x, Fingerprint y) {
+  return {reduce_a(static_cast<Wide>(x.a) * y.a), reduce_b(static_cast<Wide>(x.b) * y.b)};
+}
+Fingerprint mix(uint64_t tag, Fingerprint x, Fingerprint y, Fingerprint z) {
+  auto lane = [&](uint64_t seed) {
+    uint64_t h = scramble(tag ^ seed);
+    for (uint64_t word : {x.a, x.b, y.a, y.b, z.a, z.b}) h = scramble(h ^ word) + std::rotl(h, 23);
+    return h;
+  };
+  return {reduce_a(lane(1)), reduce_b(lane(2))};
+}
+
+Fingerprint Fingerprints::operator()(const Expr& e) {
+  if (const IntImm* imm = e.as<IntImm>()) return Fingerprint::of_int(imm->value);
+  if (e.is<Var>()) return Fingerprint::of_hash(reinterpret_cast<uintptr_t>(e.get()));
+  if (auto it = memo_.find(e); it != memo_.end()) return it->second;
+  if (memo_.size() > 1u << 16) memo_.clear();
+  Fingerprint result = compute(e);
+  memo_.emplace(e, result);
+  return result;
+}
+
+Fingerprint Fingerprints::compute(const Expr& e) {
+  bool ring = e.dtype().is_integral() && !e.dtype().is_bool();
+  auto commutative = [&](const Expr& a, const Expr& b) {
+    Fingerprint x = (*this)(a), y = (*this)(b);
+    return mix(tag_of(e.kind(), a.dtype()), x < y ? x : y, x < y ? y : x);
+  };
+  auto ordered = [&](Kind kind, const Expr& a, const Expr& b) {
+    return mix(tag_of(kind, a.dtype()), (*this)(a), (*this)(b));
+  };
+  // An order between index expressions is the sign of a difference.
+  auto less = [&](const Expr& a, const Expr& b, int64_t slack) {
+    if (!is_index(a.dtype())) return ordered(slack ? Kind::kLT : Kind::kLE, a, b);
+    return mix(tag_of(Kind::kLE), (*this)(b) - (*this)(a) - Fingerprint::of_int(slack));
+  };
+  auto equal = [&](Kind kind, const Expr& a, const Expr& b) {
+    Fingerprint x = (*this)(a), y = (*this)(b);
+    if (!a.dtype().is_integral()) return mix(tag_of(kind, a.dtype()), x < y ? x : y, x < y ? y : x);
+    Fingerprint d = x - y, n = y - x;
+    return mix(tag_of(kind), d < n ? d : n);
+  };
+  switch (e.kind()) {
+    case Kind::kAdd:
+      if (ring) return (*this)(e.as<Add>()->a) + (*this)(e.as<Add>()->b);
+      return commutative(e.as<Add>()->a, e.as<Add>()->b);
+    case Kind::kSub:
+      if (ring) return (*this)(e.as<Sub>()->a) - (*this)(e.as<Sub>()->b);
+      return ordered(Kind::kSub, e.as<Sub>()->a, e.as<Sub>()->b);
+    case Kind::kMul:
+      if (ring) return (*this)(e.as<Mul>()->a) * (*this)(e.as<Mul>()->b);
+      return commutative(e.as<Mul>()->a, e.as<Mul>()->b);
+    case Kind::kMin:
+      return commutative(e.as<Min>()->a, e.as<Min>()->b);
+    case Kind::kMax:
+      return commutative(e.as<Max>()->a, e.as<Max>()->b);
+    case Kind::kAnd:
+      return commutative(e.as<And>()->a, e.as<And>()->b);
+    case Kind::kOr:
+      return commutative(e.as<Or>()->a, e.as<Or>()->b);
+    case Kind::kDiv:
+      return ordered(Kind::kDiv, e.as<Div>()->a, e.as<Div>()->b);
+    case Kind::kMod:
+      return ordered(Kind::kMod, e.as<Mod>()->a, e.as<Mod>()->b);
+    case Kind::kFloorDiv:
+      return ordered(Kind::kFloorDiv, e.as<FloorDiv>()->a, e.as<FloorDiv>()->b);
+    case Kind::kFloorMod:
+      return ordered(Kind::kFloorMod, e.as<FloorMod>()->a, e.as<FloorMod>()->b);
+    case Kind::kLT:
+      return less(e.as<LT>()->a, e.as<LT>()->b, 1);
+    case Kind::kLE:
+      return less(e.as<LE>()->a, e.as<LE>()->b, 0);
+    case Kind::kGT:
+      return less(e.as<GT>()->b, e.as<GT>()->a, 1);
+    case Kind::kGE:
+      return less(e.as<GE>()->b, e.as<GE>()->a, 0);
+    case Kind::kEQ:
+      return equal(Kind::kEQ, e.as<EQ>()->a, e.as<EQ>()->b);
+    case Kind::kNE:
+      return equal(Kind::kNE, e.as<NE>()->a, e.as<NE>()->b);
+    case Kind::kCast:
+      if (is_widening_index_cast(*e.as<Cast>())) return (*this)(e.as<Cast>()->value);
+      return opaque(e);
+    default:
+      return opaque(e);
+  }
+}
+
+/// By kind, type, fields that are no expressions, and children in order. Two nodes with an effect are never the same.
+Fingerprint Fingerprints::opaque(const Expr& e) {
+  Fingerprint h = Fingerprint::of_hash(tag_of(e.kind(), e.dtype()));
+  if (const FloatImm* imm = e.as<FloatImm>()) return mix(std::bit_cast<uint64_t>(imm->value), h);
+  if (const StringImm* imm = e.as<StringImm>()) return mix(std::hash<std::string>()(imm->value), h);
+  if (const Op* op = e.as<Op>()) return mix(std::hash<std::string>()(op->name), h);
+  if (const Call* call = e.as<Call>()) {
+    Effect effect = call->op.is<Op>() ? intrinsic_row(intrinsic_of(*call)).effect : Effect::kUpdateState;
+    if (effect == Effect::kUpdateState) return mix(reinterpret_cast<uintptr_t>(e.get()), h);
+  }
+  if (e.is<Let>() || e.is<CommReducer>() || e.is<GlobalVar>()) return mix(reinterpret_cast<uintptr_t>(e.get()), h);
+  for_each_child(e, [&](const NodeRef& child, Role) {
+    if (child.sort() == Sort::kExpr) {
+      h = mix(1, h, (*this)(Expr(child)));
+    } else {  // a buffer, a region: by identity
+      h = mix(reinterpret_cast<uintptr_t>(child.get()), h);
+    }
+  });
+  return h;
+}
+
+}  // namespace tilewright::arith

@@ -1,0 +1,59 @@
+// Fingerprints: equality of integer expressions up to the laws of arithmetic, in constant time.
+//
+// A fingerprint is a pair of residues modulo two primes (2^61 - 1 and 2^62 - 57). Variables and other opaque parts get
+// pseudo-random residues, constants themselves; sums, differences and products are computed with the residues. So two
+// expressions that are equal as polynomials over the integers have equal fingerprints, whatever their shape:
+// (i + 1) * n and n + n * i. Different polynomials of degree d collide with a probability below (d / 2^61)^2.
+// Operators that are not polynomial (floordiv, min, ...) hash the fingerprints of their operands.
+//
+// Wrapping integers may use them too: equal over the integers implies equal modulo 2^n. Floats do not: their operators
+// are hashed like opaque ones.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "ir/expr.h"
+
+namespace tilewright::arith {
+
+struct Fingerprint {
+  uint64_t a = 0, b = 0;
+
+  static Fingerprint of_int(int64_t value);
+  /// Of something opaque, given any well-spread hash.
+  static Fingerprint of_hash(uint64_t hash);
+  bool is_zero() const { return a == 0 && b == 0; }
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+  friend bool operator<(const Fingerprint& x, const Fingerprint& y) { return x.a != y.a ? x.a < y.a : x.b < y.b; }
+};
+Fingerprint operator+(Fingerprint x, Fingerprint y);
+Fingerprint operator-(Fingerprint x, Fingerprint y);
+Fingerprint operator*(Fingerprint x, Fingerprint y);
+/// Of an operator that is not polynomial.
+Fingerprint mix(uint64_t tag, Fingerprint x, Fingerprint y = {}, Fingerprint z = {});
+
+struct FingerprintHash {
+  size_t operator()(const Fingerprint& f) const { return f.a ^ f.b << 1; }
+};
+
+/// Remembers the fingerprints of nodes it has seen, which it keeps alive.
+class Fingerprints {
+ public:
+  Fingerprint operator()(const Expr& e);
+  void clear() { memo_.clear(); }
+
+ private:
+  Fingerprint compute(const Expr& e);
+  Fingerprint opaque(const Expr& e);
+  std::unordered_map<NodeRef, Fingerprint> memo_;
+};
+
+/// Signed with at least 32 bits: arithmetic of this type does not overflow (design: index arithmetic).
+inline bool is_index(DataType type) { return type.is_int() && type.bits >= 32 && type.is_scalar(); }
+/// A cast between index types that keeps every value.
+inline bool is_widening_index_cast(const Cast& cast) {
+  return is_index(cast.dtype) && is_index(cast.value.dtype()) && cast.dtype.bits >= cast.value.dtype().bits;
+}
+
+}  // namespace tilewright::arith
