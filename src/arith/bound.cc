@@ -74,7 +74,7 @@ ConstIntBound floor_div(const ConstIntBound& a, const ConstIntBound& b) {
 ConstIntBound floor_mod(const ConstIntBound& a, const ConstIntBound& b) {
   if (b.min_value > 0) {
     if (a.min_value >= 0 && a.max_value < b.min_value) return a;
-    if (b.is_single() && b.has_max() && a.is_finite()) {
+    if (b.is_single() && a.is_finite()) {
       int64_t low = floor_div(a.min_value, b.min_value);
       if (low == floor_div(a.max_value, b.min_value)) {
         return {floor_mod(a.min_value, b.min_value), floor_mod(a.max_value, b.min_value)};

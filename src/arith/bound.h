@@ -22,20 +22,22 @@ struct ConstIntBound {
   int64_t max_value = kPosInf;
 
   static ConstIntBound everything() { return {}; }
-  static ConstIntBound single(int64_t value) { return {value, value}; }
+  static ConstIntBound single(int64_t value) {
+    if (value < kNegInf) value = kNegInf;
+    return {value, value};
+  }
   /// The values of an integer type; open where the type is wider than an end can say.
   static ConstIntBound of_type(DataType type);
 
-  bool is_single() const { return min_value == max_value; }
+  /// One value, known exactly.
+  bool is_single() const { return min_value == max_value && is_finite(); }
   bool has_min() const { return min_value != kNegInf; }
   bool has_max() const { return max_value != kPosInf; }
   bool is_finite() const { return has_min() && has_max(); }
   /// No value satisfies it: the context contradicts itself.
   bool is_empty() const { return min_value > max_value; }
   bool contains(int64_t value) const { return min_value <= value && value <= max_value; }
-  bool within(const ConstIntBound& outer) const {
-    return outer.min_value <= min_value && max_value <= outer.max_value;
-  }
+  bool within(const ConstIntBound& outer) const { return outer.min_value <= min_value && max_value <= outer.max_value; }
   friend bool operator==(const ConstIntBound&, const ConstIntBound&) = default;
 };
 
@@ -53,7 +55,8 @@ ConstIntBound max(const ConstIntBound& a, const ConstIntBound& b);
 ConstIntBound unite(const ConstIntBound& a, const ConstIntBound& b);
 ConstIntBound intersect(const ConstIntBound& a, const ConstIntBound& b);
 
-/// Every value is base + k * coeff. coeff 0: it is base. coeff 1: nothing is known. 0 <= base < coeff unless coeff is 0.
+/// Every value is base + k * coeff. coeff 0: it is base. coeff 1: nothing is known. 0 <= base < coeff unless coeff is
+/// 0.
 struct ModularSet {
   int64_t coeff = 1;
   int64_t base = 0;

@@ -66,11 +66,21 @@ Fingerprint mix(uint64_t tag, Fingerprint x, Fingerprint y, Fingerprint z) {
 Fingerprint Fingerprints::operator()(const Expr& e) {
   if (const IntImm* imm = e.as<IntImm>()) return Fingerprint::of_int(imm->value);
   if (e.is<Var>()) return Fingerprint::of_hash(reinterpret_cast<uintptr_t>(e.get()));
+  Entry entry = lookup(e);
+  effect_seen_ |= entry.has_effect;
+  return entry.has_effect ? mix(++fresh_, entry.value) : entry.value;
+}
+
+bool Fingerprints::has_effect(const Expr& e) { return !e.is<IntImm>() && !e.is<Var>() && lookup(e).has_effect; }
+
+Fingerprints::Entry Fingerprints::lookup(const Expr& e) {
   if (auto it = memo_.find(e); it != memo_.end()) return it->second;
   if (memo_.size() > 1u << 16) memo_.clear();
-  Fingerprint result = compute(e);
-  memo_.emplace(e, result);
-  return result;
+  bool outer = std::exchange(effect_seen_, false);
+  Fingerprint value = compute(e);
+  Entry entry{value, std::exchange(effect_seen_, outer)};
+  memo_.emplace(e, entry);
+  return entry;
 }
 
 Fingerprint Fingerprints::compute(const Expr& e) {
@@ -85,7 +95,7 @@ Fingerprint Fingerprints::compute(const Expr& e) {
   // An order between index expressions is the sign of a difference.
   auto less = [&](const Expr& a, const Expr& b, int64_t slack) {
     if (!is_index(a.dtype())) return ordered(slack ? Kind::kLT : Kind::kLE, a, b);
-    return mix(tag_of(Kind::kLE), (*this)(b) - (*this)(a) - Fingerprint::of_int(slack));
+    return mix(tag_of(Kind::kLE), (*this)(b) - (*this)(a)-Fingerprint::of_int(slack));
   };
   auto equal = [&](Kind kind, const Expr& a, const Expr& b) {
     Fingerprint x = (*this)(a), y = (*this)(b);
@@ -147,7 +157,7 @@ Fingerprint Fingerprints::opaque(const Expr& e) {
   if (const Op* op = e.as<Op>()) return mix(std::hash<std::string>()(op->name), h);
   if (const Call* call = e.as<Call>()) {
     Effect effect = call->op.is<Op>() ? intrinsic_row(intrinsic_of(*call)).effect : Effect::kUpdateState;
-    if (effect == Effect::kUpdateState) return mix(reinterpret_cast<uintptr_t>(e.get()), h);
+    if (effect == Effect::kUpdateState) effect_seen_ = true;
   }
   if (e.is<Let>() || e.is<CommReducer>() || e.is<GlobalVar>()) return mix(reinterpret_cast<uintptr_t>(e.get()), h);
   for_each_child(e, [&](const NodeRef& child, Role) {

@@ -40,13 +40,23 @@ struct FingerprintHash {
 /// Remembers the fingerprints of nodes it has seen, which it keeps alive.
 class Fingerprints {
  public:
+  /// A call that changes state never equals anything, itself included: each query gives another fingerprint.
   Fingerprint operator()(const Expr& e);
+  /// Whether evaluating the expression changes state.
+  bool has_effect(const Expr& e);
   void clear() { memo_.clear(); }
 
  private:
+  struct Entry {
+    Fingerprint value;
+    bool has_effect = false;
+  };
+  Entry lookup(const Expr& e);
   Fingerprint compute(const Expr& e);
   Fingerprint opaque(const Expr& e);
-  std::unordered_map<NodeRef, Fingerprint> memo_;
+  std::unordered_map<NodeRef, Entry> memo_;
+  bool effect_seen_ = false;  ///< below the node now computed
+  uint64_t fresh_ = 0;
 };
 
 /// Signed with at least 32 bits: arithmetic of this type does not overflow (design: index arithmetic).

@@ -1,0 +1,81 @@
+// Reasoning about integers: what interval, what residue class, what simpler form, is it always true?
+//
+//   Analyzer analyzer;
+//   analyzer.bind(i, range_of(i32(16)));
+//   analyzer.simplify(floordiv(i * 4 + j, i32(64)));
+//   { auto scope = analyzer.constraint(lt(i, n)); analyzer.can_prove(lt(i + 1, n + 1)); }
+//
+// Contract. int32 and int64 arithmetic is index arithmetic: it does not overflow, nor does any partial sum of its
+// terms; a division has a divisor other than 0. The other integer types wrap, and floats round: nothing is reassociated
+// there. A value of int32 or int64 type that is data, computed from loads, wraps too: simplify such values with
+// simplify_value().
+//
+// Every answer is a proof: "false" and "nothing known" are always allowed, their opposites never by mistake. An
+// analyzer is not thread-safe; making one is cheap.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "arith/bound.h"
+#include "ir/expr.h"
+
+namespace tilewright::arith {
+
+class Engine;
+
+class Analyzer {
+ public:
+  Analyzer();
+  ~Analyzer();
+  Analyzer(Analyzer&&) noexcept;
+  Analyzer& operator=(Analyzer&&) noexcept;
+
+  /// From now on the variable lies in [min, min + extent), which is taken to be not empty: code inside the loop runs.
+  /// A new binding replaces an older one.
+  void bind(const Ref<Var>& var, const Ref<Range>& range);
+  /// From now on the variable stands for the value.
+  void bind(const Ref<Var>& var, const Expr& value);
+  /// From now on the condition holds.
+  void assume(const Expr& condition);
+
+  /// The condition holds until the scope is destroyed. Scopes nest.
+  class Scope {
+   public:
+    Scope(Scope&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)), mark_(other.mark_) {}
+    Scope& operator=(Scope&&) = delete;
+    ~Scope();
+
+   private:
+    friend class Analyzer;
+    Scope(Engine* engine, size_t mark) : engine_(engine), mark_(mark) {}
+    Engine* engine_;
+    size_t mark_;
+  };
+  [[nodiscard]] Scope constraint(const Expr& condition);
+
+  /// For an expression of vector type: of all lanes.
+  ConstIntBound const_int_bound(const Expr& e);
+  ModularSet modular_set(const Expr& e);
+
+  /// The same value where the context holds, in a form that is equal for many equal expressions. Comes back as the same
+  /// node when there is nothing to do.
+  Expr simplify(const Expr& e);
+  /// simplify() for a value that is stored or returned: sums of int32 and int64 loads may wrap.
+  Expr simplify_value(const Expr& e);
+
+  /// Whether the condition always holds; of a vector: in every lane.
+  bool can_prove(const Expr& condition);
+  bool can_prove_equal(const Expr& a, const Expr& b);
+  bool can_prove_less(const Expr& a, const Expr& b);
+  bool can_prove_less_equal(const Expr& a, const Expr& b);
+  bool can_prove_greater_equal(const Expr& e, int64_t lower);
+
+  /// For the other analyses of this layer.
+  Engine& engine() { return *engine_; }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace tilewright::arith

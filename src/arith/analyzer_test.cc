@@ -1,0 +1,282 @@
+#include "arith/analyzer.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "arith/test_evaluator.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+
+namespace tilewright::arith {
+namespace {
+
+class AnalyzerTest : public testing::Test {
+ protected:
+  Ref<Var> i = var("i"), j = var("j"), k = var("k"), x = var("x"), y = var("y"), z = var("z");
+  Ref<Var> n = size_var("n"), m = size_var("m");
+  Analyzer analyzer;
+
+  void range(const Ref<Var>& v, int64_t extent) { analyzer.bind(v, range_of(i32(extent))); }
+  void expect(const Expr& e, const Expr& wanted) {
+    Expr got = analyzer.simplify(e);
+    EXPECT_TRUE(same_expr(got, wanted)) << text(e) << "\n  gave   " << text(got) << "\n  wanted " << text(wanted);
+  }
+};
+
+TEST_F(AnalyzerTest, SumsAreCollected) {
+  expect(x + y + x, x * 2 + y);
+  expect((x + 3) - (x - y) + 4, y + 7);
+  expect(x * 4 - x * 4, i32(0));
+  expect((x + y) * 4 - y * 4, x * 4);
+  expect(i32(0) - x, Expr(make<Mul>({x, i32(-1)})));
+  expect(y - x, y - x);
+  expect(x * y - y * x, i32(0));
+  expect((x + 1) * n - x * n, Expr(n));
+}
+
+TEST_F(AnalyzerTest, UnchangedComesBackAsTheSameNode) {
+  Expr e = floordiv(x * 8 + y, 32) + min(x, y);
+  EXPECT_TRUE(analyzer.simplify(e) == e);
+}
+
+TEST_F(AnalyzerTest, DivisionsSplit) {
+  range(i, 16);
+  range(j, 4);
+  range(k, 8);
+  expect(floordiv(i * 4 + j, 4), Expr(i));
+  expect(floormod(i * 4 + j, 4), Expr(j));
+  expect(floordiv(x * 8 + k, 32), floordiv(x, 4));
+  expect(floormod(x * 8 + k, 32), floormod(x, 4) * 8 + k);
+  expect(floordiv(floordiv(x, 4), 8), floordiv(x, 32));
+  expect(floordiv(x * 32 + y, 8), x * 4 + floordiv(y, 8));
+  expect(floormod(x * 33, 32), floormod(x, 32));
+  expect(floormod(floormod(x, 12), 4), floormod(x, 4));
+  expect(floormod(floordiv(x, 4), 8), floordiv(floormod(x, 32), 4));
+  expect(floordiv(i, 16), i32(0));
+  expect(floormod(i, 16), Expr(i));
+  expect(floormod(x + floormod(y, 8), 4), floormod(x + y, 4));
+}
+
+TEST_F(AnalyzerTest, QuotientAndRemainderJoin) {
+  expect(floordiv(x, 4) * 4 + floormod(x, 4), Expr(x));
+  expect(floordiv(x, 32) * 8 + floordiv(floormod(x, 32), 4), floordiv(x, 4));
+  expect(floordiv(x + 1, 4) * 4 + floormod(x + 1, 4) - 1, Expr(x));
+  expect((floordiv(x, 4) * 4 + floormod(x, 4)) * 3 + y, x * 3 + y);
+}
+
+TEST_F(AnalyzerTest, FusedLoopsSeparate) {
+  range(i, 10);
+  range(j, 20);
+  range(k, 30);
+  Expr fused = (i * 20 + j) * 30 + k;
+  expect(floordiv(fused, 600), Expr(i));
+  expect(floormod(floordiv(fused, 30), 20), Expr(j));
+  expect(floormod(fused, 30), Expr(k));
+}
+
+TEST_F(AnalyzerTest, SymbolicDivisors) {
+  analyzer.bind(j, range_of(n));
+  expect(floordiv(i * n + j, n), Expr(i));
+  expect(floormod(i * n + j, n), Expr(j));
+  expect(floordiv(i * n * m, n * m), Expr(i));
+  expect(floordiv(n, n), i32(1));
+}
+
+TEST_F(AnalyzerTest, TruncatingDivisionBecomesFlooring) {
+  range(i, 100);
+  expect(truncdiv(i * 4 + 2, i32(4)), Expr(i));
+  expect(truncmod(i * 4 + 2, i32(4)), i32(2));
+  expect(truncdiv(x * 4, i32(4)), Expr(x));
+  expect(truncdiv(x, i32(4)), truncdiv(x, i32(4)));
+}
+
+TEST_F(AnalyzerTest, MinMaxSelect) {
+  range(i, 16);
+  expect(min(i, i32(16)), Expr(i));
+  expect(max(i - 16, i32(0)), i32(0));
+  expect(min(x + 4, x + 1), x + 1);
+  expect(min(x + y, z + y), min(x, z) + y);
+  expect(select(lt(i, i32(16)), x, y), Expr(x));
+  expect(select(lt(x, i32(3)), min(x, i32(3)), y), select(lt(x, i32(3)), x, y));
+  expect(select(lt(x, y), z, z), Expr(z));
+}
+
+TEST_F(AnalyzerTest, Comparisons) {
+  range(i, 16);
+  range(j, 4);
+  expect(lt(i * 4 + j, i32(64)), bool_imm(true));
+  expect(lt(i * 4 + j, i32(32)), lt(i, i32(8)));
+  expect(lt(i * 4 + j, i32(33)), lt(i * 4 + j, i32(33)));
+  expect(ge(i, i32(0)), bool_imm(true));
+  expect(gt(x, y), lt(y, x));
+  expect(lt(x + 3, y + 5), lt(x, y + 2));
+  expect(lt(x + z, y + z), lt(x, y));
+  expect(lt(x * 4, i32(10)), lt(x, i32(3)));
+  expect(lt(i32(0), n - x), lt(x, n));
+  expect(eq(x * 2, i32(3)), bool_imm(false));
+  expect(eq(x * 2, i32(6)), eq(x, i32(3)));
+  expect(eq(i, i32(16)), bool_imm(false));
+  expect(eq(floordiv(x, 4) * 4 + floormod(x, 4), x), bool_imm(true));
+}
+
+TEST_F(AnalyzerTest, Logic) {
+  range(i, 16);
+  expect(logical_and(lt(x, y), lt(x, y)), lt(x, y));
+  expect(logical_and(lt(x, i32(3)), lt(x, i32(5))), lt(x, i32(3)));
+  expect(logical_and(lt(x, i32(5)), lt(x, i32(3))), lt(x, i32(3)));
+  expect(logical_and(lt(x, i32(3)), lt(i32(3), x)), bool_imm(false));
+  expect(logical_or(lt(x, i32(5)), le(i32(5), x)), bool_imm(true));
+  expect(logical_not(lt(x, y)), le(y, x));
+  expect(logical_and(lt(x, y), lt(i, i32(16))), lt(x, y));
+}
+
+TEST_F(AnalyzerTest, ScopesOfConstraints) {
+  {
+    auto outer = analyzer.constraint(lt(x, i32(8)));
+    EXPECT_TRUE(analyzer.can_prove(lt(x, i32(9))));
+    {
+      auto inner = analyzer.constraint(ge(x, i32(0)));
+      expect(floordiv(x, 8), i32(0));
+      EXPECT_EQ(analyzer.const_int_bound(x), (ConstIntBound{0, 7}));
+    }
+    EXPECT_FALSE(analyzer.can_prove(ge(x, i32(0))));
+  }
+  EXPECT_FALSE(analyzer.can_prove(lt(x, i32(9))));
+}
+
+TEST_F(AnalyzerTest, ProvesFromFacts) {
+  auto s0 = analyzer.constraint(lt(x, y));
+  auto s1 = analyzer.constraint(lt(y, z));
+  EXPECT_TRUE(analyzer.can_prove(lt(x + 1, z)));
+  EXPECT_FALSE(analyzer.can_prove(lt(x + 2, z)));
+  EXPECT_TRUE(analyzer.can_prove(ne(x, z)));
+  analyzer.bind(i, range_of(n));
+  EXPECT_TRUE(analyzer.can_prove(lt(i, n)));
+  EXPECT_TRUE(analyzer.can_prove(lt(i * 4 + 3, n * 4)));
+  EXPECT_TRUE(analyzer.can_prove(ge(ceildiv(m, i32(32)) * 32, m)));
+  EXPECT_TRUE(analyzer.can_prove(le(min(m, n), n + 1)));
+  EXPECT_TRUE(analyzer.can_prove(le(floordiv(m, 4), m)));
+  EXPECT_FALSE(analyzer.can_prove(lt(floordiv(m, 4), m)));
+}
+
+TEST_F(AnalyzerTest, FusedSymbolicIndexStaysInside) {
+  analyzer.bind(i, range_of(n));
+  analyzer.bind(j, range_of(m));
+  EXPECT_TRUE(analyzer.can_prove(lt(i * m + j, n * m)));
+}
+
+TEST_F(AnalyzerTest, ResiduesOfSymbolicSizes) {
+  auto scope = analyzer.constraint(eq(floormod(n, 16), i32(0)));
+  expect(floormod(n, 8), i32(0));
+  expect(floordiv(n, 16) * 16, Expr(n));
+  EXPECT_EQ(analyzer.modular_set(n * 2 + 3), (ModularSet{32, 3}));
+}
+
+TEST_F(AnalyzerTest, MixedWidths) {
+  Ref<Var> l = var("l", DataType::int_(64));
+  DataType wide = DataType::int_(64);
+  EXPECT_TRUE(analyzer.can_prove_equal(cast(wide, x + 1) + l, l + cast(wide, x) + i64(1)));
+  range(i, 16);
+  expect(floordiv(cast(wide, i) + l * 16, 16), Expr(l));
+  expect(cast(DataType::int_(32), cast(wide, x)), Expr(x));
+}
+
+TEST_F(AnalyzerTest, WrappingTypesKeepTheirWraps) {
+  Ref<Var> u = var("u", DataType::uint(8)), v = var("v", DataType::int_(8));
+  EXPECT_FALSE(analyzer.can_prove(lt(u, u + 1)));
+  EXPECT_FALSE(analyzer.can_prove(lt(v, v + 1)));
+  Expr e = floordiv(u * 4, 4);
+  EXPECT_TRUE(same_expr(analyzer.simplify(e), e));
+  EXPECT_EQ(analyzer.const_int_bound(u + 1), (ConstIntBound{0, 255}));
+  EXPECT_TRUE(analyzer.can_prove(le(u, constant(DataType::uint(8), 255))));
+  expect(u - u, zero(DataType::uint(8)));
+}
+
+TEST_F(AnalyzerTest, ValuesFromLoadsMayWrap) {
+  Ref<Buffer> A = decl_buffer({i32(16)}, DataType::int_(32), "A");
+  Expr doubled = floordiv(load(A, {x}) * 4, 4);
+  EXPECT_TRUE(analyzer.simplify_value(doubled) == doubled);
+  EXPECT_TRUE(same_expr(analyzer.simplify(doubled), load(A, {x})));
+  EXPECT_TRUE(same_expr(analyzer.simplify_value(load(A, {floordiv(x * 4, 4)})), load(A, {x})));
+}
+
+TEST_F(AnalyzerTest, FloatsAreNotReassociated) {
+  Ref<Var> f = var("f", DataType::float_(32)), g = var("g", DataType::float_(32));
+  Expr e = (f + g) - g;
+  EXPECT_TRUE(analyzer.simplify(e) == e);
+  EXPECT_FALSE(analyzer.can_prove(eq(f, f)));  // NaN
+  EXPECT_TRUE(analyzer.can_prove_equal(f + g, g + f));
+}
+
+TEST_F(AnalyzerTest, CallsWithEffectsAreNotMerged) {
+  Expr impure = call(DataType::int_(32), "my_counter", {});
+  Expr again = call(DataType::int_(32), "my_counter", {});
+  EXPECT_FALSE(analyzer.can_prove_equal(impure, again));
+  EXPECT_FALSE(analyzer.can_prove_equal(impure, impure));
+  EXPECT_FALSE(is_const_int(analyzer.simplify(impure - impure), 0));
+}
+
+TEST_F(AnalyzerTest, Vectors) {
+  range(i, 16);
+  expect(ramp(x, i32(1), 4) + broadcast(y, 4), ramp(x + y, i32(1), 4));
+  expect(ramp(x * 4, i32(1), 4) * broadcast(i32(2), 4), ramp(x * 8, i32(2), 4));
+  expect(floordiv(ramp(x * 4, i32(1), 4), broadcast(i32(4), 4)), broadcast(x, 4));
+  expect(floormod(ramp(x * 4, i32(1), 4), broadcast(i32(4), 4)), ramp(i32(0), i32(1), 4));
+  expect(floordiv(ramp(x * 4, i32(1), 4), broadcast(i32(8), 4)), broadcast(floordiv(x, 2), 4));
+  expect(lt(ramp(i * 4, i32(1), 4), broadcast(i32(64), 4)), broadcast(bool_imm(true), 4));
+  expect(eq(broadcast(x, 4), broadcast(x, 4)), broadcast(bool_imm(true), 4));
+  EXPECT_EQ(analyzer.const_int_bound(ramp(i, i32(2), 4)), (ConstIntBound{0, 21}));
+  EXPECT_TRUE(analyzer.can_prove(lt(ramp(i * 4, i32(1), 4), broadcast(i32(64), 4))));
+}
+
+TEST_F(AnalyzerTest, BindToExpression) {
+  analyzer.bind(x, i * 4 + j);
+  range(j, 4);
+  expect(floordiv(x, 4), Expr(i));
+  analyzer.bind(y, make<Range>({i + 1, i32(1)}));
+  expect(y - i, i32(1));
+}
+
+TEST_F(AnalyzerTest, ConstantsBeyondTheTypeAreLeftAlone) {
+  Expr big = x * 65536;
+  Expr e = make<Mul>({big, i32(65536)});
+  EXPECT_EQ(analyzer.simplify(e).dtype(), DataType::int_(32));
+  Ref<Var> l = var("l", DataType::int_(64));
+  Expr f = make<Mul>({make<Mul>({l, i64(int64_t{1} << 62)}), i64(8)});
+  EXPECT_EQ(analyzer.simplify(f).dtype(), DataType::int_(64));
+  EXPECT_FALSE(analyzer.can_prove_equal(f, i64(0)));
+}
+
+TEST_F(AnalyzerTest, SharedSubexpressionsDoNotBlowUp) {
+  Expr e = x;
+  for (int step = 0; step < 200; ++step) e = make<Add>({e, make<Sub>({e, e})});
+  EXPECT_TRUE(same_expr(analyzer.simplify(e), x));
+  Expr m1 = x;
+  for (int step = 0; step < 100; ++step) m1 = make<Min>({make<Add>({m1, y}), make<Sub>({m1, y})});
+  EXPECT_TRUE(analyzer.simplify(m1).defined());
+}
+
+TEST_F(AnalyzerTest, DeepExpressions) {
+  Expr e = x;
+  for (int step = 0; step < 10000; ++step) e = e + 1;
+  expect(e, x + 10000);
+  Expr d = x;
+  for (int step = 0; step < 5000; ++step) d = make<FloorDiv>({make<Add>({d, i32(1)}), i32(2)});
+  EXPECT_TRUE(analyzer.simplify(d).defined());
+}
+
+TEST(Bound, Arithmetic) {
+  ConstIntBound a{-3, 5}, b{2, 4}, open;
+  EXPECT_EQ(a + b, (ConstIntBound{-1, 9}));
+  EXPECT_EQ(a * b, (ConstIntBound{-12, 20}));
+  EXPECT_EQ(floor_div(a, b), (ConstIntBound{-2, 2}));
+  EXPECT_EQ(trunc_div(a, b), (ConstIntBound{-1, 2}));
+  EXPECT_EQ(floor_mod(open, b), (ConstIntBound{0, 3}));
+  EXPECT_EQ((ConstIntBound{0, ConstIntBound::kPosInf} + b).max_value, ConstIntBound::kPosInf);
+  EXPECT_EQ(ModularSet::make(4, 3) + ModularSet::make(6, 2), (ModularSet{2, 1}));
+  EXPECT_EQ(ModularSet::make(4, 1) * ModularSet::single(3), (ModularSet{12, 3}));
+}
+
+}  // namespace
+}  // namespace tilewright::arith

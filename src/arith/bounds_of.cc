@@ -1,0 +1,261 @@
+// Intervals and residue classes of expressions.
+#include "arith/engine.h"
+#include "ir/build.h"
+
+namespace tilewright::arith {
+
+// ---- intervals
+
+ConstIntBound Engine::sum_bound(const Linear& linear) {
+  // In 128 bits with the open ends counted apart, so that a long sum does not lose precision on its way.
+  __int128 low = linear.constant, high = linear.constant;
+  bool open_low = false, open_high = false;
+  for (const Term& term : linear.terms) {
+    ConstIntBound range = bound(term.atom) * ConstIntBound::single(term.coeff);
+    open_low |= !range.has_min();
+    open_high |= !range.has_max();
+    low += range.min_value;
+    high += range.max_value;
+  }
+  ConstIntBound result;
+  if (!open_low && low > ConstIntBound::kNegInf) {
+    result.min_value = low >= ConstIntBound::kPosInf ? ConstIntBound::kPosInf - 1 : static_cast<int64_t>(low);
+  }
+  if (!open_high && high < ConstIntBound::kPosInf) {
+    result.max_value = high <= ConstIntBound::kNegInf ? ConstIntBound::kNegInf + 1 : static_cast<int64_t>(high);
+  }
+  return result;
+}
+
+ConstIntBound Engine::bound(const Linear& linear) {
+  if (linear.bad) return ConstIntBound::everything();
+  if (linear.terms.empty()) return ConstIntBound::single(linear.constant);
+  ConstIntBound result = sum_bound(linear);
+  if (bounds_.empty() || linear.terms.size() == 1) return result;
+  int64_t content = linear.content();
+  Linear key = linear;
+  key.constant = 0;
+  key.divide_exactly(content);
+  Fingerprint plus = key.terms_fingerprint(), minus = Fingerprint{} - plus;
+  ConstIntBound range = known(minus < plus ? minus : plus);
+  if (minus < plus) range = -range;
+  range = range * ConstIntBound::single(content) + ConstIntBound::single(linear.constant);
+  return intersect(result, range);
+}
+
+ConstIntBound Engine::bound(const Expr& e) {
+  if (const IntImm* imm = e.as<IntImm>()) {
+    if (imm->dtype.is_uint() && imm->value < 0) return {0, ConstIntBound::kPosInf};
+    return ConstIntBound::single(imm->value);
+  }
+  if (auto it = bounds_of_.find(e); it != bounds_of_.end()) return it->second;
+  ConstIntBound result = compute_bound(e);
+  if (!bounds_.empty() && is_index(e.dtype())) {
+    Fingerprint plus = fp(e), minus = Fingerprint{} - plus;
+    ConstIntBound range = known(minus < plus ? minus : plus);
+    result = intersect(result, minus < plus ? -range : range);
+  }
+  bounds_of_.emplace(e, result);
+  return result;
+}
+
+namespace {
+
+int64_t constant_lanes(const Expr& lanes) {
+  const IntImm* n = lanes.as<IntImm>();
+  return n ? n->value : ConstIntBound::kPosInf;
+}
+
+}  // namespace
+
+ConstIntBound Engine::compute_bound(const Expr& e) {
+  DataType type = e.dtype();
+  ConstIntBound whole = ConstIntBound::of_type(type.element());
+  if (!type.is_integral()) return ConstIntBound::everything();
+  // What leaves the type has wrapped, unless the type does not wrap: then it has not left.
+  auto result_of = [&](ConstIntBound range) {
+    if (range.within(whole)) return range;
+    if (!type.is_int() || type.bits < 32) return whole;
+    ConstIntBound inside = intersect(range, whole);
+    return inside.is_empty() ? whole : inside;
+  };
+  switch (e.kind()) {
+    case Kind::kVar: {
+      const VarInfo* known = info(e);
+      if (known && known->value.defined()) return bound(known->value);
+      ConstIntBound range = known ? known->bound : whole;
+      if (e.as<Var>()->is_size && type.is_int()) range.min_value = std::max<int64_t>(range.min_value, 0);
+      return range;
+    }
+    case Kind::kAdd:
+      if (is_index(type)) {
+        Linear sum = flat(e);
+        if (sum.terms.size() > 1) return result_of(bound(sum));
+      }
+      return result_of(bound(e.as<Add>()->a) + bound(e.as<Add>()->b));
+    case Kind::kSub:
+      if (is_index(type)) {
+        Linear sum = flat(e);
+        if (sum.terms.size() > 1) return result_of(bound(sum));
+      }
+      return result_of(bound(e.as<Sub>()->a) - bound(e.as<Sub>()->b));
+    case Kind::kMul:
+      return result_of(bound(e.as<Mul>()->a) * bound(e.as<Mul>()->b));
+    case Kind::kFloorDiv:
+      return result_of(floor_div(bound(e.as<FloorDiv>()->a), bound(e.as<FloorDiv>()->b)));
+    case Kind::kFloorMod:
+      return result_of(floor_mod(bound(e.as<FloorMod>()->a), bound(e.as<FloorMod>()->b)));
+    case Kind::kDiv:
+      return result_of(trunc_div(bound(e.as<Div>()->a), bound(e.as<Div>()->b)));
+    case Kind::kMod:
+      return result_of(trunc_mod(bound(e.as<Mod>()->a), bound(e.as<Mod>()->b)));
+    case Kind::kMin:
+      return min(bound(e.as<Min>()->a), bound(e.as<Min>()->b));
+    case Kind::kMax:
+      return max(bound(e.as<Max>()->a), bound(e.as<Max>()->b));
+    case Kind::kSelect:
+      return unite(bound(e.as<Select>()->true_value), bound(e.as<Select>()->false_value));
+    case Kind::kLet:
+      return bound(e.as<Let>()->body);
+    case Kind::kBroadcast:
+      return bound(e.as<Broadcast>()->value);
+    case Kind::kRamp: {
+      int64_t lanes = constant_lanes(e.as<Ramp>()->lanes);
+      ConstIntBound steps{0, lanes == ConstIntBound::kPosInf ? lanes : lanes - 1};
+      return result_of(bound(e.as<Ramp>()->base) + bound(e.as<Ramp>()->stride) * steps);
+    }
+    case Kind::kCast: {
+      const Expr& value = e.as<Cast>()->value;
+      if (!value.dtype().is_integral()) return whole;
+      ConstIntBound range = bound(value);
+      return range.within(whole) ? range : whole;
+    }
+    case Kind::kCall: {
+      const Call& call = *e.as<Call>();
+      auto arg = [&](size_t i) { return Expr(call.args[i]); };
+      switch (intrinsic_of(call)) {
+        case Intrinsic::k_likely:
+          return bound(arg(0));
+        case Intrinsic::k_if_then_else:
+          return unite(bound(arg(1)), bound(arg(2)));
+        case Intrinsic::k_shift_right:
+          if (auto bits = const_int(arg(1)); bits && *bits >= 0 && *bits < 62 && *bits < type.bits) {
+            return floor_div(bound(arg(0)), ConstIntBound::single(int64_t{1} << *bits));
+          }
+          return whole;
+        case Intrinsic::k_bitwise_and: {
+          ConstIntBound result = whole;
+          for (size_t i = 0; i < 2; ++i) {  // the bits of a value that is not negative
+            ConstIntBound side = bound(arg(i));
+            if (side.min_value >= 0) result = intersect(result, {0, side.max_value});
+          }
+          return result;
+        }
+        default:
+          return whole;
+      }
+    }
+    default:
+      return whole;
+  }
+}
+
+// ---- residue classes
+
+namespace {
+/// Both hold; the one that says more.
+ModularSet narrower(const ModularSet& a, const ModularSet& b) {
+  if (a.coeff == 0) return a;
+  return b.coeff == 0 || b.coeff > a.coeff ? b : a;
+}
+}  // namespace
+
+ModularSet Engine::known_residues(Fingerprint value) const {
+  ModularSet result;
+  for (const KnownResidues& known : residues_) {
+    if (known.value == value) result = narrower(result, known.set);
+  }
+  return result;
+}
+
+ModularSet Engine::residues(const Linear& linear) {
+  if (linear.bad) return ModularSet::everything();
+  ModularSet sum = ModularSet::single(linear.constant);
+  for (const Term& term : linear.terms) {
+    sum = sum + residues(term.atom) * ModularSet::single(term.coeff);
+    if (sum.is_everything()) break;
+  }
+  if (!residues_.empty() && linear.terms.size() > 1) {
+    sum = narrower(sum, known_residues(linear.terms_fingerprint()) + ModularSet::single(linear.constant));
+  }
+  return sum;
+}
+
+ModularSet Engine::residues(const Expr& e) {
+  if (const IntImm* imm = e.as<IntImm>()) return ModularSet::single(imm->value);
+  if (!e.dtype().is_integral()) return ModularSet::everything();
+  if (auto it = residues_of_.find(e); it != residues_of_.end()) return it->second;
+  ModularSet result = compute_residues(e);
+  if (!residues_.empty() && is_index(e.dtype())) result = narrower(result, known_residues(fp(e)));
+  residues_of_.emplace(e, result);
+  return result;
+}
+
+ModularSet Engine::compute_residues(const Expr& e) {
+  DataType type = e.dtype();
+  // A class modulo a power of two survives wrapping; others only where nothing wraps.
+  auto result_of = [&](ModularSet set) {
+    if (is_index(type) || type.element().bits == 0) return set;
+    if (type.is_int() && type.bits >= 32) return set;
+    int64_t kept = set.coeff == 0 ? int64_t{1} << std::min<int>(type.bits, 62) : set.coeff & -set.coeff;
+    kept = std::min(kept, int64_t{1} << std::min<int>(type.bits, 62));
+    return ModularSet::make(kept, set.base);
+  };
+  switch (e.kind()) {
+    case Kind::kVar: {
+      const VarInfo* known = info(e);
+      return known && known->value.defined() ? residues(known->value) : ModularSet::everything();
+    }
+    case Kind::kAdd:
+      return result_of(residues(e.as<Add>()->a) + residues(e.as<Add>()->b));
+    case Kind::kSub:
+      return result_of(residues(e.as<Sub>()->a) + residues(e.as<Sub>()->b) * ModularSet::single(-1));
+    case Kind::kMul:
+      return result_of(residues(e.as<Mul>()->a) * residues(e.as<Mul>()->b));
+    case Kind::kMin:
+      return unite(residues(e.as<Min>()->a), residues(e.as<Min>()->b));
+    case Kind::kMax:
+      return unite(residues(e.as<Max>()->a), residues(e.as<Max>()->b));
+    case Kind::kSelect:
+      return unite(residues(e.as<Select>()->true_value), residues(e.as<Select>()->false_value));
+    case Kind::kCast: {
+      const Cast& cast = *e.as<Cast>();
+      return is_widening_index_cast(cast) ? residues(cast.value) : ModularSet::everything();
+    }
+    case Kind::kBroadcast:
+      return residues(e.as<Broadcast>()->value);
+    case Kind::kRamp: {
+      ModularSet step = residues(e.as<Ramp>()->stride);
+      return result_of(residues(e.as<Ramp>()->base) + ModularSet::make(gcd(step.coeff, step.base), 0));
+    }
+    case Kind::kFloorDiv: {
+      // (coeff k + base) // d is exact in k when d divides coeff.
+      auto divisor = const_int(e.as<FloorDiv>()->b);
+      if (!divisor || *divisor <= 0) return ModularSet::everything();
+      ModularSet set = residues(e.as<FloorDiv>()->a);
+      if (set.coeff % *divisor != 0) return ModularSet::everything();
+      return ModularSet::make(set.coeff / *divisor, floor_div(set.base, *divisor));
+    }
+    case Kind::kFloorMod: {
+      auto divisor = const_int(e.as<FloorMod>()->b);
+      if (!divisor || *divisor <= 0) return ModularSet::everything();
+      ModularSet set = residues(e.as<FloorMod>()->a);
+      if (set.coeff == 0) return ModularSet::single(floor_mod(set.base, *divisor));
+      return ModularSet::make(gcd(set.coeff, *divisor), set.base);
+    }
+    default:
+      return ModularSet::everything();
+  }
+}
+
+}  // namespace tilewright::arith

@@ -1,0 +1,302 @@
+#include "arith/engine.h"
+
+#include "ir/build.h"
+#include "support/deep_stack.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::arith {
+
+// ---- the public face
+
+Analyzer::Analyzer() : engine_(std::make_unique<Engine>()) {}
+Analyzer::~Analyzer() = default;
+Analyzer::Analyzer(Analyzer&&) noexcept = default;
+Analyzer& Analyzer::operator=(Analyzer&&) noexcept = default;
+
+void Analyzer::bind(const Ref<Var>& var, const Ref<Range>& range) { engine_->bind(var, range); }
+void Analyzer::bind(const Ref<Var>& var, const Expr& value) { engine_->bind(var, value); }
+void Analyzer::assume(const Expr& condition) { engine_->assume(condition); }
+Analyzer::Scope Analyzer::constraint(const Expr& condition) { return {engine_.get(), engine_->enter(condition)}; }
+Analyzer::Scope::~Scope() {
+  if (engine_) engine_->leave(mark_);
+}
+
+namespace {
+/// Runs the query on a stack that is deep enough.
+template <class F>
+auto on_stack(uint32_t depth, F&& query) {
+  decltype(query()) result{};
+  with_stack_for(depth, [&] { result = query(); });
+  return result;
+}
+}  // namespace
+
+ConstIntBound Analyzer::const_int_bound(const Expr& e) {
+  return on_stack(e.depth(), [&] { return engine_->bound(engine_->simplify(e)); });
+}
+ModularSet Analyzer::modular_set(const Expr& e) {
+  return on_stack(e.depth(), [&] { return engine_->residues(engine_->simplify(e)); });
+}
+Expr Analyzer::simplify(const Expr& e) {
+  return on_stack(e.depth(), [&] { return engine_->simplify(e); });
+}
+Expr Analyzer::simplify_value(const Expr& e) {
+  return on_stack(e.depth(), [&] { return engine_->simplify_value(e); });
+}
+bool Analyzer::can_prove(const Expr& condition) {
+  return on_stack(condition.depth(), [&] { return engine_->prove(condition); });
+}
+bool Analyzer::can_prove_equal(const Expr& a, const Expr& b) {
+  return on_stack(std::max(a.depth(), b.depth()), [&] { return engine_->prove_equal(a, b); });
+}
+bool Analyzer::can_prove_less(const Expr& a, const Expr& b) {
+  return on_stack(std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, false); });
+}
+bool Analyzer::can_prove_less_equal(const Expr& a, const Expr& b) {
+  return on_stack(std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, true); });
+}
+bool Analyzer::can_prove_greater_equal(const Expr& e, int64_t lower) {
+  return can_prove_less_equal(constant(e.dtype(), lower), e);
+}
+
+// ---- context
+
+void Engine::forget() {
+  simplified_.clear();
+  values_.clear();
+  linears_.clear();
+  bounds_of_.clear();
+  residues_of_.clear();
+}
+
+const Engine::VarInfo* Engine::info(const Expr& var) const {
+  if (vars_.empty()) return nullptr;
+  auto it = vars_.find(var);
+  return it == vars_.end() ? nullptr : &it->second;
+}
+
+void Engine::bind(const Ref<Var>& var, const Expr& value) {
+  Expr simple = simplify(value);
+  forget();
+  VarInfo info;
+  info.var = var;
+  // A value that mentions the variable itself would be replaced for ever.
+  if (simple == var) return;
+  info.value = simple;
+  vars_[var] = std::move(info);
+}
+
+void Engine::bind(const Ref<Var>& var, const Ref<Range>& range) {
+  vars_.erase(var);  // a range may not depend on what the variable was before
+  forget();
+  Expr min = simplify(range->min), extent = simplify(range->extent);
+  if (is_const_int(extent, 1)) return bind(var, min);
+  VarInfo info;
+  info.var = var;
+  info.bound = ConstIntBound::of_type(var.dtype());
+  if (!is_index(var.dtype())) {
+    ConstIntBound low = bound(min), high = bound(min) + bound(extent) - ConstIntBound::single(1);
+    ConstIntBound inside{low.min_value, high.max_value};
+    if (!inside.is_empty()) info.bound = intersect(info.bound, inside);
+    forget();
+    vars_[var] = std::move(info);
+    return;
+  }
+  Linear low = flat(min);
+  Linear high = low;
+  high.add(flat(extent));
+  high.add_constant(-1);
+  if (low.bad || high.bad) return;
+  ConstIntBound inside{bound(low).min_value, bound(high).max_value};
+  if (inside.is_empty()) return;  // code that never runs: nothing to rely on
+  info.bound = intersect(info.bound, inside);
+  Fingerprint self = fp(var);
+  if (!low.is_constant()) {
+    Linear fact = Linear::of_atom(var, self);
+    fact.add(low, -1);
+    if (!fact.bad) info.facts.push_back(std::move(fact));
+  }
+  if (!high.is_constant()) {
+    Linear fact = high;
+    fact.add(var, self, -1);
+    if (!fact.bad) info.facts.push_back(std::move(fact));
+  }
+  forget();
+  vars_[var] = std::move(info);
+}
+
+void Engine::assume(const Expr& condition) {
+  with_stack_for(condition.depth(), [&] { learn(simplify(condition), true); });
+  forget();
+}
+
+size_t Engine::enter(const Expr& condition) {
+  marks_.push_back({facts_.size(), bounds_.size(), truths_.size(), residues_.size()});
+  assume(condition);
+  return marks_.size() - 1;
+}
+
+void Engine::leave(size_t mark) {
+  const Mark& saved = marks_[mark];
+  facts_.resize(saved.facts);
+  bounds_.resize(saved.bounds);
+  truths_.resize(saved.truths);
+  residues_.resize(saved.residues);
+  marks_.resize(mark);
+  forget();
+}
+
+/// `condition` is simplified.
+void Engine::learn(const Expr& condition, bool value) {
+  if (const And* e = condition.as<And>(); e && value) {
+    learn(e->a, true);
+    learn(e->b, true);
+    return;
+  }
+  if (const Or* e = condition.as<Or>(); e && !value) {
+    learn(e->a, false);
+    learn(e->b, false);
+    return;
+  }
+  if (const Not* e = condition.as<Not>()) return learn(e->a, !value);
+  if (is_call_to(condition, Intrinsic::k_likely)) return learn(Expr(condition.as<Call>()->args[0]), value);
+  if (condition.is<IntImm>() || condition.dtype().is_vector()) return;
+  truths_.push_back({fp(condition), value});
+  auto order = [&](const Expr& a, const Expr& b, bool or_equal) {
+    if (!is_index(a.dtype())) return;
+    // value: a <(=) b; otherwise b <(=) a with the opposite strictness.
+    Linear difference = value ? flat(b) - flat(a) : flat(a) - flat(b);
+    if (or_equal != value) difference.add_constant(-1);
+    learn_ge0(std::move(difference));
+  };
+  auto equality = [&](const Expr& a, const Expr& b, bool equal) {
+    if (!is_index(a.dtype())) return;
+    Linear difference = flat(a) - flat(b);
+    if (!equal) return learn_nonzero(difference);
+    Linear opposite = difference;
+    opposite.scale(-1);
+    learn_ge0(std::move(difference));
+    learn_ge0(std::move(opposite));
+    learn_residue(a, b);
+    learn_residue(b, a);
+  };
+  if (const LT* e = condition.as<LT>()) return order(e->a, e->b, false);
+  if (const LE* e = condition.as<LE>()) return order(e->a, e->b, true);
+  if (const EQ* e = condition.as<EQ>()) return equality(e->a, e->b, value);
+  if (const NE* e = condition.as<NE>()) return equality(e->a, e->b, !value);
+}
+
+namespace {
+/// Divides by the content, rounding the constant so that "terms + constant >= 0" keeps its integer solutions, and makes
+/// the fingerprint the smaller of the two signs. Returns the sign.
+int normalize(Linear& linear, Fingerprint* key) {
+  int64_t content = linear.content();
+  if (content > 1) {
+    int64_t constant = floor_div(linear.constant, content);
+    linear.constant = 0;
+    linear.divide_exactly(content);
+    linear.constant = constant;
+  }
+  Fingerprint plus = linear.terms_fingerprint();
+  Fingerprint minus = Fingerprint{} - plus;
+  *key = minus < plus ? minus : plus;
+  return minus < plus ? -1 : 1;
+}
+}  // namespace
+
+void Engine::learn_ge0(Linear linear) {
+  if (linear.bad || linear.terms.empty()) return;
+  Fingerprint key;
+  int sign = normalize(linear, &key);
+  if (linear.bad || linear.constant == std::numeric_limits<int64_t>::min()) return;
+  // terms >= -constant, or with the other sign: key <= constant.
+  ConstIntBound range;
+  if (sign > 0) {
+    range.min_value = -linear.constant;
+  } else {
+    range.max_value = linear.constant;
+  }
+  // An interval that leaves nothing would make everything provable: such code never runs, so rely on nothing.
+  if (linear.terms.size() == 1) {
+    ConstIntBound now = bound(linear.terms[0].atom);
+    if (linear.terms[0].coeff < 0) now = -now;
+    if (sign < 0) now = -now;
+    if (intersect(now, range).is_empty()) return;
+  }
+  if (intersect(known(key), range).is_empty()) return;
+  bounds_.push_back({key, range});
+  if (linear.terms.size() > 1) {
+    // Each term is at least minus what the others can reach.
+    for (const Term& term : linear.terms) {
+      Linear others = linear;
+      others.add(term.atom, term.fp, -term.coeff);
+      int64_t reach = sum_bound(others).max_value;
+      if (reach == ConstIntBound::kPosInf || reach == ConstIntBound::kNegInf) continue;
+      // coeff * atom >= -reach
+      ConstIntBound implied;
+      if (term.coeff > 0) {
+        implied.min_value = -floor_div(reach, term.coeff);
+      } else {
+        implied.max_value = floor_div(reach, -term.coeff);
+      }
+      Fingerprint plus = term.fp, minus = Fingerprint{} - term.fp;
+      if (minus < plus) implied = -implied;
+      ConstIntBound now = bound(term.atom);
+      if (minus < plus) now = -now;
+      if (now.within(implied) || intersect(now, implied).is_empty()) continue;
+      bounds_.push_back({minus < plus ? minus : plus, implied});
+    }
+  }
+  facts_.push_back(std::move(linear));
+  bounds_of_.clear();
+}
+
+void Engine::learn_nonzero(const Linear& linear) {
+  if (linear.bad || linear.terms.empty()) return;
+  ConstIntBound range = bound(linear);
+  Linear away = linear;
+  if (range.min_value == 0) {
+    away.add_constant(-1);
+    learn_ge0(std::move(away));
+  } else if (range.max_value == 0) {
+    away.scale(-1);
+    away.add_constant(-1);
+    learn_ge0(std::move(away));
+  }
+}
+
+/// a == b, where a is x % c and b a constant.
+void Engine::learn_residue(const Expr& a, const Expr& b) {
+  const FloorMod* mod = a.as<FloorMod>();
+  if (!mod) return;
+  auto divisor = const_int(mod->b), rest = const_int(b);
+  if (!divisor || *divisor <= 1 || !rest) return;
+  // Of a sum, the terms alone are what a later query meets.
+  Linear value = flat(mod->a);
+  if (value.bad) return;
+  int64_t base = floor_mod(floor_mod(*rest, *divisor) - floor_mod(value.constant, *divisor), *divisor);
+  residues_.push_back({value.terms_fingerprint(), ModularSet::make(*divisor, base)});
+}
+
+ConstIntBound Engine::known(Fingerprint terms) const {
+  ConstIntBound result;
+  for (const KnownBound& known : bounds_) {
+    if (known.terms == terms) result = intersect(result, known.bound);
+  }
+  return result;
+}
+
+std::optional<bool> Engine::known_truth(Fingerprint condition) const {
+  for (const KnownTruth& known : truths_) {
+    if (known.condition == condition) return known.value;
+  }
+  return std::nullopt;
+}
+
+Expr must_expr(const Linear& linear, DataType type) {
+  std::optional<Expr> result = to_expr(linear, type);
+  TW_CHECK(result.has_value());
+  return *result;
+}
+
+}  // namespace tilewright::arith

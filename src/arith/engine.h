@@ -1,0 +1,156 @@
+// Inside the Analyzer: its context, its memory, and the steps of simplification (not for other layers).
+//
+// engine.cc            variables, facts, scopes, what is remembered
+// bounds_of.cc         intervals and residue classes of expressions
+// simplify.cc          dispatch over kinds; everything that is not one of the following
+// simplify_index.cc    sums, products, divisions of index expressions
+// simplify_compare.cc  comparisons, logic, min, max, select
+// simplify_vector.cc   Ramp and Broadcast
+// prove.cc             inequalities from facts
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "arith/analyzer.h"
+#include "arith/linear.h"
+
+namespace tilewright::arith {
+
+class Engine {
+ public:
+  // ---- context
+  void bind(const Ref<Var>& var, const Ref<Range>& range);
+  void bind(const Ref<Var>& var, const Expr& value);
+  void assume(const Expr& condition);
+  size_t enter(const Expr& condition);
+  void leave(size_t mark);
+
+  // ---- queries
+  ConstIntBound bound(const Expr& e);
+  ConstIntBound bound(const Linear& linear);
+  ModularSet residues(const Expr& e);
+  ModularSet residues(const Linear& linear);
+  Fingerprint fp(const Expr& e) { return fingerprints_(e); }
+  Expr simplify(const Expr& e);
+  Expr simplify_value(const Expr& e);
+  /// The normal form of an index expression; `bad` when a coefficient overflows.
+  Linear linear(const Expr& e);
+  /// Of an expression that simplify() returned.
+  Linear flat(const Expr& e);
+  bool prove(const Expr& condition);
+  bool prove_ge0(const Linear& linear);
+  bool prove_less(const Expr& a, const Expr& b, bool or_equal);
+  bool prove_equal(const Expr& a, const Expr& b);
+  /// Products of sums multiplied out, as far as that stays small.
+  Linear expanded(const Linear& linear);
+
+ private:
+  struct VarInfo {
+    Ref<Var> var;
+    Expr value;  ///< null unless bound to an expression
+    ConstIntBound bound;
+    std::vector<Linear> facts;  ///< each is >= 0: symbolic ends of the range
+  };
+  /// Terms (divided by their content, sign normalized) lie in the interval.
+  struct KnownBound {
+    Fingerprint terms;
+    ConstIntBound bound;
+  };
+  struct KnownTruth {
+    Fingerprint condition;
+    bool value;
+  };
+  struct KnownResidues {
+    Fingerprint value;
+    ModularSet set;
+  };
+  struct Mark {
+    size_t facts, bounds, truths, residues;
+  };
+
+  // engine.cc
+  void forget();
+  void learn(const Expr& condition, bool value);
+  void learn_ge0(Linear linear);
+  void learn_nonzero(const Linear& linear);
+  void learn_residue(const Expr& a, const Expr& b);
+  ConstIntBound known(Fingerprint terms) const;
+  std::optional<bool> known_truth(Fingerprint condition) const;
+  const VarInfo* info(const Expr& var) const;
+
+  // bounds_of.cc
+  ConstIntBound compute_bound(const Expr& e);
+  ConstIntBound sum_bound(const Linear& linear);
+  ModularSet compute_residues(const Expr& e);
+  ModularSet known_residues(Fingerprint value) const;
+
+  // simplify.cc
+  Expr compute(const Expr& e);
+  Expr decided(const Expr& e);
+  Expr rebuild(const Expr& e);
+  Expr simplify_cast(const Expr& e);
+  Expr simplify_let(const Expr& e);
+  Expr simplify_call(const Expr& e);
+  Expr simplify_wrapping(const Expr& e);
+  bool wraps(const Expr& e);
+
+  // simplify_index.cc
+  Expr simplify_index(const Expr& e);
+  void collect(const Expr& e, int64_t scale, Linear& out);
+  void collect_flat(const Expr& e, int64_t scale, Linear& out);
+  void collect_product(const Expr& a, const Expr& b, int64_t scale, Linear& out);
+  Linear compute_linear(const Expr& e);
+  Linear divide(Linear dividend, int64_t divisor, DataType type);
+  Linear modulo(Linear dividend, int64_t divisor, DataType type);
+  Linear divide_symbolic(const Linear& dividend, const Expr& divisor, DataType type, bool quotient);
+  Linear truncating(const Expr& e);
+  Linear atom_of(const Expr& atom);
+  Linear quotient_atom(const Linear& dividend, int64_t divisor, DataType type);
+  Linear remainder_atom(const Linear& dividend, int64_t divisor, DataType type);
+  void recombine(Linear& sum);
+  void drop_exact_quotients(Linear& sum);
+  void multiply_out(Linear& sum);
+  bool divide_by_factor(const Expr& atom, Fingerprint factor, Expr* rest);
+
+  // simplify_compare.cc
+  Expr simplify_compare(const Expr& e);
+  Expr simplify_order(const Expr& a, const Expr& b, bool or_equal);
+  void reduce_order(Linear& terms, int64_t& limit, bool& or_equal);
+  Expr as_given_sides(Linear left, Linear right, bool or_equal, const Expr& a, const Expr& b);
+  Expr simplify_equality(const Expr& a, const Expr& b, bool negated);
+  Expr simplify_logic(const Expr& e);
+  Expr simplify_not(const Expr& e);
+  Expr simplify_min_max(const Expr& e);
+  Expr simplify_select(const Expr& condition, const Expr& true_value, const Expr& false_value, const Expr& original);
+
+  // simplify_vector.cc
+  Expr simplify_vector(const Expr& e);
+  Expr lift(Kind kind, const Expr& a, const Expr& b);
+  Expr compare_lanes(Kind kind, const Expr& a, const Expr& b);
+
+  // prove.cc
+  bool search(const Linear& goal, int depth, int& budget);
+  Linear multiplied(const Linear& fact, const Expr& factor);
+
+  std::unordered_map<NodeRef, VarInfo> vars_;
+  std::vector<Linear> facts_;  ///< each is >= 0
+  std::vector<KnownBound> bounds_;
+  std::vector<KnownTruth> truths_;
+  std::vector<KnownResidues> residues_;
+  std::vector<Mark> marks_;
+  bool value_mode_ = false;
+
+  Fingerprints fingerprints_;
+  std::unordered_map<NodeRef, Expr> simplified_, values_;
+  std::unordered_map<NodeRef, Linear> linears_;
+  std::unordered_map<NodeRef, ConstIntBound> bounds_of_;
+  std::unordered_map<NodeRef, ModularSet> residues_of_;
+};
+
+/// The binary node of the kind, with these operands.
+Expr as_written(Kind kind, const Expr& a, const Expr& b);
+/// The expression of type `type` that the form stands for; never null when it came from expressions of that type.
+Expr must_expr(const Linear& linear, DataType type);
+
+}  // namespace tilewright::arith

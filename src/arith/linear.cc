@@ -1,0 +1,155 @@
+#include "arith/linear.h"
+
+#include "ir/build.h"
+
+namespace tilewright::arith {
+
+const Term* Linear::find(Fingerprint fp) const {
+  for (const Term& term : terms) {
+    if (term.fp == fp) return &term;
+  }
+  return nullptr;
+}
+
+void Linear::add(const Expr& atom, Fingerprint fp, int64_t coeff) {
+  if (coeff == 0) return;
+  for (size_t i = 0; i < terms.size(); ++i) {
+    if (!(terms[i].fp == fp)) continue;
+    if (!add_fits(terms[i].coeff, coeff, &terms[i].coeff)) bad = true;
+    if (terms[i].coeff == 0) terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+  terms.push_back({atom, coeff, fp});
+}
+
+void Linear::add_constant(int64_t value, int64_t scale) {
+  int64_t product = 0;
+  if (!mul_fits(value, scale, &product) || !add_fits(constant, product, &constant)) bad = true;
+}
+
+void Linear::add(const Linear& other, int64_t scale) {
+  bad |= other.bad;
+  for (const Term& term : other.terms) {
+    int64_t coeff = 0;
+    if (!mul_fits(term.coeff, scale, &coeff)) bad = true;
+    add(term.atom, term.fp, coeff);
+  }
+  add_constant(other.constant, scale);
+}
+
+void Linear::scale(int64_t factor) {
+  if (factor == 0) terms.clear();
+  for (Term& term : terms) {
+    if (!mul_fits(term.coeff, factor, &term.coeff)) bad = true;
+  }
+  if (!mul_fits(constant, factor, &constant)) bad = true;
+}
+
+void Linear::divide_exactly(int64_t divisor) {
+  for (Term& term : terms) term.coeff /= divisor;
+  constant /= divisor;
+}
+
+int64_t Linear::content() const {
+  int64_t result = 0;
+  for (const Term& term : terms) result = gcd(result, term.coeff);
+  return result;
+}
+
+Fingerprint Linear::terms_fingerprint() const {
+  Fingerprint sum;
+  for (const Term& term : terms) {
+    sum = sum + (term.coeff == 1 ? term.fp : term.fp * Fingerprint::of_int(term.coeff));
+  }
+  return sum;
+}
+Fingerprint Linear::fingerprint() const { return terms_fingerprint() + Fingerprint::of_int(constant); }
+
+Linear operator-(const Linear& a, const Linear& b) {
+  Linear result = a;
+  result.add(b, -1);
+  return result;
+}
+
+namespace {
+
+bool fits(int64_t value, DataType type) { return wrap_int(type, value) == value; }
+
+}  // namespace
+
+std::optional<Expr> to_expr(const Linear& linear, DataType type) {
+  if (linear.bad || !fits(linear.constant, type)) return std::nullopt;
+  Expr sum;
+  auto append = [&](const Term& term) {
+    Expr atom = term.atom.dtype() == type ? term.atom : cast(type, term.atom);
+    if (!sum.defined()) {
+      sum = term.coeff == 1 ? atom : Expr(make<Mul>({atom, int_imm(type, term.coeff)}));
+      return;
+    }
+    bool negative = term.coeff < 0 && fits(-term.coeff, type);
+    int64_t magnitude = negative ? -term.coeff : term.coeff;
+    Expr product = magnitude == 1 ? atom : Expr(make<Mul>({atom, int_imm(type, magnitude)}));
+    sum = negative ? Expr(make<Sub>({sum, product})) : Expr(make<Add>({sum, product}));
+  };
+  size_t first = linear.terms.size();
+  for (size_t i = 0; i < linear.terms.size(); ++i) {
+    int64_t coeff = linear.terms[i].coeff;
+    if (!fits(coeff, type) || coeff == std::numeric_limits<int64_t>::min()) return std::nullopt;
+    if (coeff > 0 && first == linear.terms.size()) first = i;
+  }
+  int64_t constant = linear.constant;
+  if (first < linear.terms.size()) {
+    append(linear.terms[first]);
+  } else if (constant > 0 || (constant == 0 && linear.terms.empty())) {
+    sum = int_imm(type, constant);
+    constant = 0;
+  }
+  for (size_t i = 0; i < linear.terms.size(); ++i) {
+    if (i != first) append(linear.terms[i]);
+  }
+  if (!sum.defined()) return Expr(int_imm(type, constant));
+  if (constant > 0) return Expr(make<Add>({sum, int_imm(type, constant)}));
+  if (constant < 0 && fits(-constant, type) && constant != std::numeric_limits<int64_t>::min()) {
+    return Expr(make<Sub>({sum, int_imm(type, -constant)}));
+  }
+  if (constant < 0) return Expr(make<Add>({sum, int_imm(type, constant)}));
+  return sum;
+}
+
+bool identical(const Expr& a, const Expr& b) {
+  if (a == b) return true;
+  if (a.kind() != b.kind() || a.dtype() != b.dtype()) return false;
+  switch (a.kind()) {
+    case Kind::kIntImm:
+      return a.as<IntImm>()->value == b.as<IntImm>()->value;
+    case Kind::kCast:
+      return identical(a.as<Cast>()->value, b.as<Cast>()->value);
+    case Kind::kNot:
+      return identical(a.as<Not>()->a, b.as<Not>()->a);
+#define TW_BINARY(Name) \
+  case Kind::k##Name:   \
+    return identical(a.as<Name>()->a, b.as<Name>()->a) && identical(a.as<Name>()->b, b.as<Name>()->b);
+      TW_BINARY(Add)
+      TW_BINARY(Sub)
+      TW_BINARY(Mul)
+      TW_BINARY(Div)
+      TW_BINARY(Mod)
+      TW_BINARY(FloorDiv)
+      TW_BINARY(FloorMod)
+      TW_BINARY(Min)
+      TW_BINARY(Max)
+      TW_BINARY(EQ)
+      TW_BINARY(NE)
+      TW_BINARY(LT)
+      TW_BINARY(LE)
+      TW_BINARY(GT)
+      TW_BINARY(GE)
+      TW_BINARY(And)
+      TW_BINARY(Or)
+#undef TW_BINARY
+    default:
+      return false;
+  }
+}
+
+}  // namespace tilewright::arith

@@ -1,0 +1,204 @@
+// Random expressions, compared with evaluation. Seeds are fixed; a failure prints the expression and the point.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "arith/analyzer.h"
+#include "arith/test_evaluator.h"
+
+namespace tilewright::arith {
+namespace {
+
+struct Domain {
+  Ref<Var> var;
+  int64_t min = 0, extent = 1;
+};
+
+class Generator {
+ public:
+  Generator(uint64_t seed, DataType type) : random_(seed), type_(type) {}
+
+  int pick(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
+  int64_t between(int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random_() % uint64_t(high - low + 1));
+  }
+
+  Expr number(int depth) {
+    if (depth == 0 || pick(8) == 0)
+      return pick(3) ? Expr(domains[pick(static_cast<int>(domains.size()))].var) : literal();
+    static constexpr int64_t kDivisors[] = {1, 2, 3, 4, 5, 6, 8, 12, 16, 32};
+    auto divisor = [&]() -> Expr {
+      int64_t d = kDivisors[pick(10)];
+      if (type_.is_int() && pick(10) == 0) d = -d;
+      return int_imm(type_, d);
+    };
+    switch (pick(15)) {
+      case 0:
+      case 1:
+      case 2:
+        return make<Add>({number(depth - 1), number(depth - 1)});
+      case 3:
+        return make<Sub>({number(depth - 1), number(depth - 1)});
+      case 4:
+      case 5:
+        return make<Mul>({number(depth - 1), divisor()});
+      case 6:
+      case 7:
+        return make<FloorDiv>({number(depth - 1), divisor()});
+      case 8:
+      case 9:
+        return make<FloorMod>({number(depth - 1), divisor()});
+      case 10:
+        return pick(2) ? Expr(make<Div>({number(depth - 1), divisor()}))
+                       : Expr(make<Mod>({number(depth - 1), divisor()}));
+      case 11:
+        return make<Min>({number(depth - 1), number(depth - 1)});
+      case 12:
+        return make<Max>({number(depth - 1), number(depth - 1)});
+      case 13:
+        return make<Select>({condition(depth - 1), number(depth - 1), number(depth - 1)});
+      default:
+        return pick(3) ? Expr(make<Mul>({number(depth / 2), number(depth / 2)}))
+                       : Expr(make<FloorDiv>({number(depth - 1), number(depth / 2)}));
+    }
+  }
+  Expr condition(int depth) {
+    if (depth <= 0) depth = 0;
+    int d = depth == 0 ? 0 : depth - 1;
+    switch (pick(depth == 0 ? 6 : 9)) {
+      case 0:
+        return make<LT>({number(d), number(d)});
+      case 1:
+        return make<LE>({number(d), number(d)});
+      case 2:
+        return make<GT>({number(d), number(d)});
+      case 3:
+        return make<GE>({number(d), number(d)});
+      case 4:
+        return make<EQ>({number(d), number(d)});
+      case 5:
+        return make<NE>({number(d), number(d)});
+      case 6:
+        return make<And>({condition(d), condition(d)});
+      case 7:
+        return make<Or>({condition(d), condition(d)});
+      default:
+        return make<Not>({condition(d)});
+    }
+  }
+  Expr literal() {
+    int64_t value = pick(4) ? between(-4, 9) : between(-70, 130);
+    return int_imm(type_, wrap_int(type_, value));
+  }
+
+  std::vector<Domain> domains;
+
+ private:
+  std::mt19937_64 random_;
+  DataType type_;
+};
+
+/// A domain for each of three variables, some around 0, some far off.
+void choose_domains(Generator& g, Analyzer& analyzer, DataType type) {
+  for (const char* name : {"i", "j", "k"}) {
+    Domain d;
+    d.var = var(name, type);
+    d.min = g.pick(3) ? 0 : type.is_uint() ? g.between(0, 40) : g.between(-40, 40);
+    static constexpr int64_t kExtents[] = {1, 2, 3, 4, 8, 12, 16, 32, 33};
+    d.extent = kExtents[g.pick(9)];
+    analyzer.bind(d.var, make<Range>({int_imm(type, d.min), int_imm(type, d.extent)}));
+    g.domains.push_back(d);
+  }
+}
+
+Env random_point(Generator& g) {
+  Env env;
+  for (const Domain& d : g.domains) {
+    int64_t value = g.between(d.min, d.min + d.extent - 1);
+    if (g.pick(6) == 0) value = d.min;
+    if (g.pick(6) == 0) value = d.min + d.extent - 1;
+    env[d.var] = value;
+  }
+  return env;
+}
+
+std::string describe(const Env& env, const std::vector<Domain>& domains) {
+  std::string result;
+  for (const Domain& d : domains) {
+    result += d.var->name_hint + "=" + std::to_string(env.at(d.var)) + " in [" + std::to_string(d.min) + ", " +
+              std::to_string(d.min + d.extent) + ") ";
+  }
+  return result;
+}
+
+void check(uint64_t seed, DataType type, bool logical) {
+  Generator g(seed, type);
+  Analyzer analyzer;
+  choose_domains(g, analyzer, type);
+  std::optional<Analyzer::Scope> scope;
+  Expr assumed = bool_imm(true);
+  if (g.pick(2)) assumed = g.condition(2);
+  // Known before the constraint, so that nothing remembered outlives it by mistake.
+  Expr e = logical ? g.condition(4) : g.number(5);
+  analyzer.simplify(e);
+  scope.emplace(analyzer.constraint(assumed));
+  Expr simple = analyzer.simplify(e);
+  ConstIntBound bound = analyzer.const_int_bound(e);
+  ModularSet residues = analyzer.modular_set(e);
+  bool proved = logical && analyzer.can_prove(e);
+  ASSERT_EQ(simple.dtype(), e.dtype());
+  int points = 0;
+  for (int trial = 0; trial < 60; ++trial) {
+    Env env = random_point(g);
+    auto holds = evaluate(assumed, env);
+    if (!holds || !*holds) continue;
+    auto before = evaluate(e, env);
+    if (!before) continue;
+    ++points;
+    auto after = evaluate(simple, env);
+    std::string where = "seed " + std::to_string(seed) + ": " + text(e) + "\n  -> " + text(simple) + "\n  at " +
+                        describe(env, g.domains) + " given " + text(assumed);
+    ASSERT_TRUE(after.has_value()) << where << "\n  was " << *before << ", now undefined";
+    ASSERT_EQ(*before, *after) << where;
+    ASSERT_TRUE(bound.contains(*before)) << where << "\n  " << *before << " not in [" << bound.min_value << ", "
+                                         << bound.max_value << "]";
+    ASSERT_EQ(ModularSet::make(residues.coeff, *before), residues) << where << "\n  value " << *before;
+    if (proved) {
+      ASSERT_EQ(*before, 1) << where << " was proved";
+    }
+  }
+  if (points > 0) {
+    Expr again = analyzer.simplify(simple);
+    EXPECT_TRUE(analyzer.can_prove_equal(simple, e) || !type.is_int() || type.bits < 32 || logical)
+        << "seed " << seed << ": " << text(e) << " vs " << text(simple);
+    (void)again;
+  }
+}
+
+TEST(Property, IndexNumbers) {
+  for (uint64_t seed = 1; seed <= 6000; ++seed) {
+    check(seed, DataType::int_(32), false);
+    if (HasFatalFailure()) return;
+  }
+}
+TEST(Property, IndexConditions) {
+  for (uint64_t seed = 1; seed <= 6000; ++seed) {
+    check(100000 + seed, DataType::int_(64), true);
+    if (HasFatalFailure()) return;
+  }
+}
+TEST(Property, NarrowIntegersWrap) {
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    check(200000 + seed, DataType::int_(8), seed % 2);
+    if (HasFatalFailure()) return;
+  }
+}
+TEST(Property, UnsignedIntegersWrap) {
+  for (uint64_t seed = 1; seed <= 3000; ++seed) {
+    check(300000 + seed, DataType::uint(8 << (seed % 3)), seed % 2);
+    if (HasFatalFailure()) return;
+  }
+}
+
+}  // namespace
+}  // namespace tilewright::arith

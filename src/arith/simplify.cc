@@ -1,0 +1,218 @@
+// Dispatch over the kinds of nodes, and the kinds that are neither arithmetic nor logic.
+#include "arith/engine.h"
+#include "ir/build.h"
+#include "ir/fold.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::arith {
+
+Expr Engine::simplify(const Expr& e) {
+  switch (e.kind()) {
+    case Kind::kIntImm:
+    case Kind::kFloatImm:
+    case Kind::kStringImm:
+    case Kind::kOp:
+    case Kind::kGlobalVar:
+      return e;
+    case Kind::kVar: {
+      const VarInfo* known = info(e);
+      if (known && known->value.defined()) return known->value;
+      if ((known || !bounds_.empty()) && is_index(e.dtype())) {
+        ConstIntBound range = bound(e);
+        if (range.is_single()) return int_imm(e.dtype(), range.min_value);
+      }
+      return decided(e);
+    }
+    default:
+      break;
+  }
+  auto& memo = value_mode_ ? values_ : simplified_;
+  if (auto it = memo.find(e); it != memo.end()) return it->second;
+  Expr result = decided(compute(e));
+  if (identical(result, e)) result = e;
+  (value_mode_ ? values_ : simplified_).emplace(e, result);
+  return result;
+}
+
+/// A condition that the context settles.
+Expr Engine::decided(const Expr& e) {
+  if (truths_.empty() || !e.dtype().is_bool() || e.dtype().is_vector() || e.is<IntImm>()) return e;
+  auto truth = known_truth(fp(e));
+  return truth ? Expr(bool_imm(*truth)) : e;
+}
+
+Expr Engine::simplify_value(const Expr& e) {
+  bool outer = std::exchange(value_mode_, true);
+  Expr result = simplify(e);
+  value_mode_ = outer;
+  return result;
+}
+
+Expr Engine::compute(const Expr& e) {
+  if (e.dtype().is_vector() && !e.is<BufferLoad>() && !e.is<Call>() && !e.is<Let>() && !e.is<Shuffle>()) {
+    return simplify_vector(e);
+  }
+  switch (e.kind()) {
+    case Kind::kAdd:
+    case Kind::kSub:
+    case Kind::kMul:
+    case Kind::kDiv:
+    case Kind::kMod:
+    case Kind::kFloorDiv:
+    case Kind::kFloorMod:
+      return is_index(e.dtype()) && !wraps(e) ? simplify_index(e) : simplify_wrapping(e);
+    case Kind::kMin:
+    case Kind::kMax:
+      return simplify_min_max(e);
+    case Kind::kEQ:
+    case Kind::kNE:
+    case Kind::kLT:
+    case Kind::kLE:
+    case Kind::kGT:
+    case Kind::kGE:
+      return simplify_compare(e);
+    case Kind::kAnd:
+    case Kind::kOr:
+      return simplify_logic(e);
+    case Kind::kNot:
+      return simplify_not(e);
+    case Kind::kSelect: {
+      const Select& select = *e.as<Select>();
+      return simplify_select(select.condition, select.true_value, select.false_value, e);
+    }
+    case Kind::kCast:
+      return simplify_cast(e);
+    case Kind::kLet:
+      return simplify_let(e);
+    case Kind::kCall:
+      return simplify_call(e);
+    case Kind::kBufferLoad: {
+      // Indices are index arithmetic also inside a value.
+      bool outer = std::exchange(value_mode_, false);
+      Expr result = rebuild(e);
+      value_mode_ = outer;
+      return result;
+    }
+    default:
+      return rebuild(e);
+  }
+}
+
+/// The same node with simplified operands.
+Expr Engine::rebuild(const Expr& e) {
+  auto map = [](void* context, const NodeRef& child, Role role) -> NodeRef {
+    if (role == Role::kDef || child.sort() != Sort::kExpr) return child;
+    return static_cast<Engine*>(context)->simplify(Expr(child));
+  };
+  return Expr(detail::map_children(e, map, this));
+}
+
+namespace {
+
+bool reads_data(const Expr& e) {
+  bool found = false;
+  visit(
+      e, [&](const Ref<BufferLoad>&, Visitor&) { found = true; },
+      [&](const Ref<Call>& call, Visitor& v) {
+        if (call.dtype().is_integral() && intrinsic_of(*call) != Intrinsic::k_if_then_else) found = true;
+        if (!found) v.descend(call);
+      });
+  return found;
+}
+
+}  // namespace
+
+bool Engine::wraps(const Expr& e) { return value_mode_ && reads_data(e); }
+
+/// Arithmetic of floats, of unsigned and of narrow integers: what holds exactly, whatever wraps or rounds.
+Expr Engine::simplify_wrapping(const Expr& e) {
+  Expr result = rebuild(e);
+  if (result.is<IntImm>()) return result;
+  auto operands = [&](const auto* node) { return std::pair{node->a, node->b}; };
+  auto [a, b] = result.is<Add>()        ? operands(result.as<Add>())
+                : result.is<Sub>()      ? operands(result.as<Sub>())
+                : result.is<Mul>()      ? operands(result.as<Mul>())
+                : result.is<Div>()      ? operands(result.as<Div>())
+                : result.is<Mod>()      ? operands(result.as<Mod>())
+                : result.is<FloorDiv>() ? operands(result.as<FloorDiv>())
+                                        : operands(result.as<FloorMod>());
+  bool by_zero = is_const_int(b, 0) && !result.is<Add>() && !result.is<Sub>() && !result.is<Mul>();
+  if (!by_zero) result = binary(result.kind(), a, b);
+  if (result.dtype().is_integral() && !result.dtype().is_bool() && result.is<Sub>() && fp(a) == fp(b)) {
+    return zero(result.dtype());
+  }
+  return result;
+}
+
+Expr Engine::simplify_cast(const Expr& e) {
+  const Cast& node = *e.as<Cast>();
+  Expr value = simplify(node.value);
+  if (value.dtype() == node.dtype) return value;
+  if (auto folded = fold_cast(node.dtype, value)) return *folded;
+  if (is_index(node.dtype) && is_index(value.dtype())) {
+    const Cast* inner = value.as<Cast>();
+    if (inner && inner->value.dtype() == node.dtype && is_widening_index_cast(*inner)) return inner->value;
+  }
+  return value == node.value ? e : Expr(make<Cast>({node.dtype, value}));
+}
+
+/// A let of something cheap is replaced; otherwise its bound is known in the body.
+Expr Engine::simplify_let(const Expr& e) {
+  const Let& node = *e.as<Let>();
+  Expr value = simplify(node.value);
+  if (value.is<IntImm>() || value.is<Var>() || value.is<FloatImm>()) {
+    return simplify(substitute(node.body, {{node.var, value}}));
+  }
+  Expr body = simplify(node.body);
+  if (!uses_var(body, node.var) && effect_of(value) != Effect::kUpdateState) return body;
+  if (value == node.value && body == node.body) return e;
+  return make<Let>({node.var, value, body});
+}
+
+Expr Engine::simplify_call(const Expr& e) {
+  const Call& call = *e.as<Call>();
+  Intrinsic intrinsic = intrinsic_of(call);
+  if (intrinsic == Intrinsic::k_if_then_else) {
+    return simplify_select(Expr(call.args[0]), Expr(call.args[1]), Expr(call.args[2]), e);
+  }
+  Expr result = rebuild(e);
+  const Call* simple = result.as<Call>();
+  if (!simple) return result;
+  auto arg = [&](size_t i) { return Expr(simple->args[i]); };
+  switch (intrinsic) {
+    case Intrinsic::k_likely:
+      if (arg(0).is<IntImm>()) return arg(0);
+      return result;
+    case Intrinsic::k_shift_left:
+    case Intrinsic::k_shift_right:
+    case Intrinsic::k_bitwise_and:
+    case Intrinsic::k_bitwise_or:
+    case Intrinsic::k_bitwise_xor: {
+      auto x = const_int(arg(0)), y = const_int(arg(1));
+      DataType type = e.dtype();
+      if (!type.is_scalar() || !type.is_integral() || !y) return result;
+      bool shift = intrinsic == Intrinsic::k_shift_left || intrinsic == Intrinsic::k_shift_right;
+      if (*y == 0 && intrinsic != Intrinsic::k_bitwise_and) return arg(0);
+      if (*y == 0) return arg(1);
+      if (!x || (shift && (*y < 0 || *y >= type.bits))) return result;
+      int64_t value = 0;
+      if (intrinsic == Intrinsic::k_shift_left) {
+        value = static_cast<int64_t>(static_cast<uint64_t>(*x) << *y);
+      } else if (intrinsic == Intrinsic::k_shift_right) {
+        value = type.is_uint() ? static_cast<int64_t>(static_cast<uint64_t>(*x) >> *y) : *x >> *y;
+      } else if (intrinsic == Intrinsic::k_bitwise_and) {
+        value = *x & *y;
+      } else if (intrinsic == Intrinsic::k_bitwise_or) {
+        value = *x | *y;
+      } else {
+        value = *x ^ *y;
+      }
+      return int_imm(type, wrap_int(type, value));
+    }
+    default:
+      return result;
+  }
+}
+
+}  // namespace tilewright::arith
