@@ -1,0 +1,70 @@
+// IR as TVMScript text: Python that the parser turns back into the same program.
+//
+//   std::string text = script::print(func);
+//   std::string text = script::print(module, {.syntax_sugar = false});
+//   std::string message = script::render(diagnostic, module);   // the message and the underlined program
+//
+// The printer is total: every node prints alone, and so does every ill-formed program (a variable without definition
+// is declared, a missing operand shows as None). Its time is linear in the size of the program, and any depth that
+// make() allows is safe. Operators print infix only where the parser would build the same node again; where it would
+// fold or promote, the constructor prints (`T.Add(1, 2)`).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/fields.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::script {
+
+/// What marks a place in a program: ".body.seq[1].extent", as ir/structural.h reports it ("<root>" in front optional).
+using NodePath = std::string;
+
+struct PrintOptions {
+  std::string name;              ///< of the printed function; "": its global symbol, or "main"
+  bool show_meta = false;        ///< print large constants, as JSON in front of the program
+  std::string package = "tilewright";  ///< whose import the first lines show
+  std::string ir_prefix = "I";
+  std::string tir_prefix = "T";
+  std::string module_alias = "cls";  ///< how functions of the module are called; "": by the name of the class
+  std::string buffer_dtype = "float32";  ///< a buffer of this type prints without dtype
+  std::string int_dtype = "int32";       ///< integers of this type print as plain numbers
+  std::string float_dtype = "void";      ///< and floats of this one
+  bool verbose_expr = false;  ///< print the declarations of free variables before a lone expression
+  int indent_spaces = 4;
+  bool print_line_numbers = false;
+  int num_context_lines = -1;  ///< lines to show around what is underlined; negative: all
+  bool syntax_sugar = true;
+  bool show_object_address = false;
+  std::vector<NodePath> path_to_underline;
+  std::vector<std::pair<NodePath, std::string>> path_to_annotate;
+  std::vector<NodeRef> obj_to_underline;
+  std::vector<std::pair<NodeRef, std::string>> obj_to_annotate;
+
+  using Members = Fields<&PrintOptions::name, &PrintOptions::show_meta, &PrintOptions::package,
+                         &PrintOptions::ir_prefix, &PrintOptions::tir_prefix, &PrintOptions::module_alias,
+                         &PrintOptions::buffer_dtype, &PrintOptions::int_dtype, &PrintOptions::float_dtype,
+                         &PrintOptions::verbose_expr, &PrintOptions::indent_spaces, &PrintOptions::print_line_numbers,
+                         &PrintOptions::num_context_lines, &PrintOptions::syntax_sugar,
+                         &PrintOptions::show_object_address, &PrintOptions::path_to_underline,
+                         &PrintOptions::path_to_annotate, &PrintOptions::obj_to_underline,
+                         &PrintOptions::obj_to_annotate>;
+};
+
+/// The first option that makes no sense ("print/prefix", "print/dtype", "print/indent"), if any.
+std::optional<Diagnostic> find_invalid(const PrintOptions& options);
+
+/// Options that make no sense fall back to their defaults; the binding refuses them beforehand.
+std::string print(const NodeRef& node, const PrintOptions& options = {});
+
+/// The message, the part of `program` that it is about, underlined, the user's own line, and the hint.
+std::string render(const Diagnostic& diagnostic, const NodeRef& program);
+
+/// The lines in which two programs differ, with some context: "- " only on the left, "+ " only on the right. Empty
+/// when the texts are equal.
+std::string diff(const NodeRef& lhs, const NodeRef& rhs);
+
+}  // namespace tilewright::script

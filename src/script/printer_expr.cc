@@ -1,0 +1,315 @@
+// Expressions. An operator prints infix only where the parser would build the same node from it.
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "script/interval.h"
+#include "script/printer_state.h"
+
+namespace tilewright::script {
+namespace {
+
+struct Infix {
+  std::string_view symbol;
+  int precedence;
+};
+
+/// Empty symbol: no operator of Python means this.
+Infix infix_of(Kind kind, DataType operands) {
+  switch (kind) {
+    case Kind::kAdd:
+      return {" + ", kSum};
+    case Kind::kSub:
+      return {" - ", kSum};
+    case Kind::kMul:
+      return {" * ", kProduct};
+    case Kind::kDiv:
+      return operands.is_float() ? Infix{" / ", kProduct} : Infix{"", kAtom};
+    case Kind::kFloorDiv:
+      return {" // ", kProduct};
+    case Kind::kFloorMod:
+      return {" % ", kProduct};
+    case Kind::kEQ:
+      return {" == ", kCompare};
+    case Kind::kNE:
+      return {" != ", kCompare};
+    case Kind::kLT:
+      return {" < ", kCompare};
+    case Kind::kLE:
+      return {" <= ", kCompare};
+    case Kind::kGT:
+      return {" > ", kCompare};
+    case Kind::kGE:
+      return {" >= ", kCompare};
+    default:
+      return {"", kAtom};
+  }
+}
+
+bool is_constant(const Expr& e) { return e.is<IntImm>() || e.is<FloatImm>(); }
+
+/// Whether an operator of ir/build.h returns something else than the node (a, b): it folds constants and drops
+/// neutral elements. The conditions may be wider than there, never narrower (tested against ir/build.h).
+bool operator_folds(Kind kind, const Expr& a, const Expr& b) {
+  if (is_constant(a) && is_constant(b)) return true;
+  auto const_a = const_int(a), const_b = const_int(b);
+  auto float_is = [](const Expr& e, double value) { return const_float(e) == value; };
+  switch (kind) {
+    case Kind::kAdd:
+      return const_a == 0 || const_b == 0 || float_is(a, 0) || float_is(b, 0);
+    case Kind::kSub:
+      return const_b == 0 || float_is(b, 0);
+    case Kind::kMul:
+      return (const_a && *const_a >= 0 && *const_a <= 1) || (const_b && *const_b >= 0 && *const_b <= 1) ||
+             float_is(a, 1) || float_is(b, 1);
+    case Kind::kDiv:
+    case Kind::kMod:
+    case Kind::kFloorDiv:
+    case Kind::kFloorMod:
+      return const_a == 0 || const_b == 0 || const_b == 1 || float_is(b, 0);
+    case Kind::kMin:
+    case Kind::kMax:
+      return a == b;
+    case Kind::kAnd:
+    case Kind::kOr:
+      return const_a || const_b;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+void Printer::tuple(const std::vector<Expr>& items) {
+  out_ += '(';
+  exprs(items);
+  text(items.size() == 1 ? ",)" : ")");
+}
+
+void Printer::int_imm(DataType dtype, int64_t value) {
+  if (int_dtype_ && dtype == *int_dtype_) return number(value);
+  dtype_name(dtype);
+  if (dtype.is_bool()) return text(value ? "(True)" : "(False)");
+  out_ += '(';
+  if (dtype.is_uint()) {
+    text(std::to_string(static_cast<uint64_t>(value)));
+  } else {
+    number(value);
+  }
+  out_ += ')';
+}
+
+void Printer::float_imm(DataType dtype, double value) {
+  bool bare = float_dtype_ && dtype == *float_dtype_ && std::isfinite(value);
+  if (!bare) {
+    dtype_name(dtype);
+    out_ += '(';
+  }
+  if (std::isfinite(value)) {
+    char digits[32];
+    auto result = std::to_chars(digits, digits + sizeof digits, value);
+    std::string_view shortest(digits, result.ptr - digits);
+    out_ += shortest;
+    if (shortest.find_first_of(".e") == std::string_view::npos) text(".0");
+  } else {
+    text(std::isnan(value) ? "\"nan\"" : value > 0 ? "\"inf\"" : "\"-inf\"");
+  }
+  if (!bare) out_ += ')';
+}
+
+void Printer::binary_call(std::string_view name, const Expr& a, const Expr& b) {
+  tir(name);
+  out_ += '(';
+  expr(a);
+  text(", ");
+  expr(b);
+  out_ += ')';
+}
+
+void Printer::binary(Kind kind, const Expr& a, const Expr& b, DataType dtype, int min_precedence) {
+  if (operator_folds(kind, a, b)) return binary_call(kind_name(kind), a, b);
+  if (kind == Kind::kMin) return binary_call("min", a, b);
+  if (kind == Kind::kMax) return binary_call("max", a, b);
+  if (kind == Kind::kMod) return binary_call("truncmod", a, b);
+  Infix infix = infix_of(kind, a.dtype());
+  // `and` and `or` of vectors would be bitwise.
+  if (kind == Kind::kAnd && dtype.is_scalar()) infix = {" and ", kAnd};
+  if (kind == Kind::kOr && dtype.is_scalar()) infix = {" or ", kOr};
+  if (infix.symbol.empty()) return binary_call(kind_name(kind), a, b);
+  bool parenthesized = infix.precedence < min_precedence;
+  if (parenthesized) out_ += '(';
+  // Comparisons do not chain: both sides bind tighter.
+  expr(a, infix.precedence == kCompare ? kCompare + 1 : infix.precedence);
+  text(infix.symbol);
+  expr(b, infix.precedence + 1);
+  if (parenthesized) out_ += ')';
+}
+
+void Printer::logic(const Expr& e, int min_precedence) {
+  const Expr& a = e.as<Not>()->a;
+  if (a.dtype().is_vector() || const_int(a)) {
+    tir("Not(");
+    expr(a);
+    return text(")");
+  }
+  bool parenthesized = kNot < min_precedence;
+  text(parenthesized ? "(not " : "not ");
+  expr(a, kNot);
+  if (parenthesized) out_ += ')';
+}
+
+void Printer::access_indices(const std::vector<Expr>& indices) {
+  out_ += '[';
+  if (indices.empty()) text("()");
+  list(indices, [&](const Expr& index) {
+    const Ramp* ramp = index.as<Ramp>();
+    if (!ramp || !ramp->stride.is<IntImm>() || !ramp->lanes.is<IntImm>()) return expr(index);
+    int64_t stride = ramp->stride.as<IntImm>()->value;
+    Expr step = stride == 1 ? Expr() : ramp->stride;
+    Expr extent = constant(ramp->base.dtype(), stride * ramp->lanes.as<IntImm>()->value);
+    Expr stop = stop_of(ramp->base, extent);
+    if (stride <= 0) return expr(index);
+    Expr again = ramp_of_slice(ramp->base, stop, step);
+    if (!again.defined() || !same_expr(again, index)) return expr(index);
+    Marking mark(*this, index);
+    expr(ramp->base);
+    out_ += ':';
+    expr(stop);
+    if (step.defined()) {
+      out_ += ':';
+      expr(step);
+    }
+  });
+  out_ += ']';
+}
+
+void Printer::load(const BufferLoad& load) {
+  text(name_of(load.buffer));
+  if (!load.predicate.defined()) return access_indices(load.indices);
+  text(".vload([");
+  exprs(load.indices);
+  text("], predicate=");
+  expr(load.predicate);
+  text(")");
+}
+
+void Printer::let(const Let& let) {
+  // The variable lives in the expression only, and is declared in front of its line.
+  push_frame();
+  declare_before_line(let.var);
+  tir("Let(");
+  expr(let.body);
+  text(", where={");
+  text(name_of(let.var));
+  text(": ");
+  {
+    Marking mark(*this, let.value);
+    expr(let.value);
+  }
+  text("})");
+  pop_frame();
+}
+
+void Printer::comm_reducer(const CommReducer& reducer) {
+  push_frame();
+  tir("comm_reducer(lambda ");
+  std::vector<Ref<Var>> vars(reducer.lhs.begin(), reducer.lhs.end());
+  vars.insert(vars.end(), reducer.rhs.begin(), reducer.rhs.end());
+  list(vars, [&](const Ref<Var>& var) { text(define_var(var)); });
+  text(": ");
+  if (reducer.result.size() == 1) {
+    expr(reducer.result[0]);
+  } else {
+    tuple(reducer.result);
+  }
+  pop_frame();
+  text(", [");
+  exprs(reducer.identity_element);
+  text("])");
+}
+
+void Printer::expr(const Expr& e, int min_precedence) {
+  if (!e.defined()) return text("None");
+  Marking mark(*this, e);
+  switch (e.kind()) {
+    case Kind::kVar:
+      return text(name_of(e.borrow<Var>()));
+    case Kind::kIntImm:
+      return int_imm(e.dtype(), e.as<IntImm>()->value);
+    case Kind::kFloatImm:
+      return float_imm(e.dtype(), e.as<FloatImm>()->value);
+    case Kind::kStringImm:
+      return string_value(e.borrow<StringImm>());
+    case Kind::kOp:
+      text(ir_);
+      text("Op(");
+      string_literal(e.as<Op>()->name);
+      return text(")");
+    case Kind::kGlobalVar:
+      return global_var(*e.as<GlobalVar>());
+    case Kind::kCast:
+      tir("Cast(");
+      dtype_string(e.as<Cast>()->dtype);
+      text(", ");
+      expr(e.as<Cast>()->value);
+      return text(")");
+#define TW_PRINT_BINARY(Name) \
+  case Kind::k##Name:         \
+    return binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b, e.dtype(), min_precedence);
+      TW_PRINT_BINARY(Add)
+      TW_PRINT_BINARY(Sub)
+      TW_PRINT_BINARY(Mul)
+      TW_PRINT_BINARY(Div)
+      TW_PRINT_BINARY(Mod)
+      TW_PRINT_BINARY(FloorDiv)
+      TW_PRINT_BINARY(FloorMod)
+      TW_PRINT_BINARY(Min)
+      TW_PRINT_BINARY(Max)
+      TW_PRINT_BINARY(EQ)
+      TW_PRINT_BINARY(NE)
+      TW_PRINT_BINARY(LT)
+      TW_PRINT_BINARY(LE)
+      TW_PRINT_BINARY(GT)
+      TW_PRINT_BINARY(GE)
+      TW_PRINT_BINARY(And)
+      TW_PRINT_BINARY(Or)
+#undef TW_PRINT_BINARY
+    case Kind::kNot:
+      return logic(e, min_precedence);
+    case Kind::kSelect: {
+      const Select& select = *e.as<Select>();
+      tir("Select(");
+      exprs({select.condition, select.true_value, select.false_value});
+      return text(")");
+    }
+    case Kind::kBufferLoad:
+      return load(*e.as<BufferLoad>());
+    case Kind::kRamp: {
+      const Ramp& ramp = *e.as<Ramp>();
+      tir("Ramp(");
+      exprs({ramp.base, ramp.stride, ramp.lanes});
+      return text(")");
+    }
+    case Kind::kBroadcast:
+      return binary_call("Broadcast", e.as<Broadcast>()->value, e.as<Broadcast>()->lanes);
+    case Kind::kLet:
+      return let(*e.as<Let>());
+    case Kind::kCall:
+      return call(*e.as<Call>());
+    case Kind::kShuffle:
+      tir("Shuffle([");
+      exprs(e.as<Shuffle>()->vectors);
+      text("], [");
+      exprs(e.as<Shuffle>()->indices);
+      return text("])");
+    case Kind::kCommReducer:
+      return comm_reducer(*e.as<CommReducer>());
+    default:
+      return inline_node(e);
+  }
+}
+
+}  // namespace tilewright::script
