@@ -24,7 +24,7 @@ namespace tilewright::script {
 using NodePath = std::string;
 
 struct PrintOptions {
-  std::string name;              ///< of the printed function; "": its global symbol, or "main"
+  std::string name = "";  ///< of the printed function; "": its global symbol, or "main"
   bool show_meta = false;        ///< print large constants, as JSON in front of the program
   std::string package = "tilewright";  ///< whose import the first lines show
   std::string ir_prefix = "I";
@@ -39,10 +39,10 @@ struct PrintOptions {
   int num_context_lines = -1;  ///< lines to show around what is underlined; negative: all
   bool syntax_sugar = true;
   bool show_object_address = false;
-  std::vector<NodePath> path_to_underline;
-  std::vector<std::pair<NodePath, std::string>> path_to_annotate;
-  std::vector<NodeRef> obj_to_underline;
-  std::vector<std::pair<NodeRef, std::string>> obj_to_annotate;
+  std::vector<NodePath> path_to_underline = {};
+  std::vector<std::pair<NodePath, std::string>> path_to_annotate = {};
+  std::vector<NodeRef> obj_to_underline = {};
+  std::vector<std::pair<NodeRef, std::string>> obj_to_annotate = {};
 
   using Members = Fields<&PrintOptions::name, &PrintOptions::show_meta, &PrintOptions::package,
                          &PrintOptions::ir_prefix, &PrintOptions::tir_prefix, &PrintOptions::module_alias,

@@ -146,6 +146,7 @@ void Printer::func_body(const PrimFunc& func) {
 /// again.
 bool Printer::prim_func_once(const Ref<PrimFunc>& func, const std::string& name) {
   again_ = false;
+  names_.forget_released();
   hidden_params_.clear();
   launched_.clear();
   Marking mark(*this, func);

@@ -19,6 +19,10 @@ class NameTable {
   /// Takes a name that no scope, open or closed, has used: it is declared in front of them.
   const std::string& take_unused(std::string_view hint, std::string_view fallback);
   void release(const std::string& name);
+  /// A new function: names that only closed scopes used count as unused again.
+  void forget_released() {
+    std::erase_if(uses_, [](const auto& entry) { return entry.second.in_scope == 0; });
+  }
 
  private:
   struct Use {

@@ -70,6 +70,12 @@ class Printer {
     }
     Marking(const Marking&) = delete;
     Marking& operator=(const Marking&) = delete;
+    /// The node prints in pieces, which mark themselves.
+    void forget() {
+      if (!printer_.tracking_) return;
+      for (size_t i = 0; i < progress_.size(); ++i) printer_.targets_[i].reached = progress_[i];
+      requests_.clear();
+    }
     /// The range ends here although the node goes on (a loop: behind its header).
     void end_here() {
       if (printer_.tracking_) ended_ = printer_.out_.size();

@@ -101,6 +101,7 @@ bool Printer::grid(const Ref<For>& loop) {
     nest.push_back(s.cast<For>());
   }
   if (nest.size() < 2) return false;
+  if (statement_mark_) statement_mark_->forget();
   push_frame();
   begin_line();
   // The extents are printed before the variables are in scope.
@@ -237,6 +238,10 @@ bool Printer::launch_thread(const AttrStmt& attr, bool concise) {
   if (thread->dom.defined() && !(is_plain_zero(thread->dom->min) && same_expr(thread->dom->extent, extent))) return false;
   push_frame();
   bool named = is_defined(thread->var);
+  if (!named && launched_.contains(thread->var.get())) {
+    env_threads_.insert(thread->var.get());
+    again_ = true;
+  }
   if (!named && env_threads_.contains(thread->var.get())) {
     const std::string& name = names_.take_unused(with_address(thread->var->name_hint, thread->var), "v");
     define(thread->var, name, name, base_frame_);

@@ -1,0 +1,71 @@
+// Diagnostics shown in the program they are about.
+#include <functional>
+#include <unordered_set>
+
+#include "ir/traverse.h"
+#include "script/printer.h"
+
+namespace tilewright::script {
+namespace {
+
+constexpr int kContext = 2;
+
+std::string indented(const std::string& text) {
+  std::string result = "  ";
+  for (char c : text) {
+    result += c;
+    if (c == '\n') result += "  ";
+  }
+  return result;
+}
+
+bool contains(const NodeRef& program, const NodeRef& wanted) {
+  bool found = false;
+  std::unordered_set<const NodeBase*> seen;
+  std::function<void(const NodeRef&)> walk = [&](const NodeRef& node) {
+    found = found || node == wanted;
+    if (found || !seen.insert(node.get()).second) return;
+    for_each_child(node, [&](const NodeRef& child, Role) { walk(child); });
+  };
+  if (program.defined()) with_stack_for(program.depth(), [&] { walk(program); });
+  return found;
+}
+
+/// Where the user wrote the node, unless the diagnostic points at a place itself.
+SpanId span_for(const Diagnostic& diagnostic) {
+  if (diagnostic.span != 0) return diagnostic.span;
+  for (const ObjectPtr& object : diagnostic.nodes) {
+    NodeRef node = kept(object);
+    if (node.defined() && node.span() != 0) return node.span();
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::string render(const Diagnostic& diagnostic, const NodeRef& program) {
+  std::string text;
+  if (!diagnostic.code.empty()) text += "[" + diagnostic.code + "] ";
+  text += diagnostic.message;
+  if (SpanId span = span_for(diagnostic)) {
+    std::string where = render_span(span);
+    if (!where.empty()) text += "\n" + where;
+  }
+  PrintOptions options;
+  options.print_line_numbers = true;
+  options.num_context_lines = kContext;
+  for (const ObjectPtr& object : diagnostic.nodes) {
+    NodeRef node = kept(object);
+    if (!node.defined()) continue;
+    if (contains(program, node)) {
+      options.obj_to_underline.push_back(node);
+    } else {
+      text += "\n  about:\n" + indented(print(node, {.num_context_lines = kContext}));
+    }
+  }
+  if (!options.obj_to_underline.empty()) text += "\n  in the program:\n" + indented(print(program, options));
+  if (!diagnostic.hint.empty()) text += "\n  hint: " + diagnostic.hint;
+  return text;
+}
+
+}  // namespace tilewright::script
