@@ -1,5 +1,6 @@
-import generate_stub
 import pytest
+
+import generate_stub
 from generate_reference import Struct
 
 
@@ -49,7 +50,8 @@ def test_equality_of_expressions_is_an_expression():
 def test_attributes_and_docstrings_come_from_the_header():
     stub = (
         "class Block(Stmt):\n    @property\n    def init(self) -> object: ...\n"
-        "    @property\n    def reads(self) -> object: ...\n\nclass Other:\n    @property\n    def init(self) -> object: ...\n"
+        "    @property\n    def reads(self) -> object: ...\n\n"
+        "class Other:\n    @property\n    def init(self) -> object: ...\n"
     )
     block = Struct(
         "Block",
