@@ -19,6 +19,8 @@ TABLE_ENTRY = re.compile(r"^X\((.*)\)\s*(?://.*)?$", re.MULTILINE)
 STRUCT = re.compile(
     r"(?P<comment>(?:^///[^\n]*\n)*)^struct (?P<name>\w+) \{\n(?P<body>.*?)^\};", re.MULTILINE | re.DOTALL
 )
+# {"flatten_buffers", flatten_buffers, "the reason, in one string or several"},
+PIPELINE_ENTRY = re.compile(r'\{"(\w+)",\s*\w+,\s*((?:"[^"]*"\s*)+)\}')
 MACRO = re.compile(r"^#define (TW_\w+)\((\w+)\)((?:.*\\\n)*.*)$", re.MULTILINE)
 MEMBERS = re.compile(r"using Members =\s*Fields<(.*?)>;", re.DOTALL)
 FIELD = re.compile(r"^  (?P<type>[\w:]+(?:<.*>)?)\s+(?P<names>\w+[^;]*);\s*(?:///?<?\s*(?P<comment>.*))?$")
@@ -148,13 +150,18 @@ def primitives(root: Path) -> str:
 
 
 def passes(root: Path) -> str:
-    """Lowering passes with the contracts that open their files, in alphabetical order."""
-    lines = ["# Lowering passes\n", "`src/lower/pipeline.cc` is the list, and says why the order is what it is.\n"]
-    for path in sorted((root / "src/lower").glob("*.cc")):
-        if path.stem.endswith("_test"):
-            continue
-        lines.append(f"## {path.stem}\n")
-        lines.append(f"```text\n{leading_comment(path)}\n```\n")
+    """Lowering passes in the order of the pipeline: why a pass stands there, and the contract that opens its file."""
+    pipeline = root / "src/lower/pipeline.cc"
+    lines = [
+        "# Lowering passes\n",
+        "In the order of `src/lower/pipeline.cc`; `tw.lower(mod, after=PASS)` stops behind one.\n",
+    ]
+    for name, reason in PIPELINE_ENTRY.findall(pipeline.read_text() if pipeline.exists() else ""):
+        lines.append(f"## {name}\n")
+        lines.append("Why here: " + "".join(re.findall(r'"(.*?)"', reason)) + ".\n")
+        path = root / f"src/lower/{name}.cc"
+        if path.exists():
+            lines.append(f"```text\n{leading_comment(path)}\n```\n")
     return "\n".join(lines)
 
 

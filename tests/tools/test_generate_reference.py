@@ -42,7 +42,15 @@ Args:
 auto d = refuse("split/P1");
 """,
     "src/lower/flatten.cc": "// Before ...\n// Placement: last\nint f();\n",
-    "src/lower/flatten_test.cc": "// not a pass\n",
+    "src/lower/lower_blocks.cc": "// Blocks become loops.\n",
+    "src/lower/pipeline.cc": """
+constexpr Pass kPasses[] = {
+    {"lower_blocks", lower_blocks, "after what needs blocks"},
+    {"flatten", flatten,
+     "buffers have "
+     "their places"},
+};
+""",
 }
 
 
@@ -81,9 +89,15 @@ def test_primitives_have_docstring_and_contract(catalogs):
     assert "  Before   After\n\nRequires  P1 serial\n```" in catalogs["primitives.md"]
 
 
-def test_passes_and_codes(catalogs):
-    assert "## flatten\n\n```text\nBefore ...\nPlacement: last\n```" in catalogs["passes.md"]
-    assert "flatten_test" not in catalogs["passes.md"]
+def test_passes_stand_in_the_order_of_the_pipeline(catalogs):
+    assert (
+        "## flatten\n\nWhy here: buffers have their places.\n\n```text\nBefore ...\nPlacement: last\n```"
+        in catalogs["passes.md"]
+    )
+    assert catalogs["passes.md"].index("## lower_blocks") < catalogs["passes.md"].index("## flatten")
+
+
+def test_codes(catalogs):
     assert "| `split/P1` | `src/schedule/primitives/split.cc` |" in catalogs["codes.md"]
 
 
