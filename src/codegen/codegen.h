@@ -1,0 +1,48 @@
+// From a lowered module to machine code.
+//
+//   TW_TRY(target, codegen::complete(*Target::parse("native")));
+//   TW_TRY(lowered, lower::lower(module, target, {}));
+//   TW_TRY(object, codegen::compile(lowered, target, {}));        // safe on any thread
+//   TW_TRY(kernel, codegen::load_object(object.bytes));           // codegen/loader.h
+//
+// The object is relocatable ELF; it refers to nothing but the functions of tw_runtime_symbols() and a list of libm's
+// (codegen/symbols.h), so one object serves measuring, caching, and export.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "support/result.h"
+#include "target/target.h"
+
+namespace tilewright::codegen {
+
+/// How much time LLVM may take. Both give the same results and nearly the same speed: the vector code is in the IR.
+enum class Effort : uint8_t {
+  kTuning,  ///< a short list of function passes: a few milliseconds a kernel
+  kFinal,   ///< O3
+};
+
+struct CompileOptions {
+  Effort effort = Effort::kFinal;
+  bool keep_llvm = false;      ///< fill ObjectCode::llvm_ir
+  bool keep_assembly = false;  ///< fill ObjectCode::assembly
+};
+
+struct ObjectCode {
+  std::string bytes;                   ///< the object file
+  std::vector<std::string> functions;  ///< names of the entries
+  std::string llvm_ir;                 ///< after optimization
+  std::string assembly;
+};
+
+/// Fills in what the text of a target leaves open: the CPU's name, vector width, registers. Refuses CPUs and features
+/// that LLVM does not know, and triples it cannot generate code for.
+Result<Target> complete(Target target);
+
+/// `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name; the rest
+/// is private to the object.
+Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options);
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,363 @@
+// Calls: intrinsics of the table, functions of the module, functions of libm.
+#include <algorithm>
+
+#include "codegen/llvm/emitter.h"
+#include "codegen/symbols.h"
+
+namespace tilewright::codegen {
+namespace {
+
+/// The expression arguments of a call.
+std::vector<Expr> expressions(const Call& call) {
+  std::vector<Expr> args;
+  for (const NodeRef& arg : call.args) args.emplace_back(arg);
+  return args;
+}
+
+/// The name of a float intrinsic in libm, for double; empty where it is not simply a call.
+std::string_view libm_name(Intrinsic intrinsic) {
+  switch (intrinsic) {
+    case Intrinsic::k_exp:
+    case Intrinsic::k_exp2:
+    case Intrinsic::k_exp10:
+    case Intrinsic::k_log:
+    case Intrinsic::k_log2:
+    case Intrinsic::k_log10:
+    case Intrinsic::k_log1p:
+    case Intrinsic::k_tanh:
+    case Intrinsic::k_tan:
+    case Intrinsic::k_cos:
+    case Intrinsic::k_cosh:
+    case Intrinsic::k_sin:
+    case Intrinsic::k_sinh:
+    case Intrinsic::k_asin:
+    case Intrinsic::k_acos:
+    case Intrinsic::k_atan:
+    case Intrinsic::k_asinh:
+    case Intrinsic::k_acosh:
+    case Intrinsic::k_atanh:
+    case Intrinsic::k_erf:
+    case Intrinsic::k_atan2:
+    case Intrinsic::k_fmod:
+    case Intrinsic::k_hypot:
+    case Intrinsic::k_nextafter:
+    case Intrinsic::k_pow:
+      return intrinsic_row(intrinsic).name;
+    default:
+      return {};
+  }
+}
+
+llvm::Intrinsic::ID llvm_unary(Intrinsic intrinsic) {
+  switch (intrinsic) {
+    case Intrinsic::k_sqrt:
+      return llvm::Intrinsic::sqrt;
+    case Intrinsic::k_floor:
+      return llvm::Intrinsic::floor;
+    case Intrinsic::k_ceil:
+      return llvm::Intrinsic::ceil;
+    case Intrinsic::k_trunc:
+      return llvm::Intrinsic::trunc;
+    case Intrinsic::k_round:
+      return llvm::Intrinsic::round;
+    case Intrinsic::k_nearbyint:
+      return llvm::Intrinsic::nearbyint;
+    case Intrinsic::k_fabs:
+      return llvm::Intrinsic::fabs;
+    default:
+      return llvm::Intrinsic::not_intrinsic;
+  }
+}
+
+}  // namespace
+
+llvm::Value* FunctionEmitter::emit_call(const Ref<Call>& call) {
+  if (const GlobalVar* callee = call->op.as<GlobalVar>()) return emit_module_call(*call, callee->name_hint);
+  Intrinsic intrinsic = intrinsic_of(*call);
+  if (intrinsic == Intrinsic::kUnknown) {
+    return unsupported(call->dtype, "no code can be generated for " + call->op.as<Op>()->name);
+  }
+  return emit_intrinsic(*call, intrinsic);
+}
+
+llvm::Value* FunctionEmitter::emit_intrinsic(const Call& call, Intrinsic intrinsic) {
+  std::vector<Expr> args = expressions(call);
+  switch (intrinsic) {
+    case Intrinsic::k_if_then_else:
+      if (args[0].dtype().is_vector()) {
+        Value* test = emit(args[0]);
+        Value* yes = emit(args[1]);
+        return builder_.CreateSelect(test, yes, emit(args[2]));
+      }
+      return emit_if_then_else(args[0], args[1], args[2]);
+    case Intrinsic::k_likely:
+      return emit(args[0]);
+    case Intrinsic::k_assume:
+      builder_.CreateAssumption(emit(args[0]));
+      return nullptr;
+    case Intrinsic::k_undef:
+      return llvm::UndefValue::get(type_of(call.dtype));
+    case Intrinsic::k_reinterpret:
+      return builder_.CreateBitCast(emit(args[0]), type_of(call.dtype));
+    case Intrinsic::k_large_uint_imm: {
+      uint64_t value = static_cast<uint64_t>(*const_int(args[1])) << 32 | static_cast<uint64_t>(*const_int(args[0]));
+      return llvm::ConstantInt::get(type_of(call.dtype), value);
+    }
+    case Intrinsic::k_get_active_lane_mask: {
+      Value* lanes = emit_ramp({args[0], one(args[0].dtype()), i32(call.dtype.lanes)},
+                               args[0].dtype().with_lanes(call.dtype.lanes));
+      return builder_.CreateICmpULT(lanes, lanes_of(emit(args[1]), call.dtype.lanes));
+    }
+    case Intrinsic::k_ret:
+      if (!args.empty() && result_) builder_.CreateStore(emit(args[0]), result_);
+      return_code(builder_.getInt32(TW_OK));
+      builder_.SetInsertPoint(new_block("unreachable"));
+      return nullptr;
+    case Intrinsic::k_isnullptr:
+      return builder_.CreateIsNull(emit(args[0]));
+    case Intrinsic::k_call_extern:
+    case Intrinsic::k_call_pure_extern:
+      return emit_extern(call);
+    case Intrinsic::k_address_of:
+    case Intrinsic::k_tvm_access_ptr:
+      return emit_address(call);
+    case Intrinsic::k_prefetch:
+      emit_prefetch(call);
+      return nullptr;
+    case Intrinsic::k_tvm_storage_sync:
+      return nullptr;  // one thread executes a kernel's serial code
+    case Intrinsic::k_print:
+      emit_print(call);
+      return nullptr;
+    case Intrinsic::k_vectorlow:
+    case Intrinsic::k_vectorhigh: {
+      std::vector<int> picks(call.dtype.lanes);
+      int first = intrinsic == Intrinsic::k_vectorhigh ? call.dtype.lanes : 0;
+      for (int i = 0; i < call.dtype.lanes; ++i) picks[static_cast<size_t>(i)] = first + i;
+      return builder_.CreateShuffleVector(emit(args[0]), picks);
+    }
+    case Intrinsic::k_vectorcombine: {
+      std::vector<int> picks(call.dtype.lanes);
+      for (int i = 0; i < call.dtype.lanes; ++i) picks[static_cast<size_t>(i)] = i;
+      Value* low = emit(args[0]);
+      return builder_.CreateShuffleVector(low, emit(args[1]), picks);
+    }
+    default:
+      break;
+  }
+  if (!args.empty() && args[0].dtype().is_float()) return emit_float_intrinsic(call, intrinsic);
+  return emit_integer_intrinsic(call, intrinsic);
+}
+
+llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic intrinsic) {
+  std::vector<Expr> args = expressions(call);
+  DataType type = args[0].dtype();
+  DataType wide = is_narrow_float(type) ? DataType::float_(32, type.lanes) : type;
+  std::vector<Value*> values;
+  for (const Expr& arg : args) {
+    Value* value = emit(arg);
+    values.push_back(is_narrow_float(arg.dtype()) ? widen_float(value, arg.dtype()) : value);
+  }
+  llvm::Type* real = type_of(wide);
+  auto finish = [&](Value* value) { return is_narrow_float(type) ? narrow_float(value, type) : value; };
+  auto magnitude = [&] { return builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, values[0]); };
+  switch (intrinsic) {
+    case Intrinsic::k_isnan:
+      return builder_.CreateFCmpUNO(values[0], values[0]);
+    case Intrinsic::k_isinf:
+      return builder_.CreateFCmpOEQ(magnitude(), llvm::ConstantFP::getInfinity(real));
+    case Intrinsic::k_isfinite:
+      return builder_.CreateFCmpOLT(magnitude(), llvm::ConstantFP::getInfinity(real));
+    case Intrinsic::k_rsqrt:
+      return finish(builder_.CreateFDiv(splat(1.0, real), builder_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, values[0])));
+    case Intrinsic::k_copysign:
+      return finish(builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, values[0], values[1]));
+    case Intrinsic::k_fma:
+      return finish(builder_.CreateIntrinsic(llvm::Intrinsic::fma, {real}, values));
+    case Intrinsic::k_ldexp: {
+      if (args[1].dtype().is_float()) {
+        DataType integer = DataType::int_(32, type.lanes);
+        values[1] = convert(values[1], args[1].dtype().bits < 32 ? wide : args[1].dtype(), integer);
+      }
+      return finish(emit_libm("ldexp", wide, values));
+    }
+    default:
+      break;
+  }
+  if (auto id = llvm_unary(intrinsic); id != llvm::Intrinsic::not_intrinsic) {
+    return finish(builder_.CreateUnaryIntrinsic(id, values[0]));
+  }
+  if (wide.bits == 32 && wide.lanes > 1) {
+    if (Value* value = vector_math(intrinsic, values[0])) return finish(value);
+  }
+  if (intrinsic == Intrinsic::k_sigmoid) {
+    // 1 / (1 + e^-x) without overflow on the way: from e^-|x|.
+    Value* e = emit_libm("exp", wide, {builder_.CreateFNeg(magnitude())});
+    Value* negative = builder_.CreateFCmpOLT(values[0], splat(0.0, real));
+    Value* top = builder_.CreateSelect(negative, e, splat(1.0, real));
+    return finish(builder_.CreateFDiv(top, builder_.CreateFAdd(e, splat(1.0, real))));
+  }
+  std::string_view name = libm_name(intrinsic);
+  if (name.empty()) {
+    return unsupported(call.dtype, "T." + std::string(intrinsic_row(intrinsic).name) + " of " + type.str() +
+                                       " is not there on a CPU");
+  }
+  return finish(emit_libm(std::string(name), wide, values));
+}
+
+/// A function of libm, lane by lane for vectors.
+llvm::Value* FunctionEmitter::emit_libm(const std::string& name, DataType type, const std::vector<Value*>& args) {
+  llvm::Type* real = element_type(type);
+  std::vector<llvm::Type*> types;
+  for (Value* arg : args) types.push_back(arg->getType()->getScalarType());
+  llvm::FunctionCallee callee = state_.external(type.bits == 32 ? name + "f" : name,
+                                                llvm::FunctionType::get(real, types, false));
+  if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
+    function->setDoesNotThrow();
+    function->setWillReturn();
+    function->setDoesNotAccessMemory();
+  }
+  if (type.lanes == 1) return builder_.CreateCall(callee, args);
+  Value* result = llvm::PoisonValue::get(type_of(type));
+  for (uint64_t lane = 0; lane < type.lanes; ++lane) {
+    std::vector<Value*> scalars;
+    for (Value* arg : args) scalars.push_back(builder_.CreateExtractElement(arg, lane));
+    result = builder_.CreateInsertElement(result, builder_.CreateCall(callee, scalars), lane);
+  }
+  return result;
+}
+
+llvm::Value* FunctionEmitter::emit_integer_intrinsic(const Call& call, Intrinsic intrinsic) {
+  std::vector<Expr> args = expressions(call);
+  std::vector<Value*> values;
+  for (const Expr& arg : args) values.push_back(emit(arg));
+  DataType type = args.empty() ? call.dtype : args[0].dtype();
+  switch (intrinsic) {
+    case Intrinsic::k_fabs:
+      if (type.is_uint()) return values[0];
+      return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, values[0], builder_.getFalse());
+    case Intrinsic::k_popcount:
+      return builder_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, values[0]);
+    case Intrinsic::k_clz: {
+      Value* count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, values[0], builder_.getFalse());
+      return builder_.CreateZExtOrTrunc(count, type_of(call.dtype));
+    }
+    case Intrinsic::k_shift_left:
+      return builder_.CreateShl(values[0], values[1]);
+    case Intrinsic::k_shift_right:
+      return type.is_int() ? builder_.CreateAShr(values[0], values[1]) : builder_.CreateLShr(values[0], values[1]);
+    case Intrinsic::k_bitwise_and:
+      return builder_.CreateAnd(values[0], values[1]);
+    case Intrinsic::k_bitwise_or:
+      return builder_.CreateOr(values[0], values[1]);
+    case Intrinsic::k_bitwise_xor:
+      return builder_.CreateXor(values[0], values[1]);
+    case Intrinsic::k_bitwise_not:
+      return builder_.CreateNot(values[0]);
+    default:
+      return unsupported(call.dtype, "T." + std::string(intrinsic_row(intrinsic).name) + " is not there on a CPU");
+  }
+}
+
+// ---- calls of functions ------------------------------------------------------------------------------------------
+
+llvm::Value* FunctionEmitter::emit_extern(const Call& call) {
+  const StringImm* name = call.args.empty() ? nullptr : call.args[0].as<StringImm>();
+  if (!name) return unsupported(call.dtype, "T.call_extern needs the name of a function");
+  if (!is_library_symbol(name->value)) {
+    return unsupported(call.dtype, "T.call_extern of '" + name->value + "', which kernels may not call",
+                       "kernels may call functions of libm");
+  }
+  std::vector<Value*> values;
+  std::vector<llvm::Type*> types;
+  for (size_t i = 1; i < call.args.size(); ++i) {
+    values.push_back(emit(Expr(call.args[i])));
+    types.push_back(values.back()->getType());
+  }
+  auto* type = llvm::FunctionType::get(type_of(call.dtype), types, false);
+  return builder_.CreateCall(type, state_.external(name->value, type).getCallee(), values);
+}
+
+llvm::Value* FunctionEmitter::emit_module_call(const Call& call, const std::string& name) {
+  auto it = state_.bodies.find(name);
+  if (it == state_.bodies.end()) {
+    return unsupported(call.dtype, "the module has no function '" + name + "' to call");
+  }
+  llvm::Function* callee = it->second;
+  std::vector<Value*> values{ctx_};
+  for (const NodeRef& arg : call.args) values.push_back(emit(Expr(arg)));
+  Value* result = nullptr;
+  if (!call.dtype.is_void()) {
+    llvm::IRBuilder<> at_entry(entry_, entry_->begin());
+    result = at_entry.CreateAlloca(type_of(call.dtype));
+    values.push_back(result);
+  }
+  bool fits = values.size() == callee->arg_size();
+  for (size_t i = 0; fits && i < values.size(); ++i) {
+    fits = values[i]->getType() == callee->getArg(static_cast<unsigned>(i))->getType();
+  }
+  if (!fits) {
+    return unsupported(call.dtype, "a call of '" + name + "' whose arguments do not match its parameters",
+                       "pass the .data of a buffer for each buffer parameter; sizes that '" + name +
+                           "' takes from the shapes of its arguments have to be scalar parameters");
+  }
+  return_if_failed(builder_.CreateCall(callee, values));
+  return result ? builder_.CreateLoad(type_of(call.dtype), result) : nullptr;
+}
+
+llvm::Value* FunctionEmitter::emit_address(const Call& call) {
+  if (const BufferLoad* load = call.args[0].as<BufferLoad>()) {
+    Expr index = load->indices[0];
+    if (const Ramp* ramp = index.as<Ramp>()) index = ramp->base;
+    return address(load->buffer, index);
+  }
+  // tvm_access_ptr(type, data, offset, extent, mode)
+  if (call.args.size() < 3) return unsupported(call.dtype, "an address of something that is not in memory");
+  DataType element = Expr(call.args[0]).dtype();
+  Value* offset = emit_index(Expr(call.args[2]));
+  return builder_.CreateGEP(storage_type(element), emit(Expr(call.args[1])), offset);
+}
+
+void FunctionEmitter::emit_prefetch(const Call& call) {
+  std::vector<Expr> args = expressions(call);
+  auto constant = [&](size_t i, int64_t otherwise) {
+    auto value = i < args.size() ? const_int(args[i]) : std::nullopt;
+    return builder_.getInt32(static_cast<uint32_t>(value.value_or(otherwise)));
+  };
+  Value* pointer = args[0].is<BufferLoad>() ? address(args[0].as<BufferLoad>()->buffer, args[0].as<BufferLoad>()->indices[0])
+                                            : emit(args[0]);
+  builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
+                           {pointer, constant(1, 0), constant(2, 3), constant(3, 1)});
+}
+
+/// T.print(...): the values on one line of standard output.
+void FunctionEmitter::emit_print(const Call& call) {
+  std::string format;
+  std::vector<Value*> values{nullptr};
+  for (const NodeRef& arg : call.args) {
+    if (!format.empty()) format += " ";
+    Expr e(arg);
+    DataType type = e.dtype();
+    if (e.is<StringImm>()) {
+      values.push_back(emit(e));
+      format += "%s";
+    } else if (!type.is_scalar()) {
+      unsupported(DataType::void_(), "T.print of the vector type " + type.str());
+      return;
+    } else if (type.is_float()) {
+      values.push_back(convert(emit(e), type, DataType::float_(64)));
+      format += "%.9g";
+    } else if (type.is_integral()) {
+      values.push_back(convert(emit(e), type, type.is_int() ? DataType::int_(64) : DataType::uint(64)));
+      format += type.is_int() ? "%lld" : "%llu";
+    } else {
+      values.push_back(emit(e));
+      format += "%p";
+    }
+  }
+  values[0] = state_.text(format + "\n");
+  auto* type = llvm::FunctionType::get(builder_.getInt32Ty(), {builder_.getPtrTy()}, true);
+  builder_.CreateCall(state_.external("printf", type), values);
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,521 @@
+// Expressions: constants, variables, operators, casts, vectors.
+#include <algorithm>
+
+#include "codegen/llvm/emitter.h"
+#include "ir/numeric.h"
+#include "ir/traverse.h"
+
+namespace tilewright::codegen {
+
+// ---- types -------------------------------------------------------------------------------------------------------
+
+llvm::Type* FunctionEmitter::element_type(DataType type) {
+  llvm::LLVMContext& c = state_.context();
+  if (type.is_void()) return llvm::Type::getVoidTy(c);
+  if (type.is_handle()) return llvm::PointerType::getUnqual(c);
+  if (type.is_integral()) return llvm::IntegerType::get(c, type.bits);
+  if (is_narrow_float(type)) return llvm::IntegerType::get(c, type.bits <= 8 ? 8 : 16);
+  return type.bits == 64 ? llvm::Type::getDoubleTy(c) : llvm::Type::getFloatTy(c);
+}
+
+llvm::Type* FunctionEmitter::storage_type(DataType type) {
+  if (type.is_integral() && type.bits < 8) return llvm::IntegerType::get(state_.context(), 8);
+  return element_type(type);
+}
+
+llvm::Type* FunctionEmitter::type_of(DataType type) {
+  llvm::Type* element = element_type(type);
+  return type.lanes == 1 ? element : llvm::FixedVectorType::get(element, type.lanes);
+}
+
+llvm::Value* FunctionEmitter::unsupported(DataType type, std::string what, std::string hint) {
+  state_.fail(script_error("codegen/unsupported", std::move(what), std::move(hint)));
+  return type.is_void() ? nullptr : poison(type);
+}
+
+// ---- dispatch ----------------------------------------------------------------------------------------------------
+
+llvm::Value* FunctionEmitter::emit(const Expr& e) {
+  switch (e.kind()) {
+    case Kind::kVar:
+      return emit_var(e.borrow<Var>());
+    case Kind::kIntImm:
+      return llvm::ConstantInt::get(element_type(e.dtype()), static_cast<uint64_t>(e.as<IntImm>()->value));
+    case Kind::kFloatImm: {
+      const FloatImm& imm = *e.as<FloatImm>();
+      if (!is_narrow_float(imm.dtype)) return llvm::ConstantFP::get(element_type(imm.dtype), imm.value);
+      uint64_t bits = 0;
+      store_element(imm.dtype, imm.value, 0, &bits);
+      return llvm::ConstantInt::get(element_type(imm.dtype), bits);
+    }
+    case Kind::kStringImm:
+      return state_.text(e.as<StringImm>()->value);
+    case Kind::kCast:
+      return emit_cast(e.as<Cast>()->value, e.dtype());
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return emit_binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b);
+    case Kind::kAdd:
+    case Kind::kSub: {
+      if (Value* fused = emit_fused(e)) return fused;
+      const Add* add = e.as<Add>();
+      return add ? emit_binary(Kind::kAdd, add->a, add->b) : emit_binary(Kind::kSub, e.as<Sub>()->a, e.as<Sub>()->b);
+    }
+      TW_CASE(Mul)
+      TW_CASE(Div)
+      TW_CASE(Mod)
+      TW_CASE(FloorDiv)
+      TW_CASE(FloorMod)
+      TW_CASE(Min)
+      TW_CASE(Max)
+      TW_CASE(EQ)
+      TW_CASE(NE)
+      TW_CASE(LT)
+      TW_CASE(LE)
+      TW_CASE(GT)
+      TW_CASE(GE)
+#undef TW_CASE
+    case Kind::kAnd:
+    case Kind::kOr: {
+      bool is_and = e.is<And>();
+      const Expr& a = is_and ? e.as<And>()->a : e.as<Or>()->a;
+      const Expr& b = is_and ? e.as<And>()->b : e.as<Or>()->b;
+      // The right side is evaluated only where the left side does not decide, which matters when it loads.
+      if (e.dtype().is_scalar() && !is_cheap(b)) {
+        return is_and ? emit_if_then_else(a, b, bool_imm(false)) : emit_if_then_else(a, bool_imm(true), b);
+      }
+      Value* x = emit(a);
+      Value* y = emit(b);
+      return is_and ? builder_.CreateAnd(x, y) : builder_.CreateOr(x, y);
+    }
+    case Kind::kNot:
+      return builder_.CreateNot(emit(e.as<Not>()->a));
+    case Kind::kSelect: {
+      const Select& s = *e.as<Select>();
+      Value* condition = emit(s.condition);
+      Value* yes = emit(s.true_value);
+      return builder_.CreateSelect(condition, yes, emit(s.false_value));
+    }
+    case Kind::kBufferLoad:
+      return emit_load(e.borrow<BufferLoad>());
+    case Kind::kRamp:
+      return emit_ramp(*e.as<Ramp>(), e.dtype());
+    case Kind::kBroadcast:
+      return lanes_of(emit(e.as<Broadcast>()->value), e.dtype().lanes);
+    case Kind::kLet: {
+      const Let& let = *e.as<Let>();
+      auto interval = interval_of(let.value);
+      bind(let.var, emit(let.value));
+      if (interval) bindings_[let.var].interval = interval;
+      return emit(let.body);
+    }
+    case Kind::kCall:
+      return emit_call(e.borrow<Call>());
+    case Kind::kShuffle:
+      return emit_shuffle(*e.as<Shuffle>());
+    default:
+      return unsupported(e.dtype(), "no code can be generated for a " + std::string(kind_name(e.kind())));
+  }
+}
+
+// ---- variables ---------------------------------------------------------------------------------------------------
+
+void FunctionEmitter::bind(const Ref<Var>& v, Value* value) {
+  DataType type = v.dtype();
+  Binding binding;
+  binding.depth = depth_;
+  if (type.is_integral() && !type.is_bool() && type.is_scalar()) {
+    llvm::Type* i64 = builder_.getInt64Ty();
+    if (value->getType() != i64) {
+      value = type.is_int() ? builder_.CreateSExt(value, i64) : builder_.CreateZExt(value, i64);
+    }
+    binding.wide = true;
+    if (v->is_size || (type.is_uint() && type.bits < 64)) {
+      binding.interval = Interval{0, type.bits == 64 ? INT64_MAX : int_max(type)};
+    } else if (type.bits < 64) {
+      binding.interval = Interval{int_min(type), int_max(type)};
+    }
+  }
+  binding.value = value;
+  bindings_[v] = binding;
+}
+
+void FunctionEmitter::bind(const Ref<Var>& v, Value* value, Interval interval) {
+  bind(v, value);
+  bindings_[v].interval = interval;
+}
+
+void FunctionEmitter::bind_argument(const Ref<Var>& v, Value* value, int64_t alignment) {
+  bind(v, value);
+  bindings_[v].alignment = alignment;
+  bindings_[v].unique = true;
+}
+
+void FunctionEmitter::bind_size(const Ref<Var>& v, Value* value) {
+  bind(v, value, {0, v.dtype().bits < 64 ? int_max(v.dtype()) : INT64_MAX});
+}
+
+llvm::Value* FunctionEmitter::emit_var(const Ref<Var>& v) {
+  auto it = bindings_.find(v);
+  if (it == bindings_.end()) {
+    state_.fail(internal_error("codegen/unbound-variable", "variable '" + v->name_hint + "' is used but not defined"));
+    return poison(v.dtype());
+  }
+  const Binding& binding = it->second;
+  return binding.wide ? builder_.CreateTrunc(binding.value, element_type(v.dtype())) : binding.value;
+}
+
+// ---- operators ---------------------------------------------------------------------------------------------------
+
+llvm::Value* FunctionEmitter::emit_binary(Kind kind, const Expr& a, const Expr& b) {
+  DataType type = a.dtype();
+  bool division = kind == Kind::kDiv || kind == Kind::kMod || kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
+  Value* x = emit(a);
+  Value* y = emit(b);
+  if (division && type.is_integral()) {
+    return emit_division(kind, type, x, y, is_nonnegative(a) && is_nonnegative(b));
+  }
+  bool compare = kind >= Kind::kEQ && kind <= Kind::kGE;
+  if (!is_narrow_float(type)) return compare ? emit_compare(kind, type, x, y) : emit_arithmetic(kind, type, x, y);
+  DataType wide = DataType::float_(32, type.lanes);
+  x = widen_float(x, type);
+  y = widen_float(y, type);
+  if (compare) return emit_compare(kind, wide, x, y);
+  return narrow_float(emit_arithmetic(kind, wide, x, y), type);
+}
+
+llvm::Value* FunctionEmitter::emit_arithmetic(Kind kind, DataType type, Value* a, Value* b) {
+  bool real = type.is_float();
+  switch (kind) {
+    case Kind::kAdd:
+      return real ? builder_.CreateFAdd(a, b) : builder_.CreateAdd(a, b);
+    case Kind::kSub:
+      return real ? builder_.CreateFSub(a, b) : builder_.CreateSub(a, b);
+    case Kind::kMul:
+      return real ? builder_.CreateFMul(a, b) : builder_.CreateMul(a, b);
+    case Kind::kDiv:
+      return builder_.CreateFDiv(a, b);
+    case Kind::kFloorDiv:
+      return builder_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, builder_.CreateFDiv(a, b));
+    case Kind::kFloorMod: {
+      Value* q = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, builder_.CreateFDiv(a, b));
+      return builder_.CreateFSub(a, builder_.CreateFMul(q, b));
+    }
+    case Kind::kMin:
+    case Kind::kMax: {
+      Value* first = emit_compare(kind == Kind::kMin ? Kind::kLT : Kind::kGT, type, a, b);
+      return builder_.CreateSelect(first, a, b);
+    }
+    default:
+      TW_CHECK(false, std::string(kind_name(kind)));
+  }
+}
+
+llvm::Value* FunctionEmitter::emit_compare(Kind kind, DataType type, Value* a, Value* b) {
+  using P = llvm::CmpInst;
+  bool real = type.is_float(), is_signed = type.is_int();
+  auto pick = [&](P::Predicate f, P::Predicate s, P::Predicate u) {
+    return builder_.CreateCmp(real ? f : is_signed ? s : u, a, b);
+  };
+  switch (kind) {
+    case Kind::kEQ:
+      return pick(P::FCMP_OEQ, P::ICMP_EQ, P::ICMP_EQ);
+    case Kind::kNE:
+      return pick(P::FCMP_UNE, P::ICMP_NE, P::ICMP_NE);
+    case Kind::kLT:
+      return pick(P::FCMP_OLT, P::ICMP_SLT, P::ICMP_ULT);
+    case Kind::kLE:
+      return pick(P::FCMP_OLE, P::ICMP_SLE, P::ICMP_ULE);
+    case Kind::kGT:
+      return pick(P::FCMP_OGT, P::ICMP_SGT, P::ICMP_UGT);
+    case Kind::kGE:
+      return pick(P::FCMP_OGE, P::ICMP_SGE, P::ICMP_UGE);
+    default:
+      TW_CHECK(false, std::string(kind_name(kind)));
+  }
+}
+
+/// Integer division never traps: dividing by 0 or the smallest number by -1 gives some number, since a candidate of a
+/// search, or a lane behind the end of a buffer, must not take the process with it.
+llvm::Value* FunctionEmitter::emit_division(Kind kind, DataType type, Value* a, Value* b, bool nonnegative) {
+  bool quotient = kind == Kind::kDiv || kind == Kind::kFloorDiv;
+  bool floors = kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
+  auto* constant = llvm::dyn_cast<llvm::Constant>(b);
+  if (constant && constant->getSplatValue()) constant = constant->getSplatValue();
+  auto* number = llvm::dyn_cast_or_null<llvm::ConstantInt>(constant);
+  llvm::Type* t = a->getType();
+  if (!number) {
+    Value* zero = llvm::Constant::getNullValue(t);
+    b = builder_.CreateSelect(builder_.CreateICmpEQ(b, zero), llvm::ConstantInt::get(t, 1), b);
+  }
+  if (type.is_uint() || nonnegative) {
+    return quotient ? builder_.CreateUDiv(a, b) : builder_.CreateURem(a, b);
+  }
+  if (floors && number && number->getValue().isPowerOf2() && !number->isNegative()) {
+    unsigned shift = number->getValue().logBase2();
+    return quotient ? builder_.CreateAShr(a, shift)
+                    : builder_.CreateAnd(a, llvm::ConstantInt::get(t, number->getZExtValue() - 1));
+  }
+  Value* zero = llvm::Constant::getNullValue(t);
+  if (!number || number->isMinusOne()) {
+    Value* minus_one = llvm::Constant::getAllOnesValue(t);
+    Value* negates = builder_.CreateICmpEQ(b, minus_one);
+    Value* safe = builder_.CreateSelect(negates, llvm::ConstantInt::get(t, 1), b);
+    Value* result = emit_division(kind, type, a, number ? llvm::ConstantInt::get(t, 1) : safe, nonnegative);
+    Value* other = quotient ? builder_.CreateNeg(a) : zero;
+    if (number) return other;
+    return builder_.CreateSelect(negates, other, result);
+  }
+  Value* q = builder_.CreateSDiv(a, b);
+  Value* r = builder_.CreateSub(a, builder_.CreateMul(q, b));
+  if (!floors) return quotient ? q : r;
+  // The truncated quotient is one too large where the remainder is not 0 and has another sign than the divisor.
+  Value* inexact = builder_.CreateICmpNE(r, zero);
+  Value* opposite = builder_.CreateICmpSLT(builder_.CreateXor(r, b), zero);
+  Value* fix = builder_.CreateAnd(inexact, opposite);
+  if (quotient) return builder_.CreateSub(q, builder_.CreateZExt(fix, t));
+  return builder_.CreateAdd(r, builder_.CreateSelect(fix, b, zero));
+}
+
+llvm::Value* FunctionEmitter::emit_fused(const Expr& e) {
+  DataType type = e.dtype();
+  if (!state_.has_fma || type.code != TypeCode::kFloat || type.bits < 32) return nullptr;
+  bool subtracts = e.is<Sub>();
+  const Expr& a = subtracts ? e.as<Sub>()->a : e.as<Add>()->a;
+  const Expr& b = subtracts ? e.as<Sub>()->b : e.as<Add>()->b;
+  auto fuse = [&](Value* x, Value* y, Value* z) {
+    return builder_.CreateIntrinsic(llvm::Intrinsic::fmuladd, {x->getType()}, {x, y, z});
+  };
+  if (const Mul* product = b.as<Mul>()) {
+    Value* c = emit(a);
+    Value* x = emit(product->a);
+    if (subtracts) x = builder_.CreateFNeg(x);
+    return fuse(x, emit(product->b), c);
+  }
+  if (const Mul* product = a.as<Mul>()) {
+    Value* x = emit(product->a);
+    Value* y = emit(product->b);
+    Value* c = emit(b);
+    return fuse(x, y, subtracts ? builder_.CreateFNeg(c) : c);
+  }
+  return nullptr;
+}
+
+// ---- casts -------------------------------------------------------------------------------------------------------
+
+llvm::Value* FunctionEmitter::emit_cast(const Expr& value, DataType to) {
+  DataType from = value.dtype();
+  if (from == to) return emit(value);
+  // Index arithmetic in another integer type is the same arithmetic.
+  return convert(emit(value), from, to);
+}
+
+llvm::Value* FunctionEmitter::convert(Value* value, DataType from, DataType to) {
+  if (from == to) return value;
+  llvm::Type* target = type_of(to);
+  if (from.is_handle() || to.is_handle()) return builder_.CreateBitOrPointerCast(value, target);
+  if (is_narrow_float(from)) return convert(widen_float(value, from), DataType::float_(32, from.lanes), to);
+  if (is_narrow_float(to)) {
+    DataType step = from.is_float() ? from : DataType::float_(32, from.lanes);
+    return narrow_float(convert(value, from, step), to);
+  }
+  if (to.is_bool()) {
+    Value* zero = llvm::Constant::getNullValue(value->getType());
+    return from.is_float() ? builder_.CreateFCmpUNE(value, zero) : builder_.CreateICmpNE(value, zero);
+  }
+  if (from.is_integral() && to.is_integral()) {
+    return from.is_int() ? builder_.CreateSExtOrTrunc(value, target) : builder_.CreateZExtOrTrunc(value, target);
+  }
+  if (from.is_integral()) {
+    return from.is_int() ? builder_.CreateSIToFP(value, target) : builder_.CreateUIToFP(value, target);
+  }
+  if (to.is_integral()) {
+    // A value outside of the range gives some integer rather than poison, which could spread.
+    Value* number = to.is_int() ? builder_.CreateFPToSI(value, target) : builder_.CreateFPToUI(value, target);
+    return builder_.CreateFreeze(number);
+  }
+  return builder_.CreateFPCast(value, target);
+}
+
+// ---- vectors -----------------------------------------------------------------------------------------------------
+
+llvm::Value* FunctionEmitter::emit_ramp(const Ramp& ramp, DataType type) {
+  std::vector<llvm::Constant*> steps;
+  llvm::Type* element = element_type(type);
+  for (int lane = 0; lane < type.lanes; ++lane) steps.push_back(llvm::ConstantInt::get(element, lane));
+  Value* lanes = llvm::ConstantVector::get(steps);
+  Value* stride = lanes_of(emit(ramp.stride), type.lanes);
+  Value* base = lanes_of(emit(ramp.base), type.lanes);
+  return builder_.CreateAdd(base, builder_.CreateMul(lanes, stride));
+}
+
+llvm::Value* FunctionEmitter::emit_shuffle(const Shuffle& shuffle) {
+  std::vector<int> picks;
+  for (const Expr& index : shuffle.indices) {
+    auto lane = const_int(index);
+    if (!lane) {
+      return unsupported(shuffle.vectors[0].dtype(), "a shuffle whose indices are not constant");
+    }
+    picks.push_back(static_cast<int>(*lane));
+  }
+  // All sources side by side in one vector; LLVM takes two at a time.
+  Value* all = nullptr;
+  int total = 0;
+  for (const Expr& source : shuffle.vectors) {
+    Value* next = emit(source);
+    int lanes = source.dtype().lanes;
+    if (lanes == 1) next = builder_.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(next->getType(), 1)), next, uint64_t{0});
+    if (!all) {
+      all = next;
+      total = lanes;
+      continue;
+    }
+    auto widen = [&](Value* v, int have, int want) {
+      std::vector<int> identity;
+      for (int i = 0; i < want; ++i) identity.push_back(i < have ? i : -1);
+      return have == want ? v : builder_.CreateShuffleVector(v, identity);
+    };
+    int width = std::max(total, lanes);
+    std::vector<int> both;
+    for (int i = 0; i < total; ++i) both.push_back(i);
+    for (int i = 0; i < lanes; ++i) both.push_back(width + i);
+    all = builder_.CreateShuffleVector(widen(all, total, width), widen(next, lanes, width), both);
+    total += lanes;
+  }
+  if (picks.size() == 1) return builder_.CreateExtractElement(all, static_cast<uint64_t>(picks[0]));
+  return builder_.CreateShuffleVector(all, picks);
+}
+
+// ---- conditional values ------------------------------------------------------------------------------------------
+
+/// Costs less than a branch, has no effect and cannot go wrong.
+bool FunctionEmitter::is_cheap(const Expr& e) const {
+  int cost = 0;
+  visit(
+      e, [&](const Ref<BufferLoad>&, Visitor&) { cost += 100; },
+      [&](const Ref<Call>& call, Visitor& v) {
+        cost += is_call_to(call, Intrinsic::k_likely) ? 0 : 100;
+        v.descend(call);
+      },
+      [&](const Ref<Div>& d, Visitor& v) { v.descend(d), cost += d->a.dtype().is_float() ? 5 : 20; },
+      [&](const Ref<Mod>& d, Visitor& v) { v.descend(d), cost += 20; },
+      [&](const Ref<FloorDiv>& d, Visitor& v) { v.descend(d), cost += const_int(d->b) ? 4 : 20; },
+      [&](const Ref<FloorMod>& d, Visitor& v) { v.descend(d), cost += const_int(d->b) ? 4 : 20; },
+      [&](const Ref<Mul>& m, Visitor& v) { v.descend(m), cost += 1; },
+      [&](const Ref<Add>& m, Visitor& v) { v.descend(m), cost += 1; });
+  return cost <= 8;
+}
+
+llvm::Value* FunctionEmitter::emit_if_then_else(const Expr& condition, const Expr& yes, const Expr& no) {
+  Value* test = emit(condition);
+  if (is_cheap(yes) && is_cheap(no)) {
+    Value* a = emit(yes);
+    return builder_.CreateSelect(test, a, emit(no));
+  }
+  llvm::BasicBlock* then_block = new_block("then");
+  llvm::BasicBlock* else_block = new_block("else");
+  llvm::BasicBlock* join = new_block("join");
+  builder_.CreateCondBr(test, then_block, else_block);
+  builder_.SetInsertPoint(then_block);
+  Value* a = emit(yes);
+  then_block = builder_.GetInsertBlock();
+  builder_.CreateBr(join);
+  builder_.SetInsertPoint(else_block);
+  Value* b = emit(no);
+  else_block = builder_.GetInsertBlock();
+  builder_.CreateBr(join);
+  builder_.SetInsertPoint(join);
+  llvm::PHINode* phi = builder_.CreatePHI(a->getType(), 2);
+  phi->addIncoming(a, then_block);
+  phi->addIncoming(b, else_block);
+  return phi;
+}
+
+namespace {
+
+/// The interval, unless the arithmetic could have wrapped in the type.
+std::optional<Interval> unless_wrapped(DataType type, __int128 low, __int128 high) {
+  if (type.is_uint() && type.bits == 64) return std::nullopt;
+  if (low < int_min(type.element()) || high > int_max(type.element())) return std::nullopt;
+  return Interval{static_cast<int64_t>(low), static_cast<int64_t>(high)};
+}
+
+std::optional<Interval> combine(Kind kind, DataType type, const Interval& a, const Interval& b) {
+  using Wide = __int128;
+  switch (kind) {
+    case Kind::kAdd:
+      return unless_wrapped(type, Wide{a.low} + b.low, Wide{a.high} + b.high);
+    case Kind::kSub:
+      return unless_wrapped(type, Wide{a.low} - b.high, Wide{a.high} - b.low);
+    case Kind::kMul: {
+      Wide corners[] = {Wide{a.low} * b.low, Wide{a.low} * b.high, Wide{a.high} * b.low, Wide{a.high} * b.high};
+      return unless_wrapped(type, *std::min_element(corners, corners + 4), *std::max_element(corners, corners + 4));
+    }
+    case Kind::kFloorDiv:
+      if (b.low < 1) return std::nullopt;
+      return Interval{std::min(floor_div(a.low, b.low), floor_div(a.low, b.high)),
+                      std::max(floor_div(a.high, b.low), floor_div(a.high, b.high))};
+    case Kind::kFloorMod:
+      if (b.low < 1) return std::nullopt;
+      return Interval{0, a.low >= 0 ? std::min(a.high, b.high - 1) : b.high - 1};
+    case Kind::kMin:
+      return Interval{std::min(a.low, b.low), std::min(a.high, b.high)};
+    case Kind::kMax:
+      return Interval{std::max(a.low, b.low), std::max(a.high, b.high)};
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::optional<Interval> FunctionEmitter::interval_of(const Expr& e) const {
+  auto binary = [&](const Expr& a, const Expr& b) -> std::optional<Interval> {
+    auto x = interval_of(a);
+    auto y = x ? interval_of(b) : std::nullopt;
+    return y ? combine(e.kind(), e.dtype(), *x, *y) : std::nullopt;
+  };
+  switch (e.kind()) {
+    case Kind::kIntImm:
+      return Interval{e.as<IntImm>()->value, e.as<IntImm>()->value};
+    case Kind::kVar: {
+      auto it = bindings_.find(e);
+      return it == bindings_.end() ? std::nullopt : it->second.interval;
+    }
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return binary(e.as<Name>()->a, e.as<Name>()->b);
+      TW_CASE(Add)
+      TW_CASE(Sub)
+      TW_CASE(Mul)
+      TW_CASE(FloorDiv)
+      TW_CASE(FloorMod)
+      TW_CASE(Min)
+      TW_CASE(Max)
+#undef TW_CASE
+    case Kind::kCast: {
+      const Expr& value = e.as<Cast>()->value;
+      if (!value.dtype().is_integral() || !e.dtype().is_integral()) return std::nullopt;
+      auto inner = interval_of(value);
+      return inner ? unless_wrapped(e.dtype(), inner->low, inner->high) : std::nullopt;
+    }
+    case Kind::kBroadcast:
+      return interval_of(e.as<Broadcast>()->value);
+    case Kind::kRamp: {
+      const Ramp& ramp = *e.as<Ramp>();
+      auto base = interval_of(ramp.base), stride = interval_of(ramp.stride);
+      if (!base || !stride) return std::nullopt;
+      auto steps = combine(Kind::kMul, e.dtype(), {0, e.dtype().lanes - 1}, *stride);
+      return steps ? combine(Kind::kAdd, e.dtype(), *base, *steps) : std::nullopt;
+    }
+    default:
+      return std::nullopt;
+  }
+}
+
+bool FunctionEmitter::is_nonnegative(const Expr& e) const {
+  auto interval = interval_of(e);
+  return interval && interval->low >= 0;
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,339 @@
+// Memory: addresses, loads and stores.
+//
+// An index is taken apart into c0 + c1 * x1 + c2 * x2 + ..., and the address is built from the outermost loop's part to
+// the innermost, the constant last:  ((data + outer) + inner) + c0. Loop-invariant parts then leave their loops, rows of
+// a register tile share one pointer, and the constants become displacements of the instructions.
+#include <numeric>
+
+#include "codegen/llvm/emitter.h"
+#include "ir/traverse.h"
+
+namespace tilewright::codegen {
+namespace {
+
+bool is_index_type(DataType type) { return type.is_integral() && !type.is_bool() && type.is_scalar(); }
+
+/// Index arithmetic does not overflow, so the value of a wider type is the same value.
+bool is_transparent_cast(const Cast& cast) {
+  DataType from = cast.value.dtype(), to = cast.dtype;
+  return is_index_type(from) && is_index_type(to) && to.bits >= from.bits && (from.is_int() == to.is_int());
+}
+
+struct BinaryOperands {
+  const Expr *a, *b;
+};
+template <class T>
+BinaryOperands operands(const Expr& e) {
+  return {&e.as<T>()->a, &e.as<T>()->b};
+}
+
+}  // namespace
+
+// ---- indices -----------------------------------------------------------------------------------------------------
+
+int FunctionEmitter::depth_of(const Expr& e) const {
+  int depth = 0;
+  visit(
+      e,
+      [&](const Ref<Var>& v) {
+        auto it = bindings_.find(v);
+        if (it != bindings_.end()) depth = std::max(depth, it->second.depth);
+      },
+      // What is in memory may change with every iteration.
+      [&](const Ref<BufferLoad>&, Visitor&) { depth = depth_; });
+  return depth;
+}
+
+void FunctionEmitter::collect_terms(const Expr& e, int64_t factor, LinearIndex& into) const {
+  switch (e.kind()) {
+    case Kind::kIntImm:
+      into.constant += factor * e.as<IntImm>()->value;
+      return;
+    case Kind::kAdd:
+      collect_terms(e.as<Add>()->a, factor, into);
+      collect_terms(e.as<Add>()->b, factor, into);
+      return;
+    case Kind::kSub:
+      collect_terms(e.as<Sub>()->a, factor, into);
+      collect_terms(e.as<Sub>()->b, -factor, into);
+      return;
+    case Kind::kMul: {
+      const Mul& product = *e.as<Mul>();
+      if (auto c = const_int(product.b)) return collect_terms(product.a, factor * *c, into);
+      if (auto c = const_int(product.a)) return collect_terms(product.b, factor * *c, into);
+      break;
+    }
+    case Kind::kCast:
+      if (is_transparent_cast(*e.as<Cast>())) return collect_terms(e.as<Cast>()->value, factor, into);
+      break;
+    default:
+      break;
+  }
+  for (Term& term : into.terms) {
+    if (term.value == e) {
+      term.factor += factor;
+      return;
+    }
+  }
+  into.terms.push_back({e, factor, depth_of(e)});
+}
+
+/// The value of a scalar integer expression at 64 bits.
+llvm::Value* FunctionEmitter::emit_index(const Expr& e) {
+  llvm::Type* i64 = builder_.getInt64Ty();
+  DataType type = e.dtype();
+  auto binary = [&](BinaryOperands operand) {
+    Value* a = emit_index(*operand.a);
+    Value* b = emit_index(*operand.b);
+    DataType wide = type.is_int() ? DataType::int_(64) : DataType::uint(64);
+    switch (e.kind()) {
+      case Kind::kAdd:
+        return builder_.CreateNSWAdd(a, b);
+      case Kind::kSub:
+        return builder_.CreateNSWSub(a, b);
+      case Kind::kMul:
+        return builder_.CreateNSWMul(a, b);
+      case Kind::kMin:
+      case Kind::kMax:
+        return builder_.CreateSelect(emit_compare(e.is<Min>() ? Kind::kLT : Kind::kGT, wide, a, b), a, b);
+      default:
+        return emit_division(e.kind(), wide, a, b, is_nonnegative(*operand.a) && is_nonnegative(*operand.b));
+    }
+  };
+  switch (e.kind()) {
+    case Kind::kIntImm:
+      return llvm::ConstantInt::get(i64, static_cast<uint64_t>(e.as<IntImm>()->value));
+    case Kind::kVar: {
+      auto it = bindings_.find(e);
+      if (it != bindings_.end() && it->second.wide) return it->second.value;
+      break;
+    }
+    case Kind::kCast:
+      if (is_transparent_cast(*e.as<Cast>())) return emit_index(e.as<Cast>()->value);
+      break;
+    case Kind::kAdd:
+      return binary(operands<Add>(e));
+    case Kind::kSub:
+      return binary(operands<Sub>(e));
+    case Kind::kMul:
+      return binary(operands<Mul>(e));
+    case Kind::kDiv:
+      return binary(operands<Div>(e));
+    case Kind::kMod:
+      return binary(operands<Mod>(e));
+    case Kind::kFloorDiv:
+      return binary(operands<FloorDiv>(e));
+    case Kind::kFloorMod:
+      return binary(operands<FloorMod>(e));
+    case Kind::kMin:
+      return binary(operands<Min>(e));
+    case Kind::kMax:
+      return binary(operands<Max>(e));
+    case Kind::kSelect: {
+      const Select& s = *e.as<Select>();
+      Value* test = emit(s.condition);
+      Value* yes = emit_index(s.true_value);
+      return builder_.CreateSelect(test, yes, emit_index(s.false_value));
+    }
+    default:
+      break;
+  }
+  Value* value = emit(e);
+  return type.is_int() ? builder_.CreateSExt(value, i64) : builder_.CreateZExt(value, i64);
+}
+
+llvm::Value* FunctionEmitter::address(const Ref<Buffer>& buffer, const Expr& index) {
+  Value* pointer = emit_var(buffer->data);
+  LinearIndex linear;
+  collect_terms(index, buffer->dtype.lanes, linear);
+  std::stable_sort(linear.terms.begin(), linear.terms.end(),
+                   [](const Term& a, const Term& b) { return a.depth < b.depth; });
+  llvm::Type* element = storage_type(buffer->dtype.element());
+  for (size_t i = 0; i < linear.terms.size();) {
+    Value* sum = nullptr;
+    int depth = linear.terms[i].depth;
+    for (; i < linear.terms.size() && linear.terms[i].depth == depth; ++i) {
+      const Term& term = linear.terms[i];
+      if (term.factor == 0) continue;
+      Value* value = emit_index(term.value);
+      if (term.factor != 1) value = builder_.CreateNSWMul(value, builder_.getInt64(static_cast<uint64_t>(term.factor)));
+      sum = sum ? builder_.CreateNSWAdd(sum, value) : value;
+    }
+    if (sum) pointer = builder_.CreateGEP(element, pointer, sum);
+  }
+  if (linear.constant) pointer = builder_.CreateConstGEP1_64(element, pointer, static_cast<uint64_t>(linear.constant));
+  return pointer;
+}
+
+/// The largest power of two, up to 64, that divides the address of the access.
+int64_t FunctionEmitter::known_alignment(const Ref<Buffer>& buffer, const Expr& index) const {
+  auto it = bindings_.find(buffer->data);
+  int64_t bytes = buffer->dtype.bytes();
+  int64_t result = it == bindings_.end() ? bytes : std::max<int64_t>(it->second.alignment, bytes);
+  LinearIndex linear;
+  collect_terms(index, buffer->dtype.lanes, linear);
+  result = std::gcd(result, linear.constant * bytes);
+  for (const Term& term : linear.terms) result = std::gcd(result, term.factor * bytes);
+  result = std::max<int64_t>(result, 1);
+  return std::min<int64_t>(result & -result, 64);
+}
+
+// ---- values in memory --------------------------------------------------------------------------------------------
+
+llvm::Value* FunctionEmitter::from_storage(Value* value, DataType type) {
+  if (type.is_bool()) return builder_.CreateICmpNE(value, llvm::Constant::getNullValue(value->getType()));
+  if (type.is_integral() && type.bits < 8) return builder_.CreateTrunc(value, type_of(type));
+  return value;
+}
+
+llvm::Value* FunctionEmitter::to_storage(Value* value, DataType type) {
+  if (!type.is_integral() || type.bits >= 8) return value;
+  llvm::Type* byte = llvm::IntegerType::get(state_.context(), 8);
+  llvm::Type* target = type.lanes == 1 ? byte : llvm::FixedVectorType::get(byte, type.lanes);
+  return type.is_int() ? builder_.CreateSExt(value, target) : builder_.CreateZExt(value, target);
+}
+
+llvm::Value* FunctionEmitter::load_contiguous(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask) {
+  llvm::Type* element = storage_type(buffer->dtype.element());
+  llvm::Type* type = element;
+  if (lanes > 1 || mask) type = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  llvm::Align align(static_cast<uint64_t>(known_alignment(buffer, base)));
+  Value* pointer = address(buffer, base);
+  Value* value;
+  if (mask) {
+    Value* wide_mask = lanes == 1 ? builder_.CreateVectorSplat(1, mask) : mask;
+    value = builder_.CreateMaskedLoad(type, pointer, align, wide_mask, llvm::Constant::getNullValue(type));
+    if (lanes == 1) value = builder_.CreateExtractElement(value, uint64_t{0});
+  } else {
+    value = builder_.CreateAlignedLoad(type, pointer, align);
+  }
+  return from_storage(value, buffer->dtype.with_lanes(lanes));
+}
+
+void FunctionEmitter::store_contiguous(const Ref<Buffer>& buffer, const Expr& base, Value* value, Value* mask) {
+  llvm::Align align(static_cast<uint64_t>(known_alignment(buffer, base)));
+  Value* pointer = address(buffer, base);
+  if (!mask) {
+    builder_.CreateAlignedStore(value, pointer, align);
+    return;
+  }
+  if (!mask->getType()->isVectorTy()) {
+    mask = builder_.CreateVectorSplat(1, mask);
+    value = builder_.CreateVectorSplat(1, value);
+  }
+  builder_.CreateMaskedStore(value, pointer, align, mask);
+}
+
+/// Pointers of all lanes of a vector index.
+llvm::Value* FunctionEmitter::lane_addresses(const Ref<Buffer>& buffer, const Expr& index) {
+  llvm::Type* element = storage_type(buffer->dtype);
+  int lanes = index.dtype().lanes;
+  if (const Ramp* ramp = index.as<Ramp>()) {
+    Value* base = address(buffer, ramp->base);
+    std::vector<llvm::Constant*> steps;
+    for (int lane = 0; lane < lanes; ++lane) steps.push_back(builder_.getInt64(static_cast<uint64_t>(lane)));
+    Value* offsets = builder_.CreateMul(llvm::ConstantVector::get(steps), lanes_of(emit_index(ramp->stride), lanes));
+    return builder_.CreateGEP(element, base, offsets);
+  }
+  Value* offsets = emit(index);
+  llvm::Type* wide = llvm::FixedVectorType::get(builder_.getInt64Ty(), lanes);
+  offsets = index.dtype().is_int() ? builder_.CreateSExt(offsets, wide) : builder_.CreateZExt(offsets, wide);
+  return builder_.CreateGEP(element, emit_var(buffer->data), offsets);
+}
+
+/// The address of one lane. Lanes of a ramp with a constant stride share a pointer.
+llvm::Value* FunctionEmitter::lane_address(const Ref<Buffer>& buffer, const Expr& index, Value* pointers, int lane) {
+  if (const Ramp* ramp = index.as<Ramp>()) {
+    if (const_int(ramp->stride)) return address(buffer, ramp->base + ramp->stride * lane);
+  }
+  return builder_.CreateExtractElement(pointers, static_cast<uint64_t>(lane));
+}
+
+llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* mask) {
+  DataType type = buffer->dtype.with_lanes(index.dtype().lanes);
+  llvm::Type* element = storage_type(buffer->dtype);
+  llvm::Type* vector = llvm::FixedVectorType::get(element, type.lanes);
+  llvm::Align align(buffer->dtype.bytes());
+  const Ramp* ramp = index.as<Ramp>();
+  bool needs_pointers = mask || !ramp || !const_int(ramp->stride);
+  Value* pointers = needs_pointers ? lane_addresses(buffer, index) : nullptr;
+  if (mask) {
+    return from_storage(
+        builder_.CreateMaskedGather(vector, pointers, align, mask, llvm::Constant::getNullValue(vector)), type);
+  }
+  Value* result = llvm::PoisonValue::get(vector);
+  for (int lane = 0; lane < type.lanes; ++lane) {
+    Value* value = builder_.CreateAlignedLoad(element, lane_address(buffer, index, pointers, lane), align);
+    result = builder_.CreateInsertElement(result, value, static_cast<uint64_t>(lane));
+  }
+  return from_storage(result, type);
+}
+
+void FunctionEmitter::store_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* value, Value* mask) {
+  int lanes = index.dtype().lanes;
+  llvm::Align align(buffer->dtype.bytes());
+  const Ramp* ramp = index.as<Ramp>();
+  bool needs_pointers = mask || !ramp || !const_int(ramp->stride);
+  Value* pointers = needs_pointers ? lane_addresses(buffer, index) : nullptr;
+  if (mask) {
+    builder_.CreateMaskedScatter(value, pointers, align, mask);
+    return;
+  }
+  for (int lane = 0; lane < lanes; ++lane) {
+    Value* element = builder_.CreateExtractElement(value, static_cast<uint64_t>(lane));
+    builder_.CreateAlignedStore(element, lane_address(buffer, index, pointers, lane), align);
+  }
+}
+
+// ---- loads and stores --------------------------------------------------------------------------------------------
+
+llvm::Value* FunctionEmitter::emit_load(const Ref<BufferLoad>& load) {
+  DataType type = Expr(load).dtype();
+  const Ref<Buffer>& buffer = load->buffer;
+  if (load->indices.size() != 1) {
+    state_.fail(internal_error("codegen/not-flat", "buffer '" + buffer->name + "' is not flat"));
+    return poison(type);
+  }
+  const Expr& index = load->indices[0];
+  Value* mask = load->predicate.defined() ? emit(load->predicate) : nullptr;
+  if (index.dtype().is_scalar()) return load_contiguous(buffer, index, type.lanes, mask);
+  if (const Broadcast* same = index.as<Broadcast>(); same && !mask && buffer->dtype.is_scalar()) {
+    return lanes_of(load_contiguous(buffer, same->value, 1, nullptr), type.lanes);
+  }
+  const Ramp* ramp = index.as<Ramp>();
+  if (ramp && is_const_int(ramp->stride, 1)) return load_contiguous(buffer, ramp->base, type.lanes, mask);
+  if (buffer->dtype.is_vector()) return unsupported(type, "gathering vectors from '" + buffer->name + "'");
+  if (ramp && is_const_int(ramp->stride, -1)) {
+    Value* reversed_mask = mask ? builder_.CreateVectorReverse(mask) : nullptr;
+    Value* value = load_contiguous(buffer, ramp->base - (type.lanes - 1), type.lanes, reversed_mask);
+    return builder_.CreateVectorReverse(value);
+  }
+  return load_scattered(buffer, index, mask);
+}
+
+void FunctionEmitter::emit_store(const Ref<BufferStore>& store) {
+  const Ref<Buffer>& buffer = store->buffer;
+  DataType type = store->value.dtype();
+  if (store->indices.size() != 1) {
+    state_.fail(internal_error("codegen/not-flat", "buffer '" + buffer->name + "' is not flat"));
+    return;
+  }
+  const Expr& index = store->indices[0];
+  Value* value = to_storage(emit(store->value), type);
+  Value* mask = store->predicate.defined() ? emit(store->predicate) : nullptr;
+  const Ramp* ramp = index.as<Ramp>();
+  if (index.dtype().is_scalar()) {
+    store_contiguous(buffer, index, value, mask);
+  } else if (ramp && is_const_int(ramp->stride, 1)) {
+    store_contiguous(buffer, ramp->base, value, mask);
+  } else if (buffer->dtype.is_vector()) {
+    unsupported(DataType::void_(), "scattering vectors to '" + buffer->name + "'");
+  } else if (ramp && is_const_int(ramp->stride, -1)) {
+    store_contiguous(buffer, ramp->base - (type.lanes - 1), builder_.CreateVectorReverse(value),
+                     mask ? builder_.CreateVectorReverse(mask) : nullptr);
+  } else {
+    store_scattered(buffer, index, value, mask);
+  }
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,370 @@
+// Statements: loops, branches, allocations, assertions, parallel loops.
+#include <llvm/IR/MDBuilder.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "codegen/llvm/emitter.h"
+#include "codegen/work.h"
+#include "ir/numeric.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::codegen {
+namespace {
+
+/// Arrays up to this size live on the stack: threads of a pool may have small ones.
+constexpr int64_t kMaxStackBytes = 16 << 10;
+
+bool is_register_scope(const Ref<Var>& data) {
+  const PointerType* type = data->type_annotation.as<PointerType>();
+  return type && type->storage_scope.starts_with("local");
+}
+
+}  // namespace
+
+FunctionEmitter::FunctionEmitter(ModuleState& state, llvm::Function* function)
+    : state_(state), function_(function), builder_(state.context()) {
+  entry_ = llvm::BasicBlock::Create(state.context(), "entry", function);
+  ctx_ = function->getArg(0);
+  llvm::BasicBlock* start = new_block("start");
+  builder_.SetInsertPoint(entry_);
+  builder_.CreateBr(start);
+  builder_.SetInsertPoint(start);
+  llvm::FastMathFlags flags;
+  flags.setAllowContract();
+  builder_.setFastMathFlags(flags);
+}
+
+llvm::BasicBlock* FunctionEmitter::new_block(const char* name) {
+  return llvm::BasicBlock::Create(state_.context(), name, function_);
+}
+
+void FunctionEmitter::emit_body(const Stmt& body) {
+  emit(body);
+  return_code(builder_.getInt32(TW_OK));
+}
+
+void FunctionEmitter::emit(const Stmt& s) {
+  switch (s.kind()) {
+    case Kind::kSeqStmt:
+      for (const Stmt& child : s.as<SeqStmt>()->seq) emit(child);
+      return;
+    case Kind::kFor:
+      return emit_loop(s.borrow<For>());
+    case Kind::kWhile:
+      return emit_while(*s.as<While>());
+    case Kind::kIfThenElse:
+      return emit_if(*s.as<IfThenElse>());
+    case Kind::kBufferStore:
+      return emit_store(s.borrow<BufferStore>());
+    case Kind::kEvaluate:
+      if (!s.as<Evaluate>()->value.is<IntImm>()) emit(s.as<Evaluate>()->value);
+      return;
+    case Kind::kLetStmt: {
+      const LetStmt& let = *s.as<LetStmt>();
+      auto interval = interval_of(let.value);
+      int64_t alignment = let.var.dtype().is_handle() ? 1 : 0;
+      bind(let.var, emit(let.value));
+      bindings_[let.var].alignment = alignment;
+      if (interval) bindings_[let.var].interval = interval;
+      return emit(let.body);
+    }
+    case Kind::kAttrStmt:
+      return emit(s.as<AttrStmt>()->body);
+    case Kind::kDeclBuffer:
+      return emit(s.as<DeclBuffer>()->body);
+    case Kind::kAssertStmt:
+      emit_assert(*s.as<AssertStmt>());
+      return emit(s.as<AssertStmt>()->body);
+    case Kind::kAllocate:
+      return emit_allocate(s.borrow<Allocate>());
+    case Kind::kAllocateConst:
+      return emit_constant(*s.as<AllocateConst>());
+    default:
+      state_.fail(internal_error("codegen/not-lowered",
+                                 "a " + std::string(kind_name(s.kind())) + " reached code generation"));
+  }
+}
+
+// ---- control -----------------------------------------------------------------------------------------------------
+
+void FunctionEmitter::emit_loop(const Ref<For>& loop) {
+  if (loop->kind == ForKind::kParallel && !in_parallel_) return emit_parallel(loop);
+  if (loop->kind == ForKind::kThreadBinding) {
+    unsupported(DataType::void_(),
+                "loop '" + loop->loop_var->name_hint + "' is bound to " + loop->thread_binding->thread_tag +
+                    ", which a CPU does not have",
+                "use sch.parallel");
+    return;
+  }
+  Value* begin = emit_index(loop->min);
+  auto extent = const_int(loop->extent);
+  if (extent && *extent <= 0) return;
+  Value* end = builder_.CreateNSWAdd(begin, emit_index(loop->extent));
+  emit_serial(*loop, begin, end, extent.has_value());
+}
+
+/// `runs_once`: there is at least one iteration.
+void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, bool runs_once) {
+  Interval interval{INT64_MIN, INT64_MAX};
+  if (auto min = interval_of(loop.min)) {
+    interval = {min->low, int_max(loop.loop_var.dtype())};
+    auto extent = interval_of(loop.extent);
+    if (extent && !__builtin_add_overflow(min->high, extent->high - 1, &interval.high)) {
+      interval.high = std::max(interval.high, interval.low);
+    }
+  }
+  if (is_const_int(loop.extent, 1) && loop.kind != ForKind::kParallel) {
+    bind(loop.loop_var, begin, interval);
+    return emit(loop.body);
+  }
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  llvm::BasicBlock* body = new_block(loop.loop_var->name_hint.c_str());
+  llvm::BasicBlock* after = new_block("after");
+  if (runs_once) {
+    builder_.CreateBr(body);
+  } else {
+    llvm::BasicBlock* preheader = new_block("preheader");
+    builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), preheader, after);
+    builder_.SetInsertPoint(preheader);
+    builder_.CreateBr(body);
+    before = preheader;
+  }
+  builder_.SetInsertPoint(body);
+  llvm::PHINode* i = builder_.CreatePHI(builder_.getInt64Ty(), 2, loop.loop_var->name_hint);
+  i->addIncoming(begin, before);
+  ++depth_;
+  bind(loop.loop_var, i, interval);
+  emit(loop.body);
+  --depth_;
+  Value* next = builder_.CreateNSWAdd(i, builder_.getInt64(1));
+  i->addIncoming(next, builder_.GetInsertBlock());
+  llvm::BranchInst* latch = builder_.CreateCondBr(builder_.CreateICmpSLT(next, end), body, after);
+  attach_loop_hints(latch, loop);
+  builder_.SetInsertPoint(after);
+}
+
+/// LLVM unrolls where the program asks for it, and leaves loops alone that already are vector code.
+void FunctionEmitter::attach_loop_hints(llvm::BranchInst* latch, const For& loop) {
+  llvm::LLVMContext& c = state_.context();
+  std::vector<llvm::Metadata*> hints{nullptr};
+  auto add = [&](const char* name, llvm::Constant* value) {
+    std::vector<llvm::Metadata*> parts{llvm::MDString::get(c, name)};
+    if (value) parts.push_back(llvm::ConstantAsMetadata::get(value));
+    hints.push_back(llvm::MDNode::get(c, parts));
+  };
+  const IntImm* count = loop.annotations.get(kUnrollHint).as<IntImm>();
+  bool vector_code = has_vector_code(loop.body);
+  if (count && count->value > 1) {
+    add("llvm.loop.unroll.count", builder_.getInt32(static_cast<uint32_t>(count->value)));
+  } else if (vector_code || count) {
+    add("llvm.loop.unroll.disable", nullptr);
+  }
+  if (vector_code) add("llvm.loop.vectorize.enable", builder_.getFalse());
+  if (hints.size() == 1) return;
+  llvm::MDNode* node = llvm::MDNode::getDistinct(c, hints);
+  node->replaceOperandWith(0, node);
+  latch->setMetadata(llvm::LLVMContext::MD_loop, node);
+}
+
+void FunctionEmitter::emit_while(const While& loop) {
+  llvm::BasicBlock* head = new_block("while");
+  llvm::BasicBlock* body = new_block("do");
+  llvm::BasicBlock* after = new_block("after");
+  builder_.CreateBr(head);
+  builder_.SetInsertPoint(head);
+  ++depth_;
+  builder_.CreateCondBr(emit(loop.condition), body, after);
+  builder_.SetInsertPoint(body);
+  emit(loop.body);
+  --depth_;
+  builder_.CreateBr(head);
+  builder_.SetInsertPoint(after);
+}
+
+void FunctionEmitter::emit_if(const IfThenElse& branch) {
+  llvm::BasicBlock* then_block = new_block("then");
+  llvm::BasicBlock* after = new_block("after");
+  llvm::BasicBlock* else_block = branch.else_case.defined() ? new_block("else") : after;
+  builder_.CreateCondBr(emit(branch.condition), then_block, else_block);
+  builder_.SetInsertPoint(then_block);
+  emit(branch.then_case);
+  builder_.CreateBr(after);
+  if (branch.else_case.defined()) {
+    builder_.SetInsertPoint(else_block);
+    emit(branch.else_case);
+    builder_.CreateBr(after);
+  }
+  builder_.SetInsertPoint(after);
+}
+
+void FunctionEmitter::emit_assert(const AssertStmt& assertion) {
+  const StringImm* message = assertion.message.as<StringImm>();
+  Value* holds = emit(assertion.condition);
+  llvm::BasicBlock* failed = new_block("assert");
+  llvm::BasicBlock* after = new_block("after");
+  llvm::MDBuilder weights(state_.context());
+  builder_.CreateCondBr(holds, after, failed, weights.createLikelyBranchWeights());
+  builder_.SetInsertPoint(failed);
+  llvm::Type* pointer = builder_.getPtrTy();
+  auto* type = llvm::FunctionType::get(builder_.getInt32Ty(), {pointer, builder_.getInt32Ty(), pointer}, false);
+  return_code(builder_.CreateCall(state_.external("tw_report", type),
+                                  {ctx_, builder_.getInt32(TW_ERROR_ASSERTION),
+                                   state_.text(message ? message->value : "an assertion of the program failed")}));
+  builder_.SetInsertPoint(after);
+}
+
+/// Ends the current block.
+void FunctionEmitter::return_code(Value* code) {
+  llvm::Type* pointer = builder_.getPtrTy();
+  auto* type = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer}, false);
+  for (auto it = workspaces_.rbegin(); it != workspaces_.rend(); ++it) {
+    Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_release));
+    builder_.CreateCall(type, builder_.CreateLoad(pointer, slot), {ctx_, *it});
+  }
+  builder_.CreateRet(code);
+}
+
+void FunctionEmitter::return_if_failed(Value* code) {
+  llvm::BasicBlock* failed = new_block("failed");
+  llvm::BasicBlock* after = new_block("after");
+  llvm::MDBuilder weights(state_.context());
+  Value* fine = builder_.CreateICmpEQ(code, builder_.getInt32(TW_OK));
+  builder_.CreateCondBr(fine, after, failed, weights.createLikelyBranchWeights());
+  builder_.SetInsertPoint(failed);
+  return_code(code);
+  builder_.SetInsertPoint(after);
+}
+
+// ---- memory ------------------------------------------------------------------------------------------------------
+
+void FunctionEmitter::emit_allocate(const Ref<Allocate>& allocate) {
+  DataType type = allocate->dtype;
+  llvm::Type* element = storage_type(type.element());
+  Expr count = i64(type.lanes);
+  for (const Expr& extent : allocate->extents) count = count * cast(DataType::int_(64), extent);
+  auto known = const_int(count);
+  int64_t bytes_each = type.bytes();
+  if (known && (*known * bytes_each <= kMaxStackBytes || is_register_scope(allocate->buffer_var))) {
+    // In the entry block, once per call; a slot of registers has the very type of its accesses, so that mem2reg takes it.
+    llvm::IRBuilder<> at_entry(entry_, entry_->begin());
+    llvm::AllocaInst* memory;
+    if (type.is_vector() && *known == type.lanes) {
+      memory = at_entry.CreateAlloca(llvm::FixedVectorType::get(element, type.lanes));
+    } else {
+      memory = at_entry.CreateAlloca(llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(*known, 1))));
+    }
+    memory->setAlignment(llvm::Align(64));
+    memory->setName(allocate->buffer_var->name_hint);
+    bind(allocate->buffer_var, memory);
+    bindings_[allocate->buffer_var].alignment = 64;
+    bindings_[allocate->buffer_var].unique = true;
+    return emit(allocate->body);
+  }
+  llvm::Type* pointer = builder_.getPtrTy();
+  Value* bytes = builder_.CreateNSWMul(emit_index(count), builder_.getInt64(static_cast<uint64_t>(bytes_each)));
+  Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_acquire));
+  auto* acquire = llvm::FunctionType::get(pointer, {pointer, builder_.getInt64Ty()}, false);
+  llvm::CallInst* memory = builder_.CreateCall(acquire, builder_.CreateLoad(pointer, slot), {ctx_, bytes});
+  memory->addRetAttr(llvm::Attribute::NoAlias);
+  memory->addRetAttr(llvm::Attribute::getWithAlignment(state_.context(), llvm::Align(64)));
+  Value* missing = builder_.CreateICmpEQ(memory, llvm::ConstantPointerNull::get(builder_.getPtrTy()));
+  return_if_failed(builder_.CreateSelect(missing, builder_.getInt32(TW_ERROR_MEMORY), builder_.getInt32(TW_OK)));
+  workspaces_.push_back(memory);
+  bind(allocate->buffer_var, memory);
+  bindings_[allocate->buffer_var].alignment = 64;
+  bindings_[allocate->buffer_var].unique = true;
+  emit(allocate->body);
+  workspaces_.pop_back();
+  auto* release = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer}, false);
+  slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_release));
+  builder_.CreateCall(release, builder_.CreateLoad(pointer, slot), {ctx_, memory});
+}
+
+void FunctionEmitter::emit_constant(const AllocateConst& allocate) {
+  llvm::Constant* bytes = llvm::ConstantDataArray::getRaw(allocate.data->bytes, allocate.data->bytes.size(),
+                                                          builder_.getInt8Ty());
+  auto* global = new llvm::GlobalVariable(state_.module, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage,
+                                          bytes, allocate.buffer_var->name_hint);
+  global->setAlignment(llvm::Align(64));
+  global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  bind(allocate.buffer_var, global);
+  bindings_[allocate.buffer_var].alignment = 64;
+  emit(allocate.body);
+}
+
+// ---- parallel loops ----------------------------------------------------------------------------------------------
+
+/// The body becomes a function of its own. What it uses of the surroundings is stored in a closure on the stack, which
+/// a wrapper takes apart: as arguments of the inner function, pointers keep the knowledge that they do not overlap.
+void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
+  llvm::LLVMContext& c = state_.context();
+  llvm::Type *pointer = builder_.getPtrTy(), *i64 = builder_.getInt64Ty(), *i32 = builder_.getInt32Ty();
+  std::vector<Ref<Var>> captured;
+  for_each_free_var(loop->body, [&](const Ref<Var>& v) {
+    if (v == loop->loop_var || std::find(captured.begin(), captured.end(), v) != captured.end()) return;
+    if (bindings_.count(v)) captured.push_back(v);
+  });
+  Value* first = emit_index(loop->min);
+  Value* extent = emit_index(loop->extent);
+  std::vector<Value*> values{first};
+  for (const Ref<Var>& v : captured) values.push_back(bindings_.at(v).value);
+  std::vector<llvm::Type*> types;
+  for (Value* value : values) types.push_back(value->getType());
+  llvm::StructType* closure_type = llvm::StructType::get(c, types);
+
+  std::string name = function_->getName().str() + "." + loop->loop_var->name_hint;
+  std::vector<llvm::Type*> inner_types{pointer, i64, i64};
+  inner_types.insert(inner_types.end(), types.begin(), types.end());
+  auto* inner = llvm::Function::Create(llvm::FunctionType::get(i32, inner_types, false),
+                                       llvm::Function::InternalLinkage, name + ".body", state_.module);
+  auto* outer = llvm::Function::Create(llvm::FunctionType::get(i32, {pointer, i64, i64, pointer}, false),
+                                       llvm::Function::InternalLinkage, name, state_.module);
+  for (llvm::Function* f : {inner, outer}) {
+    for (llvm::Attribute attribute : function_->getAttributes().getFnAttrs()) f->addFnAttr(attribute);
+  }
+  inner->addFnAttr(llvm::Attribute::NoInline);
+
+  {
+    FunctionEmitter body(state_, inner);
+    body.in_parallel_ = true;
+    for (size_t i = 0; i < captured.size(); ++i) {
+      const Binding& binding = bindings_.at(captured[i]);
+      unsigned position = static_cast<unsigned>(i) + 4;
+      Binding copy = binding;
+      copy.value = inner->getArg(position);
+      copy.depth = 0;
+      body.bindings_[captured[i]] = copy;
+      if (!copy.value->getType()->isPointerTy()) continue;
+      if (binding.unique) inner->addParamAttr(position, llvm::Attribute::NoAlias);
+      if (binding.alignment > 1) {
+        inner->addParamAttr(position,
+                            llvm::Attribute::getWithAlignment(c, llvm::Align(static_cast<uint64_t>(binding.alignment))));
+      }
+    }
+    Value* start = body.builder_.CreateNSWAdd(inner->getArg(1), inner->getArg(3));
+    Value* stop = body.builder_.CreateNSWAdd(inner->getArg(2), inner->getArg(3));
+    body.emit_serial(*loop, start, stop, false);
+    body.return_code(body.builder_.getInt32(TW_OK));
+  }
+  {
+    llvm::IRBuilder<> at(llvm::BasicBlock::Create(c, "entry", outer));
+    std::vector<Value*> arguments{outer->getArg(0), outer->getArg(1), outer->getArg(2)};
+    for (unsigned i = 0; i < types.size(); ++i) {
+      arguments.push_back(at.CreateLoad(types[i], at.CreateStructGEP(closure_type, outer->getArg(3), i)));
+    }
+    at.CreateRet(at.CreateCall(inner, arguments));
+  }
+  llvm::IRBuilder<> at_entry(entry_, entry_->begin());
+  Value* closure = at_entry.CreateAlloca(closure_type);
+  for (unsigned i = 0; i < types.size(); ++i) {
+    builder_.CreateStore(values[i], builder_.CreateStructGEP(closure_type, closure, i));
+  }
+  Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, parallel_for));
+  auto* run = llvm::FunctionType::get(i32, {pointer, pointer, pointer, i64, i64}, false);
+  Value* grain = builder_.getInt64(static_cast<uint64_t>(parallel_grain(*loop)));
+  return_if_failed(builder_.CreateCall(run, builder_.CreateLoad(pointer, slot), {ctx_, outer, closure, extent, grain}));
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,187 @@
+// Emits one function of the module: statements and expressions of the lowered form become LLVM IR.
+//
+// A value in LLVM has the type of its expression, with two exceptions. Floats narrower than 32 bits are kept as integers
+// with their bits and computed in float, rounded after each operation: most processors do no better, and a compiler
+// library that may be called instead does not exist here. Loop variables and sizes are 64 bits wide: index arithmetic
+// does not overflow, so it is done at the width of addresses whatever its type, without a sign extension in the loop.
+//
+// Failures are noted in the ModuleState and emission goes on with poison, so no caller has to look.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+#include <llvm/IR/Module.h>
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "codegen/signature.h"
+#include "ir/build.h"
+#include "target/target.h"
+
+namespace tilewright::codegen {
+
+/// What the functions of one module share.
+struct ModuleState {
+  llvm::Module& module;
+  const Target& target;
+  bool has_fma = false;
+  bool has_f16c = false;
+  std::unordered_map<std::string, llvm::Function*> bodies;  ///< by name of the function in the module
+  std::optional<Diagnostic> error;                          ///< the first one
+  std::unordered_map<std::string, llvm::GlobalVariable*> texts;
+
+  llvm::LLVMContext& context() { return module.getContext(); }
+  void fail(Diagnostic diagnostic) {
+    if (!error) error = std::move(diagnostic);
+  }
+  /// A constant C string.
+  llvm::Constant* text(const std::string& value);
+  /// A function outside of the module, declared on first use.
+  llvm::FunctionCallee external(const std::string& name, llvm::FunctionType* type);
+};
+
+/// What an integer is known to be, ends included.
+struct Interval {
+  int64_t low, high;
+};
+
+class FunctionEmitter {
+ public:
+  /// `function` has the context as its first argument and returns a code.
+  FunctionEmitter(ModuleState& state, llvm::Function* function);
+
+  /// Binds a variable; `wide` is given for integers that are known at 64 bits.
+  void bind(const Ref<Var>& v, llvm::Value* value);
+  void bind(const Ref<Var>& v, llvm::Value* value, Interval interval);
+  void bind_argument(const Ref<Var>& v, llvm::Value* value, int64_t alignment);
+  void bind_size(const Ref<Var>& v, llvm::Value* value);  ///< of a shape: not negative
+  void emit_entry(const Signature& signature, llvm::GlobalVariable* table, llvm::Function* body);
+  void set_result(llvm::Value* pointer) { result_ = pointer; }
+  void emit_body(const Stmt& body);
+
+ private:
+  using Value = llvm::Value;
+
+  struct Binding {
+    Value* value = nullptr;  ///< integers of up to 64 bits: as i64, sign- or zero-extended; else in register form
+    bool wide = false;       ///< value is that i64
+    int depth = 0;           ///< loops around the definition
+    std::optional<Interval> interval;
+    int64_t alignment = 0;  ///< of pointers: known, in bytes
+    bool unique = false;    ///< of pointers: memory that no other variable points to
+  };
+
+  // ---- emit_expr.cc
+  Value* emit(const Expr& e);
+  Value* emit_binary(Kind kind, const Expr& a, const Expr& b);
+  Value* emit_arithmetic(Kind kind, DataType type, Value* a, Value* b);
+  Value* emit_division(Kind kind, DataType type, Value* a, Value* b, bool nonnegative);
+  Value* emit_compare(Kind kind, DataType type, Value* a, Value* b);
+  Value* emit_fused(const Expr& e);  ///< a * b + c in one operation, or null
+  Value* emit_cast(const Expr& value, DataType to);
+  Value* convert(Value* value, DataType from, DataType to);
+  Value* emit_ramp(const Ramp& ramp, DataType type);
+  Value* emit_shuffle(const Shuffle& shuffle);
+  Value* emit_var(const Ref<Var>& v);
+  Value* emit_if_then_else(const Expr& condition, const Expr& yes, const Expr& no);
+  bool is_cheap(const Expr& e) const;
+  std::optional<Interval> interval_of(const Expr& e) const;
+  bool is_nonnegative(const Expr& e) const;
+
+  // ---- emit_numbers.cc: floats below 32 bits
+  static bool is_narrow_float(DataType type) { return type.is_float() && type.bits < 32; }
+  Value* widen_float(Value* value, DataType from);
+  Value* narrow_float(Value* value, DataType to);
+
+  // ---- emit_memory.cc
+  struct Term {
+    Expr value;
+    int64_t factor;
+    int depth;
+  };
+  struct LinearIndex {
+    std::vector<Term> terms;
+    int64_t constant = 0;
+  };
+  void collect_terms(const Expr& e, int64_t factor, LinearIndex& into) const;
+  int depth_of(const Expr& e) const;
+  Value* emit_index(const Expr& e);
+  Value* address(const Ref<Buffer>& buffer, const Expr& index);
+  int64_t known_alignment(const Ref<Buffer>& buffer, const Expr& index) const;
+  Value* emit_load(const Ref<BufferLoad>& load);
+  void emit_store(const Ref<BufferStore>& store);
+  Value* load_contiguous(const Ref<Buffer>& buffer, const Expr& base, int lanes, Value* mask);
+  void store_contiguous(const Ref<Buffer>& buffer, const Expr& base, Value* value, Value* mask);
+  Value* load_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* mask);
+  void store_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* value, Value* mask);
+  Value* lane_addresses(const Ref<Buffer>& buffer, const Expr& index);
+  Value* lane_address(const Ref<Buffer>& buffer, const Expr& index, Value* pointers, int lane);
+  Value* from_storage(Value* value, DataType type);
+  Value* to_storage(Value* value, DataType type);
+
+  // ---- emit_call.cc
+  Value* emit_call(const Ref<Call>& call);
+  Value* emit_intrinsic(const Call& call, Intrinsic intrinsic);
+  Value* emit_float_intrinsic(const Call& call, Intrinsic intrinsic);
+  Value* emit_integer_intrinsic(const Call& call, Intrinsic intrinsic);
+  Value* emit_libm(const std::string& name, DataType type, const std::vector<Value*>& args);
+  Value* emit_extern(const Call& call);
+  Value* emit_module_call(const Call& call, const std::string& name);
+  Value* emit_address(const Call& call);
+  void emit_prefetch(const Call& call);
+  void emit_print(const Call& call);
+
+  // ---- emit_math.cc: elementary functions on float vectors
+  Value* vector_math(Intrinsic intrinsic, Value* x);
+  Value* vector_exp(Value* x);
+  Value* vector_log(Value* x);
+  Value* vector_tanh(Value* x);
+  Value* vector_erf(Value* x);
+  Value* polynomial(Value* x, std::initializer_list<double> coefficients);
+  Value* fma(Value* a, Value* b, Value* c);
+  Value* splat(double value, llvm::Type* like);
+  Value* splat_int(int64_t value, llvm::Type* like);
+
+  // ---- emit_stmt.cc
+  void emit(const Stmt& s);
+  void emit_loop(const Ref<For>& loop);
+  void emit_serial(const For& loop, Value* begin, Value* end, bool runs_once);
+  void emit_while(const While& loop);
+  void emit_if(const IfThenElse& branch);
+  void emit_assert(const AssertStmt& assertion);
+  void emit_allocate(const Ref<Allocate>& allocate);
+  void emit_constant(const AllocateConst& allocate);
+  void emit_parallel(const Ref<For>& loop);
+  void return_if_failed(Value* code);
+  void return_code(Value* code);
+  void attach_loop_hints(llvm::BranchInst* latch, const For& loop);
+
+  // ---- types
+  llvm::Type* element_type(DataType type);  ///< in registers
+  llvm::Type* storage_type(DataType type);  ///< in memory
+  llvm::Type* type_of(DataType type);
+  llvm::BasicBlock* new_block(const char* name);
+  Value* lanes_of(Value* scalar, int lanes) { return lanes == 1 ? scalar : builder_.CreateVectorSplat(lanes, scalar); }
+  Value* poison(DataType type) { return llvm::PoisonValue::get(type_of(type)); }
+  Value* unsupported(DataType type, std::string what, std::string hint = {});
+
+  ModuleState& state_;
+  llvm::Function* function_;
+  llvm::IRBuilder<> builder_;
+  llvm::BasicBlock* entry_;  ///< allocas only
+  Value* ctx_;
+  Value* result_ = nullptr;  ///< where T.ret stores its value
+  std::unordered_map<NodeRef, Binding> bindings_;
+  std::vector<Value*> workspaces_;  ///< to release before a return, innermost last
+  int depth_ = 0;
+  bool in_parallel_ = false;
+};
+
+// ---- emit_entry.cc
+llvm::GlobalVariable* emit_signature(ModuleState& state, const Signature& signature, const std::string& features);
+void emit_module_table(ModuleState& state,
+                       const std::vector<std::pair<llvm::Function*, llvm::GlobalVariable*>>& entries);
+
+}  // namespace tilewright::codegen

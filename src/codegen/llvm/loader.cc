@@ -1,0 +1,99 @@
+#include "codegen/loader.h"
+
+#include <llvm/ExecutionEngine/Orc/LLJIT.h>
+#include <llvm/ExecutionEngine/Orc/ObjectLinkingLayer.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/TargetSelect.h>
+
+#include <atomic>
+#include <cstring>
+#include <mutex>
+
+#include "codegen/symbols.h"
+#include "runtime/runtime.h"
+
+namespace tilewright::codegen {
+namespace {
+
+Diagnostic load_error(llvm::Error error) {
+  return resource_error("codegen/load", "the object code cannot be loaded: " + llvm::toString(std::move(error)));
+}
+
+/// One linker per process; each object is a library of its own in it, removed with its kernel.
+struct Linker {
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  llvm::orc::JITDylib* symbols = nullptr;
+  std::atomic<uint64_t> next{0};
+
+  static Result<Linker*> get() {
+    // Never destroyed: kernels may outlive static destruction.
+    static Linker* linker = nullptr;
+    static std::mutex mutex;
+    std::lock_guard lock(mutex);
+    if (linker) return linker;
+    llvm::InitializeNativeTarget();
+    llvm::InitializeNativeTargetAsmPrinter();
+    auto made = std::make_unique<Linker>();
+    auto jit = llvm::orc::LLJITBuilder().setLinkProcessSymbolsByDefault(false).create();
+    if (!jit) return load_error(jit.takeError());
+    made->jit = std::move(*jit);
+    auto library = made->jit->createJITDylib("runtime");
+    if (!library) return load_error(library.takeError());
+    made->symbols = &*library;
+    if (llvm::Error error = made->define_symbols()) return load_error(std::move(error));
+    linker = made.release();
+    return linker;
+  }
+
+  llvm::Error define_symbols() {
+    llvm::orc::SymbolMap map;
+    auto add = [&](std::string_view name, void* address) {
+      auto flags = llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable;
+      map[jit->mangleAndIntern(llvm::StringRef(name.data(), name.size()))] = {llvm::orc::ExecutorAddr::fromPtr(address),
+                                                                             flags};
+    };
+    int32_t count = 0;
+    const tw_runtime_symbol* runtime = tw_runtime_symbols(&count);
+    for (int32_t i = 0; i < count; ++i) add(runtime[i].name, runtime[i].address);
+    for (const Symbol& symbol : library_symbols()) add(symbol.name, symbol.address);
+    return symbols->define(llvm::orc::absoluteSymbols(std::move(map)));
+  }
+};
+
+/// The code of one object; unmapped when the last kernel that uses it is gone.
+struct Code {
+  Linker* linker;
+  llvm::orc::JITDylib* library;
+  ~Code() {
+    // Nothing is left to tell if it fails: the memory stays.
+    llvm::consumeError(linker->jit->getExecutionSession().removeJITDylib(*library));
+  }
+};
+
+}  // namespace
+
+const tw_export* LoadedKernel::find(std::string_view name) const {
+  for (int32_t i = 0; i < table_->num_exports; ++i) {
+    if (name == table_->exports[i].name) return &table_->exports[i];
+  }
+  return nullptr;
+}
+
+Result<LoadedKernel> load_object(std::string_view bytes) {
+  TW_TRY(linker, Linker::get());
+  llvm::orc::LLJIT& jit = *linker->jit;
+  auto library = jit.getExecutionSession().createJITDylib("kernel." + std::to_string(linker->next.fetch_add(1)));
+  if (!library) return load_error(library.takeError());
+  auto code = std::make_shared<Code>(Code{linker, &*library});
+  library->addToLinkOrder(*linker->symbols);
+  auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(bytes.data(), bytes.size()), "kernel");
+  if (llvm::Error error = jit.addObjectFile(*library, std::move(buffer))) return load_error(std::move(error));
+  auto table = jit.lookup(*library, TW_MODULE_SYMBOL);
+  if (!table) return load_error(table.takeError());
+  LoadedKernel kernel;
+  kernel.code_ = std::move(code);
+  kernel.table_ = table->toPtr<const tw_module*>();
+  return kernel;
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,26 @@
+// LLVM's view of a target, and its pass pipelines.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "codegen/codegen.h"
+
+namespace llvm {
+class Module;
+class TargetMachine;
+}  // namespace llvm
+
+namespace tilewright::codegen {
+
+/// The machine of a completed target, made once per thread.
+llvm::TargetMachine& machine_for(const Target& target, Effort effort);
+/// All instruction sets that code for the target may use, of those that runtime checks know: "avx2,fma".
+std::string required_features(const Target& target);
+bool has_feature(const Target& target, const std::string& name);
+
+void optimize(llvm::Module& module, llvm::TargetMachine& machine, Effort effort);
+std::string emit_object(llvm::Module& module, llvm::TargetMachine& machine);
+std::string emit_assembly(const llvm::Module& module, llvm::TargetMachine& machine);
+
+}  // namespace tilewright::codegen

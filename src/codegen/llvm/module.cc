@@ -1,0 +1,204 @@
+// A module of lowered functions becomes one LLVM module: raw bodies, entries, tables.
+#include <llvm/IR/Verifier.h>
+#include <llvm/Support/raw_ostream.h>
+#include <llvm/Target/TargetMachine.h>
+#include <llvm/TargetParser/Triple.h>
+
+#include <algorithm>
+#include <set>
+
+#include "codegen/llvm/emitter.h"
+#include "codegen/llvm/machine.h"
+#include "ir/traverse.h"
+#include "support/deep_stack.h"
+
+namespace tilewright::codegen {
+
+llvm::Constant* ModuleState::text(const std::string& value) {
+  llvm::GlobalVariable*& known = texts[value];
+  if (!known) {
+    llvm::Constant* data = llvm::ConstantDataArray::getString(context(), value);
+    known = new llvm::GlobalVariable(module, data->getType(), true, llvm::GlobalValue::PrivateLinkage, data, "text");
+    known->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
+  }
+  return known;
+}
+
+llvm::FunctionCallee ModuleState::external(const std::string& name, llvm::FunctionType* type) {
+  return module.getOrInsertFunction(name, type);
+}
+
+namespace {
+
+struct Compiled {
+  std::string name;  ///< key in the module
+  Ref<PrimFunc> func;
+  Signature signature;
+  std::string symbol;  ///< of the entry; empty: private
+  llvm::Function* body = nullptr;
+};
+
+class ModuleEmitter {
+ public:
+  ModuleEmitter(ModuleState& state, const Ref<Module>& lowered) : state_(state), lowered_(lowered) {}
+
+  Result<std::vector<std::string>> run() {
+    for (const auto& [name, func] : lowered_->functions) {
+      if (const PrimFunc* prim = func.as<PrimFunc>()) {
+        Compiled item{name, func.cast<PrimFunc>(), {}, {}, nullptr};
+        if (const StringImm* symbol = prim->attrs.get("global_symbol").as<StringImm>()) item.symbol = symbol->value;
+        TW_TRY(signature, signature_of(item.func, item.symbol.empty() ? name : item.symbol));
+        item.signature = std::move(signature);
+        if (!item.symbol.empty() && !returns_nothing(*prim)) {
+          return script_error("codegen/return-value", "function '" + item.symbol + "' returns a value",
+                              "only private functions can; store it to a buffer of one element");
+        }
+        items_.push_back(std::move(item));
+      }
+    }
+    std::set<std::string> called = called_functions();
+    for (Compiled& item : items_) declare(item, called.count(item.name) != 0);
+    std::vector<std::string> names;
+    std::vector<std::pair<llvm::Function*, llvm::GlobalVariable*>> entries;
+    std::string features = required_features(state_.target);
+    for (Compiled& item : items_) {
+      define(item);
+      if (item.symbol.empty()) continue;
+      llvm::GlobalVariable* table = emit_signature(state_, item.signature, features);
+      entries.emplace_back(define_entry(item, table), table);
+      names.push_back(item.symbol);
+    }
+    emit_module_table(state_, entries);
+    if (state_.error) return *state_.error;
+    return names;
+  }
+
+ private:
+  static bool returns_nothing(const PrimFunc& func) {
+    const TupleType* tuple = func.ret_type.as<TupleType>();
+    return !func.ret_type.defined() || (tuple && tuple->fields.empty());
+  }
+
+  std::set<std::string> called_functions() {
+    std::set<std::string> names;
+    for (const Compiled& item : items_) {
+      visit(item.func->body, [&](const Ref<Call>& call) {
+        if (const GlobalVar* callee = call->op.as<GlobalVar>()) names.insert(callee->name_hint);
+      });
+    }
+    return names;
+  }
+
+  llvm::Type* type_of(DataType type) {
+    llvm::LLVMContext& c = state_.context();
+    if (type.is_handle()) return llvm::PointerType::getUnqual(c);
+    if (type.is_float() && type.bits < 32) return llvm::IntegerType::get(c, type.bits <= 8 ? 8 : 16);
+    if (type.is_float()) return type.bits == 64 ? llvm::Type::getDoubleTy(c) : llvm::Type::getFloatTy(c);
+    return llvm::IntegerType::get(c, type.bits);
+  }
+
+  void declare(Compiled& item, bool is_called) {
+    llvm::LLVMContext& c = state_.context();
+    llvm::Type* pointer = llvm::PointerType::getUnqual(c);
+    std::vector<llvm::Type*> types{pointer};
+    for (const Signature::Param& p : item.signature.params) types.push_back(p.buffer.defined() ? pointer : type_of(p.var.dtype()));
+    for (size_t i = 0; i < item.signature.shape_slots().size(); ++i) types.push_back(llvm::Type::getInt64Ty(c));
+    if (!returns_nothing(*item.func)) types.push_back(pointer);
+    item.body = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getInt32Ty(c), types, false),
+                                       llvm::Function::InternalLinkage,
+                                       (item.symbol.empty() ? item.name : item.symbol) + "_body", state_.module);
+    llvm::Function& f = *item.body;
+    f.addFnAttr("target-cpu", state_.target.cpu);
+    f.addFnAttr("target-features", state_.target.features);
+    f.addFnAttr("prefer-vector-width", std::to_string(state_.target.vector_bits));
+    f.addFnAttr("min-legal-vector-width", std::to_string(state_.target.vector_bits));
+    f.addFnAttr(llvm::Attribute::NoUnwind);
+    f.addFnAttr(llvm::Attribute::NoInline);  // the entry has other features
+    for (unsigned i = 0; i < item.signature.params.size(); ++i) {
+      const Signature::Param& p = item.signature.params[i];
+      if (!p.buffer.defined()) continue;
+      f.addParamAttr(i + 1, llvm::Attribute::NoCapture);
+      f.addParamAttr(i + 1, llvm::Attribute::getWithAlignment(c, llvm::Align(alignment_of(p))));
+      // The entry refuses overlapping arguments; calls within the module are not checked.
+      if (!is_called) f.addParamAttr(i + 1, llvm::Attribute::NoAlias);
+      if (!p.written) f.addParamAttr(i + 1, llvm::Attribute::ReadOnly);
+    }
+    state_.bodies[item.name] = item.body;
+  }
+
+  static uint64_t alignment_of(const Signature::Param& p) {
+    int64_t bytes = std::max<int64_t>(p.alignment, p.buffer->dtype.bytes());
+    return static_cast<uint64_t>(bytes & -bytes);
+  }
+
+  void define(const Compiled& item) {
+    with_stack_for(Stmt(item.func->body).depth(), [&] {
+      FunctionEmitter emitter(state_, item.body);
+      unsigned position = 1;
+      for (const Signature::Param& p : item.signature.params) {
+        llvm::Value* argument = item.body->getArg(position++);
+        argument->setName(p.name);
+        if (p.buffer.defined()) {
+          // A compact tensor without an offset is indexed from its first element, which the check saw to be aligned.
+          emitter.bind_argument(p.buffer->data, argument, static_cast<int64_t>(alignment_of(p)));
+        } else {
+          emitter.bind(p.var, argument);
+        }
+      }
+      for (int slot : item.signature.shape_slots()) {
+        const Signature::Symbol& symbol = item.signature.symbols[static_cast<size_t>(slot)];
+        llvm::Value* argument = item.body->getArg(position++);
+        argument->setName(symbol.name);
+        emitter.bind_size(symbol.var, argument);
+      }
+      if (!returns_nothing(*item.func)) emitter.set_result(item.body->getArg(position));
+      emitter.emit_body(item.func->body);
+    });
+  }
+
+  llvm::Function* define_entry(const Compiled& item, llvm::GlobalVariable* table) {
+    llvm::LLVMContext& c = state_.context();
+    llvm::Type* pointer = llvm::PointerType::getUnqual(c);
+    auto* type = llvm::FunctionType::get(llvm::Type::getInt32Ty(c), {pointer, pointer, pointer}, false);
+    auto* entry = llvm::Function::Create(type, llvm::Function::ExternalLinkage, item.symbol, state_.module);
+    // Runs before anything is known about the processor: no more than every one of its kind has.
+    entry->addFnAttr("target-cpu", llvm::Triple(state_.target.triple).isX86() ? "x86-64" : "generic");
+    entry->addFnAttr("target-features", "");
+    entry->addFnAttr(llvm::Attribute::NoUnwind);
+    FunctionEmitter(state_, entry).emit_entry(item.signature, table, item.body);
+    return entry;
+  }
+
+  ModuleState& state_;
+  const Ref<Module>& lowered_;
+  std::vector<Compiled> items_;
+};
+
+}  // namespace
+
+Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options) {
+  llvm::TargetMachine& machine = machine_for(target, options.effort);
+  llvm::LLVMContext context;
+  llvm::Module module("tilewright", context);
+  module.setTargetTriple(target.triple);
+  module.setDataLayout(machine.createDataLayout());
+  ModuleState state{module, target, has_feature(target, "fma"), has_feature(target, "f16c"), {}, {}, {}};
+  TW_TRY(names, ModuleEmitter(state, lowered).run());
+  std::string problem;
+  llvm::raw_string_ostream problems(problem);
+  if (llvm::verifyModule(module, &problems)) {
+    return internal_error("codegen/invalid-llvm", "the generated LLVM IR is not valid: " + problems.str());
+  }
+  optimize(module, machine, options.effort);
+  ObjectCode code;
+  code.functions = std::move(names);
+  if (options.keep_llvm) {
+    llvm::raw_string_ostream stream(code.llvm_ir);
+    module.print(stream, nullptr);
+  }
+  if (options.keep_assembly) code.assembly = emit_assembly(module, machine);
+  code.bytes = emit_object(module, machine);
+  return code;
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,178 @@
+#include "codegen/signature.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/build.h"
+#include "ir/traverse.h"
+
+namespace tilewright::codegen {
+namespace {
+
+/// Data pointers of buffers that the function may write: stores, and pointers that leave our sight.
+std::unordered_set<NodeRef> written_pointers(const Stmt& body) {
+  std::unordered_set<NodeRef> written;
+  auto note_pointers = [&](const NodeRef& node) {
+    visit(node, [&](const Ref<Var>& v) {
+      if (v.dtype().is_handle()) written.insert(v);
+    });
+  };
+  visit(
+      body,
+      [&](const Ref<BufferStore>& store, Visitor& v) {
+        written.insert(store->buffer->data);
+        v.descend(store);
+      },
+      [&](const Ref<Call>& call, Visitor& v) {
+        switch (intrinsic_of(*call)) {
+          case Intrinsic::k_address_of:
+            if (const BufferLoad* load = call->args[0].as<BufferLoad>()) written.insert(load->buffer->data);
+            break;
+          case Intrinsic::k_prefetch:
+            return;
+          case Intrinsic::k_tvm_access_ptr:
+          case Intrinsic::k_call_extern:
+          case Intrinsic::kUnknown:
+            for (const NodeRef& arg : call->args) note_pointers(arg);
+            break;
+          default:
+            break;
+        }
+        v.descend(call);
+      });
+  return written;
+}
+
+class SignatureBuilder {
+ public:
+  explicit SignatureBuilder(const std::string& name) { result_.name = name; }
+
+  Status add(const Ref<PrimFunc>& func) {
+    for (const Ref<Var>& v : func->params) {
+      Signature::Param param;
+      param.var = v;
+      param.buffer = func->buffer_of(v);
+      if (!param.buffer.defined()) {
+        TW_RETURN_IF_ERROR(check_scalar(v));
+        param.name = v->name_hint;
+        param.position = result_.num_scalars++;
+        if (v.dtype().is_integral() && !v.dtype().is_bool()) param.symbol = new_symbol(v, v->name_hint, v.dtype().bits);
+      } else {
+        param.name = param.buffer->name;
+        param.position = result_.num_tensors++;
+      }
+      result_.params.push_back(std::move(param));
+    }
+    std::unordered_set<NodeRef> written = written_pointers(func->body);
+    for (Signature::Param& param : result_.params) {
+      if (!param.buffer.defined()) continue;
+      const Ref<Buffer>& buffer = param.buffer;
+      param.written = written.count(buffer->data) != 0;
+      // 64 is what a buffer has when the script says nothing.
+      param.alignment = buffer->data_alignment == 64 ? 0 : buffer->data_alignment;
+      for (size_t d = 0; d < buffer->shape.size(); ++d) {
+        param.shape.push_back(dim(buffer->shape[d], param.position, static_cast<int>(d)));
+      }
+      param.strides.resize(buffer->strides.size());
+      for (size_t d = buffer->strides.size(); d-- > 0;) param.strides[d] = dim(buffer->strides[d], param.position, -1);
+      if (buffer->elem_offset.defined()) param.elem_offset = dim(buffer->elem_offset, param.position, -1);
+    }
+    return check_defined();
+  }
+
+  Signature take() { return std::move(result_); }
+
+ private:
+  static Status check_scalar(const Ref<Var>& v) {
+    DataType type = v.dtype();
+    if (type.is_scalar() && (type.is_integral() || type.is_float())) return Ok{};
+    if (type.is_handle()) return Ok{};
+    return script_error("codegen/parameter-type", "parameter '" + v->name_hint + "' is of type " + type.str(),
+                        "parameters are buffers or scalars");
+  }
+
+  int new_symbol(const Ref<Var>& v, const std::string& name, int bits) {
+    int slot = static_cast<int>(result_.symbols.size());
+    result_.symbols.push_back({v, name, bits});
+    if (v.defined()) slots_.emplace(v, slot);
+    return slot;
+  }
+
+  Signature::Dim dim(const Expr& e, int tensor, int index) {
+    if (auto value = const_int(e)) return {TW_DIM_CONSTANT, *value};
+    if (Ref<Var> v = e.cast<Var>(); v.defined()) {
+      auto it = slots_.find(v);
+      if (it != slots_.end()) return {TW_DIM_SYMBOL, it->second};
+      return {TW_DIM_BIND, new_symbol(v, v->name_hint, v.dtype().bits)};
+    }
+    int slot = new_symbol({}, "size", 64);
+    result_.checks.push_back({tensor, index, slot, e, {}});
+    return {TW_DIM_BIND, slot};
+  }
+
+  Status check_defined() {
+    for (const Signature::Check& check : result_.checks) {
+      Ref<Var> missing;
+      visit(check.value, [&](const Ref<Var>& v) {
+        if (!slots_.count(v)) missing = v;
+      });
+      if (missing.defined()) {
+        return script_error("codegen/unbound-size",
+                            "no argument determines '" + missing->name_hint + "', which a shape of '" + result_.name +
+                                "' mentions",
+                            "use it alone as a dimension of some parameter, or make it a scalar parameter");
+      }
+    }
+    return Ok{};
+  }
+
+  Signature result_;
+  std::unordered_map<NodeRef, int> slots_;
+};
+
+}  // namespace
+
+std::vector<int> Signature::shape_slots() const {
+  std::vector<int> slots;
+  for (size_t i = 0; i < symbols.size(); ++i) {
+    bool is_scalar = false;
+    for (const Param& param : params) is_scalar |= param.symbol == static_cast<int>(i);
+    if (!is_scalar && symbols[i].var.defined()) slots.push_back(static_cast<int>(i));
+  }
+  return slots;
+}
+
+Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name) {
+  SignatureBuilder builder(name);
+  TW_RETURN_IF_ERROR(builder.add(func));
+  return builder.take();
+}
+
+DLDataType dlpack_type(DataType type) {
+  auto code = [&]() -> int {
+    switch (type.code) {
+      case TypeCode::kInt:
+        return kDLInt;
+      case TypeCode::kUInt:
+        return type.is_bool() ? kDLBool : kDLUInt;
+      case TypeCode::kFloat:
+        return kDLFloat;
+      case TypeCode::kHandle:
+        return kDLOpaqueHandle;
+      case TypeCode::kBFloat:
+        return kDLBfloat;
+      case TypeCode::kFloat8E4M3FN:
+        return kDLFloat8_e4m3fn;
+      case TypeCode::kFloat8E5M2:
+        return kDLFloat8_e5m2;
+      case TypeCode::kFloat4E2M1FN:
+        return kDLFloat4_e2m1fn;
+    }
+    return kDLOpaqueHandle;
+  }();
+  // A bool occupies a byte, and DLPack counts its bits so.
+  uint8_t bits = type.is_bool() ? 8 : type.bits;
+  return {static_cast<uint8_t>(code), bits, type.lanes};
+}
+
+}  // namespace tilewright::codegen

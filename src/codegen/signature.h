@@ -1,0 +1,57 @@
+// What a function expects of its arguments, read off its parameters: the contents of the tw_signature table.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "runtime/abi.h"
+#include "support/result.h"
+
+namespace tilewright::codegen {
+
+struct Signature {
+  /// A dimension, stride or offset, as tw_dim.
+  struct Dim {
+    int32_t kind = TW_DIM_CONSTANT;
+    int64_t value = 0;
+  };
+  struct Param {
+    std::string name;
+    Ref<Var> var;        ///< of a tensor: its parameter; of a scalar: the scalar itself
+    Ref<Buffer> buffer;  ///< null for scalars
+    std::vector<Dim> shape, strides;
+    Dim elem_offset;
+    bool written = false;
+    int64_t alignment = 0;  ///< in bytes; 0: of the element type
+    int symbol = -1;        ///< scalars: the slot
+    int position = 0;       ///< among the tensors, or among the scalars
+  };
+  struct Symbol {
+    Ref<Var> var;  ///< null for the slot of an expression
+    std::string name;
+    int bits = 64;
+  };
+  /// Slot `slot`, bound by dimension `dim` of tensor `tensor`, has to equal `value`.
+  struct Check {
+    int tensor = 0, dim = 0, slot = 0;
+    Expr value;
+    std::string text;
+  };
+  std::string name;
+  std::vector<Param> params;
+  std::vector<Symbol> symbols;
+  std::vector<Check> checks;
+  int num_tensors = 0, num_scalars = 0;
+
+  /// The slots that no scalar parameter takes: what a body receives after its parameters, in this order.
+  std::vector<int> shape_slots() const;
+};
+
+/// ScriptError "codegen/..." for parameters that no caller could pass.
+Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name);
+
+/// As DLPack spells it; bool is kDLBool.
+DLDataType dlpack_type(DataType type);
+
+}  // namespace tilewright::codegen

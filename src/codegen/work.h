@@ -1,0 +1,21 @@
+// How much a piece of lowered code computes, as far as it can be read off: decides how many iterations of a parallel
+// loop are worth another thread, and which loops are already vector code.
+#pragma once
+
+#include <cstdint>
+
+#include "ir/stmt.h"
+
+namespace tilewright::codegen {
+
+/// Annotation of a loop: the number of copies of its body per iteration of machine code. 1 keeps it rolled.
+inline constexpr const char* kUnrollHint = "unroll_hint";
+
+/// Iterations below which handing a range to another thread costs more than it gains.
+int64_t parallel_grain(const For& loop);
+/// Operations, an estimate: unknown trip counts are taken as 16.
+double count_operations(const Stmt& body);
+/// Whether vectors are loaded or stored somewhere inside.
+bool has_vector_code(const Stmt& body);
+
+}  // namespace tilewright::codegen

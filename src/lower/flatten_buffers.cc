@@ -1,0 +1,111 @@
+// Give every buffer one dimension, with the offset of an element spelled out.
+//
+//   Before                                  After
+//   A: T.Buffer((16, 64))                   A: T.Buffer((16, 64)); A_1 = T.decl_buffer((1024,), data=A.data)
+//   A[i, j] = 0.0                           A_1[i * 64 + j] = 0.0
+//
+// Needs      no blocks
+// Ensures    accesses have one index, counted in elements from the buffer's data pointer: strides and element offsets
+//            are in it. Parameters keep their shapes in the buffer map, which describes arguments to callers.
+// Placement  after the passes that change shapes
+#include "ir/build.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+constexpr int64_t kMostInt32 = INT32_MAX;
+
+/// Product of the extents, as int64 where it does not fit the type of the extents.
+Expr element_count(const std::vector<Expr>& shape) {
+  Expr narrow = i32(1), wide = i64(1);
+  for (const Expr& extent : shape) wide = wide * cast(DataType::int_(64), extent);
+  auto known = const_int(wide);
+  if (known && *known > kMostInt32) return wide;
+  for (const Expr& extent : shape) narrow = narrow * extent;
+  return narrow;
+}
+
+/// The one-dimensional view of a buffer.
+Ref<Buffer> flat_view(const Ref<Buffer>& buffer) {
+  Buffer flat = *buffer;
+  flat.shape = {element_count(buffer->shape)};
+  flat.strides.clear();
+  flat.elem_offset = zero(flat.shape[0].dtype());
+  flat.axis_separators.clear();
+  return make<Buffer>(std::move(flat), buffer.span());
+}
+
+Expr scalar_offset(const Buffer& buffer, const std::vector<Expr>& indices) {
+  // Products of constants must not wrap when the buffer is larger than its index type can count.
+  bool huge = element_count(buffer.shape).dtype() == DataType::int_(64);
+  auto widen = [&](const Expr& e) { return huge ? cast(DataType::int_(64), e) : e; };
+  Expr sum;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    Expr index = widen(indices[d]);
+    if (!buffer.strides.empty()) {
+      Expr part = index * widen(buffer.strides[d]);
+      sum = sum.defined() ? sum + part : part;
+    } else {
+      sum = sum.defined() ? sum * widen(buffer.shape[d]) + index : index;
+    }
+  }
+  if (!sum.defined()) sum = i32(0);
+  return buffer.elem_offset.defined() ? sum + buffer.elem_offset : sum;
+}
+
+Expr flat_index(const Buffer& buffer, std::vector<Expr> indices) {
+  DataType last = indices.empty() ? DataType::int_(32) : indices.back().dtype();
+  if (last.is_scalar()) return scalar_offset(buffer, indices);
+  Expr step = buffer.strides.empty() ? one(last.element()) : buffer.strides.back();
+  if (const Ramp* ramp = indices.back().as<Ramp>()) {
+    indices.back() = ramp->base;
+    Expr base = scalar_offset(buffer, indices);
+    return make<Ramp>({base, cast(base.dtype(), ramp->stride * step), ramp->lanes});
+  }
+  Expr vector = indices.back();
+  indices.back() = zero(last.element());
+  return scalar_offset(buffer, indices) + vector * step;
+}
+
+}  // namespace
+
+PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext&) {
+  std::unordered_map<NodeRef, Ref<Buffer>> flat;
+  auto view = [&](const Ref<Buffer>& buffer) {
+    auto [it, is_new] = flat.try_emplace(buffer);
+    if (is_new) it->second = flat_view(buffer);
+    return it->second;
+  };
+  Stmt body = rewrite(
+      func->body,
+      [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
+        Ref<BufferLoad> inner = r.descend(load);
+        Expr index = flat_index(*load->buffer, inner->indices);
+        return make<BufferLoad>({view(load->buffer), {index}, inner->predicate}, load.span());
+      },
+      [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
+        Ref<BufferStore> inner = r.descend(store);
+        Expr index = flat_index(*store->buffer, inner->indices);
+        return make<BufferStore>({view(store->buffer), inner->value, {index}, inner->predicate}, store.span());
+      },
+      [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
+        return make<DeclBuffer>({view(decl->buffer), r(decl->body)}, decl.span());
+      },
+      [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
+        Allocate copy = *allocate;
+        copy.extents = {element_count(allocate->extents)};
+        copy.body = r(allocate->body);
+        return make<Allocate>(std::move(copy), allocate.span());
+      },
+      [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; });
+  // Views of parameters are declared where the function starts.
+  for (auto it = func->buffer_map.rbegin(); it != func->buffer_map.rend(); ++it) {
+    auto known = flat.find(it->second);
+    if (known != flat.end()) body = make<DeclBuffer>({known->second, body});
+  }
+  return with_body(func, std::move(body));
+}
+
+}  // namespace tilewright::lower

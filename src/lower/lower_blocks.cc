@@ -1,0 +1,46 @@
+// Take blocks away: their predicates become conditions, their buffers allocations.
+//
+//   Before                               After
+//   with T.block("B"):                   if i * 4 + j < 14:
+//     T.where(i * 4 + j < 14)              t = T.allocate([8], "float32", "global")
+//     t = T.alloc_buffer((8,))             t_1 = T.decl_buffer((8,), data=t)
+//     ...                                  ...
+//
+// Needs      no block has axes or an init
+// Ensures    no blocks; loops of one iteration are gone
+// Placement  after the passes that read regions of blocks
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+Stmt allocate(const Ref<Buffer>& buffer, Stmt body, const Annotations& annotations) {
+  std::vector<Expr> extents = buffer->shape;
+  if (!buffer->strides.empty() && !extents.empty()) {
+    // Strides of an allocation are padding of its rows: the outermost tells the size.
+    extents = {buffer->strides[0] * buffer->shape[0]};
+  }
+  if (extents.empty()) extents.push_back(i32(1));
+  Stmt inner = make<DeclBuffer>({buffer, std::move(body)});
+  return make<Allocate>({buffer->data, buffer->dtype, extents, bool_imm(true), inner, annotations});
+}
+
+}  // namespace
+
+PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext&) {
+  Stmt body = rewrite(func->body, [](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
+    const Block& block = *realize->block;
+    Stmt inner = r(block.body);
+    for (auto it = block.alloc_buffers.rbegin(); it != block.alloc_buffers.rend(); ++it) {
+      inner = allocate(*it, inner, {});
+    }
+    if (is_true(realize->predicate)) return inner;
+    return make<IfThenElse>({realize->predicate, inner, {}}, realize.span());
+  });
+  return with_body(func, std::move(body));
+}
+
+}  // namespace tilewright::lower

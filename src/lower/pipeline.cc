@@ -1,0 +1,71 @@
+#include "lower/pipeline.h"
+
+#include <chrono>
+
+#include "ir/build.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+struct Pass {
+  std::string_view name;
+  PassResult (*run)(const Ref<PrimFunc>&, PassContext&);
+  std::string_view reason;
+};
+
+/// The one list.
+constexpr Pass kPasses[] = {
+    {"lower_init_blocks", lower_init_blocks,
+     "first: the condition is stated in reduction axes, which the next passes take away"},
+    {"inline_block_axes", inline_block_axes, "regions and predicates can be compared once they speak of loops only"},
+    {"lower_blocks", lower_blocks, "after everything that needs to know what a block reads and writes"},
+    {"flatten_buffers", flatten_buffers, "buffers have their final shapes and places"},
+};
+
+}  // namespace
+
+Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body) {
+  if (body == func->body) return func;
+  PrimFunc copy = *func;
+  copy.body = std::move(body);
+  return make<PrimFunc>(std::move(copy), func.span());
+}
+
+Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options,
+                          LowerReport* report) {
+  bool known = options.stop_after.empty();
+  for (const Pass& pass : kPasses) known |= pass.name == options.stop_after;
+  if (!known) {
+    std::string names;
+    for (const Pass& pass : kPasses) names += (names.empty() ? "" : ", ") + std::string(pass.name);
+    return argument_error("lower/unknown-pass", "there is no pass '" + options.stop_after + "'", "passes: " + names);
+  }
+  Ref<Module> current = module;
+  if (options.observe) options.observe("input", current);
+  PassContext context{target, {}, {}};
+  for (const Pass& pass : kPasses) {
+    auto start = std::chrono::steady_clock::now();
+    for (const auto& [name, func] : module->functions) {
+      Ref<PrimFunc> prim = current->get(name).cast<PrimFunc>();
+      if (!prim.defined()) continue;
+      context.function = name;
+      TW_TRY(after, pass.run(prim, context));
+      if (after != prim) current = with_function(current, name, after);
+    }
+    std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    if (report) report->times.push_back({pass.name, elapsed.count()});
+    if (options.observe) options.observe(pass.name, current);
+    if (pass.name == options.stop_after) break;
+  }
+  if (report) report->promotions = std::move(context.promotions);
+  return current;
+}
+
+std::vector<PassInfo> list_passes() {
+  std::vector<PassInfo> list;
+  for (const Pass& pass : kPasses) list.push_back({pass.name, pass.reason});
+  return list;
+}
+
+}  // namespace tilewright::lower

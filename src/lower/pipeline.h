@@ -1,0 +1,48 @@
+// From a scheduled module to the lowered form that code generation reads.
+//
+//   TW_TRY(lowered, lower::lower(module, target));
+//
+// The lowered form has no blocks, and buffers of one dimension with explicit offsets; vector loops are vector
+// operations, and buffers of scope "local" are slots that code generation keeps in registers.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ir/stmt.h"
+#include "lower/pass.h"
+#include "support/result.h"
+#include "target/target.h"
+
+namespace tilewright::lower {
+
+struct LowerOptions {
+  std::string stop_after;  ///< name of the last pass to run; empty: all of them
+  /// Called with the module as it came in ("input") and after each pass; null: nobody looks.
+  std::function<void(std::string_view pass, const Ref<Module>&)> observe;
+};
+
+struct PassTime {
+  std::string_view pass;
+  double seconds;
+};
+
+/// What else there is to know about a lowering.
+struct LowerReport {
+  std::vector<PassTime> times;
+  std::vector<Promotion> promotions;
+};
+
+Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options = {},
+                          LowerReport* report = nullptr);
+
+struct PassInfo {
+  std::string_view name;
+  std::string_view reason;  ///< for its place in the order
+};
+/// In the order they run.
+std::vector<PassInfo> list_passes();
+
+}  // namespace tilewright::lower
