@@ -1,6 +1,6 @@
 // From a lowered module to machine code.
 //
-//   TW_TRY(target, codegen::complete(*Target::parse("native")));
+//   TW_TRY(target, Target::parse("native"));
 //   TW_TRY(lowered, lower::lower(module, target, {}));
 //   TW_TRY(object, codegen::compile(lowered, target, {}));        // safe on any thread
 //   TW_TRY(kernel, codegen::load_object(object.bytes));           // codegen/loader.h
@@ -36,10 +36,6 @@ struct ObjectCode {
   std::string llvm_ir;                 ///< after optimization
   std::string assembly;
 };
-
-/// Fills in what the text of a target leaves open: the CPU's name, vector width, registers. Refuses CPUs and features
-/// that LLVM does not know, and triples it cannot generate code for.
-Result<Target> complete(Target target);
 
 /// `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name; the rest
 /// is private to the object.

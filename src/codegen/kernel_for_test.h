@@ -25,8 +25,13 @@ class TestTensor {
     for (int64_t extent : shape_) count_ *= extent;
     bytes_.resize(static_cast<size_t>(count_ * type.bytes() * type.lanes) + 64);
     size_t skew = 64 - reinterpret_cast<uintptr_t>(bytes_.data()) % 64;
-    tensor_ = {bytes_.data() + skew, {kDLCPU, 0}, static_cast<int32_t>(shape_.size()), codegen::dlpack_type(type),
-               shape_.data(), nullptr, 0};
+    tensor_ = {bytes_.data() + skew,
+               {kDLCPU, 0},
+               static_cast<int32_t>(shape_.size()),
+               codegen::dlpack_type(type),
+               shape_.data(),
+               nullptr,
+               0};
   }
   TestTensor(const TestTensor&) = delete;
   template <class T>
@@ -43,7 +48,7 @@ class TestTensor {
   DLTensor tensor_;
 };
 
-inline Target test_target() { return codegen::complete(*Target::parse("native")).value_or_throw(); }
+inline Target test_target() { return Target::host(); }
 
 /// parameters in order, each a buffer.
 inline Ref<PrimFunc> test_function(const std::string& name, const std::vector<Ref<Buffer>>& buffers, Stmt body) {

@@ -117,10 +117,10 @@ class SignatureBuilder {
         if (!slots_.count(v)) missing = v;
       });
       if (missing.defined()) {
-        return script_error("codegen/unbound-size",
-                            "no argument determines '" + missing->name_hint + "', which a shape of '" + result_.name +
-                                "' mentions",
-                            "use it alone as a dimension of some parameter, or make it a scalar parameter");
+        return script_error(
+            "codegen/unbound-size",
+            "no argument determines '" + missing->name_hint + "', which a shape of '" + result_.name + "' mentions",
+            "use it alone as a dimension of some parameter, or make it a scalar parameter");
       }
     }
     return Ok{};

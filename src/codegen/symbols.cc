@@ -18,8 +18,10 @@ void* address(T function) {
   return reinterpret_cast<void*>(function);
 }
 
-#define TW_UNARY(name) {#name, address<D1>(&::name)}, {#name "f", address<F1>(&::name##f)}
-#define TW_BINARY(name) {#name, address<D2>(&::name)}, {#name "f", address<F2>(&::name##f)}
+#define TW_UNARY(name) \
+  {#name, address<D1>(&::name)}, { #name "f", address<F1>(&::name##f) }
+#define TW_BINARY(name) \
+  {#name, address<D2>(&::name)}, { #name "f", address<F2>(&::name##f) }
 
 const Symbol kSymbols[] = {
     TW_UNARY(exp),

@@ -169,7 +169,8 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
     case Intrinsic::k_isfinite:
       return builder_.CreateFCmpOLT(magnitude(), llvm::ConstantFP::getInfinity(real));
     case Intrinsic::k_rsqrt:
-      return finish(builder_.CreateFDiv(splat(1.0, real), builder_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, values[0])));
+      return finish(
+          builder_.CreateFDiv(splat(1.0, real), builder_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, values[0])));
     case Intrinsic::k_copysign:
       return finish(builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, values[0], values[1]));
     case Intrinsic::k_fma:
@@ -199,8 +200,8 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
   }
   std::string_view name = libm_name(intrinsic);
   if (name.empty()) {
-    return unsupported(call.dtype, "T." + std::string(intrinsic_row(intrinsic).name) + " of " + type.str() +
-                                       " is not there on a CPU");
+    return unsupported(
+        call.dtype, "T." + std::string(intrinsic_row(intrinsic).name) + " of " + type.str() + " is not there on a CPU");
   }
   return finish(emit_libm(std::string(name), wide, values));
 }
@@ -210,8 +211,8 @@ llvm::Value* FunctionEmitter::emit_libm(const std::string& name, DataType type, 
   llvm::Type* real = element_type(type);
   std::vector<llvm::Type*> types;
   for (Value* arg : args) types.push_back(arg->getType()->getScalarType());
-  llvm::FunctionCallee callee = state_.external(type.bits == 32 ? name + "f" : name,
-                                                llvm::FunctionType::get(real, types, false));
+  llvm::FunctionCallee callee =
+      state_.external(type.bits == 32 ? name + "f" : name, llvm::FunctionType::get(real, types, false));
   if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
     function->setDoesNotThrow();
     function->setWillReturn();
@@ -324,8 +325,9 @@ void FunctionEmitter::emit_prefetch(const Call& call) {
     auto value = i < args.size() ? const_int(args[i]) : std::nullopt;
     return builder_.getInt32(static_cast<uint32_t>(value.value_or(otherwise)));
   };
-  Value* pointer = args[0].is<BufferLoad>() ? address(args[0].as<BufferLoad>()->buffer, args[0].as<BufferLoad>()->indices[0])
-                                            : emit(args[0]);
+  Value* pointer = args[0].is<BufferLoad>()
+                       ? address(args[0].as<BufferLoad>()->buffer, args[0].as<BufferLoad>()->indices[0])
+                       : emit(args[0]);
   builder_.CreateIntrinsic(llvm::Intrinsic::prefetch, {pointer->getType()},
                            {pointer, constant(1, 0), constant(2, 3), constant(3, 1)});
 }

@@ -19,9 +19,8 @@ class TableBuilder {
     tw_cpu_features set{};
     const char* unknown = nullptr;
     tw_parse_features(features.c_str(), &set, &unknown);
-    llvm::Constant* words =
-        llvm::ConstantArray::get(llvm::ArrayType::get(b_.getInt64Ty(), TW_FEATURE_WORDS),
-                                 {b_.getInt64(set.words[0]), b_.getInt64(set.words[1])});
+    llvm::Constant* words = llvm::ConstantArray::get(llvm::ArrayType::get(b_.getInt64Ty(), TW_FEATURE_WORDS),
+                                                     {b_.getInt64(set.words[0]), b_.getInt64(set.words[1])});
     static_assert(TW_FEATURE_WORDS == 2);
     llvm::Constant* value =
         record({i32(TW_ABI_VERSION), i32(kDLCPU), state_.text(s.name), array(params), array(symbols),
@@ -48,8 +47,8 @@ class TableBuilder {
     return llvm::ConstantStruct::getAnon(state_.context(), fields);
   }
   llvm::GlobalVariable* global(llvm::Constant* value, const std::string& name) {
-    auto* variable = new llvm::GlobalVariable(state_.module, value->getType(), true,
-                                              llvm::GlobalValue::PrivateLinkage, value, name);
+    auto* variable =
+        new llvm::GlobalVariable(state_.module, value->getType(), true, llvm::GlobalValue::PrivateLinkage, value, name);
     variable->setAlignment(llvm::Align(8));
     return variable;
   }
@@ -118,7 +117,9 @@ void FunctionEmitter::emit_entry(const Signature& signature, llvm::GlobalVariabl
   return_if_failed(builder_.CreateCall(state_.external("tw_check_args", check_type),
                                        {ctx_, table, tensors, scalars, symbols, data}));
 
-  auto symbol = [&](int slot) { return builder_.CreateLoad(i64, builder_.CreateConstGEP1_64(i64, symbols, static_cast<uint64_t>(slot))); };
+  auto symbol = [&](int slot) {
+    return builder_.CreateLoad(i64, builder_.CreateConstGEP1_64(i64, symbols, static_cast<uint64_t>(slot)));
+  };
   for (size_t i = 0; i < signature.symbols.size(); ++i) {
     if (signature.symbols[i].var.defined()) bind(signature.symbols[i].var, symbol(static_cast<int>(i)));
   }
@@ -130,10 +131,10 @@ void FunctionEmitter::emit_entry(const Signature& signature, llvm::GlobalVariabl
     builder_.CreateCondBr(equal, after, failed);
     builder_.SetInsertPoint(failed);
     auto* fail_type = llvm::FunctionType::get(i32, {pointer, pointer, pointer, i32, i32, pointer, i64}, false);
-    builder_.CreateRet(builder_.CreateCall(
-        state_.external("tw_fail_dim", fail_type),
-        {ctx_, table, tensors, builder_.getInt32(static_cast<uint32_t>(check.tensor)),
-         builder_.getInt32(static_cast<uint32_t>(check.dim)), state_.text(check.text), expected}));
+    builder_.CreateRet(
+        builder_.CreateCall(state_.external("tw_fail_dim", fail_type),
+                            {ctx_, table, tensors, builder_.getInt32(static_cast<uint32_t>(check.tensor)),
+                             builder_.getInt32(static_cast<uint32_t>(check.dim)), state_.text(check.text), expected}));
     builder_.SetInsertPoint(after);
   }
 

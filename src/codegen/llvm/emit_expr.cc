@@ -364,7 +364,9 @@ llvm::Value* FunctionEmitter::emit_shuffle(const Shuffle& shuffle) {
   for (const Expr& source : shuffle.vectors) {
     Value* next = emit(source);
     int lanes = source.dtype().lanes;
-    if (lanes == 1) next = builder_.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(next->getType(), 1)), next, uint64_t{0});
+    if (lanes == 1)
+      next = builder_.CreateInsertElement(llvm::PoisonValue::get(llvm::FixedVectorType::get(next->getType(), 1)), next,
+                                          uint64_t{0});
     if (!all) {
       all = next;
       total = lanes;

@@ -43,8 +43,8 @@ llvm::Value* FunctionEmitter::vector_exp(Value* x) {
                                            builder_.CreateFMul(x, splat(1.44269504088896341, real)));
   Value* r = fma(n, splat(-0.693359375, real), x);
   r = fma(n, splat(2.12194440e-4, real), r);
-  Value* p = polynomial(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1,
-                            5.0000001201e-1});
+  Value* p = polynomial(
+      r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
   p = fma(builder_.CreateFMul(p, r), r, r);
   p = builder_.CreateFAdd(p, splat(1.0, real));
   // In two steps: 2^n itself may be out of range where the result is not.
@@ -87,8 +87,8 @@ llvm::Value* FunctionEmitter::vector_tanh(Value* x) {
   llvm::Type* real = x->getType();
   Value* magnitude = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   Value* z = builder_.CreateFMul(x, x);
-  Value* p = polynomial(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1,
-                            -3.33332819422e-1});
+  Value* p =
+      polynomial(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
   Value* near = fma(builder_.CreateFMul(p, z), x, x);
   Value* e = vector_exp(builder_.CreateFAdd(magnitude, magnitude));
   Value* quotient = builder_.CreateFDiv(splat(2.0, real), builder_.CreateFAdd(e, splat(1.0, real)));
@@ -101,8 +101,8 @@ llvm::Value* FunctionEmitter::vector_erf(Value* x) {
   llvm::Type* real = x->getType();
   Value* t = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
   Value* s = builder_.CreateFMul(x, x);
-  Value* near = polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1,
-                               1.28379166e-1});
+  Value* near =
+      polynomial(s, {-5.96761703e-4, 4.99119423e-3, -2.67681349e-2, 1.12819925e-1, -3.76125336e-1, 1.28379166e-1});
   near = fma(near, x, x);
   Value* r = polynomial(t, {-1.72853470e-5, 3.83197126e-4, -3.88396438e-3, 2.42546219e-2, -1.06777877e-1,
                             -6.34846687e-1, -1.28717512e-1});

@@ -1,8 +1,8 @@
 // Memory: addresses, loads and stores.
 //
 // An index is taken apart into c0 + c1 * x1 + c2 * x2 + ..., and the address is built from the outermost loop's part to
-// the innermost, the constant last:  ((data + outer) + inner) + c0. Loop-invariant parts then leave their loops, rows of
-// a register tile share one pointer, and the constants become displacements of the instructions.
+// the innermost, the constant last:  ((data + outer) + inner) + c0. Loop-invariant parts then leave their loops, rows
+// of a register tile share one pointer, and the constants become displacements of the instructions.
 #include <numeric>
 
 #include "codegen/llvm/emitter.h"

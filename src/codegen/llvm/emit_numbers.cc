@@ -49,8 +49,10 @@ llvm::Value* FunctionEmitter::widen_float(Value* value, DataType from) {
   int bits = 1 + format.exponent + format.mantissa;
   Value* wide = builder_.CreateZExt(value, bits32);
   Value* magnitude = builder_.CreateAnd(wide, number((1u << (bits - 1)) - 1));
-  Value* sign = builder_.CreateShl(builder_.CreateAnd(wide, number(1u << (bits - 1))), number(32 - static_cast<unsigned>(bits)));
-  Value* shifted = builder_.CreateBitCast(builder_.CreateShl(magnitude, number(23 - static_cast<unsigned>(format.mantissa))), real);
+  Value* sign =
+      builder_.CreateShl(builder_.CreateAnd(wide, number(1u << (bits - 1))), number(32 - static_cast<unsigned>(bits)));
+  Value* shifted =
+      builder_.CreateBitCast(builder_.CreateShl(magnitude, number(23 - static_cast<unsigned>(format.mantissa))), real);
   Value* scaled = builder_.CreateFMul(shifted, splat(std::ldexp(1.0, 127 - format.bias), real));
   Value* result = builder_.CreateBitCast(scaled, bits32);
   if (format.infinity < 1u << (bits - 1)) {

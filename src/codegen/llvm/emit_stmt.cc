@@ -82,8 +82,8 @@ void FunctionEmitter::emit(const Stmt& s) {
     case Kind::kAllocateConst:
       return emit_constant(*s.as<AllocateConst>());
     default:
-      state_.fail(internal_error("codegen/not-lowered",
-                                 "a " + std::string(kind_name(s.kind())) + " reached code generation"));
+      state_.fail(
+          internal_error("codegen/not-lowered", "a " + std::string(kind_name(s.kind())) + " reached code generation"));
   }
 }
 
@@ -247,13 +247,15 @@ void FunctionEmitter::emit_allocate(const Ref<Allocate>& allocate) {
   auto known = const_int(count);
   int64_t bytes_each = type.bytes();
   if (known && (*known * bytes_each <= kMaxStackBytes || is_register_scope(allocate->buffer_var))) {
-    // In the entry block, once per call; a slot of registers has the very type of its accesses, so that mem2reg takes it.
+    // In the entry block, once per call; a slot of registers has the very type of its accesses, so that mem2reg takes
+    // it.
     llvm::IRBuilder<> at_entry(entry_, entry_->begin());
     llvm::AllocaInst* memory;
     if (type.is_vector() && *known == type.lanes) {
       memory = at_entry.CreateAlloca(llvm::FixedVectorType::get(element, type.lanes));
     } else {
-      memory = at_entry.CreateAlloca(llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(*known, 1))));
+      memory =
+          at_entry.CreateAlloca(llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(*known, 1))));
     }
     memory->setAlignment(llvm::Align(64));
     memory->setName(allocate->buffer_var->name_hint);
@@ -283,8 +285,8 @@ void FunctionEmitter::emit_allocate(const Ref<Allocate>& allocate) {
 }
 
 void FunctionEmitter::emit_constant(const AllocateConst& allocate) {
-  llvm::Constant* bytes = llvm::ConstantDataArray::getRaw(allocate.data->bytes, allocate.data->bytes.size(),
-                                                          builder_.getInt8Ty());
+  llvm::Constant* bytes =
+      llvm::ConstantDataArray::getRaw(allocate.data->bytes, allocate.data->bytes.size(), builder_.getInt8Ty());
   auto* global = new llvm::GlobalVariable(state_.module, bytes->getType(), true, llvm::GlobalValue::PrivateLinkage,
                                           bytes, allocate.buffer_var->name_hint);
   global->setAlignment(llvm::Align(64));
@@ -339,8 +341,8 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
       if (!copy.value->getType()->isPointerTy()) continue;
       if (binding.unique) inner->addParamAttr(position, llvm::Attribute::NoAlias);
       if (binding.alignment > 1) {
-        inner->addParamAttr(position,
-                            llvm::Attribute::getWithAlignment(c, llvm::Align(static_cast<uint64_t>(binding.alignment))));
+        inner->addParamAttr(
+            position, llvm::Attribute::getWithAlignment(c, llvm::Align(static_cast<uint64_t>(binding.alignment))));
       }
     }
     Value* start = body.builder_.CreateNSWAdd(inner->getArg(1), inner->getArg(3));

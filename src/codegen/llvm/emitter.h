@@ -1,9 +1,10 @@
 // Emits one function of the module: statements and expressions of the lowered form become LLVM IR.
 //
-// A value in LLVM has the type of its expression, with two exceptions. Floats narrower than 32 bits are kept as integers
-// with their bits and computed in float, rounded after each operation: most processors do no better, and a compiler
-// library that may be called instead does not exist here. Loop variables and sizes are 64 bits wide: index arithmetic
-// does not overflow, so it is done at the width of addresses whatever its type, without a sign extension in the loop.
+// A value in LLVM has the type of its expression, with two exceptions. Floats narrower than 32 bits are kept as
+// integers with their bits and computed in float, rounded after each operation: most processors do no better, and a
+// compiler library that may be called instead does not exist here. Loop variables and sizes are 64 bits wide: index
+// arithmetic does not overflow, so it is done at the width of addresses whatever its type, without a sign extension in
+// the loop.
 //
 // Failures are noted in the ModuleState and emission goes on with poison, so no caller has to look.
 #pragma once

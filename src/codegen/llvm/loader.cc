@@ -34,7 +34,10 @@ struct Linker {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     auto made = std::make_unique<Linker>();
-    auto jit = llvm::orc::LLJITBuilder().setLinkProcessSymbolsByDefault(false).create();
+    auto jit = llvm::orc::LLJITBuilder()
+                   .setLinkProcessSymbolsByDefault(false)
+                   .setPlatformSetUp(llvm::orc::setUpInactivePlatform)
+                   .create();
     if (!jit) return load_error(jit.takeError());
     made->jit = std::move(*jit);
     auto library = made->jit->createJITDylib("runtime");
@@ -50,7 +53,7 @@ struct Linker {
     auto add = [&](std::string_view name, void* address) {
       auto flags = llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable;
       map[jit->mangleAndIntern(llvm::StringRef(name.data(), name.size()))] = {llvm::orc::ExecutorAddr::fromPtr(address),
-                                                                             flags};
+                                                                              flags};
     };
     int32_t count = 0;
     const tw_runtime_symbol* runtime = tw_runtime_symbols(&count);
@@ -64,6 +67,8 @@ struct Linker {
 struct Code {
   Linker* linker;
   llvm::orc::JITDylib* library;
+  Code(Linker* l, llvm::orc::JITDylib* d) : linker(l), library(d) {}
+  Code(const Code&) = delete;
   ~Code() {
     // Nothing is left to tell if it fails: the memory stays.
     llvm::consumeError(linker->jit->getExecutionSession().removeJITDylib(*library));
@@ -84,7 +89,7 @@ Result<LoadedKernel> load_object(std::string_view bytes) {
   llvm::orc::LLJIT& jit = *linker->jit;
   auto library = jit.getExecutionSession().createJITDylib("kernel." + std::to_string(linker->next.fetch_add(1)));
   if (!library) return load_error(library.takeError());
-  auto code = std::make_shared<Code>(Code{linker, &*library});
+  auto code = std::make_shared<Code>(linker, &*library);
   library->addToLinkOrder(*linker->symbols);
   auto buffer = llvm::MemoryBuffer::getMemBufferCopy(llvm::StringRef(bytes.data(), bytes.size()), "kernel");
   if (llvm::Error error = jit.addObjectFile(*library, std::move(buffer))) return load_error(std::move(error));

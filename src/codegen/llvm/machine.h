@@ -13,12 +13,8 @@ class TargetMachine;
 
 namespace tilewright::codegen {
 
-/// The machine of a completed target, made once per thread.
+/// The machine of a target, made once per thread.
 llvm::TargetMachine& machine_for(const Target& target, Effort effort);
-/// All instruction sets that code for the target may use, of those that runtime checks know: "avx2,fma".
-std::string required_features(const Target& target);
-bool has_feature(const Target& target, const std::string& name);
-
 void optimize(llvm::Module& module, llvm::TargetMachine& machine, Effort effort);
 std::string emit_object(llvm::Module& module, llvm::TargetMachine& machine);
 std::string emit_assembly(const llvm::Module& module, llvm::TargetMachine& machine);

@@ -2,7 +2,6 @@
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
-#include <llvm/TargetParser/Triple.h>
 
 #include <algorithm>
 #include <set>
@@ -60,7 +59,8 @@ class ModuleEmitter {
     for (Compiled& item : items_) declare(item, called.count(item.name) != 0);
     std::vector<std::string> names;
     std::vector<std::pair<llvm::Function*, llvm::GlobalVariable*>> entries;
-    std::string features = required_features(state_.target);
+    std::string features;
+    for (const std::string& name : state_.target.feature_names()) features += (features.empty() ? "" : ",") + name;
     for (Compiled& item : items_) {
       define(item);
       if (item.symbol.empty()) continue;
@@ -101,7 +101,8 @@ class ModuleEmitter {
     llvm::LLVMContext& c = state_.context();
     llvm::Type* pointer = llvm::PointerType::getUnqual(c);
     std::vector<llvm::Type*> types{pointer};
-    for (const Signature::Param& p : item.signature.params) types.push_back(p.buffer.defined() ? pointer : type_of(p.var.dtype()));
+    for (const Signature::Param& p : item.signature.params)
+      types.push_back(p.buffer.defined() ? pointer : type_of(p.var.dtype()));
     for (size_t i = 0; i < item.signature.shape_slots().size(); ++i) types.push_back(llvm::Type::getInt64Ty(c));
     if (!returns_nothing(*item.func)) types.push_back(pointer);
     item.body = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getInt32Ty(c), types, false),
@@ -109,7 +110,7 @@ class ModuleEmitter {
                                        (item.symbol.empty() ? item.name : item.symbol) + "_body", state_.module);
     llvm::Function& f = *item.body;
     f.addFnAttr("target-cpu", state_.target.cpu);
-    f.addFnAttr("target-features", state_.target.features);
+    f.addFnAttr("target-features", state_.target.llvm_features());
     f.addFnAttr("prefer-vector-width", std::to_string(state_.target.vector_bits));
     f.addFnAttr("min-legal-vector-width", std::to_string(state_.target.vector_bits));
     f.addFnAttr(llvm::Attribute::NoUnwind);
@@ -162,7 +163,7 @@ class ModuleEmitter {
     auto* type = llvm::FunctionType::get(llvm::Type::getInt32Ty(c), {pointer, pointer, pointer}, false);
     auto* entry = llvm::Function::Create(type, llvm::Function::ExternalLinkage, item.symbol, state_.module);
     // Runs before anything is known about the processor: no more than every one of its kind has.
-    entry->addFnAttr("target-cpu", llvm::Triple(state_.target.triple).isX86() ? "x86-64" : "generic");
+    entry->addFnAttr("target-cpu", state_.module.getTargetTriple().starts_with("x86_64") ? "x86-64" : "generic");
     entry->addFnAttr("target-features", "");
     entry->addFnAttr(llvm::Attribute::NoUnwind);
     FunctionEmitter(state_, entry).emit_entry(item.signature, table, item.body);
@@ -180,9 +181,9 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, con
   llvm::TargetMachine& machine = machine_for(target, options.effort);
   llvm::LLVMContext context;
   llvm::Module module("tilewright", context);
-  module.setTargetTriple(target.triple);
+  module.setTargetTriple(machine.getTargetTriple().str());
   module.setDataLayout(machine.createDataLayout());
-  ModuleState state{module, target, has_feature(target, "fma"), has_feature(target, "f16c"), {}, {}, {}};
+  ModuleState state{module, target, target.has("fma"), target.has("f16c"), {}, {}, {}};
   TW_TRY(names, ModuleEmitter(state, lowered).run());
   std::string problem;
   llvm::raw_string_ostream problems(problem);
