@@ -371,6 +371,7 @@ Expr Engine::simplify_min_max(const Expr& e) {
   if (auto folded = fold_binary(e.kind(), a, b)) return *folded;
   if (a == b) return a;
   if (!a.dtype().is_integral()) return as_given();
+  if (a.is<IntImm>()) std::swap(a, b);  // constants stand on the right
   if (!is_index(a.dtype()) || wraps(e)) {
     if (fp(a) == fp(b)) return a;
     ConstIntBound x = bound(a), y = bound(b);
