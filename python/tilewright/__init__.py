@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 #: public name -> the module that defines it
-_NAMES: dict[str, str] = {}
+_NAMES: dict[str, str] = {
+    "compile": "tilewright.kernel",
+    "lower": "tilewright.kernel",
+    "Kernel": "tilewright.kernel",
+    "KernelModule": "tilewright.kernel",
+}
 _MODULES = {"arith", "ir", "script", "testing", "schedule", "kernel"}
 
 __all__ = [

@@ -1,0 +1,101 @@
+// Lowering, code generation and loading. The GIL is released while they work.
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include "codegen/codegen.h"
+#include "codegen/loader.h"
+#include "lower/pipeline.h"
+#include "python/module.h"
+#include "python/node_caster.h"
+#include "runtime/runtime.h"
+
+namespace tilewright::python {
+namespace {
+
+nb::dict report_dict(const lower::LowerReport& report) {
+  nb::dict times;
+  for (const lower::PassTime& t : report.times) times[nb::str(t.pass.data(), t.pass.size())] = t.seconds;
+  nb::list promotions;
+  for (const lower::Promotion& p : report.promotions) {
+    nb::dict entry;
+    entry["function"] = p.function;
+    entry["buffer"] = p.buffer;
+    entry["promoted"] = p.promoted;
+    entry["registers"] = p.registers;
+    entry["reason"] = p.reason;
+    promotions.append(entry);
+  }
+  nb::dict result;
+  result["times"] = times;
+  result["promotions"] = promotions;
+  return result;
+}
+
+nb::tuple lower_module(const Ref<Module>& module, const std::string& target_text, const std::string& after) {
+  Target target = unwrap(Target::parse(target_text));
+  lower::LowerReport report;
+  Ref<Module> lowered;
+  {
+    nb::gil_scoped_release release;
+    lowered = unwrap(lower::lower(module, target, {after, {}}, &report));
+  }
+  return nb::make_tuple(lowered, report_dict(report));
+}
+
+codegen::ObjectCode compile_object(const Ref<Module>& lowered, const std::string& target_text, bool final_effort,
+                                   bool keep_llvm, bool keep_assembly) {
+  Target target = unwrap(Target::parse(target_text));
+  nb::gil_scoped_release release;
+  codegen::Effort effort = final_effort ? codegen::Effort::kFinal : codegen::Effort::kTuning;
+  return unwrap(codegen::compile(lowered, target, {effort, keep_llvm, keep_assembly}));
+}
+
+const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::string& name) {
+  const tw_export* found = kernel.find(name);
+  if (!found) throw nb::key_error(name.c_str());
+  return *found;
+}
+
+}  // namespace
+
+void bind_compile(nb::module_& m) {
+  m.def("lower", &lower_module, nb::arg("module"), nb::arg("target") = "native", nb::arg("after") = "");
+  m.def("list_passes", [] {
+    nb::list list;
+    for (const lower::PassInfo& pass : lower::list_passes()) {
+      list.append(
+          nb::make_tuple(nb::str(pass.name.data(), pass.name.size()), nb::str(pass.reason.data(), pass.reason.size())));
+    }
+    return list;
+  });
+  nb::class_<codegen::ObjectCode>(m, "ObjectCode")
+      .def_prop_ro("bytes", [](const codegen::ObjectCode& c) { return nb::bytes(c.bytes.data(), c.bytes.size()); })
+      .def_ro("functions", &codegen::ObjectCode::functions)
+      .def_ro("llvm_ir", &codegen::ObjectCode::llvm_ir)
+      .def_ro("assembly", &codegen::ObjectCode::assembly);
+  m.def("compile_object", &compile_object, nb::arg("lowered"), nb::arg("target") = "native",
+        nb::arg("final_effort") = true, nb::arg("keep_llvm") = false, nb::arg("keep_assembly") = false);
+  nb::class_<codegen::LoadedKernel>(m, "LoadedKernel")
+      .def_prop_ro("names",
+                   [](const codegen::LoadedKernel& k) {
+                     std::vector<std::string> names;
+                     for (int32_t i = 0; i < k.table().num_exports; ++i) names.push_back(k.table().exports[i].name);
+                     return names;
+                   })
+      .def("entry_address",
+           [](const codegen::LoadedKernel& k, const std::string& name) {
+             return reinterpret_cast<uintptr_t>(find_export(k, name).entry);
+           })
+      .def("signature_address", [](const codegen::LoadedKernel& k, const std::string& name) {
+        return reinterpret_cast<uintptr_t>(find_export(k, name).signature);
+      });
+  m.def("load_object", [](nb::bytes bytes) {
+    std::string_view view(bytes.c_str(), bytes.size());
+    nb::gil_scoped_release release;
+    return unwrap(codegen::load_object(view));
+  });
+}
+
+}  // namespace tilewright::python
