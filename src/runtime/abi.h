@@ -246,7 +246,7 @@ typedef struct tw_param {
 
   int64_t max_elements; /* largest distance of two elements that the index arithmetic can take; 0: no limit */
   int32_t kind;         /* tw_param_kind */
-  DLDataType dtype;
+  DLDataType dtype;     /* bool is kDLBool with 8 bits; elements of less than a byte lie in a byte each */
   int32_t ndim;
   int32_t flags;     /* tw_param_flags */
   int32_t alignment; /* of element (0, ..., 0), in bytes; 0: that of the element type */

@@ -7,7 +7,7 @@
 
 _Static_assert(TW_FEATURE_WORDS == TW_CPU_FEATURE_WORDS, "signatures carry the feature sets of support/host_cpu.h");
 
-/* No tensor is larger; keeps all arithmetic on offsets in bits clear of overflow. */
+/* No tensor is larger; keeps all arithmetic on byte offsets clear of overflow. */
 static const int64_t kMostElements = (int64_t)1 << 46;
 
 /* [low, high) in memory; empty for tensors without elements. */
@@ -54,11 +54,10 @@ static inline verdict check_offset(const tw_signature* signature, const tw_param
     *data = (char*)tensor->data + tensor->byte_offset;
     return kFine;
   }
-  uint64_t bits = (uint64_t)param->dtype.bits * param->dtype.lanes;
+  uint64_t bytes = (uint64_t)tw_element_bytes(param->dtype);
   *data = tensor->data;
-  if (tensor->byte_offset >> 60 || tensor->byte_offset * 8 % bits) return wrong(TW_ERROR_OFFSET, 0);
-  int32_t code = check_dim(signature, offset, (int64_t)(tensor->byte_offset * 8 / bits), symbols, TW_ERROR_OFFSET);
-  return wrong(code, 0);
+  if (tensor->byte_offset >> 60 || tensor->byte_offset % bytes) return wrong(TW_ERROR_OFFSET, 0);
+  return wrong(check_dim(signature, offset, (int64_t)(tensor->byte_offset / bytes), symbols, TW_ERROR_OFFSET), 0);
 }
 
 /* Shape: compares every extent; `empty` says whether there are no elements. */
@@ -140,10 +139,9 @@ static inline verdict check_tensor(const tw_signature* signature, const tw_param
   if (!tensor->data) return wrong(TW_ERROR_NULL, 0);
   uintptr_t address = (uintptr_t)tensor->data + tensor->byte_offset;
   if (address & ((uintptr_t)tw_required_alignment(param) - 1)) return wrong(TW_ERROR_ALIGNMENT, 0);
-  /* Rounded outwards, for elements of less than a byte. */
-  int64_t bits = (int64_t)param->dtype.bits * param->dtype.lanes;
-  memory->low = address + (uintptr_t)(first * bits >> 3);
-  memory->high = address + (uintptr_t)(((last + 1) * bits + 7) >> 3);
+  int64_t bytes = tw_element_bytes(param->dtype);
+  memory->low = address + (uintptr_t)(first * bytes);
+  memory->high = address + (uintptr_t)((last + 1) * bytes);
   return kFine;
 }
 

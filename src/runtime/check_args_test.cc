@@ -473,13 +473,23 @@ TEST(CheckArgs, LongMessagesEndInTime) {
   EXPECT_GT(outcome.message.size(), 1000u);
 }
 
-TEST(CheckArgs, ChecksPackedElements) {
+TEST(CheckArgs, ElementsOfLessThanAByteTakeAByte) {
   Sig sig("f");
   constexpr DLDataType kI4{kDLInt, 4, 1};
   sig.tensor("A", kI4, {"5"}).out("B", kI4, {"5"});
-  Tensor a(kA, kI4, {5}), behind(kA + 3, kI4, {5}), within(kA + 2, kI4, {5});
+  Tensor a(kA, kI4, {5}), behind(kA + 5, kI4, {5}), within(kA + 4, kI4, {5});
   EXPECT_EQ(check(sig, {&a, &behind}).code, TW_OK);
   EXPECT_EQ(check(sig, {&a, &within}).code, TW_ERROR_OVERLAP);
+}
+
+TEST(CheckArgs, DescribesParameters) {
+  Sig sig("f");
+  sig.symbol("n").tensor("A", kF32, {"n", "4", "?"}).scalar("x", kI32);
+  char text[100];
+  tw_describe_param(sig.get(), &sig.get()->params[0], text, sizeof text);
+  EXPECT_STREQ(text, "float32 (n, 4, any)");
+  tw_describe_param(sig.get(), &sig.get()->params[1], text, sizeof text);
+  EXPECT_STREQ(text, "int32");
 }
 
 // ---- Signatures themselves

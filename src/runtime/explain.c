@@ -264,7 +264,7 @@ static void explain_size(text* t, const call* c, const tw_param* param, const DL
   }
   const tw_dim* dim = &param->elem_offset;
   const char* what = "an element offset";
-  int64_t value = (int64_t)(tensor->byte_offset * 8 / ((uint64_t)param->dtype.bits * param->dtype.lanes));
+  int64_t value = (int64_t)(tensor->byte_offset / (uint64_t)tw_element_bytes(param->dtype));
   for (int32_t d = param->ndim - 1; d >= 0; --d) {
     if (param->strides && tensor->strides && too_wide(c->signature, &param->strides[d], tensor->strides[d])) {
       dim = &param->strides[d];
@@ -313,6 +313,17 @@ static void explain_overlap(text* t, const call* c, int32_t tensor, int32_t othe
 
 static void put_place(text* t, const tw_signature* signature, const tw_param* param) {
   put(t, "%s: argument %s: ", signature->name, param->name);
+}
+
+void tw_describe_param(const tw_signature* signature, const tw_param* param, char* buffer, size_t size) {
+  call c = {signature, NULL, NULL};
+  text t = {.length = 0};
+  put_dtype(&t, param->dtype);
+  if (param->kind == TW_PARAM_TENSOR) {
+    put(&t, " ");
+    put_dims(&t, &c, param->shape, param->ndim);
+  }
+  snprintf(buffer, size, "%s", t.chars);
 }
 
 int32_t tw_explain_tensor(tw_ctx* ctx, const tw_signature* signature, const DLTensor* const* tensors,

@@ -82,8 +82,6 @@ static int solvable(equation* e, int32_t k, int64_t rest) {
   return 0;
 }
 
-static int64_t element_bits(const DLTensor* t) { return (int64_t)t->dtype.bits * t->dtype.lanes; }
-
 static int64_t stride_of(const DLTensor* t, int32_t dim) {
   if (t->strides) return t->strides[dim];
   int64_t compact = 1;
@@ -91,25 +89,15 @@ static int64_t stride_of(const DLTensor* t, int32_t dim) {
   return compact;
 }
 
-/* Steps of packed elements of less than a byte are not whole bytes. */
-static int has_byte_steps(const DLTensor* t) {
-  if (element_bits(t) % 8 == 0) return 1;
-  for (int32_t d = 0; d < t->ndim; ++d) {
-    if (t->shape[d] > 1 && stride_of(t, d) * element_bits(t) % 8) return 0;
-  }
-  return 1;
-}
-
-static int64_t byte_step(const DLTensor* t, int32_t dim) { return stride_of(t, dim) * element_bits(t) / 8; }
+static int64_t byte_step(const DLTensor* t, int32_t dim) { return stride_of(t, dim) * tw_element_bytes(t->dtype); }
 
 int tw_tensors_overlap(const DLTensor* a, const DLTensor* b) {
-  if (!has_byte_steps(a) || !has_byte_steps(b)) return 1;
   equation e;
   e.count = 0;
   e.budget = kBudget;
   /* address(b) + byte in b's element + steps of b = address(a) + byte in a's element + steps of a */
   e.target = (int64_t)(((uintptr_t)b->data + b->byte_offset) - ((uintptr_t)a->data + a->byte_offset));
-  int room = add_term(&e, 1, (element_bits(a) + 7) / 8 - 1) && add_term(&e, -1, (element_bits(b) + 7) / 8 - 1);
+  int room = add_term(&e, 1, tw_element_bytes(a->dtype) - 1) && add_term(&e, -1, tw_element_bytes(b->dtype) - 1);
   for (int32_t d = 0; room && d < a->ndim; ++d) room = add_term(&e, byte_step(a, d), a->shape[d] - 1);
   for (int32_t d = 0; room && d < b->ndim; ++d) room = add_term(&e, -byte_step(b, d), b->shape[d] - 1);
   if (!room) return 1;
@@ -143,8 +131,7 @@ static int is_nested(const DLTensor* t) {
 
 int tw_tensor_overlaps_itself(const DLTensor* t) {
   if (is_nested(t)) return 0;
-  if (!has_byte_steps(t)) return 1;
-  int64_t bytes = (element_bits(t) + 7) / 8;
+  int64_t bytes = tw_element_bytes(t->dtype);
   int32_t budget = kBudget;
   /* Two index vectors that differ first in dimension `lead`, by at least 1 there and by anything behind it. */
   for (int32_t lead = 0; lead < t->ndim; ++lead) {

@@ -96,13 +96,5 @@ TEST(Overlap, ContrivedStridesCountAsOverlapping) {
   EXPECT_TRUE(tw_tensors_overlap(&a.view, &b.view));
 }
 
-TEST(Overlap, PackedElementsWithBrokenStepsCountAsOverlapping) {
-  constexpr DLDataType kI4{kDLInt, 4, 1};
-  Tensor a(0x10000, kI4, {2, 2}, {3, 1}), b(0x10100, kI4, {2}, {1});
-  EXPECT_TRUE(tw_tensors_overlap(&a.view, &b.view));
-  Tensor c(0x10000, kI4, {3, 3}, {1, 2});
-  EXPECT_TRUE(tw_tensor_overlaps_itself(&c.view));
-}
-
 }  // namespace
 }  // namespace tilewright::runtime

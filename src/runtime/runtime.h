@@ -42,6 +42,12 @@ int32_t tw_verify_signature(const tw_signature* signature, char* message, size_t
 /* The entry for tensor parameter number `tensor`; NULL if there are fewer. */
 const tw_param* tw_tensor_param(const tw_signature* signature, int32_t tensor);
 
+/* "float32 (n, 4)", or "int32" for a scalar. */
+void tw_describe_param(const tw_signature* signature, const tw_param* param, char* buffer, size_t size);
+
+/* What one element occupies. Types of less than a byte take a byte each. */
+static inline int64_t tw_element_bytes(DLDataType dtype) { return (int64_t)((dtype.bits + 7) / 8) * dtype.lanes; }
+
 /* ---- What generated code may refer to ---------------------------------------------------------------------------- */
 
 typedef struct tw_runtime_symbol {
