@@ -67,6 +67,10 @@ const tw_host_cpu* tw_host_cpu_info(void);
 /* Logical processors in this process's affinity mask, at least 1. */
 int tw_count_processors(void);
 
+/* Fills `cpus` with one processor of each physical core in the affinity mask, as far as `capacity` goes. Returns how
+ * many such cores there are; 0 where the mask cannot be read. */
+int tw_list_cores(int* cpus, int capacity);
+
 /* Threads that can usefully compute at once: physical cores in the affinity mask, limited by the CPU quota of the
  * control groups; at least 1. */
 int tw_count_cores(void);

@@ -44,24 +44,29 @@ static int first_sibling(int cpu) {
   return first;
 }
 
-static int count_masked_cores(void) {
+int tw_list_cores(int* cpus, int capacity) {
   int limit;
   cpu_set_t* mask = affinity_mask(&limit);
-  if (!mask) return 1;
+  if (!mask) return 0;
   size_t bytes = CPU_ALLOC_SIZE(limit);
   cpu_set_t* seen = CPU_ALLOC(limit);
   if (!seen) {
     CPU_FREE(mask);
-    return 1;
+    return 0;
   }
   CPU_ZERO_S(bytes, seen);
+  int count = 0;
   for (int cpu = 0; cpu < limit; ++cpu) {
-    if (CPU_ISSET_S(cpu, bytes, mask)) CPU_SET_S(first_sibling(cpu), bytes, seen);
+    if (!CPU_ISSET_S(cpu, bytes, mask)) continue;
+    int first = first_sibling(cpu);
+    if (CPU_ISSET_S(first, bytes, seen)) continue;
+    CPU_SET_S(first, bytes, seen);
+    if (count < capacity) cpus[count] = cpu;
+    ++count;
   }
-  int count = CPU_COUNT_S(bytes, seen);
   CPU_FREE(seen);
   CPU_FREE(mask);
-  return count > 0 ? count : 1;
+  return count;
 }
 
 /* ---- Control groups ------------------------------------------------------------------------------------------------
@@ -134,7 +139,7 @@ double tw_cgroup_quota(const char* proc_cgroup, const char* root) {
 }
 
 int tw_count_cores(void) {
-  int cores = count_masked_cores();
+  int cores = tw_list_cores(NULL, 0);
   double quota = tw_cgroup_quota("/proc/self/cgroup", "/sys/fs/cgroup");
   if (quota > 0 && quota < cores) cores = (int)(quota + 0.999);
   return cores > 0 ? cores : 1;

@@ -82,6 +82,11 @@ TEST(HostCpu, CachesArePlausible) {
 TEST(HostCpu, CountsAreWithinOneAnother) {
   EXPECT_GE(tw_count_cores(), 1);
   EXPECT_GE(tw_count_processors(), tw_count_cores());
+  int cpus[2] = {-1, -1};
+  int cores = tw_list_cores(cpus, 2);
+  EXPECT_GE(cores, tw_count_cores());
+  EXPECT_GE(cpus[0], 0);
+  EXPECT_NE(cpus[0], cpus[1]);
 }
 
 // A file system of control groups in a temporary folder.

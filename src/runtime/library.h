@@ -1,0 +1,33 @@
+// Shared libraries of exported kernels.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "runtime/abi.h"
+#include "support/result.h"
+
+namespace tilewright::runtime {
+
+/// An open library; closed with its last owner. Entries and signatures point into it.
+class Library {
+ public:
+  /// Codes: library/open (no such file, or not a library for this system), library/module (not one that Tilewright
+  /// exported), library/version (exported by a version with another kernel interface), library/signature (damaged).
+  static Result<std::shared_ptr<const Library>> open(const std::string& path);
+  ~Library();
+  Library(const Library&) = delete;
+  Library& operator=(const Library&) = delete;
+
+  std::span<const tw_export> exports() const { return {module_->exports, static_cast<size_t>(module_->num_exports)}; }
+  /// What exported it, as "tilewright 0.1.0".
+  std::string producer() const;
+
+ private:
+  Library(void* handle, const tw_module* module) : handle_(handle), module_(module) {}
+  void* handle_;
+  const tw_module* module_;
+};
+
+}  // namespace tilewright::runtime
