@@ -37,7 +37,8 @@ BRITISH = {
     "modelling": "modeling",
     "cancelled": "canceled",
 }
-BRITISH_WORD = re.compile("|".join(BRITISH), re.IGNORECASE)
+# "Analyses" is the plural of analysis, too.
+BRITISH_WORD = re.compile("(" + "|".join(BRITISH) + r")(?<!analyse(?=s\b))", re.IGNORECASE)
 EMPTY_NAMES = {"utils", "util", "common", "misc", "helper", "helpers"}
 
 
