@@ -1,0 +1,91 @@
+// Iteration maps: index expressions that take loops apart and put them together again, digit by digit.
+//
+//   i in [0, 16), j in [0, 4):   [(i * 4 + j) // 8, (i * 4 + j) % 8]   is a bijection onto [0, 8) x [0, 8)
+//
+// Such a map is described by splits: digit `x // lower_factor % extent` of an iterator x, and sums of scaled splits.
+// An iterator (IterMark) is an input variable or itself a sum, and may be shortened by a predicate:
+// i0 * 32 + i1 with i0 * 32 + i1 < 100 is an iterator of extent 100.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "arith/analyzer.h"
+
+namespace tilewright::arith {
+
+struct IterMark;
+using IterMarkPtr = std::shared_ptr<const IterMark>;
+
+/// source // lower_factor % extent * scale
+struct IterSplitExpr {
+  IterMarkPtr source;
+  Expr lower_factor, extent, scale;
+};
+/// The sum of args plus base; base mentions no input variable. Args go from the most significant to the least.
+struct IterSumExpr {
+  std::vector<IterSplitExpr> args;
+  Expr base;
+};
+/// Runs over [0, extent): var - min, or the sum.
+struct IterMark {
+  Ref<Var> var;
+  Expr min;
+  std::optional<IterSumExpr> sum;  ///< instead of var
+  Expr extent;
+  bool is_predicated = false;  ///< a predicate makes the extent smaller than what the sum reaches by itself
+};
+
+enum class IterMapLevel : uint8_t {
+  kBijective,   ///< each point of the box that the indices span is reached exactly once, and all inputs take part
+  kSurjective,  ///< each point is reached
+  kNoCheck,     ///< only the form is recognized; splits may be longer than what is reached
+};
+
+/// Input variables with their ranges, outer loop first.
+using IterDomains = std::vector<std::pair<Ref<Var>, Ref<Range>>>;
+
+struct IterMapResult {
+  std::vector<IterSumExpr> indices;  ///< empty when there are errors
+  std::vector<std::string> errors;
+  bool ok() const { return errors.empty(); }
+};
+
+/// `predicate` (null: true) restricts the inputs: a conjunction of comparisons. Other variables count as constants.
+/// Input variables of extent 1 are replaced by their only value.
+IterMapResult detect_iter_map(const std::vector<Expr>& indices, const IterDomains& inputs, const Expr& predicate,
+                              IterMapLevel level, Analyzer& analyzer);
+
+/// Back to an expression of the input variables.
+Expr normalize_iter_map_to_expr(const IterSumExpr& sum, Analyzer& analyzer);
+Expr normalize_iter_map_to_expr(const IterSplitExpr& split, Analyzer& analyzer);
+Expr normalize_iter_map_to_expr(const IterMark& mark, Analyzer& analyzer);
+
+/// The indices, simplified through the map where there is one, else by the analyzer.
+std::vector<Expr> iter_map_simplify(const std::vector<Expr>& indices, const IterDomains& inputs, const Expr& predicate,
+                                    IterMapLevel level, Analyzer& analyzer);
+
+/// For a bijective map: the input variables in terms of the values of the indices.
+std::unordered_map<NodeRef, Expr> inverse_affine_iter_map(const std::vector<IterSumExpr>& indices,
+                                                          const std::vector<Expr>& outputs, Analyzer& analyzer);
+
+/// index = outer * inner_extent + inner, where inner depends on the inner variables only and outer on the others only.
+struct Division {
+  Expr outer, inner;
+  Expr outer_extent, inner_extent;
+};
+struct SubspaceDivision {
+  std::vector<Division> indices;
+  Expr outer_predicate, inner_predicate;  ///< what is left of the predicate on either side
+};
+/// Nothing when the indices are no map of the level or do not divide; `errors` (may be null) tells why.
+std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices, const IterDomains& inputs,
+                                                const std::vector<Ref<Var>>& inner_vars, const Expr& predicate,
+                                                IterMapLevel level, Analyzer& analyzer,
+                                                std::vector<std::string>* errors = nullptr);
+
+}  // namespace tilewright::arith

@@ -1,0 +1,56 @@
+// Turning a bijective iteration map around: digits of the outputs flow back through the sums to the input variables.
+#include <algorithm>
+
+#include "arith/iter_factor.h"
+#include "arith/iter_map.h"
+#include "ir/build.h"
+
+namespace tilewright::arith {
+namespace {
+
+/// A fused iterator comes before the iterators of its sum.
+void visit_marks(const IterMarkPtr& mark, std::vector<IterMarkPtr>& post_order) {
+  if (std::find(post_order.begin(), post_order.end(), mark) != post_order.end()) return;
+  if (mark->sum) {
+    for (const IterSplitExpr& split : mark->sum->args) visit_marks(split.source, post_order);
+  }
+  post_order.push_back(mark);
+}
+
+}  // namespace
+
+std::unordered_map<NodeRef, Expr> inverse_affine_iter_map(const std::vector<IterSumExpr>& indices,
+                                                          const std::vector<Expr>& outputs, Analyzer& analyzer) {
+  Factors f(analyzer);
+  std::unordered_map<const IterMark*, Expr> values;
+  auto distribute = [&](const IterSumExpr& sum, const Expr& value) {
+    Expr rest = f.sub(value, sum.base);
+    for (size_t i = 0; i < sum.args.size(); ++i) {
+      const IterSplitExpr& split = sum.args[i];
+      Expr digit = f.div(rest, split.scale);
+      if (i > 0) digit = f.mod(digit, split.extent);
+      digit = f.mul(digit, split.lower_factor);
+      Expr& total = values[split.source.get()];
+      total = total.defined() ? f.add(total, digit) : digit;
+    }
+  };
+  std::vector<IterMarkPtr> order;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    distribute(indices[i], outputs[i]);
+    for (const IterSplitExpr& split : indices[i].args) visit_marks(split.source, order);
+  }
+  std::unordered_map<NodeRef, Expr> result;
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    const IterMark& mark = **it;
+    auto value = values.find(&mark);
+    if (value == values.end()) continue;
+    if (mark.sum) {
+      distribute(*mark.sum, value->second);
+    } else {
+      result[mark.var] = f.add(value->second, mark.min);
+    }
+  }
+  return result;
+}
+
+}  // namespace tilewright::arith

@@ -1,0 +1,54 @@
+#include "arith/region_bound.h"
+
+#include "arith/iter_factor.h"
+#include "ir/build.h"
+
+namespace tilewright::arith {
+
+std::optional<Box> region_lower_bound(const Region& region, const IterDomains& inputs, const Expr& predicate,
+                                      Analyzer& analyzer) {
+  std::vector<Expr> starts;
+  for (const Ref<Range>& range : region) starts.push_back(range->min);
+  IterMapResult map = detect_iter_map(starts, inputs, predicate, IterMapLevel::kSurjective, analyzer);
+  if (!map.ok()) return std::nullopt;
+  Factors f(analyzer);
+  Box result;
+  for (size_t i = 0; i < region.size(); ++i) {
+    const IterSumExpr& sum = map.indices[i];
+    const Expr& extent = region[i]->extent;
+    // Each iteration covers [start, start + extent): neighbors must touch.
+    if (!sum.args.empty() && !analyzer.can_prove_less_equal(sum.args.back().scale, extent)) return std::nullopt;
+    Expr last = sum.base;
+    for (const IterSplitExpr& split : sum.args) {
+      last = f.add(last, f.mul(f.sub(split.extent, one(split.extent.dtype())), split.scale));
+    }
+    if (f.is_one(extent)) {
+      result.push_back(sum.args.empty() ? IntSet::point(sum.base) : IntSet::interval(sum.base, last));
+    } else {
+      result.push_back(IntSet::interval(sum.base, f.sub(f.add(last, extent), one(extent.dtype()))));
+    }
+  }
+  return result;
+}
+
+Box unite_lower_bound(const Box& a, const Box& b, Analyzer& analyzer) {
+  if (a.size() != b.size() || proves_subset(b, a, analyzer)) return a;
+  if (proves_subset(a, b, analyzer)) return b;
+  // Along one dimension the union of two boxes that agree elsewhere is a box, if there is no gap.
+  size_t along = a.size();
+  for (size_t i = 0; i < a.size(); ++i) {
+    bool equal = proves_subset(a[i], b[i], analyzer) && proves_subset(b[i], a[i], analyzer);
+    if (equal) continue;
+    if (along != a.size() || !a[i].is_bounded() || !b[i].is_bounded()) return a;
+    along = i;
+  }
+  if (along == a.size()) return a;
+  const IntSet &x = a[along], &y = b[along];
+  bool touch = analyzer.can_prove_less_equal(y.min, x.max + 1) && analyzer.can_prove_less_equal(x.min, y.max + 1);
+  if (!touch) return a;
+  Box result = a;
+  result[along] = unite(x, y, analyzer);
+  return result;
+}
+
+}  // namespace tilewright::arith

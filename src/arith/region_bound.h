@@ -1,0 +1,19 @@
+// Lower bounds of regions: what loops surely touch, all of it. The counterpart of relax_region() of int_set.h, which
+// says what they touch at most.
+#pragma once
+
+#include "arith/int_set.h"
+#include "arith/iter_map.h"
+
+namespace tilewright::arith {
+
+/// The box of all points that `region` covers while the inputs run over their domains; nothing where the starts of the
+/// region are no surjective iteration map without gaps.
+std::optional<Box> region_lower_bound(const Region& region, const IterDomains& inputs, const Expr& predicate,
+                                      Analyzer& analyzer);
+
+/// A box inside the union of both, as large as is easily seen: one of them where it holds the other, both joined where
+/// they touch in one dimension and agree in the others; else the first.
+Box unite_lower_bound(const Box& a, const Box& b, Analyzer& analyzer);
+
+}  // namespace tilewright::arith

@@ -1,0 +1,153 @@
+// Splitting an iteration map between outer and inner loops: index = outer * inner_extent + inner. The digits of each
+// index must be those of inner variables below those of outer ones, with at most one digit that is a mix.
+#include <algorithm>
+
+#include "arith/iter_factor.h"
+#include "arith/iter_map.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+
+namespace tilewright::arith {
+namespace {
+
+enum class Side : uint8_t { kNone, kInner, kOuter, kMixed };
+
+class Divider {
+ public:
+  Divider(const IterDomains& inputs, const std::vector<Ref<Var>>& inner_vars, Analyzer& analyzer) : f_(analyzer) {
+    for (const auto& input : inputs) {
+      bool inner = std::find(inner_vars.begin(), inner_vars.end(), input.first) != inner_vars.end();
+      sides_[input.first] = inner ? Side::kInner : Side::kOuter;
+    }
+  }
+
+  std::optional<Division> divide(const IterSumExpr& sum) {
+    Expr nothing = zero(sum.base.dtype()), unit = one(sum.base.dtype());
+    if (sum.args.empty()) return Division{nothing, sum.base, unit, unit};
+    if (!f_.is_zero(sum.base) || !f_.is_one(sum.args.back().scale)) return std::nullopt;
+    Division result{nothing, nothing, unit, unit};
+    bool outer_begun = false;
+    for (auto it = sum.args.rbegin(); it != sum.args.rend(); ++it) {
+      std::optional<Division> part = divide(*it);
+      if (!part) return std::nullopt;
+      bool has_inner = !f_.is_one(part->inner_extent);
+      if (outer_begun && has_inner) return std::nullopt;
+      result.inner = f_.add(result.inner, f_.mul(part->inner, result.inner_extent));
+      result.outer = f_.add(result.outer, f_.mul(part->outer, result.outer_extent));
+      result.inner_extent = f_.mul(result.inner_extent, part->inner_extent);
+      result.outer_extent = f_.mul(result.outer_extent, part->outer_extent);
+      outer_begun |= !f_.is_one(part->outer_extent);
+    }
+    return result;
+  }
+
+  Side side_of(const Expr& e) {
+    Side side = Side::kNone;
+    for_each_free_var(e, [&](const Ref<Var>& v) {
+      auto it = sides_.find(v);
+      if (it != sides_.end()) side = join(side, it->second);
+    });
+    return side;
+  }
+
+ private:
+  static Side join(Side a, Side b) {
+    if (a == Side::kNone || a == b) return b;
+    return b == Side::kNone ? a : Side::kMixed;
+  }
+
+  Side side_of(const IterMark& mark) {
+    if (!mark.sum) return sides_.at(mark.var);
+    Side side = Side::kNone;
+    for (const IterSplitExpr& split : mark.sum->args) side = join(side, side_of(*split.source));
+    return side;
+  }
+
+  std::optional<Division> divide(const IterSplitExpr& scaled) {
+    IterSplitExpr split = scaled;
+    split.scale = one(split.scale.dtype());
+    Expr nothing = zero(split.scale.dtype()), unit = split.scale;
+    Side side = side_of(*split.source);
+    if (side != Side::kMixed) {
+      Expr value = f_.analyzer().simplify(normalize_iter_map_to_expr(split, f_.analyzer()));
+      if (side == Side::kInner) return Division{nothing, value, unit, split.extent};
+      return Division{value, nothing, split.extent, unit};
+    }
+    // A predicate across both sides does not divide.
+    if (split.source->is_predicated) return std::nullopt;
+    std::optional<Division> whole = divide(*split.source->sum);
+    if (!whole) return std::nullopt;
+    const Expr &lower = split.lower_factor, &extent = split.extent;
+    if (f_.is_one(lower) && f_.equal(extent, split.source->extent)) return whole;
+    auto digit = [&](const Expr& value, const Expr& of, const Expr& from, const Expr& count) {
+      Expr shifted = f_.div(value, from);
+      return f_.equal(f_.mul(from, count), of) ? shifted : f_.mod(shifted, count);
+    };
+    // (outer * inner_extent + inner) // lower % extent
+    if (f_.divides(lower, whole->inner_extent)) {
+      Expr inside = f_.div(whole->inner_extent, lower);
+      if (f_.divides(extent, inside)) {
+        return Division{nothing, digit(whole->inner, whole->inner_extent, lower, extent), unit, extent};
+      }
+      if (!f_.divides(inside, extent)) return std::nullopt;
+      Expr count = f_.div(extent, inside);
+      return Division{digit(whole->outer, whole->outer_extent, unit, count), f_.div(whole->inner, lower), count,
+                      inside};
+    }
+    if (!f_.divides(whole->inner_extent, lower)) return std::nullopt;
+    Expr from = f_.div(lower, whole->inner_extent);
+    return Division{digit(whole->outer, whole->outer_extent, from, extent), nothing, extent, unit};
+  }
+
+  Factors f_;
+  std::unordered_map<NodeRef, Side> sides_;
+};
+
+void conjuncts(const Expr& e, std::vector<Expr>& out) {
+  if (const And* both = e.as<And>()) {
+    conjuncts(both->a, out);
+    conjuncts(both->b, out);
+  } else {
+    out.push_back(e);
+  }
+}
+
+}  // namespace
+
+std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices, const IterDomains& inputs,
+                                                const std::vector<Ref<Var>>& inner_vars, const Expr& predicate,
+                                                IterMapLevel level, Analyzer& analyzer,
+                                                std::vector<std::string>* errors) {
+  auto fail = [&](std::vector<std::string> why) {
+    if (errors) *errors = std::move(why);
+    return std::nullopt;
+  };
+  IterMapResult map = detect_iter_map(indices, inputs, predicate, level, analyzer);
+  if (!map.ok()) return fail(map.errors);
+  Divider divider(inputs, inner_vars, analyzer);
+  SubspaceDivision result;
+  for (const IterSumExpr& sum : map.indices) {
+    std::optional<Division> division = divider.divide(sum);
+    if (!division) return fail({"an index does not divide into outer * extent + inner"});
+    result.indices.push_back(std::move(*division));
+  }
+  result.outer_predicate = result.inner_predicate = bool_imm(true);
+  if (!predicate.defined()) return result;
+  Expr inside = bool_imm(true);
+  for (const auto& [variable, range] : inputs) {
+    inside = logical_and(inside, logical_and(le(range->min, variable), lt(variable, range->min + range->extent)));
+  }
+  auto scope = analyzer.constraint(inside);
+  std::vector<Expr> parts;
+  conjuncts(predicate, parts);
+  for (const Expr& part : parts) {
+    if (analyzer.can_prove(part)) continue;
+    Side side = divider.side_of(part);
+    if (side == Side::kMixed) return fail({"the predicate compares outer with inner loops"});
+    Expr& target = side == Side::kInner ? result.inner_predicate : result.outer_predicate;
+    target = logical_and(target, part);
+  }
+  return result;
+}
+
+}  // namespace tilewright::arith
