@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import TracebackType
+
 
 class Error(Exception):
     """Base class of every error that Tilewright raises on purpose.
@@ -20,7 +22,40 @@ class Error(Exception):
 
 
 class ScriptError(Error):
-    """The text that the user wrote is not a valid program."""
+    """The text that the user wrote is not a valid program.
+
+    Attributes:
+        errors: every mistake that was found in the text, each an error of its own; this one is among them when it is
+            the only one.
+    """
+
+    errors: tuple[ScriptError, ...] = ()
+    script_traceback: TracebackType | None
+
+    @property
+    def place(self) -> tuple[str, int, int, int, int] | None:
+        """File, line, column, end line and the column behind the end, counted from 1; None when unknown."""
+        if not self.span:
+            return None
+        from tilewright import _core
+
+        file, line, column, end_line, end_column, _ = _core.span_of(self.span)
+        return file, line, column, end_line, end_column
+
+    @property
+    def file(self) -> str:
+        """The file that the mistake is in, "" when unknown."""
+        return self.place[0] if self.place else ""
+
+    @property
+    def line(self) -> int:
+        """The line of the mistake, counted from 1; 0 when unknown."""
+        return self.place[1] if self.place else 0
+
+    @property
+    def column(self) -> int:
+        """The column of the mistake, counted from 1; 0 when unknown."""
+        return self.place[2] if self.place else 0
 
 
 class ScheduleError(Error):

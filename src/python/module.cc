@@ -41,4 +41,5 @@ NB_MODULE(_core, m) {
       nullptr);
   tilewright::python::bind_ir(m);
   tilewright::python::bind_compile(m);
+  tilewright::python::bind_script(m);
 }

@@ -235,7 +235,10 @@ class PathWalk {
       steps.push_back({std::move(key), {value}});
     } else if constexpr (requires { value.entries(); }) {
       for (const auto& [name, item] : value.entries()) add(steps, item, name);
-    } else if constexpr (requires { value.first; value.second; }) {
+    } else if constexpr (requires {
+                           value.first;
+                           value.second;
+                         }) {
       if constexpr (std::is_base_of_v<NodeRef, std::remove_cvref_t<decltype(value.first)>>) {
         steps.push_back({std::move(key), {value.second, value.first}});
       } else {
@@ -404,7 +407,8 @@ std::string Printer::run(const NodeRef& node) {
   add_targets(node);
   bool is_program = node.is<PrimFunc>() || node.is<Module>();
   if (is_program) {
-    if (node.is<Module>()) text("# from " + options_.package + ".script import ir as " + ir_.substr(0, ir_.size() - 1) + "\n");
+    if (node.is<Module>())
+      text("# from " + options_.package + ".script import ir as " + ir_.substr(0, ir_.size() - 1) + "\n");
     text("# from " + options_.package + ".script import tir as " + tir_.substr(0, tir_.size() - 1) + "\n\n");
   }
   size_t head = out_.size();

@@ -24,16 +24,16 @@ namespace tilewright::script {
 using NodePath = std::string;
 
 struct PrintOptions {
-  std::string name = "";  ///< of the printed function; "": its global symbol, or "main"
-  bool show_meta = false;        ///< print large constants, as JSON in front of the program
+  std::string name = "";               ///< of the printed function; "": its global symbol, or "main"
+  bool show_meta = false;              ///< print large constants, as JSON in front of the program
   std::string package = "tilewright";  ///< whose import the first lines show
   std::string ir_prefix = "I";
   std::string tir_prefix = "T";
-  std::string module_alias = "cls";  ///< how functions of the module are called; "": by the name of the class
+  std::string module_alias = "cls";      ///< how functions of the module are called; "": by the name of the class
   std::string buffer_dtype = "float32";  ///< a buffer of this type prints without dtype
   std::string int_dtype = "int32";       ///< integers of this type print as plain numbers
   std::string float_dtype = "void";      ///< and floats of this one
-  bool verbose_expr = false;  ///< print the declarations of free variables before a lone expression
+  bool verbose_expr = false;             ///< print the declarations of free variables before a lone expression
   int indent_spaces = 4;
   bool print_line_numbers = false;
   int num_context_lines = -1;  ///< lines to show around what is underlined; negative: all
@@ -44,14 +44,13 @@ struct PrintOptions {
   std::vector<NodeRef> obj_to_underline = {};
   std::vector<std::pair<NodeRef, std::string>> obj_to_annotate = {};
 
-  using Members = Fields<&PrintOptions::name, &PrintOptions::show_meta, &PrintOptions::package,
-                         &PrintOptions::ir_prefix, &PrintOptions::tir_prefix, &PrintOptions::module_alias,
-                         &PrintOptions::buffer_dtype, &PrintOptions::int_dtype, &PrintOptions::float_dtype,
-                         &PrintOptions::verbose_expr, &PrintOptions::indent_spaces, &PrintOptions::print_line_numbers,
-                         &PrintOptions::num_context_lines, &PrintOptions::syntax_sugar,
-                         &PrintOptions::show_object_address, &PrintOptions::path_to_underline,
-                         &PrintOptions::path_to_annotate, &PrintOptions::obj_to_underline,
-                         &PrintOptions::obj_to_annotate>;
+  using Members =
+      Fields<&PrintOptions::name, &PrintOptions::show_meta, &PrintOptions::package, &PrintOptions::ir_prefix,
+             &PrintOptions::tir_prefix, &PrintOptions::module_alias, &PrintOptions::buffer_dtype,
+             &PrintOptions::int_dtype, &PrintOptions::float_dtype, &PrintOptions::verbose_expr,
+             &PrintOptions::indent_spaces, &PrintOptions::print_line_numbers, &PrintOptions::num_context_lines,
+             &PrintOptions::syntax_sugar, &PrintOptions::show_object_address, &PrintOptions::path_to_underline,
+             &PrintOptions::path_to_annotate, &PrintOptions::obj_to_underline, &PrintOptions::obj_to_annotate>;
 };
 
 /// The first option that makes no sense ("print/prefix", "print/dtype", "print/indent"), if any.

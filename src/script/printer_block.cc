@@ -72,7 +72,9 @@ void Printer::axis(const IterVar& iter_var, const Expr* binding) {
 
 void Printer::axes(const Block& block, const BlockRealize* realize) {
   size_t count = block.iter_vars.size();
-  auto binding = [&](size_t i) { return realize && i < realize->iter_values.size() ? &realize->iter_values[i] : nullptr; };
+  auto binding = [&](size_t i) {
+    return realize && i < realize->iter_values.size() ? &realize->iter_values[i] : nullptr;
+  };
   for (size_t i = 0; i < count;) {
     size_t end = i;
     while (end < count && binding(end) && is_remapped(*block.iter_vars[end], *binding(end))) ++end;

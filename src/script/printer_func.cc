@@ -104,7 +104,8 @@ void Printer::func_header(const Ref<PrimFunc>& func, const std::string& name) {
 /// The root block that the parser adds by itself.
 const Block* Printer::implicit_root(const Stmt& body) const {
   const BlockRealize* realize = body.as<BlockRealize>();
-  if (!options_.syntax_sugar || !realize || !realize->iter_values.empty() || !is_true(realize->predicate)) return nullptr;
+  if (!options_.syntax_sugar || !realize || !realize->iter_values.empty() || !is_true(realize->predicate))
+    return nullptr;
   const Block& root = *realize->block;
   if (root.name_hint != "root" || !root.annotations.empty() || !root.match_buffers.empty() || !root.reads.empty() ||
       !root.writes.empty() || root.init.defined()) {

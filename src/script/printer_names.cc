@@ -10,9 +10,10 @@ namespace tilewright::script {
 namespace {
 
 constexpr std::array<std::string_view, 35> kKeywords = {
-    "False",  "None",    "True",  "and",      "as",     "assert", "async",  "await", "break",  "class",  "continue", "def",
-    "del",    "elif",    "else",  "except",   "finally", "for",   "from",   "global", "if",    "import", "in",       "is",
-    "lambda", "nonlocal", "not",  "or",       "pass",   "raise",  "return", "try",   "while",  "with",   "yield"};
+    "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+    "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+    "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+    "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
 
 bool is_ascii_letter(unsigned char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 bool is_digit(unsigned char c) { return c >= '0' && c <= '9'; }

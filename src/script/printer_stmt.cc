@@ -232,10 +232,12 @@ bool Printer::launch_thread(const AttrStmt& attr, bool concise) {
   const IterVar* thread = attr.node.as<IterVar>();
   bool is_virtual = attr.attr_key == "virtual_thread";
   if (!thread || (attr.attr_key != "thread_extent" && !is_virtual)) return false;
-  if (thread->iter_type != IterType::kThreadIndex || thread->thread_tag.starts_with("vthread") != is_virtual) return false;
+  if (thread->iter_type != IterType::kThreadIndex || thread->thread_tag.starts_with("vthread") != is_virtual)
+    return false;
   if (!attr.value.defined() || attr.value.sort() != Sort::kExpr) return false;
   const auto& extent = static_cast<const Expr&>(attr.value);
-  if (thread->dom.defined() && !(is_plain_zero(thread->dom->min) && same_expr(thread->dom->extent, extent))) return false;
+  if (thread->dom.defined() && !(is_plain_zero(thread->dom->min) && same_expr(thread->dom->extent, extent)))
+    return false;
   push_frame();
   bool named = is_defined(thread->var);
   if (!named && launched_.contains(thread->var.get())) {
@@ -378,8 +380,7 @@ bool Printer::allocate_buffer(const Allocate& allocate, bool concise) {
   push_frame();
   const std::string name = names_.take(with_address(buffer.name, decl->buffer), "buffer");
   scope(
-      concise, name, name,
-      [&] { buffer_call(decl->buffer, name, {"decl_buffer", "", BufferRole::kDecl}, true); },
+      concise, name, name, [&] { buffer_call(decl->buffer, name, {"decl_buffer", "", BufferRole::kDecl}, true); },
       [&] {
         int frame = static_cast<int>(frames_.size()) - 1;
         define(decl->buffer, name, name, frame);

@@ -108,8 +108,9 @@ TEST(Printer, ModulesAndPrivateFunctions) {
   Ref<GlobalVar> callee = make<GlobalVar>({"inner"});
   Module module;
   module.attrs.set("key", i32(1));
-  module.functions = {{"outer", function({}, make<Evaluate>({make<Call>({DataType::void_(), callee, {i32(3)}})}), "outer")},
-                      {"inner", function({}, evaluate(0), "")}};
+  module.functions = {
+      {"outer", function({}, make<Evaluate>({make<Call>({DataType::void_(), callee, {i32(3)}})}), "outer")},
+      {"inner", function({}, evaluate(0), "")}};
   EXPECT_EQ(print(make<Module>(module)), R"(# from tilewright.script import ir as I
 # from tilewright.script import tir as T
 
@@ -221,7 +222,8 @@ TEST(Printer, BlocksInFull) {
   block.reads = {make<BufferRegion>({a, {range(v0->var, i32(4)), range(i32(0), i32(16))}})};
   block.annotations = {{"pragma", string_imm("x")}};
   block.alloc_buffers = {local};
-  block.match_buffers = {make<MatchBufferRegion>({sub, make<BufferRegion>({a, {range(i32(4), i32(4)), range(v0->var, i32(4))}})})};
+  block.match_buffers = {
+      make<MatchBufferRegion>({sub, make<BufferRegion>({a, {range(i32(4), i32(4)), range(v0->var, i32(4))}})})};
   block.body = evaluate(0);
   EXPECT_EQ(print(loop(i, i32(8), realize({Expr(i) + 1, i}, block, lt(i, i32(7))))), R"(A = T.Buffer((16, 16))
 for i in range(8):
@@ -285,8 +287,10 @@ TEST(Printer, LaunchedThreads) {
   Ref<Var> tx = var("threadIdx_x");
   Ref<IterVar> thread = make<IterVar>({{}, tx, IterType::kThreadIndex, "threadIdx.x"});
   auto launch = [&] { return make<AttrStmt>({thread, "thread_extent", i32(32), make<Evaluate>({tx})}); };
-  EXPECT_EQ(print(function({}, launch())), kHeader + "@T.prim_func\ndef main():\n"
-            "    threadIdx_x = T.launch_thread(\"threadIdx.x\", 32)\n    T.evaluate(threadIdx_x)");
+  EXPECT_EQ(print(function({}, launch())),
+            kHeader +
+                "@T.prim_func\ndef main():\n"
+                "    threadIdx_x = T.launch_thread(\"threadIdx.x\", 32)\n    T.evaluate(threadIdx_x)");
   // One variable launched twice needs a declaration of its own.
   EXPECT_EQ(print(function({}, make<SeqStmt>({{launch(), launch()}}))), kHeader + R"(@T.prim_func
 def main():
@@ -298,7 +302,8 @@ def main():
 }
 
 TEST(Printer, Operators) {
-  Ref<Var> a = var("a"), b = var("b"), x = var("x", f32), p = var("p", DataType::bool_()), q = var("q", DataType::bool_());
+  Ref<Var> a = var("a"), b = var("b"), x = var("x", f32), p = var("p", DataType::bool_()),
+           q = var("q", DataType::bool_());
   EXPECT_EQ(print(make<Mul>({make<Add>({a, b}), a})), "(a + b) * a");
   EXPECT_EQ(print(make<Sub>({a, make<Sub>({a, b})})), "a - (a - b)");
   EXPECT_EQ(print(make<Sub>({make<Sub>({a, b}), a})), "a - b - a");
@@ -335,8 +340,15 @@ TEST(Printer, ConstructorsWhereOperatorsWouldFold) {
 /// Every pair of operands that may fold: what prints infix must be what ir/build.h leaves alone.
 TEST(Printer, InfixMeansWhatOperatorsBuild) {
   Ref<Var> a = var("a"), x = var("x", f32), p = var("p", DataType::bool_());
-  std::vector<Expr> ints = {a, i32(0), i32(1), i32(-1), i32(7), make<Broadcast>({i32(0), i32(4)}), make<Broadcast>({i32(1), i32(4)}),
-                            make<Broadcast>({i32(5), i32(4)}), make<Ramp>({a, i32(1), i32(4)})};
+  std::vector<Expr> ints = {a,
+                            i32(0),
+                            i32(1),
+                            i32(-1),
+                            i32(7),
+                            make<Broadcast>({i32(0), i32(4)}),
+                            make<Broadcast>({i32(1), i32(4)}),
+                            make<Broadcast>({i32(5), i32(4)}),
+                            make<Ramp>({a, i32(1), i32(4)})};
   std::vector<Expr> floats = {x, float_imm(f32, 0), float_imm(f32, -0.0), float_imm(f32, 1), float_imm(f32, 2)};
   std::vector<Expr> bools = {p, bool_imm(true), bool_imm(false)};
   int infix = 0;
@@ -356,9 +368,10 @@ TEST(Printer, InfixMeansWhatOperatorsBuild) {
   };
 #define CHECK_BINARY(Name) check(Kind::k##Name, l, r, make<Name>({l, r}));
   auto common = [&](const Expr& l, const Expr& r) {
-    CHECK_BINARY(Add) CHECK_BINARY(Sub) CHECK_BINARY(Mul) CHECK_BINARY(Div) CHECK_BINARY(FloorDiv)
-    CHECK_BINARY(FloorMod) CHECK_BINARY(Min) CHECK_BINARY(Max) CHECK_BINARY(EQ) CHECK_BINARY(NE)
-    CHECK_BINARY(LT) CHECK_BINARY(LE) CHECK_BINARY(GT) CHECK_BINARY(GE)
+    CHECK_BINARY(Add)
+    CHECK_BINARY(Sub) CHECK_BINARY(Mul) CHECK_BINARY(Div) CHECK_BINARY(FloorDiv) CHECK_BINARY(FloorMod)
+        CHECK_BINARY(Min) CHECK_BINARY(Max) CHECK_BINARY(EQ) CHECK_BINARY(NE) CHECK_BINARY(LT) CHECK_BINARY(LE)
+            CHECK_BINARY(GT) CHECK_BINARY(GE)
   };
   sweep(ints, common);
   sweep(ints, [&](const Expr& l, const Expr& r) { CHECK_BINARY(Mod) });
@@ -398,8 +411,9 @@ TEST(Printer, VectorsAndAccesses) {
   EXPECT_EQ(print(make<BufferLoad>({a, {index}, mask})),
             "A.vload([T.Ramp(i, 1, 4)], predicate=T.Broadcast(T.bool(True), 4))");
   Stmt masked = make<BufferStore>({a, make<Broadcast>({float_imm(f32, 0), i32(4)}), {index}, mask});
-  EXPECT_EQ(print(masked), "A = T.Buffer((64,))\ni = T.int32()\nA.vstore([T.Ramp(i, 1, 4)], T.Broadcast(T.float32(0.0), 4), "
-                           "predicate=T.Broadcast(T.bool(True), 4))");
+  EXPECT_EQ(print(masked),
+            "A = T.Buffer((64,))\ni = T.int32()\nA.vstore([T.Ramp(i, 1, 4)], T.Broadcast(T.float32(0.0), 4), "
+            "predicate=T.Broadcast(T.bool(True), 4))");
   Expr lanes = make<Mul>({make<Call>({DataType::int_(32), intrinsic_op(Intrinsic::k_vscale), {}}), i32(8)});
   EXPECT_EQ(print(make<Ramp>({i, i32(1), lanes})), "T.Ramp(i, 1, T.vscale() * 8)");
   EXPECT_EQ(print(make<Shuffle>({{index}, {i32(2)}})), "T.Shuffle([T.Ramp(i, 1, 4)], [2])");
@@ -410,13 +424,15 @@ TEST(Printer, CallsKeepTheirType) {
   EXPECT_EQ(print(call(Intrinsic::k_exp, {x})), "T.exp(x)");
   EXPECT_EQ(print(make<Call>({DataType::float_(64), intrinsic_op(Intrinsic::k_exp), {x}})),
             "T.call_intrin(\"float64\", \"tir.exp\", x)");
-  EXPECT_EQ(print(call(DataType::int_(32), "tir.call_extern", {string_imm("f"), n})), "T.call_extern(\"int32\", \"f\", n)");
+  EXPECT_EQ(print(call(DataType::int_(32), "tir.call_extern", {string_imm("f"), n})),
+            "T.call_extern(\"int32\", \"f\", n)");
   EXPECT_EQ(print(call(DataType::float_(32), "tir.reinterpret", {n})), "T.reinterpret(\"float32\", n)");
   EXPECT_EQ(print(call(DataType::int_(32), "tir.tvm_struct_get", {n, i32(0), i32(1)})),
             "T.tvm_struct_get(n, 0, 1, \"int32\")");
   EXPECT_EQ(print(call(DataType::float_(32), "mine.op", {x})), "T.call_intrin(\"float32\", \"mine.op\", x)");
   EXPECT_EQ(print(call(Intrinsic::k_shift_left, {n, i32(0)})), "T.call_intrin(\"int32\", \"tir.shift_left\", n, 0)");
-  EXPECT_EQ(print(call(DataType::int_(32), "tir.tvm_storage_sync", {string_imm("shared")})), "T.tvm_storage_sync(\"shared\")");
+  EXPECT_EQ(print(call(DataType::int_(32), "tir.tvm_storage_sync", {string_imm("shared")})),
+            "T.tvm_storage_sync(\"shared\")");
   Ref<Buffer> a = decl_buffer({i32(8)}, f32, "A");
   EXPECT_EQ(print(call(DataType::handle(), "tir.tvm_tuple", {make<BufferRegion>({a, {range(n, i32(4))}})})),
             "T.tvm_tuple(T.BufferRegion(A, [I.Range(n, n + 4)]))");
@@ -431,13 +447,17 @@ TEST(Printer, AuxiliaryNodes) {
   EXPECT_EQ(verbose(make<IterVar>({range_of(i32(8)), a, IterType::kDataPar, ""})),
             "a = T.int32()\nT.iter_var(a, T.Range(0, 8), \"DataPar\", \"\")");
   EXPECT_EQ(print(make<PrimType>({f32})), "T.float32");
-  EXPECT_EQ(print(make<PointerType>({make<PrimType>({DataType::int_(32)}), "global"})), "T.handle(\"int32\", \"global\")");
-  EXPECT_EQ(print(make<TupleType>({{make<PrimType>({f32}), make<PrimType>({DataType::int_(32)})}})), "T.Tuple(T.float32, T.int32)");
+  EXPECT_EQ(print(make<PointerType>({make<PrimType>({DataType::int_(32)}), "global"})),
+            "T.handle(\"int32\", \"global\")");
+  EXPECT_EQ(print(make<TupleType>({{make<PrimType>({f32}), make<PrimType>({DataType::int_(32)})}})),
+            "T.Tuple(T.float32, T.int32)");
   EXPECT_EQ(print(make<CommReducer>({{x}, {y}, {Expr(x) + y}, {i32(0)}})), "T.comm_reducer(lambda x, y: x + y, [0])");
-  EXPECT_EQ(print(make<IndexMap>({{x, y}, {Expr(y), floordiv(Expr(x), 4)}, {}})), "T.index_map(lambda x, y: (y, x // 4))");
+  EXPECT_EQ(print(make<IndexMap>({{x, y}, {Expr(y), floordiv(Expr(x), 4)}, {}})),
+            "T.index_map(lambda x, y: (y, x // 4))");
   EXPECT_EQ(print(make<IndexMap>({{x}, {x}, {}})), "T.index_map(lambda x: (x,))");
   Ref<Buffer> a2 = decl_buffer({i32(8), i32(8)}, f32, "A");
-  EXPECT_EQ(verbose(make<BufferRegion>({a2, {range(i32(2), i32(4)), range(i32(3), i32(1))}})), "A = T.Buffer((8, 8))\nA[2:6, 3]");
+  EXPECT_EQ(verbose(make<BufferRegion>({a2, {range(i32(2), i32(4)), range(i32(3), i32(1))}})),
+            "A = T.Buffer((8, 8))\nA[2:6, 3]");
   EXPECT_EQ(print(make<Op>({"tir.exp"})), "I.Op(\"tir.exp\")");
   EXPECT_EQ(print(make<Dict>({{{"k", f32 == f32 ? NodeRef(i32(1)) : NodeRef()}}})), "{\"k\": 1}");
   EXPECT_EQ(print(NodeRef()), "None");
@@ -465,8 +485,9 @@ TEST(Printer, Metadata) {
   Ref<StringImm> lines = string_imm("a\nb");
   Stmt s = make<SeqStmt>({{make<Evaluate>({lines}), make<Evaluate>({string_imm("a\nb")})}});
   std::string text = print(s);
-  EXPECT_EQ(text, "# Metadata omitted. Use show_meta=True in script() method to show it.\n\n"
-                  "T.evaluate(metadata[\"tir.StringImm\"][0])\nT.evaluate(metadata[\"tir.StringImm\"][0])");
+  EXPECT_EQ(text,
+            "# Metadata omitted. Use show_meta=True in script() method to show it.\n\n"
+            "T.evaluate(metadata[\"tir.StringImm\"][0])\nT.evaluate(metadata[\"tir.StringImm\"][0])");
   std::string shown = print(s, {.show_meta = true});
   EXPECT_TRUE(shown.starts_with("metadata = I.load_json(\"{\\\"tilewright\\\"")) << shown;
 }
@@ -478,17 +499,23 @@ TEST(Printer, UnderlinesAndAnnotates) {
   const For& middle = *outer.body.as<For>();
   const Stmt& inner = middle.body;
   std::string text = print(func, {.num_context_lines = 0, .obj_to_underline = {outer.body}});
-  EXPECT_EQ(text, "(... 5 lines skipped ...)\n    for i, j, k in T.grid(4, 4, 4):\n           ^                 ^\n(... 7 lines skipped ...)");
+  EXPECT_EQ(text,
+            "(... 5 lines skipped ...)\n    for i, j, k in T.grid(4, 4, 4):\n           ^                 ^\n(... 7 "
+            "lines skipped ...)");
   const Ref<Block>& block = inner.as<For>()->body.as<BlockRealize>()->block;
   text = print(func, {.num_context_lines = 0, .obj_to_annotate = {{block, "this one"}}});
   EXPECT_EQ(text, "(... 6 lines skipped ...)\n        with T.block(\"C\"):  # this one\n(... 6 lines skipped ...)");
-  text = print(func, {.print_line_numbers = true, .num_context_lines = 0,
+  text = print(func, {.print_line_numbers = true,
+                      .num_context_lines = 0,
                       .path_to_underline = {"<root>.body.block.body.body.body.body.block.body.value.b.a"}});
-  EXPECT_EQ(text, "(... 12 lines skipped ...)\n13             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n"
-                  "                                       ^^^^^^^^^");
+  EXPECT_EQ(text,
+            "(... 12 lines skipped ...)\n13             C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n"
+            "                                       ^^^^^^^^^");
   text = print(func, {.num_context_lines = 0, .path_to_underline = {"<root>.buffer_map[1].shape[0].value"}});
-  EXPECT_EQ(text, "(... 3 lines skipped ...)\n"
-            "def main(A: T.Buffer((4, 4), \"float32\"), B: T.Buffer((4, 4), \"float32\"), C: T.Buffer((4, 4), \"float32\")):\n"
+  EXPECT_EQ(text,
+            "(... 3 lines skipped ...)\n"
+            "def main(A: T.Buffer((4, 4), \"float32\"), B: T.Buffer((4, 4), \"float32\"), C: T.Buffer((4, 4), "
+            "\"float32\")):\n"
             "                                                      ^\n(... 9 lines skipped ...)");
 }
 
@@ -541,8 +568,18 @@ TEST(Printer, AnyDepth) {
 
 TEST(Interval, StopAndExtentAreInverse) {
   Ref<Var> x = var("x"), n = var("n");
-  std::vector<Expr> values = {i32(0), i32(1), i32(5), i32(2147483647), x, n, Expr(x) + 1, Expr(x) * 4, Expr(n) - x,
-                              make<Sub>({n, x}), make<Add>({x, i32(0)}), make<Sub>({make<Add>({x, n}), x})};
+  std::vector<Expr> values = {i32(0),
+                              i32(1),
+                              i32(5),
+                              i32(2147483647),
+                              x,
+                              n,
+                              Expr(x) + 1,
+                              Expr(x) * 4,
+                              Expr(n) - x,
+                              make<Sub>({n, x}),
+                              make<Add>({x, i32(0)}),
+                              make<Sub>({make<Add>({x, n}), x})};
   for (const Expr& min : values) {
     for (const Expr& extent : values) {
       EXPECT_TRUE(same_expr(extent_of(min, stop_of(min, extent)), extent)) << print(min) << " " << print(extent);

@@ -193,8 +193,9 @@ std::string diff_text(std::string_view lhs, std::string_view rhs) {
   while (tail + head < a.size() && tail + head < b.size() && a[a.size() - 1 - tail] == b[b.size() - 1 - tail]) ++tail;
   std::vector<Edit> edits;
   for (size_t i = 0; i < head; ++i) edits.push_back({' ', a[i]});
-  std::vector<Edit> middle = shortest_edit({a.begin() + static_cast<std::ptrdiff_t>(head), a.end() - static_cast<std::ptrdiff_t>(tail)},
-                                           {b.begin() + static_cast<std::ptrdiff_t>(head), b.end() - static_cast<std::ptrdiff_t>(tail)});
+  std::vector<Edit> middle =
+      shortest_edit({a.begin() + static_cast<std::ptrdiff_t>(head), a.end() - static_cast<std::ptrdiff_t>(tail)},
+                    {b.begin() + static_cast<std::ptrdiff_t>(head), b.end() - static_cast<std::ptrdiff_t>(tail)});
   edits.insert(edits.end(), middle.begin(), middle.end());
   for (size_t i = a.size() - tail; i < a.size(); ++i) edits.push_back({' ', a[i]});
 
@@ -203,7 +204,8 @@ std::string diff_text(std::string_view lhs, std::string_view rhs) {
   for (size_t i = 0; i < edits.size(); ++i) {
     if (edits[i].sign == ' ') continue;
     different = true;
-    for (size_t j = i > kDiffContext ? i - kDiffContext : 0; j < edits.size() && j <= i + kDiffContext; ++j) shown[j] = true;
+    for (size_t j = i > kDiffContext ? i - kDiffContext : 0; j < edits.size() && j <= i + kDiffContext; ++j)
+      shown[j] = true;
   }
   if (!different) return {};
   std::string result;

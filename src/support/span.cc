@@ -5,17 +5,36 @@
 #include <map>
 #include <mutex>
 #include <sstream>
-#include <tuple>
+#include <unordered_map>
 
 namespace tilewright {
 namespace {
 
-using Key = std::tuple<std::string, int, int, int, int, SpanId>;
+struct Record {
+  uint32_t file = 0;
+  int line = 0, column = 0, end_line = 0, end_column = 0;
+  SpanId parent = 0;
+  bool operator==(const Record&) const = default;
+};
+struct RecordHash {
+  size_t operator()(const Record& r) const {
+    uint64_t h = 0;
+    for (uint64_t part : {uint64_t{r.file} << 32 | static_cast<uint32_t>(r.line),
+                          uint64_t{static_cast<uint32_t>(r.column)} << 32 | static_cast<uint32_t>(r.end_line),
+                          uint64_t{static_cast<uint32_t>(r.end_column)} << 32 | r.parent}) {
+      h = (h ^ part) * 0x9E3779B97F4A7C15u;
+      h ^= h >> 29;
+    }
+    return h;
+  }
+};
 
 struct Table {
   std::mutex mutex;
-  std::deque<Span> spans{Span{}};
-  std::map<Key, SpanId> ids;
+  std::deque<Record> spans{Record{}};
+  std::unordered_map<Record, SpanId, RecordHash> ids;
+  std::deque<std::string> files{""};
+  std::unordered_map<std::string, uint32_t> file_ids{{"", 0}};
   std::map<std::string, std::string> sources;
 };
 
@@ -62,17 +81,30 @@ std::string render_one(const Span& span) {
 
 }  // namespace
 
-SpanId intern_span(const Span& span) {
-  Key key{span.file, span.line, span.column, span.end_line, span.end_column, span.parent};
+uint32_t intern_file(const std::string& file) {
   std::lock_guard lock(table().mutex);
-  auto [it, inserted] = table().ids.try_emplace(key, static_cast<SpanId>(table().spans.size()));
-  if (inserted) table().spans.push_back(span);
+  auto [it, inserted] = table().file_ids.try_emplace(file, static_cast<uint32_t>(table().files.size()));
+  if (inserted) table().files.push_back(file);
   return it->second;
+}
+
+SpanId intern_span(uint32_t file, int line, int column, int end_line, int end_column, SpanId parent) {
+  Record record{file, line, column, end_line, end_column, parent};
+  std::lock_guard lock(table().mutex);
+  auto [it, inserted] = table().ids.try_emplace(record, static_cast<SpanId>(table().spans.size()));
+  if (inserted) table().spans.push_back(record);
+  return it->second;
+}
+
+SpanId intern_span(const Span& span) {
+  return intern_span(intern_file(span.file), span.line, span.column, span.end_line, span.end_column, span.parent);
 }
 
 Span span_of(SpanId id) {
   std::lock_guard lock(table().mutex);
-  return id < table().spans.size() ? table().spans[id] : Span{};
+  if (id >= table().spans.size()) return {};
+  const Record& r = table().spans[id];
+  return {table().files[r.file], r.line, r.column, r.end_line, r.end_column, r.parent};
 }
 
 void register_source(const std::string& file, const std::string& text) {

@@ -18,6 +18,9 @@ struct Span {
 };
 
 SpanId intern_span(const Span& span);
+/// The file as a number, to intern many spans of it quickly.
+uint32_t intern_file(const std::string& file);
+SpanId intern_span(uint32_t file, int line, int column, int end_line, int end_column, SpanId parent);
 /// By value: the table may grow while the caller reads.
 Span span_of(SpanId id);
 

@@ -1,0 +1,370 @@
+"""The base dialect: expressions mean what they mean in Python, on values that may be nodes of a program.
+
+Unlike in Python, `and`, `or`, `not`, chained comparisons and `x if c else y` also work on expressions of the program.
+A slice with both bounds that is used as a value (an operand, an argument, the right side of an assignment) is a vector;
+elsewhere it is a region.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+from tilewright import _core
+from tilewright.script.dialect import register
+from tilewright.script.parser import Parser
+from tilewright.script.report import ScriptProblem
+
+Expr = _core.Expr
+Buffer = _core.Buffer
+
+_BINARY: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+    ast.MatMult: operator.matmul,
+}
+_COMPARE: dict[type, Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq,
+    ast.NotEq: operator.ne,
+    ast.Lt: operator.lt,
+    ast.LtE: operator.le,
+    ast.Gt: operator.gt,
+    ast.GtE: operator.ge,
+    ast.Is: operator.is_,
+    ast.IsNot: operator.is_not,
+    ast.In: lambda a, b: a in b,
+    ast.NotIn: lambda a, b: a not in b,
+}
+_MAX_BITS = 1 << 16
+
+
+def operand(parser: Parser, node: ast.AST) -> Any:
+    """A value: slices with both bounds become vectors."""
+    if node.__class__ is ast.Subscript:
+        return _subscript(parser, node, vectors=True)
+    return parser.table[node.__class__](parser, node)
+
+
+@register("python", "Constant")
+def _constant(parser: Parser, node: ast.Constant) -> Any:
+    return node.value
+
+
+@register("python", "Name")
+def _name(parser: Parser, node: ast.Name) -> Any:
+    parser.at = node
+    return parser.lookup(node.id)
+
+
+@register("python", "Attribute")
+def _attribute(parser: Parser, node: ast.Attribute) -> Any:
+    value = parser.eval(node.value)
+    parser.at = node
+    return getattr(value, node.attr)
+
+
+@register("python", "BinOp")
+def _bin_op(parser: Parser, node: Any) -> Any:
+    chain = []  # a + b + c + ... leans to the left and may be long: no recursion along it
+    while node.__class__ is ast.BinOp:
+        chain.append(node)
+        node = node.left
+    value = operand(parser, node)
+    while chain:
+        node = chain.pop()
+        right = operand(parser, node.right)
+        parser.mark(node)
+        if isinstance(value, int | str | list | tuple | bytes):
+            _check_size(node.op, value, right)
+        value = _BINARY[node.op.__class__](value, right)
+    return value
+
+
+def _check_size(op: ast.operator, left: Any, right: Any) -> None:
+    """Constants that would fill the memory are mistakes."""
+    if not isinstance(right, int):
+        return
+    if isinstance(left, int):
+        bits = left.bit_length()
+        grows = (isinstance(op, ast.Pow) and bits * right > _MAX_BITS) or (
+            isinstance(op, ast.LShift) and right > _MAX_BITS
+        )
+    else:
+        grows = isinstance(op, ast.Mult) and len(left) * right > _MAX_BITS * 64
+    if grows:
+        raise ScriptProblem("script/constant-size", "this constant is too large")
+
+
+@register("python", "UnaryOp")
+def _unary_op(parser: Parser, node: ast.UnaryOp) -> Any:
+    value = operand(parser, node.operand)
+    parser.mark(node)
+    op = node.op.__class__
+    if op is ast.Not:
+        return _core.logical_not(value) if isinstance(value, Expr) else not value
+    if op is ast.USub:
+        return -value
+    if op is ast.UAdd:
+        return +value
+    return ~value
+
+
+@register("python", "BoolOp")
+def _bool_op(parser: Parser, node: ast.BoolOp) -> Any:
+    is_and = node.op.__class__ is ast.And
+    value = operand(parser, node.values[0])
+    for item in node.values[1:]:
+        if isinstance(value, Expr):
+            right = operand(parser, item)
+            parser.mark(node)
+            value = (_core.logical_and if is_and else _core.logical_or)(value, right)
+        elif bool(value) is not is_and:
+            return value
+        else:
+            value = operand(parser, item)
+    return value
+
+
+@register("python", "Compare")
+def _compare(parser: Parser, node: ast.Compare) -> Any:
+    left = operand(parser, node.left)
+    result: Any = True
+    for op, item in zip(node.ops, node.comparators, strict=True):
+        right = operand(parser, item)
+        parser.mark(node)
+        one = _COMPARE[op.__class__](left, right)
+        if result is True:
+            result = one
+        elif isinstance(result, Expr) or (result and isinstance(one, Expr)):
+            result = _core.logical_and(result, one)
+        else:
+            result = result and one
+        left = right
+    return result
+
+
+@register("python", "IfExp")
+def _if_exp(parser: Parser, node: ast.IfExp) -> Any:
+    condition = operand(parser, node.test)
+    if not isinstance(condition, Expr):
+        return operand(parser, node.body if condition else node.orelse)
+    yes, no = operand(parser, node.body), operand(parser, node.orelse)
+    parser.mark(node)
+    return _core.if_then_else(condition, yes, no)
+
+
+@register("python", "Call")
+def _call(parser: Parser, node: ast.Call) -> Any:
+    func = parser.eval(node.func)
+    value_of = parser.eval if getattr(func, "takes_regions", False) else None
+    args: list[Any] = []
+    for arg in node.args:
+        if arg.__class__ is ast.Starred:
+            items = parser.eval(arg.value)  # type: ignore[attr-defined]
+            parser.at = arg
+            args.extend(items)
+        else:
+            args.append(value_of(arg) if value_of else operand(parser, arg))
+    if not node.keywords:
+        parser.mark(node)
+        return func(*args)
+    keywords: dict[str, Any] = {}
+    for keyword in node.keywords:
+        value = value_of(keyword.value) if value_of else operand(parser, keyword.value)
+        if keyword.arg is None:
+            keywords.update(value)
+        else:
+            keywords[keyword.arg] = value
+    parser.mark(node)
+    return func(*args, **keywords)
+
+
+@register("python", "Subscript")
+def _subscript_region(parser: Parser, node: ast.Subscript) -> Any:
+    return _subscript(parser, node, vectors=False)
+
+
+def _subscript(parser: Parser, node: Any, vectors: bool) -> Any:
+    value = parser.eval(node.value)
+    key = index(parser, node.slice, vectors)
+    parser.mark(node)
+    return value[key]
+
+
+def index(parser: Parser, node: ast.expr, vectors: bool) -> Any:
+    """What stands in brackets; with `vectors`, slices with both bounds get the step 1."""
+    kind = node.__class__
+    if kind is ast.Tuple:
+        items: list[Any] = []
+        for item in node.elts:  # type: ignore[attr-defined]
+            if item.__class__ is ast.Starred:
+                items.extend(parser.eval(item.value))
+            else:
+                items.append(index(parser, item, vectors))
+        return tuple(items)
+    if kind is not ast.Slice:
+        return operand(parser, node)
+    lower, upper, step = node.lower, node.upper, node.step  # type: ignore[attr-defined]
+    start = None if lower is None else operand(parser, lower)
+    stop = None if upper is None else operand(parser, upper)
+    if step is not None:
+        return slice(start, stop, operand(parser, step))
+    return slice(start, stop, 1 if vectors and start is not None and stop is not None else None)
+
+
+@register("python", "Slice")
+def _slice(parser: Parser, node: ast.Slice) -> Any:
+    return index(parser, node, vectors=False)
+
+
+def _items(parser: Parser, nodes: list[ast.expr]) -> list[Any]:
+    items: list[Any] = []
+    for node in nodes:
+        if node.__class__ is ast.Starred:
+            items.extend(parser.eval(node.value))  # type: ignore[attr-defined]
+        else:
+            items.append(parser.eval(node))
+    return items
+
+
+@register("python", "Tuple")
+def _tuple(parser: Parser, node: ast.Tuple) -> Any:
+    return tuple(_items(parser, node.elts))
+
+
+@register("python", "List")
+def _list(parser: Parser, node: ast.List) -> Any:
+    return _items(parser, node.elts)
+
+
+@register("python", "Set")
+def _set(parser: Parser, node: ast.Set) -> Any:
+    return set(_items(parser, node.elts))
+
+
+@register("python", "Dict")
+def _dict(parser: Parser, node: ast.Dict) -> Any:
+    result: dict[Any, Any] = {}
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            result.update(parser.eval(value))
+        else:
+            result[parser.eval(key)] = parser.eval(value)
+    return result
+
+
+@register("python", "JoinedStr")
+def _joined_str(parser: Parser, node: ast.JoinedStr) -> str:
+    return "".join(str(parser.eval(part)) for part in node.values)
+
+
+@register("python", "FormattedValue")
+def _formatted_value(parser: Parser, node: ast.FormattedValue) -> str:
+    value = parser.eval(node.value)
+    convert = {ord("s"): str, ord("r"): repr, ord("a"): ascii}.get(node.conversion)
+    if convert:
+        value = convert(value)
+    parser.at = node.value
+    return format(value, parser.eval(node.format_spec) if node.format_spec else "")
+
+
+@register("python", "Lambda")
+def _lambda(parser: Parser, node: ast.Lambda) -> Any:
+    """A function with the very signature, whose body is evaluated here: operators mean what they mean in a script."""
+    captured, source, outer, trail = dict(parser.names), parser.source, parser.outer, parser.trail
+
+    def run(arguments: dict[str, Any]) -> Any:
+        with parser.moved_to(source, {**captured, **arguments}, outer, trail):
+            return operand(parser, node.body)
+
+    call = ast.Call(ast.Name("__tilewright_run", ast.Load()), [ast.Call(ast.Name("locals", ast.Load()), [], [])], [])
+    function = ast.Expression(ast.Lambda(node.args, call))
+    ast.fix_missing_locations(function)
+    code: CodeType = compile(function, source.file, "eval")
+    return eval(code, {**parser.environment(), "__tilewright_run": run})
+
+
+def _loop_over(parser: Parser, generators: list[ast.comprehension], at: int) -> Iterator[None]:
+    if at == len(generators):
+        yield
+        return
+    generator = generators[at]
+    if generator.is_async:
+        raise ScriptProblem("script/unsupported", "an asynchronous comprehension is not part of scripts")
+    items = parser.eval(generator.iter)
+    parser.at = generator.iter
+    for item in items:
+        with parser.scope():
+            bind_python(parser, generator.target, item)
+            if all(parser.eval(condition) for condition in generator.ifs):
+                yield from _loop_over(parser, generators, at + 1)
+
+
+def bind_python(parser: Parser, target: ast.AST, value: Any) -> None:
+    """Binds Python values to names as Python does."""
+    if isinstance(target, ast.Name):
+        parser.define(target.id, value)
+        return
+    if isinstance(target, ast.Tuple | ast.List):
+        for item, part in unpack(target, value):
+            bind_python(parser, item, part)
+        return
+    raise ScriptProblem("script/target", f"a value cannot be bound to '{ast.unparse(target)}'", "", target)
+
+
+def unpack(target: ast.Tuple | ast.List, value: Any) -> Iterator[tuple[ast.expr, Any]]:
+    """Pairs of targets and values; a starred target gets a list."""
+    try:
+        values = list(value)
+    except TypeError:
+        raise ScriptProblem(
+            "script/unpack", f"one value is unpacked into {len(target.elts)} names", "", target
+        ) from None
+    stars = [i for i, item in enumerate(target.elts) if isinstance(item, ast.Starred)]
+    fixed = len(target.elts) - len(stars)
+    if len(values) < fixed or (not stars and len(values) > fixed):
+        raise ScriptProblem(
+            "script/unpack", f"{len(values)} values are unpacked into {len(target.elts)} names", "", target
+        )
+    if not stars:
+        yield from zip(target.elts, values, strict=True)
+        return
+    first, rest = stars[0], len(values) - fixed
+    yield from zip(target.elts[:first], values[:first], strict=True)
+    starred = target.elts[first]
+    assert isinstance(starred, ast.Starred)
+    yield starred.value, values[first : first + rest]
+    yield from zip(target.elts[first + 1 :], values[first + rest :], strict=True)
+
+
+@register("python", "ListComp")
+def _list_comp(parser: Parser, node: ast.ListComp) -> Any:
+    return [parser.eval(node.elt) for _ in _loop_over(parser, node.generators, 0)]
+
+
+@register("python", "GeneratorExp")
+def _generator(parser: Parser, node: ast.GeneratorExp) -> Any:
+    return iter([parser.eval(node.elt) for _ in _loop_over(parser, node.generators, 0)])
+
+
+@register("python", "SetComp")
+def _set_comp(parser: Parser, node: ast.SetComp) -> Any:
+    return {parser.eval(node.elt) for _ in _loop_over(parser, node.generators, 0)}
+
+
+@register("python", "DictComp")
+def _dict_comp(parser: Parser, node: ast.DictComp) -> Any:
+    return {parser.eval(node.key): parser.eval(node.value) for _ in _loop_over(parser, node.generators, 0)}

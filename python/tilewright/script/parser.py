@@ -1,0 +1,419 @@
+"""The driver of the parser: scopes, spans, errors, and the order of statements.
+
+What a statement or an expression means is said by the handlers of a dialect (dialect.py); they get the parser and the
+syntax node, evaluate fragments with `parser.eval` and call the IRBuilder.
+
+A failure ends its statement only. The names that the statement would have bound become unknown quantities: statements
+that use them are skipped without a message, all others are still checked.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import Error, ScriptError
+from tilewright.script.dialect import Dialect
+from tilewright.script.report import MAX_PROBLEMS, Problem, ScriptProblem, did_you_mean, span_of, to_error
+from tilewright.script.source import BadSyntax, Place, Source
+
+_script = _core._script
+_MISSING = object()
+_DEEP_LIMIT = 100_000
+_DEEP_STACK = 512 << 20
+
+
+class _Unknown:
+    """The value of a name whose definition failed."""
+
+
+UNKNOWN = _Unknown()
+
+
+class Cascade(Exception):
+    """Something failed because of a failure that is reported already."""
+
+
+class TooManyProblems(Exception):
+    """Enough is reported."""
+
+
+_active = threading.local()
+
+
+def active_parser() -> Parser | None:
+    """The parser at work on this thread: macros expand in it."""
+    stack = getattr(_active, "stack", None)
+    return stack[-1] if stack else None
+
+
+class Parser:
+    """Walks over one script; holds its names and its problems."""
+
+    def __init__(
+        self, source: Source, dialect: Dialect, names: Mapping[str, Any], outer: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.source = source
+        self.dialect = dialect
+        self.table = dialect.table
+        self.names: dict[str, Any] = dict(names)
+        self.outer = [*outer, vars(builtins)]
+        self.problems: list[Problem] = []
+        self.at: ast.AST | None = None  # the node at work: where a failure of Python code is reported
+        self.trail: tuple[tuple[Source, Place], ...] = ()
+        self.statement_call: ast.AST | None = None  # the call that is a statement of its own
+        self.name = ""  # of the function, for messages
+        self._log: list[tuple[str, Any]] = []
+        self._reported_names: set[str] = set()
+
+    # ---- running
+
+    def run(self, work: Callable[[], Any]) -> Any:
+        """Calls `work` with this parser active; raises one ScriptError for all problems."""
+        try:
+            return self._run(work)
+        except RecursionError:
+            return self._run_deep(work)
+
+    def _run(self, work: Callable[[], Any]) -> Any:
+        stack = _active.__dict__.setdefault("stack", [])
+        stack.append(self)
+        result = None
+        try:
+            with _script.IRBuilder() as builder:
+                _script.enter_source(self.source.file, 0)
+                try:
+                    result = work()
+                    if not self.problems:
+                        result = builder.get() if result is None else result
+                except TooManyProblems:
+                    pass
+                except RecursionError:
+                    raise
+                except Exception as error:
+                    self.report(error, self.at)
+        finally:
+            stack.pop()
+            if stack:
+                stack[-1].resume_spans()
+            else:
+                _script.leave_source()
+        if self.problems:
+            raise to_error(self.problems, self.name) from None
+        return result
+
+    def _run_deep(self, work: Callable[[], Any]) -> Any:
+        """Once more from the start with a deep stack."""
+        outcome: list[Any] = [None, None]
+
+        def deep() -> None:
+            self.__dict__.update(fresh)
+            try:
+                outcome[0] = self._run(work)
+            except RecursionError:
+                outcome[1] = to_error(
+                    [Problem("script/too-deep", "the script is nested too deep", "", self.source, self.place(self.at))],
+                    self.name,
+                )
+            except BaseException as error:
+                outcome[1] = error
+
+        fresh = {"problems": [], "trail": (), "_reported_names": set()}
+        while self._log:
+            self._undo()
+        old_limit, old_size = sys.getrecursionlimit(), threading.stack_size(_DEEP_STACK)
+        sys.setrecursionlimit(max(old_limit, _DEEP_LIMIT))
+        try:
+            thread = threading.Thread(target=deep)
+            thread.start()
+        finally:
+            threading.stack_size(old_size)
+        try:
+            thread.join()
+        finally:
+            sys.setrecursionlimit(old_limit)
+        if outcome[1] is not None:
+            raise outcome[1] from None
+        return outcome[0]
+
+    # ---- names
+
+    def define(self, name: str, value: Any) -> None:
+        """Binds a name until the scope around ends."""
+        self._log.append((name, self.names.get(name, _MISSING)))
+        self.names[name] = value
+
+    def lookup(self, name: str) -> Any:
+        """The value of a name, which must be known."""
+        value = self.names.get(name, _MISSING)
+        if value is _MISSING:
+            for mapping in self.outer:
+                if name in mapping:
+                    return mapping[name]
+            if name in self._reported_names:
+                raise Cascade
+            self._reported_names.add(name)
+            raise ScriptProblem("script/unknown-name", f"'{name}' is not defined", did_you_mean(name, self.visible()))
+        if value is UNKNOWN:
+            raise Cascade
+        return value
+
+    def find(self, name: str) -> Any:
+        """The value of a name, None when it is not known."""
+        value = self.names.get(name, _MISSING)
+        if value is not _MISSING:
+            return None if value is UNKNOWN else value
+        for mapping in self.outer:
+            if name in mapping:
+                return mapping[name]
+        return None
+
+    def visible(self) -> list[str]:
+        """All names that could be used here, those of the script first."""
+        seen = dict.fromkeys(self.names)
+        for mapping in self.outer:
+            seen.update(dict.fromkeys(mapping))
+        return list(seen)
+
+    def environment(self) -> dict[str, Any]:
+        """All names and values in one dictionary, for code that Python runs itself."""
+        merged: dict[str, Any] = {}
+        for mapping in reversed(self.outer):
+            merged.update(mapping)
+        merged.update({name: value for name, value in self.names.items() if value is not UNKNOWN})
+        return merged
+
+    def _undo(self) -> None:
+        name, old = self._log.pop()
+        if old is _MISSING:
+            del self.names[name]
+        else:
+            self.names[name] = old
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Names bound inside end with it."""
+        mark = len(self._log)
+        try:
+            yield
+        finally:
+            while len(self._log) > mark:
+                self._undo()
+
+    @contextmanager
+    def use_dialect(self, dialect: Dialect) -> Iterator[None]:
+        """Statements inside belong to another dialect."""
+        before = self.dialect
+        self.dialect, self.table = dialect, dialect.table
+        try:
+            yield
+        finally:
+            self.dialect, self.table = before, before.table
+
+    @contextmanager
+    def moved_to(
+        self,
+        source: Source,
+        names: dict[str, Any],
+        outer: Sequence[Mapping[str, Any]],
+        trail: tuple[tuple[Source, Place], ...],
+    ) -> Iterator[None]:
+        """Works on another text, with other names, for a while."""
+        before = self.source, self.names, self.outer, self._log, self.trail, self.at
+        self.source, self.names, self.outer, self._log, self.trail = source, names, list(outer), [], trail
+        self.resume_spans()
+        try:
+            yield
+        finally:
+            self.source, self.names, self.outer, self._log, self.trail, self.at = before
+            self.resume_spans()
+
+    @contextmanager
+    def expansion(self, source: Source, names: dict[str, Any], outer: Sequence[Mapping[str, Any]]) -> Iterator[None]:
+        """The text of a macro stands for the node at work."""
+        if len(self.trail) >= 100:
+            raise ScriptProblem("script/macro-depth", "macros expand each other without end")
+        with self.moved_to(source, names, outer, ((self.source, self.place(self.at)), *self.trail)):
+            yield
+
+    # ---- places and spans
+
+    def place(self, node: ast.AST | None) -> Place:
+        """Where a node stands in the user's file."""
+        if node is None:
+            line = self.source.first_line
+            return line, 1, line, 2
+        return self.source.place(node)
+
+    def mark(self, node: Any) -> None:
+        """From now on nodes come from here, and failures are reported here."""
+        self.at = node
+        source = self.source
+        if source.ascii:
+            shift = source.shift
+            _script.set_span(node.lineno + shift, node.col_offset + 1, node.end_lineno + shift, node.end_col_offset + 1)
+        else:
+            _script.set_span(*source.place(node))
+
+    def resume_spans(self) -> None:
+        """Spans belong to the current source again."""
+        _script.enter_source(self.source.file, span_of(*self.trail[0], self.trail[1:]) if self.trail else 0)
+
+    # ---- problems
+
+    def report(self, error: BaseException, node: ast.AST | None) -> None:
+        """Records what went wrong at the node."""
+        if isinstance(error, Cascade):
+            return
+        if isinstance(error, BadSyntax):
+            problem = Problem("script/syntax", str(error), "", error.source, error.place)
+        else:
+            problem = self._to_problem(error, node)
+        self.problems.append(problem)
+        if len(self.problems) >= MAX_PROBLEMS:
+            raise TooManyProblems
+
+    def _to_problem(self, error: BaseException, node: ast.AST | None) -> Problem:
+        place = self.place(node)
+        if isinstance(error, ScriptProblem):
+            if error.node is not None:
+                place = self.place(error.node)
+            return Problem(error.code, str(error), error.hint, self.source, place, self.trail)
+        if isinstance(error, Error) and error.message:
+            return Problem(error.code, error.message, error.hint, self.source, place, self.trail)
+        code, message, hint = explain(error, node)
+        return Problem(code, message, hint, self.source, place, self.trail)
+
+    @contextmanager
+    def attempt(self, node: ast.AST | None = None, *unknown: ast.AST | None) -> Iterator[None]:
+        """A failure inside is reported, and the names in `unknown` are bound to an unknown quantity."""
+        try:
+            yield
+        except (TooManyProblems, RecursionError):
+            raise
+        except Exception as error:
+            if node is not None and not isinstance(error, ScriptProblem | Cascade) and not _is_inside(self.at, node):
+                self.at = node
+            self.report(error, self.at or node)
+            for target in unknown:
+                if target is not None:
+                    self.forget(target)
+
+    def forget(self, target: ast.AST) -> None:
+        """The names that the target would have bound are unknown from here on."""
+        for node in ast.walk(target):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                self.define(node.id, UNKNOWN)
+
+    # ---- statements and expressions
+
+    def body(self, statements: Iterable[ast.stmt]) -> None:
+        """Handles statements one after the other, going on after a failure."""
+        table = self.table
+        for statement in statements:
+            self.at = statement
+            try:
+                table[statement.__class__](self, statement)
+            except (TooManyProblems, RecursionError):
+                raise
+            except Exception as error:
+                self.report(error, self.at)
+                self._forget_statement(statement)
+
+    def _forget_statement(self, statement: ast.stmt) -> None:
+        if isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                self.forget(target)
+        elif isinstance(statement, ast.AugAssign | ast.AnnAssign):
+            self.forget(statement.target)
+        elif isinstance(statement, ast.FunctionDef | ast.ClassDef):
+            self.define(statement.name, UNKNOWN)
+
+    def eval(self, node: ast.AST) -> Any:
+        """The value of an expression."""
+        return self.table[node.__class__](self, node)
+
+    @contextmanager
+    def frames(self, opened: list[Any], node: ast.AST) -> Iterator[None]:
+        """Closes the frames in reverse order; after a problem inside they are dropped."""
+        before = len(self.problems)
+        try:
+            yield
+        except BaseException as error:
+            for frame in reversed(opened):
+                frame.__exit__(type(error), error, None)
+            raise
+        failed = Cascade() if len(self.problems) > before else None
+        while opened:
+            frame = opened.pop()
+            if failed is not None:
+                frame.__exit__(type(failed), failed, None)
+                continue
+            self.mark(node)
+            try:
+                frame.__exit__(None, None, None)
+            except BaseException as error:
+                for other in reversed(opened):
+                    other.__exit__(type(error), error, None)
+                raise
+
+
+def _is_inside(inner: ast.AST | None, outer: ast.AST) -> bool:
+    start = getattr(outer, "lineno", None)
+    line = getattr(inner, "lineno", None)
+    return start is not None and line is not None and start <= line <= (getattr(outer, "end_lineno", None) or start)
+
+
+def explain(error: BaseException, node: ast.AST | None) -> tuple[str, str, str]:
+    """Code, message and hint for an exception of Python code."""
+    text = str(error)
+    if isinstance(error, AttributeError) and error.obj is not None and error.name:
+        known = [name for name in dir(error.obj) if not name.startswith("_")]
+        what = _describe(error.obj, node)
+        return "script/unknown-attribute", f"{what} has no '{error.name}'", did_you_mean(error.name, known)
+    if isinstance(error, TypeError) and "incompatible function arguments" in text:
+        called = ast.unparse(node.func) if isinstance(node, ast.Call) else text.split("(", 1)[0]
+        types = text.rsplit("Invoked with types: ", 1)[-1].strip().replace("tilewright._core.", "")
+        signatures = [line.split(". ", 1)[1].strip() for line in text.splitlines() if line.startswith("    ")]
+        hint = "it takes " + " or ".join(s[s.find("(") :].split(" -> ")[0] for s in signatures)
+        return (
+            "script/arguments",
+            f"{called} cannot take ({types})",
+            hint.replace("tilewright._core.", "").replace("tilewright.ir.", ""),
+        )
+    where = _raised_in(error)
+    if isinstance(error, TypeError) and not where:
+        return "script/type", text, ""
+    name = type(error).__name__
+    return "script/python-error", f"{name}: {text}{where}" if text else f"{name}{where}", ""
+
+
+def _describe(value: Any, node: ast.AST | None) -> str:
+    if isinstance(node, ast.Attribute):
+        try:
+            return f"'{ast.unparse(node.value)}'"
+        except (RecursionError, ValueError):
+            pass
+    return f"a value of type {type(value).__name__}"
+
+
+def _raised_in(error: BaseException) -> str:
+    """Where in the user's own Python code the exception comes from."""
+    place = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        module = traceback.tb_frame.f_globals.get("__name__", "")
+        if not str(module).startswith("tilewright."):
+            place = f" (raised in {code.co_name}, {code.co_filename}:{traceback.tb_lineno})"
+        traceback = traceback.tb_next
+    return place
+
+
+__all__ = ["UNKNOWN", "Cascade", "Parser", "ScriptError", "active_parser", "explain"]

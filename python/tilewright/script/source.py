@@ -1,0 +1,181 @@
+"""The text of a function, class or script, as a syntax tree whose places in the user's file are known."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import sys
+import warnings
+from dataclasses import dataclass, field
+from types import FunctionType
+from typing import Any
+
+from tilewright.errors import ScriptError
+
+#: 1-based: line, column, end line, column behind the end. Columns count characters.
+Place = tuple[int, int, int, int]
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """A piece of a file that is parsed as one script."""
+
+    file: str
+    lines: list[str]  # of the piece, with their line ends
+    first_line: int  # number of lines[0] in the file
+    shift: int = 0  # file line = line in the tree + shift
+    tree: ast.Module = field(default_factory=lambda: ast.Module([], []))
+    ascii: bool = True
+
+    def place(self, node: ast.AST) -> Place:
+        """Where the node stands in the file."""
+        line = getattr(node, "lineno", 1 - self.shift) + self.shift
+        column = getattr(node, "col_offset", 0)
+        end_line = (getattr(node, "end_lineno", None) or line - self.shift) + self.shift
+        end_column = getattr(node, "end_col_offset", None) or column + 1
+        if not self.ascii:
+            column = self._characters(line, column)
+            end_column = self._characters(end_line, end_column)
+        return line, column + 1, end_line, end_column + 1
+
+    def _characters(self, line: int, offset: int) -> int:
+        """The tree counts bytes of UTF-8."""
+        index = line - self.first_line
+        if not 0 <= index < len(self.lines):
+            return offset
+        return len(self.lines[index].encode()[:offset].decode(errors="replace"))
+
+    def line(self, number: int) -> str:
+        """The text of a line of the file, "" outside of the piece."""
+        index = number - self.first_line
+        return self.lines[index].rstrip("\r\n") if 0 <= index < len(self.lines) else ""
+
+
+class BadSyntax(Exception):
+    """The text is not Python; `place` says where."""
+
+    def __init__(self, message: str, source: Source, place: Place) -> None:
+        super().__init__(message)
+        self.source = source
+        self.place = place
+
+
+def parse_text(source: Source, text: str) -> ast.Module:
+    """The syntax tree of `text`, which is that of `source` but perhaps for a first line of our own."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the user's literals: Python has said it already, or will
+            return ast.parse(text, source.file)
+    except SyntaxError as error:
+        line = min((error.lineno or 1) + source.shift, source.first_line + len(source.lines))
+        column = max(error.offset or 1, 1)
+        end_line = max((error.end_lineno or 0) + source.shift, line)
+        end_column = error.end_offset or 0
+        if end_line == line and end_column <= column:
+            end_column = column + 1
+        raise BadSyntax(f"invalid syntax: {error.msg}", source, (line, column, end_line, end_column)) from None
+    except (ValueError, UnicodeError) as error:  # null characters, lone surrogates
+        raise BadSyntax(f"this is not a Python text: {error}", source, _start(source)) from None
+    except (RecursionError, MemoryError):
+        raise BadSyntax("the script is nested deeper than Python's parser can take", source, _start(source)) from None
+
+
+def _start(source: Source) -> Place:
+    return source.first_line, 1, source.first_line, 2
+
+
+def from_text(text: str, file: str) -> Source:
+    """A whole script given as text."""
+    source = Source(file, text.splitlines(keepends=True), 1)
+    source.ascii = text.isascii()
+    source.tree = parse_text(source, text)
+    return source
+
+
+def from_function(func: FunctionType) -> Source:
+    """The `def` statement that made the function, decorators included."""
+    code = func.__code__
+    return _from_lines(code.co_filename, code.co_firstlineno, func.__globals__, func.__name__)
+
+
+def from_class(cls: type, definer: Any) -> Source:
+    """The `class` statement that made the class; `definer` is the frame that applies the decorator to it."""
+    file = definer.f_code.co_filename
+    line = definer.f_lineno
+    if linecache.getline(file, line, definer.f_globals).lstrip().startswith("@"):
+        return _from_lines(file, line, definer.f_globals, cls.__name__)
+    try:
+        _, line = inspect.getsourcelines(cls)
+    except (OSError, TypeError):
+        raise _no_source(cls.__name__) from None
+    module = sys.modules.get(cls.__module__)
+    return _from_lines(inspect.getfile(cls), line, vars(module) if module else {}, cls.__name__)
+
+
+def _no_source(name: str) -> ScriptError:
+    error = ScriptError(f"the text of '{name}' cannot be found: it is not in a file or a notebook cell")
+    error.code = "script/no-source"
+    error.message = str(error)
+    error.hint = "write it to a file, or pass the text to tw.script.from_source"
+    return error
+
+
+def _from_lines(file: str, first: int, module: dict[str, Any], name: str) -> Source:
+    linecache.checkcache(file)
+    lines = linecache.getlines(file, module)
+    if not 1 <= first <= len(lines):
+        raise _no_source(name)
+    failure: BadSyntax | None = None
+    for end in _possible_ends(lines, first - 1):
+        piece = lines[first - 1 : end]
+        source = Source(file, piece, first)
+        source.ascii = all(map(str.isascii, piece))
+        text = "".join(piece)
+        if piece[0][0] in " \t":
+            text = "if 1:\n" + text  # columns and strings over several lines stay as they are
+            source.shift = first - 2
+        else:
+            source.shift = first - 1
+        try:
+            tree = parse_text(source, text)
+        except BadSyntax as error:
+            failure = error
+            continue
+        statement = tree.body[0]
+        if isinstance(statement, ast.If) and source.shift == first - 2:
+            tree.body = statement.body
+        source.tree = tree
+        return source
+    assert failure is not None
+    raise failure
+
+
+def _possible_ends(lines: list[str], first: int) -> list[int]:
+    """Line numbers behind the statement that starts at `first`: the first one that parses is right.
+
+    A statement ends before a line that is indented as its first line, or less; but such lines also occur inside
+    brackets and strings. What is cut off inside of those does not parse.
+    """
+    indent = _indent(lines[first])
+    ends = []
+    in_header = True
+    for number in range(first + 1, len(lines)):
+        line = lines[number]
+        text = line.lstrip()
+        if not text or text[0] == "#":
+            continue
+        if _indent(line) > indent:
+            in_header = False
+        elif in_header and text.startswith(("@", "def ", "class ", "async ")):
+            continue
+        elif text[0] not in ")]}":
+            ends.append(number)
+            if len(ends) == 16:
+                break
+    ends.append(len(lines))
+    return ends
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())

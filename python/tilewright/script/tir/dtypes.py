@@ -1,0 +1,65 @@
+"""T.int32, T.float16x4, T.handle, ...: a constant or a cast when called with a value, a fresh variable without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+
+_script = _core._script
+
+
+class DType:
+    """A data type of scripts.
+
+    >>> T.float32(1)          # a constant
+    >>> T.float32("inf")
+    >>> T.int64(i)            # a cast
+    >>> n = T.int32()         # a fresh variable
+    >>> n: T.int32            # of a parameter: its type
+    """
+
+    __slots__ = ("_type", "dtype")
+
+    def __init__(self, dtype: str) -> None:
+        self.dtype = dtype
+        self._type = _core.PrimType(dtype)
+
+    def __call__(self, expr: Any = None, *, is_size_var: bool = False) -> Any:
+        if expr is None:
+            return _script.fresh_var(self._type, is_size_var)
+        if isinstance(expr, str):
+            expr = float(expr)
+        return _core.const(expr, self.dtype)
+
+    def __repr__(self) -> str:
+        return f"T.{self.dtype}"
+
+    def __str__(self) -> str:
+        return self.dtype
+
+    def __eq__(self, other: object) -> bool:
+        return self.dtype == (other.dtype if isinstance(other, DType) else other)
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+
+_SCALARS = (
+    *(f"{code}{bits}" for code in ("int", "uint") for bits in (8, 16, 32, 64)),
+    *("float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"),
+)
+
+DTYPES: dict[str, DType] = {name: DType(name) for name in _SCALARS}
+for _lanes in (2, 4, 8, 16, 32, 64):
+    DTYPES.update({f"{name}x{_lanes}": DType(f"{name}x{_lanes}") for name in _SCALARS})
+DTYPES["bool"] = DTYPES["boolean"] = DType("bool")
+DTYPES["void"] = DType("void")
+
+
+def handle(dtype: Any = None, storage_scope: str = "global", *, is_size_var: bool = False) -> Any:
+    """A fresh pointer variable: to elements of `dtype` in memory of `storage_scope`, or opaque without a dtype."""
+    if dtype is None:
+        return _script.fresh_var(_core.PrimType("handle"), is_size_var)
+    element = dtype if isinstance(dtype, _core.Type) else _core.PrimType(dtype)
+    return _script.fresh_var(_core.PointerType(element, storage_scope), is_size_var)

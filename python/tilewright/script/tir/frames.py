@@ -1,0 +1,219 @@
+"""What opens a scope, and what is said inside: functions, loops, branches, blocks, allocations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright import _core
+from tilewright.errors import ScriptError
+
+_script = _core._script
+
+parallel = _script.parallel
+vectorized = _script.vectorized
+unroll = _script.unroll
+block = _script.block
+init = _script.init
+where = _script.where
+block_attr = _script.block_attr
+func_attr = _script.func_attr
+func_name = _script.func_name
+func_ret = _script.func_ret
+arg = _script.arg
+evaluate = _script.evaluate
+While = _script.while_
+If = _script.if_
+Then = _script.then_
+Else = _script.else_
+Assert = _script.assert_
+env_thread = _script.env_thread
+launch_thread = _script.launch_thread
+alloc_buffer = _script.alloc_buffer
+decl_buffer = _script.decl_buffer
+allocate = _script.allocate
+
+
+def fail(code: str, message: str, hint: str = "") -> ScriptError:
+    """An error for the parser to place, or for the caller in plain Python."""
+    error = ScriptError(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
+    error.code, error.message, error.hint = code, message, hint
+    return error
+
+
+def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> Any:
+    """A loop from `start` (0 when left out) up to, not including, `stop`."""
+    return _script.serial(start, stop, annotations)
+
+
+def thread_binding(
+    start: Any, stop: Any = None, thread: str | None = None, *, annotations: dict[str, Any] | None = None
+) -> Any:
+    """A loop whose iterations are the threads of an axis: ``T.thread_binding(32, thread="threadIdx.x")``."""
+    if thread is None:
+        if not isinstance(stop, str):
+            raise fail("script/thread", "T.thread_binding needs a thread axis", 'add thread="threadIdx.x"')
+        stop, thread = None, stop
+    if stop is None:
+        start, stop = 0, start
+        if isinstance(stop, _core.Expr):
+            start = _core.const(0, stop.dtype)
+    return _script.thread_binding(start, stop, thread, annotations)
+
+
+def grid(*extents: Any) -> Any:
+    """A nest of serial loops, the first one outermost; also over the items of lists, as in ``T.grid(A.shape)``."""
+    flat: list[Any] = []
+    for extent in extents:
+        if isinstance(extent, list | tuple):
+            flat.extend(extent)
+        else:
+            flat.append(extent)
+    return _script.grid(flat)
+
+
+def _regions(what: str, regions: Sequence[Any]) -> list[Any]:
+    flat: list[Any] = []
+    for region in regions:
+        if isinstance(region, list | tuple):
+            flat.extend(_regions(what, region))
+        elif isinstance(region, _core.Node):
+            flat.append(region)
+        else:
+            raise fail(
+                "script/region", f"T.{what} takes regions of buffers, not {type(region).__name__}", "write A[i, j]"
+            )
+    return flat
+
+
+def reads(*regions: Any) -> None:
+    """The regions that the block reads; left out, they are computed from its body."""
+    _script.reads(_regions("reads", regions))
+
+
+def writes(*regions: Any) -> None:
+    """The regions that the block writes; left out, they are computed from its body."""
+    _script.writes(_regions("writes", regions))
+
+
+def match_buffer(param: Any, shape: Any = None, dtype: Any = None, *args: Any, **kwargs: Any) -> Any:
+    """The buffer behind a parameter, or a view of a region inside a block."""
+    if dtype is None:
+        source = getattr(param, "buffer", param)
+        dtype = source.dtype if isinstance(source, _core.Buffer) else "float32"
+    return _script.match_buffer(param, shape, dtype, *args, **kwargs)
+
+
+def allocate_const(data: Any, dtype: Any, extents: Any, annotations: dict[str, Any] | None = None) -> Any:
+    """A constant array that lives as long as the scope; `data` is an array or nested lists."""
+    return _script.allocate_const(tensor_data(data, dtype), dtype, extents, annotations)
+
+
+def tensor_data(data: Any, dtype: Any = None) -> Any:
+    """An array as a node."""
+    if isinstance(data, _core.TensorData):
+        return data
+    name = str(dtype) if dtype is not None else None
+    if name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"):
+        import ml_dtypes
+
+        array = np.ascontiguousarray(data, dtype=getattr(ml_dtypes, name))
+    else:
+        array = np.ascontiguousarray(data, dtype=name)
+    return _core.TensorData(str(array.dtype), list(array.shape), array.tobytes())
+
+
+def realize(buffer_slice: Any, storage_scope: str = "", condition: Any = True) -> Any:
+    """Memory for a region of a buffer."""
+    return _script.realize(buffer_slice, storage_scope, condition)
+
+
+def attr(node: Any, attr_key: str, value: Any) -> Any:
+    """An attribute of a node for the statements inside."""
+    return _script.attr(node, attr_key, value)
+
+
+def LetStmt(value: Any, type_annotation: Any = None, *, var: Any = None) -> Any:
+    """Binds a variable (`var`, or a fresh one) to a value."""
+    if var is None and type_annotation is not None:
+        annotated = type_annotation() if callable(type_annotation) else type_annotation
+        var = annotated if isinstance(annotated, _core.Var) else _script.fresh_var(annotated)
+    return _script.let(value, var)
+
+
+def let(var: Any, value: Any, body: Any = None) -> Any:
+    """The expression ``let var = value in body``, or without body a scope."""
+    return _script.let(value, var) if body is None else _core.Let(var, value, body)
+
+
+def Let(expr: Any, where: dict[Any, Any]) -> Any:
+    """The expression with the variables of `where` bound, the first one innermost."""
+    for var, value in where.items():
+        expr = _core.Let(var, value, expr)
+    return expr
+
+
+def func_gen(name: str) -> str:
+    """The name as it is; kept for scripts that spell it."""
+    return name
+
+
+def _range(dom: Any) -> Any:
+    """What names the domain of an axis: an extent, (begin, end), or a Range."""
+    if isinstance(dom, _core.Range):
+        return dom
+    if isinstance(dom, list | tuple):
+        if len(dom) != 2:
+            raise fail("script/axis-domain", f"the domain of an axis has {len(dom)} bounds", "write (begin, end)")
+        return _script.range_between(dom[0], dom[1])
+    if isinstance(dom, slice):
+        return _script.range_between(dom.start or 0, dom.stop)
+    zero = _core.const(0, dom.dtype) if isinstance(dom, _core.Expr) else 0
+    return _core.Range(zero, dom)
+
+
+def Range(begin: Any, end: Any) -> Any:
+    """The integers from `begin` up to, not including, `end`."""
+    return _script.range_between(begin, end)
+
+
+_AXES = {
+    name: int(kind)
+    for name, kind in {
+        "spatial": _core.IterType.DATA_PAR,
+        "reduce": _core.IterType.COMM_REDUCE,
+        "scan": _core.IterType.ORDERED,
+        "opaque": _core.IterType.OPAQUE,
+    }.items()
+}
+
+
+def _axis(name: str, doc: str) -> Callable[..., Any]:
+    kind = _AXES[name]
+
+    def make(dom: Any, binding: Any = None, dtype: str = "int32") -> Any:
+        return _script.axis(kind, _range(dom), binding, dtype)
+
+    make.__name__, make.__doc__ = name, doc
+    return make
+
+
+class axis:
+    """The axes of a block."""
+
+    spatial = S = staticmethod(_axis("spatial", "An axis whose iterations are independent of each other."))
+    reduce = R = staticmethod(_axis("reduce", "An axis over which the block reduces."))
+    scan = staticmethod(_axis("scan", "An axis whose iterations run in order."))
+    opaque = staticmethod(_axis("opaque", "An axis about whose iterations nothing is known."))
+
+    @staticmethod
+    def remap(kinds: str, bindings: Sequence[Any], dtype: str = "int32") -> Any:
+        """Axes over the whole domains of loop variables, one letter each: S or R; a single one is not a tuple."""
+        axes = _script.remap(kinds, list(bindings))
+        return axes[0] if len(axes) == 1 else tuple(axes)
+
+
+for _takes_regions in (reads, writes, match_buffer, realize):
+    _takes_regions.takes_regions = True  # type: ignore[attr-defined]

@@ -1,0 +1,183 @@
+"""From a Python function to a PrimFunc."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable, Mapping
+from types import FrameType, FunctionType
+from typing import Any
+
+from tilewright import _core
+from tilewright.script.dialect import dialect
+from tilewright.script.parser import Parser
+from tilewright.script.report import Problem, ScriptProblem, to_error
+from tilewright.script.source import BadSyntax, Source, from_function
+
+_script = _core._script
+
+
+def captured(func: FunctionType) -> dict[str, Any]:
+    """The variables of enclosing functions that the function uses."""
+    names = {}
+    for name, cell in zip(func.__code__.co_freevars, func.__closure__ or (), strict=True):
+        try:
+            names[name] = cell.cell_contents
+        except ValueError:  # assigned later than here
+            continue
+    return names
+
+
+def enclosing(frame: FrameType | None) -> list[Mapping[str, Any]]:
+    """Names at the place of definition that the function itself does not capture: in annotations, or of a class."""
+    scopes: list[Mapping[str, Any]] = []
+    while frame is not None and frame.f_code.co_name != "<module>":
+        scopes.append(frame.f_locals)
+        if "__qualname__" not in frame.f_locals:
+            break
+        frame = frame.f_back
+    return scopes
+
+
+def read(func: FunctionType) -> Source:
+    """The function's text; a problem with it is the user's."""
+    try:
+        return from_function(func)
+    except BadSyntax as error:
+        raise to_error([Problem("script/syntax", str(error), "", error.source, error.place)], func.__name__) from None
+
+
+def parse_function(func: FunctionType, frame: FrameType | None, is_private: bool) -> Any:
+    """The PrimFunc that the text of `func` says."""
+    source = read(func)
+    node = source.tree.body[0]
+    assert isinstance(node, ast.FunctionDef)
+    parser = Parser(source, dialect("tir"), captured(func), [*enclosing(frame), func.__globals__])
+    parser.name = node.name
+    return parser.run(lambda: define_function(parser, node, is_private, func.__annotations__))
+
+
+def define_function(parser: Parser, node: ast.FunctionDef, is_private: bool, annotations: Mapping[str, Any]) -> None:
+    """Builds the function in the current builder."""
+    parser.mark(node)
+    frame = _script.prim_func(is_private)
+    opened: list[Any] = []
+    with parser.scope(), parser.frames(opened, node):
+        frame.__enter__()
+        opened.append(frame)
+        _script.func_name(node.name)
+        _parameters(parser, node, annotations)
+        if node.returns is not None:
+            with parser.attempt(node.returns):
+                _returns(parser, node.returns)
+        parser.body(node.body)
+
+
+def _parameters(parser: Parser, node: ast.FunctionDef, annotations: Mapping[str, Any]) -> None:
+    args = node.args
+    for extra in (args.vararg, args.kwarg, *args.kwonlyargs):
+        if extra is not None:
+            with parser.attempt(extra):
+                raise ScriptProblem("script/parameter", f"'{extra.arg}' is not a plain parameter", "", extra)
+    for arg in [*args.posonlyargs, *args.args]:
+        parser.at = arg
+        try:
+            parser.define(arg.arg, _script.arg(arg.arg, parameter(parser, arg, annotations)))
+        except RecursionError:
+            raise
+        except Exception as error:
+            parser.report(error, parser.at)
+            from tilewright.script.parser import UNKNOWN
+
+            parser.define(arg.arg, UNKNOWN)
+
+
+def parameter(parser: Parser, arg: ast.arg, annotations: Mapping[str, Any]) -> Any:
+    """The variable or buffer that an annotation asks for."""
+    if arg.annotation is None:
+        raise ScriptProblem(
+            "script/no-annotation",
+            f"type annotation required for function parameters: '{arg.arg}' has none",
+            f'for instance {arg.arg}: T.Buffer((16, 16), "float32"), {arg.arg}: T.handle or {arg.arg}: T.int32',
+            arg,
+        )
+    value = annotations.get(arg.arg)
+    if value is None or isinstance(value, str):
+        value = parser.eval(quoted(parser, arg.annotation))
+    parser.mark(arg.annotation)
+    if callable(value) and not isinstance(value, _core.Node):
+        value = value()
+    if not isinstance(value, _core.Var | _core.Buffer):
+        raise ScriptProblem(
+            "script/annotation",
+            f"a value of type {type(value).__name__} as the annotation of '{arg.arg}'",
+            "use T.Buffer(...), T.handle, or a dtype like T.int32",
+            arg.annotation,
+        )
+    return value
+
+
+def quoted(parser: Parser, node: ast.expr) -> ast.expr:
+    """An annotation written as a string, as the expression it holds."""
+    if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+        return node
+    try:
+        inner = ast.parse(node.value.strip(), mode="eval").body
+    except SyntaxError as error:
+        raise ScriptProblem("script/syntax", f"invalid syntax in an annotation: {error.msg}", "", node) from None
+    for child in ast.walk(inner):
+        ast.copy_location(child, node)
+    return inner
+
+
+def _returns(parser: Parser, node: ast.expr) -> None:
+    value = parser.eval(quoted(parser, node))
+    parser.mark(node)
+    if value is None:
+        return
+    if callable(value) and not isinstance(value, _core.Node):
+        value = value()
+    if isinstance(value, _core.Var):
+        value = value.type_annotation
+    if not isinstance(value, _core.Type):
+        raise ScriptProblem("script/annotation", f"a value of type {type(value).__name__} as the type of the result")
+    _script.func_ret(value)
+
+
+def _in_module_class(frame: FrameType) -> bool:
+    """Whether the frame is the body of a class under @I.ir_module."""
+    if "__qualname__" not in frame.f_locals or frame.f_code.co_name == "<module>":
+        return False
+    from tilewright.script.ir.modules import is_module_class
+
+    return is_module_class(frame)
+
+
+def _prim_func(
+    func: FunctionType | None = None, private: bool = False, check_well_formed: bool = True, s_tir: bool = False
+) -> Any:
+    frame = sys._getframe(1)
+    return _decorate(func, private, check_well_formed, frame)
+
+
+def _decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameType) -> Any:
+    if func is None:
+
+        def decorate(func: FunctionType) -> Any:
+            return _decorate(func, private, check_well_formed, sys._getframe(1))
+
+        boundary = _script.Boundary(decorate)
+        boundary.script_dialect = "tir"
+        boundary.private = private
+        return boundary
+    if not isinstance(func, FunctionType):
+        from tilewright.errors import ArgumentError
+
+        raise ArgumentError(f"T.prim_func decorates a function, not a {type(func).__name__}")
+    if _in_module_class(frame):
+        return func
+    return parse_function(func, frame, private)
+
+
+prim_func: Callable[..., Any] = _script.Boundary(_prim_func)
+prim_func.script_dialect = "tir"  # type: ignore[attr-defined]

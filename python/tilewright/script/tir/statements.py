@@ -1,0 +1,389 @@
+"""The statements of the dialect `tir`."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from typing import Any
+
+from tilewright import _core
+from tilewright.script.dialect import dialect, register
+from tilewright.script.expressions import bind_python, index, operand, unpack
+from tilewright.script.parser import Parser
+from tilewright.script.report import ScriptProblem
+from tilewright.script.tir.values import MetaVar
+
+_script = _core._script
+Expr = _core.Expr
+Frame = _script.Frame
+Var = _core.Var
+Buffer = _core.Buffer
+_NAMED = (_core.Var, _core.Buffer)
+_MAX_HOST_ITERATIONS = 1_000_000
+
+
+def _name(text: str, value: Any) -> Any:
+    """A variable or buffer made in this script gets the name it is bound to."""
+    if isinstance(value, _NAMED):
+        _script.IRBuilder.name(text, value)
+    return value
+
+
+def bind(parser: Parser, target: ast.AST, value: Any, *, let: bool) -> None:
+    """Binds names to a value; with `let`, expressions become variables of the program."""
+    if target.__class__ is ast.Name:
+        name = target.id  # type: ignore[attr-defined]
+        parser.define(name, _let(parser, name, value) if let else _bound(name, value))
+    elif isinstance(target, ast.Tuple | ast.List):
+        for item, part in unpack(target, value):
+            bind(parser, item, part, let=let)
+    else:
+        raise ScriptProblem("script/target", f"a value cannot be bound to '{ast.unparse(target)}'", "", target)
+
+
+def _bound(name: str, value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)([_bound(f"{name}_{i}", item) for i, item in enumerate(value)])
+    return _name(name, value)
+
+
+def _let(parser: Parser, name: str, value: Any) -> Any:
+    """What `name = value` binds: what has a place of its own is named, other expressions are computed there."""
+    if isinstance(value, MetaVar):
+        return value.value
+    if isinstance(value, Frame):
+        return _bound(name, value.open())
+    if isinstance(value, list | tuple):
+        return type(value)([_let(parser, f"{name}_{i}", item) for i, item in enumerate(value)])
+    if isinstance(value, Buffer | Var):
+        return _name(name, value)
+    if isinstance(value, _core.IterVar):
+        _name(name, value.var)
+        return value
+    if isinstance(value, Expr | int | float) or (hasattr(value, "__dlpack_device__") is False and _is_number(value)):
+        if isinstance(value, _core.StringImm | _core.Op | _core.GlobalVar | _core.CommReducer):
+            return value
+        return _name(name, _script.let(value).open())
+    return value
+
+
+def _is_number(value: Any) -> bool:
+    return hasattr(value, "dtype") and getattr(value, "ndim", None) == 0
+
+
+@register("tir", "For")
+def visit_for(parser: Parser, node: ast.For) -> None:
+    if node.orelse:
+        raise ScriptProblem("script/unsupported", "a loop with 'else' is not part of scripts", "", node.orelse[0])
+    with parser.scope():
+        frame: Any = None
+        with parser.attempt(node.iter, node.target):
+            frame = _loop_frame(parser, node)
+            if not isinstance(frame, Frame):
+                frame = _host_items(frame, node)
+        if frame is None:
+            _skip(parser, node.body)
+        elif isinstance(frame, Frame):
+            opened: list[Any] = []
+            with parser.frames(opened, node.iter):
+                value = frame.__enter__()
+                opened.append(frame)
+                with parser.attempt(node.target, node.target):
+                    parser.mark(node.target)
+                    bind(parser, node.target, value, let=False)
+                parser.body(node.body)
+        else:
+            _host_loop(parser, node, frame)
+
+
+def _loop_frame(parser: Parser, node: ast.For) -> Any:
+    call = node.iter
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range":
+        if parser.lookup("range") is builtins.range:
+            args = [operand(parser, arg) for arg in call.args]
+            parser.mark(call)
+            if len(args) > 2 or call.keywords:
+                raise ScriptProblem(
+                    "script/range-step", "a range with a step", "loop over the number of steps and multiply in the body"
+                )
+            return _script.serial(*args)
+    frame = parser.eval(call)
+    parser.mark(call)
+    return frame
+
+
+def _host_items(value: Any, node: ast.For) -> list[Any]:
+    """Python collections are looped over while parsing: the body is repeated."""
+    if isinstance(value, MetaVar):
+        value = value.value
+    if isinstance(value, Expr | Buffer | str | None) or not hasattr(value, "__iter__"):
+        raise ScriptProblem(
+            "script/for-iterator",
+            f"a loop over {_describe(value)}",
+            "use range, T.serial, T.parallel, T.vectorized, T.unroll, T.thread_binding or T.grid, or a Python list to "
+            "repeat the body",
+            node.iter,
+        )
+    items = []
+    for item in value:
+        items.append(item)
+        if len(items) > _MAX_HOST_ITERATIONS:
+            raise ScriptProblem("script/host-loop", "a loop over a Python collection without end", "", node.iter)
+    return items
+
+
+def _describe(value: Any) -> str:
+    return "nothing (None)" if value is None else f"a value of type {type(value).__name__}"
+
+
+def _host_loop(parser: Parser, node: ast.For, items: list[Any]) -> None:
+    for item in items:
+        with parser.scope(), parser.attempt(node.target, node.target):
+            bind_python(parser, node.target, item)
+            parser.body(node.body)
+
+
+def _skip(parser: Parser, body: list[ast.stmt]) -> None:
+    """Looks for further mistakes in the body of something that failed."""
+    opened = [_script.discard()]
+    opened[0].__enter__()
+    with parser.frames(opened, body[0]):
+        parser.body(body)
+
+
+@register("tir", "While")
+def visit_while(parser: Parser, node: ast.While) -> None:
+    if node.orelse:
+        raise ScriptProblem("script/unsupported", "a loop with 'else' is not part of scripts", "", node.orelse[0])
+    frame: Any = None
+    with parser.scope():
+        with parser.attempt(node.test):
+            condition = operand(parser, node.test)
+            parser.mark(node.test)
+            frame = _script.while_(condition)
+        _in_frame(parser, frame or _script.discard(), node.body, node.test)
+
+
+def _in_frame(parser: Parser, frame: Any, body: list[ast.stmt], node: ast.AST) -> None:
+    opened: list[Any] = []
+    with parser.frames(opened, node), parser.scope():
+        frame.__enter__()
+        opened.append(frame)
+        parser.body(body)
+
+
+@register("tir", "If")
+def visit_if(parser: Parser, node: ast.If) -> None:
+    frame: Any = None
+    with parser.attempt(node.test):
+        condition = operand(parser, node.test)
+        if not isinstance(condition, Expr):
+            if not isinstance(condition, bool | int | None) and type(condition).__name__ not in ("bool_", "bool"):
+                raise ScriptProblem(
+                    "script/condition",
+                    f"the condition is {_describe(condition)}",
+                    "a condition is an expression of the program, or a Python bool to choose while parsing",
+                    node.test,
+                )
+            parser.body(node.body if condition else node.orelse)
+            return
+        parser.mark(node.test)
+        frame = _script.if_(condition)
+    if frame is None:
+        _skip(parser, node.body)
+        if node.orelse:
+            _skip(parser, node.orelse)
+        return
+    opened: list[Any] = []
+    with parser.frames(opened, node.test):
+        frame.__enter__()
+        opened.append(frame)
+        _in_frame(parser, _script.then_(), node.body, node.test)
+        if node.orelse:
+            _in_frame(parser, _script.else_(), node.orelse, node.test)
+
+
+@register("tir", "With")
+def visit_with(parser: Parser, node: ast.With) -> None:
+    opened: list[Any] = []
+    with parser.scope(), parser.frames(opened, node.items[0].context_expr):
+        token = None
+        for item in node.items:
+            frame: Any = None
+            with parser.attempt(item.context_expr, item.optional_vars):
+                frame = parser.eval(item.context_expr)
+                parser.mark(item.context_expr)
+                if not hasattr(frame, "__enter__") or not hasattr(frame, "__exit__"):
+                    what = _describe(frame)
+                    frame = None
+                    raise ScriptProblem(
+                        "script/with", f"'with' needs a scope, not {what}", 'for instance T.block("name") or T.init()'
+                    )
+                value = frame.__enter__()
+                opened.append(frame)
+                token = getattr(frame, "script_dialect", token)
+                if item.optional_vars is not None:
+                    bind(parser, item.optional_vars, value, let=False)
+            if frame is None or (not opened or opened[-1] is not frame):
+                opened.append(_script.discard())
+                opened[-1].__enter__()
+        if token is None:
+            parser.body(node.body)
+        else:
+            with parser.use_dialect(dialect(token)):
+                parser.body(node.body)
+
+
+@register("tir", "Assign")
+def visit_assign(parser: Parser, node: ast.Assign) -> None:
+    if len(node.targets) != 1:
+        raise ScriptProblem(
+            "script/chained-assignment",
+            "consequential assignments like 'a = b = c' are not supported",
+            "write two statements",
+        )
+    target = node.targets[0]
+    if isinstance(target, ast.Subscript):
+        value = operand(parser, node.value)
+        _store(parser, node, target, value)
+        return
+    value = operand(parser, node.value)
+    parser.mark(node)
+    bind(parser, target, value, let=True)
+
+
+def _store(
+    parser: Parser, node: ast.stmt, target: ast.Subscript, value: Any, *, op: ast.operator | None = None
+) -> None:
+    buffer = parser.eval(target.value)
+    key = index(parser, target.slice, vectors=True)
+    parser.mark(target)
+    if not isinstance(buffer, Buffer):
+        if isinstance(buffer, Expr | _core.Node | None):
+            raise ScriptProblem("script/store", f"{_describe(buffer)} cannot be assigned to by index", "", target)
+        raise ScriptProblem(
+            "script/store",
+            f"an element of a Python {type(buffer).__name__} is assigned while the program is parsed",
+            "only elements of buffers can be assigned",
+            target,
+        )
+    if op is not None:
+        loaded = buffer[key]
+        right = operand(parser, node.value)  # type: ignore[attr-defined]
+        parser.mark(node)
+        value = _apply(op, loaded, right)
+    parser.mark(node)
+    if value is None:
+        raise ScriptProblem("script/store", f"nothing (None) is stored to '{buffer.name}'", "", node)
+    _script.buffer_store(buffer, value, key)
+
+
+def _apply(op: ast.operator, left: Any, right: Any) -> Any:
+    from tilewright.script.expressions import _BINARY
+
+    return _BINARY[op.__class__](left, right)
+
+
+@register("tir", "AugAssign")
+def visit_aug_assign(parser: Parser, node: ast.AugAssign) -> None:
+    target = node.target
+    if isinstance(target, ast.Subscript):
+        _store(parser, node, target, None, op=node.op)
+        return
+    if not isinstance(target, ast.Name):
+        raise ScriptProblem("script/target", f"a value cannot be bound to '{ast.unparse(target)}'", "", target)
+    parser.at = target
+    left = parser.lookup(target.id)
+    right = operand(parser, node.value)
+    parser.mark(node)
+    bind(parser, target, _apply(node.op, left, right), let=True)
+
+
+@register("tir", "AnnAssign")
+def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
+    if not isinstance(node.target, ast.Name):
+        raise ScriptProblem("script/target", "only a name can be annotated", "", node.target)
+    variable = parser.eval(node.annotation)
+    parser.mark(node.annotation)
+    if callable(variable) and not isinstance(variable, Expr):
+        variable = variable()
+    if not isinstance(variable, Var):
+        raise ScriptProblem(
+            "script/annotation",
+            f"{_describe(variable)} as the type of a variable",
+            "for instance T.int32",
+            node.annotation,
+        )
+    if node.value is None:
+        parser.define(node.target.id, _name(node.target.id, variable))
+        return
+    value = operand(parser, node.value)
+    parser.mark(node)
+    if isinstance(value, MetaVar):
+        value = value.value
+    _name(node.target.id, variable)
+    parser.define(node.target.id, _script.let(value, variable).open())
+
+
+@register("tir", "Expr")
+def visit_expr(parser: Parser, node: ast.Expr) -> None:
+    if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return
+    parser.statement_call = node.value
+    value = parser.eval(node.value)
+    parser.mark(node)
+    statement(parser, value)
+
+
+def statement(parser: Parser, value: Any) -> None:
+    """What an expression that stands alone does."""
+    if value is None or isinstance(value, str):
+        return
+    if isinstance(value, Frame):
+        value.open()
+    elif isinstance(value, _core.Stmt):
+        _script.add(value)
+    elif isinstance(value, Expr | bool | int):
+        _script.evaluate(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            statement(parser, item)
+    elif value is not Ellipsis:
+        raise ScriptProblem(
+            "script/statement", f"{_describe(value)} stands alone: it has no effect", "assign it, or remove it"
+        )
+
+
+@register("tir", "Assert")
+def visit_assert(parser: Parser, node: ast.Assert) -> None:
+    condition = operand(parser, node.test)
+    message = operand(parser, node.msg) if node.msg else ""
+    parser.mark(node)
+    if isinstance(message, _core.StringImm):
+        message = message.value
+    if not isinstance(message, str):
+        raise ScriptProblem("script/assert", "the message of an assertion is a string", "", node.msg)
+    _script.assert_(condition, message).open()
+
+
+@register("tir", "Return")
+def visit_return(parser: Parser, node: ast.Return) -> None:
+    if node.value is None:
+        return
+    value = operand(parser, node.value)
+    parser.mark(node)
+    _script.evaluate(_script.ret(value))
+
+
+@register("tir", "Pass")
+def visit_pass(parser: Parser, node: ast.Pass) -> None:
+    pass
+
+
+@register("tir", "FunctionDef")
+def visit_function_def(parser: Parser, node: ast.FunctionDef) -> None:
+    """A Python function for use while parsing; it runs as Python, its names are those known here."""
+    module = ast.Module([node], [])
+    namespace = parser.environment()
+    exec(compile(module, parser.source.file, "exec"), namespace)
+    parser.define(node.name, namespace[node.name])

@@ -1,0 +1,13 @@
+"""Values that exist while parsing only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class MetaVar:
+    """Keeps what a name is assigned as a Python value, instead of a variable of the program."""
+
+    value: Any

@@ -1,0 +1,24 @@
+// What a block reads and writes, as regions of the buffers it does not own.
+//
+//   for ax in range(4): B[vi, vj * 4 + ax] = A[vi + 1]   =>   reads A[vi + 1], writes B[vi, vj * 4 : vj * 4 + 4]
+//
+// The region of a buffer covers all accesses to it: loop variables inside the block range over their whole domain, the
+// block's own axes and everything defined outside stay symbolic. Of a block inside, its declared regions count, not its
+// body; accesses through a match_buffer count for its source. A dimension about which nothing can be said is covered
+// whole. Buffers that the block allocates do not appear, and a block with an init does not read what it writes.
+#pragma once
+
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+struct BlockAccess {
+  std::vector<Ref<BufferRegion>> reads, writes;  ///< one a buffer, in the order of the first access
+  std::vector<Ref<Var>> opaque;                  ///< pointers used other than by loads and stores, each once
+};
+
+BlockAccess block_access_region(const Ref<Block>& block);
+
+}  // namespace tilewright::analysis

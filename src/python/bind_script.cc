@@ -1,0 +1,422 @@
+// The IRBuilder for Python: frames as context managers, what T.* calls, subscripts of buffers, and the boundary that
+// keeps our own frames out of tracebacks.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+
+#include "python/module.h"
+#include "python/node_caster.h"
+#include "script/ir_builder.h"
+#include "script/ir_builder_frames.h"
+
+namespace tilewright::python {
+namespace {
+
+using script::BufferSpec;
+using script::Frame;
+using script::FramePtr;
+using script::IRBuilder;
+
+/// What `with ... as x` and a concise assignment bind.
+nb::object frame_value(const Frame& frame) {
+  if (frame.values.empty()) return nb::none();
+  if (frame.single_value) return node_to_python(frame.values[0]);
+  nb::list items;
+  for (const NodeRef& value : frame.values) items.append(node_to_python(value));
+  return nb::tuple(items);
+}
+
+nb::object enter_frame(const FramePtr& frame, bool concise) {
+  IRBuilder::require(script::frame_name(frame->kind)).open(frame, concise);
+  return frame_value(*frame);
+}
+
+/// An exception that passes through drops the frame: it would only hide the cause with an error of its own.
+void exit_frame(const FramePtr& frame, nb::handle exception) {
+  IRBuilder& builder = IRBuilder::require(script::frame_name(frame->kind));
+  if (!exception.is_none()) {
+    builder.abandon(frame);
+    return;
+  }
+  try {
+    builder.close(frame);
+  } catch (...) {
+    builder.abandon(frame);
+    throw;
+  }
+}
+
+void bind_builder(nb::module_& m) {
+  nb::class_<Frame>(m, "Frame")
+      .def_prop_ro("kind", [](const Frame& self) { return std::string(script::frame_name(self.kind)); })
+      .def_prop_ro("values",
+                   [](const Frame& self) {
+                     nb::list items;
+                     for (const NodeRef& value : self.values) items.append(node_to_python(value));
+                     return nb::tuple(items);
+                   })
+      .def("open", [](const FramePtr& self) { return enter_frame(self, true); })
+      .def("__enter__", [](const FramePtr& self) { return enter_frame(self, false); })
+      .def(
+          "__exit__", [](const FramePtr& self, nb::handle type, nb::handle, nb::handle) { exit_frame(self, type); },
+          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none());
+  nb::class_<IRBuilder>(m, "IRBuilder")
+      .def(nb::init<>())
+      .def("__enter__",
+           [](nb::object self) {
+             nb::cast<IRBuilder&>(self).enter();
+             return self;
+           })
+      .def(
+          "__exit__", [](IRBuilder& self, nb::handle, nb::handle, nb::handle) { self.leave(); }, nb::arg("type").none(),
+          nb::arg("value").none(), nb::arg("traceback").none())
+      .def("get", [](const IRBuilder& self) { return unwrap(self.get()); })
+      .def("depth", [](const IRBuilder& self) { return self.frames().size(); })
+      .def_static(
+          "current", []() -> IRBuilder& { return IRBuilder::require("IRBuilder.current()"); }, nb::rv_policy::reference)
+      .def_static("is_in_scope", [] { return IRBuilder::current() != nullptr; })
+      .def_static("name", [](const std::string& name, const NodeRef& node) {
+        IRBuilder::require("IRBuilder.name").name(name, node);
+        return node;
+      });
+  m.def("is_unnamed", [](const NodeRef& node) {
+    IRBuilder* builder = IRBuilder::current();
+    return builder && builder->is_unnamed(node);
+  });
+  m.def("discard", []() -> FramePtr { return std::make_shared<script::DiscardFrame>(); });
+}
+
+// ---- buffers
+
+/// A region for anything that names one: a slice, an element, a whole buffer.
+Ref<BufferRegion> to_region(const NodeRef& node) {
+  if (node.is<BufferRegion>()) return node.borrow<BufferRegion>();
+  if (node.is<BufferLoad>()) return script::region_of(node.borrow<BufferLoad>());
+  if (node.is<Buffer>()) return script::region_of(node.borrow<Buffer>());
+  throw Exception(script_error(
+      "builder/region",
+      "a region of a buffer is expected, not " + std::string(node.defined() ? kind_name(node.kind()) : "None"),
+      "write A[i, j] or A[0:n, j]"));
+}
+std::vector<Ref<BufferRegion>> to_regions(const std::vector<NodeRef>& nodes) {
+  std::vector<Ref<BufferRegion>> regions;
+  for (const NodeRef& node : nodes) regions.push_back(to_region(node));
+  return regions;
+}
+
+Expr need_index(nb::handle object, const Ref<Buffer>& buffer) {
+  Expr e;
+  if (!nb::try_cast(object, e) || !e.defined()) {
+    throw Exception(script_error("builder/index", "a value of type " +
+                                                      nb::cast<std::string>(nb::str(object.type().attr("__name__"))) +
+                                                      " is used as an index of '" + buffer->name + "'"));
+  }
+  if (e.is<IterVar>()) e = Expr(e.as<IterVar>()->var);
+  return e;
+}
+
+struct SliceParts {
+  nb::object start, stop, step;
+};
+SliceParts parts_of(nb::handle slice) { return {slice.attr("start"), slice.attr("stop"), slice.attr("step")}; }
+
+/// A[i, j:k]: a load; with a slice the region; with a slice that has a step (or with `vectors`) a load of a vector.
+NodeRef subscript(const Ref<Buffer>& buffer, nb::handle key, bool vectors) {
+  std::vector<nb::object> keys;
+  if (nb::isinstance<nb::tuple>(key) || nb::isinstance<nb::list>(key)) {
+    for (nb::handle item : nb::borrow<nb::object>(key)) keys.push_back(nb::borrow(item));
+  } else {
+    keys.push_back(nb::borrow(key));
+  }
+  bool has_slice = false, has_step = false;
+  for (const nb::object& item : keys) {
+    if (!PySlice_Check(item.ptr())) continue;
+    has_slice = true;
+    has_step |= vectors || !item.attr("step").is_none();
+  }
+  if (keys.size() != buffer->shape.size()) {
+    throw Exception(script_error("ir/index-count",
+                                 "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
+                                     " dimensions and is accessed with " + std::to_string(keys.size()) + " indices"));
+  }
+  std::vector<Expr> indices;
+  std::vector<Ref<Range>> region;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!PySlice_Check(keys[i].ptr())) {
+      Expr index = need_index(keys[i], buffer);
+      if (has_slice && !has_step) region.push_back(range(index, one(index.dtype())));
+      indices.push_back(std::move(index));
+      continue;
+    }
+    SliceParts slice = parts_of(keys[i]);
+    Expr start = slice.start.is_none() ? zero(buffer->shape[i].dtype()) : need_index(slice.start, buffer);
+    Expr stop = slice.stop.is_none() ? buffer->shape[i] : need_index(slice.stop, buffer);
+    Ref<Range> between = script::range_between(start, stop);
+    if (!has_step) {
+      region.push_back(between);
+      continue;
+    }
+    Expr step = slice.step.is_none() ? one(between->min.dtype()) : need_index(slice.step, buffer);
+    step = cast(between->min.dtype(), step);
+    Expr lanes = ceildiv(between->extent, step);
+    auto count = const_int(lanes);
+    if (!count && !is_call_to(lanes, Intrinsic::k_vscale) && !lanes.is<Mul>()) {
+      throw Exception(script_error("builder/vector-slice",
+                                   "a slice with a step is a vector, and its length is not a constant",
+                                   "without a step it is a region"));
+    }
+    if (count && *count == 1) {
+      indices.push_back(between->min);
+    } else {
+      indices.push_back(make<Ramp>({between->min, step, count ? Expr(i32(*count)) : lanes}));
+    }
+  }
+  if (has_slice && !has_step) return make<BufferRegion>({buffer, std::move(region)});
+  return make<BufferLoad>({buffer, std::move(indices), {}});
+}
+
+/// A name stands for a fresh size variable, so that match_buffer can define it.
+std::vector<Expr> to_extents(nb::handle object) {
+  std::vector<Expr> result;
+  auto add = [&](nb::handle item) {
+    Expr e;
+    if (PyUnicode_Check(item.ptr())) {
+      e = script::fresh_var(make<PrimType>({DataType::int_(32)}));
+      if (IRBuilder* builder = IRBuilder::current()) builder->name(nb::cast<std::string>(item), e);
+    } else if (!nb::try_cast(item, e) || !e.defined()) {
+      throw Exception(script_error(
+          "builder/shape", "an extent is of the Python type " + nb::cast<std::string>(item.type().attr("__name__"))));
+    }
+    result.push_back(std::move(e));
+  };
+  if (object.is_none()) return result;
+  if (PyUnicode_Check(object.ptr()) || nb::isinstance<NodeBase>(object) || PyLong_Check(object.ptr())) {
+    add(object);
+  } else {
+    for (nb::handle item : nb::borrow<nb::object>(object)) add(item);
+  }
+  return result;
+}
+
+BufferSpec buffer_spec(nb::handle shape, DataType dtype, Ref<Var> data, nb::handle strides, Expr elem_offset,
+                       const std::string& scope, int64_t align, int64_t offset_factor, const std::string& buffer_type,
+                       std::vector<int64_t> axis_separators) {
+  BufferSpec spec;
+  spec.shape = to_extents(shape);
+  spec.dtype = dtype;
+  spec.data = std::move(data);
+  spec.strides = to_extents(strides);
+  spec.elem_offset = std::move(elem_offset);
+  spec.scope = scope;
+  spec.align = align;
+  spec.offset_factor = offset_factor;
+  if (buffer_type == "auto_broadcast" || buffer_type == "auto") {
+    spec.buffer_type = BufferKind::kAutoBroadcast;
+  } else if (!buffer_type.empty() && buffer_type != "default") {
+    throw Exception(script_error("builder/buffer-type", "'" + buffer_type + "' is no kind of buffer",
+                                 "'default' or 'auto_broadcast'"));
+  }
+  spec.axis_separators = std::move(axis_separators);
+  return spec;
+}
+
+#define TW_SPEC_PARAMS                                                                                      \
+  nb::object shape, DataType dtype, Ref<Var> data, nb::object strides, Expr elem_offset, std::string scope, \
+      int64_t align, int64_t offset_factor, std::string buffer_type, std::optional<std::vector<int64_t>> separators
+#define TW_SPEC                                                                                   \
+  buffer_spec(shape, dtype, data, strides, elem_offset, scope, align, offset_factor, buffer_type, \
+              separators.value_or(std::vector<int64_t>{}))
+#define TW_SPEC_ARGS                                                                           \
+  nb::arg("dtype") = "float32", nb::arg("data") = nb::none(), nb::arg("strides") = nb::none(), \
+  nb::arg("elem_offset") = nb::none(), nb::arg("scope") = "global", nb::arg("align") = 0,      \
+  nb::arg("offset_factor") = 0, nb::arg("buffer_type") = "", nb::arg("axis_separators") = nb::none()
+
+void bind_buffers(nb::module_& m) {
+  m.def("buffer", [](TW_SPEC_PARAMS) { return script::make_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS);
+  m.def("alloc_buffer", [](TW_SPEC_PARAMS) { return script::alloc_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS);
+  m.def("decl_buffer", [](TW_SPEC_PARAMS) { return script::decl_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS);
+  m.def(
+      "match_buffer",
+      [](const NodeRef& param, TW_SPEC_PARAMS) {
+        if (param.is<Var>()) {
+          if (shape.is_none()) {
+            throw Exception(script_error("builder/shape", "T.match_buffer of a parameter needs the shape"));
+          }
+          return script::match_buffer(param.borrow<Var>(), TW_SPEC);
+        }
+        BufferSpec spec = TW_SPEC;
+        return script::match_buffer(to_region(param), std::move(spec));
+      },
+      nb::arg("param"), nb::arg("shape") = nb::none(), TW_SPEC_ARGS);
+  m.def(
+      "allocate",
+      [](nb::object extents, DataType dtype, const std::string& scope, Expr condition, Annotations annotations) {
+        return script::allocate(to_extents(extents), dtype, scope, std::move(condition), std::move(annotations));
+      },
+      nb::arg("extents"), nb::arg("dtype"), nb::arg("scope") = "global", nb::arg("condition") = nb::none(),
+      nb::arg("annotations") = nb::none());
+  m.def(
+      "allocate_const",
+      [](Ref<TensorData> data, DataType dtype, nb::object extents, Annotations annotations) {
+        return script::allocate_const(std::move(data), dtype, to_extents(extents), std::move(annotations));
+      },
+      nb::arg("data"), nb::arg("dtype"), nb::arg("extents"), nb::arg("annotations") = nb::none());
+  m.def(
+      "realize",
+      [](const NodeRef& region, const std::string& scope, Expr condition) {
+        return script::realize(to_region(region), scope, std::move(condition));
+      },
+      nb::arg("buffer_slice"), nb::arg("scope"), nb::arg("condition") = nb::none());
+  m.def("to_region", &to_region);
+  m.def(
+      "buffer_store",
+      [](const Ref<Buffer>& buffer, const NodeRef& value, nb::handle key, Expr predicate) {
+        NodeRef target = subscript(buffer, key, true);
+        if (value.sort() != Sort::kExpr) {
+          throw Exception(script_error("builder/store-value", "a " + std::string(kind_name(value.kind())) +
+                                                                  " is stored to '" + buffer->name + "'"));
+        }
+        script::buffer_store(buffer, Expr(value), target.as<BufferLoad>()->indices, std::move(predicate));
+      },
+      nb::arg("buffer"), nb::arg("value"), nb::arg("indices"), nb::arg("predicate") = nb::none());
+
+  auto cls = nb::borrow<nb::object>(nb::type<NodeOf<Buffer>>());
+  nb::setattr(cls, "__getitem__",
+              nb::cpp_function([](const Ref<Buffer>& self, nb::handle key) { return subscript(self, key, false); },
+                               nb::name("__getitem__"), nb::is_method(), nb::scope(cls)));
+  nb::setattr(cls, "__iter__", nb::none());  // else Python would try A[0], A[1], ... without end
+}
+
+// ---- functions, loops, blocks
+
+#define TW_LOOP(name)                                                                   \
+  m.def(                                                                                \
+      #name,                                                                            \
+      [](Expr start, Expr stop, Annotations annotations) {                              \
+        if (!stop.defined()) {                                                          \
+          stop = start;                                                                 \
+          start = zero(stop.dtype());                                                   \
+        }                                                                               \
+        return script::name(std::move(start), std::move(stop), std::move(annotations)); \
+      },                                                                                \
+      nb::arg("start"), nb::arg("stop") = nb::none(), nb::arg("annotations") = nb::none())
+
+void bind_frames(nb::module_& m) {
+  m.def("module", &script::module);
+  m.def("module_attrs", &script::module_attrs);
+  m.def(
+      "decl_function",
+      [](const std::string& name, const NodeRef& signature) {
+        return script::decl_function(name, static_cast<const Func&>(signature));
+      },
+      nb::arg("name"), nb::arg("signature").none());
+  m.def("def_function", &script::def_function);
+  m.def("prim_func", &script::prim_func, nb::arg("is_private") = false);
+  m.def("func_name", &script::func_name);
+  m.def("func_attr", &script::func_attr);
+  m.def("func_ret", &script::func_ret);
+  m.def("arg", [](const std::string& name, const NodeRef& node) -> NodeRef {
+    if (node.is<Buffer>()) return script::arg(name, node.borrow<Buffer>());
+    if (node.is<Var>()) return script::arg(name, node.borrow<Var>());
+    throw Exception(script_error("builder/arg", "the parameter '" + name + "' is neither a variable nor a buffer"));
+  });
+  TW_LOOP(serial);
+  TW_LOOP(parallel);
+  TW_LOOP(vectorized);
+  TW_LOOP(unroll);
+  m.def("thread_binding", [](Expr start, Expr stop, const std::string& thread, Annotations annotations) {
+    return script::thread_binding(std::move(start), std::move(stop), thread, std::move(annotations));
+  });
+  m.def("grid", &script::grid);
+  m.def("while_", &script::while_);
+  m.def("if_", &script::if_);
+  m.def("then_", &script::then_);
+  m.def("else_", &script::else_);
+  m.def("assert_", &script::assert_);
+  m.def("let", &script::let, nb::arg("value"), nb::arg("var").none() = nb::none());
+  m.def("attr", &script::attr, nb::arg("node").none(), nb::arg("key"), nb::arg("value"));
+  m.def("env_thread", &script::env_thread);
+  m.def("launch_thread", [](const NodeRef& thread, Expr extent) {
+    if (const StringImm* tag = thread.as<StringImm>()) return script::launch_thread(tag->value, std::move(extent));
+    if (thread.is<Var>()) return script::launch_thread(thread.borrow<Var>(), std::move(extent));
+    throw Exception(script_error("builder/thread", "T.launch_thread needs a thread axis or its tag"));
+  });
+  m.def("block", &script::block, nb::arg("name") = "", nb::arg("no_realize") = false);
+  m.def("init", &script::init);
+  m.def("where", &script::where);
+  m.def("reads", [](const std::vector<NodeRef>& regions) { script::reads(to_regions(regions)); });
+  m.def("writes", [](const std::vector<NodeRef>& regions) { script::writes(to_regions(regions)); });
+  m.def("block_attr", &script::block_attr);
+  m.def(
+      "axis",
+      [](int type, const Ref<Range>& dom, Expr binding, DataType dtype) {
+        return script::axis(static_cast<IterType>(type), dom, std::move(binding), dtype);
+      },
+      nb::arg("type"), nb::arg("dom"), nb::arg("binding").none(), nb::arg("dtype") = "int32");
+  m.def("remap", &script::remap);
+  m.def("range_between", &script::range_between);
+  m.def("evaluate", &script::evaluate);
+  m.def("fresh_var", &script::fresh_var, nb::arg("type"), nb::arg("is_size") = false);
+  m.def("add", [](const Stmt& stmt) { IRBuilder::require("a statement").add(stmt); });
+}
+
+// ---- spans and tracebacks
+
+/// Where the parser of this thread is.
+struct Cursor {
+  uint32_t file = 0;
+  SpanId parent = 0;
+  std::optional<SpanScope> scope;
+};
+thread_local Cursor cursor;
+
+void enter_source(const std::string& file, SpanId parent) {
+  cursor.file = intern_file(file);
+  cursor.parent = parent;
+}
+void leave_source() { cursor.scope.reset(); }
+/// Until the next call, nodes made by this thread come from here.
+void set_span(int line, int column, int end_line, int end_column) {
+  cursor.scope.emplace(intern_span(cursor.file, line, column, end_line, end_column, cursor.parent));
+}
+
+/// Calls `function`; an exception that it raises leaves as if it came from the caller's own line.
+struct Boundary {
+  nb::object function;
+  nb::object call(nb::args args, nb::kwargs kwargs) const {
+    try {
+      return function(*args, **kwargs);
+    } catch (nb::python_error& error) {
+      error.restore();
+      PyObject *type, *value, *traceback;
+      PyErr_Fetch(&type, &value, &traceback);
+      PyErr_NormalizeException(&type, &value, &traceback);
+      nb::object keep = nb::steal(value);
+      nb::object own = nb::getattr(keep, "script_traceback", nb::none());
+      if (own.is_none() && !nb::hasattr(keep, "script_traceback")) {
+        PyErr_Restore(type, keep.release().ptr(), traceback);  // not one of ours: nothing is hidden
+        throw nb::python_error();
+      }
+      Py_XDECREF(traceback);
+      PyException_SetTraceback(keep.ptr(), own.is_none() ? Py_None : own.ptr());
+      PyErr_Restore(type, keep.release().ptr(), own.is_none() ? nullptr : own.release().ptr());
+      throw nb::python_error();
+    }
+  }
+};
+
+}  // namespace
+
+void bind_script(nb::module_& m) {
+  nb::module_ script = m.def_submodule("_script", "What the parser of scripts and the IRBuilder call.");
+  bind_builder(script);
+  bind_buffers(script);
+  bind_frames(script);
+  script.def("enter_source", &enter_source);
+  script.def("leave_source", &leave_source);
+  script.def("set_span", &set_span);
+  nb::class_<Boundary>(script, "Boundary", nb::dynamic_attr())
+      .def("__init__", [](Boundary* self, nb::object function) { new (self) Boundary{std::move(function)}; })
+      .def("__call__", &Boundary::call);
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,269 @@
+// Builds programs frame by frame; the parser of scripts calls it, and C++ code can.
+//
+//   IRBuilder builder;
+//   {
+//     With in_builder(builder);
+//     With function(prim_func());
+//     func_name("twice");
+//     Ref<Buffer> A = arg("A", make_buffer({.shape = {i32(8)}, .dtype = DataType::float_(32)}));
+//     With loop(serial(i32(0), i32(8)));
+//     Expr i = loop.value<Var>(0);
+//     buffer_store(A, load(A, {i}) * load(A, {i32(2)}), {i});
+//   }
+//   Ref<PrimFunc> func = builder.get().value_or_throw().cast<PrimFunc>();
+//
+// A frame is a scope that is open: it collects the statements made inside, and builds its own statement when it is
+// closed, after checking what it closes. `With` opens a frame for a C++ scope; a frame opened by `open()` (concise
+// scoping) stays open until the frame around it is closed.
+//
+// The functions throw Exception (ScriptError "builder/...", "ir/..."): their callers are the user's own code. What a
+// destructor finds is kept in the builder, and get() returns it.
+//
+// Objects made here may get their name later, by name(): until they have one they belong to the builder alone, and
+// names take no part in equality.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "ir/build.h"
+#include "support/result.h"
+
+namespace tilewright::script {
+
+enum class FrameKind : uint8_t {
+  kModule,
+  kPrimFunc,
+  kBlock,
+  kBlockInit,
+  kFor,
+  kWhile,
+  kIf,
+  kThen,
+  kElse,
+  kLet,
+  kAttr,
+  kAssert,
+  kAllocate,
+  kAllocateConst,
+  kDeclBuffer,
+  kRealize,
+  kLaunchThread,
+  kDiscard,
+};
+/// As the user spells it: "T.block", "T.If", ...
+std::string_view frame_name(FrameKind kind);
+
+class IRBuilder;
+
+class Frame {
+ public:
+  explicit Frame(FrameKind kind) : kind(kind), span(current_span()) {}
+  virtual ~Frame() = default;
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+  const FrameKind kind;
+  const SpanId span;        ///< of the text that made the frame: its node gets it
+  std::vector<Stmt> stmts;  ///< finished statements inside
+  /// What the frame defines: loop variables, the buffer, the variable; empty for most kinds.
+  std::vector<NodeRef> values;
+  /// Whether `with ... as x` binds x to the only value instead of a tuple.
+  bool single_value = false;
+
+ protected:
+  friend class IRBuilder;
+  /// Refuses a place where the frame makes no sense.
+  virtual void check_place(IRBuilder&) {}
+  /// Builds the node and hands it to the frame around, which is now the innermost.
+  virtual void finish(IRBuilder& builder) = 0;
+  /// The statements inside, kept as they are: an explicit no-op of the script stays.
+  Stmt body();
+
+ private:
+  enum class State : uint8_t { kFresh, kOpen, kClosed };
+  State state_ = State::kFresh;
+  bool concise_ = false;
+};
+using FramePtr = std::shared_ptr<Frame>;
+
+struct ModuleFrame;
+struct PrimFuncFrame;
+struct BlockFrame;
+
+class IRBuilder {
+ public:
+  IRBuilder() = default;
+  IRBuilder(const IRBuilder&) = delete;
+  IRBuilder& operator=(const IRBuilder&) = delete;
+
+  /// The one entered last on this thread, null when there is none.
+  static IRBuilder* current();
+  /// The current one; throws when there is none. `caller` is what the user called, for the message.
+  static IRBuilder& require(std::string_view caller);
+
+  void enter();
+  void leave();
+
+  /// Opens the frame inside the innermost one. A concise frame is closed together with the one around it.
+  void open(const FramePtr& frame, bool concise);
+  /// Closes the frame, after the concise ones inside it.
+  void close(const FramePtr& frame);
+  /// Drops the frame and all inside it without building anything: an exception is on its way.
+  void abandon(const FramePtr& frame);
+
+  /// Appends to the innermost frame; without a frame the statement is the result.
+  void add(Stmt stmt);
+  void set_result(NodeRef result);
+  /// What was built, or the first failure.
+  Result<NodeRef> get() const;
+  void fail(const Diagnostic& diagnostic);
+
+  Frame* innermost() const { return frames_.empty() ? nullptr : frames_.back().get(); }
+  const std::vector<FramePtr>& frames() const { return frames_; }
+  /// The innermost frame of type F, null when there is none.
+  template <class F>
+  F* find() const {
+    for (auto it = frames_.rbegin(); it != frames_.rend(); ++it) {
+      if (F* frame = dynamic_cast<F*>(it->get())) return frame;
+    }
+    return nullptr;
+  }
+
+  /// Remembers an object that name() may still name.
+  void adopt(const NodeRef& unnamed) { unnamed_.insert(unnamed); }
+  bool is_unnamed(const NodeRef& node) const { return unnamed_.contains(node); }
+  /// Gives a variable or buffer made here its name; one that already has a name keeps it.
+  void name(const std::string& text, const NodeRef& node);
+
+ private:
+  void close_innermost();
+  std::vector<FramePtr> frames_;
+  std::unordered_set<NodeRef> unnamed_;
+  NodeRef result_;
+  std::optional<Diagnostic> failure_;
+};
+
+/// A builder entered, or a frame opened, for the rest of a C++ scope.
+class With {
+ public:
+  explicit With(IRBuilder& builder);
+  explicit With(FramePtr frame);
+  ~With();
+  With(const With&) = delete;
+  With& operator=(const With&) = delete;
+
+  template <class T>
+  Ref<T> value(size_t i = 0) const {
+    return frame_->values.at(i).cast<T>();
+  }
+  const std::vector<NodeRef>& values() const { return frame_->values; }
+
+ private:
+  IRBuilder* builder_;
+  FramePtr frame_;
+  int exceptions_;
+};
+
+/// Opens the frame until the frame around it is closed (concise scoping).
+FramePtr open(FramePtr frame);
+
+// ---- modules and functions -------------------------------------------------------------------------------------
+
+FramePtr module();
+void module_attrs(Annotations attrs);
+/// Declares a function that later ones may call before it is defined.
+Ref<GlobalVar> decl_function(const std::string& name, const Func& signature);
+void def_function(const std::string& name, const Func& func);
+
+FramePtr prim_func(bool is_private = false);
+void func_name(const std::string& name);
+void func_attr(const Annotations& attrs);
+void func_ret(Type type);
+Ref<Var> arg(const std::string& name, const Ref<Var>& variable);
+/// A parameter `<name>_handle` with the buffer on it. A buffer that already serves elsewhere is copied.
+Ref<Buffer> arg(const std::string& name, const Ref<Buffer>& buffer);
+
+// ---- buffers ---------------------------------------------------------------------------------------------------
+
+/// What T.Buffer, T.match_buffer, T.alloc_buffer and T.decl_buffer say about a buffer.
+struct BufferSpec {
+  std::vector<Expr> shape;
+  DataType dtype = DataType::float_(32);
+  Ref<Var> data;              ///< null: a fresh pointer
+  std::vector<Expr> strides;  ///< empty: compact
+  Expr elem_offset;           ///< null: 0, or a fresh variable where offset_factor is given
+  std::string scope = "global";
+  int64_t align = 0;          ///< bytes; 0 or less: 64
+  int64_t offset_factor = 0;  ///< 0: 1
+  BufferKind buffer_type = BufferKind::kDefault;
+  std::vector<int64_t> axis_separators;
+};
+Ref<Buffer> make_buffer(const BufferSpec& spec, const std::string& name = "buffer");
+/// The buffer behind a parameter of the function.
+Ref<Buffer> match_buffer(const Ref<Var>& param, const BufferSpec& spec);
+/// A view of a region, in the innermost block. Without a shape it has the shape of the region.
+Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, BufferSpec spec);
+/// A buffer of the innermost block, or of the function's root block.
+Ref<Buffer> alloc_buffer(const BufferSpec& spec);
+FramePtr decl_buffer(const BufferSpec& spec);
+FramePtr allocate(std::vector<Expr> extents, DataType dtype, const std::string& scope = "global", Expr condition = {},
+                  Annotations annotations = {});
+FramePtr allocate_const(Ref<TensorData> data, DataType dtype, std::vector<Expr> extents, Annotations annotations = {});
+FramePtr realize(const Ref<BufferRegion>& region, const std::string& scope, Expr condition = {});
+
+// ---- loops and control flow ------------------------------------------------------------------------------------
+
+FramePtr serial(Expr start, Expr stop, Annotations annotations = {});
+FramePtr parallel(Expr start, Expr stop, Annotations annotations = {});
+FramePtr vectorized(Expr start, Expr stop, Annotations annotations = {});
+FramePtr unroll(Expr start, Expr stop, Annotations annotations = {});
+FramePtr thread_binding(Expr start, Expr stop, const std::string& thread, Annotations annotations = {});
+FramePtr grid(const std::vector<Expr>& extents);
+FramePtr while_(Expr condition);
+FramePtr if_(Expr condition);
+FramePtr then_();
+FramePtr else_();
+FramePtr assert_(Expr condition, const std::string& message);
+/// Binds `variable`, or a fresh one when null, to the value.
+FramePtr let(Expr value, Ref<Var> variable = {});
+FramePtr attr(NodeRef node, const std::string& key, NodeRef value);
+/// The variable of a thread axis, to be launched by launch_thread.
+Ref<Var> env_thread(const std::string& tag, DataType dtype = DataType::int_(32));
+FramePtr launch_thread(const Ref<Var>& variable, Expr extent);
+FramePtr launch_thread(const std::string& tag, Expr extent);
+
+// ---- blocks ----------------------------------------------------------------------------------------------------
+
+/// Regions that are not given by reads() and writes() are computed when the function is complete.
+FramePtr block(const std::string& name = "", bool no_realize = false);
+FramePtr init();
+void where(Expr predicate);
+void reads(std::vector<Ref<BufferRegion>> regions);
+void writes(std::vector<Ref<BufferRegion>> regions);
+void block_attr(const Annotations& attrs);
+/// An axis of the innermost block over `dom`, bound to `binding` (may be null in a block without realize).
+Ref<Var> axis(IterType type, const Ref<Range>& dom, Expr binding, DataType dtype = DataType::int_(32));
+/// Axes over the domains of loop variables: one letter each, S or R.
+std::vector<Ref<Var>> remap(std::string_view kinds, const std::vector<Expr>& loop_vars);
+
+// ---- statements and values -------------------------------------------------------------------------------------
+
+/// Casts the value where nothing can be lost but precision; refuses to store a float as an integer.
+void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate = {});
+void evaluate(Expr value);
+/// A fresh variable, to be named by name().
+Ref<Var> fresh_var(Type type, bool is_size = false);
+/// [start, stop); the extent is a constant where it can be.
+Ref<Range> range_between(Expr start, Expr stop);
+/// The region one access touches: points have extent 1, ramps their length.
+Ref<BufferRegion> region_of(const Ref<BufferLoad>& load);
+Ref<BufferRegion> region_of(const Ref<Buffer>& buffer);
+
+}  // namespace tilewright::script

@@ -1,0 +1,231 @@
+// Blocks, their axes and regions, and the implicit root block of a function.
+#include <algorithm>
+
+#include "analysis/block_access_region.h"
+#include "ir/traverse.h"
+#include "script/ir_builder.h"
+#include "script/ir_builder_frames.h"
+
+namespace tilewright::script {
+namespace {
+
+struct BlockInitFrame final : Frame {
+  BlockInitFrame() : Frame(FrameKind::kBlockInit) {}
+  void check_place(IRBuilder& builder) override {
+    auto* block = dynamic_cast<BlockFrame*>(builder.innermost());
+    if (block == nullptr) refuse("builder/place", "T.init belongs directly inside T.block");
+    if (block->init.defined()) {
+      refuse("builder/twice", "T.init is given twice", "put all statements into one T.init");
+    }
+  }
+  void finish(IRBuilder& builder) override { static_cast<BlockFrame*>(builder.innermost())->init = body(); }
+};
+
+BlockFrame& block_frame(std::string_view caller) { return expect_inside<BlockFrame>(caller, FrameKind::kBlock); }
+
+bool contains_block(const Stmt& body) {
+  bool found = false;
+  visit(body, [&](const Ref<Block>&, Visitor&) { found = true; });
+  return found;
+}
+
+std::string_view axis_name(IterType type) {
+  switch (type) {
+    case IterType::kDataPar:
+      return "T.axis.spatial";
+    case IterType::kCommReduce:
+      return "T.axis.reduce";
+    case IterType::kOrdered:
+      return "T.axis.scan";
+    default:
+      return "T.axis.opaque";
+  }
+}
+
+/// Whether the pointer belongs to a buffer that the script sees at this place.
+bool is_buffer_data(const IRBuilder& builder, const Ref<Var>& pointer) {
+  auto is_of = [&](const Ref<Buffer>& buffer) { return buffer->data == pointer; };
+  for (const FramePtr& frame : builder.frames()) {
+    if (auto* block = dynamic_cast<BlockFrame*>(frame.get())) {
+      if (std::any_of(block->alloc_buffers.begin(), block->alloc_buffers.end(), is_of)) return true;
+      for (const auto& match : block->match_buffers) {
+        if (is_of(match->buffer)) return true;
+      }
+    } else if (auto* function = dynamic_cast<PrimFuncFrame*>(frame.get())) {
+      if (std::any_of(function->root_alloc_buffers.begin(), function->root_alloc_buffers.end(), is_of)) return true;
+      for (const auto& [param, buffer] : function->buffer_map) {
+        if (is_of(buffer)) return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// The block with the regions that the script left out.
+Ref<Block> complete_regions(const IRBuilder& builder, const Ref<Block>& block, const BlockFrame& frame) {
+  analysis::BlockAccess access = analysis::block_access_region(block);
+  for (const Ref<Var>& pointer : access.opaque) {
+    if (is_buffer_data(builder, pointer)) {
+      refuse("builder/opaque-access",
+             "block '" + block->name_hint + "' uses the pointer of buffer '" + pointer->name_hint +
+                 "', so its regions cannot be computed",
+             "say what it reads and writes with T.reads(...) and T.writes(...)");
+    }
+  }
+  Block complete = *block;
+  if (!frame.reads) complete.reads = std::move(access.reads);
+  if (!frame.writes) complete.writes = std::move(access.writes);
+  return make<Block>(std::move(complete), block.span());
+}
+
+}  // namespace
+
+void BlockFrame::check_place(IRBuilder& builder) {
+  if (builder.innermost() && builder.innermost()->kind == FrameKind::kModule) {
+    refuse("builder/place", "T.block directly inside I.ir_module", "put it into a function");
+  }
+}
+
+void BlockFrame::finish(IRBuilder& builder) {
+  if (no_realize) {
+    bool bound = std::any_of(iter_values.begin(), iter_values.end(), [](const Expr& e) { return e.defined(); });
+    if (bound) refuse("builder/no-realize", "block '" + name + "' has no realize, yet its axes are bound");
+    if (predicate.defined()) refuse("builder/no-realize", "block '" + name + "' has no realize, yet T.where");
+  } else {
+    for (size_t i = 0; i < iter_values.size(); ++i) {
+      if (iter_values[i].defined()) continue;
+      refuse("builder/missing-binding",
+             "axis '" + iter_vars[i]->var->name_hint + "' of block '" + name + "' is not bound to anything",
+             "give the loop variable as second argument: " + std::string(axis_name(iter_vars[i]->iter_type)) +
+                 "(extent, i)");
+    }
+  }
+  Ref<Block> block = make<Block>({.iter_vars = iter_vars,
+                                  .reads = reads.value_or(std::vector<Ref<BufferRegion>>{}),
+                                  .writes = writes.value_or(std::vector<Ref<BufferRegion>>{}),
+                                  .name_hint = name,
+                                  .alloc_buffers = alloc_buffers,
+                                  .match_buffers = match_buffers,
+                                  .annotations = annotations.value_or(Annotations{}),
+                                  .init = init,
+                                  .body = body(),
+                                  .id = {}});
+  if (!reads || !writes) block = complete_regions(builder, block, *this);
+  if (no_realize) {
+    builder.add(block);
+    return;
+  }
+  Expr guard = predicate.defined() ? predicate : Expr(bool_imm(true));
+  builder.add(make<BlockRealize>({iter_values, guard, block}));
+}
+
+Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers) {
+  bool needs_root = !alloc_buffers.empty();
+  if (!needs_root && contains_block(body)) {
+    const BlockRealize* realize = body.as<BlockRealize>();
+    needs_root = realize == nullptr || !realize->block->iter_vars.empty();
+  }
+  if (!needs_root) return body;
+  Ref<Block> root = make<Block>({.iter_vars = {},
+                                 .reads = {},
+                                 .writes = {},
+                                 .name_hint = "root",
+                                 .alloc_buffers = alloc_buffers,
+                                 .match_buffers = {},
+                                 .annotations = {},
+                                 .init = {},
+                                 .body = std::move(body),
+                                 .id = {}});
+  return make<BlockRealize>({{}, bool_imm(true), root});
+}
+
+FramePtr block(const std::string& name, bool no_realize) { return std::make_shared<BlockFrame>(name, no_realize); }
+FramePtr init() { return std::make_shared<BlockInitFrame>(); }
+
+void where(Expr predicate) {
+  BlockFrame& frame = block_frame("T.where");
+  if (frame.predicate.defined()) {
+    refuse("builder/twice", "T.where is given twice", "join the conditions with T.And, or `and`");
+  }
+  if (predicate.dtype().is_integral() && !predicate.dtype().is_bool()) predicate = cast(DataType::bool_(), predicate);
+  if (!predicate.dtype().is_bool()) {
+    refuse("builder/condition", "the condition of T.where is " + predicate.dtype().str(), "it must be bool");
+  }
+  frame.predicate = std::move(predicate);
+}
+
+void reads(std::vector<Ref<BufferRegion>> regions) {
+  BlockFrame& frame = block_frame("T.reads");
+  if (frame.reads) refuse("builder/twice", "T.reads is given twice", "list all regions in one T.reads");
+  frame.reads = std::move(regions);
+}
+
+void writes(std::vector<Ref<BufferRegion>> regions) {
+  BlockFrame& frame = block_frame("T.writes");
+  if (frame.writes) refuse("builder/twice", "T.writes is given twice", "list all regions in one T.writes");
+  frame.writes = std::move(regions);
+}
+
+void block_attr(const Annotations& attrs) {
+  BlockFrame& frame = block_frame("T.block_attr");
+  if (frame.annotations) refuse("builder/twice", "T.block_attr is given twice", "put all attributes into one call");
+  frame.annotations = attrs;
+}
+
+Ref<Var> axis(IterType type, const Ref<Range>& dom, Expr binding, DataType dtype) {
+  BlockFrame& frame = block_frame(axis_name(type));
+  if (frame.init.defined()) {
+    refuse("builder/axis-order", std::string(axis_name(type)) + " after T.init", "declare the axes first");
+  }
+  int bits = std::max<int>(dom->min.dtype().bits, dom->extent.dtype().bits);
+  bits = std::max<int>(bits, dtype.bits);
+  if (binding.defined()) {
+    if (!binding.dtype().is_integral() || !binding.dtype().is_scalar()) {
+      refuse("builder/axis-dtype", "an axis is bound to a value of " + binding.dtype().str(),
+             "bindings of axes are integers");
+    }
+    if (!binding.is<IntImm>()) bits = std::max<int>(bits, binding.dtype().bits);
+  }
+  DataType type_of_axis = DataType::int_(bits);
+  Ref<Var> variable = var("v", type_of_axis);
+  IRBuilder::current()->adopt(variable);
+  Ref<Range> own = range(cast(type_of_axis, dom->min), cast(type_of_axis, dom->extent));
+  frame.iter_vars.push_back(make<IterVar>({own, variable, type, ""}));
+  frame.iter_values.push_back(binding.defined() ? cast(type_of_axis, binding) : binding);
+  return variable;
+}
+
+std::vector<Ref<Var>> remap(std::string_view kinds, const std::vector<Expr>& loop_vars) {
+  block_frame("T.axis.remap");
+  if (kinds.size() != loop_vars.size()) {
+    refuse("builder/remap",
+           "T.axis.remap(\"" + std::string(kinds) + "\", ...) names " + std::to_string(kinds.size()) + " axes for " +
+               std::to_string(loop_vars.size()) + " loops",
+           "one letter for each loop");
+  }
+  std::vector<Ref<Var>> result;
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    if (kinds[i] != 'S' && kinds[i] != 'R') {
+      refuse("builder/remap", std::string("the letter '") + kinds[i] + "' in T.axis.remap",
+             "'S' is a spatial axis, 'R' one of a reduction");
+    }
+    const ForFrame::Loop* loop = nullptr;
+    for (const FramePtr& frame : IRBuilder::current()->frames()) {
+      auto* loops = dynamic_cast<ForFrame*>(frame.get());
+      if (loops == nullptr) continue;
+      for (const ForFrame::Loop& candidate : loops->loops) {
+        if (candidate.var == loop_vars[i]) loop = &candidate;
+      }
+    }
+    if (loop == nullptr) {
+      refuse("builder/remap",
+             "argument " + std::to_string(i + 1) + " of T.axis.remap is not the variable of a loop around",
+             "bind an expression with T.axis.spatial(extent, expression) or T.axis.reduce");
+    }
+    result.push_back(axis(kinds[i] == 'S' ? IterType::kDataPar : IterType::kCommReduce, range(loop->min, loop->extent),
+                          loop->var, loop->var.dtype()));
+  }
+  return result;
+}
+
+}  // namespace tilewright::script

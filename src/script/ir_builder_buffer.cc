@@ -1,0 +1,267 @@
+// Buffers of functions and blocks, and the frames that allocate or declare them.
+#include <algorithm>
+
+#include "analysis/difference.h"
+#include "script/ir_builder.h"
+#include "script/ir_builder_frames.h"
+
+namespace tilewright::script {
+namespace {
+
+constexpr int64_t kDefaultAlignment = 64;
+
+struct AllocateFrame final : Frame {
+  AllocateFrame() : Frame(FrameKind::kAllocate) {}
+  DataType dtype;
+  std::vector<Expr> extents;
+  Expr condition;
+  Annotations annotations;
+  void finish(IRBuilder& builder) override {
+    builder.add(make<Allocate>({values[0].cast<Var>(), dtype, extents, condition, body(), annotations}));
+  }
+};
+
+struct AllocateConstFrame final : Frame {
+  AllocateConstFrame() : Frame(FrameKind::kAllocateConst) {}
+  Ref<TensorData> data;
+  DataType dtype;
+  std::vector<Expr> extents;
+  Annotations annotations;
+  void finish(IRBuilder& builder) override {
+    builder.add(make<AllocateConst>({values[0].cast<Var>(), data, dtype, extents, body(), annotations}));
+  }
+};
+
+struct DeclBufferFrame final : Frame {
+  DeclBufferFrame() : Frame(FrameKind::kDeclBuffer) {}
+  bool allocates = false;
+  void finish(IRBuilder& builder) override {
+    Ref<Buffer> buffer = values[0].cast<Buffer>();
+    Stmt declared = make<DeclBuffer>({buffer, body()});
+    if (allocates) {
+      declared = make<Allocate>({buffer->data, buffer->dtype, buffer->shape, bool_imm(true), declared, {}});
+    }
+    builder.add(std::move(declared));
+  }
+};
+
+struct RealizeFrame final : Frame {
+  RealizeFrame() : Frame(FrameKind::kRealize) {}
+  Ref<BufferRegion> region;
+  std::string scope;
+  Expr condition;
+  void finish(IRBuilder& builder) override {
+    Stmt realized = make<BufferRealize>({region->buffer, region->region, condition, body()});
+    builder.add(make<AttrStmt>({region->buffer, "realize_scope", string_imm(scope), realized}));
+  }
+};
+
+void check_shape(const BufferSpec& spec) {
+  for (const Expr& extent : spec.shape) {
+    if (!extent.dtype().is_integral() || !extent.dtype().is_scalar()) {
+      refuse("builder/shape", "an extent of a buffer is " + extent.dtype().str(), "extents are integers");
+    }
+    if (auto value = const_int(extent); value && *value < 0) {
+      refuse("builder/shape", "a buffer with the extent " + std::to_string(*value), "extents are at least 0");
+    }
+  }
+  if (!spec.strides.empty() && spec.strides.size() != spec.shape.size()) {
+    refuse("builder/strides", "a buffer of " + std::to_string(spec.shape.size()) + " dimensions with " +
+                                  std::to_string(spec.strides.size()) + " strides");
+  }
+}
+
+}  // namespace
+
+Ref<Buffer> make_buffer(const BufferSpec& spec, const std::string& name) {
+  check_shape(spec);
+  IRBuilder* builder = IRBuilder::current();
+  DataType index = spec.shape.empty() ? DataType::int_(32) : spec.shape[0].dtype();
+  Buffer buffer;
+  buffer.dtype = spec.dtype;
+  buffer.shape = spec.shape;
+  buffer.axis_separators = spec.axis_separators;
+  buffer.strides = spec.strides;
+  buffer.name = name;
+  buffer.data_alignment = spec.align > 0 ? spec.align : kDefaultAlignment;
+  buffer.offset_factor = std::max<int64_t>(spec.offset_factor, 1);
+  buffer.buffer_type = spec.buffer_type;
+  buffer.data = spec.data;
+  if (!buffer.data.defined()) {
+    buffer.data = pointer_var(name, spec.dtype, spec.scope);
+    if (builder) builder->adopt(buffer.data);
+  }
+  buffer.elem_offset = spec.elem_offset;
+  if (!buffer.elem_offset.defined()) {
+    if (spec.offset_factor > 0) {
+      buffer.elem_offset = var(name + "_elem_offset", index);
+      if (builder) builder->adopt(buffer.elem_offset);
+    } else {
+      buffer.elem_offset = zero(index);
+    }
+  }
+  Ref<Buffer> result = make<Buffer>(std::move(buffer));
+  if (builder) builder->adopt(result);
+  return result;
+}
+
+Ref<Buffer> match_buffer(const Ref<Var>& param, const BufferSpec& spec) {
+  auto* function = IRBuilder::require("T.match_buffer").find<PrimFuncFrame>();
+  if (function == nullptr) refuse("builder/place", "T.match_buffer belongs inside T.prim_func");
+  if (!function->is_param(param)) {
+    refuse("builder/not-a-parameter", "T.match_buffer of '" + param->name_hint + "', which is no parameter",
+           "name a parameter of type T.handle, or a region of a buffer");
+  }
+  if (!param.dtype().is_handle()) {
+    refuse("builder/not-a-handle",
+           "T.match_buffer of the parameter '" + param->name_hint + "', which is " + param.dtype().str(),
+           "annotate it with T.handle");
+  }
+  for (const auto& [bound, buffer] : function->buffer_map) {
+    if (bound == param) {
+      refuse("builder/twice", "the parameter '" + param->name_hint + "' has a buffer already ('" + buffer->name + "')");
+    }
+  }
+  Ref<Buffer> buffer = make_buffer(spec);
+  function->buffer_map.emplace_back(param, buffer);
+  return buffer;
+}
+
+Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, BufferSpec spec) {
+  auto& block = expect_inside<BlockFrame>("T.match_buffer of a region", FrameKind::kBlock);
+  if (spec.shape.empty()) {
+    for (const Ref<Range>& range : source->region) spec.shape.push_back(range->extent);
+  }
+  Ref<Buffer> buffer = make_buffer(spec);
+  block.match_buffers.push_back(make<MatchBufferRegion>({buffer, source}));
+  return buffer;
+}
+
+Ref<Buffer> alloc_buffer(const BufferSpec& spec) {
+  Frame* at = IRBuilder::require("T.alloc_buffer").innermost();
+  if (auto* block = dynamic_cast<BlockFrame*>(at)) {
+    Ref<Buffer> buffer = make_buffer(spec);
+    block->alloc_buffers.emplace_back(buffer);
+    return buffer;
+  }
+  if (auto* function = dynamic_cast<PrimFuncFrame*>(at)) {
+    Ref<Buffer> buffer = make_buffer(spec);
+    function->root_alloc_buffers.emplace_back(buffer);
+    return buffer;
+  }
+  refuse("builder/place",
+         "T.alloc_buffer belongs directly inside a function or a block, here it is inside " +
+             (at ? std::string(frame_name(at->kind)) : "nothing"),
+         "move it to the top of the function, or use T.decl_buffer");
+}
+
+FramePtr decl_buffer(const BufferSpec& spec) {
+  auto frame = std::make_shared<DeclBufferFrame>();
+  frame->allocates = !spec.data.defined();
+  frame->values = {make_buffer(spec)};
+  frame->single_value = true;
+  return frame;
+}
+
+FramePtr allocate(std::vector<Expr> extents, DataType dtype, const std::string& scope, Expr condition,
+                  Annotations annotations) {
+  auto frame = std::make_shared<AllocateFrame>();
+  frame->dtype = dtype;
+  frame->extents = std::move(extents);
+  frame->condition = condition.defined() ? cast(DataType::bool_(), condition) : bool_imm(true);
+  frame->annotations = std::move(annotations);
+  frame->values = {pointer_var("v", dtype, scope)};
+  frame->single_value = true;
+  if (IRBuilder* builder = IRBuilder::current()) builder->adopt(frame->values[0]);
+  return frame;
+}
+
+FramePtr allocate_const(Ref<TensorData> data, DataType dtype, std::vector<Expr> extents, Annotations annotations) {
+  int64_t want = 1, have = 1;
+  for (const Expr& extent : extents) {
+    auto value = const_int(extent);
+    if (!value) refuse("builder/shape", "T.allocate_const needs constant extents");
+    want *= *value;
+  }
+  for (int64_t extent : data->shape) have *= extent;
+  if (want != have) {
+    refuse("builder/shape",
+           "T.allocate_const of " + std::to_string(want) + " elements with " + std::to_string(have) + " values");
+  }
+  if (data->dtype != dtype) {
+    refuse("builder/dtype", "T.allocate_const of " + dtype.str() + " with values of " + data->dtype.str());
+  }
+  auto frame = std::make_shared<AllocateConstFrame>();
+  frame->data = std::move(data);
+  frame->dtype = dtype;
+  frame->extents = std::move(extents);
+  frame->annotations = std::move(annotations);
+  frame->values = {pointer_var("v", dtype)};
+  frame->single_value = true;
+  if (IRBuilder* builder = IRBuilder::current()) builder->adopt(frame->values[0]);
+  return frame;
+}
+
+FramePtr realize(const Ref<BufferRegion>& region, const std::string& scope, Expr condition) {
+  auto frame = std::make_shared<RealizeFrame>();
+  frame->region = region;
+  frame->scope = scope;
+  frame->condition = condition.defined() ? cast(DataType::bool_(), condition) : bool_imm(true);
+  return frame;
+}
+
+void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate) {
+  IRBuilder& builder = IRBuilder::require("a store to a buffer");
+  DataType type = buffer->dtype;
+  if (!indices.empty()) {
+    DataType index = indices.back().dtype();
+    type.lanes = static_cast<uint16_t>(type.lanes * index.lanes);
+    type.scalable = index.scalable;
+  }
+  DataType from = value.dtype();
+  if (from != type) {
+    auto what = [&] {
+      return "a value of type " + from.str() + " is stored to '" + buffer->name + "', which holds " + type.str();
+    };
+    bool lanes_fit = from.is_scalar() || (from.lanes == type.lanes && from.scalable == type.scalable);
+    if (!lanes_fit || from.is_handle() || type.is_handle() || from.is_void()) {
+      refuse("builder/store-dtype", what());
+    }
+    bool is_whole =
+        const_float(value) && *const_float(value) == static_cast<double>(static_cast<int64_t>(*const_float(value)));
+    if (from.is_float() && !type.is_float() && !is_whole) {
+      refuse("builder/store-dtype", what(),
+             "say how to round: T.Cast(\"" + type.element().str() + "\", T.floor(value))");
+    }
+    value = cast(type, std::move(value));
+  }
+  builder.add(make<BufferStore>({buffer, std::move(value), std::move(indices), std::move(predicate)}));
+}
+
+Ref<Range> range_between(Expr start, Expr stop) {
+  promote(start, stop);
+  auto difference = analysis::constant_difference(stop, start);
+  Expr extent = difference ? constant(start.dtype(), *difference) : stop - start;
+  return make<Range>({std::move(start), std::move(extent)});
+}
+
+Ref<BufferRegion> region_of(const Ref<BufferLoad>& load) {
+  std::vector<Ref<Range>> region;
+  for (const Expr& index : load->indices) {
+    if (const Ramp* ramp = index.as<Ramp>()) {
+      if (!is_const_int(ramp->stride, 1)) refuse("builder/region", "a region with a stride");
+      region.push_back(range(ramp->base, ramp->lanes));
+    } else {
+      region.push_back(range(index, one(index.dtype())));
+    }
+  }
+  return make<BufferRegion>({load->buffer, std::move(region)});
+}
+
+Ref<BufferRegion> region_of(const Ref<Buffer>& buffer) {
+  std::vector<Ref<Range>> region;
+  for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
+  return make<BufferRegion>({buffer, std::move(region)});
+}
+
+}  // namespace tilewright::script

@@ -1,0 +1,87 @@
+// The frames that others look into. The rest is private to the file that makes them.
+#pragma once
+
+#include "script/ir_builder.h"
+
+namespace tilewright::script {
+
+struct ModuleFrame final : Frame {
+  ModuleFrame() : Frame(FrameKind::kModule) {}
+  Ref<Module> result{make<Module>({})};
+  std::vector<std::string> declared;  ///< and perhaps not yet defined
+  bool has_attrs = false;
+  void check_place(IRBuilder& builder) override;
+  void finish(IRBuilder& builder) override;
+};
+
+struct PrimFuncFrame final : Frame {
+  explicit PrimFuncFrame(bool is_private) : Frame(FrameKind::kPrimFunc), is_private(is_private) {}
+  bool is_private;
+  std::optional<std::string> name;
+  std::vector<Def<Var>> params;
+  std::vector<std::pair<Ref<Var>, Def<Buffer>>> buffer_map;
+  std::optional<Annotations> attrs;
+  Type ret_type;
+  std::vector<Ref<IterVar>> env_threads;
+  std::vector<Def<Buffer>> root_alloc_buffers;
+  void check_place(IRBuilder& builder) override;
+  void finish(IRBuilder& builder) override;
+  bool is_param(const Ref<Var>& v) const;
+};
+
+struct BlockFrame final : Frame {
+  BlockFrame(std::string name, bool no_realize)
+      : Frame(FrameKind::kBlock), name(std::move(name)), no_realize(no_realize) {}
+  std::string name;
+  bool no_realize;
+  std::vector<Ref<IterVar>> iter_vars;
+  std::vector<Expr> iter_values;
+  std::optional<std::vector<Ref<BufferRegion>>> reads, writes;
+  std::optional<Annotations> annotations;
+  Expr predicate;
+  Stmt init;
+  std::vector<Def<Buffer>> alloc_buffers;
+  std::vector<Ref<MatchBufferRegion>> match_buffers;
+  void check_place(IRBuilder& builder) override;
+  void finish(IRBuilder& builder) override;
+};
+
+/// A nest of loops, outermost first.
+struct ForFrame final : Frame {
+  ForFrame() : Frame(FrameKind::kFor) {}
+  struct Loop {
+    Ref<Var> var;
+    Expr min, extent;
+    ForKind kind = ForKind::kSerial;
+    std::string thread;
+    Annotations annotations;
+  };
+  std::vector<Loop> loops;
+  void finish(IRBuilder& builder) override;
+};
+
+/// Swallows what is made inside: the parser goes on with the body of something that failed.
+struct DiscardFrame final : Frame {
+  DiscardFrame() : Frame(FrameKind::kDiscard) {}
+  void finish(IRBuilder&) override {}
+};
+
+[[noreturn]] void refuse(const char* code, std::string message, std::string hint = {});
+
+/// The innermost frame as an F; throws when it is another one ("`caller` belongs directly inside ...").
+template <class F>
+F& expect_inside(std::string_view caller, FrameKind kind) {
+  IRBuilder& builder = IRBuilder::require(caller);
+  F* frame = dynamic_cast<F*>(builder.innermost());
+  if (frame == nullptr) {
+    Frame* at = builder.innermost();
+    refuse("builder/place", std::string(caller) + " belongs directly inside " + std::string(frame_name(kind)) +
+                                ", here it is inside " + (at ? std::string(frame_name(at->kind)) : "nothing"));
+  }
+  return *frame;
+}
+
+/// The body of a function with its implicit root block, where it needs one.
+Stmt complete_root(Stmt body, const std::vector<Def<Buffer>>& alloc_buffers);
+
+}  // namespace tilewright::script
