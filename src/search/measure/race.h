@@ -1,0 +1,101 @@
+// How often a candidate is called before its time is known well enough. Most candidates are slow, and one call tells;
+// repeats are for those that may win.
+//
+//   first call    slower than `first_stop_ratio` x the incumbent: stopped
+//   warm-up       at least 1 ms of calls; the better of both still slower than `stop_ratio` x: stopped
+//   screening     `screen_slices` slices; their minimum slower than `contend_ratio` x: kept as it is
+//   contention    up to `full_slices` slices
+//
+// A slice is about `slice_seconds` of calls. It counts only when the thread was not interrupted: no involuntary context
+// switch, and wall time within 2 % of processor time. Every ten slices a probe of the machine's peak follows; when it
+// falls short of the best probe, something else ran meanwhile and the ten are dropped. The class decides and keeps the
+// samples; it measures nothing, so it can be tested with made-up times.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+namespace tilewright::search {
+
+struct RaceRules {
+  double incumbent = std::numeric_limits<double>::infinity();  ///< seconds per call of the best so far
+  double first_stop_ratio = 2.0;
+  double stop_ratio = 1.5;
+  double contend_ratio = 1.1;
+  int32_t screen_slices = 3;
+  int32_t full_slices = 20;
+  double slice_seconds = 1e-3;
+  double warm_up_seconds = 1e-3;
+  double budget_seconds = 0.25;  ///< of calls, after which whatever is known has to do
+
+  template <class A>
+  void fields(A& a) {
+    a(incumbent, first_stop_ratio, stop_ratio, contend_ratio, screen_slices, full_slices, slice_seconds,
+      warm_up_seconds, budget_seconds);
+  }
+};
+
+/// What one uninterrupted run of `calls` calls took.
+struct Slice {
+  int64_t calls = 1;
+  double wall = 0;                   ///< seconds of all calls together
+  double cpu = 0;                    ///< processor seconds of the calling thread
+  int64_t involuntary_switches = 0;  ///< of the calling thread
+};
+
+/// Whether a slice tells the kernel's speed. With more than one thread the caller may sleep while others finish, so
+/// processor time says nothing then.
+bool is_undisturbed(const Slice& slice, int threads);
+
+class Race {
+ public:
+  enum class Verdict : uint8_t {
+    kSlow,       ///< clearly slower than the incumbent
+    kScreened,   ///< not the best, timed well enough to learn from
+    kContender,  ///< timed with all slices
+  };
+
+  Race(const RaceRules& rules, int threads) : rules_(rules), threads_(threads) {}
+
+  /// The calls of the next slice; 0: the race is over.
+  int64_t next_calls() const;
+  void observe(const Slice& slice);
+  /// A probe should follow now.
+  bool wants_probe() const { return !over_ && group_.size() + group_rejected_ >= kGroup; }
+  /// `fraction`: this probe against the best one of the run.
+  void observe_probe(double fraction);
+
+  Verdict verdict() const { return verdict_; }
+  /// Seconds per call of the slices that count. Never empty once a call was observed: where every slice was disturbed,
+  /// it holds the fastest of them, and is_noisy() says so.
+  std::vector<double> seconds() const;
+  bool is_noisy() const { return accepted() == 0; }
+  /// Slices that did not count.
+  int rejected() const { return rejected_; }
+
+ private:
+  enum class Stage : uint8_t { kFirst, kWarmUp, kTimed };
+  static constexpr size_t kGroup = 10;
+  static constexpr double kProbeShortfall = 0.95;
+
+  size_t accepted() const { return kept_.size() + group_.size(); }
+  void end(Verdict verdict);
+  void decide();
+
+  RaceRules rules_;
+  int threads_;
+  Stage stage_ = Stage::kFirst;
+  bool over_ = false;
+  Verdict verdict_ = Verdict::kScreened;
+  double fastest_ = std::numeric_limits<double>::infinity();  // per call, of all slices, disturbed ones included
+  double spent_ = 0;
+  double warmed_ = 0;
+  int warm_up_slices_ = 0;
+  std::vector<double> kept_, group_;  // accepted samples: confirmed by a probe; since the last probe
+  size_t group_rejected_ = 0;
+  int rejected_ = 0;
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,206 @@
+#include "search/measure/result_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ir/numeric.h"
+
+namespace tilewright::search {
+namespace {
+
+constexpr int64_t kChunk = 1 << 16;  // between two looks at the cancel flag
+
+/// Elements of a type without a C++ type of its own are converted, exactly, to double; int64 keeps its own.
+template <class T>
+struct Native {
+  static T load(DataType, const std::byte* from) {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+  }
+};
+struct Converted {
+  static double load(DataType dtype, const std::byte* from) { return load_float(dtype, from); }
+};
+
+std::string index_text(int64_t position, std::span<const int64_t> shape) {
+  std::vector<int64_t> index(shape.size());
+  for (size_t i = shape.size(); i-- > 0;) {
+    index[i] = position % shape[i];
+    position /= shape[i];
+  }
+  return fmt::format("[{}]", fmt::join(index, ", "));
+}
+
+/// A NaN with a payload that no computation produces; for the formats without payload, any NaN.
+uint64_t nan_pattern(DataType dtype) {
+  switch (dtype.code) {
+    case TypeCode::kBFloat:
+      return 0x7fad;
+    case TypeCode::kFloat:
+      return dtype.bits == 16 ? 0x7ead : dtype.bits == 32 ? 0x7fc0adad : 0x7ff800000000adad;
+    default:
+      return 0x7f;
+  }
+}
+
+/// float4_e2m1fn has no NaN; it is filled like the integers.
+bool has_nan(DataType dtype) { return dtype.is_float() && dtype.bits >= 8; }
+
+/// What fill_with_wrong_values writes for one element.
+void wrong_value(DataType dtype, const std::byte* expected, std::byte* to) {
+  const int size = dtype.bytes();
+  if (!has_nan(dtype)) {
+    for (int i = 0; i < size; ++i) to[i] = ~expected[i];
+    return;
+  }
+  // Where NaN is right, any number is wrong.
+  const uint64_t pattern = std::isnan(load_float(dtype, expected)) ? 0x2a2a2a2a2a2a2a2a : nan_pattern(dtype);
+  std::memcpy(to, &pattern, size);
+}
+
+struct Allowed {
+  double relative, absolute;
+  double operator()(double expected) const { return relative * std::fabs(expected) + absolute; }
+};
+
+template <class Load>
+Allowed allowed_for(DataType dtype, const std::byte* expected, int64_t count, const Tolerance& tolerance) {
+  if (tolerance.spread == 0) return {tolerance.relative, 0};
+  double sum = 0;
+  int64_t finite = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = Load::load(dtype, expected + i * dtype.bytes());
+    if (!std::isfinite(value)) continue;
+    sum += value * value;
+    ++finite;
+  }
+  return {tolerance.relative, tolerance.spread * std::sqrt(finite ? sum / static_cast<double>(finite) : 0.0)};
+}
+
+/// The difference as a share of what is allowed: at most 1 is right. 0 for equal values, infinity for a NaN or an
+/// infinity in the wrong place.
+template <class T>
+double excess(T expected, T got, const Allowed& allowed) {
+  if (expected == got) return 0;
+  const double e = static_cast<double>(expected), g = static_cast<double>(got);
+  if (std::isnan(e) && std::isnan(g)) return 0;
+  if (!std::isfinite(e) || !std::isfinite(g)) return INFINITY;
+  const double limit = allowed(e);
+  return limit > 0 ? std::fabs(g - e) / limit : INFINITY;
+}
+
+template <class Load>
+CheckReport compare(DataType dtype, const std::byte* expected, const std::byte* got, int64_t count,
+                    const Tolerance& tolerance, const std::atomic<bool>* cancel, Allowed& allowed) {
+  CheckReport report;
+  report.total = count;
+  const int size = dtype.bytes();
+  allowed = allowed_for<Load>(dtype, expected, count, tolerance);
+  for (int64_t begin = 0; begin < count; begin += kChunk) {
+    if (cancel && cancel->load(std::memory_order_relaxed)) {
+      report.canceled = true;
+      return report;
+    }
+    const int64_t end = std::min(count, begin + kChunk);
+    for (int64_t i = begin; i < end; ++i) {
+      const double share = excess(Load::load(dtype, expected + i * size), Load::load(dtype, got + i * size), allowed);
+      report.largest = std::max(report.largest, share);
+      if (share > 1) {
+        if (report.wrong++ == 0) report.first_wrong = i;
+      }
+    }
+  }
+  return report;
+}
+
+template <class F>
+auto with_loader(DataType dtype, F f) {
+  const int bits = dtype.bytes() * 8;
+  if (dtype.code == TypeCode::kFloat && bits == 32) return f(Native<float>());
+  if (dtype.code == TypeCode::kFloat && bits == 64) return f(Native<double>());
+  if (dtype.is_float()) return f(Converted());
+  if (dtype.is_uint() || dtype.is_handle()) {
+    if (bits == 8) return f(Native<uint8_t>());
+    if (bits == 16) return f(Native<uint16_t>());
+    return bits == 32 ? f(Native<uint32_t>()) : f(Native<uint64_t>());
+  }
+  if (bits == 8) return f(Native<int8_t>());
+  if (bits == 16) return f(Native<int16_t>());
+  return bits == 32 ? f(Native<int32_t>()) : f(Native<int64_t>());
+}
+
+}  // namespace
+
+std::string Tolerance::to_json() const { return fmt::format("{{\"relative\":{},\"spread\":{}}}", relative, spread); }
+
+double unit_roundoff(DataType type) {
+  if (!type.is_float()) return 0;
+  int precision = 0;  // significand bits, the implicit one included
+  switch (type.code) {
+    case TypeCode::kBFloat:
+      precision = 8;
+      break;
+    case TypeCode::kFloat8E4M3FN:
+      precision = 4;
+      break;
+    case TypeCode::kFloat8E5M2:
+      precision = 3;
+      break;
+    case TypeCode::kFloat4E2M1FN:
+      precision = 2;
+      break;
+    default:
+      precision = type.bits == 16 ? 11 : type.bits == 32 ? 24 : 53;
+  }
+  return std::ldexp(1.0, -precision);
+}
+
+Tolerance tolerance_for(DataType stored, DataType accumulated, int64_t reduction_length) {
+  constexpr double kLambda = 8;
+  if (!stored.is_float()) return {};
+  const double length = static_cast<double>(std::max<int64_t>(reduction_length, 1));
+  const double spread = 2 * kLambda * std::sqrt(length) * unit_roundoff(accumulated);
+  return {spread + 2 * unit_roundoff(stored), spread};
+}
+
+CheckReport check_result(const std::string& name, DataType dtype, std::span<const int64_t> shape,
+                         std::span<const std::byte> expected, std::span<const std::byte> got,
+                         const Tolerance& tolerance, const std::atomic<bool>* cancel) {
+  const int size = dtype.bytes();
+  const auto count = static_cast<int64_t>(std::min(expected.size(), got.size())) / size;
+  return with_loader(dtype, [&](auto load) {
+    using Load = decltype(load);
+    Allowed allowed{};
+    CheckReport report = compare<Load>(dtype, expected.data(), got.data(), count, tolerance, cancel, allowed);
+    if (report.wrong == 0) return report;
+    const std::byte* expected_at = expected.data() + report.first_wrong * size;
+    const std::byte* got_at = got.data() + report.first_wrong * size;
+    std::byte fill[8];
+    wrong_value(dtype, expected_at, fill);
+    const auto expected_value = Load::load(dtype, expected_at);
+    report.message = name + index_text(report.first_wrong, shape);
+    if (std::memcmp(fill, got_at, size) == 0) {
+      report.message += fmt::format(" was never written (expected {})", expected_value);
+    } else {
+      report.message += fmt::format(": expected {}, got {}", expected_value, Load::load(dtype, got_at));
+      const double limit = allowed(static_cast<double>(expected_value));
+      if (limit > 0 && std::isfinite(limit))
+        report.message += fmt::format(" (a difference of {:.2g} is allowed)", limit);
+    }
+    report.message +=
+        fmt::format("; {} of {} elements {} wrong", report.wrong, report.total, report.wrong == 1 ? "is" : "are");
+    return report;
+  });
+}
+
+void fill_with_wrong_values(DataType dtype, std::span<const std::byte> expected, std::span<std::byte> output) {
+  const size_t size = static_cast<size_t>(dtype.bytes());
+  const size_t bytes = std::min(expected.size(), output.size()) / size * size;
+  for (size_t at = 0; at < bytes; at += size) wrong_value(dtype, expected.data() + at, output.data() + at);
+}
+
+}  // namespace tilewright::search
