@@ -62,44 +62,28 @@ void wrong_value(DataType dtype, const std::byte* expected, std::byte* to) {
   std::memcpy(to, &pattern, size);
 }
 
-struct Allowed {
-  double relative, absolute;
-  double operator()(double expected) const { return relative * std::fabs(expected) + absolute; }
-};
-
-template <class Load>
-Allowed allowed_for(DataType dtype, const std::byte* expected, int64_t count, const Tolerance& tolerance) {
-  if (tolerance.spread == 0) return {tolerance.relative, 0};
-  double sum = 0;
-  int64_t finite = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const double value = Load::load(dtype, expected + i * dtype.bytes());
-    if (!std::isfinite(value)) continue;
-    sum += value * value;
-    ++finite;
-  }
-  return {tolerance.relative, tolerance.spread * std::sqrt(finite ? sum / static_cast<double>(finite) : 0.0)};
+double allowed(const Allowance& allowance, double expected) {
+  return allowance.relative * std::fabs(expected) + allowance.absolute;
 }
 
 /// The difference as a share of what is allowed: at most 1 is right. 0 for equal values, infinity for a NaN or an
 /// infinity in the wrong place.
 template <class T>
-double excess(T expected, T got, const Allowed& allowed) {
+double excess(T expected, T got, const Allowance& allowance) {
   if (expected == got) return 0;
   const double e = static_cast<double>(expected), g = static_cast<double>(got);
   if (std::isnan(e) && std::isnan(g)) return 0;
   if (!std::isfinite(e) || !std::isfinite(g)) return INFINITY;
-  const double limit = allowed(e);
+  const double limit = allowed(allowance, e);
   return limit > 0 ? std::fabs(g - e) / limit : INFINITY;
 }
 
 template <class Load>
 CheckReport compare(DataType dtype, const std::byte* expected, const std::byte* got, int64_t count,
-                    const Tolerance& tolerance, const std::atomic<bool>* cancel, Allowed& allowed) {
+                    const Allowance& allowance, const std::atomic<bool>* cancel) {
   CheckReport report;
   report.total = count;
   const int size = dtype.bytes();
-  allowed = allowed_for<Load>(dtype, expected, count, tolerance);
   for (int64_t begin = 0; begin < count; begin += kChunk) {
     if (cancel && cancel->load(std::memory_order_relaxed)) {
       report.canceled = true;
@@ -107,7 +91,7 @@ CheckReport compare(DataType dtype, const std::byte* expected, const std::byte* 
     }
     const int64_t end = std::min(count, begin + kChunk);
     for (int64_t i = begin; i < end; ++i) {
-      const double share = excess(Load::load(dtype, expected + i * size), Load::load(dtype, got + i * size), allowed);
+      const double share = excess(Load::load(dtype, expected + i * size), Load::load(dtype, got + i * size), allowance);
       report.largest = std::max(report.largest, share);
       if (share > 1) {
         if (report.wrong++ == 0) report.first_wrong = i;
@@ -167,15 +151,31 @@ Tolerance tolerance_for(DataType stored, DataType accumulated, int64_t reduction
   return {spread + 2 * unit_roundoff(stored), spread};
 }
 
+Allowance allowance_for(DataType dtype, std::span<const std::byte> expected, const Tolerance& tolerance) {
+  if (tolerance.spread == 0) return {tolerance.relative, 0};
+  return with_loader(dtype, [&](auto load) -> Allowance {
+    using Load = decltype(load);
+    const auto size = static_cast<size_t>(dtype.bytes());
+    double sum = 0;
+    int64_t finite = 0;
+    for (size_t at = 0; at + size <= expected.size(); at += size) {
+      const auto value = static_cast<double>(Load::load(dtype, expected.data() + at));
+      if (!std::isfinite(value)) continue;
+      sum += value * value;
+      ++finite;
+    }
+    return {tolerance.relative, tolerance.spread * std::sqrt(finite ? sum / static_cast<double>(finite) : 0.0)};
+  });
+}
+
 CheckReport check_result(const std::string& name, DataType dtype, std::span<const int64_t> shape,
                          std::span<const std::byte> expected, std::span<const std::byte> got,
-                         const Tolerance& tolerance, const std::atomic<bool>* cancel) {
+                         const Allowance& allowance, const std::atomic<bool>* cancel) {
   const int size = dtype.bytes();
   const auto count = static_cast<int64_t>(std::min(expected.size(), got.size())) / size;
   return with_loader(dtype, [&](auto load) {
     using Load = decltype(load);
-    Allowed allowed{};
-    CheckReport report = compare<Load>(dtype, expected.data(), got.data(), count, tolerance, cancel, allowed);
+    CheckReport report = compare<Load>(dtype, expected.data(), got.data(), count, allowance, cancel);
     if (report.wrong == 0) return report;
     const std::byte* expected_at = expected.data() + report.first_wrong * size;
     const std::byte* got_at = got.data() + report.first_wrong * size;
@@ -187,7 +187,7 @@ CheckReport check_result(const std::string& name, DataType dtype, std::span<cons
       report.message += fmt::format(" was never written (expected {})", expected_value);
     } else {
       report.message += fmt::format(": expected {}, got {}", expected_value, Load::load(dtype, got_at));
-      const double limit = allowed(static_cast<double>(expected_value));
+      const double limit = allowed(allowance, static_cast<double>(expected_value));
       if (limit > 0 && std::isfinite(limit))
         report.message += fmt::format(" (a difference of {:.2g} is allowed)", limit);
     }

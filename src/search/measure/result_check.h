@@ -57,10 +57,17 @@ struct CheckReport {
   bool ok() const { return wrong == 0 && !canceled; }
 };
 
+/// A tolerance for one expected tensor: an element may differ by relative * |expected| + absolute.
+struct Allowance {
+  double relative = 0;
+  double absolute = 0;
+};
+Allowance allowance_for(DataType dtype, std::span<const std::byte> expected, const Tolerance& tolerance);
+
 /// Compares `got` with `expected`, both compact and row-major. NaN equals NaN, infinities equal themselves.
 CheckReport check_result(const std::string& name, DataType dtype, std::span<const int64_t> shape,
                          std::span<const std::byte> expected, std::span<const std::byte> got,
-                         const Tolerance& tolerance, const std::atomic<bool>* cancel = nullptr);
+                         const Allowance& allowance, const std::atomic<bool>* cancel = nullptr);
 
 /// Fills an output with values that differ from the expected ones.
 void fill_with_wrong_values(DataType dtype, std::span<const std::byte> expected, std::span<std::byte> output);

@@ -21,7 +21,7 @@ std::span<const std::byte> bytes(const std::vector<T>& values) {
 CheckReport check(const std::vector<float>& expected, const std::vector<float>& got, Tolerance tolerance = {},
                   std::vector<int64_t> shape = {}) {
   if (shape.empty()) shape = {static_cast<int64_t>(expected.size())};
-  return check_result("C", kF32, shape, bytes(expected), bytes(got), tolerance);
+  return check_result("C", kF32, shape, bytes(expected), bytes(got), allowance_for(kF32, bytes(expected), tolerance));
 }
 
 /// C = A B in float32 with the sums cut into `pieces`, so that two values of `pieces` are two orders of summation.
@@ -139,7 +139,8 @@ TEST(ResultCheck, TheFillIsWrongForEveryType) {
       store_element(dtype, i == 5 ? NAN : 0.5 * i, dtype.is_bool() ? i % 2 : i, expected.data() + i * size);
     fill_with_wrong_values(dtype, expected, output);
     const std::vector<int64_t> shape{6};
-    const CheckReport report = check_result("C", dtype, shape, expected, output, {0.01, 0.01});
+    const CheckReport report =
+        check_result("C", dtype, shape, expected, output, allowance_for(dtype, expected, {0.01, 0.01}));
     EXPECT_EQ(report.wrong, 6) << name << ": " << report.message;
     EXPECT_TRUE(report.message.starts_with("C[0] was never written (expected ")) << name << ": " << report.message;
     EXPECT_TRUE(check_result("C", dtype, shape, expected, expected, {}).ok()) << name;

@@ -1,0 +1,113 @@
+// What candidates of one workload are called with, and what they have to compute.
+//
+//   TW_TRY(arguments, Arguments::create({{"A", f32, {512, 512}}, {"C", f32, {512, 512}, Role::kOutput}}));
+//   arguments->set_initial(0, bytes_of_a);
+//   arguments->set_expected(1, bytes_of_c, tolerance_for(f32, f32, 512));
+//
+// The data lie in shared memory that belongs to this process, so they survive the measuring helper. The helper maps
+// inputs read-only and every argument between pages that nobody may touch; the end of the data is as close to the
+// following guard as the alignment allows, and the few bytes between, as those before the data, hold a pattern that is
+// looked at after the call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ir/dtype.h"
+#include "search/measure/result_check.h"
+#include "support/result.h"
+
+namespace tilewright::search {
+
+enum class Role : uint8_t {
+  kInput,   ///< only read
+  kOutput,  ///< written in full; read, if at all, after that
+  kInOut,   ///< read before it is written: starts from the same contents in every call
+};
+
+struct ArgumentSpec {
+  std::string name;
+  DataType dtype;
+  std::vector<int64_t> shape;
+  Role role = Role::kInput;
+  int32_t alignment = 64;  ///< bytes
+
+  int64_t elements() const;
+  size_t bytes() const { return static_cast<size_t>(elements()) * static_cast<size_t>(dtype.bytes()); }
+
+  template <class A>
+  void fields(A& a) {
+    a(name, dtype.code, dtype.bits, dtype.lanes, dtype.scalable, shape, role, alignment);
+  }
+};
+
+/// Where one argument lies in the shared memory: whole pages that hold [lead | data | rest].
+struct Placement {
+  size_t offset = 0;  ///< of the pages
+  size_t pages = 0;   ///< bytes, a multiple of the page size
+  size_t lead = 0;    ///< bytes in front of the data
+};
+/// The same on both sides; the first page is the ControlBlock. `total` receives the size of everything.
+std::vector<Placement> place_arguments(std::span<const ArgumentSpec> specs, size_t& total);
+
+inline constexpr std::byte kMarginPattern{0xc5};
+
+struct ControlBlock;
+
+class Arguments {
+ public:
+  /// Scalars are the raw bits of tw_scalar, in the order of the kernel's scalar parameters.
+  static Result<std::shared_ptr<Arguments>> create(std::vector<ArgumentSpec> specs, std::vector<int64_t> scalars = {});
+  ~Arguments();
+  Arguments(const Arguments&) = delete;
+  Arguments& operator=(const Arguments&) = delete;
+
+  /// Contents before each call, of an input or in-out argument.
+  Status set_initial(size_t index, std::span<const std::byte> values);
+  /// Contents after a call, of an output or in-out argument.
+  Status set_expected(size_t index, std::span<const std::byte> values, const Tolerance& tolerance);
+  /// An error while some input or expected output was never set.
+  Status check_complete() const;
+
+  const std::vector<ArgumentSpec>& specs() const { return specs_; }
+  const std::vector<int64_t>& scalars() const { return scalars_; }
+  const Tolerance& tolerance(size_t index) const { return slots_[index].tolerance; }
+
+  // What follows is for the pipeline.
+
+  int shared_fd() const { return fd_; }
+  ControlBlock& control();
+  /// Puts wrong values into outputs, the initial ones into in-out arguments, the pattern around both.
+  void prepare_outputs();
+  /// What a call left behind. The message is that of the first output that is wrong.
+  CheckReport check_outputs(const std::atomic<bool>* cancel = nullptr) const;
+
+ private:
+  struct Slot {
+    Placement place;
+    std::optional<std::vector<std::byte>> initial;  // of in-out arguments; those of inputs are in the shared memory
+    std::optional<std::vector<std::byte>> expected;
+    bool is_set = false;  // the initial contents
+    Tolerance tolerance;
+    Allowance allowance;
+  };
+  Arguments() = default;
+  Status check_size(size_t index, std::span<const std::byte> values, bool role_fits, const char* what) const;
+  std::span<std::byte> pages(size_t index) const;
+  std::span<std::byte> data(size_t index) const;
+  std::string margin_message(size_t index) const;
+
+  std::vector<ArgumentSpec> specs_;
+  std::vector<int64_t> scalars_;
+  std::vector<Slot> slots_;
+  int fd_ = -1;
+  std::byte* memory_ = nullptr;
+  size_t total_ = 0;
+};
+
+}  // namespace tilewright::search

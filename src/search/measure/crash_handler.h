@@ -1,0 +1,12 @@
+// Leaves a note in the control block when a measured kernel dies of a signal, then lets it die.
+#pragma once
+
+#include "search/measure/mapped_arguments.h"
+
+namespace tilewright::search {
+
+/// For the whole process and for the life of `arguments`. The handler runs on a stack of its own, so that an overflow
+/// of the calling thread's stack is reported, too.
+void install_crash_handler(MappedArguments& arguments);
+
+}  // namespace tilewright::search

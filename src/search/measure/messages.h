@@ -1,0 +1,189 @@
+// What the pipeline and its helpers say to one another. A helper starts with Hello, takes Setup, answers Ready, then
+// serves requests one at a time until its connection is closed.
+//
+//   building     Build -> Built
+//   measuring    Measure -> Checked (the first call is done) -> Proceed -> Measured
+//                Turns -> Timed
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "search/measure/arguments.h"
+#include "search/measure/frame.h"
+#include "search/measure/outcome.h"
+#include "search/measure/race.h"
+
+namespace tilewright::search {
+
+inline constexpr uint32_t kProtocolVersion = 1;
+
+enum class MessageKind : uint32_t {
+  kHello = 1,
+  kSetup,
+  kReady,
+  kBuild,
+  kBuilt,
+  kMeasure,
+  kChecked,
+  kProceed,
+  kMeasured,
+  kTurns,
+  kTimed,
+};
+
+struct Hello {
+  static constexpr auto kKind = MessageKind::kHello;
+  uint32_t version = kProtocolVersion;
+  std::string mode;
+
+  template <class A>
+  void fields(A& a) {
+    a(version, mode);
+  }
+};
+
+struct Setup {
+  static constexpr auto kKind = MessageKind::kSetup;
+  std::vector<int32_t> cpus;  ///< where the process may run; empty: anywhere
+  uint64_t memory_limit = 0;  ///< bytes beyond what the process needs itself; 0: unlimited
+  int32_t threads = 1;        ///< of the kernel
+  std::vector<ArgumentSpec> arguments;
+  std::vector<int64_t> scalars;
+
+  template <class A>
+  void fields(A& a) {
+    a(cpus, memory_limit, threads);
+    uint64_t count = arguments.size();
+    a(count);
+    // A count that the bytes do not bear out ends at the first argument that is missing.
+    for (uint64_t i = 0; i < count && i < kMaxArguments; ++i) {
+      if (i == arguments.size()) arguments.emplace_back();
+      arguments[i].fields(a);
+    }
+    a(scalars);
+  }
+  static constexpr uint64_t kMaxArguments = 4096;
+};
+
+struct Ready {
+  static constexpr auto kKind = MessageKind::kReady;
+
+  template <class A>
+  void fields(A&) {}
+};
+
+struct BuildRequest {
+  static constexpr auto kKind = MessageKind::kBuild;
+  uint64_t id = 0;
+  std::string module, options;
+
+  template <class A>
+  void fields(A& a) {
+    a(id, module, options);
+  }
+};
+
+struct BuildReply {
+  static constexpr auto kKind = MessageKind::kBuilt;
+  uint64_t id = 0;
+  Outcome outcome = Outcome::kOk;
+  std::string object;
+  std::string code, message, hint;  ///< of the failure
+  double seconds = 0;
+
+  template <class A>
+  void fields(A& a) {
+    a(id, outcome, object, code, message, hint, seconds);
+  }
+};
+
+struct MeasureRequest {
+  static constexpr auto kKind = MessageKind::kMeasure;
+  uint64_t id = 0;
+  std::string object, entry;
+  bool cold = false;
+
+  template <class A>
+  void fields(A& a) {
+    a(id, object, entry, cold);
+  }
+};
+
+/// The object is loaded and was called once, on the memory that the parent sees.
+struct CheckedReply {
+  static constexpr auto kKind = MessageKind::kChecked;
+  uint64_t id = 0;
+  Outcome outcome = Outcome::kOk;
+  std::string code, message;
+  Slice first;
+
+  template <class A>
+  void fields(A& a) {
+    a(id, outcome, code, message, first.calls, first.wall, first.cpu, first.involuntary_switches);
+  }
+};
+
+/// The result is right; now the time is taken. For a wrong one the parent sends `go` false, and there is no reply.
+struct Proceed {
+  static constexpr auto kKind = MessageKind::kProceed;
+  uint64_t id = 0;
+  bool go = false;
+  RaceRules rules;
+  double best_probe = 0;
+
+  template <class A>
+  void fields(A& a) {
+    a(id, go, best_probe);
+    rules.fields(a);
+  }
+};
+
+struct MeasureReply {
+  static constexpr auto kKind = MessageKind::kMeasured;
+  uint64_t id = 0;
+  Outcome outcome = Outcome::kOk;  ///< kOk, kSlowStopped, or kRunError when a later call failed
+  std::string message;
+  std::vector<double> seconds;
+  bool contender = false, noisy = false;
+  int32_t rejected = 0;
+  double best_probe = 0;
+
+  template <class A>
+  void fields(A& a) {
+    a(id, outcome, message, seconds, contender, noisy, rejected, best_probe);
+  }
+};
+
+/// Times several kernels in turn: A B C A B C ...
+struct TurnsRequest {
+  static constexpr auto kKind = MessageKind::kTurns;
+  uint64_t id = 0;
+  std::vector<std::string> objects, entries;
+  int32_t rounds = 0;
+  double slice_seconds = 1e-3;
+  double budget_seconds = 5;
+  bool cold = false;
+
+  template <class A>
+  void fields(A& a) {
+    a(id, objects, entries, rounds, slice_seconds, budget_seconds, cold);
+  }
+};
+
+struct TurnsReply {
+  static constexpr auto kKind = MessageKind::kTimed;
+  uint64_t id = 0;
+  std::string message;  ///< empty unless a kernel failed
+  /// Round by round, seconds per call of each kernel: seconds[round * kernels + kernel]. Only undisturbed rounds.
+  std::vector<double> seconds;
+  int32_t rejected = 0;
+
+  template <class A>
+  void fields(A& a) {
+    a(id, message, seconds, rejected);
+  }
+};
+
+}  // namespace tilewright::search

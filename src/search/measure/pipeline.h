@@ -1,0 +1,153 @@
+// Builds and measures candidates in helper processes, many at a time, without ever blocking the caller for long.
+//
+//   TW_TRY(arguments, Arguments::create(...));                    // inputs, expected outputs: arguments.h
+//   TW_TRY(pipeline, MeasurePipeline::start(arguments, options));
+//   pipeline->submit({.id = 0, .module = bytes, .options = {}, .entry = "main"});
+//   while (pipeline->outstanding() > 0) {
+//     for (const Measured& result : pipeline->poll(std::chrono::milliseconds(50))) {
+//       if (result.is_ok()) database->commit(record_of(result));
+//     }
+//     if (interrupted) pipeline->cancel();                        // Ctrl-C
+//     if (auto failure = pipeline->failure()) return *failure;    // the helper cannot be started
+//   }
+//   pipeline->begin_finals({.kernels = {best, second}});          // builders pause; A B A B ...
+//   while (!(finals = pipeline->poll_finals(std::chrono::milliseconds(50)))) ...
+//
+// Every candidate that is submitted comes back exactly once, in any order, whatever happens to it: the outcome says how
+// it ended. Builders and the measuring helper are processes of their own; one that dies, hangs or talks garbage is
+// replaced and the candidate it had is counted. A candidate whose result was not compared with the expected outputs, or
+// differs from them, is never `kOk`.
+//
+// All of it happens on one thread of the pipeline's own. The functions below may be called from any thread.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "search/measure/arguments.h"
+#include "search/measure/outcome.h"
+#include "search/measure/race.h"
+#include "support/result.h"
+
+namespace tilewright::search {
+
+struct PipelineOptions {
+  int builders = 0;           ///< building processes; 0: one for each processor that is left to them
+  int threads = 1;            ///< of the kernel; its processors are reserved for measuring
+  bool cold = false;          ///< the caches hold other data before each call
+  double build_timeout = 10;  ///< seconds
+  double run_timeout = 10;    ///< seconds for one call
+  /// Beyond `race.first_stop_ratio` times the incumbent and this, a call is killed: less would cost more in new
+  /// processes than it saves.
+  double kill_grace = 0.02;
+  uint64_t build_memory = uint64_t{4} << 30;  ///< bytes for one build
+  uint64_t run_memory = uint64_t{4} << 30;    ///< bytes for a kernel's workspaces
+  RaceRules race;                             ///< with the incumbent of an earlier session, if there is one
+  std::string helper;                         ///< path of the executable; empty: find_helper()
+};
+
+struct Candidate {
+  uint64_t id = 0;      ///< the caller's; comes back with the result
+  std::string module;   ///< what the compile function of the helper takes
+  std::string options;  ///< likewise
+  std::string entry;    ///< name of the kernel in the object
+};
+
+struct Measured {
+  uint64_t id = 0;
+  Outcome outcome = Outcome::kOk;
+  /// Seconds per call of each slice. Of a candidate that was stopped as slow, what is known; of other failures, empty.
+  std::vector<double> seconds;
+  bool contender = false;  ///< timed with all slices, not only screened
+  bool noisy = false;      ///< no slice was undisturbed; `seconds` holds the fastest of all
+  int rejected = 0;        ///< slices that did not count
+  CheckReport check;       ///< of the first call
+  Diagnostic error;        ///< of a failure: what, why, what to do
+  double build_seconds = 0;
+  std::shared_ptr<const std::string> object;  ///< the object code, when it was built
+  std::string entry;
+
+  bool is_ok() const { return outcome == Outcome::kOk; }
+  double median() const;  ///< infinity without times
+};
+
+struct Counters {
+  std::array<int64_t, kNumOutcomes> count{};
+  std::array<std::string, kNumOutcomes> first_message;  ///< of each kind of failure
+  int64_t submitted = 0;
+  int64_t helpers_started = 0;
+  int64_t helpers_lost = 0;  ///< died or were killed, cancelation aside
+
+  int64_t of(Outcome outcome) const { return count[static_cast<size_t>(outcome)]; }
+  int64_t done() const;
+};
+
+/// Kernels to be timed against one another with the machine to themselves.
+struct FinalsRequest {
+  struct Kernel {
+    std::shared_ptr<const std::string> object;
+    std::string entry;
+  };
+  std::vector<Kernel> kernels;
+  int rounds = 20;
+  double slice_seconds = 1e-3;
+  double budget_seconds = 5;
+};
+struct FinalsResult {
+  /// seconds[kernel][round], rounds without disturbance only; compare with paired_ratio().
+  std::vector<std::vector<double>> seconds;
+  int rejected = 0;
+  std::optional<Diagnostic> error;
+};
+
+class MeasurePipeline {
+ public:
+  static Result<std::unique_ptr<MeasurePipeline>> start(std::shared_ptr<Arguments> arguments,
+                                                        const PipelineOptions& options = {});
+  /// Cancels, and waits until no process is left.
+  ~MeasurePipeline();
+  MeasurePipeline(const MeasurePipeline&) = delete;
+  MeasurePipeline& operator=(const MeasurePipeline&) = delete;
+
+  void submit(Candidate candidate);
+  /// Candidates that were submitted and have not been returned by poll().
+  size_t outstanding() const;
+  /// What is done. Waits for the first result at most `timeout`, and not at all when nothing is outstanding.
+  std::vector<Measured> poll(std::chrono::milliseconds timeout);
+
+  /// The time that candidates race against. Results lower it by themselves; this is for what is known from elsewhere.
+  void set_incumbent(double seconds);
+  double incumbent() const;
+
+  /// Runs when what is being built and measured is done; nothing else starts before. One request at a time.
+  void begin_finals(FinalsRequest request);
+  std::optional<FinalsResult> poll_finals(std::chrono::milliseconds timeout);
+
+  /// Kills all helpers. What was outstanding comes back from poll() as kCanceled. Returns within 200 ms.
+  void cancel();
+  /// Why no candidate can be measured any more, if so; what was outstanding came back as kCanceled.
+  std::optional<Diagnostic> failure() const;
+
+  Counters counters() const;
+  /// Process numbers of the helpers that live now, the measuring one first.
+  std::vector<int> helper_pids() const;
+
+ private:
+  class Loop;
+  explicit MeasurePipeline(std::unique_ptr<Loop> loop);
+  std::unique_ptr<Loop> loop_;
+};
+
+/// How much longer the first takes than the second, by pairs of the same round: median of the ratios with a bootstrap
+/// 95 % interval (performance protocol: a win needs an interval that excludes 1).
+struct PairedRatio {
+  double median = 1, low = 1, high = 1;
+};
+PairedRatio paired_ratio(const std::vector<double>& first, const std::vector<double>& second);
+
+}  // namespace tilewright::search

@@ -1,0 +1,301 @@
+#include "search/measure/pipeline_loop.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "search/measure/control_block.h"
+#include "search/measure/process_limits.h"
+
+namespace tilewright::search {
+namespace {
+
+constexpr auto kStartTimeout = std::chrono::seconds(30);
+/// Between two looks at a process that was killed and is not gone yet.
+constexpr auto kReapInterval = std::chrono::milliseconds(1);
+/// More builders than this would wait for the one that measures.
+constexpr int kMaxDefaultBuilders = 4;
+/// Where building and measuring take turns: how many are built before the first is measured, for each builder.
+constexpr size_t kBatchPerBuilder = 4;
+
+}  // namespace
+
+MeasurePipeline::Loop::Loop(std::shared_ptr<Arguments> arguments, const PipelineOptions& options, CpuPlan plan,
+                            std::string helper)
+    : arguments_(std::move(arguments)),
+      options_(options),
+      plan_(std::move(plan)),
+      helper_(std::move(helper)),
+      owner_(::getpid()),
+      incumbent_(options.race.incumbent) {
+  const int available = std::clamp(static_cast<int>(plan_.build.size()), 1, kMaxDefaultBuilders);
+  const int builders = options.builders > 0 ? options.builders : available;
+  workers_.resize(static_cast<size_t>(builders) + 1);
+  workers_.front().measures = true;
+}
+
+Status MeasurePipeline::Loop::start() {
+  wake_fd_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd_ < 0) {
+    return resource_error("measure/helper-start", fmt::format("no event descriptor ({})", std::strerror(errno)),
+                          "check the limit on open files (ulimit -n)");
+  }
+  thread_ = std::thread([this] { run(); });
+  return Ok{};
+}
+
+MeasurePipeline::Loop::~Loop() {
+  if (::getpid() != owner_) {
+    // After a fork of the host program the helpers are not ours, and there is no thread.
+    if (thread_.joinable()) thread_.detach();
+    for (Worker& worker : workers_) {
+      if (worker.process) new HelperProcess(std::move(*worker.process));
+    }
+    return;
+  }
+  cancel();
+  if (thread_.joinable()) thread_.join();
+  if (wake_fd_ >= 0) ::close(wake_fd_);
+}
+
+void MeasurePipeline::Loop::run() {
+  // Signals belong to the host program's threads; those that a write to a dead helper would raise come as error codes.
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+  stay_on(plan_.build);
+  while (true) {
+    if (cancel_ && !stopping_) halt(std::nullopt);
+    take_inbox();
+    if (!stopping_) dispatch();
+    publish_pids();
+    const auto is_gone = [](const Worker& worker) { return worker.state == State::kNone; };
+    if (stopping_ && std::all_of(workers_.begin(), workers_.end(), is_gone)) return;
+    wait_for_events();
+    for (Worker& worker : workers_) look_at_deadline(worker);
+  }
+}
+
+void MeasurePipeline::Loop::take_inbox() {
+  std::deque<Candidate> arrived;
+  {
+    const std::lock_guard lock(mutex_);
+    arrived.swap(inbox_);
+    if (finals_inbox_) finals_ = std::exchange(finals_inbox_, std::nullopt);
+  }
+  for (Candidate& candidate : arrived) {
+    Job job;
+    job.result.id = candidate.id;
+    job.result.entry = candidate.entry;
+    job.candidate = std::move(candidate);
+    if (stopping_) {
+      finish(std::move(job), Outcome::kCanceled, failure_);
+    } else {
+      to_build_.push_back(std::move(job));
+    }
+  }
+  if (stopping_ && finals_) {
+    FinalsResult result;
+    result.error = resource_error("measure/canceled", "the measurement was canceled");
+    finish_finals(std::move(result));
+  }
+}
+
+void MeasurePipeline::Loop::dispatch() {
+  ensure_process(workers_.front());
+  if (finals_) {
+    dispatch_finals();
+    return;
+  }
+  if (exclusive_phase_allows(true)) dispatch_builds();
+  if (exclusive_phase_allows(false)) dispatch_measurement();
+}
+
+bool MeasurePipeline::Loop::exclusive_phase_allows(bool building) {
+  if (!plan_.exclusive) return true;
+  const bool measuring = workers_.front().is_busy();
+  const bool compiling = std::any_of(workers_.begin() + 1, workers_.end(), [](auto& w) { return w.is_busy(); });
+  if (building_phase_ && !compiling &&
+      (to_build_.empty() || to_measure_.size() >= kBatchPerBuilder * (workers_.size() - 1)))
+    building_phase_ = false;
+  if (!building_phase_ && !measuring && to_measure_.empty()) building_phase_ = true;
+  if (building) return building_phase_ && to_measure_.size() < kBatchPerBuilder * (workers_.size() - 1);
+  return !building_phase_;
+}
+
+void MeasurePipeline::Loop::dispatch_builds() {
+  for (size_t i = 1; i < workers_.size() && !to_build_.empty() && !stopping_; ++i) {
+    Worker& worker = workers_[i];
+    ensure_process(worker);
+    if (worker.state != State::kIdle) continue;
+    worker.job = std::move(to_build_.front());
+    to_build_.pop_front();
+    worker.request = next_request_++;
+    worker.state = State::kBuilding;
+    worker.deadline = Clock::now() + from_seconds(options_.build_timeout);
+    worker.process->clear_log();
+    worker.process->post(
+        encode_message(BuildRequest{worker.request, worker.job->candidate.module, worker.job->candidate.options}));
+  }
+}
+
+void MeasurePipeline::Loop::dispatch_measurement() {
+  Worker& worker = workers_.front();
+  if (worker.state != State::kIdle || to_measure_.empty()) return;
+  worker.job = std::move(to_measure_.front());
+  to_measure_.pop_front();
+  worker.request = next_request_++;
+  worker.state = State::kChecking;
+  arguments_->prepare_outputs();
+  arguments_->control().call_began = 0;
+  arguments_->control().crashed = 0;
+  const double best = incumbent();
+  worker.limit = std::min(options_.run_timeout, options_.race.first_stop_ratio * best + options_.kill_grace);
+  const auto now = Clock::now();
+  worker.deadline = now + from_seconds(worker.limit);
+  // Loading has the time of a build.
+  worker.last_deadline = worker.deadline + from_seconds(options_.build_timeout);
+  worker.process->clear_log();
+  worker.process->post(encode_message(
+      MeasureRequest{worker.request, *worker.job->result.object, worker.job->candidate.entry, options_.cold}));
+}
+
+void MeasurePipeline::Loop::dispatch_finals() {
+  const bool busy = std::any_of(workers_.begin(), workers_.end(), [](auto& w) { return w.is_busy(); });
+  Worker& worker = workers_.front();
+  if (busy || worker.state != State::kIdle) return;
+  TurnsRequest request;
+  request.id = worker.request = next_request_++;
+  for (const FinalsRequest::Kernel& kernel : finals_->kernels) {
+    request.objects.push_back(kernel.object ? *kernel.object : "");
+    request.entries.push_back(kernel.entry);
+  }
+  request.rounds = finals_->rounds;
+  request.slice_seconds = finals_->slice_seconds;
+  request.budget_seconds = finals_->budget_seconds;
+  request.cold = options_.cold;
+  worker.state = State::kFinals;
+  // The budget is checked between rounds; loading and the last round come on top.
+  worker.deadline = Clock::now() + from_seconds(2 * finals_->budget_seconds + options_.run_timeout);
+  arguments_->prepare_outputs();
+  arguments_->control().crashed = 0;
+  worker.process->clear_log();
+  worker.process->post(encode_message(request));
+}
+
+void MeasurePipeline::Loop::ensure_process(Worker& worker) {
+  if (worker.state != State::kNone || stopping_) return;
+  Result<HelperProcess> process = HelperProcess::start(helper_, worker.measures ? "measure" : "build",
+                                                       worker.measures ? arguments_->shared_fd() : -1);
+  if (!process.ok()) {
+    halt(process.error());
+    return;
+  }
+  worker.process = std::move(*process);
+  worker.state = State::kStarting;
+  worker.was_ready = false;
+  worker.verdict.reset();
+  worker.deadline = Clock::now() + kStartTimeout;
+  const std::lock_guard lock(mutex_);
+  ++counters_.helpers_started;
+}
+
+void MeasurePipeline::Loop::wait_for_events() {
+  std::vector<pollfd> files{{wake_fd_, POLLIN, 0}};
+  std::vector<std::pair<Worker*, bool>> owners{{nullptr, false}};
+  auto next = Clock::now() + std::chrono::hours(1);
+  for (Worker& worker : workers_) {
+    if (worker.state == State::kNone) continue;
+    if (worker.state != State::kIdle) next = std::min(next, worker.deadline);
+    if (worker.state != State::kDying) {
+      const bool writes = worker.process->wants_to_write();
+      files.push_back({worker.process->connection(), static_cast<short>(writes ? POLLIN | POLLOUT : POLLIN), 0});
+      owners.emplace_back(&worker, false);
+    }
+    if (worker.process->log() >= 0) {
+      files.push_back({worker.process->log(), POLLIN, 0});
+      owners.emplace_back(&worker, true);
+    }
+  }
+  const auto wait = std::max(next - Clock::now(), Clock::duration::zero());
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(wait);
+  const timespec timeout{seconds.count(), static_cast<long>((wait - seconds).count())};
+  if (::ppoll(files.data(), files.size(), &timeout, nullptr) <= 0) return;
+  if (files[0].revents) {
+    uint64_t count;
+    ssize_t ignored = ::read(wake_fd_, &count, sizeof count);
+    (void)ignored;
+  }
+  // Logs first: they explain what the connection is about to tell.
+  for (size_t i = 1; i < files.size(); ++i) {
+    if (files[i].revents && owners[i].second) owners[i].first->process->read_log();
+  }
+  for (size_t i = 1; i < files.size(); ++i) {
+    if (!files[i].revents || owners[i].second) continue;
+    if (files[i].revents & POLLOUT) owners[i].first->process->write_some();
+    if (files[i].revents & ~POLLOUT) on_readable(*owners[i].first);
+  }
+}
+
+void MeasurePipeline::Loop::look_at_deadline(Worker& worker) {
+  if (worker.state == State::kNone || worker.state == State::kIdle) return;
+  if (worker.state == State::kDying) {
+    int wait_status = 0;
+    if (worker.process->reap(wait_status)) {
+      worker.process->read_log();
+      on_dead(worker, wait_status);
+    } else {
+      worker.deadline = Clock::now() + kReapInterval;
+    }
+    return;
+  }
+  if (Clock::now() < worker.deadline) return;
+  if (worker.state == State::kChecking) {
+    look_at_call(worker);
+  } else {
+    on_timeout(worker);
+  }
+}
+
+void MeasurePipeline::Loop::halt(const std::optional<Diagnostic>& why) {
+  stopping_ = true;
+  for (Worker& worker : workers_) {
+    if (worker.job) finish(std::move(*worker.job), Outcome::kCanceled, why);
+    worker.job.reset();
+    if (worker.state != State::kNone) lose(worker);
+  }
+  for (std::deque<Job>* queue : {&to_build_, &to_measure_}) {
+    for (Job& job : *queue) finish(std::move(job), Outcome::kCanceled, why);
+    queue->clear();
+  }
+  if (finals_) {
+    FinalsResult result;
+    result.error = why ? *why : resource_error("measure/canceled", "the measurement was canceled");
+    finish_finals(std::move(result));
+  }
+  const std::lock_guard lock(mutex_);
+  failure_ = why;
+  halted_ = true;
+  changed_.notify_all();
+}
+
+void MeasurePipeline::Loop::publish_pids() {
+  std::vector<int> pids;
+  for (const Worker& worker : workers_) {
+    if (worker.process && worker.process->pid() > 0) pids.push_back(worker.process->pid());
+  }
+  const std::lock_guard lock(mutex_);
+  pids_ = std::move(pids);
+}
+
+std::chrono::nanoseconds MeasurePipeline::Loop::from_seconds(double seconds) {
+  return std::chrono::nanoseconds(static_cast<int64_t>(std::clamp(seconds, 0.0, 1e6) * 1e9));
+}
+
+}  // namespace tilewright::search

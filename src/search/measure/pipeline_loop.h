@@ -1,0 +1,137 @@
+// The thread behind MeasurePipeline: one poll() over all helpers, no call that blocks, one state for each helper.
+//
+//           start                 Hello, Ready                 request               reply
+//   kNone --------> kStarting ------------------> kIdle ---------------> busy states ------> kIdle
+//     ^                                                                      |
+//     |  reaped: the candidate it had is finished      connection closed, garbage, deadline: killed
+//     +----------------------------------------- kDying <--------------------+
+//
+// Candidates move by value: inbox -> to_build -> a builder -> to_measure -> the measuring helper -> outbox.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "search/measure/cpu_plan.h"
+#include "search/measure/helper_process.h"
+#include "search/measure/messages.h"
+#include "search/measure/pipeline.h"
+
+namespace tilewright::search {
+
+class MeasurePipeline::Loop {
+ public:
+  Loop(std::shared_ptr<Arguments> arguments, const PipelineOptions& options, CpuPlan plan, std::string helper);
+  ~Loop();
+  Status start();
+
+  // The functions of MeasurePipeline.
+  void submit(Candidate candidate);
+  size_t outstanding() const;
+  std::vector<Measured> poll(std::chrono::milliseconds timeout);
+  void set_incumbent(double seconds);
+  double incumbent() const;
+  void begin_finals(FinalsRequest request);
+  std::optional<FinalsResult> poll_finals(std::chrono::milliseconds timeout);
+  void cancel();
+  std::optional<Diagnostic> failure() const;
+  Counters counters() const;
+  std::vector<int> helper_pids() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Job {
+    Candidate candidate;
+    Measured result;
+  };
+  enum class State { kNone, kStarting, kIdle, kBuilding, kChecking, kTiming, kFinals, kDying };
+  struct Worker {
+    bool measures = false;
+    State state = State::kNone;
+    std::optional<HelperProcess> process;
+    std::optional<Job> job;
+    uint64_t request = 0;             // number of the message that is being answered
+    Clock::time_point deadline;       // when somebody has to look again
+    Clock::time_point last_deadline;  // kChecking: the helper is killed then, whatever its control block says
+    double limit = 0;                 // kChecking: seconds that the call may take
+    bool was_ready = false;           // this process got as far as kIdle
+    std::optional<Measured> verdict;  // why it was killed: outcome and error
+
+    bool is_busy() const { return state != State::kNone && state != State::kStarting && state != State::kIdle; }
+  };
+
+  // pipeline_loop.cc: the thread, waiting, starting, handing out work.
+  void run();
+  void take_inbox();
+  void dispatch();
+  void dispatch_builds();
+  void dispatch_measurement();
+  void dispatch_finals();
+  bool exclusive_phase_allows(bool building);
+  void ensure_process(Worker& worker);
+  void wait_for_events();
+  void look_at_deadline(Worker& worker);
+  void halt(const std::optional<Diagnostic>& why);
+  void publish_pids();
+
+  // pipeline_events.cc: what helpers say, and how they end.
+  void on_readable(Worker& worker);
+  void on_frame(Worker& worker, const Frame& frame);
+  bool on_start_message(Worker& worker, const Frame& frame);
+  bool on_built(Worker& worker, const Frame& frame);
+  bool on_checked(Worker& worker, const Frame& frame);
+  bool on_measured(Worker& worker, const Frame& frame);
+  bool on_timed(Worker& worker, const Frame& frame);
+  void look_at_call(Worker& worker);
+  void on_timeout(Worker& worker);
+  void kill(Worker& worker, Outcome outcome, Diagnostic error);
+  void lose(Worker& worker);
+  void on_dead(Worker& worker, int wait_status);
+  Measured explain_death(const Worker& worker, int wait_status);
+  void finish(Job job, Outcome outcome, std::optional<Diagnostic> error = {});
+  void finish_finals(FinalsResult result);
+  Setup setup_for(const Worker& worker) const;
+
+  static std::chrono::nanoseconds from_seconds(double seconds);
+
+  const std::shared_ptr<Arguments> arguments_;
+  const PipelineOptions options_;
+  const CpuPlan plan_;
+  const std::string helper_;
+  const int owner_;  // process that made this; a forked child has no thread to join
+
+  // Shared with callers, under mutex_.
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<Candidate> inbox_;
+  std::deque<Measured> outbox_;
+  std::optional<FinalsRequest> finals_inbox_;
+  std::optional<FinalsResult> finals_outbox_;
+  size_t outstanding_ = 0;
+  double incumbent_;
+  Counters counters_;
+  std::optional<Diagnostic> failure_;
+  std::vector<int> pids_;
+  bool halted_ = false;
+
+  std::atomic<bool> cancel_{false};
+  int wake_fd_ = -1;
+  std::thread thread_;
+
+  // The thread's own.
+  std::vector<Worker> workers_;  // the measuring one first
+  std::deque<Job> to_build_, to_measure_;
+  std::optional<FinalsRequest> finals_;
+  uint64_t next_request_ = 1;
+  double best_probe_ = 0;
+  int failed_starts_ = 0;
+  bool building_phase_ = true;
+  bool stopping_ = false;
+};
+
+}  // namespace tilewright::search

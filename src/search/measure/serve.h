@@ -1,0 +1,37 @@
+// The helper's side: loops that take requests until the connection is closed.
+//
+// How modules are compiled and objects are loaded is handed in, so that this folder needs no code generator and the
+// tests can put misbehaving functions in their place. The helper executable connects them with codegen.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "runtime/abi.h"
+#include "support/result.h"
+
+namespace tilewright::search {
+
+/// Serialized lowered module and options -> object code.
+using CompileFunction = std::function<Result<std::string>(std::string_view module, std::string_view options)>;
+
+/// A kernel that can be called as long as the object lives.
+struct LoadedKernel {
+  std::shared_ptr<const void> keep_alive;
+  tw_kernel function = nullptr;
+};
+using LoadFunction = std::function<Result<LoadedKernel>(std::string_view object, const std::string& entry)>;
+
+/// Where the parent's end of the connection and the shared memory are found in a helper.
+inline constexpr int kConnectionFd = 3, kSharedMemoryFd = 4;
+
+/// Exit status of the process.
+int serve_builds(const CompileFunction& compile);
+int serve_measurements(const LoadFunction& load);
+
+/// The helper's main: `PROGRAM build|measure PARENT_PID`.
+int helper_main(int argc, char** argv, const CompileFunction& compile, const LoadFunction& load);
+
+}  // namespace tilewright::search

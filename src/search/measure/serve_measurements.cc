@@ -1,0 +1,210 @@
+// The measuring helper: one kernel at a time is loaded, called once on the memory that the parent sees, and, when the
+// parent finds the result right, timed.
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "runtime/abi.h"
+#include "runtime/runtime.h"
+#include "search/measure/control_block.h"
+#include "search/measure/crash_handler.h"
+#include "search/measure/mapped_arguments.h"
+#include "search/measure/messages.h"
+#include "search/measure/process_limits.h"
+#include "search/measure/serve.h"
+#include "search/measure/slice_timer.h"
+
+namespace tilewright::search {
+namespace {
+
+class Server {
+ public:
+  Server(const LoadFunction& load, Setup setup, std::unique_ptr<MappedArguments> arguments)
+      : load_(load), setup_(std::move(setup)), arguments_(std::move(arguments)) {
+    tw_set_num_threads(setup_.threads);
+    tw_ctx_init(&context_);
+    context_.user = this;
+    context_.max_threads = setup_.threads;
+    context_.set_error = [](tw_ctx* context, int32_t, const char* message) {
+      static_cast<Server*>(context->user)->error_ = message ? message : "";
+    };
+  }
+
+  /// False: the connection is closed or the parent talks nonsense.
+  bool serve(const Frame& frame) {
+    MeasureRequest measure_request;
+    if (decode_message(frame, measure_request)) return measure(measure_request);
+    TurnsRequest turns_request;
+    if (decode_message(frame, turns_request)) return take_turns(turns_request);
+    return false;
+  }
+
+ private:
+  bool measure(const MeasureRequest& request) {
+    CheckedReply checked;
+    checked.id = request.id;
+    Result<LoadedKernel> kernel = load_(request.object, request.entry);
+    if (!kernel.ok()) {
+      checked.outcome = Outcome::kBuildError;
+      checked.code = kernel.error().code;
+      checked.message = kernel.error().message;
+      return write_message(kConnectionFd, checked);
+    }
+    arguments_->save_in_out();
+    const bool returned =
+        time_slice(1, setup_.threads, [&] { return call(*kernel, arguments_->shared()); }, checked.first);
+    if (!returned) {
+      checked.outcome = code_ == TW_ERROR_MEMORY ? Outcome::kOutOfMemory : Outcome::kRunError;
+      checked.message = error_;
+      return write_message(kConnectionFd, checked);
+    }
+    if (!write_message(kConnectionFd, checked)) return false;
+
+    Proceed proceed;
+    const auto frame = read_frame(kConnectionFd);
+    if (!frame || !decode_message(*frame, proceed)) return false;
+    return !proceed.go || write_message(kConnectionFd, race(request, *kernel, checked.first, proceed));
+  }
+
+  MeasureReply race(const MeasureRequest& request, const LoadedKernel& kernel, const Slice& first,
+                    const Proceed& proceed) {
+    MeasureReply reply;
+    reply.id = request.id;
+    best_probe_ = std::max(best_probe_, proceed.best_probe);
+    Race race(proceed.rules, setup_.threads);
+    race.observe(first);
+    if (race.next_calls() > 0 && !arguments_->prepare_own()) {
+      reply.outcome = Outcome::kOutOfMemory;
+      reply.message = "no memory for a second set of arguments";
+      return reply;
+    }
+    while (const int64_t calls = race.next_calls()) {
+      Slice slice;
+      if (!timed_slice(kernel, calls, request.cold, slice)) {
+        reply.outcome = code_ == TW_ERROR_MEMORY ? Outcome::kOutOfMemory : Outcome::kRunError;
+        reply.message = error_;
+        return reply;
+      }
+      race.observe(slice);
+      if (race.wants_probe()) race.observe_probe(1.0);
+    }
+    reply.outcome = race.verdict() == Race::Verdict::kSlow ? Outcome::kSlowStopped : Outcome::kOk;
+    reply.contender = race.verdict() == Race::Verdict::kContender;
+    reply.seconds = race.seconds();
+    reply.noisy = race.is_noisy();
+    reply.rejected = race.rejected();
+    reply.best_probe = best_probe_;
+    return reply;
+  }
+
+  bool take_turns(const TurnsRequest& request) {
+    TurnsReply reply;
+    reply.id = request.id;
+    time_turns(request, reply);
+    return write_message(kConnectionFd, reply);
+  }
+
+  void time_turns(const TurnsRequest& request, TurnsReply& reply) {
+    if (!arguments_->prepare_own()) {
+      reply.message = "no memory for a second set of arguments";
+      return;
+    }
+    std::vector<LoadedKernel> kernels;
+    std::vector<int64_t> calls;
+    double round_seconds = 0;
+    for (size_t i = 0; i < request.objects.size() && i < request.entries.size(); ++i) {
+      Result<LoadedKernel> kernel = load_(request.objects[i], request.entries[i]);
+      if (!kernel.ok()) {
+        reply.message = kernel.error().message;
+        return;
+      }
+      // Two slices to warm up; the second one says how many calls fill a slice.
+      Slice slice;
+      if (!timed_slice(*kernel, 1, request.cold, slice) || !timed_slice(*kernel, 1, request.cold, slice)) {
+        reply.message = error_;
+        return;
+      }
+      const double seconds = std::max(slice.wall, 1e-9);
+      calls.push_back(std::max<int64_t>(1, static_cast<int64_t>(request.slice_seconds / seconds)));
+      round_seconds += seconds * static_cast<double>(calls.back());
+      kernels.push_back(std::move(*kernel));
+    }
+    const int32_t attempts =
+        static_cast<int32_t>(std::min<double>(3.0 * request.rounds, request.budget_seconds / round_seconds + 1));
+    for (int32_t attempt = 0, done = 0; attempt < attempts && done < request.rounds; ++attempt) {
+      std::vector<double> round;
+      bool undisturbed = true;
+      for (size_t i = 0; i < kernels.size(); ++i) {
+        Slice slice;
+        if (!timed_slice(kernels[i], calls[i], request.cold, slice)) {
+          reply.message = error_;
+          return;
+        }
+        round.push_back(slice.wall / static_cast<double>(slice.calls));
+        undisturbed = undisturbed && is_undisturbed(slice, setup_.threads);
+      }
+      if (undisturbed) {
+        reply.seconds.insert(reply.seconds.end(), round.begin(), round.end());
+        ++done;
+      } else {
+        ++reply.rejected;
+      }
+    }
+  }
+
+  bool timed_slice(const LoadedKernel& kernel, int64_t calls, bool cold, Slice& slice) {
+    arguments_->restore_in_out();
+    if (!cold) return time_slice(calls, setup_.threads, [&] { return call(kernel, arguments_->own()); }, slice);
+    if (!flusher_) flusher_ = std::make_unique<CacheFlusher>();
+    flusher_->flush();
+    return time_slice(1, setup_.threads, [&] { return call(kernel, arguments_->own()); }, slice);
+  }
+
+  /// False: the kernel returned an error, now in code_ and error_.
+  bool call(const LoadedKernel& kernel, const DLTensor* const* tensors) {
+    auto& began = arguments_->control().call_began;
+    error_.clear();
+    began.store(monotonic_ns(), std::memory_order_relaxed);
+    code_ = kernel.function(&context_, tensors, arguments_->scalars());
+    began.store(0, std::memory_order_relaxed);
+    if (code_ == TW_OK) return true;
+    if (error_.empty()) error_ = "the kernel returned error " + std::to_string(code_);
+    return false;
+  }
+
+  const LoadFunction& load_;
+  Setup setup_;
+  std::unique_ptr<MappedArguments> arguments_;
+  std::unique_ptr<CacheFlusher> flusher_;
+  tw_ctx context_;
+  int32_t code_ = 0;
+  std::string error_;
+  double best_probe_ = 0;
+};
+
+}  // namespace
+
+int serve_measurements(const LoadFunction& load) {
+  const auto frame = read_frame(kConnectionFd);
+  Setup setup;
+  if (!frame || !decode_message(*frame, setup)) return kExitProtocol;
+  // Before anything starts a thread, so that all threads stay there.
+  stay_on(setup.cpus);
+  auto arguments = MappedArguments::map(kSharedMemoryFd, setup.arguments, setup.scalars);
+  if (!arguments) {
+    std::fprintf(stderr, "the arguments cannot be mapped: %s\n", std::strerror(errno));
+    return kExitOutOfMemory;
+  }
+  install_crash_handler(*arguments);
+  limit_memory(setup.memory_limit);
+  Server server(load, std::move(setup), std::move(arguments));
+  if (!write_message(kConnectionFd, Ready{})) return 0;
+  while (const auto request = read_frame(kConnectionFd)) {
+    if (!server.serve(*request)) break;
+  }
+  return 0;
+}
+
+}  // namespace tilewright::search
