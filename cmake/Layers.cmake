@@ -29,7 +29,7 @@ set(TILEWRIGHT_LLVM_PCH_HEADERS <llvm/IR/IRBuilder.h> <llvm/IR/Module.h>)
 
 function(tilewright_add_layer layer)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*.cc)
-  list(FILTER sources EXCLUDE REGEX "_test\\.cc$")
+  list(FILTER sources EXCLUDE REGEX "_test(_main)?\\.cc$")
   tilewright_or_placeholder(sources CXX)
   add_library(layer_${layer} OBJECT ${sources})
   target_link_libraries(layer_${layer} PRIVATE tilewright_options fmt::fmt nlohmann_json::nlohmann_json Threads::Threads)
@@ -52,7 +52,8 @@ function(tilewright_add_layer layer)
   endif()
 endfunction()
 
-# tilewright_LAYER_test: all *_test.cc of a layer in one binary, linked against the library.
+# tilewright_LAYER_test: all *_test.cc of a layer in one binary, linked against the library. Beside it, each
+# NAME_test_main.cc gives a program tilewright_NAME that the tests start as a process of its own.
 function(tilewright_add_layer_test layer)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*_test.cc)
   if(NOT sources)
@@ -61,6 +62,14 @@ function(tilewright_add_layer_test layer)
   add_executable(tilewright_${layer}_test ${sources})
   target_link_libraries(tilewright_${layer}_test PRIVATE
     tilewright tilewright_options nlohmann_json::nlohmann_json GTest::gtest_main)
+  file(GLOB_RECURSE programs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/${layer}/*_test_main.cc)
+  foreach(program IN LISTS programs)
+    cmake_path(GET program STEM name)
+    string(REGEX REPLACE "_test_main$" "" name ${name})
+    add_executable(tilewright_${name} ${program})
+    target_link_libraries(tilewright_${name} PRIVATE tilewright tilewright_options)
+    add_dependencies(tilewright_${layer}_test tilewright_${name})
+  endforeach()
   add_test(NAME ${layer} COMMAND tilewright_${layer}_test --gtest_brief=1 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${layer} PROPERTIES TIMEOUT 300)
   if(TILEWRIGHT_PCH)

@@ -10,7 +10,7 @@
 #include "search/database/database.h"
 #include "search/database/database_file.h"
 #include "search/database/sqlite.h"
-#include "search/database/test_folder.h"
+#include "search/database/folder_for_test.h"
 
 namespace tilewright::search {
 namespace {

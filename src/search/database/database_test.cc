@@ -7,7 +7,7 @@
 
 #include "search/database/database_file.h"
 #include "search/database/schema.h"
-#include "search/database/test_folder.h"
+#include "search/database/folder_for_test.h"
 
 namespace tilewright::search {
 namespace {

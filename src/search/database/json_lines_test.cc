@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "search/database/test_folder.h"
+#include "search/database/folder_for_test.h"
 
 namespace tilewright::search {
 namespace {

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
 #include "search/measure/control_block.h"
 
@@ -17,6 +18,15 @@ namespace {
 size_t page_size() {
   static const auto size = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
   return size;
+}
+
+/// What Linux thinks can be had without swapping (/proc/meminfo); a huge number where it does not say.
+size_t available_memory() {
+  std::ifstream stream("/proc/meminfo");
+  for (std::string key, rest; stream >> key && std::getline(stream, rest);) {
+    if (key == "MemAvailable:") return std::stoull(rest) << 10;
+  }
+  return SIZE_MAX;
 }
 
 size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -60,6 +70,11 @@ Result<std::shared_ptr<Arguments>> Arguments::create(std::vector<ArgumentSpec> s
                                       std::strerror(errno)),
                           "measure smaller shapes, or free some memory");
   };
+  // The helper keeps a second set. Beyond what there is, the system would not refuse but kill some process.
+  if (self->total_ > available_memory() / 2) {
+    errno = ENOMEM;
+    return failed("allocation");
+  }
   self->fd_ = ::memfd_create("tilewright-arguments", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (self->fd_ < 0) return failed("sharing");
   // Allocated now: without memory this is an error here, and not a SIGBUS at the first touch.

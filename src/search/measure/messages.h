@@ -1,5 +1,5 @@
-// What the pipeline and its helpers say to one another. A helper starts with Hello, takes Setup, answers Ready, then
-// serves requests one at a time until its connection is closed.
+// What the pipeline and its helpers say to one another. A helper starts with Hello, takes HelperSetup, answers Ready,
+// then serves requests one at a time until its connection is closed.
 //
 //   building     Build -> Built
 //   measuring    Measure -> Checked (the first call is done) -> Proceed -> Measured
@@ -44,7 +44,7 @@ struct Hello {
   }
 };
 
-struct Setup {
+struct HelperSetup {
   static constexpr auto kKind = MessageKind::kSetup;
   std::vector<int32_t> cpus;  ///< where the process may run; empty: anywhere
   uint64_t memory_limit = 0;  ///< bytes beyond what the process needs itself; 0: unlimited

@@ -92,8 +92,8 @@ bool MeasurePipeline::Loop::on_start_message(Worker& worker, const Frame& frame)
   return true;
 }
 
-Setup MeasurePipeline::Loop::setup_for(const Worker& worker) const {
-  Setup setup;
+HelperSetup MeasurePipeline::Loop::setup_for(const Worker& worker) const {
+  HelperSetup setup;
   setup.cpus = worker.measures ? plan_.measure : plan_.build;
   setup.memory_limit = worker.measures ? options_.run_memory : options_.build_memory;
   setup.threads = options_.threads;
@@ -148,7 +148,7 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
     Job job = std::move(*worker.job);
     worker.job.reset();
     worker.state = State::kIdle;
-    const std::string message = check.message;
+    const std::string message = job.result.check.message;
     finish(std::move(job), Outcome::kWrongResult,
            resource_error("measure/wrong-result", message, "the candidate is not stored"));
     return true;

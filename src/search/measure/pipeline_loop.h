@@ -95,7 +95,7 @@ class MeasurePipeline::Loop {
   Measured explain_death(const Worker& worker, int wait_status);
   void finish(Job job, Outcome outcome, std::optional<Diagnostic> error = {});
   void finish_finals(FinalsResult result);
-  Setup setup_for(const Worker& worker) const;
+  HelperSetup setup_for(const Worker& worker) const;
 
   static std::chrono::nanoseconds from_seconds(double seconds);
 

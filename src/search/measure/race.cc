@@ -39,9 +39,12 @@ void Race::observe(const Slice& slice) {
     stage_ = Stage::kWarmUp;
   } else if (stage_ == Stage::kWarmUp) {
     warmed_ += slice.wall;
-    if (fastest_ > rules_.stop_ratio * rules_.incumbent) return end(Verdict::kSlow);
-    // Three slices at most: a kernel that the clock cannot see never fills the time.
-    if (warmed_ >= 0.9 * rules_.warm_up_seconds || ++warm_up_slices_ == 3) stage_ = Stage::kTimed;
+    ++warm_up_slices_;
+    const bool is_slow = fastest_ > rules_.stop_ratio * rules_.incumbent;
+    // Three slices at most: a kernel that the clock cannot see never fills the time, and a disturbed slice is no proof
+    // that a kernel is slow, but three are.
+    if (is_slow && (is_undisturbed(slice, threads_) || warm_up_slices_ == 3)) return end(Verdict::kSlow);
+    if (!is_slow && (warmed_ >= 0.9 * rules_.warm_up_seconds || warm_up_slices_ == 3)) stage_ = Stage::kTimed;
   } else if (is_undisturbed(slice, threads_)) {
     group_.push_back(seconds);
   } else {

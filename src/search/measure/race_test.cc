@@ -50,6 +50,15 @@ TEST(Race, BetweenTheRatiosTwoCallsSuffice) {
   EXPECT_EQ(race.verdict(), Race::Verdict::kSlow);
 }
 
+TEST(Race, ADisturbedWarmUpIsNoProof) {
+  Race race(against(2e-3), 1);
+  run(race, [](int i) { return i < 2 ? 3.2e-3 : 2e-3; }, [](int i) { return i == 1; });
+  EXPECT_EQ(race.verdict(), Race::Verdict::kContender);
+  Race always(against(2e-3), 1);
+  EXPECT_EQ(run(always, [](int) { return 3.2e-3; }, [](int) { return true; }), 4);
+  EXPECT_EQ(always.verdict(), Race::Verdict::kSlow);
+}
+
 TEST(Race, AMediocreCandidateIsScreenedOnly) {
   Race race(against(2e-3), 1);
   EXPECT_EQ(run(race, [](int) { return 2.5e-3; }), 2 + 3);

@@ -13,9 +13,9 @@
 namespace tilewright::search {
 namespace {
 
-std::optional<Setup> read_setup() {
+std::optional<HelperSetup> read_setup() {
   const auto frame = read_frame(kConnectionFd);
-  Setup setup;
+  HelperSetup setup;
   if (!frame || !decode_message(*frame, setup)) return std::nullopt;
   return setup;
 }

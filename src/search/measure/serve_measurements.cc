@@ -21,7 +21,7 @@ namespace {
 
 class Server {
  public:
-  Server(const LoadFunction& load, Setup setup, std::unique_ptr<MappedArguments> arguments)
+  Server(const LoadFunction& load, HelperSetup setup, std::unique_ptr<MappedArguments> arguments)
       : load_(load), setup_(std::move(setup)), arguments_(std::move(arguments)) {
     tw_set_num_threads(setup_.threads);
     tw_ctx_init(&context_);
@@ -175,7 +175,7 @@ class Server {
   }
 
   const LoadFunction& load_;
-  Setup setup_;
+  HelperSetup setup_;
   std::unique_ptr<MappedArguments> arguments_;
   std::unique_ptr<CacheFlusher> flusher_;
   tw_ctx context_;
@@ -188,7 +188,7 @@ class Server {
 
 int serve_measurements(const LoadFunction& load) {
   const auto frame = read_frame(kConnectionFd);
-  Setup setup;
+  HelperSetup setup;
   if (!frame || !decode_message(*frame, setup)) return kExitProtocol;
   // Before anything starts a thread, so that all threads stay there.
   stay_on(setup.cpus);

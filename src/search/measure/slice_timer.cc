@@ -48,7 +48,8 @@ CacheFlusher::CacheFlusher() {
 void CacheFlusher::flush() {
   constexpr size_t kLine = 64;
   // Stores, so that the lines of the kernel's outputs are written back now and not while it runs.
-  for (size_t i = 0; i < memory_.size(); i += kLine) ++static_cast<volatile char*>(memory_.data())[i];
+  volatile char* const memory = memory_.data();
+  for (size_t i = 0; i < memory_.size(); i += kLine) memory[i] = static_cast<char>(memory[i] + 1);
 }
 
 }  // namespace tilewright::search

@@ -1,0 +1,237 @@
+#include "search/measure/pipeline.h"
+
+#include <cmath>
+#include <thread>
+
+#include "search/measure/pipeline_for_test.h"
+
+namespace tilewright::search {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+TEST_F(PipelineTest, MeasuresACorrectKernel) {
+  const Measured result = run("build:add_in:1000");
+  ASSERT_TRUE(result.is_ok()) << result.error.render();
+  EXPECT_EQ(result.id, 7u);
+  EXPECT_EQ(result.entry, "main");
+  EXPECT_TRUE(result.contender);
+  EXPECT_GE(result.median(), 1e-3);
+  EXPECT_LT(result.median(), 5e-3);
+  EXPECT_EQ(*result.object, "add_in:1000");
+  EXPECT_GE(result.build_seconds, 0);
+  EXPECT_EQ(result.check.total, 64 * 32);
+  EXPECT_LE(result.check.largest, 1);
+  EXPECT_EQ(pipeline->incumbent(), result.median());
+  const Counters counters = pipeline->counters();
+  EXPECT_EQ(counters.of(Outcome::kOk), 1);
+  EXPECT_EQ(counters.submitted, 1);
+  EXPECT_EQ(counters.done(), 1);
+  EXPECT_EQ(counters.helpers_lost, 0);
+}
+
+TEST_F(PipelineTest, ManyCandidatesComeBackOnce) {
+  options.builders = 3;
+  start();
+  const int count = 120;
+  for (int i = 0; i < count; ++i) submit(i % 3 ? "build:add" : "build:last_row_missing", i);
+  const auto results = drain();
+  ASSERT_EQ(results.size(), static_cast<size_t>(count));
+  for (const auto& [id, result] : results) {
+    EXPECT_EQ(result.outcome, id % 3 ? Outcome::kOk : Outcome::kWrongResult) << result.error.message;
+  }
+  EXPECT_EQ(pipeline->counters().helpers_started, 4);
+}
+
+TEST_F(PipelineTest, InOutArgumentsStartAfreshInEveryCall) {
+  arguments = add_arguments(64, 32, true);
+  for (int i = 0; i < 2; ++i) {
+    const Measured result = run("build:accumulate");
+    EXPECT_TRUE(result.is_ok()) << result.error.render();
+  }
+}
+
+TEST_F(PipelineTest, PassesOptionsAndLargeObjects) {
+  const Measured options_back = run("options");
+  EXPECT_EQ(*options_back.object, "options");
+  const Measured padded = run("build_padded:add");
+  EXPECT_TRUE(padded.is_ok()) << padded.error.render();
+  EXPECT_EQ(padded.object->size(), 3u + (8u << 20));
+  // A module larger than any pipe's buffer.
+  const Measured large = run("build:add" + std::string(20 << 20, ' '));
+  EXPECT_TRUE(large.is_ok()) << large.error.render();
+}
+
+TEST_F(PipelineTest, ArgumentsOfAwkwardSizes) {
+  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 333}, {0, 5}, {1024, 1025}}) {
+    pipeline.reset();
+    arguments = add_arguments(rows, columns);
+    const Measured result = run("build:add");
+    EXPECT_TRUE(result.is_ok()) << rows << "x" << columns << ": " << result.error.render();
+    EXPECT_EQ(result.check.total, rows * columns);
+  }
+}
+
+TEST_F(PipelineTest, SlowCandidatesAreStopped) {
+  options.race = RaceRules{};
+  options.kill_grace = 0.05;
+  start();
+  pipeline->set_incumbent(2e-3);
+  const auto before = Clock::now();
+  submit("build:add_in:12000", 1);    // 6 x: stopped after its call
+  submit("build:add_in:3000000", 2);  // killed in its call
+  submit("build:add_in:2300", 3);     // timed, but no contender
+  submit("build:add_in:1000", 4);     // the new best
+  auto results = drain();
+  EXPECT_LT(seconds_since(before), 2);
+  EXPECT_EQ(results[1].outcome, Outcome::kSlowStopped);
+  EXPECT_EQ(results[1].error.code, "measure/slow");
+  ASSERT_EQ(results[1].seconds.size(), 1u);
+  EXPECT_NEAR(results[1].seconds[0], 12e-3, 3e-3);
+  EXPECT_EQ(results[2].outcome, Outcome::kSlowStopped);
+  EXPECT_TRUE(results[2].error.message.starts_with("stopped after ")) << results[2].error.message;
+  EXPECT_TRUE(results[2].seconds.empty());
+  EXPECT_EQ(results[3].outcome, Outcome::kOk);
+  EXPECT_FALSE(results[3].contender);
+  EXPECT_EQ(results[4].outcome, Outcome::kOk);
+  EXPECT_TRUE(results[4].contender);
+  EXPECT_EQ(pipeline->incumbent(), results[4].median());
+}
+
+TEST_F(PipelineTest, BuildingAndMeasuringOverlap) {
+  if (usable_processor_count() < 2) GTEST_SKIP() << "with one processor they take turns";
+  options.builders = 1;
+  options.race.budget_seconds = 0.03;
+  start();
+  const auto before = Clock::now();
+  for (int i = 0; i < 20; ++i) submit("build_slowly:add_in:1000", i);
+  drain();
+  // 20 ms for each build, 25 ms for each measurement: in turns that would be 0.9 s.
+  EXPECT_LT(seconds_since(before), 0.8);
+}
+
+TEST_F(PipelineTest, TakesTurnsWhenTheKernelNeedsAllProcessors) {
+  options.threads = usable_processor_count();
+  options.builders = 2;
+  start();
+  for (int i = 0; i < 30; ++i) submit("build:add", i);
+  for (const auto& [id, result] : drain()) EXPECT_TRUE(result.is_ok()) << result.error.render();
+}
+
+TEST_F(PipelineTest, ColdCallsAreSlower) {
+  arguments = add_arguments(64, 256);
+  const Measured hot = run("build:add");
+  pipeline.reset();
+  options.cold = true;
+  const Measured cold = run("build:add");
+  ASSERT_TRUE(hot.is_ok() && cold.is_ok()) << hot.error.render() << cold.error.render();
+  EXPECT_GT(*std::min_element(cold.seconds.begin(), cold.seconds.end()),
+            *std::min_element(hot.seconds.begin(), hot.seconds.end()));
+}
+
+TEST_F(PipelineTest, FinalsTimeKernelsInTurn) {
+  start();
+  submit("build:add_in:1000", 1);
+  submit("build:add_in:1300", 2);
+  auto results = drain();
+  ASSERT_TRUE(results[1].object && results[2].object);
+  FinalsRequest request;
+  request.kernels = {{results[1].object, "main"}, {results[2].object, "main"}};
+  request.rounds = 15;
+  submit("build:add", 3);  // waits for the finals, or they for it
+  pipeline->begin_finals(request);
+  std::optional<FinalsResult> finals;
+  for (int i = 0; i < 400 && !finals; ++i) finals = pipeline->poll_finals(std::chrono::milliseconds(50));
+  ASSERT_TRUE(finals);
+  EXPECT_FALSE(finals->error) << finals->error->render();
+  ASSERT_EQ(finals->seconds.size(), 2u);
+  ASSERT_GE(finals->seconds[0].size(), 5u);
+  EXPECT_EQ(finals->seconds[0].size(), finals->seconds[1].size());
+  const PairedRatio ratio = paired_ratio(finals->seconds[1], finals->seconds[0]);
+  EXPECT_NEAR(ratio.median, 1.3, 0.1);
+  EXPECT_GT(ratio.low, 1.1);
+  EXPECT_TRUE(drain()[3].is_ok());
+}
+
+TEST_F(PipelineTest, FinalsWithABadKernelSayWhy) {
+  start();
+  const auto object = [](const char* text) { return std::make_shared<const std::string>(text); };
+  for (const auto& [kernel, code] : std::map<std::string, std::string>{{"returns_error", "measure/run-error"},
+                                                                       {"null", "measure/run-crash"},
+                                                                       {"load_error", "measure/run-error"}}) {
+    FinalsRequest request;
+    request.kernels = {{object("add"), "main"}, {object(kernel.c_str()), "main"}};
+    pipeline->begin_finals(request);
+    std::optional<FinalsResult> finals;
+    for (int i = 0; i < 200 && !finals; ++i) finals = pipeline->poll_finals(std::chrono::milliseconds(50));
+    ASSERT_TRUE(finals && finals->error) << kernel;
+    EXPECT_EQ(finals->error->code, code) << finals->error->message;
+  }
+  EXPECT_TRUE(run("build:add").is_ok());
+}
+
+TEST_F(PipelineTest, IncompleteArgumentsAreRefused) {
+  const DataType f32 = DataType::float_(32);
+  const auto refusal = [&](const std::shared_ptr<Arguments>& incomplete) {
+    auto started = MeasurePipeline::start(incomplete, options);
+    return started.ok() ? "" : started.error().code + ": " + started.error().message;
+  };
+  auto no_input = Arguments::create({{"A", f32, {4}}}).value_or_throw();
+  EXPECT_EQ(refusal(no_input), "measure/argument: A has no initial values");
+  auto no_output = Arguments::create({{"C", f32, {4}, Role::kOutput}}).value_or_throw();
+  EXPECT_EQ(refusal(no_output), "measure/argument: C has no expected values");
+
+  const std::vector<std::byte> few(3), right(16);
+  EXPECT_EQ(no_input->set_initial(0, few).error().message, "A: 3 bytes of initial values, but it holds 16");
+  EXPECT_EQ(no_input->set_expected(0, right, {}).error().message, "A takes no expected values");
+  EXPECT_EQ(no_output->set_initial(0, right).error().message, "C takes no initial values");
+  EXPECT_EQ(no_output->set_initial(9, right).error().message, "there is no argument 9");
+  EXPECT_EQ(Arguments::create({{"h", DataType::void_(), {4}}}).error().code, "measure/argument");
+  EXPECT_EQ(Arguments::create({{"A", f32, {-1}}}).error().code, "measure/argument");
+  auto too_large = Arguments::create({{"A", f32, {int64_t{1} << 44}}});
+  ASSERT_FALSE(too_large.ok());
+  EXPECT_EQ(too_large.error().code, "measure/memory");
+}
+
+TEST(PairedRatio, IntervalHoldsTheMedian) {
+  const std::vector<double> slow{1.2, 1.3, 1.1, 1.25, 1.2, 9.0}, fast{1, 1, 1, 1, 1, 1};
+  const PairedRatio ratio = paired_ratio(slow, fast);
+  EXPECT_NEAR(ratio.median, 1.225, 1e-9);
+  EXPECT_GE(ratio.low, 1.1);
+  EXPECT_LE(ratio.low, ratio.median);
+  EXPECT_GE(ratio.high, ratio.median);
+  EXPECT_EQ(paired_ratio({}, {}).median, 1);
+  EXPECT_TRUE(std::isinf(paired_ratio({}, {}).high));
+}
+
+TEST(CpuPlan, ReservesCoresForMeasuring) {
+  // Four cores with two threads each, numbered as Linux does.
+  std::vector<Processor> smt;
+  for (int cpu = 0; cpu < 8; ++cpu) smt.push_back({cpu, cpu % 4});
+  CpuPlan one = plan_cpus(smt, 1);
+  EXPECT_EQ(one.measure, std::vector<int32_t>{7});
+  EXPECT_EQ(one.build, (std::vector<int32_t>{0, 1, 2, 4, 5, 6}));  // not 3, which shares the core
+  EXPECT_FALSE(one.exclusive);
+  CpuPlan four = plan_cpus(smt, 4);
+  EXPECT_EQ(four.measure, (std::vector<int32_t>{4, 5, 6, 7}));
+  EXPECT_EQ(four.build, (std::vector<int32_t>{0, 1, 2, 3}));  // nothing better is left
+  CpuPlan all = plan_cpus(smt, 8);
+  EXPECT_TRUE(all.exclusive);
+  EXPECT_EQ(all.build.size(), 8u);
+  CpuPlan single = plan_cpus({{0, 0}}, 1);
+  EXPECT_TRUE(single.exclusive);
+  EXPECT_EQ(plan_cpus({{0, 0}, {1, 1}}, 99).measure.size(), 2u);
+}
+
+TEST(Outcome, NamesAreUniqueAndParse) {
+  for (int i = 0; i < kNumOutcomes; ++i) {
+    const auto outcome = static_cast<Outcome>(i);
+    EXPECT_EQ(parse_outcome(outcome_name(outcome)), outcome);
+  }
+  EXPECT_FALSE(parse_outcome("fine"));
+}
+
+}  // namespace
+}  // namespace tilewright::search
