@@ -45,7 +45,8 @@ void say(std::string_view bytes) {
 
 void allocate_without_end() {
   std::vector<std::vector<char>> memory;
-  while (true) memory.emplace_back(16 << 20, 1);
+  // Reserved, not written: how fast pages are handed out is not what is tested.
+  while (true) memory.emplace_back().reserve(16 << 20);
 }
 
 Result<std::string> compile(std::string_view module, std::string_view options) {
@@ -55,6 +56,10 @@ Result<std::string> compile(std::string_view module, std::string_view options) {
   if (command.name == "build_slowly") {
     ::usleep(20'000);
     return command.argument;
+  }
+  if (command.name == "build_and_touch") {
+    std::fclose(std::fopen(command.argument.c_str(), "w"));
+    return std::string("add");
   }
   if (command.name == "build_padded") return command.argument + std::string(8 << 20, ' ');
   if (command.name == "build_noisily") {
@@ -117,10 +122,24 @@ int32_t write_to_null() {
 
 using Body = std::function<int32_t(const Call&)>;
 
-std::map<std::string, Body> correct_kernels(double argument) {
+std::map<std::string, Body> correct_kernels(const std::string& text) {
+  const double argument = std::atof(text.c_str());
   return {
       {"add", [](const Call& c) { return add(c, 0, c.size()), 0; }},
       {"add_in", [=](const Call& c) { return spin(argument), add(c, 0, c.size()), 0; }},
+      {"add_when",
+       [=](const Call& c) {
+         while (::access(text.c_str(), F_OK) != 0) ::usleep(1000);
+         return add(c, 0, c.size()), 0;
+       }},
+      {"add_after_pause",
+       [](const Call& c) {
+         static uint64_t last = 0;
+         if (monotonic_ns() - last < 100'000) return tw_report(c.context, TW_ERROR_ASSERTION, "called too soon");
+         add(c, 0, c.size());
+         last = monotonic_ns();
+         return 0;
+       }},
       // In-out: C += A + B.
       {"accumulate",
        [](const Call& c) {
@@ -236,8 +255,8 @@ Result<LoadedKernel> load(std::string_view object, const std::string& name) {
   if (command.name == "load_error") return resource_error("test/load", "relocation out of range");
   if (command.name == "load_hang") sleep_forever();
   if (command.name == "load_die") ::raise(SIGKILL);
-  for (const auto& kernels : {correct_kernels(std::atof(command.argument.c_str())), wrong_kernels(), fatal_kernels(),
-                              treacherous_kernels()}) {
+  for (const auto& kernels :
+       {correct_kernels(command.argument), wrong_kernels(), fatal_kernels(), treacherous_kernels()}) {
     const auto found = kernels.find(command.name);
     if (found == kernels.end()) continue;
     static int next = 0;

@@ -79,13 +79,13 @@ int spawn(const std::string& path, const std::string& mode, int connection, int 
 
 }  // namespace
 
-Result<std::string> find_helper() {
+Result<std::string> find_helper(const std::string& name) {
   if (const char* path = std::getenv("TILEWRIGHT_HELPER"); path && *path) return std::string(path);
   Dl_info info{};
   static const char here = 0;
   std::filesystem::path folder = ".";
   if (::dladdr(&here, &info) != 0 && info.dli_fname) folder = std::filesystem::path(info.dli_fname).parent_path();
-  const std::filesystem::path path = folder / "tilewright-helper";
+  const std::filesystem::path path = folder / name;
   if (::access(path.c_str(), X_OK) == 0) return std::filesystem::absolute(path).string();
   return resource_error("measure/helper-missing", fmt::format("there is no executable {}", path.string()),
                         "reinstall Tilewright, or name the helper in the environment variable TILEWRIGHT_HELPER");

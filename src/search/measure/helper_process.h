@@ -12,8 +12,8 @@
 
 namespace tilewright::search {
 
-/// The helper executable: TILEWRIGHT_HELPER, or `tilewright-helper` beside the library this code is in.
-Result<std::string> find_helper();
+/// The helper executable: TILEWRIGHT_HELPER, or the program beside the library this code is in.
+Result<std::string> find_helper(const std::string& name = "tilewright-helper");
 
 /// "killed by signal 11 (SEGV, Segmentation fault)", "ended with status 3".
 std::string describe_exit(int wait_status);

@@ -40,7 +40,7 @@ void MeasurePipeline::Loop::submit(Candidate candidate) {
       result.id = candidate.id;
       result.entry = std::move(candidate.entry);
       result.outcome = Outcome::kCanceled;
-      result.error = failure_ ? *failure_ : resource_error("measure/canceled", "the measurement was canceled");
+      result.error = stop_reason();
       ++counters_.count[static_cast<size_t>(Outcome::kCanceled)];
       outbox_.push_back(std::move(result));
       return;
@@ -81,8 +81,7 @@ void MeasurePipeline::Loop::begin_finals(FinalsRequest request) {
     const std::lock_guard lock(mutex_);
     finals_outbox_.reset();
     if (halted_) {
-      finals_outbox_.emplace();
-      finals_outbox_->error = failure_ ? *failure_ : resource_error("measure/canceled", "the measurement was canceled");
+      finals_outbox_ = FinalsResult{{}, 0, stop_reason()};
       return;
     }
     finals_inbox_ = std::move(request);
@@ -126,7 +125,11 @@ std::vector<int> MeasurePipeline::Loop::helper_pids() const {
 // The public face.
 
 MeasurePipeline::MeasurePipeline(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {}
-MeasurePipeline::~MeasurePipeline() = default;
+
+MeasurePipeline::~MeasurePipeline() {
+  // After a fork of the host program neither the thread nor the helpers are this process's.
+  if (loop_->is_foreign()) (void)loop_.release();
+}
 
 Result<std::unique_ptr<MeasurePipeline>> MeasurePipeline::start(std::shared_ptr<Arguments> arguments,
                                                                 const PipelineOptions& options) {

@@ -274,9 +274,7 @@ void MeasurePipeline::Loop::on_dead(Worker& worker, int wait_status) {
   if (job) {
     finish(std::move(*job), death.outcome, death.error);
   } else if (finals_ && worker.measures && was_ready) {
-    FinalsResult result;
-    result.error = death.error;
-    finish_finals(std::move(result));
+    finish_finals(FinalsResult{{}, 0, death.error});
   }
   if (!was_ready && ++failed_starts_ >= kMaxFailedStarts) {
     halt(resource_error("measure/helper-start",
@@ -322,8 +320,6 @@ void MeasurePipeline::Loop::finish(Job job, Outcome outcome, std::optional<Diagn
   Measured result = std::move(job.result);
   result.outcome = outcome;
   if (error) result.error = std::move(*error);
-  if (outcome == Outcome::kCanceled && !error)
-    result.error = resource_error("measure/canceled", "the measurement was canceled");
   const std::lock_guard lock(mutex_);
   const auto kind = static_cast<size_t>(outcome);
   if (counters_.count[kind]++ == 0) counters_.first_message[kind] = result.error.message;

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "search/database/folder_for_test.h"
+#include "search/measure/helper_process.h"
 #include "search/measure/messages.h"
 #include "search/measure/pipeline_for_test.h"
 
@@ -267,15 +268,14 @@ TEST_F(FaultTest, AHelperOfAnotherVersion) {
   EXPECT_EQ(pipeline->failure()->code, "measure/helper-version");
 }
 
-TEST_F(FaultTest, AMissingHelperIsNamed) {
-  options.helper.clear();
+TEST_F(FaultTest, TheHelperIsFoundBesideTheLibrary) {
   ::setenv("TILEWRIGHT_HELPER", "/no/such/program", 1);
-  start();
-  submit("build:add");
-  drain(10);
+  EXPECT_EQ(find_helper().value_or_throw(), "/no/such/program");
   ::unsetenv("TILEWRIGHT_HELPER");
-  ASSERT_TRUE(pipeline->failure());
-  EXPECT_NE(pipeline->failure()->message.find("/no/such/program"), std::string::npos);
+  EXPECT_EQ(find_helper("tilewright_faulty_helper").value_or_throw(), faulty_helper());
+  auto missing = find_helper("no-such-helper");
+  ASSERT_FALSE(missing.ok());
+  EXPECT_EQ(missing.error().code, "measure/helper-missing");
 }
 
 TEST_F(FaultTest, HelpersDieWithTheirParent) {

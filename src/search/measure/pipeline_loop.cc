@@ -51,14 +51,6 @@ Status MeasurePipeline::Loop::start() {
 }
 
 MeasurePipeline::Loop::~Loop() {
-  if (::getpid() != owner_) {
-    // After a fork of the host program the helpers are not ours, and there is no thread.
-    if (thread_.joinable()) thread_.detach();
-    for (Worker& worker : workers_) {
-      if (worker.process) new HelperProcess(std::move(*worker.process));
-    }
-    return;
-  }
   cancel();
   if (thread_.joinable()) thread_.join();
   if (wake_fd_ >= 0) ::close(wake_fd_);
@@ -75,11 +67,21 @@ void MeasurePipeline::Loop::run() {
     take_inbox();
     if (!stopping_) dispatch();
     publish_pids();
-    const auto is_gone = [](const Worker& worker) { return worker.state == State::kNone; };
-    if (stopping_ && std::all_of(workers_.begin(), workers_.end(), is_gone)) return;
+    if (stopping_ && is_finished()) return;
     wait_for_events();
     for (Worker& worker : workers_) look_at_deadline(worker);
   }
+}
+
+bool MeasurePipeline::Loop::is_finished() const {
+  const auto is_gone = [](const Worker& worker) { return worker.state == State::kNone; };
+  if (!std::all_of(workers_.begin(), workers_.end(), is_gone)) return false;
+  const std::lock_guard lock(mutex_);
+  return inbox_.empty() && !finals_inbox_;
+}
+
+Diagnostic MeasurePipeline::Loop::stop_reason() const {
+  return failure_ ? *failure_ : resource_error("measure/canceled", "the measurement was canceled");
 }
 
 void MeasurePipeline::Loop::take_inbox() {
@@ -95,16 +97,12 @@ void MeasurePipeline::Loop::take_inbox() {
     job.result.entry = candidate.entry;
     job.candidate = std::move(candidate);
     if (stopping_) {
-      finish(std::move(job), Outcome::kCanceled, failure_);
+      finish(std::move(job), Outcome::kCanceled, stop_reason());
     } else {
       to_build_.push_back(std::move(job));
     }
   }
-  if (stopping_ && finals_) {
-    FinalsResult result;
-    result.error = resource_error("measure/canceled", "the measurement was canceled");
-    finish_finals(std::move(result));
-  }
+  if (stopping_ && finals_) finish_finals(FinalsResult{{}, 0, stop_reason()});
 }
 
 void MeasurePipeline::Loop::dispatch() {
@@ -265,22 +263,22 @@ void MeasurePipeline::Loop::look_at_deadline(Worker& worker) {
 
 void MeasurePipeline::Loop::halt(const std::optional<Diagnostic>& why) {
   stopping_ = true;
+  {
+    // First: who sees a canceled candidate may ask why.
+    const std::lock_guard lock(mutex_);
+    failure_ = why;
+  }
   for (Worker& worker : workers_) {
-    if (worker.job) finish(std::move(*worker.job), Outcome::kCanceled, why);
+    if (worker.job) finish(std::move(*worker.job), Outcome::kCanceled, stop_reason());
     worker.job.reset();
     if (worker.state != State::kNone) lose(worker);
   }
   for (std::deque<Job>* queue : {&to_build_, &to_measure_}) {
-    for (Job& job : *queue) finish(std::move(job), Outcome::kCanceled, why);
+    for (Job& job : *queue) finish(std::move(job), Outcome::kCanceled, stop_reason());
     queue->clear();
   }
-  if (finals_) {
-    FinalsResult result;
-    result.error = why ? *why : resource_error("measure/canceled", "the measurement was canceled");
-    finish_finals(std::move(result));
-  }
+  if (finals_) finish_finals(FinalsResult{{}, 0, stop_reason()});
   const std::lock_guard lock(mutex_);
-  failure_ = why;
   halted_ = true;
   changed_.notify_all();
 }

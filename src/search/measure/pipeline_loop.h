@@ -9,6 +9,8 @@
 // Candidates move by value: inbox -> to_build -> a builder -> to_measure -> the measuring helper -> outbox.
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -28,6 +30,7 @@ class MeasurePipeline::Loop {
   Loop(std::shared_ptr<Arguments> arguments, const PipelineOptions& options, CpuPlan plan, std::string helper);
   ~Loop();
   Status start();
+  bool is_foreign() const { return ::getpid() != owner_; }
 
   // The functions of MeasurePipeline.
   void submit(Candidate candidate);
@@ -77,6 +80,8 @@ class MeasurePipeline::Loop {
   void wait_for_events();
   void look_at_deadline(Worker& worker);
   void halt(const std::optional<Diagnostic>& why);
+  bool is_finished() const;
+  Diagnostic stop_reason() const;
   void publish_pids();
 
   // pipeline_events.cc: what helpers say, and how they end.
@@ -103,7 +108,7 @@ class MeasurePipeline::Loop {
   const PipelineOptions options_;
   const CpuPlan plan_;
   const std::string helper_;
-  const int owner_;  // process that made this; a forked child has no thread to join
+  const int owner_;  // the process that made this
 
   // Shared with callers, under mutex_.
   mutable std::mutex mutex_;
@@ -115,7 +120,7 @@ class MeasurePipeline::Loop {
   size_t outstanding_ = 0;
   double incumbent_;
   Counters counters_;
-  std::optional<Diagnostic> failure_;
+  std::optional<Diagnostic> failure_;  // written by the thread only, which may read it without the mutex
   std::vector<int> pids_;
   bool halted_ = false;
 

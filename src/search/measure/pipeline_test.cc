@@ -3,6 +3,7 @@
 #include <cmath>
 #include <thread>
 
+#include "search/database/folder_for_test.h"
 #include "search/measure/pipeline_for_test.h"
 
 namespace tilewright::search {
@@ -75,7 +76,7 @@ TEST_F(PipelineTest, ArgumentsOfAwkwardSizes) {
 }
 
 TEST_F(PipelineTest, SlowCandidatesAreStopped) {
-  options.race = RaceRules{};
+  options.race.first_stop_ratio = options.race.stop_ratio = 4;
   options.kill_grace = 0.05;
   start();
   pipeline->set_incumbent(2e-3);
@@ -89,7 +90,7 @@ TEST_F(PipelineTest, SlowCandidatesAreStopped) {
   EXPECT_EQ(results[1].outcome, Outcome::kSlowStopped);
   EXPECT_EQ(results[1].error.code, "measure/slow");
   ASSERT_EQ(results[1].seconds.size(), 1u);
-  EXPECT_NEAR(results[1].seconds[0], 12e-3, 3e-3);
+  EXPECT_GE(results[1].seconds[0], 12e-3);
   EXPECT_EQ(results[2].outcome, Outcome::kSlowStopped);
   EXPECT_TRUE(results[2].error.message.starts_with("stopped after ")) << results[2].error.message;
   EXPECT_TRUE(results[2].seconds.empty());
@@ -102,14 +103,14 @@ TEST_F(PipelineTest, SlowCandidatesAreStopped) {
 
 TEST_F(PipelineTest, BuildingAndMeasuringOverlap) {
   if (usable_processor_count() < 2) GTEST_SKIP() << "with one processor they take turns";
+  // The first kernel waits for a file that the build of the second candidate makes.
+  TestFolder folder;
   options.builders = 1;
-  options.race.budget_seconds = 0.03;
   start();
-  const auto before = Clock::now();
-  for (int i = 0; i < 20; ++i) submit("build_slowly:add_in:1000", i);
-  drain();
-  // 20 ms for each build, 25 ms for each measurement: in turns that would be 0.9 s.
-  EXPECT_LT(seconds_since(before), 0.8);
+  submit("build:add_when:" + (folder / "built"), 1);
+  submit("build_and_touch:" + (folder / "built"), 2);
+  auto results = drain();
+  EXPECT_TRUE(results[1].is_ok()) << results[1].error.render();
 }
 
 TEST_F(PipelineTest, TakesTurnsWhenTheKernelNeedsAllProcessors) {
@@ -120,15 +121,13 @@ TEST_F(PipelineTest, TakesTurnsWhenTheKernelNeedsAllProcessors) {
   for (const auto& [id, result] : drain()) EXPECT_TRUE(result.is_ok()) << result.error.render();
 }
 
-TEST_F(PipelineTest, ColdCallsAreSlower) {
-  arguments = add_arguments(64, 256);
-  const Measured hot = run("build:add");
+TEST_F(PipelineTest, ColdCallsComeAfterAFlush) {
+  // The kernel refuses calls that follow one another within 100 us; to flush a cache takes longer.
+  EXPECT_EQ(run("build:add_after_pause").outcome, Outcome::kRunError);
   pipeline.reset();
   options.cold = true;
-  const Measured cold = run("build:add");
-  ASSERT_TRUE(hot.is_ok() && cold.is_ok()) << hot.error.render() << cold.error.render();
-  EXPECT_GT(*std::min_element(cold.seconds.begin(), cold.seconds.end()),
-            *std::min_element(hot.seconds.begin(), hot.seconds.end()));
+  const Measured cold = run("build:add_after_pause");
+  EXPECT_TRUE(cold.is_ok()) << cold.error.render();
 }
 
 TEST_F(PipelineTest, FinalsTimeKernelsInTurn) {
