@@ -249,7 +249,7 @@ int32_t entry(tw_ctx* context, const DLTensor* const* tensors, const tw_scalar*)
 }
 constexpr tw_kernel kEntries[kSlots] = {entry<0>, entry<1>, entry<2>, entry<3>};
 
-Result<LoadedKernel> load(std::string_view object, const std::string& name) {
+Result<CallableKernel> load(std::string_view object, const std::string& name) {
   if (name != "main") return resource_error("test/entry", "the object has no kernel " + name);
   const Command command(object.substr(0, object.find(' ')));
   if (command.name == "load_error") return resource_error("test/load", "relocation out of range");
@@ -263,7 +263,7 @@ Result<LoadedKernel> load(std::string_view object, const std::string& name) {
     const int slot = next++ % kSlots;
     g_bodies[slot] = found->second;
     g_calls = 0;
-    return LoadedKernel{nullptr, kEntries[slot]};
+    return CallableKernel{nullptr, kEntries[slot]};
   }
   return internal_error("test/unknown", "no such kernel: " + command.name);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "codegen/signature.h"
 #include "search/measure/control_block.h"
 
 namespace tilewright::search {
@@ -22,37 +23,6 @@ size_t round_up(size_t value, size_t multiple) { return (value + multiple - 1) /
 bool is_huge(const ArgumentSpec& spec) { return spec.bytes() >= kHugePagesFrom; }
 
 }  // namespace
-
-DLDataType to_dlpack(DataType type) {
-  uint8_t code = kDLOpaqueHandle;
-  switch (type.code) {
-    case TypeCode::kInt:
-      code = kDLInt;
-      break;
-    case TypeCode::kUInt:
-      code = type.bits == 1 ? kDLBool : kDLUInt;
-      break;
-    case TypeCode::kFloat:
-      code = kDLFloat;
-      break;
-    case TypeCode::kHandle:
-      code = kDLOpaqueHandle;
-      break;
-    case TypeCode::kBFloat:
-      code = kDLBfloat;
-      break;
-    case TypeCode::kFloat8E4M3FN:
-      code = kDLFloat8_e4m3fn;
-      break;
-    case TypeCode::kFloat8E5M2:
-      code = kDLFloat8_e5m2;
-      break;
-    case TypeCode::kFloat4E2M1FN:
-      code = kDLFloat4_e2m1fn;
-      break;
-  }
-  return {code, static_cast<uint8_t>(type.bits == 1 ? 8 : type.bits), type.lanes};
-}
 
 std::byte* MappedArguments::reserve(size_t bytes, size_t alignment, size_t argument) {
   const size_t guard = std::clamp(round_up(bytes, kMinGuard), kMinGuard, kMaxGuard);
@@ -71,7 +41,7 @@ void MappedArguments::add(Set& set, std::byte* data, size_t argument) {
   tensor.data = data;
   tensor.device = {kDLCPU, 0};
   tensor.ndim = static_cast<int32_t>(specs_[argument].shape.size());
-  tensor.dtype = to_dlpack(specs_[argument].dtype);
+  tensor.dtype = codegen::dlpack_type(specs_[argument].dtype);
   tensor.shape = specs_[argument].shape.data();
   set.tensors.push_back(tensor);
 }

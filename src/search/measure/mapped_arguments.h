@@ -65,6 +65,4 @@ class MappedArguments {
   bool has_in_out_ = false, own_ready_ = false;
 };
 
-DLDataType to_dlpack(DataType type);
-
 }  // namespace tilewright::search

@@ -18,11 +18,11 @@ namespace tilewright::search {
 using CompileFunction = std::function<Result<std::string>(std::string_view module, std::string_view options)>;
 
 /// A kernel that can be called as long as the object lives.
-struct LoadedKernel {
+struct CallableKernel {
   std::shared_ptr<const void> keep_alive;
   tw_kernel function = nullptr;
 };
-using LoadFunction = std::function<Result<LoadedKernel>(std::string_view object, const std::string& entry)>;
+using LoadFunction = std::function<Result<CallableKernel>(std::string_view object, const std::string& entry)>;
 
 /// Where the parent's end of the connection and the shared memory are found in a helper.
 inline constexpr int kConnectionFd = 3, kSharedMemoryFd = 4;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "runtime/abi.h"
+#include "runtime/roofs.h"
 #include "runtime/runtime.h"
 #include "search/measure/control_block.h"
 #include "search/measure/crash_handler.h"
@@ -45,7 +46,7 @@ class Server {
   bool measure(const MeasureRequest& request) {
     CheckedReply checked;
     checked.id = request.id;
-    Result<LoadedKernel> kernel = load_(request.object, request.entry);
+    Result<CallableKernel> kernel = load_(request.object, request.entry);
     if (!kernel.ok()) {
       checked.outcome = Outcome::kBuildError;
       checked.code = kernel.error().code;
@@ -68,7 +69,7 @@ class Server {
     return !proceed.go || write_message(kConnectionFd, race(request, *kernel, checked.first, proceed));
   }
 
-  MeasureReply race(const MeasureRequest& request, const LoadedKernel& kernel, const Slice& first,
+  MeasureReply race(const MeasureRequest& request, const CallableKernel& kernel, const Slice& first,
                     const Proceed& proceed) {
     MeasureReply reply;
     reply.id = request.id;
@@ -88,7 +89,7 @@ class Server {
         return reply;
       }
       race.observe(slice);
-      if (race.wants_probe()) race.observe_probe(1.0);
+      if (race.wants_probe()) race.observe_probe(probe());
     }
     reply.outcome = race.verdict() == Race::Verdict::kSlow ? Outcome::kSlowStopped : Outcome::kOk;
     reply.contender = race.verdict() == Race::Verdict::kContender;
@@ -97,6 +98,14 @@ class Server {
     reply.rejected = race.rejected();
     reply.best_probe = best_probe_;
     return reply;
+  }
+
+  /// This moment's peak rate as a fraction of the best one seen.
+  double probe() {
+    const double rate = tw_probe_peak();
+    if (rate <= 0) return 1.0;  // no probe for this architecture
+    best_probe_ = std::max(best_probe_, rate);
+    return rate / best_probe_;
   }
 
   bool take_turns(const TurnsRequest& request) {
@@ -111,11 +120,12 @@ class Server {
       reply.message = "no memory for a second set of arguments";
       return;
     }
-    std::vector<LoadedKernel> kernels;
+    tw_warm_up(2e-3);
+    std::vector<CallableKernel> kernels;
     std::vector<int64_t> calls;
     double round_seconds = 0;
     for (size_t i = 0; i < request.objects.size() && i < request.entries.size(); ++i) {
-      Result<LoadedKernel> kernel = load_(request.objects[i], request.entries[i]);
+      Result<CallableKernel> kernel = load_(request.objects[i], request.entries[i]);
       if (!kernel.ok()) {
         reply.message = kernel.error().message;
         return;
@@ -154,7 +164,7 @@ class Server {
     }
   }
 
-  bool timed_slice(const LoadedKernel& kernel, int64_t calls, bool cold, Slice& slice) {
+  bool timed_slice(const CallableKernel& kernel, int64_t calls, bool cold, Slice& slice) {
     arguments_->restore_in_out();
     if (!cold) return time_slice(calls, setup_.threads, [&] { return call(kernel, arguments_->own()); }, slice);
     if (!flusher_) flusher_ = std::make_unique<CacheFlusher>();
@@ -163,7 +173,7 @@ class Server {
   }
 
   /// False: the kernel returned an error, now in code_ and error_.
-  bool call(const LoadedKernel& kernel, const DLTensor* const* tensors) {
+  bool call(const CallableKernel& kernel, const DLTensor* const* tensors) {
     auto& began = arguments_->control().call_began;
     error_.clear();
     began.store(monotonic_ns(), std::memory_order_relaxed);

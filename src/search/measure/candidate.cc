@@ -1,0 +1,64 @@
+#include "search/measure/candidate.h"
+
+#include <fmt/format.h>
+
+#include "codegen/loader.h"
+#include "codegen/signature.h"
+#include "ir/json.h"
+#include "search/measure/frame.h"
+
+namespace tilewright::search {
+
+Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry,
+                         codegen::Effort effort) {
+  Encoder options;
+  options(effort, target.str());
+  return {id, to_json(lowered), options.take(), std::move(entry)};
+}
+
+Result<std::vector<ArgumentSpec>> argument_specs(const Ref<PrimFunc>& func) {
+  TW_TRY(signature, codegen::signature_of(func, "measured"));
+  std::vector<ArgumentSpec> specs;
+  for (const codegen::Signature::Param& param : signature.params) {
+    if (!param.buffer) continue;
+    ArgumentSpec spec;
+    spec.name = param.name;
+    spec.dtype = param.buffer->dtype;
+    spec.role = param.written ? Role::kOutput : Role::kInput;
+    spec.alignment = std::max<int32_t>(spec.alignment, static_cast<int32_t>(param.alignment));
+    for (const codegen::Signature::Dim& dim : param.shape) {
+      if (dim.kind != TW_DIM_CONSTANT) {
+        return argument_error("measure/symbolic-shape", fmt::format("the shape of {} is not constant", param.name),
+                              "give the program's symbolic sizes values before it is tuned");
+      }
+      spec.shape.push_back(dim.value);
+    }
+    specs.push_back(std::move(spec));
+  }
+  return specs;
+}
+
+Result<std::string> compile_candidate(std::string_view module, std::string_view options) {
+  codegen::Effort effort{};
+  std::string target_text;
+  Decoder decoder(options);
+  decoder(effort, target_text);
+  if (!decoder.ok()) return internal_error("measure/options", "the options of a build are not those of a candidate");
+  TW_TRY(target, Target::parse(target_text));
+  TW_TRY(node, from_json(module));
+  const Ref<Module> lowered = node.cast<Module>();
+  if (!lowered) return internal_error("measure/options", "a candidate is not a module");
+  codegen::CompileOptions compile_options;
+  compile_options.effort = effort;
+  TW_TRY(object, codegen::compile(lowered, target, compile_options));
+  return std::move(object.bytes);
+}
+
+Result<CallableKernel> load_candidate(std::string_view object, const std::string& entry) {
+  TW_TRY(kernel, codegen::load_object(object));
+  const tw_export* found = kernel.find(entry);
+  if (!found) return resource_error("measure/entry", fmt::format("the object has no kernel '{}'", entry));
+  return CallableKernel{std::make_shared<const codegen::LoadedKernel>(kernel), found->entry};
+}
+
+}  // namespace tilewright::search

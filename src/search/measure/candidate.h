@@ -1,0 +1,28 @@
+// Connects the pipeline with the compiler: candidates are lowered modules, objects are those of codegen.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/codegen.h"
+#include "ir/stmt.h"
+#include "search/measure/pipeline.h"
+#include "search/measure/serve.h"
+#include "target/target.h"
+
+namespace tilewright::search {
+
+/// `lowered` is what lower::lower returned for `target`; `entry` the "global_symbol" of the function to measure.
+Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry,
+                         codegen::Effort effort = codegen::Effort::kTuning);
+
+/// One spec for each buffer parameter, in order. What the function writes is an output; one that it reads before that
+/// has to be made Role::kInOut by the caller, who knows (running the untuned program on two different fills tells).
+/// ArgumentError for shapes that are not constant.
+Result<std::vector<ArgumentSpec>> argument_specs(const Ref<PrimFunc>& func);
+
+// The helper's side of make_candidate().
+Result<std::string> compile_candidate(std::string_view module, std::string_view options);
+Result<CallableKernel> load_candidate(std::string_view object, const std::string& entry);
+
+}  // namespace tilewright::search
