@@ -1,6 +1,7 @@
 // What all lowering passes share. A pass is a free function from function to function.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -18,14 +19,29 @@ struct Promotion {
   std::string reason;  ///< why not
 };
 
+/// Something the user may want to know about, though the program is correct: a loop that could not be vectorized.
+struct Note {
+  std::string code, function, message;
+};
+
 /// Beside the program: what passes may look at, and what they report.
 struct PassContext {
   const Target& target;
   std::string function;  ///< name of the function being lowered
   std::vector<Promotion> promotions;
+  std::vector<Note> notes;
 };
 
 using PassResult = Result<Ref<PrimFunc>>;
+
+/// Lanes of one vector register for elements of `bits` bits.
+inline int64_t vector_lanes(const Target& target, int bits) { return std::max(1, target.vector_bits / bits); }
+/// What all vector registers hold together.
+inline int64_t register_bytes(const Target& target) {
+  return int64_t{target.vector_bits} / 8 * target.vector_registers;
+}
+/// Whether the allocation is a buffer of scope "local" that could live in registers, if only just.
+bool fits_registers(const Allocate& allocate, const Target& target);
 
 /// The function with another body.
 Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body);

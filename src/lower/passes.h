@@ -5,9 +5,19 @@
 
 namespace tilewright::lower {
 
+PassResult plan_allocations(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_init_blocks(const Ref<PrimFunc>& func, PassContext& context);
 PassResult inline_block_axes(const Ref<PrimFunc>& func, PassContext& context);
+PassResult compact_buffers(const Ref<PrimFunc>& func, PassContext& context);
+PassResult lower_match_buffers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext& context);
+PassResult split_vector_loops(const Ref<PrimFunc>& func, PassContext& context);
+PassResult partition_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext& context);
+
+PassResult simplify_indices(const Ref<PrimFunc>& func, PassContext& context);
+PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context);
+PassResult unroll_loops(const Ref<PrimFunc>& func, PassContext& context);
+PassResult promote_registers(const Ref<PrimFunc>& func, PassContext& context);
 
 }  // namespace tilewright::lower

@@ -16,11 +16,20 @@ struct Pass {
 
 /// The one list.
 constexpr Pass kPasses[] = {
+    {"plan_allocations", plan_allocations, "first: axes and inits tell which loops carry values in a buffer"},
     {"lower_init_blocks", lower_init_blocks,
-     "first: the condition is stated in reduction axes, which the next passes take away"},
+     "the condition is stated in reduction axes, which the next pass takes away"},
     {"inline_block_axes", inline_block_axes, "regions and predicates can be compared once they speak of loops only"},
+    {"compact_buffers", compact_buffers, "buffers are in their final places, and predicates still at their blocks"},
+    {"lower_match_buffers", lower_match_buffers, "views follow their sources, which may just have moved"},
     {"lower_blocks", lower_blocks, "after everything that needs to know what a block reads and writes"},
+    {"split_vector_loops", split_vector_loops, "makes conditions, for the next pass to take away from full vectors"},
+    {"partition_loops", partition_loops, "predicates of blocks are conditions now, and not yet masks"},
     {"flatten_buffers", flatten_buffers, "buffers have their final shapes and places"},
+    {"simplify_indices", simplify_indices, "before loops are copied: one index instead of many"},
+    {"vectorize_loops", vectorize_loops, "before unrolling: what is inside is copied once instead of once a lane"},
+    {"unroll_loops", unroll_loops, "makes the indices of local buffers constants"},
+    {"promote_registers", promote_registers, "needs those constants"},
 };
 
 }  // namespace
@@ -30,6 +39,13 @@ Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body) {
   PrimFunc copy = *func;
   copy.body = std::move(body);
   return make<PrimFunc>(std::move(copy), func.span());
+}
+
+bool fits_registers(const Allocate& allocate, const Target& target) {
+  const PointerType* type = allocate.buffer_var->type_annotation.as<PointerType>();
+  if (!type || !type->storage_scope.starts_with("local") || allocate.extents.size() != 1) return false;
+  auto size = const_int(allocate.extents[0]);
+  return size && *size * allocate.dtype.bytes() * allocate.dtype.lanes <= register_bytes(target);
 }
 
 Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options,
@@ -43,7 +59,7 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
   }
   Ref<Module> current = module;
   if (options.observe) options.observe("input", current);
-  PassContext context{target, {}, {}};
+  PassContext context{target, {}, {}, {}};
   for (const Pass& pass : kPasses) {
     auto start = std::chrono::steady_clock::now();
     for (const auto& [name, func] : module->functions) {
@@ -58,7 +74,10 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
     if (options.observe) options.observe(pass.name, current);
     if (pass.name == options.stop_after) break;
   }
-  if (report) report->promotions = std::move(context.promotions);
+  if (report) {
+    report->promotions = std::move(context.promotions);
+    report->notes = std::move(context.notes);
+  }
   return current;
 }
 

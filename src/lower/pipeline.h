@@ -33,6 +33,7 @@ struct PassTime {
 struct LowerReport {
   std::vector<PassTime> times;
   std::vector<Promotion> promotions;
+  std::vector<Note> notes;
 };
 
 Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options = {},

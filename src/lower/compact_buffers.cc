@@ -1,0 +1,340 @@
+// Shrink allocated buffers to the region that is accessed where they are allocated.
+//
+//   Before                                       After
+//   for i in range(16):                          for i in range(16):
+//     with T.block(""):                            with T.block(""):
+//       t = T.alloc_buffer((64, 64))                 t = T.alloc_buffer((4, 64))
+//       for a, j in T.grid(4, 64):                   for a, j in T.grid(4, 64):
+//         ... t[i * 4 + a, j] ...                      ... t[a, j] ...
+//
+// Needs      blocks without axes; buffers allocated in the innermost place (plan_allocations)
+// Ensures    the extent of each dimension is an upper bound of what is accessed there, a constant wherever one can be
+//            proved, so that a cached copy under a loop becomes a packed panel; indices are counted from its start.
+//            Rows are padded where a block asks for it with "buffer_dim_align". Buffers whose pointer leaves the
+//            program's sight stay as they are.
+// Placement  after plan_allocations, while predicates of blocks tell which iterations access anything
+#include <algorithm>
+
+#include "arith/int_set.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+using arith::Analyzer;
+using arith::Box;
+using arith::Domains;
+using arith::IntSet;
+
+/// One buffer while the place of its allocation is being looked through.
+struct Candidate {
+  Box touched;
+  bool seen = false;
+  size_t scope = 0;  ///< loops and conditions of the walk that lie outside of the allocation
+};
+
+struct Layout {
+  std::vector<Expr> start;  ///< subtracted from indices
+  Ref<Buffer> buffer;
+};
+
+Ref<Range> loop_range(const For& loop) { return make<Range>({loop.min, loop.extent}); }
+
+/// Collects, for each allocated buffer, the box of its accesses.
+class RegionCollector {
+ public:
+  std::unordered_map<NodeRef, Layout> run(const Ref<PrimFunc>& func) {
+    visit(
+        func->body,
+        [&](const Ref<For>& loop, Visitor& v) {
+          v(loop->min);
+          v(loop->extent);
+          analyzer_.bind(loop->loop_var, loop_range(*loop));
+          running_.emplace_back(loop->loop_var, IntSet::of_range(loop_range(*loop)));
+          v(loop->body);
+          running_.pop_back();
+        },
+        [&](const Ref<LetStmt>& let, Visitor& v) {
+          v(let->value);
+          running_.emplace_back(let->var,
+                                let->value.dtype().is_integral() ? IntSet::point(let->value) : IntSet::everything());
+          v(let->body);
+          running_.pop_back();
+        },
+        [&](const Ref<BlockRealize>& realize, Visitor& v) {
+          conditions_.push_back(realize->predicate);
+          v(realize->predicate);
+          v(realize->block);
+          conditions_.pop_back();
+        },
+        [&](const Ref<IfThenElse>& branch, Visitor& v) {
+          v(branch->condition);
+          conditions_.push_back(branch->condition);
+          v(branch->then_case);
+          conditions_.back() = logical_not(branch->condition);
+          v(branch->else_case);
+          conditions_.pop_back();
+        },
+        [&](const Ref<Block>& block, Visitor& v) { enter(block, v); },
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          note(load->buffer, load->indices);
+          for (const Expr& index : load->indices) v(index);
+          v(load->predicate);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          note(store->buffer, store->indices);
+          v(store->value);
+          for (const Expr& index : store->indices) v(index);
+          v(store->predicate);
+        },
+        [&](const Ref<Call>& call, Visitor& v) {
+          const BufferLoad* at = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
+          if (at && intrinsic_of(*call) == Intrinsic::k_address_of) opaque_.insert(at->buffer);
+          v.descend(call);
+        },
+        [&](const Ref<Var>& v) {  // a pointer that is used directly
+          auto it = by_data_.find(v);
+          if (it != by_data_.end()) opaque_.insert(it->second);
+        });
+    return std::move(layouts_);
+  }
+
+ private:
+  void enter(const Ref<Block>& block, Visitor& v) {
+    for (const Def<Buffer>& buffer : block->alloc_buffers) {
+      by_data_[buffer->data] = buffer;
+      candidates_[buffer] = {{}, false, running_.size()};
+      condition_scope_[buffer] = conditions_.size();
+    }
+    for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
+      note_region(match->source->buffer, match->source->region);
+    }
+    note_alignment(*block);
+    v(block->body);
+    for (const Def<Buffer>& buffer : block->alloc_buffers) decide(buffer);
+  }
+
+  Domains domains_of(const Candidate& candidate) const {
+    Domains domains;
+    for (size_t i = candidate.scope; i < running_.size(); ++i) domains[running_[i].first] = running_[i].second;
+    return domains;
+  }
+  Expr condition_since(const NodeRef& buffer) const {
+    Expr all = bool_imm(true);
+    for (size_t i = condition_scope_.at(buffer); i < conditions_.size(); ++i) {
+      if (effect_of(conditions_[i]) == Effect::kPure) all = logical_and(all, conditions_[i]);
+    }
+    return all;
+  }
+
+  void note(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
+    auto it = candidates_.find(buffer);
+    if (it == candidates_.end()) return;
+    Domains domains = domains_of(it->second);
+    Expr condition = condition_since(buffer);
+    Box box;
+    for (const Expr& index : indices) {
+      box.push_back(index.dtype().is_vector() ? vector_set(index, domains, condition)
+                                              : arith::eval_set(index, domains, analyzer_, condition));
+    }
+    add(it->second, std::move(box));
+  }
+
+  IntSet vector_set(const Expr& index, const Domains& domains, const Expr& condition) {
+    const Ramp* ramp = index.as<Ramp>();
+    auto stride = ramp ? const_int(ramp->stride) : std::nullopt;
+    if (!stride) return IntSet::everything();
+    IntSet base = arith::eval_set(ramp->base, domains, analyzer_, condition);
+    int64_t reach = *stride * (index.dtype().lanes - 1);
+    if (base.min.defined() && reach < 0) base.min = base.min + reach;
+    if (base.max.defined() && reach > 0) base.max = base.max + reach;
+    return base;
+  }
+
+  void note_region(const Ref<Buffer>& buffer, const std::vector<Ref<Range>>& region) {
+    auto it = candidates_.find(buffer);
+    if (it == candidates_.end()) return;
+    add(it->second, arith::relax_region(region, domains_of(it->second), analyzer_, condition_since(buffer)));
+  }
+
+  void add(Candidate& candidate, Box box) {
+    candidate.touched = candidate.seen ? arith::unite(candidate.touched, box, analyzer_) : std::move(box);
+    candidate.seen = true;
+  }
+
+  /// "buffer_dim_align": lists (index of the written buffer, dimension, factor, offset), as in TVM.
+  void note_alignment(const Block& block) {
+    const NodeRef annotation = block.annotations.get("buffer_dim_align");
+    const List* list = annotation.as<List>();
+    if (!list) return;
+    for (const NodeRef& item : list->items) {
+      const List* entry = item.as<List>();
+      if (!entry || entry->items.size() != 4) continue;
+      int64_t numbers[4];
+      for (size_t i = 0; i < 4; ++i) numbers[i] = const_int(Expr(entry->items[i])).value_or(-1);
+      if (numbers[0] < 0 || numbers[0] >= static_cast<int64_t>(block.writes.size())) continue;
+      const Ref<Buffer>& buffer = block.writes[static_cast<size_t>(numbers[0])]->buffer;
+      alignments_[buffer].push_back({numbers[1], numbers[2], numbers[3]});
+    }
+  }
+
+  /// Only what is known where the buffer is allocated may be part of its layout.
+  bool known_outside(const Expr& e, const Candidate& candidate) const {
+    return !uses_any_var(e, [&](const Ref<Var>& v) {
+      for (size_t i = candidate.scope; i < running_.size(); ++i) {
+        if (running_[i].first == v) return true;
+      }
+      return inside_only(v);
+    });
+  }
+  /// Data of a buffer: a load in a layout could change its value.
+  static bool inside_only(const Ref<Var>& v) { return v.dtype().is_handle(); }
+
+  void decide(const Ref<Buffer>& buffer) {
+    const Candidate& candidate = candidates_.at(buffer);
+    if (!candidate.seen || opaque_.count(buffer) || !buffer->strides.empty()) return;
+    arith::Region region = arith::clip_to_shape(candidate.touched, buffer->shape, analyzer_);
+    Layout layout;
+    Buffer after = *buffer;
+    bool changed = false;
+    for (size_t d = 0; d < buffer->shape.size(); ++d) {
+      Expr start = analyzer_.simplify(region[d]->min);
+      Expr extent = upper_bound(analyzer_.simplify(region[d]->extent), buffer->shape[d]);
+      if (!extent.defined() || !known_outside(start, candidate) || !known_outside(extent, candidate)) {
+        start = zero(buffer->shape[d].dtype());
+        extent = buffer->shape[d];
+      }
+      changed |= !is_const_int(start, 0) || !structural_equal(extent, buffer->shape[d]);
+      layout.start.push_back(start);
+      after.shape[d] = cast(buffer->shape[d].dtype(), extent);
+    }
+    changed |= pad_rows(buffer, after);
+    if (!changed) return;
+    layout.buffer = make<Buffer>(std::move(after), buffer.span());
+    layouts_[buffer] = std::move(layout);
+  }
+
+  /// A constant if one bounds the extent; else the extent itself.
+  Expr upper_bound(const Expr& extent, const Expr& whole) {
+    if (const_int(extent)) return *const_int(extent) >= 1 ? extent : Expr(one(extent.dtype()));
+    arith::ConstIntBound bound = analyzer_.const_int_bound(extent);
+    auto limit = const_int(whole);
+    int64_t most = bound.max_value;
+    if (limit) most = std::min(most, *limit);
+    constexpr int64_t kReasonable = int64_t{1} << 30;
+    if (most < kReasonable) return int_imm(extent.dtype(), std::max<int64_t>(most, 1));
+    return extent;
+  }
+
+  bool pad_rows(const Ref<Buffer>& buffer, Buffer& after) {
+    auto it = alignments_.find(buffer);
+    if (it == alignments_.end()) return false;
+    std::vector<Expr> strides(after.shape.size());
+    Expr stride = one(after.shape.back().dtype());
+    for (size_t d = after.shape.size(); d-- > 0;) {
+      for (const auto& [dimension, factor, offset] : it->second) {
+        if (dimension != static_cast<int64_t>(d) || factor < 1) continue;
+        // The next stride that is offset modulo factor.
+        stride = stride + floormod(constant(stride.dtype(), factor + offset) - floormod(stride, factor), factor);
+      }
+      strides[d] = analyzer_.simplify(stride);
+      stride = strides[d] * after.shape[d];
+    }
+    after.strides = std::move(strides);
+    return true;
+  }
+
+  struct Alignment {
+    int64_t dimension, factor, offset;
+  };
+  Analyzer analyzer_;
+  std::vector<std::pair<NodeRef, IntSet>> running_;
+  std::vector<Expr> conditions_;
+  std::unordered_map<NodeRef, NodeRef> by_data_;
+  std::unordered_map<NodeRef, Candidate> candidates_;
+  std::unordered_map<NodeRef, size_t> condition_scope_;
+  std::unordered_map<NodeRef, std::vector<Alignment>> alignments_;
+  std::unordered_set<NodeRef> opaque_;
+  std::unordered_map<NodeRef, Layout> layouts_;
+};
+
+/// Moves accesses to the new buffers.
+class Shifter {
+ public:
+  explicit Shifter(std::unordered_map<NodeRef, Layout> layouts) : layouts_(std::move(layouts)) {}
+
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          analyzer_.bind(loop->loop_var, loop_range(*loop));
+          return r.descend(loop);
+        },
+        [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
+          Ref<BufferLoad> inner = r.descend(load);
+          const Layout* layout = find(load->buffer);
+          if (!layout) return inner;
+          return make<BufferLoad>({layout->buffer, shift(*layout, inner->indices), inner->predicate}, load.span());
+        },
+        [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
+          Ref<BufferStore> inner = r.descend(store);
+          const Layout* layout = find(store->buffer);
+          if (!layout) return inner;
+          return make<BufferStore>({layout->buffer, inner->value, shift(*layout, inner->indices), inner->predicate},
+                                   store.span());
+        },
+        [&](const Ref<BufferRegion>& region, Rewriter& r) -> NodeRef {
+          Ref<BufferRegion> inner = r.descend(region);
+          const Layout* layout = find(region->buffer);
+          if (!layout) return inner;
+          BufferRegion copy{layout->buffer, inner->region};
+          for (size_t d = 0; d < copy.region.size(); ++d) {
+            copy.region[d] = range(analyzer_.simplify(copy.region[d]->min - layout->start[d]), copy.region[d]->extent);
+          }
+          return make<BufferRegion>(std::move(copy));
+        },
+        [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
+          Block copy = *r.descend(block);
+          for (Def<Buffer>& buffer : copy.alloc_buffers) {
+            if (const Layout* layout = find(buffer)) buffer = layout->buffer;
+          }
+          return make<Block>(std::move(copy), block.span());
+        },
+        [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; });
+  }
+
+ private:
+  const Layout* find(const NodeRef& buffer) const {
+    auto it = layouts_.find(buffer);
+    return it == layouts_.end() ? nullptr : &it->second;
+  }
+  std::vector<Expr> shift(const Layout& layout, const std::vector<Expr>& indices) {
+    std::vector<Expr> result;
+    for (size_t d = 0; d < indices.size(); ++d) {
+      const Ramp* ramp = indices[d].as<Ramp>();
+      if (ramp) {
+        result.push_back(make<Ramp>({analyzer_.simplify(ramp->base - layout.start[d]), ramp->stride, ramp->lanes}));
+      } else {
+        result.push_back(analyzer_.simplify(indices[d] - layout.start[d]));
+      }
+    }
+    return result;
+  }
+
+  Analyzer analyzer_;
+  std::unordered_map<NodeRef, Layout> layouts_;
+};
+
+}  // namespace
+
+PassResult compact_buffers(const Ref<PrimFunc>& func, PassContext&) {
+  std::unordered_map<NodeRef, Layout> layouts = RegionCollector().run(func);
+  if (layouts.empty()) return func;
+  return with_body(func, Shifter(std::move(layouts)).run(func->body));
+}
+
+}  // namespace tilewright::lower

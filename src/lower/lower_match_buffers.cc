@@ -1,0 +1,139 @@
+// Replace buffers that are other names for a region by the buffer they view.
+//
+//   Before                                                   After
+//   with T.block("B"):                                       with T.block("B"):
+//     W = T.match_buffer(A[i * 4:i * 4 + 4, 0:4], (4, 4),      A[i * 4 + a, b] = s
+//                        strides=[s, 1])
+//     W[a, b] = s
+//
+// Needs      blocks without axes
+// Ensures    no match_buffers. Stride and offset variables that a view defines have their values; a view that states
+//            strides or an alignment of its own is refused where the source does not have them.
+// Placement  after compact_buffers, which may have given the source another layout
+#include "arith/analyzer.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+struct View {
+  Ref<Buffer> source;
+  std::vector<Expr> start;  ///< for each dimension of the source
+  size_t skipped = 0;       ///< leading dimensions of the source that the view does not have
+};
+
+std::vector<Expr> strides_of(const Buffer& buffer) {
+  if (!buffer.strides.empty()) return buffer.strides;
+  std::vector<Expr> strides(buffer.shape.size());
+  Expr stride = one(buffer.shape.empty() ? DataType::int_(32) : buffer.shape.back().dtype());
+  for (size_t d = buffer.shape.size(); d-- > 0;) {
+    strides[d] = stride;
+    stride = stride * buffer.shape[d];
+  }
+  return strides;
+}
+
+class Matcher {
+ public:
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
+          if (block->match_buffers.empty()) return r.descend(block);
+          for (const Ref<MatchBufferRegion>& match : block->match_buffers) define(*match, r);
+          Block copy = *block;
+          copy.match_buffers.clear();
+          return Stmt(r.descend(make<Block>(std::move(copy), block.span())));
+        },
+        [&](const Ref<Var>& v, Rewriter&) -> Expr {
+          auto it = values_.find(v);
+          return it == values_.end() ? Expr(v) : it->second;
+        },
+        [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
+          auto it = views_.find(load->buffer);
+          if (it == views_.end()) return r.descend(load);
+          return make<BufferLoad>({it->second.source, indices(it->second, load->indices, r), r(load->predicate)},
+                                  load.span());
+        },
+        [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
+          auto it = views_.find(store->buffer);
+          if (it == views_.end()) return r.descend(store);
+          return make<BufferStore>(
+              {it->second.source, r(store->value), indices(it->second, store->indices, r), r(store->predicate)},
+              store.span());
+        },
+        [&](const Ref<BufferRegion>& region, Rewriter& r) -> NodeRef {
+          auto it = views_.find(region->buffer);
+          if (it == views_.end()) return r.descend(region);
+          const View& view = it->second;
+          BufferRegion copy{view.source, {}};
+          for (size_t d = 0; d < view.start.size(); ++d) {
+            Ref<Range> own = d < view.skipped ? range_of(i32(1)) : r.typed(region->region[d - view.skipped]);
+            copy.region.push_back(range(view.start[d] + own->min, own->extent));
+          }
+          return make<BufferRegion>(std::move(copy));
+        });
+  }
+
+  std::optional<Diagnostic> problem;
+
+ private:
+  std::vector<Expr> indices(const View& view, const std::vector<Expr>& own, Rewriter& r) {
+    std::vector<Expr> result;
+    for (size_t d = 0; d < view.start.size(); ++d) {
+      result.push_back(d < view.skipped ? view.start[d] : view.start[d] + r(own[d - view.skipped]));
+    }
+    return result;
+  }
+
+  void define(const MatchBufferRegion& match, Rewriter& r) {
+    Ref<BufferRegion> source = r.typed(match.source);  // through views of views
+    const Buffer& buffer = *match.buffer;
+    View view{source->buffer, {}, source->region.size() - std::min(source->region.size(), buffer.shape.size())};
+    for (const Ref<Range>& part : source->region) view.start.push_back(part->min);
+    std::vector<Expr> strides = strides_of(*source->buffer);
+    values_[buffer.data] = source->buffer->data;
+    for (size_t d = 0; d < buffer.shape.size(); ++d) {
+      bind(buffer, "shape", buffer.shape[d], source->region[d + view.skipped]->extent);
+      if (!buffer.strides.empty()) bind(buffer, "stride", buffer.strides[d], strides[d + view.skipped]);
+    }
+    if (buffer.elem_offset.defined() && buffer.elem_offset.is<Var>()) {
+      Expr offset = source->buffer->elem_offset.defined() ? source->buffer->elem_offset : Expr(i32(0));
+      for (size_t d = 0; d < view.start.size(); ++d) offset = offset + view.start[d] * strides[d];
+      values_[buffer.elem_offset] = cast(buffer.elem_offset.dtype(), analyzer_.simplify(offset));
+    }
+    views_[match.buffer] = std::move(view);
+  }
+
+  void bind(const Buffer& buffer, const char* what, const Expr& own, const Expr& actual) {
+    if (own.is<Var>() && !values_.count(own)) {
+      values_[own] = cast(own.dtype(), actual);
+      return;
+    }
+    Expr stated = substitute(own, values_);
+    if (const_int(stated) && const_int(actual) && *const_int(stated) == *const_int(actual)) return;
+    if (analyzer_.can_prove_equal(stated, cast(stated.dtype(), actual))) return;
+    problem = script_error(
+        "lower/match-buffer",
+        "the view '" + buffer.name + "' states a " + std::string(what) + " that the region it matches does not have",
+        "leave it out, or give a variable that takes the region's");
+  }
+
+  arith::Analyzer analyzer_;
+  VarMap values_;
+  std::unordered_map<NodeRef, View> views_;
+};
+
+}  // namespace
+
+PassResult lower_match_buffers(const Ref<PrimFunc>& func, PassContext&) {
+  Matcher matcher;
+  Stmt body = matcher.run(func->body);
+  if (matcher.problem) return *matcher.problem;
+  return with_body(func, std::move(body));
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,304 @@
+// Separate the iterations of loops that need no condition from those that do.
+//
+//   Before                               After
+//   for i in range(17):                  for i in range(16):
+//     for a in range(6):                   for a in range(6):
+//       if i * 6 + a < 100:                  B[i * 6 + a] = 0.0
+//         B[i * 6 + a] = 0.0             for a in range(4):
+//                                          B[a + 96] = 0.0
+//
+// A condition 0 <= p * i + q(a) with a constant p holds for all values of a beyond, or up to, one value of i, which is
+// where the loop is split. The iterations of a parallel loop stay one loop: its body branches. A vectorized loop is
+// only shortened, never split, since its remainder is a mask.
+//
+// Needs      no blocks: predicates are conditions
+// Ensures    conditions that always hold are gone; those that never hold are gone with their statements
+// Placement  before vectorize_loops, which turns the conditions that are left into masks, and before buffers are flat,
+//            which would hide nothing but cost time
+#include <algorithm>
+
+#include "arith/int_set.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+using arith::Analyzer;
+using arith::Domains;
+using arith::IntSet;
+
+/// Bodies larger than this are not duplicated: each copy costs build time.
+constexpr int64_t kMostNodes = 4000;
+
+void split_conjunction(const Expr& condition, std::vector<Expr>& atoms) {
+  if (const And* both = condition.as<And>()) {
+    split_conjunction(both->a, atoms);
+    split_conjunction(both->b, atoms);
+  } else if (is_call_to(condition, Intrinsic::k_likely)) {
+    split_conjunction(Expr(condition.as<Call>()->args[0]), atoms);
+  } else {
+    atoms.push_back(condition);
+  }
+}
+
+/// What is at least 0 exactly when the comparison holds; null for anything else.
+Expr slack_of(const Expr& atom) {
+  if (const LT* c = atom.as<LT>()) return c->a.dtype().is_int() ? c->b - c->a - 1 : Expr();
+  if (const LE* c = atom.as<LE>()) return c->a.dtype().is_int() ? c->b - c->a : Expr();
+  if (const GT* c = atom.as<GT>()) return c->a.dtype().is_int() ? c->a - c->b - 1 : Expr();
+  if (const GE* c = atom.as<GE>()) return c->a.dtype().is_int() ? c->a - c->b : Expr();
+  return {};
+}
+
+int64_t count_nodes(const Stmt& s) {
+  int64_t count = 0;
+  visit(
+      s, [&](const Ref<BufferLoad>&) { ++count; }, [&](const Ref<BufferStore>&) { count += 2; },
+      [&](const Ref<For>&) { count += 2; }, [&](const Ref<IfThenElse>&) { ++count; },
+      [&](const Ref<Call>&) { ++count; });
+  return count;
+}
+
+/// Iterations [low, high) of a loop satisfy `atoms`; a null end is the loop's own.
+struct Split {
+  Expr low, high;
+  std::vector<Expr> atoms;
+};
+
+class Partitioner {
+ public:
+  explicit Partitioner(const Target& target) : target_(target) {}
+
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return partition(loop, r); },
+        [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return simplify_branch(*branch, r); });
+  }
+
+ private:
+  Stmt simplify_branch(const IfThenElse& branch, Rewriter& r) {
+    std::vector<Expr> atoms;
+    split_conjunction(branch.condition, atoms);
+    Expr rest = bool_imm(true);
+    for (const Expr& atom : atoms) {
+      if (effect_of(atom) == Effect::kPure) {
+        if (analyzer_.can_prove(atom)) continue;
+        if (analyzer_.can_prove(logical_not(atom))) return branch.else_case.defined() ? r(branch.else_case) : nop();
+      }
+      rest = logical_and(rest, atom);
+    }
+    if (is_true(rest)) return r(branch.then_case);
+    Stmt then_case;
+    {
+      auto scope = analyzer_.constraint(rest);
+      then_case = r(branch.then_case);
+    }
+    Stmt else_case = branch.else_case.defined() ? r(branch.else_case) : Stmt();
+    if (is_nop(then_case) && (!else_case.defined() || is_nop(else_case))) return nop();
+    return make<IfThenElse>({rest, then_case, else_case});
+  }
+
+  // ---- loops
+
+  Stmt partition(const Ref<For>& loop, Rewriter& r) {
+    Expr extent = analyzer_.simplify(loop->extent);
+    if (auto known = const_int(extent); known && *known <= 0) return nop();
+    Expr end = analyzer_.simplify(loop->min + extent);
+    if (loop->kind == ForKind::kVectorized) return shorten(loop, end, r);
+    Split split = find_split(*loop, end);
+    if (split.atoms.empty()) return rebuild(loop, loop->min, extent, loop->body, r);
+    Stmt clean = drop_atoms(loop->body, split.atoms);
+    if (!split.low.defined() && !split.high.defined()) return rebuild(loop, loop->min, extent, clean, r);
+    if (loop->kind == ForKind::kParallel) return branch_inside(loop, split, clean, r);
+    std::vector<Stmt> pieces;
+    Expr low = split.low.defined() ? split.low : loop->min;
+    Expr high = split.high.defined() ? split.high : end;
+    if (split.low.defined()) pieces.push_back(piece(*loop, loop->min, low, loop->body, true, r));
+    pieces.push_back(piece(*loop, low, high, clean, false, r));
+    if (split.high.defined()) pieces.push_back(piece(*loop, high, end, loop->body, true, r));
+    return seq(std::move(pieces));
+  }
+
+  Stmt rebuild(const Ref<For>& loop, const Expr& min, const Expr& extent, const Stmt& body, Rewriter& r) {
+    analyzer_.bind(loop->loop_var, range(min, extent));
+    For copy = *loop;
+    copy.min = min;
+    copy.extent = extent;
+    copy.body = r(body);
+    if (is_nop(copy.body)) return nop();
+    return make<For>(std::move(copy), loop.span());
+  }
+
+  /// The loop over [low, high) with this body.
+  Stmt piece(const For& loop, const Expr& low, const Expr& high, const Stmt& body, bool is_copy, Rewriter& r) {
+    Expr extent = analyzer_.simplify(high - low);
+    arith::ConstIntBound bound = analyzer_.const_int_bound(extent);
+    if (bound.max_value <= 0) return nop();
+    For copy = loop;
+    copy.min = low;
+    copy.extent = extent;
+    copy.body = body;
+    Ref<For> part = make<For>(std::move(copy));
+    if (is_copy) part = renew_defs(part).cast<For>();
+    if (bound.max_value > 1) return rebuild(part, low, extent, part->body, r);
+    // At most one iteration.
+    Stmt once = r(substitute(part->body, {{part->loop_var, cast(part->loop_var.dtype(), low)}}));
+    if (bound.min_value >= 1 || is_nop(once)) return once;
+    return make<IfThenElse>({gt(extent, zero(extent.dtype())), once, {}});
+  }
+
+  /// A parallel loop is not split: two of them would wait for each other.
+  Stmt branch_inside(const Ref<For>& loop, const Split& split, const Stmt& clean, Rewriter& r) {
+    analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
+    Expr test = bool_imm(true);
+    if (split.low.defined()) test = logical_and(test, ge(loop->loop_var, split.low));
+    if (split.high.defined()) test = logical_and(test, lt(loop->loop_var, split.high));
+    Stmt full, rest;
+    {
+      auto scope = analyzer_.constraint(test);
+      full = r(clean);
+    }
+    {
+      auto scope = analyzer_.constraint(logical_not(test));
+      rest = r(renew_defs(loop->body));
+    }
+    For copy = *loop;
+    copy.body = is_nop(rest) ? make<IfThenElse>({test, full, {}}) : make<IfThenElse>({test, full, rest});
+    return make<For>(std::move(copy), loop.span());
+  }
+
+  /// A vectorized loop whose last lanes do nothing gets fewer lanes, if that leaves whole registers or a power of two.
+  Stmt shorten(const Ref<For>& loop, const Expr& end, Rewriter& r) {
+    Split split = find_split(*loop, end);
+    bool cut = !split.atoms.empty() && split.high.defined() && !split.low.defined();
+    auto first = const_int(loop->min), last = const_int(end), high = const_int(cut ? split.high : end);
+    if (!cut || !first || !high || !last || *high <= *first) {
+      return rebuild(loop, loop->min, loop->extent, loop->body, r);
+    }
+    // Beyond `high` nothing may happen.
+    For rest = *loop;
+    rest.min = int_imm(loop->min.dtype(), *high);
+    rest.extent = int_imm(loop->min.dtype(), *last - *high);
+    Ref<For> beyond = renew_defs(make<For>(std::move(rest))).cast<For>();
+    if (!is_nop(rebuild(beyond, beyond->min, beyond->extent, beyond->body, r))) {
+      return rebuild(loop, loop->min, loop->extent, loop->body, r);
+    }
+    int64_t needed = *high - *first, lanes = vector_lanes(target_, 32), size = 1;
+    while (size < needed && size < lanes) size *= 2;
+    if (needed > lanes) size = (needed + lanes - 1) / lanes * lanes;
+    size = std::min(size, *last - *first);
+    const Stmt& body = size == needed ? drop_atoms(loop->body, split.atoms) : loop->body;
+    return rebuild(loop, loop->min, int_imm(loop->extent.dtype(), size), body, r);
+  }
+
+  static Stmt drop_atoms(const Stmt& body, const std::vector<Expr>& atoms) {
+    return rewrite(body, [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
+      Ref<IfThenElse> inner = r.descend(branch);
+      std::vector<Expr> parts;
+      split_conjunction(branch->condition, parts);
+      Expr rest = bool_imm(true);
+      bool dropped = false;
+      for (const Expr& part : parts) {
+        bool known = std::find(atoms.begin(), atoms.end(), part) != atoms.end();
+        dropped |= known;
+        if (!known) rest = logical_and(rest, part);
+      }
+      if (!dropped) return inner;
+      if (is_true(rest)) return inner->then_case;
+      return make<IfThenElse>({rest, inner->then_case, inner->else_case}, branch.span());
+    });
+  }
+
+  // ---- where to split
+
+  Split find_split(const For& loop, const Expr& end) {
+    Split split;
+    if (count_nodes(loop.body) > kMostNodes) return split;
+    if (auto extent = const_int(loop.extent); extent && *extent < 2) return split;
+    analyzer_.bind(loop.loop_var, range(loop.min, loop.extent));
+    Domains inner;
+    std::unordered_set<NodeRef> defined{loop.loop_var};
+    Ref<Var> v = loop.loop_var;
+    visit(
+        loop.body,
+        [&](const Ref<For>& nested, Visitor& walk) {
+          Ref<Range> domain = range(nested->min, nested->extent);
+          analyzer_.bind(nested->loop_var, domain);
+          inner[nested->loop_var] = IntSet::of_range(domain);
+          defined.insert(nested->loop_var);
+          walk(nested->body);
+        },
+        [&](const Ref<LetStmt>& let, Visitor& walk) {
+          if (let->value.dtype().is_integral()) inner[let->var] = IntSet::point(let->value);
+          defined.insert(let->var);
+          walk(let->body);
+        },
+        [&](const Ref<IfThenElse>& branch, Visitor& walk) {
+          std::vector<Expr> atoms;
+          split_conjunction(branch->condition, atoms);
+          for (const Expr& atom : atoms) consider(atom, v, inner, defined, loop, end, split);
+          walk(branch->then_case);
+          walk(branch->else_case);
+        },
+        [&](const Ref<BufferStore>&, Visitor&) {}, [&](const Ref<Evaluate>&, Visitor&) {});
+    if (split.low.defined() && split.high.defined() && !analyzer_.can_prove_less_equal(split.low, split.high)) {
+      split.high = analyzer_.simplify(max(split.low, split.high));
+    }
+    return split;
+  }
+
+  void consider(const Expr& atom, const Ref<Var>& v, const Domains& inner, const std::unordered_set<NodeRef>& defined,
+                const For& loop, const Expr& end, Split& split) {
+    if (!uses_var(atom, v) || effect_of(atom) != Effect::kPure) return;
+    Expr slack = slack_of(atom);
+    if (!slack.defined()) return;
+    Expr least = arith::eval_set(slack, inner, analyzer_).min;
+    if (!least.defined()) return;
+    // least = p * v + q
+    Expr q = analyzer_.simplify(substitute(least, {{v, zero(v.dtype())}}));
+    auto p = const_int(analyzer_.simplify(substitute(least, {{v, one(v.dtype())}}) - q));
+    if (!p || *p == 0 || !analyzer_.can_prove_equal(least, v * *p + q)) return;
+    bool uses_inner = uses_any_var(q, [&](const Ref<Var>& x) { return defined.count(x) != 0; });
+    if (uses_inner) return;
+    if (*p < 0) {
+      Expr high = analyzer_.simplify(floordiv(q, -*p) + 1);
+      if (analyzer_.can_prove_less_equal(high, loop.min)) return;  // holds for no iteration as a whole
+      if (!analyzer_.can_prove_less_equal(end, high)) {
+        high = clip(high, loop.min, end);
+        split.high = split.high.defined() ? analyzer_.simplify(min(split.high, high)) : high;
+      }
+    } else {
+      Expr low = analyzer_.simplify(zero(q.dtype()) - floordiv(q, *p));
+      if (analyzer_.can_prove_less_equal(end, low)) return;
+      if (!analyzer_.can_prove_less_equal(low, loop.min)) {
+        low = clip(low, loop.min, end);
+        split.low = split.low.defined() ? analyzer_.simplify(max(split.low, low)) : low;
+      }
+    }
+    split.atoms.push_back(atom);
+  }
+
+  Expr clip(const Expr& value, const Expr& low, const Expr& high) {
+    Expr result = value;
+    if (!analyzer_.can_prove_less_equal(low, result)) result = max(low, result);
+    if (!analyzer_.can_prove_less_equal(result, high)) result = min(result, high);
+    return analyzer_.simplify(result);
+  }
+
+  const Target& target_;
+  Analyzer analyzer_;
+};
+
+}  // namespace
+
+PassResult partition_loops(const Ref<PrimFunc>& func, PassContext& context) {
+  bool has_conditions = false;
+  visit(func->body, [&](const Ref<IfThenElse>&) { has_conditions = true; });
+  if (!has_conditions) return func;
+  return with_body(func, Partitioner(context.target).run(func->body));
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,269 @@
+// Replace buffers of scope "local" by registers.
+//
+//   Before                                        After
+//   acc = T.allocate([32], "float32", "local")    acc_0 = T.allocate([1], "float32x16", "local")
+//   acc[T.Ramp(0, 1, 16)] = ...                   acc_1 = T.allocate([1], "float32x16", "local")
+//   acc[T.Ramp(16, 1, 16)] = ...                  acc_0[0] = ...
+//                                                 acc_1[0] = ...
+//
+// A slot is one value of the type of its accesses; the code generator makes it a value in SSA form, carried through
+// serial loops as a phi, never memory. Slots are as wide as the widest access to their elements; a narrower one picks
+// or replaces lanes.
+//
+// Needs      constant indices (unroll_loops)
+// Ensures    every buffer of scope "local" is either a set of slots or reported with the reason why not; those that are
+//            not stay arrays on the stack
+// Placement  after unroll_loops
+#include <algorithm>
+#include <map>
+
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+#include "lower/vector_math.h"
+
+namespace tilewright::lower {
+namespace {
+
+/// Elements [start, start + lanes).
+struct Span {
+  int64_t start;
+  int lanes;
+};
+
+struct Slot {
+  int64_t start;
+  int lanes;
+  Ref<Buffer> buffer;
+};
+
+/// A local buffer: how it is accessed, then its slots.
+struct LocalBuffer {
+  std::string name;
+  DataType dtype;
+  int64_t size = 0;
+  std::vector<Span> spans;
+  std::string problem;
+  std::vector<Slot> slots;
+};
+
+std::optional<Span> constant_span(const Expr& index, int lanes) {
+  if (const Ramp* ramp = index.as<Ramp>()) {
+    auto base = const_int(ramp->base);
+    if (base && is_const_int(ramp->stride, 1)) return Span{*base, lanes};
+    return std::nullopt;
+  }
+  if (const Broadcast* same = index.as<Broadcast>()) {
+    if (auto value = const_int(same->value)) return Span{*value, 1};
+    return std::nullopt;
+  }
+  if (auto value = const_int(index)) return Span{*value, 1};
+  return std::nullopt;
+}
+
+class Promoter {
+ public:
+  Promoter(PassContext& context) : context_(context) {}
+
+  Stmt run(const Stmt& body) {
+    visit(body, [&](const Ref<Allocate>& allocate) {
+      const PointerType* type = allocate->buffer_var->type_annotation.as<PointerType>();
+      if (!type || !type->storage_scope.starts_with("local")) return;
+      LocalBuffer local;
+      local.name = allocate->buffer_var->name_hint;
+      local.dtype = allocate->dtype;
+      auto size = const_int(allocate->extents[0]);
+      if (size) local.size = *size;
+      if (!size) {
+        local.problem = "its size is not a constant";
+      } else if (!fits_registers(*allocate, context_.target)) {
+        local.problem = "its " + std::to_string(*size * allocate->dtype.bytes()) + " bytes are more than the " +
+                        std::to_string(register_bytes(context_.target)) + " of all vector registers";
+      } else if (allocate->dtype.is_vector()) {
+        local.problem = "its elements are vectors";
+      }
+      locals_.emplace(allocate->buffer_var, std::move(local));
+      order_.push_back(allocate->buffer_var);
+    });
+    if (locals_.empty()) return body;
+    collect(body);
+    for (const NodeRef& v : order_) finish(locals_.at(v));
+    return replace(body);
+  }
+
+ private:
+  LocalBuffer* find(const NodeRef& data) {
+    auto it = locals_.find(data);
+    return it == locals_.end() ? nullptr : &it->second;
+  }
+  LocalBuffer* promoted(const NodeRef& data) {
+    LocalBuffer* local = find(data);
+    return local && local->problem.empty() ? local : nullptr;
+  }
+
+  void note(const Ref<Buffer>& buffer, const Expr& index, int lanes) {
+    LocalBuffer* local = find(buffer->data);
+    if (!local || !local->problem.empty()) return;
+    auto span = constant_span(index, lanes);
+    if (!span) {
+      local->problem = "the index of an access is not constant: a loop over it has no constant extent, or a stride";
+    } else if (span->start < 0 || span->start + span->lanes > local->size) {
+      local->problem = "an access lies outside of it";
+    } else if (buffer->dtype != local->dtype) {
+      local->problem = "it is also seen as " + buffer->dtype.str();
+    } else {
+      local->spans.push_back(*span);
+    }
+  }
+
+  void collect(const Stmt& body) {
+    visit(
+        body,
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          note(load->buffer, load->indices[0], Expr(load).dtype().lanes);
+          v(load->indices[0]);
+          v(load->predicate);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          note(store->buffer, store->indices[0], store->value.dtype().lanes);
+          v(store->value);
+          v(store->indices[0]);
+          v(store->predicate);
+        },
+        [&](const Ref<For>& loop, Visitor& v) {
+          if (loop->kind == ForKind::kParallel) refuse_shared(loop);
+          v.descend(loop);
+        },
+        [&](const Ref<DeclBuffer>& decl, Visitor& v) { v(decl->body); },
+        [&](const Ref<Var>& v, Visitor& walk) {
+          LocalBuffer* local = find(v);
+          if (local && walk.role() != Role::kDef && local->problem.empty()) local->problem = "its address is used";
+        });
+  }
+
+  /// What lies outside of a parallel loop is memory for the threads inside.
+  void refuse_shared(const Ref<For>& loop) {
+    for_each_free_var(loop->body, [&](const Ref<Var>& v) {
+      LocalBuffer* local = find(v);
+      if (local && local->problem.empty())
+        local->problem = "threads of parallel loop '" + loop->loop_var->name_hint + "' share it";
+    });
+  }
+
+  /// Widest accesses first; what overlaps them partly joins the two.
+  void finish(LocalBuffer& local) {
+    Promotion report{context_.function, local.name, local.problem.empty(), 0, local.problem};
+    if (local.problem.empty()) {
+      std::vector<Span> spans = local.spans;
+      std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) {
+        return a.lanes != b.lanes ? a.lanes > b.lanes : a.start < b.start;
+      });
+      std::map<int64_t, int> slots;  // start -> lanes, disjoint
+      for (const Span& span : spans) {
+        int64_t start = span.start, end = span.start + span.lanes;
+        auto it = slots.upper_bound(start);
+        if (it != slots.begin()) --it;
+        while (it != slots.end() && it->first < end) {
+          int64_t other_end = it->first + it->second;
+          if (other_end <= start) {
+            ++it;
+            continue;
+          }
+          start = std::min(start, it->first);
+          end = std::max(end, other_end);
+          it = slots.erase(it);
+        }
+        slots[start] = static_cast<int>(end - start);
+      }
+      for (const auto& [start, lanes] : slots) {
+        Ref<Buffer> buffer = decl_buffer({i32(1)}, local.dtype.with_lanes(lanes),
+                                         local.name + "_" + std::to_string(local.slots.size()), "local");
+        local.slots.push_back({start, lanes, buffer});
+        int bits = std::max<int>(8, local.dtype.bits) * lanes;
+        report.registers += (bits + context_.target.vector_bits - 1) / context_.target.vector_bits;
+      }
+    }
+    context_.promotions.push_back(std::move(report));
+  }
+
+  static const Slot& slot_of(const LocalBuffer& local, int64_t element) {
+    auto it = std::upper_bound(local.slots.begin(), local.slots.end(), element,
+                               [](int64_t e, const Slot& slot) { return e < slot.start; });
+    return *std::prev(it);
+  }
+
+  static Expr read_slot(const Slot& slot) { return load(slot.buffer, {i32(0)}); }
+
+  static Expr read(const LocalBuffer& local, const Span& span) {
+    const Slot& slot = slot_of(local, span.start);
+    Expr whole = read_slot(slot);
+    if (slot.start == span.start && slot.lanes == span.lanes) return whole;
+    std::vector<Expr> lanes;
+    for (int i = 0; i < span.lanes; ++i) lanes.push_back(i32(span.start - slot.start + i));
+    return make<Shuffle>({{whole}, lanes});
+  }
+
+  static Stmt write(const LocalBuffer& local, const Span& span, const Expr& value, const Expr& predicate) {
+    const Slot& slot = slot_of(local, span.start);
+    Expr next = value;
+    if (predicate.defined()) {
+      Expr old = read(local, span);
+      next = make<Select>({predicate, next, old});
+    }
+    if (slot.start != span.start || slot.lanes != span.lanes) {
+      // The new lanes among the old ones.
+      std::vector<Expr> lanes;
+      int64_t first = span.start - slot.start;
+      for (int i = 0; i < slot.lanes; ++i) {
+        bool fresh = i >= first && i < first + span.lanes;
+        lanes.push_back(i32(fresh ? slot.lanes + i - first : i));
+      }
+      next = make<Shuffle>({{read_slot(slot), next}, lanes});
+    }
+    return store(slot.buffer, next, {i32(0)});
+  }
+
+  Stmt replace(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
+          const LocalBuffer* local = promoted(load->buffer->data);
+          if (!local) return r.descend(load);
+          int lanes = Expr(load).dtype().lanes;
+          Span span = *constant_span(load->indices[0], lanes);
+          return to_lanes(read(*local, span), lanes);
+        },
+        [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
+          const LocalBuffer* local = promoted(store->buffer->data);
+          if (!local) return r.descend(store);
+          Span span = *constant_span(store->indices[0], store->value.dtype().lanes);
+          return write(*local, span, r(store->value), r(store->predicate));
+        },
+        [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {
+          return promoted(decl->buffer->data) ? r(decl->body) : Stmt(r.descend(decl));
+        },
+        [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt {
+          const LocalBuffer* local = promoted(allocate->buffer_var);
+          if (!local) return r.descend(allocate);
+          Stmt inner = r(allocate->body);
+          for (auto it = local->slots.rbegin(); it != local->slots.rend(); ++it) {
+            Stmt declared = make<DeclBuffer>({it->buffer, inner});
+            inner = make<Allocate>({it->buffer->data, it->buffer->dtype, {i32(1)}, bool_imm(true), declared, {}});
+          }
+          return inner;
+        });
+  }
+
+  PassContext& context_;
+  std::unordered_map<NodeRef, LocalBuffer> locals_;
+  std::vector<NodeRef> order_;
+};
+
+}  // namespace
+
+PassResult promote_registers(const Ref<PrimFunc>& func, PassContext& context) {
+  return with_body(func, Promoter(context).run(func->body));
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,129 @@
+// Simplify indices, extents and conditions.
+//
+//   Before                                       After
+//   for i in range(16):                          for i in range(16):
+//     B[(i * 4 + 2) // 4] = A[i % 32]              B[i] = A[i]
+//
+// Values that are stored stay as they are: only index arithmetic is known not to overflow.
+//
+// Needs      flat buffers
+// Ensures    what the ranges of the loops decide is decided: conditions, minima, quotients; loops of one iteration and
+//            bindings of integers to constants and variables are gone
+// Placement  before loops are copied by vectorizing and unrolling
+#include "arith/analyzer.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+class Simplifier {
+ public:
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return simplify_loop(loop, r); },
+        [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return simplify_branch(*branch, branch, r); },
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+          Expr value = let->value.dtype().is_integral() ? index(r(let->value)) : r(let->value);
+          bool trivial = value.is<IntImm>() || value.is<Var>();
+          if (trivial && value.dtype().is_integral()) return r(substitute(let->body, {{let->var, value}}));
+          return make<LetStmt>({let->var, value, r(let->body)}, let.span());
+        },
+        [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr {
+          Ref<BufferLoad> inner = r.descend(load);
+          std::vector<Expr> indices = inner->indices;
+          bool changed = false;
+          for (Expr& i : indices) {
+            Expr simple = index(i);
+            changed |= simple != i;
+            i = simple;
+          }
+          if (!changed) return inner;
+          return make<BufferLoad>({inner->buffer, std::move(indices), inner->predicate}, load.span());
+        },
+        [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
+          Ref<BufferStore> inner = r.descend(store);
+          std::vector<Expr> indices = inner->indices;
+          for (Expr& i : indices) i = index(i);
+          return make<BufferStore>({inner->buffer, inner->value, std::move(indices), inner->predicate}, store.span());
+        },
+        [&](const Ref<Select>& select, Rewriter& r) -> Expr {
+          Ref<Select> inner = r.descend(select);
+          Expr condition = decide(inner->condition);
+          if (is_true(condition) && condition.dtype().is_scalar()) return inner->true_value;
+          if (is_false(condition) && condition.dtype().is_scalar()) return inner->false_value;
+          return inner;
+        },
+        [&](const Ref<Call>& call, Rewriter& r) -> Expr {
+          Ref<Call> inner = r.descend(call);
+          if (intrinsic_of(*call) != Intrinsic::k_if_then_else) return inner;
+          Expr condition = decide(Expr(inner->args[0]));
+          if (is_true(condition)) return Expr(inner->args[1]);
+          if (is_false(condition)) return Expr(inner->args[2]);
+          return inner;
+        });
+  }
+
+ private:
+  Expr index(const Expr& e) {
+    // An index that reads memory may read data that wraps.
+    return effect_of(e) == Effect::kPure ? analyzer_.simplify(e) : e;
+  }
+  Expr decide(const Expr& condition) {
+    if (effect_of(condition) != Effect::kPure || !is_integer_condition(condition)) return condition;
+    return analyzer_.simplify(condition);
+  }
+  static bool is_integer_condition(const Expr& condition) {
+    bool integer = true;
+    visit(
+        condition, [&](const Ref<FloatImm>&) { integer = false; },
+        [&](const Ref<Var>& v) { integer &= v.dtype().is_integral(); });
+    return integer;
+  }
+
+  Stmt simplify_loop(const Ref<For>& loop, Rewriter& r) {
+    Expr low = index(r(loop->min)), extent = index(r(loop->extent));
+    if (auto known = const_int(extent)) {
+      if (*known <= 0) return nop();
+      if (*known == 1 && loop->kind != ForKind::kParallel && loop->kind != ForKind::kThreadBinding) {
+        return r(substitute(loop->body, {{loop->loop_var, low}}));
+      }
+    }
+    analyzer_.bind(loop->loop_var, make<Range>({low, extent}));
+    For copy = *loop;
+    copy.min = low;
+    copy.extent = extent;
+    copy.body = r(loop->body);
+    if (is_nop(copy.body)) return nop();
+    return make<For>(std::move(copy), loop.span());
+  }
+
+  Stmt simplify_branch(const IfThenElse& branch, const Stmt& s, Rewriter& r) {
+    Expr condition = decide(r(branch.condition));
+    if (is_true(condition)) return r(branch.then_case);
+    if (is_false(condition)) return branch.else_case.defined() ? r(branch.else_case) : nop();
+    bool pure = effect_of(condition) == Effect::kPure && is_integer_condition(condition);
+    Stmt then_case, else_case;
+    if (pure) {
+      auto scope = analyzer_.constraint(condition);
+      then_case = r(branch.then_case);
+    } else {
+      then_case = r(branch.then_case);
+    }
+    if (branch.else_case.defined()) else_case = r(branch.else_case);
+    if (is_nop(then_case) && (!else_case.defined() || is_nop(else_case))) return nop();
+    return make<IfThenElse>({condition, then_case, else_case}, s.span());
+  }
+
+  arith::Analyzer analyzer_;
+};
+
+}  // namespace
+
+PassResult simplify_indices(const Ref<PrimFunc>& func, PassContext&) {
+  return with_body(func, Simplifier().run(func->body));
+}
+
+}  // namespace tilewright::lower

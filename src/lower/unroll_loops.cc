@@ -1,0 +1,119 @@
+// Write out the iterations of unrolled loops.
+//
+//   Before                         After
+//   for i in T.unroll(2):          acc[0] = acc[0] + A[k]
+//     acc[i] = acc[i] + A[i + k]   acc[1] = acc[1] + A[k + 1]
+//
+// Besides the loops that the program marks, those are unrolled whose variable selects an element of a small buffer of
+// scope "local": a register cannot be selected at run time. With "pragma_unroll_explicit" set to 0 a marked loop stays
+// and carries an unroll hint for the code generator instead; so does one that would be too long written out.
+//
+// Needs      vector loops are vector operations
+// Ensures    indices into local buffers are constants wherever the loops around them have constant extents
+// Placement  after vectorize_loops; before promote_registers, which needs those constants
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+#include "lower/vector_math.h"
+
+namespace tilewright::lower {
+namespace {
+
+/// Stores and loads that an unrolled loop may expand to.
+constexpr int64_t kMostAccesses = 8192;
+
+class Unroller {
+ public:
+  explicit Unroller(const Target& target) : target_(target) {}
+
+  Stmt run(const Stmt& body) {
+    collect_selectors(body);
+    return rewrite(body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return unroll(loop, r); });
+  }
+
+ private:
+  /// Loop variables in indices of buffers small enough for registers.
+  void collect_selectors(const Stmt& body) {
+    std::unordered_set<NodeRef> local;
+    visit(body, [&](const Ref<Allocate>& allocate) {
+      if (fits_registers(*allocate, target_)) local.insert(allocate->buffer_var);
+    });
+    if (local.empty()) return;
+    auto note = [&](const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
+      if (!local.count(buffer->data)) return;
+      for (const Expr& index : indices) {
+        visit(index, [&](const Ref<Var>& v) { selectors_.insert(v); });
+      }
+    };
+    visit(
+        body,
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          note(load->buffer, load->indices);
+          v.descend(load);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          note(store->buffer, store->indices);
+          v.descend(store);
+        });
+  }
+
+  static int64_t count_accesses(const Stmt& s) {
+    int64_t count = 1;
+    visit(
+        s,
+        [&](const Ref<BufferLoad>& load, Visitor& v) {
+          ++count;
+          v.descend(load);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          ++count;
+          v.descend(store);
+        });
+    return count;
+  }
+
+  Stmt unroll(const Ref<For>& loop, Rewriter& r) {
+    Ref<For> inner = r.descend(loop);
+    auto extent = const_int(inner->extent);
+    bool marked = inner->kind == ForKind::kUnrolled;
+    bool selects = inner->kind == ForKind::kSerial && selectors_.count(loop->loop_var);
+    if (!marked && !selects) return inner;
+    const NodeRef explicit_ = inner->annotations.get("pragma_unroll_explicit");
+    bool keep = marked && !selectors_.count(loop->loop_var) && explicit_.defined() && is_const_int(Expr(explicit_), 0);
+    if (!extent || keep || *extent * count_accesses(inner->body) > kMostAccesses) {
+      if (!marked) return inner;
+      For serial = *inner;
+      serial.kind = ForKind::kSerial;
+      if (extent) serial.annotations.set("unroll_hint", i32(std::min<int64_t>(*extent, 64)));
+      return make<For>(std::move(serial), loop.span());
+    }
+    std::vector<Stmt> copies;
+    for (int64_t i = 0; i < *extent; ++i) {
+      Stmt copy = substitute_folding(inner->body, inner->loop_var, inner->min + i);
+      copies.push_back(i == 0 ? copy : renew_if_defining(copy));
+    }
+    return seq(std::move(copies));
+  }
+
+  static Stmt renew_if_defining(const Stmt& s) {
+    bool defines = false;
+    visit(
+        s, [&](const Ref<For>&) { defines = true; }, [&](const Ref<Allocate>&) { defines = true; },
+        [&](const Ref<LetStmt>&) { defines = true; }, [&](const Ref<Let>&) { defines = true; });
+    return defines ? renew_defs(s) : s;
+  }
+
+  const Target& target_;
+  std::unordered_set<NodeRef> selectors_;
+};
+
+}  // namespace
+
+PassResult unroll_loops(const Ref<PrimFunc>& func, PassContext& context) {
+  return with_body(func, Unroller(context.target).run(func->body));
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,102 @@
+#include "lower/vector_math.h"
+
+#include "ir/traverse.h"
+
+namespace tilewright::lower {
+namespace {
+
+/// The two operands of a binary operator, in order of the kinds.
+struct Operands {
+  Expr a, b;
+};
+Operands operands_of(const Expr& e) {
+  switch (e.kind()) {
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return {e.as<Name>()->a, e.as<Name>()->b};
+    TW_CASE(Add)
+    TW_CASE(Sub)
+    TW_CASE(Mul)
+    TW_CASE(Div)
+    TW_CASE(Mod)
+    TW_CASE(FloorDiv)
+    TW_CASE(FloorMod)
+    TW_CASE(Min)
+    TW_CASE(Max)
+    TW_CASE(EQ)
+    TW_CASE(NE)
+    TW_CASE(LT)
+    TW_CASE(LE)
+    TW_CASE(GT)
+    TW_CASE(GE)
+    TW_CASE(And)
+    TW_CASE(Or)
+#undef TW_CASE
+    default:
+      return {};
+  }
+}
+
+}  // namespace
+
+Expr to_lanes(const Expr& value, int lanes) {
+  return lanes == 1 || value.dtype().is_vector() ? value : broadcast(value, lanes);
+}
+
+Expr vector_binary(Kind kind, const Expr& a, const Expr& b) {
+  if (a.dtype().is_scalar() && b.dtype().is_scalar()) return binary(kind, a, b);
+  int lanes = std::max(a.dtype().lanes, b.dtype().lanes);
+  const Ramp *ra = a.as<Ramp>(), *rb = b.as<Ramp>();
+  auto scalar = [](const Expr& e) {
+    if (const Broadcast* same = e.as<Broadcast>()) return same->value;
+    return e.dtype().is_scalar() ? e : Expr();
+  };
+  Expr sa = scalar(a), sb = scalar(b);
+  if (sa.defined() && sb.defined()) return broadcast(binary(kind, sa, sb), lanes);
+  switch (kind) {
+    case Kind::kAdd:
+      if (ra && sb.defined()) return ramp(ra->base + sb, ra->stride, lanes);
+      if (rb && sa.defined()) return ramp(sa + rb->base, rb->stride, lanes);
+      if (ra && rb) return ramp(ra->base + rb->base, ra->stride + rb->stride, lanes);
+      break;
+    case Kind::kSub:
+      if (ra && sb.defined()) return ramp(ra->base - sb, ra->stride, lanes);
+      if (rb && sa.defined()) return ramp(sa - rb->base, zero(rb->stride.dtype()) - rb->stride, lanes);
+      if (ra && rb) return ramp(ra->base - rb->base, ra->stride - rb->stride, lanes);
+      break;
+    case Kind::kMul:
+      if (ra && sb.defined()) return ramp(ra->base * sb, ra->stride * sb, lanes);
+      if (rb && sa.defined()) return ramp(sa * rb->base, sa * rb->stride, lanes);
+      break;
+    default:
+      break;
+  }
+  return binary(kind, to_lanes(a, lanes), to_lanes(b, lanes));
+}
+
+Stmt substitute_folding(const Stmt& body, const Ref<Var>& v, const Expr& value) {
+  auto fold = [](const auto& node, Rewriter& r) -> Expr {
+    Operands old = operands_of(node);
+    Expr a = r(old.a), b = r(old.b);
+    if (a == old.a && b == old.b) return node;
+    return vector_binary(Expr(node).kind(), a, b);
+  };
+#define TW_FOLD(Name) [&](const Ref<Name>& node, Rewriter& r) -> Expr { return fold(node, r); }
+  return rewrite(
+      body, [&](const Ref<Var>& x, Rewriter&) -> Expr { return x == v ? value : Expr(x); }, TW_FOLD(Add), TW_FOLD(Sub),
+      TW_FOLD(Mul), TW_FOLD(FloorDiv), TW_FOLD(FloorMod), TW_FOLD(Min), TW_FOLD(Max), TW_FOLD(EQ), TW_FOLD(NE),
+      TW_FOLD(LT), TW_FOLD(LE), TW_FOLD(GT), TW_FOLD(GE), TW_FOLD(And), TW_FOLD(Or),
+      [&](const Ref<Cast>& node, Rewriter& r) -> Expr {
+        Expr inner = r(node->value);
+        return inner == node->value ? Expr(node) : cast(node->dtype, inner);
+      },
+      [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
+        Expr condition = r(branch->condition);
+        if (is_true(condition)) return r(branch->then_case);
+        if (is_false(condition)) return branch->else_case.defined() ? r(branch->else_case) : nop();
+        return make<IfThenElse>({condition, r(branch->then_case), r(branch->else_case)}, branch.span());
+      });
+#undef TW_FOLD
+}
+
+}  // namespace tilewright::lower

@@ -1,0 +1,309 @@
+// Turn vectorized loops into vector operations.
+//
+//   Before                                        After
+//   for j in T.vectorized(8):                     C[T.Ramp(i * 8, 1, 8)] =
+//     if j < n:                                       A.vload(T.Ramp(i * 8, 1, 8), predicate=mask) * T.Broadcast(s, 8)
+//       C[i * 8 + j] = A[i * 8 + j] * s                   with predicate mask = T.Ramp(0, 1, 8) < T.Broadcast(n, 8)
+//
+// Conditions that differ between lanes become predicates of the loads and stores under them. A statement is executed
+// for all lanes before the next one: that is what `vectorized` promises to be harmless.
+//
+// Needs      flat buffers; constant extents (split_vector_loops)
+// Ensures    no vectorized loops. One whose body has no vector form (a sum into one element, a nested vector loop, a
+//            call with an effect) is a serial loop instead, and a note says why.
+// Placement  after partition_loops, which takes away the conditions of full vectors; before unroll_loops, so that loops
+//            inside of a vectorized one are copied once, not per lane
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+#include "lower/vector_math.h"
+
+namespace tilewright::lower {
+namespace {
+
+/// Rewrites the body of one loop; `reason` is set when it cannot.
+class LaneSpreader {
+ public:
+  LaneSpreader(const Ref<Var>& v, const Expr& begin, int lanes) : lanes_(lanes) {
+    values_[v] = make<Ramp>({begin, one(begin.dtype()), i32(lanes)});
+  }
+
+  std::string reason;
+
+  Stmt spread(const Stmt& s) {
+    if (!reason.empty()) return s;
+    switch (s.kind()) {
+      case Kind::kSeqStmt: {
+        std::vector<Stmt> stmts;
+        for (const Stmt& child : s.as<SeqStmt>()->seq) stmts.push_back(spread(child));
+        return seq(std::move(stmts));
+      }
+      case Kind::kBufferStore:
+        return store(s.borrow<BufferStore>());
+      case Kind::kFor: {
+        For copy = *s.as<For>();
+        copy.min = spread(copy.min);
+        copy.extent = spread(copy.extent);
+        if (copy.min.dtype().is_vector() || copy.extent.dtype().is_vector()) {
+          return fail(s, "the extent of loop '" + copy.loop_var->name_hint + "' inside differs between lanes");
+        }
+        copy.body = spread(copy.body);
+        return make<For>(std::move(copy), s.span());
+      }
+      case Kind::kIfThenElse:
+        return branch(*s.as<IfThenElse>(), s);
+      case Kind::kLetStmt: {
+        LetStmt copy = *s.as<LetStmt>();
+        copy.value = spread(copy.value);
+        if (copy.value.dtype() != copy.var.dtype()) copy.var = widen(copy.var, copy.value);
+        copy.body = spread(copy.body);
+        return make<LetStmt>(std::move(copy), s.span());
+      }
+      case Kind::kDeclBuffer: {
+        DeclBuffer copy = *s.as<DeclBuffer>();
+        copy.body = spread(copy.body);
+        return make<DeclBuffer>(std::move(copy), s.span());
+      }
+      case Kind::kAttrStmt: {
+        AttrStmt copy = *s.as<AttrStmt>();
+        copy.body = spread(copy.body);
+        return make<AttrStmt>(std::move(copy), s.span());
+      }
+      case Kind::kEvaluate:
+        if (is_nop(s) || effect_of(s.as<Evaluate>()->value) == Effect::kPure) return nop();
+        return fail(s, "a call with an effect has no vector form");
+      default:
+        return fail(s, "a statement of kind " + std::string(kind_name(s.kind())) + " has no vector form");
+    }
+  }
+
+ private:
+  template <class H>
+  H fail(const H& node, std::string why) {
+    if (reason.empty()) reason = std::move(why);
+    return node;
+  }
+
+  Def<Var> widen(const Ref<Var>& v, const Expr& value) {
+    Ref<Var> wide = var(v->name_hint, value.dtype());
+    values_[v] = wide;
+    return wide;
+  }
+
+  Expr under(const Expr& condition) const {
+    Expr wide = to_lanes(condition, lanes_);
+    return mask_.defined() ? vector_binary(Kind::kAnd, mask_, wide) : wide;
+  }
+
+  Stmt branch(const IfThenElse& b, const Stmt& s) {
+    Expr condition = spread(b.condition);
+    if (condition.dtype().is_scalar()) {
+      Stmt then_case = spread(b.then_case);
+      return make<IfThenElse>({condition, then_case, b.else_case.defined() ? spread(b.else_case) : Stmt()}, s.span());
+    }
+    Expr outer = mask_;
+    mask_ = under(condition);
+    Stmt then_case = spread(b.then_case);
+    mask_ = outer;
+    if (!b.else_case.defined()) return then_case;
+    mask_ = under(make<Not>({condition}));
+    Stmt else_case = spread(b.else_case);
+    mask_ = outer;
+    return seq({then_case, else_case});
+  }
+
+  Stmt store(const Ref<BufferStore>& s) {
+    Expr index = spread(s->indices[0]);
+    Expr value = spread(s->value);
+    if (!reason.empty()) return s;
+    if (s->indices.size() != 1) return fail(Stmt(s), "'" + s->buffer->name + "' is not flat");
+    if (index.dtype().is_scalar())
+      return fail(Stmt(s), "every lane stores to the same element of '" + s->buffer->name + "'");
+    if (s->buffer->dtype.is_vector()) return fail(Stmt(s), "the elements of '" + s->buffer->name + "' are vectors");
+    Expr predicate = mask_;
+    if (s->predicate.defined()) predicate = under(spread(s->predicate));
+    return make<BufferStore>({s->buffer, to_lanes(value, lanes_), {index}, predicate}, s.span());
+  }
+
+  Expr load(const Ref<BufferLoad>& l) {
+    if (l->indices.size() != 1) return fail(Expr(l), "'" + l->buffer->name + "' is not flat");
+    Expr index = spread(l->indices[0]);
+    if (!reason.empty()) return l;
+    if (index.dtype().is_scalar()) {
+      // The same element in every lane. Under a mask it may not exist where no lane asks for it.
+      if (mask_.defined() && index == l->indices[0] && !l->predicate.defined()) {
+        Expr spread_index = broadcast(index, lanes_);
+        return make<BufferLoad>({l->buffer, {spread_index}, mask_}, l.span());
+      }
+      if (index == l->indices[0]) return l;
+      return make<BufferLoad>({l->buffer, {index}, l->predicate}, l.span());
+    }
+    if (l->buffer->dtype.is_vector()) return fail(Expr(l), "the elements of '" + l->buffer->name + "' are vectors");
+    Expr predicate = mask_;
+    if (l->predicate.defined()) predicate = under(spread(l->predicate));
+    return make<BufferLoad>({l->buffer, {index}, predicate}, l.span());
+  }
+
+  Expr spread(const Expr& e) {
+    if (!e.defined() || !reason.empty()) return e;
+    auto two = [&](Kind kind, const Expr& a, const Expr& b) -> Expr {
+      Expr x = spread(a), y = spread(b);
+      if (!reason.empty() || (x == a && y == b)) return e;
+      return vector_binary(kind, x, y);
+    };
+    switch (e.kind()) {
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return two(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b);
+      TW_CASE(Add)
+      TW_CASE(Sub)
+      TW_CASE(Mul)
+      TW_CASE(Div)
+      TW_CASE(Mod)
+      TW_CASE(FloorDiv)
+      TW_CASE(FloorMod)
+      TW_CASE(Min)
+      TW_CASE(Max)
+      TW_CASE(EQ)
+      TW_CASE(NE)
+      TW_CASE(LT)
+      TW_CASE(LE)
+      TW_CASE(GT)
+      TW_CASE(GE)
+      TW_CASE(And)
+      TW_CASE(Or)
+#undef TW_CASE
+      case Kind::kVar: {
+        auto it = values_.find(e);
+        return it == values_.end() ? e : it->second;
+      }
+      case Kind::kIntImm:
+      case Kind::kFloatImm:
+      case Kind::kStringImm:
+        return e;
+      case Kind::kNot: {
+        Expr a = spread(e.as<Not>()->a);
+        return a == e.as<Not>()->a ? e : Expr(make<Not>({a}, e.span()));
+      }
+      case Kind::kCast: {
+        Expr value = spread(e.as<Cast>()->value);
+        if (value == e.as<Cast>()->value) return e;
+        DataType type = e.dtype().with_lanes(value.dtype().lanes);
+        if (const Ramp* r = value.as<Ramp>(); r && type.is_int() && type.bits >= value.dtype().bits) {
+          return make<Ramp>({cast(type.element(), r->base), cast(type.element(), r->stride), r->lanes});
+        }
+        return cast(type, value);
+      }
+      case Kind::kSelect: {
+        const Select& s = *e.as<Select>();
+        return choose(e, spread(s.condition), spread(s.true_value), spread(s.false_value), s.condition, s.true_value,
+                      s.false_value);
+      }
+      case Kind::kBufferLoad:
+        return load(e.borrow<BufferLoad>());
+      case Kind::kLet: {
+        Let copy = *e.as<Let>();
+        copy.value = spread(copy.value);
+        if (copy.value.dtype() != copy.var.dtype()) copy.var = widen(copy.var, copy.value);
+        copy.body = spread(copy.body);
+        return make<Let>(std::move(copy), e.span());
+      }
+      case Kind::kCall:
+        return call(*e.as<Call>(), e);
+      default:
+        return fail(e, "an expression of kind " + std::string(kind_name(e.kind())) + " has no vector form");
+    }
+  }
+
+  Expr choose(const Expr& e, const Expr& condition, const Expr& yes, const Expr& no, const Expr& old_condition,
+              const Expr& old_yes, const Expr& old_no) {
+    if (!reason.empty() || (condition == old_condition && yes == old_yes && no == old_no)) return e;
+    int lanes = condition.dtype().is_vector() || yes.dtype().is_vector() || no.dtype().is_vector() ? lanes_ : 1;
+    return make<Select>(
+        {condition.dtype().is_vector() ? condition : to_lanes(condition, 1), to_lanes(yes, lanes), to_lanes(no, lanes)},
+        e.span());
+  }
+
+  Expr call(const Call& c, const Expr& e) {
+    Intrinsic intrinsic = intrinsic_of(c);
+    std::vector<Expr> args;
+    for (const NodeRef& arg : c.args) args.emplace_back(arg);
+    if (intrinsic == Intrinsic::k_if_then_else) return lazy(args, e);
+    bool changed = false;
+    std::vector<NodeRef> spread_args;
+    for (const Expr& arg : args) {
+      Expr after = spread(arg);
+      changed |= after != arg;
+      spread_args.push_back(after);
+    }
+    if (!reason.empty() || !changed) return e;
+    bool is_vector = false;
+    for (const NodeRef& arg : spread_args) is_vector |= Expr(arg).dtype().is_vector();
+    if (!is_vector) return make<Call>({c.dtype, c.op, spread_args}, e.span());
+    if (intrinsic == Intrinsic::kUnknown || intrinsic_row(intrinsic).effect == Effect::kUpdateState ||
+        intrinsic == Intrinsic::k_address_of || intrinsic == Intrinsic::k_tvm_access_ptr ||
+        intrinsic == Intrinsic::k_call_pure_extern) {
+      return fail(e, "a call of " + name_of(c) + " has no vector form");
+    }
+    for (NodeRef& arg : spread_args) arg = to_lanes(Expr(arg), lanes_);
+    return make<Call>({c.dtype.with_lanes(lanes_), c.op, spread_args}, e.span());
+  }
+
+  static std::string name_of(const Call& c) {
+    if (const Op* op = c.op.as<Op>()) return op->name;
+    return "a function";
+  }
+
+  /// if_then_else evaluates one value only: what the lanes do not ask for is not loaded.
+  Expr lazy(const std::vector<Expr>& args, const Expr& e) {
+    Expr condition = spread(args[0]);
+    if (!reason.empty()) return e;
+    if (condition.dtype().is_scalar()) {
+      Expr yes = spread(args[1]), no = spread(args[2]);
+      if (!reason.empty() || (condition == args[0] && yes == args[1] && no == args[2])) return e;
+      int lanes = yes.dtype().is_vector() || no.dtype().is_vector() ? lanes_ : 1;
+      return if_then_else(condition, to_lanes(yes, lanes), to_lanes(no, lanes));
+    }
+    Expr outer = mask_;
+    mask_ = under(condition);
+    Expr yes = spread(args[1]);
+    mask_ = outer;
+    mask_ = under(make<Not>({condition}));
+    Expr no = spread(args[2]);
+    mask_ = outer;
+    return make<Select>({condition, to_lanes(yes, lanes_), to_lanes(no, lanes_)}, e.span());
+  }
+
+  int lanes_;
+  Expr mask_;
+  VarMap values_;
+};
+
+}  // namespace
+
+PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
+  Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+    Ref<For> inner = r.descend(loop);
+    if (loop->kind != ForKind::kVectorized) return inner;
+    auto lanes = const_int(inner->extent);
+    if (lanes && *lanes == 1) return substitute_folding(inner->body, inner->loop_var, inner->min);
+    std::string reason = "its extent is not a constant";
+    if (lanes && *lanes > 1) {
+      LaneSpreader spreader(inner->loop_var, inner->min, static_cast<int>(*lanes));
+      Stmt vector = spreader.spread(inner->body);
+      if (spreader.reason.empty()) return vector;
+      reason = spreader.reason;
+    }
+    context.notes.push_back({"lower/not-vectorized", context.function,
+                             "loop '" + loop->loop_var->name_hint + "' is not vectorized: " + reason});
+    For serial = *inner;
+    serial.kind = ForKind::kSerial;
+    return make<For>(std::move(serial), loop.span());
+  });
+  return with_body(func, std::move(body));
+}
+
+}  // namespace tilewright::lower
