@@ -51,9 +51,13 @@ constexpr std::string_view member_name() {
   return text.substr(text.rfind(':') + 1);
 }
 
+/// The name as a constant: looking for it at run time would cost more than most walks over fields.
+template <auto Member>
+inline constexpr std::string_view kMemberName = member_name<Member>();
+
 template <class T, class F, auto... Members>
 constexpr void apply_fields(T& node, F&& f, Fields<Members...>) {
-  (f(member_name<Members>(), node.*Members), ...);
+  (f(kMemberName<Members>, node.*Members), ...);
 }
 
 }  // namespace detail

@@ -28,6 +28,11 @@ inline bool structural_equal(const NodeRef& lhs, const NodeRef& rhs, bool map_fr
 /// order of their first occurrence.
 Hash128 structural_hash(const NodeRef& node);
 /// Equal with the very same variables and buffers: the check that needs no mapping, for expressions.
-inline bool same_expr(const Expr& a, const Expr& b) { return a == b || structural_equal(a, b); }
+inline bool same_expr(const Expr& a, const Expr& b) {
+  if (a == b) return true;
+  if (!a.defined() || !b.defined() || a.kind() != b.kind() || a.dtype() != b.dtype()) return false;
+  if (const IntImm* value = a.as<IntImm>()) return value->value == b.as<IntImm>()->value;
+  return structural_equal(a, b);
+}
 
 }  // namespace tilewright
