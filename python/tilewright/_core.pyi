@@ -49,6 +49,46 @@ class Node:
     def __eq__(self, arg: object | None, /) -> bool: ...
     def __hash__(self) -> int: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+    def script(
+        self,
+        *,
+        name: str = "",
+        show_meta: bool = False,
+        package: str = "tilewright",
+        ir_prefix: str = "I",
+        tir_prefix: str = "T",
+        module_alias: str = "cls",
+        buffer_dtype: str = "float32",
+        int_dtype: str = "int32",
+        float_dtype: str = "void",
+        verbose_expr: bool = False,
+        indent_spaces: int = 4,
+        print_line_numbers: bool = False,
+        num_context_lines: int = -1,
+        syntax_sugar: bool = True,
+        show_object_address: bool = False,
+        path_to_underline: Sequence[str] = [],
+        path_to_annotate: dict[Any, Any] = {},
+        obj_to_underline: Sequence[Node | None] = [],
+        obj_to_annotate: dict[Any, Any] = {},
+    ) -> str:
+        """
+        The node as TVMScript text, which the parser reads back as the same program.
+
+        Paths name places as structural_mismatch does: '<root>.body.block.body.extent'. Objects are nodes of the
+        program; what is annotated gets the given text as a comment.
+
+        Raises:
+            tilewright.ArgumentError: an option makes no sense (a prefix that is no identifier, ...).
+        """
+
+    def __str__(self) -> str: ...
+    def __repr__(self) -> str: ...
+    def show(self, **options) -> None:
+        """
+        Prints the node's script, colored in a terminal and in a notebook. Options are those of script(), and style:
+        'light', 'dark', 'ansi' or the name of a Pygments style.
+        """
 
 class Expr(Node):
     def __add__(self, arg: ExprLike, /) -> Expr: ...
@@ -941,5 +981,9 @@ def register_source(arg0: str, arg1: str, /) -> None: ...
 def intern_span(file: str, line: int, column: int, end_line: int, end_column: int, parent: int = 0) -> int: ...
 def span_of(arg: int, /) -> tuple[Any, ...]: ...
 def render_span(arg: int, /) -> str: ...
+def script_diff(lhs: Node | None, rhs: Node | None) -> str:
+    """
+    The lines in which the scripts of two programs differ, with context; empty when the texts are equal.
+    """
 
 ExprLike: TypeAlias = Expr | int | float | bool

@@ -8,5 +8,6 @@ namespace tilewright::python {
 void bind_ir(nanobind::module_& m);
 void bind_compile(nanobind::module_& m);
 void bind_script(nanobind::module_& m);
+void bind_printer(nanobind::module_& m);
 
 }  // namespace tilewright::python

@@ -1,0 +1,73 @@
+"""Programs in color: in a terminal (through rich) and in a notebook (as HTML)."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tilewright.ir import Node
+
+#: Pygments styles behind the names that TVM's scripts use.
+_STYLES = {"light": "default", "dark": "monokai", "ansi": "ansi_dark"}
+
+
+def show(node: Node, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
+    """Print the script of a node, colored where that makes sense.
+
+    Args:
+        node: what to print.
+        style: ``"light"``, ``"dark"``, ``"ansi"`` or the name of a Pygments style; None picks one.
+        black_format: must be False or None: the printer's layout is the only one.
+        options: passed to ``node.script``.
+
+    Raises:
+        ValueError: black_format was asked for, or the style is unknown.
+    """
+    if black_format:
+        raise ValueError("scripts are not reformatted: leave black_format away")
+    print_script(node.script(**options), style)
+
+
+def print_script(text: str, style: str | None = None) -> None:
+    """Print Python text: as HTML in a notebook, with color in a terminal, plainly anywhere else."""
+    if _in_notebook():
+        from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
+
+        display(HTML(html(text, style)))
+        return
+    colored = sys.stdout.isatty() and "NO_COLOR" not in os.environ
+    if not (colored or style):
+        print(text)
+        return
+    from rich.console import Console
+    from rich.syntax import Syntax
+
+    _check_style(style)
+    console = Console(force_terminal=True, soft_wrap=True) if style else Console(soft_wrap=True)
+    theme = _STYLES.get(style or "ansi", style or "ansi")
+    console.print(Syntax(text, "python", theme=theme, background_color="default", word_wrap=False))
+
+
+def html(text: str, style: str | None = None) -> str:
+    """Python text as a colored HTML fragment that needs no style sheet."""
+    from pygments import highlight  # type: ignore[import-untyped,unused-ignore]
+    from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped,unused-ignore]
+    from pygments.lexers import PythonLexer  # type: ignore[import-untyped,unused-ignore]
+
+    _check_style(style)
+    theme = "default" if style in (None, "ansi") else _STYLES.get(style, style)
+    return str(highlight(text, PythonLexer(), HtmlFormatter(noclasses=True, style=theme)))
+
+
+def _check_style(style: str | None) -> None:
+    from pygments.styles import get_all_styles  # type: ignore[import-untyped,unused-ignore]
+
+    if style is not None and style not in _STYLES and style not in get_all_styles():
+        raise ValueError(f"unknown style {style!r}: use 'light', 'dark', 'ansi' or the name of a Pygments style")
+
+
+def _in_notebook() -> bool:
+    shell = sys.modules.get("IPython")
+    return bool(shell and getattr(shell.get_ipython(), "kernel", None))

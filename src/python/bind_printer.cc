@@ -1,0 +1,90 @@
+// script(), show(), repr: the printer's options as keyword arguments, derived from their field list.
+#include <nanobind/stl/string.h>
+
+#include "python/module.h"
+#include "python/node_caster.h"
+#include "script/printer.h"
+
+namespace tilewright::python {
+namespace {
+
+// ---- options as arguments: annotations of places are dicts
+
+template <class F>
+struct OptionArgument {
+  using type = F;
+  static F take(F&& value) { return std::move(value); }
+  static nb::object give(const F& value) { return nb::cast(value); }
+};
+template <class A, class B>
+struct OptionArgument<std::vector<std::pair<A, B>>> {
+  using type = nb::dict;
+  static std::vector<std::pair<A, B>> take(nb::dict&& value) {
+    std::vector<std::pair<A, B>> result;
+    for (auto [key, item] : value) result.emplace_back(nb::cast<A>(key), nb::cast<B>(item));
+    return result;
+  }
+  static nb::object give(const std::vector<std::pair<A, B>>&) { return nb::dict(); }
+};
+
+template <auto M>
+struct OptionType;
+template <class C, class F, F C::* M>
+struct OptionType<M> {
+  using argument = OptionArgument<F>;
+};
+
+std::string print_unlocked(const NodeRef& node, const script::PrintOptions& options) {
+  if (auto invalid = script::find_invalid(options)) throw Exception(std::move(*invalid));
+  nb::gil_scoped_release unlocked;
+  return script::print(node, options);
+}
+
+template <auto... M, size_t... I>
+void bind_script(nb::class_<NodeBase>& cls, Fields<M...>, std::index_sequence<I...>) {
+  static const std::string kNames[] = {std::string(detail::kMemberName<M>)...};
+  script::PrintOptions defaults;
+  cls.def(
+      "script",
+      [](const NodeRef& self, typename OptionType<M>::argument::type... values) {
+        script::PrintOptions options;
+        ((options.*M = OptionType<M>::argument::take(std::move(values))), ...);
+        return print_unlocked(self, options);
+      },
+      nb::kw_only(), (nb::arg(kNames[I].c_str()) = OptionType<M>::argument::give(defaults.*M))...,
+      "The node as TVMScript text, which the parser reads back as the same program.\n\n"
+      "Paths name places as structural_mismatch does: '<root>.body.block.body.extent'. Objects are nodes of the\n"
+      "program; what is annotated gets the given text as a comment.\n\n"
+      "Raises:\n    tilewright.ArgumentError: an option makes no sense (a prefix that is no identifier, ...).");
+}
+
+}  // namespace
+
+void bind_printer(nb::module_& m) {
+  auto cls = nb::borrow<nb::class_<NodeBase>>(nb::type<NodeBase>());
+  using Members = script::PrintOptions::Members;
+  bind_script(cls, Members{}, std::make_index_sequence<Members::count>{});
+  auto plain = [](const NodeRef& self) { return print_unlocked(self, {}); };
+  cls.def("__str__", plain);
+  cls.def("__repr__", plain);
+  cls.def(
+      "show",
+      [](const NodeRef& self, const nb::kwargs& options) {
+        nb::module_::import_("tilewright.script.display").attr("show")(self, **options);
+      },
+      nb::arg("options"),
+      "Prints the node's script, colored in a terminal and in a notebook. Options are those of script(), and style:\n"
+      "'light', 'dark', 'ansi' or the name of a Pygments style.");
+  cls.def(
+      "_repr_html_",
+      [](const NodeRef& self) {
+        return nb::module_::import_("tilewright.script.display").attr("html")(print_unlocked(self, {}));
+      },
+      "The script as colored HTML, for notebooks.");
+  m.def(
+      "script_diff", [](const NodeRef& lhs, const NodeRef& rhs) { return script::diff(lhs, rhs); },
+      nb::arg("lhs").none(), nb::arg("rhs").none(),
+      "The lines in which the scripts of two programs differ, with context; empty when the texts are equal.");
+}
+
+}  // namespace tilewright::python
