@@ -6,7 +6,7 @@ and is immutable. ``==`` on expressions builds a comparison; use :func:`structur
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tilewright import _core
 from tilewright._core import *  # noqa: F403
@@ -52,7 +52,7 @@ def assert_structural_equal(lhs: Node, rhs: Node, map_free_vars: bool = False) -
     Raises:
         tilewright.ArgumentError: they differ; the message says where, and shows the lines of the scripts that do.
     """
-    found = structural_mismatch(lhs, rhs, map_free_vars)
+    found: Any = structural_mismatch(lhs, rhs, map_free_vars)
     if found is None:
         return
     path, reason, left, right = found
