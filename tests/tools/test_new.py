@@ -1,0 +1,47 @@
+import importlib.machinery
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(scope="module")
+def new():
+    loader = importlib.machinery.SourceFileLoader("new", str(ROOT / "scripts/new"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("new", loader))
+    loader.exec_module(module)
+    return module
+
+
+def test_a_primitive(new, tmp_path, capsys):
+    assert new.main(["primitive", "fuse_blocks"], tmp_path) == 0
+    source = (tmp_path / "src/schedule/primitives/fuse_blocks.cc").read_text()
+    assert "Result<Plan> plan(const State& state, const FuseBlocks& fuse_blocks)" in source
+    assert "fuse_blocks/P1" in (tmp_path / "tests/schedule/test_fuse_blocks.py").read_text()
+    assert "X(FuseBlocks, fuse_blocks)" in capsys.readouterr().out
+    assert "@" not in source
+
+
+def test_a_pass(new, tmp_path, capsys):
+    assert new.main(["pass", "hoist_loads"], tmp_path) == 0
+    assert "PassResult hoist_loads(" in (tmp_path / "src/lower/hoist_loads.cc").read_text()
+    assert '{"hoist_loads", hoist_loads, ' in capsys.readouterr().out
+
+
+def test_what_is_there_is_kept(new, tmp_path, capsys):
+    path = tmp_path / "tests/lower/test_hoist_loads.py"
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    assert new.main(["pass", "hoist_loads"], tmp_path) == 1
+    assert path.read_text() == "mine"
+    assert not (tmp_path / "src/lower/hoist_loads.cc").exists()
+    assert "is already there" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["pass"], ["rule", "x"], ["pass", "HoistLoads"], ["pass", "../x"]])
+def test_bad_arguments(new, tmp_path, arguments, capsys):
+    assert new.main(arguments, tmp_path) == 2
+    assert capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
