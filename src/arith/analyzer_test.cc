@@ -63,6 +63,9 @@ TEST_F(AnalyzerTest, QuotientAndRemainderJoin) {
   expect(floordiv(x, 32) * 8 + floordiv(floormod(x, 32), 4), floordiv(x, 4));
   expect(floordiv(x + 1, 4) * 4 + floormod(x + 1, 4) - 1, Expr(x));
   expect((floordiv(x, 4) * 4 + floormod(x, 4)) * 3 + y, x * 3 + y);
+  expect(x - floordiv(x, 4) * 4, floormod(x, 4));
+  expect(x + y - floormod(x, 4), y + floordiv(x, 4) * 4);
+  expect((x + y) * 2 - floordiv(x + y, 8) * 16, floormod(x + y, 8) * 2);
 }
 
 TEST_F(AnalyzerTest, FusedLoopsSeparate) {

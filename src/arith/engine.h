@@ -6,6 +6,7 @@
 // simplify_index.cc    sums, products, divisions of index expressions
 // simplify_compare.cc  comparisons, logic, min, max, select
 // simplify_vector.cc   Ramp and Broadcast
+// apply_rules.cc       the rules of rules.cc, on what the above leave
 // prove.cc             inequalities from facts
 #pragma once
 
@@ -109,6 +110,7 @@ class Engine {
   Linear quotient_atom(const Linear& dividend, int64_t divisor, DataType type);
   Linear remainder_atom(const Linear& dividend, int64_t divisor, DataType type);
   void recombine(Linear& sum);
+  bool subtract_from_dividend(Linear& sum);
   void drop_exact_quotients(Linear& sum);
   void multiply_out(Linear& sum);
   bool divide_by_factor(const Expr& atom, Fingerprint factor, Expr* rest);
@@ -123,6 +125,9 @@ class Engine {
   Expr simplify_not(const Expr& e);
   Expr simplify_min_max(const Expr& e);
   Expr simplify_select(const Expr& condition, const Expr& true_value, const Expr& false_value, const Expr& original);
+
+  // apply_rules.cc
+  Expr rewritten(const Expr& e);
 
   // simplify_vector.cc
   Expr simplify_vector(const Expr& e);
@@ -140,6 +145,7 @@ class Engine {
   std::vector<KnownResidues> residues_;
   std::vector<Mark> marks_;
   bool value_mode_ = false;
+  int rewrites_ = 0;  ///< rules applied on the way to the expression at hand
 
   Fingerprints fingerprints_;
   std::unordered_map<NodeRef, Expr> simplified_, values_;

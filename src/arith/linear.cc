@@ -37,6 +37,18 @@ void Linear::add(const Linear& other, int64_t scale) {
   add_constant(other.constant, scale);
 }
 
+void Linear::replace_term(size_t at, const Linear& other, int64_t scale) {
+  std::vector<Term> old = std::move(terms);
+  terms.clear();
+  for (size_t i = 0; i < old.size(); ++i) {
+    if (i == at) {
+      add(other, scale);
+    } else {
+      add(old[i].atom, old[i].fp, old[i].coeff);
+    }
+  }
+}
+
 void Linear::scale(int64_t factor) {
   if (factor == 0) terms.clear();
   for (Term& term : terms) {

@@ -46,6 +46,8 @@ struct Linear {
   void add(const Expr& atom, Fingerprint fp, int64_t coeff);
   void add_constant(int64_t value, int64_t scale = 1);
   void add(const Linear& other, int64_t scale = 1);
+  /// The term gives place to scale * other; terms with coefficient 0 go.
+  void replace_term(size_t at, const Linear& other, int64_t scale);
   void scale(int64_t factor);
   /// Divides coefficients and constant, which are all multiples of `divisor`.
   void divide_exactly(int64_t divisor);

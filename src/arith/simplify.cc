@@ -6,6 +6,23 @@
 #include "ir/traverse.h"
 
 namespace tilewright::arith {
+namespace {
+
+/// Settled by the normal form of sums.
+bool is_sum(const Expr& e) {
+  switch (e.kind()) {
+    case Kind::kAdd:
+    case Kind::kSub:
+    case Kind::kMul:
+    case Kind::kFloorDiv:
+    case Kind::kFloorMod:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 Expr Engine::simplify(const Expr& e) {
   switch (e.kind()) {
@@ -31,6 +48,16 @@ Expr Engine::simplify(const Expr& e) {
   if (auto it = memo.find(e); it != memo.end()) return it->second;
   Expr result = decided(compute(e));
   if (identical(result, e)) result = e;
+  // Each rule makes the expression smaller or moves it towards one form; the limit is a second safeguard.
+  constexpr int kMaxRewrites = 16;
+  if (!is_index(result.dtype()) || !is_sum(result) || wraps(result)) {
+    Expr next = rewrites_ < kMaxRewrites ? rewritten(result) : result;
+    if (!(next == result)) {
+      ++rewrites_;
+      result = simplify(next);
+      --rewrites_;
+    }
+  }
   (value_mode_ ? values_ : simplified_).emplace(e, result);
   return result;
 }
@@ -137,11 +164,9 @@ Expr Engine::simplify_wrapping(const Expr& e) {
                 : result.is<Mod>()      ? operands(result.as<Mod>())
                 : result.is<FloorDiv>() ? operands(result.as<FloorDiv>())
                                         : operands(result.as<FloorMod>());
+  if (fingerprints_.has_effect(result)) return result;
   bool by_zero = is_const_int(b, 0) && !result.is<Add>() && !result.is<Sub>() && !result.is<Mul>();
   if (!by_zero) result = binary(result.kind(), a, b);
-  if (result.dtype().is_integral() && !result.dtype().is_bool() && result.is<Sub>() && fp(a) == fp(b)) {
-    return zero(result.dtype());
-  }
   return result;
 }
 

@@ -7,6 +7,7 @@
 //   T4  (x // c) % d = x % (c d) // c            (x % (c d)) % c = x % c
 //   T5  c (x // c) + y % c = x                   where x - y is a multiple of c
 //       d (x // (c d)) + (x % (c d)) // c = x // c
+//   T6  x - c (x // c) = x % c                   x - x % c = c (x // c)
 #include "arith/engine.h"
 #include "ir/build.h"
 #include "ir/fold.h"
@@ -462,13 +463,46 @@ void Engine::recombine(Linear& sum) {
       if (other->modulus != 0) joined = modulo(std::move(joined), other->modulus, type);
       joined = divide(std::move(joined), split->divisor, type);
       if (joined.bad) continue;
-      sum.add(high.atom, high.fp, -high.coeff);
-      sum.add(low.atom, low.fp, -low.coeff);
-      sum.add(joined, low.coeff);
+      sum.terms[i].coeff = 0;
+      sum.replace_term(j, joined, low.coeff);
       return recombine(sum);
     }
   }
+  if (subtract_from_dividend(sum)) return recombine(sum);
   drop_exact_quotients(sum);
+}
+
+/// Theorem T6 where the whole dividend stands in the sum, so that terms vanish.
+bool Engine::subtract_from_dividend(Linear& sum) {
+  for (const Term& term : sum.terms) {
+    const FloorDiv* div = term.atom.as<FloorDiv>();
+    const FloorMod* mod = term.atom.as<FloorMod>();
+    if (!div && !mod) continue;
+    auto divisor = const_int(div ? div->b : mod->b);
+    if (!divisor || *divisor <= 0 || (div && term.coeff % *divisor != 0)) continue;
+    Linear dividend = flat(div ? div->a : mod->a);
+    int64_t count = div ? -(term.coeff / *divisor) : -term.coeff;  // of the dividends that go
+    if (dividend.bad || count == 0) continue;
+    bool present = std::all_of(dividend.terms.begin(), dividend.terms.end(), [&](const Term& part) {
+      const Term* found = sum.find(part.fp);
+      int64_t wanted = 0;
+      return found && mul_fits(part.coeff, count, &wanted) && found->coeff == wanted;
+    });
+    if (!present) continue;
+    DataType type = term.atom.dtype();
+    Linear other = div ? modulo(dividend, *divisor, type) : divide(dividend, *divisor, type);
+    if (mod) other.scale(*divisor);
+    Linear next = sum;
+    for (const Term& part : dividend.terms) next.add(part.atom, part.fp, -part.coeff * count);
+    next.add_constant(-dividend.constant, count);
+    auto at = std::find_if(next.terms.begin(), next.terms.end(), [&](const Term& t) { return t.fp == term.fp; });
+    if (at == next.terms.end()) continue;
+    next.replace_term(static_cast<size_t>(at - next.terms.begin()), other, count);
+    if (next.bad || next.terms.size() >= sum.terms.size()) continue;
+    sum = std::move(next);
+    return true;
+  }
+  return false;
 }
 
 /// c (x // c) = x - b where x is b modulo c and 0 <= b < c.
@@ -480,8 +514,7 @@ void Engine::drop_exact_quotients(Linear& sum) {
     if (!divisor || *divisor <= 0 || term.coeff % *divisor != 0) continue;
     ModularSet set = residues(div->a);
     if (set.coeff % *divisor != 0) continue;
-    sum.add(term.atom, term.fp, -term.coeff);
-    sum.add(flat(div->a), term.coeff / *divisor);
+    sum.replace_term(i, flat(div->a), term.coeff / *divisor);
     sum.add_constant(-floor_mod(set.base, *divisor), term.coeff / *divisor);
     i = static_cast<size_t>(-1);  // the terms have changed
   }

@@ -1,0 +1,134 @@
+// Matching the rules of rules.cc against an expression, and building what they replace it by.
+#include "arith/engine.h"
+#include "arith/rules.h"
+#include "ir/build.h"
+
+namespace tilewright::arith {
+namespace {
+
+struct Match {
+  Engine& engine;
+  DataType type;  ///< of x, y, ...: the first operand seen decides
+  bool typed = false;
+  std::array<Expr, RuleVars::kCount> slots;
+
+  bool fits_type(DataType t) {
+    if (!typed) {
+      type = t;
+      typed = true;
+    }
+    return type == t;
+  }
+
+  bool matches(const std::vector<RuleNode>& pattern, int at, const Expr& e) {
+    const RuleNode& node = pattern[static_cast<size_t>(at)];
+    if (node.slot >= 0) return bind(node, e);
+    if (e.kind() != node.kind) return false;
+    if (node.kind == Kind::kIntImm) {
+      return e.as<IntImm>()->value == node.value && e.dtype().is_bool() == node.is_bool &&
+             (node.is_bool || fits_type(e.dtype()));
+    }
+    auto binary = [&](const auto* value) {
+      return matches(pattern, node.child[0], value->a) && matches(pattern, node.child[1], value->b);
+    };
+    switch (node.kind) {
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return binary(e.as<Name>());
+      TW_CASE(Add)
+      TW_CASE(Sub)
+      TW_CASE(Mul)
+      TW_CASE(Div)
+      TW_CASE(Mod)
+      TW_CASE(FloorDiv)
+      TW_CASE(FloorMod)
+      TW_CASE(Min)
+      TW_CASE(Max)
+      TW_CASE(EQ)
+      TW_CASE(NE)
+      TW_CASE(LT)
+      TW_CASE(LE)
+      TW_CASE(GT)
+      TW_CASE(GE)
+      TW_CASE(And)
+      TW_CASE(Or)
+#undef TW_CASE
+      case Kind::kNot:
+        return matches(pattern, node.child[0], e.as<Not>()->a);
+      case Kind::kSelect:
+        return matches(pattern, node.child[0], e.as<Select>()->condition) &&
+               matches(pattern, node.child[1], e.as<Select>()->true_value) &&
+               matches(pattern, node.child[2], e.as<Select>()->false_value);
+      default:
+        return false;
+    }
+  }
+
+  bool bind(const RuleNode& node, const Expr& e) {
+    if (node.is_bool != e.dtype().is_bool() || e.dtype().is_vector()) return false;
+    if (!node.is_bool && !fits_type(e.dtype())) return false;
+    if (rule_vars().is_constant(node.slot) && !e.is<IntImm>()) return false;
+    Expr& slot = slots[static_cast<size_t>(node.slot)];
+    if (!slot.defined()) {
+      slot = e;
+      return true;
+    }
+    return slot == e || engine.fp(slot) == engine.fp(e);
+  }
+
+  /// Null where a constant leaves the type or a division is by 0.
+  Expr build(const std::vector<RuleNode>& nodes, int at) {
+    const RuleNode& node = nodes[static_cast<size_t>(at)];
+    if (node.slot >= 0) return slots[static_cast<size_t>(node.slot)];
+    if (node.kind == Kind::kIntImm) {
+      DataType target = node.is_bool ? DataType::bool_() : type;
+      int64_t value = wrap_int(target, node.value);
+      if (value != node.value && is_index(target)) return {};
+      return int_imm(target, value);
+    }
+    Expr parts[3];
+    for (int i = 0; i < 3; ++i) {
+      if (node.child[i] < 0) continue;
+      parts[i] = build(nodes, node.child[i]);
+      if (!parts[i].defined()) return {};
+    }
+    if (node.kind == Kind::kNot) return logical_not(parts[0]);
+    if (node.kind == Kind::kSelect) return make<Select>({parts[0], parts[1], parts[2]});
+    bool constants = parts[0].is<IntImm>() && parts[1].is<IntImm>();
+    bool division = node.kind == Kind::kDiv || node.kind == Kind::kMod || node.kind == Kind::kFloorDiv ||
+                    node.kind == Kind::kFloorMod;
+    if (division && is_const_int(parts[1], 0)) return {};
+    Expr result = binary(node.kind, parts[0], parts[1]);
+    if (constants && !result.is<IntImm>()) return {};  // it would overflow
+    return result;
+  }
+};
+
+}  // namespace
+
+/// The expression after the first rule that applies; itself when none does.
+Expr Engine::rewritten(const Expr& e) {
+  std::span<const CompiledRule> rules = rules_with_root(e.kind());
+  if (rules.empty() || e.dtype().is_vector()) return e;
+  for (const CompiledRule& rule : rules) {
+    Match match{*this, {}, false, {}};
+    if (!match.matches(rule.pattern, static_cast<int>(rule.pattern.size()) - 1, e)) continue;
+    uint8_t domain = kAnyRule;
+    if (match.typed) {
+      domain = match.type.is_float()               ? kFloatRule
+               : is_index(match.type) && !wraps(e) ? kIndexRule
+               : match.type.is_integral()          ? kWrappingRule
+                                                   : 0;
+    }
+    if ((rule.domain & domain) == 0 || fingerprints_.has_effect(e)) continue;
+    if (!rule.guard.empty()) {
+      Expr guard = match.build(rule.guard, static_cast<int>(rule.guard.size()) - 1);
+      if (!guard.defined() || !prove(guard)) continue;
+    }
+    Expr result = match.build(rule.replacement, static_cast<int>(rule.replacement.size()) - 1);
+    if (result.defined()) return result;
+  }
+  return e;
+}
+
+}  // namespace tilewright::arith
