@@ -8,10 +8,8 @@
 namespace nb = nanobind;
 
 namespace tilewright::python {
-namespace {
 
-/// Sets the Python error for a diagnostic: a class of tilewright.errors with code, message, hint and span.
-void raise(const Diagnostic& diagnostic) {
+void set_python_error(const Diagnostic& diagnostic) {
   try {
     nb::object cls = nb::module_::import_("tilewright.errors").attr(std::string(blame_name(diagnostic.blame)).c_str());
     nb::object error = cls(diagnostic.render());
@@ -25,7 +23,6 @@ void raise(const Diagnostic& diagnostic) {
   }
 }
 
-}  // namespace
 }  // namespace tilewright::python
 
 NB_MODULE(_core, m) {
@@ -35,11 +32,12 @@ NB_MODULE(_core, m) {
         try {
           std::rethrow_exception(pointer);
         } catch (const tilewright::Exception& e) {
-          tilewright::python::raise(e.diagnostic());
+          tilewright::python::set_python_error(e.diagnostic());
         }
       },
       nullptr);
   tilewright::python::bind_ir(m);
+  tilewright::python::bind_call(m);
   tilewright::python::bind_compile(m);
   tilewright::python::bind_script(m);
   tilewright::python::bind_printer(m);

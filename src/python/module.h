@@ -3,9 +3,19 @@
 
 #include <nanobind/nanobind.h>
 
+namespace tilewright {
+struct Diagnostic;
+}
+
 namespace tilewright::python {
 
+namespace nb = nanobind;
+
+/// Sets the Python error for a diagnostic: a class of tilewright.errors with code, message, hint and span.
+void set_python_error(const Diagnostic& diagnostic);
+
 void bind_ir(nanobind::module_& m);
+void bind_call(nanobind::module_& m);
 void bind_compile(nanobind::module_& m);
 void bind_script(nanobind::module_& m);
 void bind_printer(nanobind::module_& m);

@@ -253,7 +253,7 @@ a.shape[0] = -3;
 }
 , {"strides_of_an_input", TW_ERROR_STRIDES,
    "f: argument A: expected compact row-major data, got strides (1, 3) (in elements) for shape (3, 4)\n"
-   "  hint: pass a contiguous copy, such as numpy.ascontiguousarray(A)",
+   "  hint: pass a contiguous copy, such as numpy.ascontiguousarray(A) or A.contiguous()",
    SPOIL{UNUSED;
 a.strides = {1, 3};
 }

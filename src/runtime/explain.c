@@ -193,7 +193,8 @@ static void explain_strides(text* t, const call* c, const tw_param* param, const
     if (param->flags & TW_PARAM_WRITTEN) {
       put(t, TW_HINT_PREFIX "the kernel writes to it: pass a contiguous array and copy the result from there");
     } else {
-      put(t, TW_HINT_PREFIX "pass a contiguous copy, such as numpy.ascontiguousarray(%s)", param->name);
+      put(t, TW_HINT_PREFIX "pass a contiguous copy, such as numpy.ascontiguousarray(%s) or %s.contiguous()",
+          param->name, param->name);
     }
     return;
   }

@@ -1,0 +1,381 @@
+#include "python/call.h"
+
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <structmember.h>
+
+#include <memory>
+#include <string>
+
+#include "python/call_arguments.h"
+#include "python/module.h"
+#include "runtime/library.h"
+#include "support/diagnostic.h"
+
+namespace tilewright::python {
+namespace {
+
+// ---- Errors
+// --------------------------------------------------------------------------------------------------------------
+
+struct CodeName {
+  int32_t code;
+  const char* name;
+};
+constexpr CodeName kCodeNames[] = {
+    {TW_ERROR_NULL, "call/null"},           {TW_ERROR_NDIM, "call/ndim"},
+    {TW_ERROR_DTYPE, "call/dtype"},         {TW_ERROR_SHAPE, "call/shape"},
+    {TW_ERROR_STRIDES, "call/strides"},     {TW_ERROR_OFFSET, "call/offset"},
+    {TW_ERROR_ALIGNMENT, "call/alignment"}, {TW_ERROR_DEVICE, "call/device"},
+    {TW_ERROR_OVERLAP, "call/overlap"},     {TW_ERROR_SIZE, "call/size"},
+    {TW_ERROR_READ_ONLY, "call/read-only"}, {TW_ERROR_SCALAR, "call/scalar"},
+    {TW_ERROR_COUNT, "call/count"},         {TW_ERROR_OTHER_ARGUMENT, "call/argument"},
+    {TW_ERROR_ABI, "call/version"},         {TW_ERROR_CPU_FEATURE, "call/cpu-feature"},
+    {TW_ERROR_MEMORY, "call/memory"},       {TW_ERROR_ASSERTION, "call/assertion"},
+};
+
+Diagnostic diagnostic_of(int32_t code, std::string message, std::string hint) {
+  std::string name = "call/failed";
+  for (const CodeName& entry : kCodeNames) {
+    if (entry.code == code) name = entry.name;
+  }
+  if (tw_is_argument_error(code) || code == TW_ERROR_ASSERTION) return argument_error(name, message, hint);
+  if (code == TW_ERROR_CPU_FEATURE || code == TW_ERROR_MEMORY || code == TW_ERROR_ABI)
+    return resource_error(name, message, hint);
+  return internal_error(name, fmt::format("a kernel returned code {}: {}", code, message), hint);
+}
+
+}  // namespace
+
+void raise_kernel_error(int32_t code, std::string message) {
+  std::string hint;
+  if (size_t at = message.find(TW_HINT_PREFIX); at != std::string::npos) {
+    hint = message.substr(at + sizeof(TW_HINT_PREFIX) - 1);
+    message.resize(at);
+  }
+  set_python_error(diagnostic_of(code, std::move(message), std::move(hint)));
+}
+
+std::string describe(const tw_signature* signature, const tw_param* param) {
+  char text[512];
+  tw_describe_param(signature, param, text, sizeof text);
+  return text;
+}
+
+bool refuse(const tw_signature* signature, const tw_param* param, int32_t code, const std::string& what,
+            const std::string& hint) {
+  set_python_error(diagnostic_of(code, fmt::format("{}: argument {}: {}", signature->name, param->name, what), hint));
+  return false;
+}
+
+namespace {
+
+// ---- The object
+// ----------------------------------------------------------------------------------------------------------
+
+struct Kernel {
+  PyObject_HEAD vectorcallfunc vectorcall;
+  tw_kernel entry;
+  const tw_signature* signature;
+  PyObject* keep_alive;
+  void* user;
+  int max_threads;
+};
+
+Kernel* as_kernel(PyObject* object) { return reinterpret_cast<Kernel*>(object); }
+
+PyTypeObject* kernel_type = nullptr;
+
+// ---- Calling
+// -------------------------------------------------------------------------------------------------------------
+
+/// `count` objects: on the stack for the usual few.
+template <class T, size_t Inline>
+class Few {
+ public:
+  explicit Few(size_t count) : data_(inline_) {
+    if (count > Inline) {
+      heap_ = std::make_unique_for_overwrite<T[]>(count);
+      data_ = heap_.get();
+    }
+  }
+  T& operator[](size_t i) { return data_[i]; }
+  T* data() { return data_; }
+
+ private:
+  T* data_;
+  std::unique_ptr<T[]> heap_;
+  T inline_[Inline];
+};
+
+std::string parameter_list(const tw_signature* signature) {
+  std::string list;
+  for (int32_t i = 0; i < signature->num_params; ++i) {
+    list += fmt::format("{}{}", i ? ", " : "", signature->params[i].name);
+  }
+  return list;
+}
+
+bool refuse_call(const tw_signature* signature, const std::string& got) {
+  set_python_error(
+      diagnostic_of(TW_ERROR_COUNT,
+                    fmt::format("{} takes {} argument{} ({}), got {}", signature->name, signature->num_params,
+                                signature->num_params == 1 ? "" : "s", parameter_list(signature), got),
+                    ""));
+  return false;
+}
+
+/// Brings positional and named arguments into the order of the parameters.
+bool order_arguments(const tw_signature* signature, PyObject* const* args, Py_ssize_t positional, PyObject* names,
+                     PyObject** ordered) {
+  Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
+  if (positional > signature->num_params || (named == 0 && positional < signature->num_params))
+    return refuse_call(signature, std::to_string(positional + named));
+  for (int32_t i = 0; i < signature->num_params; ++i) ordered[i] = i < positional ? args[i] : nullptr;
+  for (Py_ssize_t k = 0; k < named; ++k) {
+    PyObject* name = PyTuple_GET_ITEM(names, k);
+    int32_t at = 0;
+    while (at < signature->num_params && PyUnicode_CompareWithASCIIString(name, signature->params[at].name) != 0) ++at;
+    const char* text = PyUnicode_AsUTF8(name);
+    if (at == signature->num_params)
+      return refuse_call(signature, fmt::format("an unknown one, {}", text ? text : "?"));
+    if (ordered[at]) return refuse_call(signature, fmt::format("{} twice", text ? text : "?"));
+    ordered[at] = args[positional + k];
+  }
+  for (int32_t i = 0; i < signature->num_params; ++i) {
+    if (!ordered[i]) return refuse_call(signature, fmt::format("none for {}", signature->params[i].name));
+  }
+  return true;
+}
+
+/// The context of this thread, with the kernel's own settings while this lives. Kernels whose entry calls back into
+/// Python may call others.
+class BorrowedContext {
+ public:
+  explicit BorrowedContext(const Kernel* kernel)
+      : ctx_(tw_default_ctx()), user_(ctx_->user), threads_(ctx_->max_threads) {
+    ctx_->user = kernel->user;
+    ctx_->max_threads = kernel->max_threads;
+  }
+  ~BorrowedContext() {
+    ctx_->user = user_;
+    ctx_->max_threads = threads_;
+  }
+  tw_ctx* get() { return ctx_; }
+
+ private:
+  tw_ctx* ctx_;
+  void* user_;
+  int32_t threads_;
+};
+
+bool run(const Kernel* kernel, const DLTensor* const* tensors, const tw_scalar* scalars) {
+  BorrowedContext context(kernel);
+  int32_t code;
+  Py_BEGIN_ALLOW_THREADS;
+  code = kernel->entry(context.get(), tensors, scalars);
+  Py_END_ALLOW_THREADS;
+  if (code == TW_OK) [[likely]]
+    return true;
+  if (!PyErr_Occurred()) raise_kernel_error(code, tw_last_error());
+  return false;
+}
+
+PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
+  const Kernel* kernel = as_kernel(self);
+  const tw_signature* signature = kernel->signature;
+  Few<PyObject*, 8> ordered(signature->num_params);
+  if (!order_arguments(signature, args, PyVectorcall_NARGS(flags), names, ordered.data())) return nullptr;
+
+  Few<TensorArgument, 4> tensors(signature->num_tensors);
+  Few<const DLTensor*, 8> views(signature->num_tensors);
+  Few<tw_scalar, 8> scalars(signature->num_scalars);
+  int32_t num_tensors = 0, num_scalars = 0;
+  bool fine = true;
+  for (int32_t i = 0; fine && i < signature->num_params; ++i) {
+    const tw_param* param = &signature->params[i];
+    if (param->kind == TW_PARAM_TENSOR) {
+      TensorArgument& argument = tensors[num_tensors];
+      argument.clear();
+      views[num_tensors++] = &argument.tensor;
+      fine = read_tensor(ordered[i], signature, param, argument);
+    } else {
+      fine = read_scalar(ordered[i], signature, param, scalars[num_scalars++]);
+    }
+  }
+  fine = fine && run(kernel, views.data(), scalars.data());
+  while (num_tensors > 0) tensors[--num_tensors].release();
+  if (!fine) return nullptr;
+  Py_RETURN_NONE;
+}
+
+// ---- Everything else of the type
+// -----------------------------------------------------------------------------------------
+
+PyObject* allocate(PyTypeObject* type, tw_kernel entry, const tw_signature* signature, PyObject* keep_alive, void* user,
+                   int max_threads) {
+  PyObject* object = type->tp_alloc(type, 0);
+  if (!object) return nullptr;
+  Kernel* kernel = as_kernel(object);
+  kernel->vectorcall = call;
+  kernel->entry = entry;
+  kernel->signature = signature;
+  kernel->keep_alive = Py_XNewRef(keep_alive);
+  kernel->user = user;
+  kernel->max_threads = max_threads;
+  return object;
+}
+
+/// KernelBase(kernel): the same kernel once more; how subclasses are made.
+PyObject* create(PyTypeObject* type, PyObject* args, PyObject* names) {
+  PyObject* source = nullptr;
+  if ((names && PyDict_Size(names) > 0) || !PyArg_ParseTuple(args, "O!", kernel_type, &source)) {
+    PyErr_Clear();
+    PyErr_SetString(PyExc_TypeError, "kernels are made by tilewright.compile() and tilewright.load()");
+    return nullptr;
+  }
+  Kernel* kernel = as_kernel(source);
+  return allocate(type, kernel->entry, kernel->signature, kernel->keep_alive, kernel->user, kernel->max_threads);
+}
+
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(as_kernel(self)->keep_alive);
+  Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+
+int clear(PyObject*) { return 0; }  // the code must outlive whatever calls it: keep_alive is dropped with the object
+
+void destroy(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  PyObject_GC_UnTrack(self);
+  Py_XDECREF(as_kernel(self)->keep_alive);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+PyObject* represent(PyObject* self) {
+  const tw_signature* signature = as_kernel(self)->signature;
+  std::string text = fmt::format("<Kernel {}(", signature->name);
+  for (int32_t i = 0; i < signature->num_params; ++i) {
+    const tw_param& param = signature->params[i];
+    text += fmt::format("{}{}: {}", i ? ", " : "", param.name, describe(signature, &param));
+  }
+  text += ")>";
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
+PyObject* get_name(PyObject* self, void*) { return PyUnicode_FromString(as_kernel(self)->signature->name); }
+
+PyObject* get_parameters(PyObject* self, void*) {
+  const tw_signature* signature = as_kernel(self)->signature;
+  PyObject* result = PyTuple_New(signature->num_params);
+  for (int32_t i = 0; result && i < signature->num_params; ++i) {
+    const tw_param& param = signature->params[i];
+    PyObject* entry = Py_BuildValue("(ssO)", param.name, describe(signature, &param).c_str(),
+                                    param.flags & TW_PARAM_WRITTEN ? Py_True : Py_False);
+    if (!entry) {
+      Py_CLEAR(result);
+      break;
+    }
+    PyTuple_SET_ITEM(result, i, entry);
+  }
+  return result;
+}
+
+PyObject* get_threads(PyObject* self, void*) { return PyLong_FromLong(as_kernel(self)->max_threads); }
+
+int set_threads(PyObject* self, PyObject* value, void*) {
+  long threads = value ? PyLong_AsLong(value) : -1;
+  PyErr_Clear();
+  if (threads < 0 || threads > 4096) {
+    set_python_error(argument_error("call/threads", "threads is an integer from 0 (all) to 4096"));
+    return -1;
+  }
+  as_kernel(self)->max_threads = static_cast<int>(threads);
+  return 0;
+}
+
+PyGetSetDef properties[] = {
+    {"name", get_name, nullptr, "Name of the function, as its script spells it.", nullptr},
+    {"parameters", get_parameters, nullptr,
+     "For each parameter its name, its type and shape as text, and whether the kernel writes to it.", nullptr},
+    {"threads", get_threads, set_threads, "Upper limit of threads that a call uses; 0: all.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+
+PyMemberDef members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Kernel, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+constexpr const char* kDoc =
+    "A compiled kernel. Call it with one argument per parameter: arrays (NumPy, ml_dtypes, anything with a buffer or "
+    "with\n"
+    "__dlpack__, without copies) and numbers. Results are written to the arrays; the call returns None.\n\n"
+    "Raises ArgumentError, which names the parameter, what was expected, what was got and what to do.";
+
+PyType_Slot slots[] = {
+    {Py_tp_doc, const_cast<char*>(kDoc)},
+    {Py_tp_new, reinterpret_cast<void*>(create)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+    {Py_tp_clear, reinterpret_cast<void*>(clear)},
+    {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+    {Py_tp_repr, reinterpret_cast<void*>(represent)},
+    {Py_tp_getset, properties},
+    {Py_tp_members, members},
+    {0, nullptr},
+};
+
+PyType_Spec spec = {"tilewright._core.KernelBase", sizeof(Kernel), 0,
+                    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+
+/// name -> KernelBase for every kernel of a library.
+nb::dict load_library(const std::string& path) {
+  Result<std::shared_ptr<const runtime::Library>> library = runtime::Library::open(path);
+  if (!library.ok()) throw Exception(std::move(library.error()));
+  auto* owner = new std::shared_ptr<const runtime::Library>(*library);
+  nb::capsule keep_alive(
+      owner, [](void* pointer) noexcept { delete static_cast<std::shared_ptr<const runtime::Library>*>(pointer); });
+  nb::dict kernels;
+  for (const tw_export& kernel : (*library)->exports()) {
+    nb::object callable = nb::steal(make_callable(kernel.entry, kernel.signature, keep_alive.ptr()));
+    if (!callable.is_valid()) nb::raise_python_error();
+    kernels[kernel.name] = callable;
+  }
+  return kernels;
+}
+
+void set_num_threads(int64_t count) {
+  if (count < 0 || count > 4096)
+    throw Exception(argument_error("call/threads",
+                                   fmt::format("the number of threads is {}, not from 0 to 4096", count),
+                                   "0 stands for one thread per core"));
+  tw_set_num_threads(static_cast<int32_t>(count));
+}
+
+}  // namespace
+
+PyObject* make_callable(tw_kernel entry, const tw_signature* signature, PyObject* keep_alive, void* user) {
+  char defect[256];
+  if (tw_verify_signature(signature, defect, sizeof defect) != TW_OK) {
+    set_python_error(
+        internal_error("call/signature", fmt::format("the signature of a kernel is inconsistent: {}", defect)));
+    return nullptr;
+  }
+  return allocate(kernel_type, entry, signature, keep_alive, user, 0);
+}
+
+void bind_call(nb::module_& m) {
+  kernel_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!kernel_type) nb::raise_python_error();
+  m.attr("KernelBase") = nb::handle(reinterpret_cast<PyObject*>(kernel_type));
+  m.def("load_library", load_library, nb::arg("path"),
+        "The kernels of a shared library that an export wrote, by name.");
+  m.def("set_num_threads", set_num_threads, nb::arg("count"),
+        "Sets how many threads parallel loops use, the caller included; 0 restores the default, one per core.");
+  m.def("get_num_threads", [] { return tw_get_num_threads(); }, "How many threads parallel loops use.");
+}
+
+}  // namespace tilewright::python
