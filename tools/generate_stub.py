@@ -43,6 +43,21 @@ COMPARISON = re.compile(r"^(    def __(?:eq|ne)__\(self, \w+: object, /\)) -> ob
 CLASS = re.compile(r"^class (\w+)\(.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 PROPERTY = re.compile(r"def (\w+)\(self\) -> object")
 
+# Written in plain CPython (src/python/call.cc), which keeps no types of attributes.
+KERNEL_MEMBERS = """
+    def __new__(cls, kernel: KernelBase, /) -> Self: ...
+    def __call__(self, /, *args: Any, **named: Any) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def parameters(self) -> tuple[tuple[str, str, bool], ...]: ...
+    @property
+    def threads(self) -> int: ...
+    @threads.setter
+    def threads(self, count: int, /) -> None: ...
+
+"""
+
 
 def split_arguments(text: str) -> list[str]:
     """Template arguments, split at the commas outside of nested angle brackets."""
@@ -111,6 +126,10 @@ def refine(stub: str) -> str:
     stub = re.sub(r"(?<=[ \[])(list)\b(?![\[\w(])", r"list[Any]", stub)
     stub = re.sub(r"(?<=[:>|] )Callable\b(?!\[)", "Callable[..., Any]", stub)
     stub = stub.replace("def __int__(self) -> object", "def __int__(self) -> int")
+    stub = re.sub(
+        r'(?<=^class KernelBase:\n)(    """.*?""")\n.*?(?=^\S)', rf"\1{KERNEL_MEMBERS}", stub, flags=re.M | re.S
+    )
+    stub = re.sub(r"^import types\n", "", stub, flags=re.MULTILINE)
     return stub.replace("*args, **kwargs", "*args: Any, **kwargs: Any")
 
 
@@ -128,7 +147,7 @@ def generate(root: Path) -> str:
     }
     stub = annotate_nodes(refine(generator.get()), found)
     alias = "\n\nExprLike: TypeAlias = Expr | int | float | bool\n"
-    text = HEADER + "from typing import Any, TypeAlias\n" + stub.strip() + alias
+    text = HEADER + "from typing import Any, Self, TypeAlias\n" + stub.strip() + alias
     done = subprocess.run(
         ["ruff", "format", "--isolated", "--line-length", "120", "--stdin-filename", STUB.name, "-"],
         input=text,

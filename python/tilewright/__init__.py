@@ -24,6 +24,9 @@ _NAMES: dict[str, str] = {
     "lower": "tilewright.kernel",
     "Kernel": "tilewright.kernel",
     "KernelModule": "tilewright.kernel",
+    "get_num_threads": "tilewright.kernel",
+    "load": "tilewright.kernel",
+    "set_num_threads": "tilewright.kernel",
 }
 _MODULES = {"arith", "ir", "script", "testing", "schedule", "kernel"}
 

@@ -7,84 +7,47 @@
 
 from __future__ import annotations
 
-import ctypes
+import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-import numpy as np
-
 from tilewright import _core
-from tilewright.errors import ArgumentError, Error
-
-_CODES = {"i": 0, "u": 1, "f": 2, "b": 6}
+from tilewright.errors import ArgumentError
 
 
-class _DLTensor(ctypes.Structure):
-    _fields_ = [
-        ("data", ctypes.c_void_p),
-        ("device_type", ctypes.c_int32),
-        ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    ]
+class Kernel(_core.KernelBase):
+    """A compiled function: call it with one argument for each parameter, in their order or by name.
 
+    Tensors are NumPy arrays, or anything with a buffer or ``__dlpack__`` (PyTorch, JAX, ...), taken without copies;
+    scalars are numbers. Results are written to the arrays that the function writes to, and the call returns ``None``.
+    Other Python threads run meanwhile.
 
-class _Scalar(ctypes.Union):
-    _fields_ = [("i", ctypes.c_int64), ("f", ctypes.c_double), ("p", ctypes.c_void_p)]
+    Raises:
+        ArgumentError: An argument does not fit its parameter, or written memory overlaps another argument.
+        ResourceError: This processor lacks an instruction set, or there is no memory for a workspace.
+    """
 
+    def __new__(cls, base: _core.KernelBase, *args: Any, **kwargs: Any) -> Kernel:
+        """Another reference to the code of ``base``."""
+        return super().__new__(cls, base)
 
-def _dl_tensor(array: np.ndarray) -> _DLTensor:
-    ndim = array.ndim
-    shape = (ctypes.c_int64 * max(ndim, 1))(*array.shape)
-    strides = (ctypes.c_int64 * max(ndim, 1))(*[s // array.itemsize for s in array.strides])
-    return _DLTensor(
-        array.ctypes.data, 1, 0, ndim, _CODES[array.dtype.kind], array.itemsize * 8, 1, shape, strides, 0
-    )
-
-
-class Kernel:
-    """A compiled function: call it with one argument for each parameter, in their order."""
-
-    def __init__(self, module: Any, lowered: Any, target: str, name: str, loaded: Any, report: dict[str, Any]) -> None:
-        self._module = module
+    def __init__(
+        self, base: _core.KernelBase, lowered: Any = None, target: str = "", report: dict[str, Any] | None = None
+    ) -> None:
         self._lowered = lowered
         self._target = target
-        self._loaded = loaded
-        self.name = name
-        self.report = report
-        entry_type = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-        self._entry = entry_type(loaded.entry_address(name))
-
-    def __call__(self, *args: Any) -> None:
-        tensors = [_dl_tensor(a) for a in args if isinstance(a, np.ndarray)]
-        pointers = (ctypes.c_void_p * max(len(tensors), 1))(*[ctypes.addressof(t) for t in tensors])
-        values = [a for a in args if not isinstance(a, np.ndarray)]
-        scalars = (_Scalar * max(len(values), 1))()
-        for slot, value in zip(scalars, values, strict=False):
-            if isinstance(value, float):
-                slot.f = value
-            else:
-                slot.i = int(value)
-        code = self._entry(None, ctypes.cast(pointers, ctypes.c_void_p), ctypes.cast(scalars, ctypes.c_void_p))
-        if code:
-            raise (ArgumentError if 32 <= code < 64 else Error)(f"kernel {self.name} failed with code {code}")
+        self.report = report or {}
 
     def inspect(self, what: Literal["tir", "llvm", "asm"]) -> str:
         """The program as it was lowered, the optimized LLVM IR, or the assembly."""
+        if what not in ("tir", "llvm", "asm"):
+            raise ArgumentError(f"inspect takes 'tir', 'llvm' or 'asm', not {what!r}")
+        if self._lowered is None:
+            raise ArgumentError(f"kernel {self.name} comes from a library, which does not keep its program")
         if what == "tir":
             return str(self._lowered)
-        if what not in ("llvm", "asm"):
-            raise ArgumentError(f"inspect takes 'tir', 'llvm' or 'asm', not {what!r}")
         code = _core.compile_object(self._lowered, self._target, True, what == "llvm", what == "asm")
         return code.llvm_ir if what == "llvm" else code.assembly
-
-    def __repr__(self) -> str:
-        return f"Kernel({self.name}, target={self._target!r})"
 
 
 class KernelModule(Mapping[str, Kernel]):
@@ -126,5 +89,31 @@ def compile(program: Any, target: str = "native") -> Kernel | KernelModule:
     lowered, report = _core.lower(module, target)
     code = _core.compile_object(lowered, target)
     loaded = _core.load_object(code.bytes)
-    kernels = {name: Kernel(module, lowered, target, name, loaded, report) for name in loaded.names}
+    kernels = {name: Kernel(loaded.callable(name), lowered, target, report) for name in loaded.names}
+    return _one_or_many(kernels)
+
+
+def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
+    """The kernels of a shared library that :meth:`Kernel.export` wrote: one, or a :class:`KernelModule` of several.
+
+    Raises:
+        ResourceError: The file cannot be loaded, or holds no kernels, or kernels of another version.
+    """
+    return _one_or_many({name: Kernel(base) for name, base in _core.load_library(os.fspath(path)).items()})
+
+
+def set_num_threads(count: int) -> None:
+    """Set how many threads the parallel loops of all kernels use, the calling one included.
+
+    0 restores the default: one per core that this process may use, or ``TILEWRIGHT_NUM_THREADS``.
+    """
+    _core.set_num_threads(count)
+
+
+def get_num_threads() -> int:
+    """How many threads the parallel loops of kernels use."""
+    return _core.get_num_threads()
+
+
+def _one_or_many(kernels: dict[str, Kernel]) -> Kernel | KernelModule:
     return next(iter(kernels.values())) if len(kernels) == 1 else KernelModule(kernels)

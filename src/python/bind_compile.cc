@@ -7,6 +7,7 @@
 #include "codegen/codegen.h"
 #include "codegen/loader.h"
 #include "lower/pipeline.h"
+#include "python/call.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "runtime/runtime.h"
@@ -84,13 +85,15 @@ void bind_compile(nb::module_& m) {
                      for (int32_t i = 0; i < k.table().num_exports; ++i) names.push_back(k.table().exports[i].name);
                      return names;
                    })
-      .def("entry_address",
-           [](const codegen::LoadedKernel& k, const std::string& name) {
-             return reinterpret_cast<uintptr_t>(find_export(k, name).entry);
-           })
-      .def("signature_address", [](const codegen::LoadedKernel& k, const std::string& name) {
-        return reinterpret_cast<uintptr_t>(find_export(k, name).signature);
-      });
+      .def(
+          "callable",
+          [](nb::object self, const std::string& name) {
+            const tw_export& found = find_export(nb::cast<const codegen::LoadedKernel&>(self), name);
+            PyObject* callable = make_callable(found.entry, found.signature, self.ptr());
+            if (!callable) nb::raise_python_error();
+            return nb::steal(callable);
+          },
+          nb::sig("def callable(self, name: str) -> KernelBase"));
   m.def("load_object", [](nb::bytes bytes) {
     std::string_view view(bytes.c_str(), bytes.size());
     nb::gil_scoped_release release;

@@ -358,12 +358,9 @@ void set_num_threads(int64_t count) {
 }  // namespace
 
 PyObject* make_callable(tw_kernel entry, const tw_signature* signature, PyObject* keep_alive, void* user) {
-  char defect[256];
-  if (tw_verify_signature(signature, defect, sizeof defect) != TW_OK) {
-    set_python_error(
-        internal_error("call/signature", fmt::format("the signature of a kernel is inconsistent: {}", defect)));
-    return nullptr;
-  }
+  char defect[256] = "";
+  bool consistent = tw_verify_signature(signature, defect, sizeof defect) == TW_OK;
+  TW_CHECK(consistent, defect);
   return allocate(kernel_type, entry, signature, keep_alive, user, 0);
 }
 

@@ -1,0 +1,83 @@
+"""Loading libraries of exported kernels."""
+
+import gc
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+
+
+def test_loads_all_kernels_by_name(kernels):
+    assert {"add", "total", "copy_float16"} <= set(kernels)
+    assert len(kernels) == len(list(kernels))
+    add = kernels["add"]
+    assert add.name == "add"
+    assert add.parameters == (
+        ("A", "float32 (n, m)", False),
+        ("B", "float32 (n, m)", False),
+        ("C", "float32 (n, m)", True),
+    )
+    assert repr(add) == "<Kernel add(A: float32 (n, m), B: float32 (n, m), C: float32 (n, m))>"
+
+
+def test_works_from_another_folder_and_outlives_its_module(library_path, tmp_path):
+    copy = tmp_path / "moved.so"
+    shutil.copy(library_path, copy)
+    add = tw.load(str(copy))["add"]
+    gc.collect()
+    copy.unlink()
+    c = np.empty((2, 3), np.float32)
+    add(np.ones_like(c), np.ones_like(c), c)
+    assert (c == 2).all()
+
+
+@pytest.mark.parametrize(
+    ("flags", "code", "text"),
+    [
+        (["-DEMPTY"], "library/module", "holds no kernels: it has no symbol tilewright_module"),
+        (["-DVERSION=99"], "library/version", "has version 99 of the kernel interface, this is version 1"),
+        (["-DDAMAGED"], "library/signature", "is damaged: 1 tensors are announced as 0"),
+    ],
+)
+def test_refuses_libraries_of_others(compile_library, flags, code, text):
+    with pytest.raises(tw.ResourceError, match=text) as error:
+        tw.load(compile_library(code.replace("/", "_"), *flags))
+    assert error.value.code == code
+    assert error.value.hint
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a library"])
+def test_refuses_what_is_no_library(tmp_path, content):
+    path = tmp_path / "kernel.so"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(tw.ResourceError, match="cannot be loaded") as error:
+        tw.load(path)
+    assert error.value.code == "library/open"
+
+
+def test_a_loaded_kernel_has_no_program(kernels):
+    with pytest.raises(tw.ArgumentError, match="comes from a library"):
+        kernels["add"].inspect("tir")
+    with pytest.raises(tw.ArgumentError, match="not 'everything'"):
+        kernels["add"].inspect("everything")
+
+
+def test_shows_nothing_but_kernels(library_path):
+    """What a library exports must not meet the symbols of another copy of the runtime."""
+    if not shutil.which("nm"):
+        pytest.skip("nm is not installed")
+    symbols = subprocess.run(["nm", "-D", "--defined-only", library_path], capture_output=True, text=True, check=True)
+    assert [line.split()[-1] for line in symbols.stdout.splitlines()] == ["tilewright_module"]
+
+
+def test_needs_neither_python_nor_the_compiler(library_path):
+    if sys.platform != "linux" or not shutil.which("ldd"):
+        pytest.skip("ldd is not installed")
+    needed = subprocess.run(["ldd", library_path], capture_output=True, text=True, check=True).stdout
+    for library in ("libstdc++", "libtilewright", "libpython", "libLLVM"):
+        assert library not in needed
