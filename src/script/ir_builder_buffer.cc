@@ -1,7 +1,7 @@
 // Buffers of functions and blocks, and the frames that allocate or declare them.
 #include <algorithm>
 
-#include "analysis/difference.h"
+#include "arith/analyzer.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
 
@@ -240,8 +240,7 @@ void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indic
 
 Ref<Range> range_between(Expr start, Expr stop) {
   promote(start, stop);
-  auto difference = analysis::constant_difference(stop, start);
-  Expr extent = difference ? constant(start.dtype(), *difference) : stop - start;
+  Expr extent = is_const_int(start, 0) ? stop : arith::Analyzer().simplify(stop - start);
   return make<Range>({std::move(start), std::move(extent)});
 }
 
