@@ -5,6 +5,8 @@
 
 #include "python/module.h"
 #include "python/node_caster.h"
+#include "script/interval.h"
+#include "script/intrinsic_spelling.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
 
@@ -150,37 +152,31 @@ NodeRef subscript(const Ref<Buffer>& buffer, nb::handle key, bool vectors) {
     SliceParts slice = parts_of(keys[i]);
     Expr start = slice.start.is_none() ? zero(buffer->shape[i].dtype()) : need_index(slice.start, buffer);
     Expr stop = slice.stop.is_none() ? buffer->shape[i] : need_index(slice.stop, buffer);
-    Ref<Range> between = script::range_between(start, stop);
     if (!has_step) {
-      region.push_back(between);
+      region.push_back(script::range_between(start, stop));
       continue;
     }
-    Expr step = slice.step.is_none() ? one(between->min.dtype()) : need_index(slice.step, buffer);
-    step = cast(between->min.dtype(), step);
-    Expr lanes = ceildiv(between->extent, step);
-    auto count = const_int(lanes);
-    if (!count && !is_call_to(lanes, Intrinsic::k_vscale) && !lanes.is<Mul>()) {
+    promote(start, stop);
+    Expr step = slice.step.is_none() ? Expr() : need_index(slice.step, buffer);
+    Expr index = script::ramp_of_slice(start, stop, step);
+    if (!index.defined()) {
       throw Exception(script_error("builder/vector-slice",
-                                   "a slice with a step is a vector, and its length is not a constant",
-                                   "without a step it is a region"));
+                                   "a slice that is a vector needs a constant number of elements, a multiple of its step",
+                                   "without a step, a slice is a region"));
     }
-    if (count && *count == 1) {
-      indices.push_back(between->min);
-    } else {
-      indices.push_back(make<Ramp>({between->min, step, count ? Expr(i32(*count)) : lanes}));
-    }
+    indices.push_back(std::move(index));
   }
   if (has_slice && !has_step) return make<BufferRegion>({buffer, std::move(region)});
   return make<BufferLoad>({buffer, std::move(indices), {}});
 }
 
-/// A name stands for a fresh size variable, so that match_buffer can define it.
-std::vector<Expr> to_extents(nb::handle object) {
+/// A name stands for a fresh variable, so that match_buffer can define it.
+std::vector<Expr> to_extents(nb::handle object, DataType index = DataType::int_(32)) {
   std::vector<Expr> result;
   auto add = [&](nb::handle item) {
     Expr e;
     if (PyUnicode_Check(item.ptr())) {
-      e = script::fresh_var(make<PrimType>({DataType::int_(32)}));
+      e = script::fresh_var(make<PrimType>({index}));
       if (IRBuilder* builder = IRBuilder::current()) builder->name(nb::cast<std::string>(item), e);
     } else if (!nb::try_cast(item, e) || !e.defined()) {
       throw Exception(script_error(
@@ -204,7 +200,7 @@ BufferSpec buffer_spec(nb::handle shape, DataType dtype, Ref<Var> data, nb::hand
   spec.shape = to_extents(shape);
   spec.dtype = dtype;
   spec.data = std::move(data);
-  spec.strides = to_extents(strides);
+  spec.strides = to_extents(strides, spec.shape.empty() ? DataType::int_(32) : spec.shape[0].dtype());
   spec.elem_offset = std::move(elem_offset);
   spec.scope = scope;
   spec.align = align;
@@ -279,11 +275,122 @@ void bind_buffers(nb::module_& m) {
       },
       nb::arg("buffer"), nb::arg("value"), nb::arg("indices"), nb::arg("predicate") = nb::none());
 
+}
+
+template <class T, class Function, class... Extra>
+void add_method(const char* method, Function function, Extra... extra) {
+  auto cls = nb::borrow<nb::object>(nb::type<NodeOf<T>>());
+  nb::setattr(cls, method, nb::cpp_function(function, nb::name(method), nb::is_method(), nb::scope(cls), extra...));
+}
+
+/// The indices of a load or store of `lanes` elements that starts at `begin`.
+std::vector<Expr> vector_indices(const Ref<Buffer>& buffer, nb::object begin, std::optional<DataType> dtype) {
+  std::vector<Expr> indices = to_extents(begin);
+  int lanes = dtype ? dtype->lanes / std::max<int>(buffer->dtype.lanes, 1) : 1;
+  if (lanes > 1 && !indices.empty()) indices.back() = ramp(indices.back(), one(indices.back().dtype()), lanes);
+  return indices;
+}
+
+int access_mask(nb::object mask) {
+  if (PyLong_Check(mask.ptr())) return nb::cast<int>(mask);
+  auto letters = nb::cast<std::string>(mask);
+  int bits = 0;
+  for (char c : letters) bits |= c == 'r' ? 1 : c == 'w' ? 2 : 0;
+  return bits;
+}
+
+/// Elements between the start of the data and the element at `indices`.
+Expr offset_of(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
+  Expr offset = buffer->elem_offset.defined() ? buffer->elem_offset : Expr(i32(0));
+  Expr stride = i32(1);
+  for (size_t i = indices.size(); i-- > 0;) {
+    offset = offset + indices[i] * (buffer->strides.empty() ? stride : buffer->strides[i]);
+    stride = stride * buffer->shape[i];
+  }
+  return offset;
+}
+
+Expr access_ptr(const Ref<Buffer>& buffer, nb::object mask, const Expr& offset, Expr extent) {
+  Expr count = i32(1);
+  for (const Expr& e : buffer->shape) count = count * e;
+  if (!buffer->strides.empty()) count = buffer->strides[0] * buffer->shape[0];
+  Expr start = buffer->elem_offset.defined() ? buffer->elem_offset + offset : offset;
+  if (!extent.defined()) extent = count - offset;
+  Expr type = call(buffer->dtype, "tir.type_annotation", {});
+  return call(DataType::handle(), "tir.tvm_access_ptr", {type, buffer->data, start, extent, i32(access_mask(mask))});
+}
+
+void bind_buffer_methods() {
+  add_method<Buffer>("__getitem__", [](const Ref<Buffer>& self, nb::handle key) { return subscript(self, key, false); });
   auto cls = nb::borrow<nb::object>(nb::type<NodeOf<Buffer>>());
-  nb::setattr(cls, "__getitem__",
-              nb::cpp_function([](const Ref<Buffer>& self, nb::handle key) { return subscript(self, key, false); },
-                               nb::name("__getitem__"), nb::is_method(), nb::scope(cls)));
   nb::setattr(cls, "__iter__", nb::none());  // else Python would try A[0], A[1], ... without end
+  add_method<Buffer>("scope", [](const Ref<Buffer>& self) { return self->scope(); });
+  add_method<Buffer>(
+      "vload",
+      [](const Ref<Buffer>& self, nb::object begin, std::optional<DataType> dtype, Expr predicate) {
+        return make<BufferLoad>({self, vector_indices(self, begin, dtype), std::move(predicate)});
+      },
+      nb::arg("begin"), nb::arg("dtype") = nb::none(), nb::arg("predicate") = nb::none());
+  add_method<Buffer>(
+      "vstore",
+      [](const Ref<Buffer>& self, nb::object begin, const Expr& value, Expr predicate) {
+        std::optional<DataType> dtype;
+        std::vector<Expr> indices = to_extents(begin);
+        if (!indices.empty() && indices.back().dtype().is_scalar()) dtype = value.dtype();
+        indices = vector_indices(self, begin, dtype);
+        return script::store_node(self, value, std::move(indices), std::move(predicate));
+      },
+      nb::arg("begin"), nb::arg("value"), nb::arg("predicate") = nb::none());
+  add_method<Buffer>(
+      "access_ptr",
+      [](const Ref<Buffer>& self, nb::object mask, nb::object, int, const Expr& offset, Expr extent) {
+        return access_ptr(self, mask, offset, std::move(extent));
+      },
+      nb::arg("access_mask"), nb::arg("ptr_type") = "handle", nb::arg("content_lanes") = 1, nb::arg("offset") = 0,
+      nb::arg("extent") = nb::none());
+  add_method<Buffer>("offset_of", [](const Ref<Buffer>& self, nb::object indices) {
+    return offset_of(self, to_extents(indices));
+  });
+  add_method<GlobalVar>("__call__", [](const Ref<GlobalVar>& self, nb::args args) {
+    std::vector<NodeRef> items;
+    for (nb::handle arg : args) items.push_back(nb::cast<NodeRef>(arg));
+    return script::call_function(self, std::move(items));
+  });
+}
+
+// ---- expressions
+
+void bind_expressions(nb::module_& m) {
+  m.def("intrinsic", &script::intrinsic);
+  m.def("operator_node", [](const std::string& name, const Expr& a, const Expr& b) {
+    for (int kind = static_cast<int>(Kind::kAdd); kind <= static_cast<int>(Kind::kOr); ++kind) {
+      if (kind_name(static_cast<Kind>(kind)) == name) return script::operator_node(static_cast<Kind>(kind), a, b);
+    }
+    throw nb::value_error("no operator of that name");
+  });
+  m.def("select_node", &script::select_node);
+  m.def("call", [](DataType dtype, const std::string& op, const std::vector<NodeRef>& args) {
+    return call(dtype, op, args);
+  });
+  m.def("ramp", [](const Expr& base, const Expr& stride, const Expr& lanes) {
+    Expr step = stride;
+    if (step.dtype() != base.dtype()) step = cast(base.dtype(), step);
+    return make<Ramp>({base, step, lanes});
+  });
+  m.def("broadcast", [](const Expr& value, const Expr& lanes) { return make<Broadcast>({value, lanes}); });
+  m.def("load", [](const Ref<Buffer>& buffer, std::vector<Expr> indices, Expr predicate) {
+    return make<BufferLoad>({buffer, std::move(indices), std::move(predicate)});
+  }, nb::arg("buffer"), nb::arg("indices"), nb::arg("predicate") = nb::none());
+  // (name, number of arguments, where scripts write the dtype: 0 nowhere, 1 first, 2 last, 3 no function of T)
+  m.def("intrinsics", [] {
+    nb::list rows;
+    for (int i = 0; i < static_cast<int>(Intrinsic::kUnknown); ++i) {
+      auto intrinsic = static_cast<Intrinsic>(i);
+      const IntrinsicRow& row = intrinsic_row(intrinsic);
+      rows.append(nb::make_tuple(std::string(row.name), row.arity, static_cast<int>(script::dtype_place(intrinsic))));
+    }
+    return rows;
+  });
 }
 
 // ---- functions, loops, blocks
@@ -306,7 +413,8 @@ void bind_frames(nb::module_& m) {
   m.def(
       "decl_function",
       [](const std::string& name, const NodeRef& signature) {
-        return script::decl_function(name, static_cast<const Func&>(signature));
+        const PrimFunc* func = signature.as<PrimFunc>();
+        return script::decl_function(name, func ? func->ret_type : Type(signature));
       },
       nb::arg("name"), nb::arg("signature").none());
   m.def("def_function", &script::def_function);
@@ -410,6 +518,8 @@ void bind_script(nb::module_& m) {
   nb::module_ script = m.def_submodule("_script", "What the parser of scripts and the IRBuilder call.");
   bind_builder(script);
   bind_buffers(script);
+  bind_buffer_methods();
+  bind_expressions(script);
   bind_frames(script);
   script.def("enter_source", &enter_source);
   script.def("leave_source", &leave_source);

@@ -1,5 +1,6 @@
 #include "script/interval.h"
 
+#include "arith/analyzer.h"
 #include "ir/structural.h"
 
 namespace tilewright::script {
@@ -43,7 +44,7 @@ Expr extent_of(const Expr& start, const Expr& stop) {
     }
   }
   if (same_expr(start, stop)) return zero(start.dtype());
-  return stop - start;
+  return arith::Analyzer().simplify(stop - start);
 }
 
 Expr stop_of(const Expr& min, const Expr& extent) {

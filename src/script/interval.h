@@ -7,7 +7,7 @@
 namespace tilewright::script {
 
 /// The extent of [start, stop): the difference of constants, `stop` itself for a start of 0, `e` where stop is
-/// `start + e`, else `stop - start`.
+/// `start + e`, else `stop - start` simplified.
 Expr extent_of(const Expr& start, const Expr& stop);
 
 /// A stop for which extent_of(min, stop) is `extent` again. Both have one type.

@@ -218,7 +218,7 @@ void ModuleFrame::check_place(IRBuilder& builder) {
 }
 
 void ModuleFrame::finish(IRBuilder& builder) {
-  for (const std::string& name : declared) {
+  for (const auto& [name, ret] : declared) {
     if (!result->get(name).defined()) {
       refuse("builder/undefined-function", "function '" + name + "' is declared and never defined");
     }
@@ -237,13 +237,27 @@ void module_attrs(Annotations attrs) {
   frame.result = make<Module>(std::move(changed));
 }
 
-Ref<GlobalVar> decl_function(const std::string& name, const Func&) {
+Ref<GlobalVar> decl_function(const std::string& name, const Type& result) {
   auto& frame = expect_inside<ModuleFrame>("I.decl_function", FrameKind::kModule);
-  if (std::find(frame.declared.begin(), frame.declared.end(), name) != frame.declared.end()) {
+  bool known = std::any_of(frame.declared.begin(), frame.declared.end(), [&](const auto& d) { return d.first == name; });
+  if (known) {
     refuse("builder/same-name", "two functions of the module are called '" + name + "'", "rename one of them");
   }
-  frame.declared.push_back(name);
+  frame.declared.emplace_back(name, result);
   return make<GlobalVar>({name});
+}
+
+Expr call_function(const Ref<GlobalVar>& callee, std::vector<NodeRef> args) {
+  IRBuilder* builder = IRBuilder::current();
+  auto* frame = builder ? builder->find<ModuleFrame>() : nullptr;
+  DataType dtype = DataType::void_();
+  if (frame != nullptr) {
+    for (const auto& [name, result] : frame->declared) {
+      const PrimType* prim = result.as<PrimType>();
+      if (prim && name == callee->name_hint) dtype = prim->dtype;
+    }
+  }
+  return make<Call>({dtype, callee, std::move(args)});
 }
 
 void def_function(const std::string& name, const Func& func) {

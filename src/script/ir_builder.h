@@ -178,8 +178,10 @@ FramePtr open(FramePtr frame);
 
 FramePtr module();
 void module_attrs(Annotations attrs);
-/// Declares a function that later ones may call before it is defined.
-Ref<GlobalVar> decl_function(const std::string& name, const Func& signature);
+/// Declares a function that others may call before it is defined; `result` (null: nothing) is what it returns.
+Ref<GlobalVar> decl_function(const std::string& name, const Type& result);
+/// A call of a function of the module, with the type of its declared result.
+Expr call_function(const Ref<GlobalVar>& callee, std::vector<NodeRef> args);
 void def_function(const std::string& name, const Func& func);
 
 FramePtr prim_func(bool is_private = false);
@@ -256,10 +258,16 @@ std::vector<Ref<Var>> remap(std::string_view kinds, const std::vector<Expr>& loo
 // ---- statements and values -------------------------------------------------------------------------------------
 
 /// Casts the value where nothing can be lost but precision; refuses to store a float as an integer.
+Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate = {});
 void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate = {});
 void evaluate(Expr value);
 /// A fresh variable, to be named by name().
 Ref<Var> fresh_var(Type type, bool is_size = false);
+/// T.NAME(args): operands of two-sided ones are brought to one type, the result's type follows from the arguments.
+Expr intrinsic(std::string_view name, std::vector<NodeRef> args);
+/// The operator's node as it is, without folding; operands of different types are cast.
+Expr operator_node(Kind kind, Expr a, Expr b);
+Expr select_node(Expr condition, Expr true_value, Expr false_value);
 /// [start, stop); the extent is a constant where it can be.
 Ref<Range> range_between(Expr start, Expr stop);
 /// The region one access touches: points have extent 1, ramps their length.

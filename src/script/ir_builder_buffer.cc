@@ -1,7 +1,7 @@
 // Buffers of functions and blocks, and the frames that allocate or declare them.
 #include <algorithm>
 
-#include "arith/analyzer.h"
+#include "script/interval.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
 
@@ -210,8 +210,7 @@ FramePtr realize(const Ref<BufferRegion>& region, const std::string& scope, Expr
   return frame;
 }
 
-void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate) {
-  IRBuilder& builder = IRBuilder::require("a store to a buffer");
+Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate) {
   DataType type = buffer->dtype;
   if (!indices.empty()) {
     DataType index = indices.back().dtype();
@@ -235,12 +234,17 @@ void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indic
     }
     value = cast(type, std::move(value));
   }
-  builder.add(make<BufferStore>({buffer, std::move(value), std::move(indices), std::move(predicate)}));
+  return make<BufferStore>({buffer, std::move(value), std::move(indices), std::move(predicate)});
+}
+
+void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate) {
+  IRBuilder::require("a store to a buffer")
+      .add(store_node(buffer, std::move(value), std::move(indices), std::move(predicate)));
 }
 
 Ref<Range> range_between(Expr start, Expr stop) {
   promote(start, stop);
-  Expr extent = is_const_int(start, 0) ? stop : arith::Analyzer().simplify(stop - start);
+  Expr extent = extent_of(start, stop);
   return make<Range>({std::move(start), std::move(extent)});
 }
 

@@ -8,7 +8,7 @@ namespace tilewright::script {
 struct ModuleFrame final : Frame {
   ModuleFrame() : Frame(FrameKind::kModule) {}
   Ref<Module> result{make<Module>({})};
-  std::vector<std::string> declared;  ///< and perhaps not yet defined
+  std::vector<std::pair<std::string, Type>> declared;  ///< name and result; perhaps not yet defined
   bool has_attrs = false;
   void check_place(IRBuilder& builder) override;
   void finish(IRBuilder& builder) override;

@@ -5,68 +5,50 @@
 
 from __future__ import annotations
 
+import re as _re
+import sys as _sys
 from typing import Any
 
 from tilewright import _core
 from tilewright.script import expressions as _expressions
 from tilewright.script.dialect import dialect as _dialect
+from tilewright.script.tir import frames as _frames
+from tilewright.script.tir import intrinsics as _intrinsics
 from tilewright.script.tir import statements as _statements
+from tilewright.script.tir.buffers import Buffer, Ptr, buffer_var
 from tilewright.script.tir.dtypes import DTYPES as _DTYPES
+from tilewright.script.tir.dtypes import DType as _DType
 from tilewright.script.tir.dtypes import handle
-from tilewright.script.tir.frames import (
-    Assert,
-    Else,
-    If,
-    Let,
-    LetStmt,
-    Range,
-    Then,
-    While,
-    alloc_buffer,
-    allocate,
-    allocate_const,
-    arg,
-    attr,
-    axis,
-    block,
-    block_attr,
-    decl_buffer,
-    env_thread,
-    evaluate,
-    func_attr,
-    func_name,
-    func_ret,
-    grid,
-    init,
-    launch_thread,
-    let,
-    match_buffer,
-    parallel,
-    reads,
-    realize,
-    serial,
-    thread_binding,
-    unroll,
-    vectorized,
-    where,
-    writes,
-)
 from tilewright.script.tir.functions import prim_func
-from tilewright.script.tir.intrinsics import INTRINSICS as _INTRINSICS
-from tilewright.script.tir.intrinsics import (
-    ceildiv,
-    floordiv,
-    floormod,
-    max_value,
-    min_value,
-    truncdiv,
-    truncmod,
-)
+from tilewright.script.tir.macros import macro
+from tilewright.script.tir.macros import macro as inline
 from tilewright.script.tir.values import MetaVar as meta_var
 
-Buffer = _core._script.buffer
+_HIDDEN = {"Any", "Callable", "Sequence", "ScriptError", "annotations", "fail", "tensor_data", "np"}
 
+for _module in (_frames, _intrinsics):
+    globals().update({k: v for k, v in vars(_module).items() if not k.startswith("_") and k not in _HIDDEN})
+# The table's functions give way to those written by hand, which know their arguments by name.
+globals().update({k: v for k, v in _intrinsics.INTRINSICS.items() if k not in vars(_intrinsics)})
+globals().update(_intrinsics.OPERATORS)
 globals().update(_DTYPES)
-globals().update(_INTRINSICS)
+del globals()["INTRINSICS"], globals()["OPERATORS"]
 
 _dialect("tir").names["T"] = lambda: __import__("tilewright.script.tir", fromlist=["T"])
+
+__all__ = [_name for _name in globals() if not _name.startswith("_") and _name not in {"annotations", "Any"}]
+
+
+def __getattr__(name: str) -> Any:
+    """Vector types of any length: T.int8x12."""
+    if _re.fullmatch(r"(u?int|b?float|handle)\d+\w*", name):
+        try:
+            dtype = _DType(name)
+        except (TypeError, ValueError):
+            pass
+        else:
+            globals()[name] = dtype
+            return dtype
+    raise AttributeError(
+        f"module 'tilewright.script.tir' has no attribute {name!r}", name=name, obj=_sys.modules[__name__]
+    )

@@ -1,50 +1,336 @@
-"""Expressions: nodes by name, operators that Python has no sign for, and intrinsic functions."""
+"""Expressions: nodes by name, operators that Python has no sign for, and intrinsic functions.
+
+A function with a node's name in capitals (T.Add) builds exactly this node; the others (T.min, T.cast) fold constants.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import _core
+from tilewright.script.tir.frames import fail
 
-call_intrinsic = _core.call_intrinsic
+_script = _core._script
+
 ceildiv = _core.ceildiv
 floordiv = _core.floordiv
 floormod = _core.floormod
 truncdiv = _core.truncdiv
 truncmod = _core.truncmod
+indexdiv = _core.floordiv
+indexmod = _core.floormod
 max_value = _core.max_value
 min_value = _core.min_value
+Op = _core.Op
+GlobalVar = _core.GlobalVar
+StringImm = _core.StringImm
 
 
-def call(dtype: Any, name: str, args: list[Any]) -> Any:
-    """A call of the operator `name` that gives a `dtype`."""
-    return _core.Call(dtype, _core.Op(f"tir.{name}"), args)
+def _operator(name: str) -> Callable[[Any, Any], Any]:
+    def make(a: Any, b: Any) -> Any:
+        return _script.operator_node(name, a, b)
+
+    make.__name__ = make.__qualname__ = name
+    make.__doc__ = f"The node {name}(a, b), not folded."
+    return make
 
 
-_UNARY = ["exp", "exp2", "exp10", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sigmoid", "tanh", "tan", "cos", "cosh", "sin", "sinh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "round", "nearbyint", "trunc", "isnan", "isinf", "isfinite", "isnullptr", "popcount"]
-_BINARY = ["atan2", "copysign", "fmod", "hypot", "nextafter", "pow", "ldexp", "shift_left", "shift_right"]
+OPERATORS = {
+    name: _operator(name)
+    for name in "Add Sub Mul Div Mod FloorDiv FloorMod Min Max EQ NE LT LE GT GE And Or".split()
+}
 
 
-def _intrinsic(name: str, arity: int) -> Callable[..., Any]:
+def Not(a: Any) -> Any:
+    """The node Not(a), not folded."""
+    return _core.Not(a)
+
+
+def Select(condition: Any, true_value: Any, false_value: Any) -> Any:
+    """One of two values, both of which may be evaluated."""
+    return _script.select_node(condition, true_value, false_value)
+
+
+def Cast(dtype: Any, value: Any) -> Any:
+    """The node Cast(dtype, value), not folded."""
+    return _core.Cast(dtype, value)
+
+
+def cast(value: Any, dtype: Any) -> Any:
+    """The value as another type; constants are converted right away."""
+    return _core.cast(dtype, value)
+
+
+def Ramp(base: Any, stride: Any, lanes: Any) -> Any:
+    """The vector base, base + stride, ..., of `lanes` elements."""
+    return _script.ramp(base, stride, lanes)
+
+
+def Broadcast(value: Any, lanes: Any) -> Any:
+    """A vector with the same value in all `lanes`."""
+    return _script.broadcast(value, lanes)
+
+
+def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Any:
+    """The elements at `indices` of the vectors taken together."""
+    return _core.Shuffle(list(vectors), list(indices))
+
+
+def BufferLoad(buffer: Any, indices: Sequence[Any], predicate: Any = None) -> Any:
+    """A load from a buffer."""
+    return _script.load(buffer, list(indices), predicate)
+
+
+def BufferRegion(buffer: Any, region: Sequence[Any]) -> Any:
+    """A part of a buffer."""
+    return _core.BufferRegion(buffer, list(region))
+
+
+def buffer_store(buffer: Any, value: Any, indices: Any, predicate: Any = None) -> None:
+    """Stores the value."""
+    _script.buffer_store(buffer, value, tuple(indices) if isinstance(indices, list) else indices, predicate)
+
+
+def Call(dtype: Any, op: Any, args: Sequence[Any]) -> Any:
+    """A call of an operator (a node or its name) or of a function of the module."""
+    if isinstance(op, str):
+        return _script.call(dtype, op if op.startswith("tir.") else f"tir.{op}", list(args))
+    return _core.Call(dtype, op, list(args))
+
+
+def call_intrin(dtype: Any, func_name: Any, *args: Any) -> Any:
+    """A call of the operator `func_name`, given by its full name ("tir.exp"), that gives a `dtype`."""
+    name = func_name.name if isinstance(func_name, _core.Op) else func_name
+    return _script.call(dtype, name, list(args))
+
+
+def Var(name: str, dtype: Any) -> Any:
+    """A variable with this name; a dtype, or a type of a pointer."""
+    return _core.Var(name, _type(dtype))
+
+
+def SizeVar(name: str, dtype: Any = "int32") -> Any:
+    """A variable with this name that is at least 0."""
+    return _core.Var(name, _type(dtype), True)
+
+
+def _type(dtype: Any) -> Any:
+    from tilewright.script.tir.dtypes import DType
+
+    if isinstance(dtype, _core.Type):
+        return dtype
+    return _core.PrimType(dtype.dtype if isinstance(dtype, DType) else dtype)
+
+
+def IntImm(dtype: Any, value: int) -> Any:
+    """An integer constant."""
+    return _core.IntImm(dtype, value)
+
+
+def FloatImm(dtype: Any, value: float) -> Any:
+    """A floating-point constant."""
+    return _core.FloatImm(dtype, value)
+
+
+def Tuple(*fields: Any) -> Any:
+    """The type of several values."""
+    types = []
+    for field in fields:
+        value = field() if callable(field) and not isinstance(field, _core.Node) else field
+        types.append(value.type_annotation if isinstance(value, _core.Var) else value)
+    return _core.TupleType(types)
+
+
+_ITER_TYPES = {
+    "DataPar": 0,
+    "ThreadIndex": 1,
+    "CommReduce": 2,
+    "Ordered": 3,
+    "Opaque": 4,
+    "DimInfo": 4,
+    "Unrolled": 5,
+    "Vectorized": 6,
+    "Parallelized": 7,
+    "Tensorized": 8,
+}
+
+
+def iter_var(var: Any, dom: Any, iter_type: str, thread_tag: str = "") -> Any:
+    """An iteration variable; `dom` may be None."""
+    if isinstance(var, str):
+        var = Var(var, "int32")
+    if iter_type not in _ITER_TYPES:
+        raise fail("script/iter-type", f"'{iter_type}' is no kind of iteration", "one of " + ", ".join(_ITER_TYPES))
+    if isinstance(dom, list | tuple):
+        dom = _script.range_between(*dom)
+    return _core.IterVar(dom, var, _core.IterType(_ITER_TYPES[iter_type]), thread_tag)
+
+
+def IterVar(dom: Any, var: Any, iter_type: int, thread_tag: str = "") -> Any:
+    """An iteration variable by the number of its kind."""
+    return _core.IterVar(dom, Var(var, "int32") if isinstance(var, str) else var, _core.IterType(iter_type), thread_tag)
+
+
+def comm_reducer(combiner: Callable[..., Any], identity: Sequence[Any]) -> Any:
+    """A reducer from a function of two values (or of two times as many, for a tuple) and the identity."""
+    count = len(identity)
+    values = [i if isinstance(i, _core.Expr) else _core.const(i, None) for i in identity]
+    lhs = [_core.Var(f"x{i}" if count > 1 else "x", _type(v.dtype)) for i, v in enumerate(values)]
+    rhs = [_core.Var(f"y{i}" if count > 1 else "y", _type(v.dtype)) for i, v in enumerate(values)]
+    result = combiner(*lhs, *rhs)
+    results = list(result) if isinstance(result, list | tuple) else [result]
+    return _core.CommReducer(lhs, rhs, results, values)
+
+
+def CommReducer(lhs: Sequence[Any], rhs: Sequence[Any], result: Sequence[Any], identity_element: Sequence[Any]) -> Any:
+    """A reducer: result(lhs, rhs) with its identity."""
+    return _core.CommReducer(list(lhs), list(rhs), list(result), list(identity_element))
+
+
+def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = None) -> Any:
+    """The map of indices that a function of them says."""
+    import inspect
+
+    parameters = inspect.signature(mapping).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        raise fail("script/index-map", "the number of indices of an index map must be fixed", "name each index")
+    indices = [_core.Var(p.name, _core.PrimType("int32")) for p in parameters]
+    final = mapping(*indices)
+    final = list(final) if isinstance(final, list | tuple) else [final]
+    if callable(inverse_index_map) and not isinstance(inverse_index_map, _core.Node):
+        inverse_index_map = index_map(inverse_index_map)
+    return _core.IndexMap(indices, final, inverse_index_map)
+
+
+def infinity(dtype: Any) -> Any:
+    """The positive infinity of a floating-point type."""
+    return _core.FloatImm(str(dtype), float("inf"))
+
+
+def min(a: Any, b: Any) -> Any:
+    """The smaller value."""
+    return _core.min(a, b)
+
+
+def max(a: Any, b: Any) -> Any:
+    """The larger value."""
+    return _core.max(a, b)
+
+
+def abs(x: Any) -> Any:
+    """The absolute value."""
+    return _script.intrinsic("fabs", [x])
+
+
+def if_then_else(cond: Any, t: Any, f: Any) -> Any:
+    """One of two values, of which only this one is evaluated."""
+    return _script.intrinsic("if_then_else", [cond, t, f])
+
+
+def power(x: Any, y: Any) -> Any:
+    """`x` to the power of `y`."""
+    return _script.intrinsic("pow", [x, y])
+
+
+def clz(x: Any) -> Any:
+    """The number of leading zero bits."""
+    return _script.call("int32", "tir.clz", [x])
+
+
+def reinterpret(dtype: Any, value: Any) -> Any:
+    """The bits of the value as another type of the same size."""
+    return _script.call(dtype, "tir.reinterpret", [value])
+
+
+def div(a: Any, b: Any) -> Any:
+    """Division; of integers it rounds towards zero."""
+    return _core.truncdiv(a, b) if isinstance(a, _core.Expr) and "int" in a.dtype else a / b
+
+
+def undef() -> Any:
+    """A value that does not matter."""
+    return _script.call("int32", "tir.undef", [])
+
+
+def _plain(name: str, arity: int) -> Callable[..., Any]:
     if arity == 1:
 
         def unary(x: Any) -> Any:
-            return _core.call_intrinsic(name, [x])
+            return _script.intrinsic(name, [x])
 
-        function: Callable[..., Any] = unary
-    else:
+        return unary
+    if arity == 2:
 
         def binary(x: Any, y: Any) -> Any:
-            return _core.call_intrinsic(name, [x, y])
+            return _script.intrinsic(name, [x, y])
 
-        function = binary
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"The intrinsic `{name}`."
-    return function
+        return binary
+
+    def many(*args: Any) -> Any:
+        return _script.intrinsic(name, list(args))
+
+    return many
 
 
-INTRINSICS: dict[str, Callable[..., Any]] = {
-    **{name: _intrinsic(name, 1) for name in _UNARY},
-    **{name: _intrinsic(name, 2) for name in _BINARY},
-}
+def _dtype_first(name: str) -> Callable[..., Any]:
+    def call(*args: Any, dtype: Any = None) -> Any:
+        if dtype is None:
+            if not args:
+                raise fail("script/arguments", f"T.{name} needs the type of its result")
+            dtype, args = args[0], args[1:]
+        return _script.call(dtype, f"tir.{name}", list(args))
+
+    return call
+
+
+def _dtype_last(name: str) -> Callable[..., Any]:
+    def call(*args: Any, dtype: Any = None) -> Any:
+        if dtype is None:
+            dtype, args = args[-1], args[:-1]
+        return _script.call(dtype, f"tir.{name}", list(args))
+
+    return call
+
+
+def _table() -> dict[str, Callable[..., Any]]:
+    """A function for each row of the core's table of intrinsics."""
+    functions = {}
+    for name, arity, place in _script.intrinsics():
+        if place == 3:
+            continue
+        function = _plain(name, arity) if place == 0 else _dtype_first(name) if place == 1 else _dtype_last(name)
+        function.__name__ = function.__qualname__ = name
+        function.__doc__ = f"The intrinsic `tir.{name}`."
+        functions[name] = function
+    return functions
+
+
+INTRINSICS = _table()
+
+
+def type_annotation(dtype: Any) -> Any:
+    """A type as an argument of a call."""
+    return _script.call(dtype, "tir.type_annotation", [])
+
+
+def ret(value: Any) -> Any:
+    """Returns the value from the function."""
+    return _script.intrinsic("ret", [value])
+
+
+def vscale() -> Any:
+    """The factor by which vectors of the machine are longer than their minimum."""
+    return _script.intrinsic("vscale", [])
+
+
+def get_active_lane_mask(dtype: Any, base: Any, limit: Any) -> Any:
+    """A vector of bool: whether base + lane is below the limit."""
+    return _script.call(dtype, "tir.get_active_lane_mask", [base, limit])
+
+
+def get_vscale_expr(dtype: Any, min_size: int = 128) -> Any:
+    """The number of elements of a scalable vector register."""
+    bits = _core.const(0, dtype).dtype
+    size = int("".join(c for c in bits if c.isdigit()) or 32)
+    return min_size // size * vscale()

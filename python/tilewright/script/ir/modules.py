@@ -1,0 +1,195 @@
+"""Modules from classes: @I.ir_module."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType, FunctionType
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+from tilewright.script.dialect import dialect, register
+from tilewright.script.expressions import bind_python
+from tilewright.script.parser import UNKNOWN, Parser
+from tilewright.script.report import Problem, ScriptProblem, did_you_mean, to_error
+from tilewright.script.source import BadSyntax, Source, from_class
+from tilewright.script.tir.functions import captured, define_function, enclosing, quoted
+
+_script = _core._script
+
+
+class FunctionNames:
+    """What the name of the class means inside of it: its functions, which may be called before they are defined."""
+
+    def __init__(self, name: str, functions: Mapping[str, Any]) -> None:
+        self._name = name
+        self._functions = functions
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in self._functions:
+            raise ScriptProblem(
+                "script/unknown-function",
+                f"module '{self._name}' has no function '{name}'",
+                did_you_mean(name, self._functions),
+            )
+        return self._functions[name]
+
+
+def module_attrs(attrs: dict[str, Any]) -> None:
+    """The attributes of the module."""
+    # Python also runs the body of the class, before the decorator parses its text.
+    if _script.IRBuilder.is_in_scope():
+        _script.module_attrs(attrs)
+
+
+def parse_module(source: Source, names: Mapping[str, Any], outer: Sequence[Mapping[str, Any]]) -> Any:
+    """The module that the class in `source` says."""
+    node = source.tree.body[-1]
+    assert isinstance(node, ast.ClassDef)
+    parser = Parser(source, dialect("ir"), names, outer)
+    parser.name = node.name
+    return parser.run(lambda: define_module(parser, node))
+
+
+def define_module(parser: Parser, node: ast.ClassDef) -> None:
+    """Builds the module in the current builder."""
+    parser.mark(node)
+    frame = _script.module()
+    functions: dict[str, Any] = {}
+    names = FunctionNames(node.name, functions)
+    opened: list[Any] = []
+    with parser.scope(), parser.frames(opened, node):
+        frame.__enter__()
+        opened.append(frame)
+        parser.define(node.name, names)
+        parser.define("cls", names)
+        for statement in node.body:
+            if isinstance(statement, ast.FunctionDef):
+                with parser.attempt(statement):
+                    _declare(parser, statement, functions)
+        parser.body(node.body)
+
+
+def _declare(parser: Parser, node: ast.FunctionDef, functions: dict[str, Any]) -> None:
+    result = None
+    if node.returns is not None:
+        try:
+            result = parser.eval(quoted(parser, node.returns))
+            if callable(result) and not isinstance(result, _core.Node):
+                result = result()
+            result = getattr(result, "type_annotation", result)
+        except (ScriptProblem, AttributeError, TypeError):
+            result = None  # reported where the function is defined
+    parser.mark(node)
+    functions[node.name] = _script.decl_function(node.name, result if isinstance(result, _core.Type) else None)
+
+
+@register("ir", "FunctionDef")
+def visit_function(parser: Parser, node: ast.FunctionDef) -> None:
+    """A function of the module, of the dialect that its decorator says."""
+    decorator = None
+    for item in node.decorator_list:
+        value = parser.eval(item)
+        decorator = value if hasattr(value, "script_dialect") else decorator
+    if decorator is None:
+        raise ScriptProblem(
+            "script/no-decorator",
+            f"'{node.name}' is not decorated",
+            "put @T.prim_func above it, or define it outside of the module",
+            node,
+        )
+    with parser.use_dialect(dialect(decorator.script_dialect)):
+        define = getattr(decorator, "define_function", define_function)
+        define(parser, node, bool(getattr(decorator, "private", False)), {})
+
+
+@register("ir", "Expr")
+def visit_expr(parser: Parser, node: ast.Expr) -> None:
+    """I.module_attrs and the like, which act by themselves."""
+    if not isinstance(node.value, ast.Constant):
+        parser.eval(node.value)
+
+
+@register("ir", "Assign")
+def visit_assign(parser: Parser, node: ast.Assign) -> None:
+    """A Python value for the functions of the module."""
+    value = parser.eval(node.value)
+    for target in node.targets:
+        bind_python(parser, target, value)
+
+
+@register("ir", "AnnAssign")
+def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
+    """A Python value for the functions of the module."""
+    if node.value is not None:
+        bind_python(parser, node.target, parser.eval(node.value))
+
+
+@register("ir", "Pass")
+def visit_pass(parser: Parser, node: ast.Pass) -> None:
+    """Nothing."""
+
+
+def _ir_module(cls: type | None = None, *, check_well_formed: bool = True) -> Any:
+    if cls is None:
+        decorator = _script.Boundary(lambda cls: _decorate(cls, sys._getframe(1)))
+        decorator.script_dialect = "ir"
+        return decorator
+    return _decorate(cls, sys._getframe(1))
+
+
+def _decorate(cls: Any, frame: FrameType) -> Any:
+    if not isinstance(cls, type):
+        raise ArgumentError(f"I.ir_module decorates a class, not a {type(cls).__name__}")
+    try:
+        source = from_class(cls, frame)
+    except BadSyntax as error:
+        raise to_error([Problem("script/syntax", str(error), "", error.source, error.place)], cls.__name__) from None
+    names: dict[str, Any] = {}
+    for value in vars(cls).values():
+        if isinstance(value, FunctionType):
+            names.update(captured(value))
+    names.pop(cls.__name__, None)
+    local = [frame.f_locals] if frame.f_code.co_name != "<module>" else []
+    return parse_module(source, names, [*local, *enclosing(frame), frame.f_globals])
+
+
+ir_module: Callable[..., Any] = _script.Boundary(_ir_module)
+ir_module.script_dialect = "ir"  # type: ignore[attr-defined]
+
+
+def is_module_class(frame: FrameType) -> bool:
+    """Whether the class body that runs in the frame is that of a class under @I.ir_module."""
+    file, first = frame.f_code.co_filename, frame.f_code.co_firstlineno
+    lines = linecache.getlines(file, frame.f_globals)
+    if not 1 <= first <= len(lines):
+        return False
+    head = []
+    for line in lines[first - 1 :]:
+        head.append(line.strip())
+        if head[-1].startswith("class ") or len(head) > 64:
+            break
+    if len(head) == 1:
+        return False
+    definer = frame.f_back
+    try:
+        decorators = ast.parse("\n".join(head[:-1]) + "\nclass C: pass").body[0].decorator_list  # type: ignore[attr-defined]
+    except SyntaxError:
+        return False
+    return any(_is_ir_module(d.func if isinstance(d, ast.Call) else d, definer) for d in decorators)
+
+
+def _is_ir_module(node: ast.expr, definer: FrameType | None) -> bool:
+    path = []
+    while isinstance(node, ast.Attribute):
+        path.append(node.attr)
+        node = node.value
+    if not isinstance(node, ast.Name) or definer is None:
+        return False
+    value = definer.f_locals.get(node.id, definer.f_globals.get(node.id, UNKNOWN))
+    for name in reversed(path):
+        value = getattr(value, name, UNKNOWN)
+    return value is ir_module

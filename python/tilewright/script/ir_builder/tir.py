@@ -1,0 +1,18 @@
+"""The namespace T of builders: that of scripts, but `prim_func` opens a function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+from tilewright.script import tir as _tir
+from tilewright.script.tir import *  # noqa: F403
+
+
+def prim_func(is_private: bool = False) -> Any:
+    """A function; give it a name with T.func_name and parameters with T.arg."""
+    return _core._script.prim_func(is_private)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(_tir, name)

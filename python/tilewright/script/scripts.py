@@ -1,0 +1,156 @@
+"""Programs from text and from files."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import linecache
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ArgumentError, ResourceError
+from tilewright.script.dialect import dialect
+from tilewright.script.expressions import bind_python
+from tilewright.script.ir.modules import define_module, ir_module
+from tilewright.script.parser import Parser
+from tilewright.script.report import Problem, ScriptProblem, to_error
+from tilewright.script.source import BadSyntax, Source, from_text
+from tilewright.script.tir.functions import define_function, parse_function
+
+_script = _core._script
+
+
+def from_source(
+    source: str | FunctionType | type, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True
+) -> Any:
+    """The program that a text says: one function or one module class, with imports and helpers in front of it.
+
+    Args:
+        source: the text; or a function or class, which is parsed as if it were decorated.
+        extra_vars: what further names mean in the text.
+        check_well_formed: whether the program is verified.
+
+    Raises:
+        tilewright.ScriptError: the text is not a valid program.
+    """
+    if isinstance(source, FunctionType):
+        return parse_function(source, sys._getframe(1), False)
+    if isinstance(source, type):
+        return ir_module(source)
+    if not isinstance(source, str):
+        raise ArgumentError(f"a script is text, not a {type(source).__name__}")
+    digest = hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest()[:12]
+    return _boundary(source, f"<script {digest}>", extra_vars or {})
+
+
+def from_file(path: str | Path, extra_vars: Mapping[str, Any] | None = None) -> Any:
+    """The program in a file, as :func:`from_source` reads it.
+
+    Raises:
+        tilewright.ScriptError: the text is not a valid program.
+        tilewright.ResourceError: the file cannot be read.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ResourceError(f"the script {path} cannot be read: {error}") from None
+    return _boundary(text, str(path), extra_vars or {})
+
+
+def _parse(text: str, file: str, extra_vars: Mapping[str, Any]) -> Any:
+    text = inspect.cleandoc("\n" + text) if text[:1] in " \t\n" else text
+    try:
+        source = from_text(text, file)
+    except BadSyntax as error:
+        raise to_error([Problem("script/syntax", str(error), "", error.source, error.place)], "") from None
+    names = {name: value() for token in ("tir", "ir") for name, value in dialect(token).names.items()}
+    parser = Parser(source, dialect("ir"), {**names, **extra_vars})
+    return parser.run(lambda: _Script(parser, text).run())
+
+
+_boundary = _script.Boundary(_parse)
+
+
+class _Script:
+    """The statements of a text: all but the program itself are plain Python."""
+
+    def __init__(self, parser: Parser, text: str) -> None:
+        self.parser = parser
+        self.text = text
+        self.found: ast.stmt | None = None
+
+    def run(self) -> None:
+        parser = self.parser
+        for statement in parser.source.tree.body:
+            with parser.attempt(statement):
+                parser.at = statement
+                self._statement(statement)
+        if self.found is None and not parser.problems:
+            parser.at = None
+            raise ScriptProblem(
+                "script/no-program", "the text defines no program", "put @T.prim_func or @I.ir_module above it"
+            )
+
+    def _statement(self, node: ast.stmt) -> None:
+        parser = self.parser
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            return
+        if isinstance(node, ast.Assign):
+            value = parser.eval(node.value)
+            for target in node.targets:
+                bind_python(parser, target, value)
+            return
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            decorator = self._decorator(node)
+            if decorator is not None:
+                self._program(node, decorator)
+                return
+        if not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom):
+            raise ScriptProblem("script/unsupported", "this statement is outside of a program", "", node)
+        self._python(node)
+
+    def _decorator(self, node: ast.FunctionDef | ast.ClassDef) -> Any:
+        found = None
+        for item in node.decorator_list:
+            value = self.parser.eval(item)
+            if hasattr(value, "script_dialect"):
+                found = value
+        return found
+
+    def _program(self, node: ast.FunctionDef | ast.ClassDef, decorator: Any) -> None:
+        parser = self.parser
+        if self.found is not None:
+            raise ScriptProblem(
+                "script/second-program",
+                f"the text defines a second program, '{node.name}'",
+                "put the functions into a class under @I.ir_module",
+                node,
+            )
+        self.found = node
+        parser.name = node.name
+        with parser.use_dialect(dialect(decorator.script_dialect)):
+            if isinstance(node, ast.ClassDef):
+                define_module(parser, node)
+            else:
+                define = getattr(decorator, "define_function", define_function)
+                define(parser, node, bool(getattr(decorator, "private", False)), {})
+
+    def _python(self, node: ast.stmt) -> None:
+        """Runs the statement as Python; macros find their text through linecache."""
+        parser = self.parser
+        lines = self.text.splitlines(keepends=True)
+        linecache.cache[parser.source.file] = (len(self.text), None, lines, parser.source.file)
+        namespace = parser.environment()
+        before = dict(namespace)
+        exec(compile(ast.Module([node], []), parser.source.file, "exec"), namespace)
+        for name, value in namespace.items():
+            if name != "__builtins__" and before.get(name, self) is not value:
+                parser.define(name, value)
+
+
+__all__ = ["Source", "from_file", "from_source"]

@@ -1,0 +1,66 @@
+"""T.Buffer: a buffer in an annotation, or a buffer that is declared nowhere."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from tilewright import _core
+from tilewright.script.tir.dtypes import handle
+
+_script = _core._script
+
+
+class _BufferNamespace:
+    """T.Buffer(shape, dtype, ...), and the older spelling T.Buffer[shape, dtype]."""
+
+    def __call__(self, shape: Any, dtype: Any = "float32", *args: Any, **kwargs: Any) -> Any:
+        """A buffer; `shape` may also be a buffer, to get another one like it."""
+        if isinstance(shape, _core.Buffer):
+            return like(shape)
+        return _script.buffer(shape, str(dtype), *args, **kwargs)
+
+    def __getitem__(self, key: Any) -> Any:
+        warnings.warn("T.Buffer[...] is an old spelling of T.Buffer(...)", DeprecationWarning, stacklevel=2)
+        if isinstance(key, tuple) and len(key) == 2 and isinstance(key[1], str):
+            return self(*key)
+        return self(key)
+
+    def __repr__(self) -> str:
+        return "T.Buffer"
+
+
+Buffer = _BufferNamespace()
+
+
+def like(buffer: Any) -> Any:
+    """A new buffer of the same shape, type and layout."""
+    return _script.buffer(
+        buffer.shape,
+        buffer.dtype,
+        strides=list(buffer.strides),
+        elem_offset=buffer.elem_offset,
+        scope=buffer.scope(),
+        align=buffer.data_alignment,
+        offset_factor=buffer.offset_factor if buffer.offset_factor > 1 else 0,
+        axis_separators=list(buffer.axis_separators),
+    )
+
+
+class _Ptr:
+    """The older spelling of a typed handle: T.Ptr[T.float32]."""
+
+    def __call__(self, dtype: Any, storage_scope: str = "global") -> Any:
+        return handle(str(dtype), storage_scope)
+
+    def __getitem__(self, key: Any) -> Any:
+        warnings.warn("T.Ptr[...] is an old spelling of T.handle(...)", DeprecationWarning, stacklevel=2)
+        return self(*key) if isinstance(key, tuple) else self(key)
+
+
+Ptr = _Ptr()
+
+
+def buffer_var(dtype: Any, storage_scope: str = "global") -> Any:
+    """A fresh pointer variable."""
+    return handle(str(dtype), storage_scope)

@@ -1,0 +1,121 @@
+"""Macros: pieces of scripts that are parsed again wherever they are called."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Mapping, Sequence
+from types import FunctionType
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+from tilewright.script.parser import Parser, active_parser
+from tilewright.script.report import ScriptProblem
+from tilewright.script.source import Source
+from tilewright.script.tir.functions import captured, read
+
+_script = _core._script
+
+
+class Macro:
+    """What @T.macro makes of a function: its text stands where it is called, as a statement.
+
+    The names in a hygienic macro mean what they mean where it is defined; in another one, where it is called. Either
+    way the parameters stand for the arguments.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: Source,
+        node: ast.FunctionDef,
+        signature: inspect.Signature,
+        names: Mapping[str, Any],
+        outer: Sequence[Mapping[str, Any]],
+        hygienic: bool,
+    ) -> None:
+        self.__name__ = name
+        self._source = source
+        self._node = node
+        self._signature = signature
+        self._names = names
+        self._outer = outer
+        self.hygienic = hygienic
+
+    def __call__(self, *args: Any, **kwargs: Any) -> None:
+        """Parses the body here."""
+        parser = active_parser()
+        if parser is None:
+            raise ArgumentError(f"the macro '{self.__name__}' is called outside of a script")
+        if not isinstance(parser.at, ast.Call) or parser.at is not parser.statement_call:
+            raise ScriptProblem(
+                "script/macro-use",
+                f"Invalid use of T.macro: '{self.__name__}' has no value",
+                "call it in a statement of its own",
+            )
+        try:
+            bound = self._signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ScriptProblem("script/arguments", f"the macro '{self.__name__}': {error}") from None
+        bound.apply_defaults()
+        base: Mapping[str, Any] = self._names if self.hygienic else parser.names
+        outer = self._outer if self.hygienic else parser.outer
+        with parser.expansion(self._source, {**base, **bound.arguments}, outer):
+            parser.body(self._node.body)
+
+    def __repr__(self) -> str:
+        return f"<macro {self.__name__}>"
+
+
+def macro(func: Any = None, *, hygienic: bool = True) -> Any:
+    """Decorator: a piece of a script for use in others.
+
+    Args:
+        func: the function whose body is the piece.
+        hygienic: whether names mean what they mean where the macro is defined (else: where it is called).
+    """
+    if func is None:
+        return _Decorator(hygienic)
+    if not isinstance(func, FunctionType):
+        raise ArgumentError(f"T.macro decorates a function, not a {type(func).__name__}")
+    source = read(func)
+    node = source.tree.body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return Macro(
+        func.__name__, source, node, inspect.signature(func), captured(func), [func.__globals__, _builtins()], hygienic
+    )
+
+
+class _Decorator:
+    """@T.macro with arguments."""
+
+    def __init__(self, hygienic: bool) -> None:
+        self.hygienic = hygienic
+
+    def __call__(self, func: Any) -> Any:
+        return macro(func, hygienic=self.hygienic)
+
+
+def nested_macro(parser: Parser, node: ast.FunctionDef, decorator: Any) -> Macro:
+    """A macro defined inside of a script: it sees the names around it."""
+    bare = ast.FunctionDef(
+        name=node.name, args=node.args, body=[ast.Pass(lineno=node.lineno, col_offset=0)], decorator_list=[], returns=None,
+        type_comment=None, lineno=node.lineno, col_offset=node.col_offset,
+    )  # fmt: skip
+    namespace = parser.environment()
+    exec(compile(ast.fix_missing_locations(ast.Module([bare], [])), parser.source.file, "exec"), namespace)
+    hygienic = decorator.hygienic if isinstance(decorator, _Decorator) else True
+    signature = inspect.signature(namespace[node.name])
+    return Macro(node.name, parser.source, node, signature, dict(parser.names), parser.outer, hygienic)
+
+
+def is_macro_decorator(value: Any) -> bool:
+    """Whether the decorator makes a macro."""
+    return value is macro or isinstance(value, _Decorator)
+
+
+def _builtins() -> dict[str, Any]:
+    import builtins
+
+    return vars(builtins)
