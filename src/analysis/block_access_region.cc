@@ -134,8 +134,8 @@ class Detector {
         region.push_back(range(index, one(index.dtype())));
       } else if (stride && lanes) {
         int64_t reach = *stride * (*lanes - 1);
-        region.push_back(range(reach < 0 ? ramp->base + reach : ramp->base,
-                               constant(ramp->base.dtype(), std::abs(reach) + 1)));
+        region.push_back(
+            range(reach < 0 ? ramp->base + reach : ramp->base, constant(ramp->base.dtype(), std::abs(reach) + 1)));
       } else {
         region.push_back(range_of(buffer->shape[region.size()]));
       }
@@ -166,8 +166,8 @@ class Detector {
     std::vector<Ref<Range>> moved;
     for (size_t i = 0; i < dims; ++i) {
       const Range& outer = *source->region[i];
-      bool follows = own <= dims && i >= dims - own &&
-                     structural_equal(region->buffer->shape[i - (dims - own)], outer.extent);
+      bool follows =
+          own <= dims && i >= dims - own && structural_equal(region->buffer->shape[i - (dims - own)], outer.extent);
       if (follows) {
         const Range& inner = *region->region[i - (dims - own)];
         moved.push_back(range(outer.min + inner.min, inner.extent));

@@ -160,9 +160,10 @@ NodeRef subscript(const Ref<Buffer>& buffer, nb::handle key, bool vectors) {
     Expr step = slice.step.is_none() ? Expr() : need_index(slice.step, buffer);
     Expr index = script::ramp_of_slice(start, stop, step);
     if (!index.defined()) {
-      throw Exception(script_error("builder/vector-slice",
-                                   "a slice that is a vector needs a constant number of elements, a multiple of its step",
-                                   "without a step, a slice is a region"));
+      throw Exception(
+          script_error("builder/vector-slice",
+                       "a slice that is a vector needs a constant number of elements, a multiple of its step",
+                       "without a step, a slice is a region"));
     }
     indices.push_back(std::move(index));
   }
@@ -274,7 +275,6 @@ void bind_buffers(nb::module_& m) {
         script::buffer_store(buffer, Expr(value), target.as<BufferLoad>()->indices, std::move(predicate));
       },
       nb::arg("buffer"), nb::arg("value"), nb::arg("indices"), nb::arg("predicate") = nb::none());
-
 }
 
 template <class T, class Function, class... Extra>
@@ -321,7 +321,8 @@ Expr access_ptr(const Ref<Buffer>& buffer, nb::object mask, const Expr& offset, 
 }
 
 void bind_buffer_methods() {
-  add_method<Buffer>("__getitem__", [](const Ref<Buffer>& self, nb::handle key) { return subscript(self, key, false); });
+  add_method<Buffer>("__getitem__",
+                     [](const Ref<Buffer>& self, nb::handle key) { return subscript(self, key, false); });
   auto cls = nb::borrow<nb::object>(nb::type<NodeOf<Buffer>>());
   nb::setattr(cls, "__iter__", nb::none());  // else Python would try A[0], A[1], ... without end
   add_method<Buffer>("scope", [](const Ref<Buffer>& self) { return self->scope(); });
@@ -348,9 +349,8 @@ void bind_buffer_methods() {
       },
       nb::arg("access_mask"), nb::arg("ptr_type") = "handle", nb::arg("content_lanes") = 1, nb::arg("offset") = 0,
       nb::arg("extent") = nb::none());
-  add_method<Buffer>("offset_of", [](const Ref<Buffer>& self, nb::object indices) {
-    return offset_of(self, to_extents(indices));
-  });
+  add_method<Buffer>("offset_of",
+                     [](const Ref<Buffer>& self, nb::object indices) { return offset_of(self, to_extents(indices)); });
   add_method<GlobalVar>("__call__", [](const Ref<GlobalVar>& self, nb::args args) {
     std::vector<NodeRef> items;
     for (nb::handle arg : args) items.push_back(nb::cast<NodeRef>(arg));
@@ -369,18 +369,20 @@ void bind_expressions(nb::module_& m) {
     throw nb::value_error("no operator of that name");
   });
   m.def("select_node", &script::select_node);
-  m.def("call", [](DataType dtype, const std::string& op, const std::vector<NodeRef>& args) {
-    return call(dtype, op, args);
-  });
+  m.def("call",
+        [](DataType dtype, const std::string& op, const std::vector<NodeRef>& args) { return call(dtype, op, args); });
   m.def("ramp", [](const Expr& base, const Expr& stride, const Expr& lanes) {
     Expr step = stride;
     if (step.dtype() != base.dtype()) step = cast(base.dtype(), step);
     return make<Ramp>({base, step, lanes});
   });
   m.def("broadcast", [](const Expr& value, const Expr& lanes) { return make<Broadcast>({value, lanes}); });
-  m.def("load", [](const Ref<Buffer>& buffer, std::vector<Expr> indices, Expr predicate) {
-    return make<BufferLoad>({buffer, std::move(indices), std::move(predicate)});
-  }, nb::arg("buffer"), nb::arg("indices"), nb::arg("predicate") = nb::none());
+  m.def(
+      "load",
+      [](const Ref<Buffer>& buffer, std::vector<Expr> indices, Expr predicate) {
+        return make<BufferLoad>({buffer, std::move(indices), std::move(predicate)});
+      },
+      nb::arg("buffer"), nb::arg("indices"), nb::arg("predicate") = nb::none());
   // (name, number of arguments, where scripts write the dtype: 0 nowhere, 1 first, 2 last, 3 no function of T)
   m.def("intrinsics", [] {
     nb::list rows;

@@ -239,7 +239,8 @@ void module_attrs(Annotations attrs) {
 
 Ref<GlobalVar> decl_function(const std::string& name, const Type& result) {
   auto& frame = expect_inside<ModuleFrame>("I.decl_function", FrameKind::kModule);
-  bool known = std::any_of(frame.declared.begin(), frame.declared.end(), [&](const auto& d) { return d.first == name; });
+  bool known =
+      std::any_of(frame.declared.begin(), frame.declared.end(), [&](const auto& d) { return d.first == name; });
   if (known) {
     refuse("builder/same-name", "two functions of the module are called '" + name + "'", "rename one of them");
   }

@@ -9,7 +9,8 @@ namespace tilewright::script {
 
 Expr intrinsic(std::string_view name, std::vector<NodeRef> args) {
   Intrinsic intrinsic = find_intrinsic(name);
-  if (intrinsic == Intrinsic::kUnknown) refuse("builder/intrinsic", "no intrinsic is called '" + std::string(name) + "'");
+  if (intrinsic == Intrinsic::kUnknown)
+    refuse("builder/intrinsic", "no intrinsic is called '" + std::string(name) + "'");
   const IntrinsicRow& row = intrinsic_row(intrinsic);
   if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) {
     refuse("builder/intrinsic", "T." + std::string(name) + " takes " + std::to_string(row.arity) + " arguments, not " +
@@ -32,7 +33,7 @@ Expr intrinsic(std::string_view name, std::vector<NodeRef> args) {
 Expr operator_node(Kind kind, Expr a, Expr b) {
   promote(a, b);
   switch (kind) {
-#define TW_NODE(Name)  \
+#define TW_NODE(Name) \
   case Kind::k##Name: \
     return make<Name>({std::move(a), std::move(b)})
     TW_NODE(Add);

@@ -11,7 +11,7 @@ import ast
 import operator
 from collections.abc import Callable, Iterator
 from types import CodeType
-from typing import Any
+from typing import Any, cast
 
 from tilewright import _core
 from tilewright.script.dialect import register
@@ -171,9 +171,9 @@ def _call(parser: Parser, node: ast.Call) -> Any:
     func = parser.eval(node.func)
     value_of = parser.eval if getattr(func, "takes_regions", False) else None
     args: list[Any] = []
-    for arg in node.args:
+    for arg in cast(list[Any], node.args):
         if arg.__class__ is ast.Starred:
-            items = parser.eval(arg.value)  # type: ignore[attr-defined]
+            items = parser.eval(arg.value)
             parser.at = arg
             args.extend(items)
         else:
@@ -230,11 +230,11 @@ def _slice(parser: Parser, node: ast.Slice) -> Any:
     return index(parser, node, vectors=False)
 
 
-def _items(parser: Parser, nodes: list[ast.expr]) -> list[Any]:
+def _items(parser: Parser, nodes: list[Any]) -> list[Any]:
     items: list[Any] = []
     for node in nodes:
         if node.__class__ is ast.Starred:
-            items.extend(parser.eval(node.value))  # type: ignore[attr-defined]
+            items.extend(parser.eval(node.value))
         else:
             items.append(parser.eval(node))
     return items
@@ -274,7 +274,7 @@ def _joined_str(parser: Parser, node: ast.JoinedStr) -> str:
 @register("python", "FormattedValue")
 def _formatted_value(parser: Parser, node: ast.FormattedValue) -> str:
     value = parser.eval(node.value)
-    convert = {ord("s"): str, ord("r"): repr, ord("a"): ascii}.get(node.conversion)
+    convert: Any = {ord("s"): str, ord("r"): repr, ord("a"): ascii}.get(node.conversion)
     if convert:
         value = convert(value)
     parser.at = node.value

@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tilewright import _core
 from tilewright.errors import Error, ScriptError
+from tilewright.script.core import script as _script
 from tilewright.script.dialect import Dialect
 from tilewright.script.report import MAX_PROBLEMS, Problem, ScriptProblem, did_you_mean, span_of, to_error
 from tilewright.script.source import BadSyntax, Place, Source
 
-_script = _core._script
 _MISSING = object()
 _DEEP_LIMIT = 100_000
 _DEEP_STACK = 512 << 20
@@ -124,7 +123,7 @@ class Parser:
             except BaseException as error:
                 outcome[1] = error
 
-        fresh = {"problems": [], "trail": (), "_reported_names": set()}
+        fresh: dict[str, Any] = {"problems": [], "trail": (), "_reported_names": set()}
         while self._log:
             self._undo()
         old_limit, old_size = sys.getrecursionlimit(), threading.stack_size(_DEEP_STACK)

@@ -12,8 +12,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any
 
-from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
+from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect
 from tilewright.script.expressions import bind_python
 from tilewright.script.ir.modules import define_module, ir_module
@@ -21,8 +21,6 @@ from tilewright.script.parser import Parser
 from tilewright.script.report import Problem, ScriptProblem, to_error
 from tilewright.script.source import BadSyntax, Source, from_text
 from tilewright.script.tir.functions import define_function, parse_function
-
-_script = _core._script
 
 
 def from_source(

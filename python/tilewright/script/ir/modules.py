@@ -11,14 +11,13 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.errors import ArgumentError
+from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect, register
 from tilewright.script.expressions import bind_python
 from tilewright.script.parser import UNKNOWN, Parser
 from tilewright.script.report import Problem, ScriptProblem, did_you_mean, to_error
 from tilewright.script.source import BadSyntax, Source, from_class
 from tilewright.script.tir.functions import captured, define_function, enclosing, quoted
-
-_script = _core._script
 
 
 class FunctionNames:

@@ -12,10 +12,10 @@
 
 from __future__ import annotations
 
-from tilewright import _core
+from tilewright.script.core import script as _script
 from tilewright.script.ir_builder import ir, tir
 
-IRBuilder = _core._script.IRBuilder
-Frame = _core._script.Frame
+IRBuilder = _script.IRBuilder
+Frame = _script.Frame
 
 __all__ = ["Frame", "IRBuilder", "ir", "tir"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import _core
+from tilewright.script.core import script as _script
 
-module_attrs = _core._script.module_attrs
-decl_function = _core._script.decl_function
-def_function = _core._script.def_function
+module_attrs = _script.module_attrs
+decl_function = _script.decl_function
+def_function = _script.def_function
 
 
 def ir_module() -> Any:
     """A module; the functions built inside become its functions."""
-    return _core._script.module()
+    return _script.module()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewright import _core
 from tilewright.script import tir as _tir
+from tilewright.script.core import script as _script
 from tilewright.script.tir import *  # noqa: F403
 
 
 def prim_func(is_private: bool = False) -> Any:
     """A function; give it a name with T.func_name and parameters with T.arg."""
-    return _core._script.prim_func(is_private)
+    return _script.prim_func(is_private)
 
 
 def __getattr__(name: str) -> Any:

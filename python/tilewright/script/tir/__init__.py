@@ -1,3 +1,4 @@
+# ruff: noqa: F401
 """The namespace T of scripts: everything a tensor program is written with.
 
 >>> from tilewright.script import tir as T
@@ -9,7 +10,6 @@ import re as _re
 import sys as _sys
 from typing import Any
 
-from tilewright import _core
 from tilewright.script import expressions as _expressions
 from tilewright.script.dialect import dialect as _dialect
 from tilewright.script.tir import frames as _frames

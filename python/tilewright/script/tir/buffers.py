@@ -6,9 +6,8 @@ import warnings
 from typing import Any
 
 from tilewright import _core
+from tilewright.script.core import script as _script
 from tilewright.script.tir.dtypes import handle
-
-_script = _core._script
 
 
 class _BufferNamespace:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-
-_script = _core._script
+from tilewright.script.core import script as _script
 
 
 class DType:
@@ -26,6 +25,7 @@ class DType:
         self._type = _core.PrimType(dtype)
 
     def __call__(self, expr: Any = None, *, is_size_var: bool = False) -> Any:
+        """A constant or a cast; without `expr` a fresh variable."""
         if expr is None:
             return _script.fresh_var(self._type, is_size_var)
         if isinstance(expr, str):

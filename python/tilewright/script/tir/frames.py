@@ -9,8 +9,7 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import ScriptError
-
-_script = _core._script
+from tilewright.script.core import script as _script
 
 parallel = _script.parallel
 vectorized = _script.vectorized
@@ -122,7 +121,7 @@ def tensor_data(data: Any, dtype: Any = None) -> Any:
         array = np.ascontiguousarray(data, dtype=getattr(ml_dtypes, name))
     else:
         array = np.ascontiguousarray(data, dtype=name)
-    return _core.TensorData(str(array.dtype), list(array.shape), array.tobytes())
+    return _core.TensorData(str(array.dtype), list(array.shape), array.tobytes())  # type: ignore[arg-type]
 
 
 def realize(buffer_slice: Any, storage_scope: str = "", condition: Any = True) -> Any:
@@ -215,5 +214,5 @@ class axis:
         return axes[0] if len(axes) == 1 else tuple(axes)
 
 
-for _takes_regions in (reads, writes, match_buffer, realize):
-    _takes_regions.takes_regions = True  # type: ignore[attr-defined]
+for _function in (reads, writes, match_buffer, realize):
+    vars(_function)["takes_regions"] = True  # their slices are regions, those of other arguments vectors

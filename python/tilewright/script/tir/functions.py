@@ -9,12 +9,11 @@ from types import FrameType, FunctionType
 from typing import Any
 
 from tilewright import _core
+from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect
 from tilewright.script.parser import Parser
 from tilewright.script.report import Problem, ScriptProblem, to_error
 from tilewright.script.source import BadSyntax, Source, from_function
-
-_script = _core._script
 
 
 def captured(func: FunctionType) -> dict[str, Any]:
@@ -180,4 +179,4 @@ def _decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameTyp
 
 
 prim_func: Callable[..., Any] = _script.Boundary(_prim_func)
-prim_func.script_dialect = "tir"  # type: ignore[attr-defined]
+vars(prim_func)["script_dialect"] = "tir"

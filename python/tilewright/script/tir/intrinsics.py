@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import _core
+from tilewright.script.core import script as _script
 from tilewright.script.tir.frames import fail
-
-_script = _core._script
 
 ceildiv = _core.ceildiv
 floordiv = _core.floordiv
@@ -36,10 +35,11 @@ def _operator(name: str) -> Callable[[Any, Any], Any]:
     return make
 
 
-OPERATORS = {
-    name: _operator(name)
-    for name in "Add Sub Mul Div Mod FloorDiv FloorMod Min Max EQ NE LT LE GT GE And Or".split()
-}
+_OPERATOR_NAMES = (
+    *("Add", "Sub", "Mul", "Div", "Mod", "FloorDiv", "FloorMod", "Min", "Max"),
+    *("EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or"),
+)
+OPERATORS = {name: _operator(name) for name in _OPERATOR_NAMES}
 
 
 def Not(a: Any) -> Any:

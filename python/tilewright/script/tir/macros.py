@@ -8,14 +8,11 @@ from collections.abc import Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
-from tilewright import _core
 from tilewright.errors import ArgumentError
 from tilewright.script.parser import Parser, active_parser
 from tilewright.script.report import ScriptProblem
 from tilewright.script.source import Source
 from tilewright.script.tir.functions import captured, read
-
-_script = _core._script
 
 
 class Macro:
@@ -99,12 +96,11 @@ class _Decorator:
 
 def nested_macro(parser: Parser, node: ast.FunctionDef, decorator: Any) -> Macro:
     """A macro defined inside of a script: it sees the names around it."""
-    bare = ast.FunctionDef(
-        name=node.name, args=node.args, body=[ast.Pass(lineno=node.lineno, col_offset=0)], decorator_list=[], returns=None,
-        type_comment=None, lineno=node.lineno, col_offset=node.col_offset,
-    )  # fmt: skip
+    bare = ast.parse("def f(): pass").body[0]  # for its signature
+    assert isinstance(bare, ast.FunctionDef)
+    bare.name, bare.args = node.name, node.args
     namespace = parser.environment()
-    exec(compile(ast.fix_missing_locations(ast.Module([bare], [])), parser.source.file, "exec"), namespace)
+    exec(compile(ast.Module([bare], []), parser.source.file, "exec"), namespace)
     hygienic = decorator.hygienic if isinstance(decorator, _Decorator) else True
     signature = inspect.signature(namespace[node.name])
     return Macro(node.name, parser.source, node, signature, dict(parser.names), parser.outer, hygienic)

@@ -7,13 +7,14 @@ import builtins
 from typing import Any
 
 from tilewright import _core
+from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect, register
 from tilewright.script.expressions import bind_python, index, operand, unpack
 from tilewright.script.parser import Parser
 from tilewright.script.report import ScriptProblem
+from tilewright.script.tir.macros import is_macro_decorator, nested_macro
 from tilewright.script.tir.values import MetaVar
 
-_script = _core._script
 Expr = _core.Expr
 Frame = _script.Frame
 Var = _core.Var
@@ -29,10 +30,10 @@ def _name(text: str, value: Any) -> Any:
     return value
 
 
-def bind(parser: Parser, target: ast.AST, value: Any, *, let: bool) -> None:
+def bind(parser: Parser, target: Any, value: Any, *, let: bool) -> None:
     """Binds names to a value; with `let`, expressions become variables of the program."""
     if target.__class__ is ast.Name:
-        name = target.id  # type: ignore[attr-defined]
+        name = target.id
         parser.define(name, _let(parser, name, value) if let else _bound(name, value))
     elif isinstance(target, ast.Tuple | ast.List):
         for item, part in unpack(target, value):
@@ -72,7 +73,7 @@ def _is_number(value: Any) -> bool:
 
 
 @register("tir", "For")
-def visit_for(parser: Parser, node: ast.For) -> None:
+def _visit_for(parser: Parser, node: ast.For) -> None:
     if node.orelse:
         raise ScriptProblem("script/unsupported", "a loop with 'else' is not part of scripts", "", node.orelse[0])
     with parser.scope():
@@ -98,18 +99,20 @@ def visit_for(parser: Parser, node: ast.For) -> None:
 
 def _loop_frame(parser: Parser, node: ast.For) -> Any:
     call = node.iter
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range":
-        if parser.lookup("range") is builtins.range:
-            args = [operand(parser, arg) for arg in call.args]
-            parser.mark(call)
-            if len(args) > 2 or call.keywords:
-                raise ScriptProblem(
-                    "script/range-step", "a range with a step", "loop over the number of steps and multiply in the body"
-                )
-            return _script.serial(*args)
-    frame = parser.eval(call)
+    if not (isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range"):
+        frame = parser.eval(call)
+        parser.mark(call)
+        return frame
+    function = parser.eval(call.func)
+    args = [operand(parser, arg) for arg in call.args]
     parser.mark(call)
-    return frame
+    if function is not builtins.range:
+        return function(*args)
+    if len(args) > 2 or call.keywords:
+        raise ScriptProblem(
+            "script/range-step", "a range with a step", "loop over the number of steps and multiply in the body"
+        )
+    return _script.serial(*args)
 
 
 def _host_items(value: Any, node: ast.For) -> list[Any]:
@@ -152,7 +155,7 @@ def _skip(parser: Parser, body: list[ast.stmt]) -> None:
 
 
 @register("tir", "While")
-def visit_while(parser: Parser, node: ast.While) -> None:
+def _visit_while(parser: Parser, node: ast.While) -> None:
     if node.orelse:
         raise ScriptProblem("script/unsupported", "a loop with 'else' is not part of scripts", "", node.orelse[0])
     frame: Any = None
@@ -173,7 +176,7 @@ def _in_frame(parser: Parser, frame: Any, body: list[ast.stmt], node: ast.AST) -
 
 
 @register("tir", "If")
-def visit_if(parser: Parser, node: ast.If) -> None:
+def _visit_if(parser: Parser, node: ast.If) -> None:
     frame: Any = None
     with parser.attempt(node.test):
         condition = operand(parser, node.test)
@@ -204,7 +207,7 @@ def visit_if(parser: Parser, node: ast.If) -> None:
 
 
 @register("tir", "With")
-def visit_with(parser: Parser, node: ast.With) -> None:
+def _visit_with(parser: Parser, node: ast.With) -> None:
     opened: list[Any] = []
     with parser.scope(), parser.frames(opened, node.items[0].context_expr):
         token = None
@@ -235,7 +238,7 @@ def visit_with(parser: Parser, node: ast.With) -> None:
 
 
 @register("tir", "Assign")
-def visit_assign(parser: Parser, node: ast.Assign) -> None:
+def _visit_assign(parser: Parser, node: ast.Assign) -> None:
     if len(node.targets) != 1:
         raise ScriptProblem(
             "script/chained-assignment",
@@ -255,7 +258,7 @@ def visit_assign(parser: Parser, node: ast.Assign) -> None:
 def _store(
     parser: Parser, node: ast.stmt, target: ast.Subscript, value: Any, *, op: ast.operator | None = None
 ) -> None:
-    buffer = parser.eval(target.value)
+    buffer: Any = parser.eval(target.value)
     key = index(parser, target.slice, vectors=True)
     parser.mark(target)
     if not isinstance(buffer, Buffer):
@@ -285,7 +288,7 @@ def _apply(op: ast.operator, left: Any, right: Any) -> Any:
 
 
 @register("tir", "AugAssign")
-def visit_aug_assign(parser: Parser, node: ast.AugAssign) -> None:
+def _visit_aug_assign(parser: Parser, node: ast.AugAssign) -> None:
     target = node.target
     if isinstance(target, ast.Subscript):
         _store(parser, node, target, None, op=node.op)
@@ -300,7 +303,7 @@ def visit_aug_assign(parser: Parser, node: ast.AugAssign) -> None:
 
 
 @register("tir", "AnnAssign")
-def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
+def _visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
     if not isinstance(node.target, ast.Name):
         raise ScriptProblem("script/target", "only a name can be annotated", "", node.target)
     variable = parser.eval(node.annotation)
@@ -326,7 +329,7 @@ def visit_ann_assign(parser: Parser, node: ast.AnnAssign) -> None:
 
 
 @register("tir", "Expr")
-def visit_expr(parser: Parser, node: ast.Expr) -> None:
+def _visit_expr(parser: Parser, node: ast.Expr) -> None:
     if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
         return
     parser.statement_call = node.value
@@ -355,7 +358,7 @@ def statement(parser: Parser, value: Any) -> None:
 
 
 @register("tir", "Assert")
-def visit_assert(parser: Parser, node: ast.Assert) -> None:
+def _visit_assert(parser: Parser, node: ast.Assert) -> None:
     condition = operand(parser, node.test)
     message = operand(parser, node.msg) if node.msg else ""
     parser.mark(node)
@@ -367,23 +370,34 @@ def visit_assert(parser: Parser, node: ast.Assert) -> None:
 
 
 @register("tir", "Return")
-def visit_return(parser: Parser, node: ast.Return) -> None:
+def _visit_return(parser: Parser, node: ast.Return) -> None:
     if node.value is None:
         return
     value = operand(parser, node.value)
     parser.mark(node)
-    _script.evaluate(_script.ret(value))
+    _script.evaluate(_script.intrinsic("ret", [value]))
 
 
 @register("tir", "Pass")
-def visit_pass(parser: Parser, node: ast.Pass) -> None:
+def _visit_pass(parser: Parser, node: ast.Pass) -> None:
     pass
 
 
 @register("tir", "FunctionDef")
-def visit_function_def(parser: Parser, node: ast.FunctionDef) -> None:
-    """A Python function for use while parsing; it runs as Python, its names are those known here."""
-    module = ast.Module([node], [])
+def _visit_function_def(parser: Parser, node: ast.FunctionDef) -> None:
+    """A macro; or a Python function for use while parsing, whose names are those known here."""
+    for item in node.decorator_list:
+        decorator = parser.eval(item)
+        if is_macro_decorator(decorator):
+            parser.define(node.name, nested_macro(parser, node, decorator))
+            return
+        if hasattr(decorator, "script_dialect"):
+            raise ScriptProblem(
+                "script/nested-function",
+                f"the program '{node.name}' is defined inside of another one",
+                "put both into a class under @I.ir_module",
+                node,
+            )
     namespace = parser.environment()
-    exec(compile(module, parser.source.file, "exec"), namespace)
+    exec(compile(ast.Module([node], []), parser.source.file, "exec"), namespace)
     parser.define(node.name, namespace[node.name])

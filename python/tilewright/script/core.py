@@ -1,0 +1,9 @@
+"""The part of the core that only scripts call: builders, frames, spans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+
+script: Any = vars(_core)["_script"]
