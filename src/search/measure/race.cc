@@ -35,16 +35,12 @@ void Race::observe(const Slice& slice) {
   fastest_ = std::min(fastest_, seconds);
   spent_ += slice.wall;
   if (stage_ == Stage::kFirst) {
-    if (fastest_ > rules_.first_stop_ratio * rules_.incumbent) return end(Verdict::kSlow);
+    if (fastest_ > rules_.first_stop_ratio * rules_.incumbent + rules_.cold_slack) return end(Verdict::kSlow);
     stage_ = Stage::kWarmUp;
   } else if (stage_ == Stage::kWarmUp) {
     warmed_ += slice.wall;
-    ++warm_up_slices_;
-    const bool is_slow = fastest_ > rules_.stop_ratio * rules_.incumbent;
-    // Three slices at most: a kernel that the clock cannot see never fills the time, and a disturbed slice is no proof
-    // that a kernel is slow, but three are.
-    if (is_slow && (is_undisturbed(slice, threads_) || warm_up_slices_ == 3)) return end(Verdict::kSlow);
-    if (!is_slow && (warmed_ >= 0.9 * rules_.warm_up_seconds || warm_up_slices_ == 3)) stage_ = Stage::kTimed;
+    // Three slices at most: a kernel that the clock cannot see never fills the time.
+    if (warmed_ >= 0.9 * rules_.warm_up_seconds || ++warm_up_slices_ == 3) stage_ = Stage::kTimed;
   } else if (is_undisturbed(slice, threads_)) {
     group_.push_back(seconds);
   } else {
@@ -67,7 +63,9 @@ void Race::observe_probe(double fraction) {
 
 void Race::decide() {
   if (over_) return;
-  if (spent_ >= rules_.budget_seconds)
+  if (fastest_ > rules_.stop_ratio * rules_.incumbent && spent_ >= rules_.doubt_seconds) return end(Verdict::kSlow);
+  // A first call alone is no time to remember a kernel by.
+  if (spent_ >= rules_.budget_seconds && warmed_ > 0)
     return end(fastest_ > rules_.contend_ratio * rules_.incumbent ? Verdict::kScreened : Verdict::kContender);
   if (stage_ != Stage::kTimed) return;
   const auto count = static_cast<int32_t>(accepted());

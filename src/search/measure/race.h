@@ -1,9 +1,10 @@
 // How often a candidate is called before its time is known well enough. Most candidates are slow, and one call tells;
 // repeats are for those that may win.
 //
-//   first call    slower than `first_stop_ratio` x the incumbent: stopped
-//   warm-up       at least 1 ms of calls; the better of both still slower than `stop_ratio` x: stopped
-//   screening     `screen_slices` slices; their minimum slower than `contend_ratio` x: kept as it is
+//   first call    slower than `first_stop_ratio` x the incumbent, and by more than cold caches explain: stopped
+//   warm-up       at least `warm_up_seconds` of calls
+//   any time      after `doubt_seconds` of calls the fastest is still slower than `stop_ratio` x: stopped
+//   screening     `screen_slices` slices; the fastest slower than `contend_ratio` x: kept as it is
 //   contention    up to `full_slices` slices
 //
 // A slice is about `slice_seconds` of calls. It counts only when the thread was not interrupted: no involuntary context
@@ -22,18 +23,22 @@ namespace tilewright::search {
 struct RaceRules {
   double incumbent = std::numeric_limits<double>::infinity();  ///< seconds per call of the best so far
   double first_stop_ratio = 2.0;
+  double cold_slack = 5e-4;  ///< seconds that the first call may take longer because everything is new to it
   double stop_ratio = 1.5;
   double contend_ratio = 1.1;
-  int32_t screen_slices = 3;
+  int32_t screen_slices = 5;
   int32_t full_slices = 20;
   double slice_seconds = 1e-3;
   double warm_up_seconds = 1e-3;
-  double budget_seconds = 0.25;  ///< of calls, after which whatever is known has to do
+  /// What runs beside us slows everything down for some milliseconds at a time (a neighbor on the same core of a
+  /// virtual machine: 1.9 times for 3 to 10 ms). A short kernel is not called slow before that may be over.
+  double doubt_seconds = 5e-3;
+  double budget_seconds = 0.1;  ///< of calls, after which whatever is known has to do
 
   template <class A>
   void fields(A& a) {
-    a(incumbent, first_stop_ratio, stop_ratio, contend_ratio, screen_slices, full_slices, slice_seconds,
-      warm_up_seconds, budget_seconds);
+    a(incumbent, first_stop_ratio, cold_slack, stop_ratio, contend_ratio, screen_slices, full_slices, slice_seconds,
+      warm_up_seconds, doubt_seconds, budget_seconds);
   }
 };
 
