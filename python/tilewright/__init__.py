@@ -24,6 +24,7 @@ _NAMES: dict[str, str] = {
     "lower": "tilewright.kernel",
     "Kernel": "tilewright.kernel",
     "KernelModule": "tilewright.kernel",
+    "Target": "tilewright._core",
     "get_num_threads": "tilewright.kernel",
     "load": "tilewright.kernel",
     "set_num_threads": "tilewright.kernel",

@@ -456,6 +456,8 @@ class GlobalVar(Expr):
 
     __match_args__ = ("name_hint",)
 
+    def __call__(self, *args) -> Expr: ...
+
 class LetStmt(Stmt):
     def __init__(self, var: Var | None = None, value: ExprLike | None = None, body: Stmt | None = None) -> None: ...
     @property
@@ -830,6 +832,19 @@ class Buffer(Aux):
 
     __iter__: None = None
 
+    def scope(self) -> str: ...
+    def vload(self, begin: object, dtype: str | None = None, predicate: ExprLike | None = None) -> BufferLoad: ...
+    def vstore(self, begin: object, value: ExprLike, predicate: ExprLike | None = None) -> Stmt: ...
+    def access_ptr(
+        self,
+        access_mask: object,
+        ptr_type: object = "handle",
+        content_lanes: int = 1,
+        offset: ExprLike = 0,
+        extent: ExprLike | None = None,
+    ) -> Expr: ...
+    def offset_of(self, arg: object, /) -> Expr: ...
+
 class BufferRegion(Aux):
     def __init__(self, buffer: Buffer | None = None, region: Sequence[Range] | None = ()) -> None: ...
     @property
@@ -985,9 +1000,72 @@ def register_source(arg0: str, arg1: str, /) -> None: ...
 def intern_span(file: str, line: int, column: int, end_line: int, end_column: int, parent: int = 0) -> int: ...
 def span_of(arg: int, /) -> tuple[Any, ...]: ...
 def render_span(arg: int, /) -> str: ...
-def script_diff(lhs: Node | None, rhs: Node | None) -> str:
+
+class Target:
     """
-    The lines in which the scripts of two programs differ, with context; empty when the texts are equal.
+    What a program is compiled for: "native", "interpreter", or as TVM writes it, "llvm -mcpu=znver3 -num-cores=2" or a
+    mapping of its options: mcpu, mattr, num-cores, vector-width, l1-bytes, l2-bytes, l3-bytes. What is left out follows from the
+    processor's name and from this machine. str() gives the shortest text with the same meaning here.
+    """
+
+    def __init__(self, description: str | dict[str, Any] | Target = "native") -> None: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def cpu(self) -> str:
+        """LLVM's name of the processor."""
+
+    @property
+    def features(self) -> list[str]:
+        """Instruction sets that compiled code may use, in LLVM's spelling."""
+
+    @property
+    def vector_bits(self) -> int:
+        """Width of the vector registers in use."""
+
+    @property
+    def vector_registers(self) -> int:
+        """How many of them there are."""
+
+    @property
+    def num_cores(self) -> int:
+        """Threads of a parallel loop."""
+
+    @property
+    def l1_bytes(self) -> int:
+        """Data cache of one core."""
+
+    @property
+    def l2_bytes(self) -> int:
+        """Second cache of one core."""
+
+    @property
+    def l3_bytes(self) -> int:
+        """Third cache as far as one core can use it; 0 where there is none."""
+
+    def json(self) -> str:
+        """The same as JSON text."""
+
+    def with_num_cores(self, cores: int) -> Target:
+        """The same machine with another number of cores."""
+
+    def __str__(self) -> str: ...
+    def __repr__(self) -> str: ...
+    def __hash__(self) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+
+def known_cpus() -> list[str]:
+    """Names of processors that a target may have."""
+
+def host_cpu() -> dict[Any, Any]:
+    """
+    What the processor of this machine calls itself, and how much of it this process may use.
+    """
+
+def measure_roofs(threads: int = 0) -> dict[Any, Any]:
+    """
+    Measures peak rates per second: floating-point operations by instruction set, integer operations, bytes read from
+    each cache and from memory, with so many threads (0: one per core). Takes a few tenths of a second.
     """
 
 class KernelBase:
@@ -1046,5 +1124,9 @@ class LoadedKernel:
     def callable(self, name: str) -> KernelBase: ...
 
 def load_object(arg: bytes, /) -> LoadedKernel: ...
+def script_diff(lhs: Node | None, rhs: Node | None) -> str:
+    """
+    The lines in which the scripts of two programs differ, with context; empty when the texts are equal.
+    """
 
 ExprLike: TypeAlias = Expr | int | float | bool

@@ -78,18 +78,31 @@ def _as_module(program: Any) -> Any:
     raise ArgumentError(f"a function, a module or a schedule can be compiled, not {type(program).__name__}")
 
 
-def lower(program: Any, after: str = "", target: str = "native") -> Any:
+TargetLike = str | dict[str, Any] | _core.Target
+
+
+def lower(program: Any, after: str = "", target: TargetLike = "native") -> Any:
     """The program after lowering pass ``after`` (all passes if empty), as a module."""
-    return _core.lower(_as_module(program), target, after)[0]
+    return _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
 
 
-def compile(program: Any, target: str = "native") -> Kernel | KernelModule:
-    """Compile a function, a module or a schedule. Several public functions give a :class:`KernelModule`."""
-    module = _as_module(program)
-    lowered, report = _core.lower(module, target)
-    code = _core.compile_object(lowered, target)
+def compile(program: Any, target: TargetLike = "native") -> Kernel | KernelModule:
+    """Compile a function, a module or a schedule. Several public functions give a :class:`KernelModule`.
+
+    Args:
+        program: What to compile.
+        target: ``"native"``, ``"llvm -mcpu=NAME -num-cores=N ..."``, a dict as TVM writes it, or a :class:`Target`.
+            With fewer cores than this machine has, the kernel uses that many threads at most.
+    """
+    resolved = _core.Target(target)
+    text = str(resolved)
+    lowered, report = _core.lower(_as_module(program), text)
+    code = _core.compile_object(lowered, text)
     loaded = _core.load_object(code.bytes)
-    kernels = {name: Kernel(loaded.callable(name), lowered, target, report) for name in loaded.names}
+    kernels = {name: Kernel(loaded.callable(name), lowered, text, report) for name in loaded.names}
+    if resolved.num_cores < _core.Target("native").num_cores:
+        for kernel in kernels.values():
+            kernel.threads = resolved.num_cores
     return _one_or_many(kernels)
 
 

@@ -17,6 +17,7 @@ void set_python_error(const Diagnostic& diagnostic);
 void bind_ir(nanobind::module_& m);
 void bind_call(nanobind::module_& m);
 void bind_compile(nanobind::module_& m);
+void bind_machine(nanobind::module_& m);
 void bind_script(nanobind::module_& m);
 void bind_printer(nanobind::module_& m);
 

@@ -1,0 +1,124 @@
+// Targets, and what this machine can do.
+#include <fmt/format.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/module.h"
+#include "runtime/roofs.h"
+#include "support/host_cpu.h"
+#include "target/target.h"
+
+namespace tilewright::python {
+namespace {
+
+/// A target from its text, or from a dict as TVM writes it.
+Target make_target(nb::object description) {
+  std::string text;
+  if (nb::isinstance<nb::dict>(description)) {
+    text = nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(description));
+  } else if (nb::isinstance<nb::str>(description)) {
+    text = nb::cast<std::string>(description);
+  } else if (nb::isinstance<Target>(description)) {
+    return nb::cast<Target>(description);
+  } else {
+    throw Exception(argument_error("target/json", fmt::format("a target is text or a dict, not a value of type {}",
+                                                              Py_TYPE(description.ptr())->tp_name)));
+  }
+  return Target::parse(text).value_or_throw();
+}
+
+nb::dict measure_roofs(int threads) {
+  tw_roofs roofs;
+  int32_t code;
+  {
+    nb::gil_scoped_release release;
+    code = tw_measure_roofs(threads, &roofs);
+  }
+  if (code != 0) throw Exception(resource_error("roofs/memory", "no memory for the buffers that are read from"));
+  static constexpr const char* kLevels[TW_NUM_LEVELS] = {"baseline", "avx2", "avx512"};
+  nb::dict f32, f64;
+  for (int level = 0; level < TW_NUM_LEVELS; ++level) {
+    if (roofs.f32_flops[level] > 0) f32[kLevels[level]] = roofs.f32_flops[level];
+    if (roofs.f64_flops[level] > 0) f64[kLevels[level]] = roofs.f64_flops[level];
+  }
+  nb::dict result;
+  result["threads"] = roofs.threads;
+  result["level"] = kLevels[roofs.best_level];
+  result["f32_flops"] = f32;
+  result["f64_flops"] = f64;
+  const std::pair<const char*, double> rates[] = {
+      {"i32_add", roofs.i32_add},     {"i32_mul", roofs.i32_mul}, {"i8_dot", roofs.i8_dot},
+      {"l1_read", roofs.l1_read},     {"l2_read", roofs.l2_read}, {"l3_read", roofs.l3_read},
+      {"dram_read", roofs.dram_read},
+  };
+  for (auto [name, rate] : rates) result[name] = rate;
+  return result;
+}
+
+nb::dict host_cpu() {
+  const tw_host_cpu& cpu = *tw_host_cpu_info();
+  nb::dict result;
+  result["vendor"] = cpu.vendor;
+  result["brand"] = cpu.brand;
+  result["family"] = cpu.family;
+  result["model"] = cpu.model;
+  result["processors"] = tw_count_processors();
+  result["cores"] = tw_count_cores();
+  return result;
+}
+
+constexpr const char* kTargetDoc =
+    "What a program is compiled for: \"native\", \"interpreter\", or as TVM writes it, \"llvm -mcpu=znver3 "
+    "-num-cores=2\" or a\n"
+    "mapping of its options: mcpu, mattr, num-cores, vector-width, l1-bytes, l2-bytes, l3-bytes. What is left out follows from "
+    "the\n"
+    "processor's name and from this machine. str() gives the shortest text with the same meaning here.";
+
+}  // namespace
+
+void bind_machine(nb::module_& m) {
+  nb::class_<Target>(m, "Target", kTargetDoc)
+      .def(
+          "__init__", [](Target* self, nb::object description) { new (self) Target(make_target(description)); },
+          nb::arg("description") = "native",
+          nb::sig("def __init__(self, description: str | dict[str, Any] | Target = \"native\") -> None"))
+      .def_prop_ro("kind", [](const Target& t) { return t.kind == TargetKind::kInterpreter ? "interpreter" : "llvm"; })
+      .def_ro("cpu", &Target::cpu, "LLVM's name of the processor.")
+      .def_prop_ro("features", &Target::feature_names,
+                   "Instruction sets that compiled code may use, in LLVM's spelling.")
+      .def_ro("vector_bits", &Target::vector_bits, "Width of the vector registers in use.")
+      .def_ro("vector_registers", &Target::vector_registers, "How many of them there are.")
+      .def_ro("num_cores", &Target::num_cores, "Threads of a parallel loop.")
+      .def_ro("l1_bytes", &Target::l1_bytes, "Data cache of one core.")
+      .def_ro("l2_bytes", &Target::l2_bytes, "Second cache of one core.")
+      .def_ro("l3_bytes", &Target::l3_bytes, "Third cache as far as one core can use it; 0 where there is none.")
+      .def("json", &Target::json, "The same as JSON text.")
+      .def(
+          "with_num_cores",
+          [](const Target& t, int64_t cores) {
+            if (cores < 1 || cores > 4096)
+              throw Exception(argument_error(
+                  "target/value", fmt::format("num_cores is {}, which is not an integer from 1 to 4096", cores)));
+            return t.with_num_cores(static_cast<int>(cores));
+          },
+          nb::arg("cores"), "The same machine with another number of cores.")
+      .def("__str__", &Target::str)
+      .def("__repr__", [](const Target& t) { return fmt::format("Target(\"{}\")", t.str()); })
+      .def("__hash__", [](const Target& t) { return static_cast<Py_hash_t>(t.hash().lo >> 1); })
+      .def(
+          "__eq__",
+          [](const Target& t, nb::object other) {
+            Target* pointer = nullptr;
+            return nb::try_cast(other, pointer) && pointer && t == *pointer;
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
+  m.def("known_cpus", &known_cpus, "Names of processors that a target may have.");
+  m.def("host_cpu", &host_cpu,
+        "What the processor of this machine calls itself, and how much of it this process may use.");
+  m.def("measure_roofs", &measure_roofs, nb::arg("threads") = 0,
+        "Measures peak rates per second: floating-point operations by instruction set, integer operations, bytes read "
+        "from\n"
+        "each cache and from memory, with so many threads (0: one per core). Takes a few tenths of a second.");
+}
+
+}  // namespace tilewright::python

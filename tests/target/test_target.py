@@ -1,0 +1,90 @@
+"""Targets as Python sees them, and what the machine is found to offer."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+import tilewright as tw
+from tilewright import _core
+
+
+def test_text_dict_and_target_agree():
+    text = tw.Target("llvm -mcpu=skylake-avx512 -num-cores=4 -mattr=-avx512bw")
+    same = tw.Target({"kind": "llvm", "mcpu": "skylake-avx512", "num-cores": 4, "mattr": ["-avx512bw"]})
+    assert text == same == tw.Target(text) == tw.Target(str(text)) == tw.Target(text.json())
+    assert hash(text) == hash(same)
+    assert repr(text) == f'Target("{text}")'
+    assert (text.kind, text.cpu, text.num_cores) == ("llvm", "skylake-avx512", 4)
+    assert (text.vector_bits, text.vector_registers) == (512, 32)
+    assert "avx512f" in text.features
+    assert "avx512bw" not in text.features
+
+
+def test_differences():
+    base = tw.Target("llvm -mcpu=haswell -num-cores=2")
+    assert base != tw.Target("llvm -mcpu=haswell -num-cores=3")
+    assert base.with_num_cores(3) == tw.Target("llvm -mcpu=haswell -num-cores=3")
+    assert base != "llvm -mcpu=haswell -num-cores=2"
+    assert base != None  # noqa: E711
+    assert tw.Target("interpreter").kind == "interpreter"
+
+
+def test_native_is_the_default():
+    native = tw.Target()
+    assert native == tw.Target("native")
+    assert native.cpu in _core.known_cpus()
+    assert native.num_cores == _core.host_cpu()["cores"] <= _core.host_cpu()["processors"]
+    assert 0 < native.l1_bytes < native.l2_bytes
+
+
+@pytest.mark.parametrize(
+    ("description", "code"),
+    [
+        ("cuda", "target/kind"),
+        ("llvm -color=red", "target/option"),
+        ("llvm -mcpu=z80", "target/cpu"),
+        ("llvm -mattr=+neon", "target/feature"),
+        ("llvm -num-cores=none", "target/value"),
+        ({"mcpu": "haswell"}, "target/json"),
+        ({"kind": "llvm", "num-cores": 1.5}, "target/json"),
+        (3, "target/json"),
+    ],
+)
+def test_refusals(description, code):
+    with pytest.raises(tw.ArgumentError) as error:
+        tw.Target(description)
+    assert error.value.code == code
+
+
+@pytest.mark.parametrize("cores", [0, 5000])
+def test_refused_numbers_of_cores(cores):
+    with pytest.raises(tw.ArgumentError, match="from 1 to 4096") as error:
+        tw.Target().with_num_cores(cores)
+    assert error.value.code == "target/value"
+
+
+def test_roofs():
+    roofs = _core.measure_roofs(1)
+    assert roofs["threads"] == 1
+    assert roofs["level"] in roofs["f32_flops"]
+    assert roofs["f32_flops"].keys() == roofs["f64_flops"].keys()
+    assert all(roofs[name] > 0 for name in ("i32_add", "l1_read", "dram_read"))
+
+
+def test_roofs_without_memory():
+    program = """
+import resource, tilewright as tw
+from tilewright import _core
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (16 << 20), -1))
+try:
+    _core.measure_roofs(1)
+except tw.ResourceError as error:
+    print(error.code)
+"""
+    if not os.path.exists("/proc/self/statm"):
+        pytest.skip("needs /proc")
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert run.stdout.strip() == "roofs/memory", run.stderr
