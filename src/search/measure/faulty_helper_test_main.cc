@@ -167,6 +167,17 @@ std::map<std::string, Body> wrong_kernels() {
          return 0;
        }},
       {"last_element_off", [](const Call& c) { return add(c, 0, c.size()), c.data(2)[c.size() - 1] += 1e-4f, 0; }},
+      // Adds into its workspace, and counts on its being zero.
+      {"uninitialized",
+       [](const Call& c) {
+         auto* sum = static_cast<float*>(c.context->workspace_acquire(c.context, 1 << 20));
+         for (int64_t i = 0; i < c.size(); ++i) {
+           sum[i] += c.data(0)[i];
+           c.data(2)[i] = sum[i] + c.data(1)[i];
+         }
+         c.context->workspace_release(c.context, sum);
+         return 0;
+       }},
       {"returns_error",
        [](const Call& c) { return tw_report(c.context, TW_ERROR_ASSERTION, "the assertion n > 0 failed"); }},
       {"one_beyond", [](const Call& c) { return add(c, 0, c.size()), c.data(2)[c.size()] = 1, 0; }},
@@ -235,6 +246,7 @@ std::map<std::string, Body> treacherous_kernels() {
       {"later_die", later([](const Call&) { return ::raise(SIGKILL); })},
       {"later_block", later([](const Call&) -> int { sleep_forever(); })},
       {"later_error", later([](const Call& c) { return tw_report(c.context, TW_ERROR_INTERNAL, "changed its mind"); })},
+      {"later_wrong", later([](const Call& c) { return c.data(2)[c.size() - 1] = 0, 0; })},
       {"later_beyond", later([](const Call& c) { return c.data(2)[c.size() + 2000] = 1, 0; })},
   };
 }

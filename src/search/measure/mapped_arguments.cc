@@ -116,6 +116,14 @@ void MappedArguments::restore_in_out() {
     std::copy(saved_[i].begin(), saved_[i].end(), static_cast<std::byte*>(own_.tensors[i].data));
 }
 
+bool MappedArguments::show_own_outputs() {
+  if (has_in_out_ || !own_ready_) return false;
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i].role != Role::kInput) std::memcpy(shared_.tensors[i].data, own_.tensors[i].data, specs_[i].bytes());
+  }
+  return true;
+}
+
 MappedArguments::~MappedArguments() {
   for (const auto& [address, size] : mappings_) ::munmap(address, size);
 }

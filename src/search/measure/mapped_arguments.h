@@ -36,7 +36,9 @@ class MappedArguments {
   void save_in_out();
   /// Puts them back into the own set, so that repeated calls start from the same values.
   void restore_in_out();
-  bool has_in_out() const { return has_in_out_; }
+  /// Copies the outputs of the own set to the shared one, for the parent to compare. False with in-out arguments, which
+  /// change from call to call.
+  bool show_own_outputs();
 
   /// Memory between which the arguments lie, for the handler of fatal signals.
   struct Region {

@@ -2,7 +2,7 @@
 // then serves requests one at a time until its connection is closed.
 //
 //   building     Build -> Built
-//   measuring    Measure -> Checked (the first call is done) -> Proceed -> Measured
+//   measuring    Measure -> Checked (the first call is done) -> Proceed -> Measured (so is the last)
 //                Turns -> Timed
 #pragma once
 
@@ -147,12 +147,13 @@ struct MeasureReply {
   std::string message;
   std::vector<double> seconds;
   bool contender = false, noisy = false;
+  bool has_last_outputs = false;  ///< the shared memory holds what the last of the timed calls has written
   int32_t rejected = 0;
   double best_probe = 0;
 
   template <class A>
   void fields(A& a) {
-    a(id, outcome, message, seconds, contender, noisy, rejected, best_probe);
+    a(id, outcome, message, seconds, contender, noisy, has_last_outputs, rejected, best_probe);
   }
 };
 

@@ -173,7 +173,16 @@ bool MeasurePipeline::Loop::on_measured(Worker& worker, const Frame& frame) {
   result.contender = reply.contender;
   result.noisy = reply.noisy;
   result.rejected = reply.rejected;
-  if (reply.outcome == Outcome::kOk) {
+  // A kernel may be right once and wrong later: threads that race, memory that it leaves dirty.
+  CheckReport last;
+  if (reply.outcome == Outcome::kOk && reply.has_last_outputs) last = arguments_->check_outputs(&cancel_);
+  if (last.wrong > 0) {
+    result.seconds.clear();
+    result.check = last;
+    finish(std::move(job), Outcome::kWrongResult,
+           resource_error("measure/wrong-result", "right in the first call, wrong in a later one: " + last.message,
+                          "the candidate is not stored"));
+  } else if (reply.outcome == Outcome::kOk) {
     set_incumbent(std::min(incumbent(), result.median()));
     finish(std::move(job), Outcome::kOk);
   } else if (reply.outcome == Outcome::kSlowStopped) {

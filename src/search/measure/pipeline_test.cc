@@ -83,8 +83,6 @@ TEST_F(PipelineTest, SlowCandidatesAreStopped) {
   const auto before = Clock::now();
   submit("build:add_in:12000", 1);    // 6 x: stopped after its call
   submit("build:add_in:3000000", 2);  // killed in its call
-  submit("build:add_in:2300", 3);     // timed, but no contender
-  submit("build:add_in:1000", 4);     // the new best
   auto results = drain();
   EXPECT_LT(seconds_since(before), 2);
   EXPECT_EQ(results[1].outcome, Outcome::kSlowStopped);
@@ -94,11 +92,19 @@ TEST_F(PipelineTest, SlowCandidatesAreStopped) {
   EXPECT_EQ(results[2].outcome, Outcome::kSlowStopped);
   EXPECT_TRUE(results[2].error.message.starts_with("stopped after ")) << results[2].error.message;
   EXPECT_TRUE(results[2].seconds.empty());
-  EXPECT_EQ(results[3].outcome, Outcome::kOk);
-  EXPECT_FALSE(results[3].contender);
-  EXPECT_EQ(results[4].outcome, Outcome::kOk);
-  EXPECT_TRUE(results[4].contender);
-  EXPECT_EQ(pipeline->incumbent(), results[4].median());
+  EXPECT_EQ(pipeline->incumbent(), 2e-3);
+}
+
+TEST_F(PipelineTest, OnlyContendersGetAllSlices) {
+  options.race.screen_slices = 2;
+  start();
+  pipeline->set_incumbent(2e-3);
+  submit("build:add_in:2300", 1);
+  submit("build:add_in:1000", 2);
+  auto results = drain();
+  EXPECT_TRUE(results[1].is_ok() && !results[1].contender) << results[1].error.render();
+  EXPECT_TRUE(results[2].is_ok() && results[2].contender) << results[2].error.render();
+  EXPECT_EQ(pipeline->incumbent(), results[2].median());
 }
 
 TEST_F(PipelineTest, BuildingAndMeasuringOverlap) {

@@ -54,8 +54,10 @@ class Server {
       return write_message(kConnectionFd, checked);
     }
     arguments_->save_in_out();
-    const bool returned =
-        time_slice(1, setup_.threads, [&] { return call(*kernel, arguments_->shared()); }, checked.first);
+    context_.workspace_acquire = acquire_poisoned;
+    const auto call_once = [&] { return call(*kernel, arguments_->shared()); };
+    const bool returned = time_slice(1, setup_.threads, call_once, checked.first);
+    context_.workspace_acquire = tw_workspace_acquire;
     if (!returned) {
       checked.outcome = code_ == TW_ERROR_MEMORY ? Outcome::kOutOfMemory : Outcome::kRunError;
       checked.message = error_;
@@ -97,7 +99,16 @@ class Server {
     reply.noisy = race.is_noisy();
     reply.rejected = race.rejected();
     reply.best_probe = best_probe_;
+    if (reply.outcome == Outcome::kOk) reply.has_last_outputs = arguments_->show_own_outputs();
     return reply;
+  }
+
+  /// Memory is often zero the first time, so a kernel that forgets to initialize its workspace would be right once. All
+  /// ones are a NaN in every floating-point format.
+  static void* acquire_poisoned(tw_ctx* context, int64_t bytes) {
+    void* const memory = tw_workspace_acquire(context, bytes);
+    if (memory) std::memset(memory, 0xff, static_cast<size_t>(bytes));
+    return memory;
   }
 
   /// This moment's peak rate as a fraction of the best one seen.
