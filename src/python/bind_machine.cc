@@ -70,7 +70,8 @@ nb::dict host_cpu() {
 constexpr const char* kTargetDoc =
     "What a program is compiled for: \"native\", \"interpreter\", or as TVM writes it, \"llvm -mcpu=znver3 "
     "-num-cores=2\" or a\n"
-    "mapping of its options: mcpu, mattr, num-cores, vector-width, l1-bytes, l2-bytes, l3-bytes. What is left out follows from "
+    "mapping of its options: mcpu, mattr, num-cores, vector-width, l1-bytes, l2-bytes, l3-bytes. What is left out "
+    "follows from "
     "the\n"
     "processor's name and from this machine. str() gives the shortest text with the same meaning here.";
 
