@@ -29,6 +29,12 @@ int64_t Counters::done() const { return std::accumulate(count.begin(), count.end
 
 // What callers and the thread share.
 
+void MeasurePipeline::Loop::wake() {
+  const uint64_t one = 1;
+  ssize_t ignored = ::write(wake_fd_, &one, sizeof one);
+  (void)ignored;
+}
+
 void MeasurePipeline::Loop::submit(Candidate candidate) {
   {
     const std::lock_guard lock(mutex_);
@@ -47,9 +53,7 @@ void MeasurePipeline::Loop::submit(Candidate candidate) {
     }
     inbox_.push_back(std::move(candidate));
   }
-  const uint64_t one = 1;
-  ssize_t ignored = ::write(wake_fd_, &one, sizeof one);
-  (void)ignored;
+  wake();
 }
 
 size_t MeasurePipeline::Loop::outstanding() const {
@@ -86,9 +90,7 @@ void MeasurePipeline::Loop::begin_finals(FinalsRequest request) {
     }
     finals_inbox_ = std::move(request);
   }
-  const uint64_t one = 1;
-  ssize_t ignored = ::write(wake_fd_, &one, sizeof one);
-  (void)ignored;
+  wake();
 }
 
 std::optional<FinalsResult> MeasurePipeline::Loop::poll_finals(std::chrono::milliseconds timeout) {
@@ -99,9 +101,7 @@ std::optional<FinalsResult> MeasurePipeline::Loop::poll_finals(std::chrono::mill
 
 void MeasurePipeline::Loop::cancel() {
   cancel_ = true;
-  const uint64_t one = 1;
-  ssize_t ignored = ::write(wake_fd_, &one, sizeof one);
-  (void)ignored;
+  wake();
   // The thread looks at the flag in everything that may take long; should it be late all the same, it will get there.
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, std::chrono::milliseconds(150), [&] { return halted_; });
@@ -158,6 +158,7 @@ void MeasurePipeline::cancel() { loop_->cancel(); }
 std::optional<Diagnostic> MeasurePipeline::failure() const { return loop_->failure(); }
 Counters MeasurePipeline::counters() const { return loop_->counters(); }
 std::vector<int> MeasurePipeline::helper_pids() const { return loop_->helper_pids(); }
+const CpuPlan& MeasurePipeline::cpu_plan() const { return loop_->cpu_plan(); }
 
 PairedRatio paired_ratio(const std::vector<double>& first, const std::vector<double>& second) {
   std::vector<double> ratios;

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "search/measure/arguments.h"
+#include "search/measure/cpu_plan.h"
 #include "search/measure/outcome.h"
 #include "search/measure/race.h"
 #include "support/result.h"
@@ -136,6 +137,9 @@ class MeasurePipeline {
   Counters counters() const;
   /// Process numbers of the helpers that live now, the measuring one first.
   std::vector<int> helper_pids() const;
+  /// Threads of the search that compute a lot should stay on `build`: what shares a processor with the kernel that is
+  /// being timed spoils its slices.
+  const CpuPlan& cpu_plan() const;
 
  private:
   class Loop;

@@ -104,12 +104,15 @@ HelperSetup MeasurePipeline::Loop::setup_for(const Worker& worker) const {
   return setup;
 }
 
+MeasurePipeline::Loop::Job MeasurePipeline::Loop::take_job(Worker& worker) {
+  worker.state = State::kIdle;
+  return *std::exchange(worker.job, std::nullopt);
+}
+
 bool MeasurePipeline::Loop::on_built(Worker& worker, const Frame& frame) {
   BuildReply reply;
   if (!decode_message(frame, reply) || reply.id != worker.request) return false;
-  Job job = std::move(*worker.job);
-  worker.job.reset();
-  worker.state = State::kIdle;
+  Job job = take_job(worker);
   job.result.build_seconds = reply.seconds;
   if (reply.outcome != Outcome::kOk) {
     finish(std::move(job), reply.outcome, resource_error(reply.code, reply.message, reply.hint));
@@ -125,9 +128,7 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
   CheckedReply reply;
   if (!decode_message(frame, reply) || reply.id != worker.request) return false;
   if (reply.outcome != Outcome::kOk) {
-    Job job = std::move(*worker.job);
-    worker.job.reset();
-    worker.state = State::kIdle;
+    Job job = take_job(worker);
     const std::string code = !reply.code.empty()                      ? reply.code
                              : reply.outcome == Outcome::kOutOfMemory ? "measure/memory"
                                                                       : "measure/run-error";
@@ -145,9 +146,7 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
   worker.process->post(encode_message(proceed));
   if (check.canceled) return true;  // halt() is about to take the candidate
   if (!proceed.go) {
-    Job job = std::move(*worker.job);
-    worker.job.reset();
-    worker.state = State::kIdle;
+    Job job = take_job(worker);
     const std::string message = job.result.check.message;
     finish(std::move(job), Outcome::kWrongResult,
            resource_error("measure/wrong-result", message, "the candidate is not stored"));
@@ -164,9 +163,7 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
 bool MeasurePipeline::Loop::on_measured(Worker& worker, const Frame& frame) {
   MeasureReply reply;
   if (!decode_message(frame, reply) || reply.id != worker.request) return false;
-  Job job = std::move(*worker.job);
-  worker.job.reset();
-  worker.state = State::kIdle;
+  Job job = take_job(worker);
   best_probe_ = std::max(best_probe_, reply.best_probe);
   Measured& result = job.result;
   result.seconds = std::move(reply.seconds);

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <system_error>
 
 #include "search/measure/control_block.h"
 #include "search/measure/process_limits.h"
@@ -46,7 +48,12 @@ Status MeasurePipeline::Loop::start() {
     return resource_error("measure/helper-start", fmt::format("no event descriptor ({})", std::strerror(errno)),
                           "check the limit on open files (ulimit -n)");
   }
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    return resource_error("measure/helper-start", fmt::format("no thread for the helpers ({})", error.what()),
+                          "check the limit on processes (ulimit -u)");
+  }
   return Ok{};
 }
 
@@ -63,14 +70,23 @@ void MeasurePipeline::Loop::run() {
   ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   stay_on(plan_.build);
   while (true) {
-    if (cancel_ && !stopping_) halt(std::nullopt);
-    take_inbox();
-    if (!stopping_) dispatch();
-    publish_pids();
-    if (stopping_ && is_finished()) return;
-    wait_for_events();
-    for (Worker& worker : workers_) look_at_deadline(worker);
+    try {
+      if (step()) return;
+    } catch (const std::bad_alloc&) {
+      halt(resource_error("measure/memory", "no memory left in this process", "measure fewer candidates at once"));
+    }
   }
+}
+
+bool MeasurePipeline::Loop::step() {
+  if (cancel_ && !stopping_) halt(std::nullopt);
+  take_inbox();
+  if (!stopping_) dispatch();
+  publish_pids();
+  if (stopping_ && is_finished()) return true;
+  wait_for_events();
+  for (Worker& worker : workers_) look_at_deadline(worker);
+  return false;
 }
 
 bool MeasurePipeline::Loop::is_finished() const {

@@ -44,6 +44,7 @@ class MeasurePipeline::Loop {
   std::optional<Diagnostic> failure() const;
   Counters counters() const;
   std::vector<int> helper_pids() const;
+  const CpuPlan& cpu_plan() const { return plan_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -70,6 +71,7 @@ class MeasurePipeline::Loop {
 
   // pipeline_loop.cc: the thread, waiting, starting, handing out work.
   void run();
+  bool step();  ///< true: the thread may end
   void take_inbox();
   void dispatch();
   void dispatch_builds();
@@ -101,7 +103,10 @@ class MeasurePipeline::Loop {
   void finish(Job job, Outcome outcome, std::optional<Diagnostic> error = {});
   void finish_finals(FinalsResult result);
   HelperSetup setup_for(const Worker& worker) const;
+  /// The candidate of a helper that has answered and is idle now.
+  static Job take_job(Worker& worker);
 
+  void wake();
   static std::chrono::nanoseconds from_seconds(double seconds);
 
   const std::shared_ptr<Arguments> arguments_;
