@@ -20,5 +20,6 @@ void bind_compile(nanobind::module_& m);
 void bind_machine(nanobind::module_& m);
 void bind_script(nanobind::module_& m);
 void bind_printer(nanobind::module_& m);
+void bind_interpreter(nanobind::module_& m);
 
 }  // namespace tilewright::python

@@ -59,7 +59,10 @@ std::optional<Diagnostic> find_invalid(const PrintOptions& options);
 /// Options that make no sense fall back to their defaults; the binding refuses them beforehand.
 std::string print(const NodeRef& node, const PrintOptions& options = {});
 
-/// The message, the part of `program` that it is about, underlined, the user's own line, and the hint.
+/// The diagnostic with the part of `program` that it is about, underlined, in its message, and with the place where the
+/// user wrote that. For boundaries, where it becomes an Exception.
+Diagnostic located(Diagnostic diagnostic, const NodeRef& program);
+/// located(diagnostic, program) as text.
 std::string render(const Diagnostic& diagnostic, const NodeRef& program);
 
 /// The lines in which two programs differ, with some context: "- " only on the left, "+ " only on the right. Empty

@@ -43,14 +43,8 @@ SpanId span_for(const Diagnostic& diagnostic) {
 
 }  // namespace
 
-std::string render(const Diagnostic& diagnostic, const NodeRef& program) {
-  std::string text;
-  if (!diagnostic.code.empty()) text += "[" + diagnostic.code + "] ";
-  text += diagnostic.message;
-  if (SpanId span = span_for(diagnostic)) {
-    std::string where = render_span(span);
-    if (!where.empty()) text += "\n" + where;
-  }
+Diagnostic located(Diagnostic diagnostic, const NodeRef& program) {
+  diagnostic.span = span_for(diagnostic);
   PrintOptions options;
   options.print_line_numbers = true;
   options.num_context_lines = kContext;
@@ -60,12 +54,18 @@ std::string render(const Diagnostic& diagnostic, const NodeRef& program) {
     if (contains(program, node)) {
       options.obj_to_underline.push_back(node);
     } else {
-      text += "\n  about:\n" + indented(print(node, {.num_context_lines = kContext}));
+      diagnostic.message += "\n  about:\n" + indented(print(node));
     }
   }
-  if (!options.obj_to_underline.empty()) text += "\n  in the program:\n" + indented(print(program, options));
-  if (!diagnostic.hint.empty()) text += "\n  hint: " + diagnostic.hint;
-  return text;
+  if (!options.obj_to_underline.empty()) {
+    diagnostic.message += "\n  in the program:\n" + indented(print(program, options));
+  }
+  diagnostic.nodes.clear();
+  return diagnostic;
+}
+
+std::string render(const Diagnostic& diagnostic, const NodeRef& program) {
+  return located(diagnostic, program).render();
 }
 
 }  // namespace tilewright::script

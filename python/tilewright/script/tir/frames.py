@@ -59,7 +59,7 @@ def thread_binding(
         start, stop = 0, start
         if isinstance(stop, _core.Expr):
             start = _core.const(0, stop.dtype)
-    return _script.thread_binding(start, stop, thread, annotations)
+    return _script.thread_binding(start, stop, thread, annotations or {})
 
 
 def grid(*extents: Any) -> Any:

@@ -1,0 +1,251 @@
+// Loads, stores and allocations, with their checks.
+#include <cstring>
+
+#include "ir/interpreter_machine.h"
+#include "ir/numeric.h"
+
+namespace tilewright::interpreter {
+namespace {
+
+Slot read_element(DataType type, const std::byte* from) {
+  if (type.is_float()) {
+    if (type.bits == 32) {
+      float value;
+      std::memcpy(&value, from, 4);
+      return {.f = value};
+    }
+    return {.f = load_float(type, from)};
+  }
+  if (type.bits == 32 && type.is_int()) {
+    int32_t value;
+    std::memcpy(&value, from, 4);
+    return {.i = value};
+  }
+  return {.i = load_int(type, from)};
+}
+
+void write_element(DataType type, Slot value, std::byte* to) {
+  if (type.is_float()) {
+    if (type.bits == 32) {
+      auto narrow = static_cast<float>(value.f);
+      std::memcpy(to, &narrow, 4);
+    } else {
+      store_element(type, value.f, 0, to);
+    }
+  } else {
+    store_element(type, 0, value.i, to);
+  }
+}
+
+bool all_written(const uint8_t* written, int bytes) {
+  if (bytes == 4) {
+    uint32_t flags;
+    std::memcpy(&flags, written, 4);
+    return flags == 0x01010101;
+  }
+  for (int i = 0; i < bytes; ++i) {
+    if (!written[i]) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+/// Where the element lies; fails when it is outside of its buffer or of the memory.
+bool Machine::locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation) {
+  int64_t offset = 0;
+  for (const Access::Dimension& d : access.dimensions) {
+    int64_t index = r[d.vector ? d.index + lane : d.index].i;
+    int64_t extent = r[d.extent].i;
+    if (index < 0 || index >= extent) [[unlikely]]
+      return fail_bounds(access, r, lane);
+    offset = d.stride == kNone ? offset * extent + index : offset + index * r[d.stride].i;
+  }
+  if (access.offset != kNone) offset += r[access.offset].i;
+  int64_t pointer = r[access.data].i;
+  allocation = memory_.find(pointer);
+  byte = offset_of(pointer) + offset * access.bytes;
+  if (!allocation || byte < 0 || byte + access.bytes > allocation->size) [[unlikely]] {
+    const std::string& name = program_.sites[access.site].buffer->name;
+    return fail("interpret/out-of-bounds",
+                where(access.site) + " accesses " + element(access, r, lane) +
+                    (allocation ? ", which lies outside of the memory behind '" + name + "' (" +
+                                      std::to_string(allocation->size) + " bytes)"
+                                : ", and there is no memory behind '" + name + "'"),
+                access.site);
+  }
+  return true;
+}
+
+template <bool kWrite>
+bool Machine::access(const Insn& in, const Access& access, Slot* r) {
+  for (int lane = 0; lane < access.lanes; ++lane) {
+    int first = (kWrite ? in.b : in.dst) + lane * access.element_lanes;
+    if (access.mask != kNone && r[access.mask + lane].i == 0) {
+      for (int k = 0; k < access.element_lanes && !kWrite; ++k) r[first + k].i = 0;
+      continue;
+    }
+    int64_t byte = 0;
+    Allocation* allocation = nullptr;
+    if (!locate(access, r, lane, byte, allocation)) return false;
+    std::byte* at = allocation->data + byte;
+    int step = access.bytes / access.element_lanes;
+    if constexpr (kWrite) {
+      if (!allocation->writable) [[unlikely]] {
+        return fail(
+            "interpret/read-only",
+            where(access.site) + " writes " + element(access, r, lane) + ", which is constant or read-only memory",
+            access.site);
+      }
+      if (!current_->levels.empty() && options_.check_races) {
+        std::byte value[512];
+        const std::byte* compared = access.bytes <= static_cast<int>(sizeof value) ? value : nullptr;
+        for (int k = 0; compared && k < access.element_lanes; ++k)
+          write_element(access.dtype, r[first + k], value + k * step);
+        if (!note_write(*allocation, byte, access, r, lane, compared)) return false;
+      }
+      for (int k = 0; k < access.element_lanes; ++k) write_element(access.dtype, r[first + k], at + k * step);
+      if (allocation->written) std::memset(allocation->written.get() + byte, 1, static_cast<size_t>(access.bytes));
+    } else {
+      if (allocation->written && !all_written(allocation->written.get() + byte, access.bytes)) [[unlikely]] {
+        return fail("interpret/uninitialized",
+                    where(access.site) + " reads " + element(access, r, lane) + ", which nothing has written",
+                    access.site, "write it first; a reduction starts from T.init()");
+      }
+      if (!current_->levels.empty() && options_.check_races && !note_read(*allocation, byte, access, r, lane))
+        return false;
+      for (int k = 0; k < access.element_lanes; ++k) r[first + k] = read_element(access.dtype, at + k * step);
+    }
+  }
+  return true;
+}
+
+template bool Machine::access<true>(const Insn& in, const Access& access, Slot* r);
+template bool Machine::access<false>(const Insn& in, const Access& access, Slot* r);
+
+bool Machine::address(const Insn& in, Slot* r) {
+  const Access& access = program_.accesses[in.a];
+  int64_t byte = 0;
+  Allocation* allocation = nullptr;
+  if (!locate(access, r, 0, byte, allocation)) return false;
+  int64_t pointer = r[access.data].i;
+  r[in.dst].i = pointer - offset_of(pointer) + byte;
+  return true;
+}
+
+// ---- races -----------------------------------------------------------------------------------------------------
+
+const Level* Machine::unordered(uint32_t stamp) const {
+  const std::vector<Level*>& levels = current_->levels;
+  if (stamp == 0 || stamp >= levels.back()->start) return nullptr;
+  for (const Level* level : levels) {
+    if (level->fork->begin <= stamp && stamp < level->start) return level;
+  }
+  return nullptr;
+}
+
+/// Both accesses belong to one reduction block: its axes may be bound to threads, which then combine their parts.
+bool Machine::is_reduction(int site, int other) const {
+  const Ref<Block>& block = program_.sites[site].block;
+  if (!block.defined() || program_.sites[other].block != block) return false;
+  for (const Ref<IterVar>& axis : block->iter_vars) {
+    if (axis->iter_type == IterType::kCommReduce) return true;
+  }
+  return false;
+}
+
+namespace {
+std::pair<int64_t, int64_t> granules(Allocation& allocation, int64_t byte, int bytes) {
+  if (!allocation.shadow) {
+    allocation.shadow.reset(new Shadow[static_cast<size_t>(allocation.size / allocation.granule + 1)]);
+  }
+  return {byte / allocation.granule, (byte + bytes - 1) / allocation.granule};
+}
+}  // namespace
+
+bool Machine::note_read(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane) {
+  auto [first, last] = granules(allocation, byte, access.bytes);
+  for (int64_t g = first; g <= last; ++g) {
+    Shadow& shadow = allocation.shadow[g];
+    if (const Level* level = unordered(shadow.writer)) {
+      bool threads = program_.loops[level->fork->site].is_thread;
+      if (!threads || !is_reduction(access.site, shadow.writer_site)) {
+        return fail_race(*level, shadow.writer, shadow.writer_site, true, access, false, r, lane);
+      }
+    }
+    // An earlier reader that is unordered with this one says more about writers to come.
+    if (!unordered(shadow.reader)) {
+      shadow.reader = clock_;
+      shadow.reader_site = access.site;
+    }
+  }
+  return true;
+}
+
+bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane,
+                         const std::byte* value) {
+  auto [first, last] = granules(allocation, byte, access.bytes);
+  for (int64_t g = first; g <= last; ++g) {
+    Shadow& shadow = allocation.shadow[g];
+    const Level* with_writer = unordered(shadow.writer);
+    const Level* with_reader = with_writer ? nullptr : unordered(shadow.reader);
+    if (const Level* level = with_writer ? with_writer : with_reader) {
+      int other = with_writer ? shadow.writer_site : shadow.reader_site;
+      bool threads = program_.loops[level->fork->site].is_thread;
+      // Threads that all store one value (a statement that does not depend on the thread) agree.
+      bool agrees = value && std::memcmp(allocation.data + byte, value, static_cast<size_t>(access.bytes)) == 0;
+      if (!threads || !(agrees || is_reduction(access.site, other))) {
+        uint32_t stamp = with_writer ? shadow.writer : shadow.reader;
+        return fail_race(*level, stamp, other, with_writer != nullptr, access, true, r, lane);
+      }
+    }
+    shadow.writer = clock_;
+    shadow.writer_site = access.site;
+  }
+  return true;
+}
+
+// ---- allocations -----------------------------------------------------------------------------------------------
+
+bool Machine::allocate(Thread& thread, const Insn& in, Slot* r) {
+  const AllocationSite& site = program_.allocations[in.b];
+  std::pair<const Insn*, int> key;
+  bool shared = site.shared && thread.shared;
+  if (shared) {
+    key = {&in, thread.occurrences[&in]++};
+    auto it = thread.shared->find(key);
+    if (it != thread.shared->end()) {
+      r[in.dst].i = it->second;
+      return true;
+    }
+  }
+  int64_t count = r[in.a].i, size = site.dtype.bytes();
+  int64_t pointer = count < 0 || count > (int64_t{1} << kOffsetBits) / std::max<int64_t>(size, 1)
+                        ? 0
+                        : memory_.allocate(count * size, size, site.name, options_.check_uninitialized);
+  if (pointer == 0) {
+    failure_ = resource_error("interpret/memory", "no memory for '" + site.name + "' (" + std::to_string(count) +
+                                                      " elements of " + site.dtype.str() + ")");
+    return false;
+  }
+  if (shared) thread.shared->emplace(key, pointer);
+  r[in.dst].i = pointer;
+  return true;
+}
+
+void Machine::release(Thread& thread, const Insn& in, const Slot* r) {
+  if (program_.allocations[in.b].shared && thread.shared) return;  // with the team
+  memory_.release(r[in.dst].i);
+}
+
+int64_t Machine::constant_memory(int number) {
+  int64_t& pointer = constants_[number];
+  if (pointer == 0) {
+    const TensorData& data = *program_.constants[number];
+    pointer = memory_.adopt(const_cast<char*>(data.bytes.data()), static_cast<int64_t>(data.bytes.size()),
+                            data.dtype.bytes(), false, "a constant");
+  }
+  return pointer;
+}
+
+}  // namespace tilewright::interpreter

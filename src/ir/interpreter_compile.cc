@@ -1,0 +1,153 @@
+#include "ir/interpreter_compile.h"
+
+#include <bit>
+
+#include "ir/build.h"
+#include "support/deep_stack.h"
+
+namespace tilewright::interpreter {
+
+Result<int> Compiler::compile(const std::string& name) {
+  int number = declare_function(name);
+  while (!pending_.empty() && !failure_) {
+    std::string next = std::move(pending_.back());
+    pending_.pop_back();
+    Ref<PrimFunc> func = module_.get(next).cast<PrimFunc>();
+    function_ = program_.functions[program_.by_name.at(next)].get();
+    function_->func = func;
+    with_stack_for(func.depth(), [&] { function(func); });
+  }
+  if (failure_) return std::move(*failure_);
+  return number;
+}
+
+int Compiler::declare_function(const std::string& name) {
+  auto it = program_.by_name.find(name);
+  if (it != program_.by_name.end()) return it->second;
+  if (!module_.get(name).is<PrimFunc>()) {
+    fail("interpret/no-function", "the module has no function '" + name + "'", {});
+    return 0;
+  }
+  int number = static_cast<int>(program_.functions.size());
+  program_.by_name.emplace(name, number);
+  program_.functions.push_back(std::make_unique<Function>());
+  program_.functions.back()->name = name;
+  pending_.push_back(name);
+  return number;
+}
+
+void Compiler::function(const Ref<PrimFunc>& func) {
+  code_ = &function_->code;
+  top_ = 0;
+  constant_slots_.clear();
+  slots_.clear();
+  views_.clear();
+  domains_.clear();
+  block_ = {};
+  parameters(*func);
+  stmt(func->body);
+  emit({.op = Op::kReturn});
+}
+
+void Compiler::parameters(const PrimFunc& func) {
+  for (const Ref<Var>& param : func.params) {
+    int slot = take(1);
+    function_->param_slots.push_back(slot);
+    define(param, slot);
+  }
+  // Plain variables first: other dimensions may be expressions of them.
+  auto each_buffer = [&](auto&& work) {
+    for (size_t i = 0; i < func.params.size(); ++i) {
+      Ref<Buffer> buffer = func.buffer_of(func.params[i]);
+      if (buffer.defined()) work(static_cast<int>(i), buffer);
+    }
+  };
+  auto each_extent = [&](const Buffer& buffer, auto&& work) {
+    for (size_t d = 0; d < buffer.shape.size(); ++d) work(buffer.shape[d], ArgCheck::What::kDimension, d);
+    for (size_t d = 0; d < buffer.strides.size(); ++d) work(buffer.strides[d], ArgCheck::What::kStride, d);
+  };
+  each_buffer([&](int arg, const Ref<Buffer>& buffer) {
+    define(buffer->data, function_->param_slots[arg]);
+    each_extent(*buffer, [&](const Expr& e, ArgCheck::What what, size_t d) {
+      if (!e.is<Var>() || slots_.contains(e.get())) return;
+      int slot = take(1);
+      Op op = what == ArgCheck::What::kDimension ? Op::kArgDimension : Op::kArgStride;
+      emit({.op = op, .dst = slot, .a = arg, .b = static_cast<int>(d)});
+      define(e, slot);
+    });
+    // data points at element (0, ..., 0), wherever that lies.
+    if (buffer->elem_offset.is<Var>() && !slots_.contains(buffer->elem_offset.get())) {
+      define(buffer->elem_offset, constant(int64_t{0}));
+    }
+  });
+  each_buffer([&](int arg, const Ref<Buffer>& buffer) {
+    each_extent(*buffer, [&](const Expr& e, ArgCheck::What what, size_t d) {
+      ArgCheck check{arg, what, static_cast<int>(d), expr(e)};
+      program_.arg_checks.push_back(check);
+      emit({.op = Op::kCheckArg, .a = static_cast<int>(program_.arg_checks.size()) - 1});
+    });
+    if (buffer->elem_offset.defined() && !is_const_int(buffer->elem_offset, 0)) {
+      int zero = message("interpret/unsupported", "parameter '" + buffer->name + "' has an element offset other than 0",
+                         buffer);
+      emit({.op = Op::kCheckEqual, .a = expr(buffer->elem_offset), .b = constant(int64_t{0}), .extra = zero});
+    }
+    views_[buffer.get()] = declare(buffer, function_->param_slots[arg], buffer);
+  });
+}
+
+// ---- emitting --------------------------------------------------------------------------------------------------
+
+size_t Compiler::emit(Op op, DataType type, int dst, int a, int b, int c, int extra) {
+  bool plain_float = type.code == TypeCode::kFloat && type.bits != 16;
+  return emit({.op = op,
+               .bits = type.bits,
+               .is_unsigned = type.is_float() ? !plain_float : type.is_uint(),
+               .code = type.code,
+               .lanes = lanes_of(type),
+               .dst = dst,
+               .a = a,
+               .b = b,
+               .c = c,
+               .extra = extra});
+}
+
+int Compiler::constant(Slot value) {
+  auto [it, fresh] = constant_slots_.try_emplace(value.i, -1 - static_cast<int>(function_->constants.size()));
+  if (fresh) function_->constants.push_back(value);
+  return it->second;
+}
+int Compiler::constant(int64_t value) { return constant(Slot{.i = value}); }
+int Compiler::constant(double value) { return constant(Slot{.f = value}); }
+
+int Compiler::site(const NodeRef& node, const Ref<Buffer>& buffer, std::string what) {
+  program_.sites.push_back({node, block_, buffer, std::move(what)});
+  return static_cast<int>(program_.sites.size()) - 1;
+}
+
+int Compiler::message(std::string code, std::string text, const NodeRef& node) {
+  program_.messages.push_back({std::move(code), std::move(text), site(node)});
+  return static_cast<int>(program_.messages.size()) - 1;
+}
+
+void Compiler::fail(std::string code, std::string message, const NodeRef& node, std::string hint) {
+  if (failure_) return;
+  failure_ = script_error(std::move(code), std::move(message), std::move(hint));
+  if (!node.defined()) return;
+  failure_->span = node.span();
+  failure_->nodes.push_back(keep(node));
+}
+
+int Compiler::unsupported(const std::string& what, const NodeRef& node) {
+  emit({.op = Op::kFail, .extra = message("interpret/unsupported", "the interpreter does not know " + what, node)});
+  return constant(int64_t{0});
+}
+
+int Compiler::slot_of(const Ref<Var>& var, const NodeRef& user) {
+  auto it = slots_.find(var.get());
+  if (it != slots_.end()) return it->second;
+  fail("interpret/undefined", "variable '" + var->name_hint + "' is used and defined nowhere around", user,
+       "bind it in the program, or make it a parameter");
+  return constant(int64_t{0});
+}
+
+}  // namespace tilewright::interpreter

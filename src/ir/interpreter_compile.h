@@ -1,0 +1,138 @@
+// From the tree to code.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/interpreter.h"
+#include "ir/interpreter_code.h"
+
+namespace tilewright::interpreter {
+
+class Compiler {
+ public:
+  Compiler(const Module& module, Program& program, const InterpretOptions& options)
+      : module_(module), program_(program), options_(options) {}
+
+  /// Compiles the function and those it calls: the number of the function, or the reason why it cannot run
+  /// ("interpret/undefined", "interpret/unsupported").
+  Result<int> compile(const std::string& name);
+
+ private:
+  struct View {
+    int data = kNone, offset = kNone;
+    std::vector<int> extents;
+    std::vector<int> strides;  // empty: row-major
+  };
+  using Place = std::unordered_map<const NodeBase*, int>;
+
+  // functions (interpreter_compile.cc)
+  int declare_function(const std::string& name);
+  void function(const Ref<PrimFunc>& func);
+  void parameters(const PrimFunc& func);
+  void bind_buffer(int arg, const Buffer& buffer);
+  void bind_or_check(const Expr& e, int arg, ArgCheck::What what, int dimension);
+
+  // emitting
+  size_t emit(Insn insn) {
+    code_->push_back(insn);
+    return code_->size() - 1;
+  }
+  /// An instruction on values of the type.
+  size_t emit(Op op, DataType type, int dst, int a = kNone, int b = kNone, int c = kNone, int extra = 0);
+  int here() const { return static_cast<int>(code_->size()); }
+  int take(int lanes) {
+    int slot = top_;
+    top_ += lanes;
+    function_->frame_size = std::max(function_->frame_size, top_);
+    return slot;
+  }
+  int lanes_of(DataType type) const { return type.lanes * (type.scalable ? options_.vscale : 1); }
+  int constant(int64_t value);
+  int constant(double value);
+  int constant(Slot value);
+  int message(std::string code, std::string text, const NodeRef& node);
+  int site(const NodeRef& node, const Ref<Buffer>& buffer = {}, std::string what = {});
+  void fail(std::string code, std::string message, const NodeRef& node, std::string hint = {});
+  /// Code that fails when it is reached.
+  int unsupported(const std::string& what, const NodeRef& node);
+  void define(const NodeRef& node, int slot) { slots_[node.get()] = slot; }
+  int slot_of(const Ref<Var>& var, const NodeRef& user);
+
+  // expressions (interpreter_compile_expr.cc): the slot of the value, which must not be written to
+  int expr(const Expr& e);
+  int binary(Kind kind, const Expr& a, const Expr& b, DataType result);
+  int logic(const Expr& e, bool is_and, const Expr& a, const Expr& b);
+  int cast(const Cast& cast);
+  int load(const Expr& e);
+  int shuffle(const Shuffle& shuffle);
+  int call(const Expr& e);
+  int call_function(const Expr& e, const std::string& name);
+  int if_then_else(const Call& call, DataType type);
+  int math(Intrinsic intrinsic, const Call& call, DataType type);
+  int vector_part(const Call& call, DataType type, Intrinsic intrinsic);
+  int print(const Call& call);
+  int access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate, const NodeRef& node);
+  View view_of(const Ref<Buffer>& buffer, const NodeRef& user);
+  View declare(const Ref<Buffer>& buffer, int data, const NodeRef& user);
+  /// Row-major strides of a view, computed where they are not given.
+  std::vector<int> strides_of(const View& view);
+  int product(const std::vector<int>& factors);
+  int arithmetic(Op op, int a, int b);
+
+  // statements (interpreter_compile_stmt.cc)
+  void stmt(const Stmt& s);
+  void for_loop(const Ref<For>& loop);
+  /// A loop over [start, start + extent); loop_site: of a parallel one, else kNone.
+  void iterate(const Ref<Var>& var, int start, int extent, int loop_site, const Stmt& body);
+  void threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min, const Expr& extent,
+               const Stmt& body);
+  bool has_collective(const Stmt& body) const;
+  template <class F>
+  void scoped(F&& work) {
+    int top = top_;
+    work();
+    top_ = top;
+  }
+  /// `node` has the slot while `work` is compiled.
+  template <class F>
+  void with_definition(const NodeRef& node, int slot, F&& work) {
+    auto [it, fresh] = slots_.try_emplace(node.get(), slot);
+    int outer = std::exchange(it->second, slot);
+    work();
+    if (fresh) {
+      slots_.erase(node.get());
+    } else {
+      slots_[node.get()] = outer;
+    }
+  }
+  void block(const BlockRealize& realize, const NodeRef& node);
+  void axes(const BlockRealize& realize, const NodeRef& node);
+  void match_buffer(const MatchBufferRegion& match, const NodeRef& node);
+  void init(const Block& block);
+  int allocate(const Ref<Buffer>& buffer);
+  int allocate(const std::string& name, DataType type, const std::vector<Expr>& extents, bool shared);
+  void release(int pointer, int site);
+  void attribute(const AttrStmt& attr, const NodeRef& node);
+  void assertion(const AssertStmt& assertion);
+
+  const Module& module_;
+  Program& program_;
+  const InterpretOptions& options_;
+  Function* function_ = nullptr;
+  std::vector<Insn>* code_ = nullptr;
+  int top_ = 0;
+  std::unordered_map<int64_t, int> constant_slots_;
+  Place slots_;
+  std::unordered_map<const NodeBase*, View> views_;
+  Ref<Block> block_;
+  /// Domain of each loop variable, where it is known to hold.
+  std::unordered_map<const NodeBase*, std::pair<Expr, Expr>> domains_;
+  std::vector<std::string> pending_;
+  std::optional<Diagnostic> failure_;
+};
+
+}  // namespace tilewright::interpreter

@@ -1,0 +1,463 @@
+// Expressions. A variable is the slot of its value: values never change in their scope.
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/interpreter_compile.h"
+#include "ir/traverse.h"
+
+namespace tilewright::interpreter {
+namespace {
+
+/// Whether evaluating the expression may fail or cost: then `and` must not evaluate it in vain.
+bool may_fail(const Expr& e) {
+  bool found = false;
+  visit(
+      e, [&](const Ref<BufferLoad>&, Visitor&) { found = true; }, [&](const Ref<Call>&, Visitor&) { found = true; },
+      [&](const Ref<Div>&, Visitor&) { found = true; }, [&](const Ref<Mod>&, Visitor&) { found = true; },
+      [&](const Ref<FloorDiv>&, Visitor&) { found = true; }, [&](const Ref<FloorMod>&, Visitor&) { found = true; });
+  return found;
+}
+
+struct Operator {
+  Op op;
+  bool swapped = false;
+};
+Operator operator_for(Kind kind, bool is_float) {
+  switch (kind) {
+    case Kind::kAdd:
+      return {is_float ? Op::kAddFloat : Op::kAddInt};
+    case Kind::kSub:
+      return {is_float ? Op::kSubFloat : Op::kSubInt};
+    case Kind::kMul:
+      return {is_float ? Op::kMulFloat : Op::kMulInt};
+    case Kind::kDiv:
+      return {is_float ? Op::kDivFloat : Op::kDivInt};
+    case Kind::kMod:
+      return {Op::kModInt};
+    case Kind::kFloorDiv:
+      return {is_float ? Op::kFloorDivFloat : Op::kFloorDivInt};
+    case Kind::kFloorMod:
+      return {is_float ? Op::kFloorModFloat : Op::kFloorModInt};
+    case Kind::kMin:
+      return {is_float ? Op::kMinFloat : Op::kMinInt};
+    case Kind::kMax:
+      return {is_float ? Op::kMaxFloat : Op::kMaxInt};
+    case Kind::kEQ:
+      return {is_float ? Op::kEqFloat : Op::kEqInt};
+    case Kind::kNE:
+      return {is_float ? Op::kNeFloat : Op::kNeInt};
+    case Kind::kLT:
+      return {is_float ? Op::kLtFloat : Op::kLtInt};
+    case Kind::kLE:
+      return {is_float ? Op::kLeFloat : Op::kLeInt};
+    case Kind::kGT:
+      return {is_float ? Op::kLtFloat : Op::kLtInt, true};
+    default:
+      return {is_float ? Op::kLeFloat : Op::kLeInt, true};  // GE
+  }
+}
+
+}  // namespace
+
+int Compiler::binary(Kind kind, const Expr& a, const Expr& b, DataType result) {
+  Operator op = operator_for(kind, a.dtype().is_float());
+  int left = expr(a), right = expr(b);
+  if (op.swapped) std::swap(left, right);
+  int dst = take(lanes_of(result));
+  bool divides = op.op == Op::kDivInt || op.op == Op::kModInt || op.op == Op::kFloorDivInt || op.op == Op::kFloorModInt;
+  emit(op.op, a.dtype(), dst, left, right, kNone, divides ? site(b) : 0);
+  return dst;
+}
+
+int Compiler::logic(const Expr& e, bool is_and, const Expr& a, const Expr& b) {
+  int dst = take(lanes_of(e.dtype()));
+  int left = expr(a);
+  if (e.dtype().is_vector() || !may_fail(b)) {
+    int right = expr(b);
+    emit(is_and ? Op::kAnd : Op::kOr, e.dtype(), dst, left, right);
+    return dst;
+  }
+  emit(Op::kMove, e.dtype(), dst, left);
+  size_t skip;
+  if (is_and) {
+    skip = emit({.op = Op::kJumpIfZero, .dst = dst});
+  } else {
+    skip = emit({.op = Op::kJumpIfDiffer, .a = dst, .b = constant(int64_t{0})});
+  }
+  emit(Op::kMove, e.dtype(), dst, expr(b));
+  ((*code_)[skip].op == Op::kJumpIfZero ? (*code_)[skip].a : (*code_)[skip].c) = here();
+  return dst;
+}
+
+int Compiler::cast(const Cast& cast) {
+  DataType from = cast.value.dtype(), to = cast.dtype;
+  int value = expr(cast.value);
+  if (from.element() == to.element()) return value;
+  int dst = take(lanes_of(to));
+  Op op = Op::kMove;
+  int extra = from.is_uint() && from.bits == 64;
+  if (to.is_bool()) {
+    op = Op::kToBool;
+    extra = from.is_float();
+  } else if (from.is_float()) {
+    op = to.is_float() ? Op::kFloatToFloat : Op::kFloatToInt;
+  } else if (to.is_float()) {
+    op = Op::kIntToFloat;
+  } else if (to.is_integral()) {
+    op = Op::kIntToInt;
+  }
+  emit(op, to, dst, value, kNone, kNone, extra);
+  return dst;
+}
+
+// ---- memory ----------------------------------------------------------------------------------------------------
+
+Compiler::View Compiler::declare(const Ref<Buffer>& buffer, int data, const NodeRef& user) {
+  View view;
+  view.data = data;
+  for (const Expr& extent : buffer->shape) view.extents.push_back(expr(extent));
+  for (const Expr& stride : buffer->strides) view.strides.push_back(expr(stride));
+  if (buffer->elem_offset.defined() && !is_const_int(buffer->elem_offset, 0)) view.offset = expr(buffer->elem_offset);
+  (void)user;
+  return view;
+}
+
+Compiler::View Compiler::view_of(const Ref<Buffer>& buffer, const NodeRef& user) {
+  auto it = views_.find(buffer.get());
+  if (it != views_.end()) return it->second;
+  auto data = slots_.find(buffer->data.get());
+  if (data == slots_.end()) {
+    fail("interpret/undefined", "buffer '" + buffer->name + "' is used, but nothing allocates or declares it", user,
+         "allocate it with T.alloc_buffer, or make it a parameter");
+    return {constant(int64_t{0}), kNone, std::vector<int>(buffer->shape.size(), constant(int64_t{0})), {}};
+  }
+  return declare(buffer, data->second, user);
+}
+
+int Compiler::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate,
+                     const NodeRef& node) {
+  View view = view_of(buffer, node);
+  Access access;
+  access.data = view.data;
+  access.offset = view.offset;
+  access.dtype = buffer->dtype.element();
+  access.element_lanes = lanes_of(buffer->dtype);
+  access.bytes = buffer->dtype.bytes() * access.element_lanes;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    int stride = view.strides.empty() ? kNone : view.strides[i];
+    bool vector = indices[i].dtype().is_vector();
+    if (vector) access.lanes = lanes_of(indices[i].dtype());
+    access.dimensions.push_back({expr(indices[i]), view.extents[i], stride, vector});
+  }
+  if (predicate.defined()) access.mask = expr(predicate);
+  access.site = site(node, buffer);
+  program_.accesses.push_back(std::move(access));
+  return static_cast<int>(program_.accesses.size()) - 1;
+}
+
+int Compiler::load(const Expr& e) {
+  const BufferLoad& load = *e.as<BufferLoad>();
+  int number = access(load.buffer, load.indices, load.predicate, e);
+  int dst = take(lanes_of(e.dtype()));
+  emit(Op::kLoad, load.buffer->dtype.element(), dst, number);
+  return dst;
+}
+
+int Compiler::arithmetic(Op op, int a, int b) {
+  auto value = [&](int slot) { return function_->constants[-1 - slot].i; };
+  if (a < 0 && b < 0) {
+    return constant(op == Op::kMulInt   ? value(a) * value(b)
+                    : op == Op::kAddInt ? value(a) + value(b)
+                                        : value(a) - value(b));
+  }
+  int dst = take(1);
+  emit(op, DataType::int_(64), dst, a, b);
+  return dst;
+}
+
+int Compiler::product(const std::vector<int>& factors) {
+  int result = constant(int64_t{1});
+  for (int factor : factors) result = arithmetic(Op::kMulInt, result, factor);
+  return result;
+}
+
+std::vector<int> Compiler::strides_of(const View& view) {
+  if (!view.strides.empty()) return view.strides;
+  std::vector<int> strides(view.extents.size());
+  int stride = constant(int64_t{1});
+  for (size_t i = strides.size(); i-- > 0;) {
+    strides[i] = stride;
+    stride = arithmetic(Op::kMulInt, stride, view.extents[i]);
+  }
+  return strides;
+}
+
+// ---- vectors and calls -----------------------------------------------------------------------------------------
+
+int Compiler::shuffle(const Shuffle& shuffle) {
+  std::vector<int> lanes;
+  for (const Expr& vector : shuffle.vectors) {
+    int first = expr(vector);
+    for (int k = 0; k < lanes_of(vector.dtype()); ++k) lanes.push_back(first + k);
+  }
+  int dst = take(static_cast<int>(shuffle.indices.size()));
+  for (size_t i = 0; i < shuffle.indices.size(); ++i) {
+    auto index = const_int(shuffle.indices[i]);
+    if (!index || *index < 0 || *index >= static_cast<int64_t>(lanes.size())) {
+      return unsupported("a shuffle by indices that are not constants within the vectors", shuffle.indices[i]);
+    }
+    emit({.op = Op::kMove, .dst = dst + static_cast<int>(i), .a = lanes[*index]});
+  }
+  return dst;
+}
+
+int Compiler::if_then_else(const Call& call, DataType type) {
+  const auto& condition = static_cast<const Expr&>(call.args[0]);
+  int dst = take(lanes_of(type));
+  int test = expr(condition);
+  if (condition.dtype().is_vector()) {
+    int then = expr(static_cast<const Expr&>(call.args[1])), other = expr(static_cast<const Expr&>(call.args[2]));
+    emit(Op::kSelect, type, dst, test, then, other, 0);
+    return dst;
+  }
+  size_t skip = emit({.op = Op::kJumpIfZero, .dst = test});
+  emit(Op::kMove, type, dst, expr(static_cast<const Expr&>(call.args[1])));
+  size_t done = emit({.op = Op::kJump});
+  (*code_)[skip].a = here();
+  emit(Op::kMove, type, dst, expr(static_cast<const Expr&>(call.args[2])));
+  (*code_)[done].a = here();
+  return dst;
+}
+
+int Compiler::math(Intrinsic intrinsic, const Call& call, DataType type) {
+  std::vector<int> args;
+  for (const NodeRef& arg : call.args) args.push_back(expr(static_cast<const Expr&>(arg)));
+  int dst = take(lanes_of(type));
+  // Tests and bit counts work in the type of their argument.
+  DataType worked = static_cast<const Expr&>(call.args[0]).dtype();
+  bool in_argument = intrinsic_row(intrinsic).typing == Typing::kBool || intrinsic == Intrinsic::k_clz;
+  int last = args.size() > 2 ? args[2] : kNone;
+  if (args.size() == 4) {  // T.q_multiply_shift: the two scalars side by side
+    last = take(2);
+    emit({.op = Op::kMove, .dst = last, .a = args[2]});
+    emit({.op = Op::kMove, .dst = last + 1, .a = args[3]});
+  }
+  emit(Op::kMath, in_argument ? worked : type, dst, args[0], args.size() > 1 ? args[1] : kNone, last,
+       static_cast<int>(intrinsic));
+  return dst;
+}
+
+int Compiler::vector_part(const Call& call, DataType type, Intrinsic intrinsic) {
+  int lanes = lanes_of(type), dst = take(lanes);
+  int first = expr(static_cast<const Expr&>(call.args[0]));
+  if (intrinsic == Intrinsic::k_vectorcombine) {
+    DataType half = static_cast<const Expr&>(call.args[0]).dtype();
+    int second = expr(static_cast<const Expr&>(call.args[1]));
+    emit(Op::kMove, half, dst, first);
+    emit(Op::kMove, half, dst + lanes_of(half), second);
+  } else {
+    emit(Op::kMove, type, dst, intrinsic == Intrinsic::k_vectorhigh ? first + lanes : first);
+  }
+  return dst;
+}
+
+int Compiler::print(const Call& call) {
+  PrintSite site;
+  for (const NodeRef& arg : call.args) {
+    const StringImm* text = arg.as<StringImm>();
+    const bool is_expr = arg.defined() && arg.sort() == Sort::kExpr;
+    site.texts.push_back(text ? text->value : "");
+    site.values.emplace_back(text || !is_expr ? kNone : expr(static_cast<const Expr&>(arg)),
+                             is_expr ? static_cast<const Expr&>(arg).dtype() : DataType::void_());
+  }
+  program_.prints.push_back(std::move(site));
+  emit({.op = Op::kPrint, .a = static_cast<int>(program_.prints.size()) - 1});
+  return constant(int64_t{0});
+}
+
+int Compiler::call_function(const Expr& e, const std::string& name) {
+  CallSite call;
+  call.callee = name;
+  for (const NodeRef& arg : e.as<Call>()->args) {
+    if (arg.sort() != Sort::kExpr) return unsupported("an argument of a function that is no expression", e);
+    call.args.push_back(expr(static_cast<const Expr&>(arg)));
+  }
+  declare_function(name);
+  Ref<PrimFunc> callee = module_.get(name).cast<PrimFunc>();
+  if (callee.defined() && callee->params.size() != call.args.size()) {
+    fail("interpret/argument",
+         "function '" + name + "' takes " + std::to_string(callee->params.size()) + " arguments and is called with " +
+             std::to_string(call.args.size()),
+         e);
+  }
+  call.lanes = std::max(1, lanes_of(e.dtype()));
+  call.dst = take(call.lanes);
+  call.site = site(e);
+  program_.calls.push_back(std::move(call));
+  emit({.op = Op::kCall, .a = static_cast<int>(program_.calls.size()) - 1});
+  return program_.calls.back().dst;
+}
+
+int Compiler::call(const Expr& e) {
+  const Call& call = *e.as<Call>();
+  if (const GlobalVar* callee = call.op.as<GlobalVar>()) return call_function(e, callee->name_hint);
+  Intrinsic intrinsic = intrinsic_of(call);
+  const IntrinsicRow& row = intrinsic_row(intrinsic);
+  const tilewright::Op* op = call.op.as<tilewright::Op>();
+  std::string name = op ? op->name : "";
+  if (row.arity >= 0 && static_cast<int>(call.args.size()) != row.arity) {
+    return unsupported(name + " with " + std::to_string(call.args.size()) + " arguments", e);
+  }
+  auto arg = [&](size_t i) -> const Expr& { return static_cast<const Expr&>(call.args[i]); };
+  for (const NodeRef& a : call.args) {
+    if (a.sort() != Sort::kExpr) return unsupported(name + " of what is no expression", e);
+  }
+  switch (intrinsic) {
+    case Intrinsic::k_if_then_else:
+      return if_then_else(call, e.dtype());
+    case Intrinsic::k_likely:
+      return expr(arg(0));
+    case Intrinsic::k_assume:
+      emit({.op = Op::kAssume, .a = expr(arg(0)), .extra = site(e)});
+      return constant(int64_t{1});
+    case Intrinsic::k_undef: {
+      int dst = take(lanes_of(e.dtype()));
+      emit(Op::kBroadcast, e.dtype(), dst, constant(int64_t{0}));
+      return dst;
+    }
+    case Intrinsic::k_reinterpret: {
+      int dst = take(lanes_of(e.dtype()));
+      DataType from = arg(0).dtype();
+      if (from.bytes() != e.dtype().bytes() || lanes_of(from) != lanes_of(e.dtype())) {
+        return unsupported("a reinterpretation of " + from.str() + " as " + e.dtype().str(), e);
+      }
+      emit(Op::kReinterpret, e.dtype(), dst, expr(arg(0)), kNone, kNone, static_cast<int>(from.code) << 8 | from.bits);
+      return dst;
+    }
+    case Intrinsic::k_large_uint_imm:
+      return constant(const_int(arg(1)).value_or(0) << 32 | (const_int(arg(0)).value_or(0) & 0xFFFFFFFF));
+    case Intrinsic::k_vscale:
+      return constant(int64_t{options_.vscale});
+    case Intrinsic::k_get_active_lane_mask: {
+      int lanes = lanes_of(e.dtype());
+      DataType index = arg(0).dtype();
+      int steps = take(lanes), limit = take(lanes), dst = take(lanes);
+      int base = expr(arg(0)), end = expr(arg(1));
+      DataType vector = index.with_lanes(lanes);
+      emit(Op::kRamp, vector, steps, base, constant(int64_t{1}));
+      emit(Op::kBroadcast, vector, limit, end);
+      emit(Op::kLtInt, vector, dst, steps, limit);
+      return dst;
+    }
+    case Intrinsic::k_ret:
+      emit({.op = Op::kReturn, .a = expr(arg(0))});
+      return constant(int64_t{0});
+    case Intrinsic::k_address_of: {
+      const BufferLoad* load = arg(0).as<BufferLoad>();
+      if (!load) return unsupported("the address of what is no element of a buffer", e);
+      int dst = take(1);
+      emit({.op = Op::kAddress, .dst = dst, .a = access(load->buffer, load->indices, {}, arg(0))});
+      return dst;
+    }
+    case Intrinsic::k_tvm_access_ptr: {
+      int64_t size = int64_t{arg(0).dtype().bytes()} * lanes_of(arg(0).dtype());
+      return arithmetic(Op::kAddInt, expr(arg(1)), arithmetic(Op::kMulInt, expr(arg(2)), constant(size)));
+    }
+    case Intrinsic::k_isnullptr: {
+      int dst = take(1);
+      emit(Op::kEqInt, DataType::int_(64), dst, expr(arg(0)), constant(int64_t{0}));
+      return dst;
+    }
+    case Intrinsic::k_type_annotation:
+      return constant(int64_t{0});
+    case Intrinsic::k_tvm_storage_sync:
+      emit({.op = Op::kBarrier, .extra = site(e)});
+      return constant(int64_t{0});
+    case Intrinsic::k_print:
+      return print(call);
+    case Intrinsic::k_vectorlow:
+    case Intrinsic::k_vectorhigh:
+    case Intrinsic::k_vectorcombine:
+      return vector_part(call, e.dtype(), intrinsic);
+    default:
+      break;
+  }
+  bool computes = row.effect == Effect::kPure && row.arity > 0 && row.arity <= 4 && intrinsic != Intrinsic::kUnknown;
+  return computes ? math(intrinsic, call, e.dtype()) : unsupported("the operator " + name, e);
+}
+
+int Compiler::expr(const Expr& e) {
+  switch (e.kind()) {
+    case Kind::kVar:
+      return slot_of(e.borrow<Var>(), e);
+    case Kind::kIntImm:
+      return constant(e.as<IntImm>()->value);
+    case Kind::kFloatImm:
+      return constant(e.as<FloatImm>()->value);
+    case Kind::kStringImm:
+      return constant(int64_t{0});
+    case Kind::kCast:
+      return cast(*e.as<Cast>());
+#define TW_BINARY_CASE(Name) \
+  case Kind::k##Name:        \
+    return binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b, e.dtype());
+      TW_BINARY_CASE(Add)
+      TW_BINARY_CASE(Sub)
+      TW_BINARY_CASE(Mul)
+      TW_BINARY_CASE(Div)
+      TW_BINARY_CASE(Mod)
+      TW_BINARY_CASE(FloorDiv)
+      TW_BINARY_CASE(FloorMod)
+      TW_BINARY_CASE(Min)
+      TW_BINARY_CASE(Max)
+      TW_BINARY_CASE(EQ)
+      TW_BINARY_CASE(NE)
+      TW_BINARY_CASE(LT)
+      TW_BINARY_CASE(LE)
+      TW_BINARY_CASE(GT)
+      TW_BINARY_CASE(GE)
+#undef TW_BINARY_CASE
+    case Kind::kAnd:
+      return logic(e, true, e.as<And>()->a, e.as<And>()->b);
+    case Kind::kOr:
+      return logic(e, false, e.as<Or>()->a, e.as<Or>()->b);
+    case Kind::kNot: {
+      int value = expr(e.as<Not>()->a), dst = take(lanes_of(e.dtype()));
+      emit(Op::kNot, e.dtype(), dst, value);
+      return dst;
+    }
+    case Kind::kSelect: {
+      const Select& select = *e.as<Select>();
+      int test = expr(select.condition), a = expr(select.true_value), b = expr(select.false_value);
+      int dst = take(lanes_of(e.dtype()));
+      emit(Op::kSelect, e.dtype(), dst, test, a, b, select.condition.dtype().is_scalar());
+      return dst;
+    }
+    case Kind::kBufferLoad:
+      return load(e);
+    case Kind::kRamp: {
+      int base = expr(e.as<Ramp>()->base), stride = expr(e.as<Ramp>()->stride), dst = take(lanes_of(e.dtype()));
+      emit(Op::kRamp, e.dtype(), dst, base, stride);
+      return dst;
+    }
+    case Kind::kBroadcast: {
+      int value = expr(e.as<Broadcast>()->value), dst = take(lanes_of(e.dtype()));
+      emit(Op::kBroadcast, e.dtype(), dst, value);
+      return dst;
+    }
+    case Kind::kLet: {
+      const Let& let = *e.as<Let>();
+      int value = expr(let.value), result = 0;
+      with_definition(let.var, value, [&] { result = expr(let.body); });
+      return result;
+    }
+    case Kind::kCall:
+      return call(e);
+    case Kind::kShuffle:
+      return shuffle(*e.as<Shuffle>());
+    default:
+      return unsupported("a " + std::string(kind_name(e.kind())) + " as a value", e);
+  }
+}
+
+}  // namespace tilewright::interpreter

@@ -1,0 +1,350 @@
+// Statements. Slots are taken and given back like a stack: what a statement defines lives as long as it runs.
+#include <algorithm>
+#include <unordered_set>
+
+#include "ir/build.h"
+#include "ir/interpreter_compile.h"
+#include "ir/structural.h"
+#include "ir/traverse.h"
+
+namespace tilewright::interpreter {
+namespace {
+
+bool is_barrier_like(const Call& call) {
+  switch (intrinsic_of(call)) {
+    case Intrinsic::k_tvm_storage_sync:
+    case Intrinsic::k_tvm_thread_allreduce:
+    case Intrinsic::k_tvm_warp_shuffle:
+    case Intrinsic::k_tvm_warp_shuffle_up:
+    case Intrinsic::k_tvm_warp_shuffle_down:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool is_team_thread(const std::string& tag) { return tag.starts_with("threadIdx") || tag.starts_with("vthread"); }
+
+}  // namespace
+
+// ---- loops -----------------------------------------------------------------------------------------------------
+
+void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site, const Stmt& body) {
+  int counter = take(1);
+  int stop = arithmetic(Op::kAddInt, start, extent);
+  emit({.op = Op::kMove, .dst = counter, .a = start});
+  int running = take(1);
+  emit({.op = Op::kLtInt, .dst = running, .a = counter, .b = stop});
+  size_t skip = emit({.op = Op::kJumpIfZero, .dst = running});
+  bool parallel = loop_site != kNone;
+  if (parallel) emit({.op = Op::kEnter, .dst = counter, .extra = loop_site});
+  int top = here();
+  if (parallel) emit({.op = Op::kIterate, .dst = counter});
+  with_definition(var, counter, [&] { stmt(body); });
+  emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top});
+  if (parallel) emit({.op = Op::kLeave});
+  (*code_)[skip].a = here();
+}
+
+bool Compiler::has_collective(const Stmt& body) const {
+  bool found = false;
+  std::unordered_set<std::string> seen;
+  std::function<void(const NodeRef&)> search = [&](const NodeRef& root) {
+    visit(root, [&](const Ref<Call>& call) {
+      found = found || is_barrier_like(*call);
+      const GlobalVar* callee = call->op.as<GlobalVar>();
+      if (!callee || !seen.insert(callee->name_hint).second) return;
+      if (Func func = module_.get(callee->name_hint); func.defined()) search(func);
+    });
+  };
+  search(body);
+  return found;
+}
+
+void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min,
+                       const Expr& extent, const Stmt& body) {
+  bool is_thread = is_team_thread(tag);
+  program_.loops.push_back({node, var, tag, is_thread});
+  int loop_site = static_cast<int>(program_.loops.size()) - 1;
+  int start = expr(min), count = expr(extent);
+  // Without a barrier inside, threads that run one after another are as good as a team.
+  if (!is_thread || !has_collective(body)) return iterate(var, start, count, loop_site, body);
+  int counter = take(1);
+  size_t fork = emit({.op = Op::kFork, .dst = counter, .a = start, .b = count, .extra = loop_site});
+  with_definition(var, counter, [&] { stmt(body); });
+  emit({.op = Op::kJoin});
+  (*code_)[fork].c = here();
+}
+
+void Compiler::for_loop(const Ref<For>& loop) {
+  auto domain = domains_.try_emplace(loop->loop_var.get(), loop->min, loop->extent);
+  switch (loop->kind) {
+    case ForKind::kSerial:
+    case ForKind::kUnrolled:
+      iterate(loop->loop_var, expr(loop->min), expr(loop->extent), kNone, loop->body);
+      break;
+    case ForKind::kParallel:
+    case ForKind::kVectorized: {
+      program_.loops.push_back({loop, loop->loop_var, loop->kind == ForKind::kParallel ? "parallel" : "vectorized"});
+      int loop_site = static_cast<int>(program_.loops.size()) - 1;
+      iterate(loop->loop_var, expr(loop->min), expr(loop->extent), loop_site, loop->body);
+      break;
+    }
+    case ForKind::kThreadBinding: {
+      // The axis of the binding is the loop itself, under the name of the thread.
+      const Ref<Var>& thread = loop->thread_binding->var;
+      domains_.try_emplace(thread.get(), loop->min, loop->extent);
+      threads(loop, loop->loop_var, loop->thread_binding->thread_tag, loop->min, loop->extent, loop->body);
+      domains_.erase(thread.get());
+      break;
+    }
+  }
+  if (domain.second) domains_.erase(loop->loop_var.get());
+}
+
+void Compiler::attribute(const AttrStmt& attr, const NodeRef& node) {
+  const IterVar* thread = attr.node.as<IterVar>();
+  bool launches = attr.attr_key == "thread_extent" || attr.attr_key == "virtual_thread";
+  if (!thread || !launches || !attr.value.defined() || attr.value.sort() != Sort::kExpr) return stmt(attr.body);
+  const auto& extent = static_cast<const Expr&>(attr.value);
+  threads(node, thread->var, thread->thread_tag, zero(extent.dtype()), extent, attr.body);
+}
+
+// ---- memory ----------------------------------------------------------------------------------------------------
+
+int Compiler::allocate(const std::string& name, DataType type, const std::vector<Expr>& extents, bool shared) {
+  std::vector<int> factors;
+  for (const Expr& extent : extents) factors.push_back(expr(extent));
+  factors.push_back(constant(int64_t{lanes_of(type)}));
+  program_.allocations.push_back({name, type.element(), shared});
+  int pointer = take(1);
+  emit({.op = Op::kAllocate,
+        .dst = pointer,
+        .a = product(factors),
+        .b = static_cast<int>(program_.allocations.size()) - 1});
+  return pointer;
+}
+
+int Compiler::allocate(const Ref<Buffer>& buffer) {
+  bool shared = buffer->scope().starts_with("shared");
+  if (buffer->strides.empty()) return allocate(buffer->name, buffer->dtype, buffer->shape, shared);
+  // Up to the last element that strides reach.
+  Expr last = one(DataType::int_(64));
+  for (size_t i = 0; i < buffer->shape.size(); ++i) {
+    DataType wide = DataType::int_(64);
+    last = last + (tilewright::cast(wide, buffer->shape[i]) - 1) * tilewright::cast(wide, buffer->strides[i]);
+  }
+  return allocate(buffer->name, buffer->dtype, {last}, shared);
+}
+
+void Compiler::release(int pointer, int site) { emit({.op = Op::kFree, .dst = pointer, .b = site}); }
+
+void Compiler::assertion(const AssertStmt& assertion) {
+  const StringImm* text = assertion.message.as<StringImm>();
+  int number = message("interpret/assertion", "assertion failed: " + (text ? text->value : "?"), assertion.condition);
+  emit({.op = Op::kAssert, .a = expr(assertion.condition), .extra = number});
+  stmt(assertion.body);
+}
+
+// ---- blocks ----------------------------------------------------------------------------------------------------
+
+void Compiler::axes(const BlockRealize& realize, const NodeRef& node) {
+  const Block& block = *realize.block;
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    const IterVar& axis = *block.iter_vars[i];
+    const Expr& binding = realize.iter_values[i];
+    int value = expr(binding);
+    define(axis.var, value);
+    if (!axis.dom.defined()) continue;
+    auto domain = domains_.find(binding.get());
+    bool holds = domain != domains_.end() && same_expr(domain->second.first, axis.dom->min) &&
+                 same_expr(domain->second.second, axis.dom->extent);
+    domains_.try_emplace(axis.var.get(), axis.dom->min, axis.dom->extent);
+    if (holds) continue;
+    int number = site(node, {}, axis.var->name_hint);
+    emit({.op = Op::kCheckAxis, .a = value, .b = expr(axis.dom->min), .c = expr(axis.dom->extent), .extra = number});
+  }
+}
+
+void Compiler::match_buffer(const MatchBufferRegion& match, const NodeRef& node) {
+  const Buffer& target = *match.buffer;
+  const BufferRegion& source = *match.source;
+  View from = view_of(source.buffer, node);
+  std::vector<int> strides = strides_of(from);
+  size_t skipped = source.region.size() - std::min(source.region.size(), target.shape.size());
+  int offset = from.offset == kNone ? constant(int64_t{0}) : from.offset;
+  View view;
+  view.data = from.data;
+  int outside =
+      message("interpret/out-of-bounds",
+              "the region matched by '" + target.name + "' leaves buffer '" + source.buffer->name + "'", node);
+  int differs =
+      message("interpret/match", "the shape of '" + target.name + "' is not that of the region it matches", node);
+  auto require_equal = [&](const Expr& declared, int actual) {
+    if (declared.is<Var>() && !slots_.contains(declared.get())) return define(declared, actual);
+    emit({.op = Op::kCheckEqual, .a = expr(declared), .b = actual, .extra = differs});
+  };
+  for (size_t d = 0; d < source.region.size(); ++d) {
+    int min = expr(source.region[d]->min), extent = expr(source.region[d]->extent);
+    int inside = take(1), below = take(1);
+    emit({.op = Op::kLeInt, .dst = inside, .a = constant(int64_t{0}), .b = min});
+    emit({.op = Op::kLeInt, .dst = below, .a = arithmetic(Op::kAddInt, min, extent), .b = from.extents[d]});
+    emit({.op = Op::kAnd, .dst = inside, .a = inside, .b = below});
+    emit({.op = Op::kAssert, .a = inside, .extra = outside});
+    offset = arithmetic(Op::kAddInt, offset, arithmetic(Op::kMulInt, min, strides[d]));
+    if (d >= skipped) {
+      require_equal(target.shape[d - skipped], extent);
+      view.extents.push_back(extent);
+      view.strides.push_back(strides[d]);
+    } else {
+      emit({.op = Op::kCheckEqual, .a = extent, .b = constant(int64_t{1}), .extra = differs});
+    }
+  }
+  view.offset = offset;
+  for (size_t d = 0; d < target.strides.size(); ++d) require_equal(target.strides[d], view.strides[d]);
+  if (target.elem_offset.is<Var>() && !slots_.contains(target.elem_offset.get())) define(target.elem_offset, offset);
+  define(target.data, view.data);
+  views_[match.buffer.get()] = std::move(view);
+}
+
+/// Runs before the first iteration of the reduction: where every reduction axis is at its minimum.
+void Compiler::init(const Block& block) {
+  std::vector<size_t> skips;
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    if (axis->iter_type != IterType::kCommReduce) continue;
+    skips.push_back(emit({.op = Op::kJumpIfDiffer, .a = slot_of(axis->var, axis), .b = expr(axis->dom->min)}));
+  }
+  scoped([&] { stmt(block.init); });
+  for (size_t skip : skips) (*code_)[skip].c = here();
+}
+
+void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
+  const Block& block = *realize.block;
+  Ref<Block> outer = std::exchange(block_, realize.block);
+  size_t skip = 0;
+  bool guarded = !is_true(realize.predicate);
+  if (guarded) skip = emit({.op = Op::kJumpIfZero, .dst = expr(realize.predicate)});
+  axes(realize, node);
+  std::vector<std::pair<int, int>> allocated;
+  for (const Ref<Buffer>& buffer : block.alloc_buffers) {
+    int pointer = allocate(buffer);
+    define(buffer->data, pointer);
+    allocated.emplace_back(pointer, static_cast<int>(program_.allocations.size()) - 1);
+    views_[buffer.get()] = declare(buffer, pointer, buffer);
+  }
+  for (const Ref<MatchBufferRegion>& match : block.match_buffers) match_buffer(*match, match);
+  if (block.init.defined()) init(block);
+  stmt(block.body);
+  for (auto& [pointer, site] : allocated) release(pointer, site);
+  if (guarded) (*code_)[skip].a = here();
+  // What the block defines ends with it.
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    slots_.erase(axis->var.get());
+    domains_.erase(axis->var.get());
+  }
+  for (const Ref<Buffer>& buffer : block.alloc_buffers) {
+    slots_.erase(buffer->data.get());
+    views_.erase(buffer.get());
+  }
+  for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
+    slots_.erase(match->buffer->data.get());
+    views_.erase(match->buffer.get());
+  }
+  block_ = outer;
+}
+
+// ---- dispatch --------------------------------------------------------------------------------------------------
+
+void Compiler::stmt(const Stmt& s) {
+  if (failure_) return;
+  int top = top_;
+  switch (s.kind()) {
+    case Kind::kLetStmt: {
+      const LetStmt& let = *s.as<LetStmt>();
+      int value = expr(let.value);
+      with_definition(let.var, value, [&] { stmt(let.body); });
+      break;
+    }
+    case Kind::kAttrStmt:
+      attribute(*s.as<AttrStmt>(), s);
+      break;
+    case Kind::kAssertStmt:
+      assertion(*s.as<AssertStmt>());
+      break;
+    case Kind::kBufferStore: {
+      const BufferStore& store = *s.as<BufferStore>();
+      int value = expr(store.value);
+      int number = access(store.buffer, store.indices, store.predicate, s);
+      emit(Op::kStore, store.buffer->dtype.element(), kNone, number, value);
+      break;
+    }
+    case Kind::kBufferRealize: {
+      const BufferRealize& realize = *s.as<BufferRealize>();
+      int pointer = allocate(realize.buffer), number = static_cast<int>(program_.allocations.size()) - 1;
+      with_definition(realize.buffer->data, pointer, [&] { stmt(realize.body); });
+      release(pointer, number);
+      break;
+    }
+    case Kind::kAllocate: {
+      const Allocate& allocation = *s.as<Allocate>();
+      const PointerType* type = allocation.buffer_var->type_annotation.as<PointerType>();
+      bool shared = type && type->storage_scope.starts_with("shared");
+      int pointer = allocate(allocation.buffer_var->name_hint, allocation.dtype, allocation.extents, shared);
+      int number = static_cast<int>(program_.allocations.size()) - 1;
+      with_definition(allocation.buffer_var, pointer, [&] { stmt(allocation.body); });
+      release(pointer, number);
+      break;
+    }
+    case Kind::kAllocateConst: {
+      const AllocateConst& allocation = *s.as<AllocateConst>();
+      program_.constants.push_back(allocation.data);
+      int pointer = take(1);
+      emit({.op = Op::kAllocateConst, .dst = pointer, .a = static_cast<int>(program_.constants.size()) - 1});
+      with_definition(allocation.buffer_var, pointer, [&] { stmt(allocation.body); });
+      break;
+    }
+    case Kind::kDeclBuffer: {
+      const DeclBuffer& decl = *s.as<DeclBuffer>();
+      views_[decl.buffer.get()] = declare(decl.buffer, slot_of(decl.buffer->data, s), s);
+      stmt(decl.body);
+      views_.erase(decl.buffer.get());
+      break;
+    }
+    case Kind::kSeqStmt:
+      for (const Stmt& item : s.as<SeqStmt>()->seq) stmt(item);
+      break;
+    case Kind::kEvaluate:
+      expr(s.as<Evaluate>()->value);
+      break;
+    case Kind::kIfThenElse: {
+      const IfThenElse& branch = *s.as<IfThenElse>();
+      size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(branch.condition)});
+      stmt(branch.then_case);
+      size_t done = branch.else_case.defined() ? emit({.op = Op::kJump}) : 0;
+      (*code_)[skip].a = here();
+      if (!branch.else_case.defined()) break;
+      stmt(branch.else_case);
+      (*code_)[done].a = here();
+      break;
+    }
+    case Kind::kFor:
+      for_loop(s.borrow<For>());
+      break;
+    case Kind::kWhile: {
+      int start = here();
+      size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(s.as<While>()->condition)});
+      stmt(s.as<While>()->body);
+      emit({.op = Op::kJump, .a = start});
+      (*code_)[skip].a = here();
+      break;
+    }
+    case Kind::kBlockRealize:
+      block(*s.as<BlockRealize>(), s);
+      break;
+    default:
+      unsupported("a " + std::string(kind_name(s.kind())) + " without its realization", s);
+  }
+  top_ = top;
+}
+
+}  // namespace tilewright::interpreter

@@ -1,0 +1,128 @@
+// Executes the code of a program.
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "ir/interpreter.h"
+#include "ir/interpreter_code.h"
+#include "ir/interpreter_memory.h"
+
+namespace tilewright::interpreter {
+
+class Machine {
+ public:
+  Machine(const Program& program, const InterpretOptions& options);
+  Status run(int function, const std::vector<InterpretArg>& args);
+
+ private:
+  struct Frame {
+    const Function* function = nullptr;
+    std::unique_ptr<Slot[]> memory;
+    Slot* slots = nullptr;
+    size_t pc = 0;                                    // where to go on
+    const std::vector<InterpretArg>* args = nullptr;  // null: called by a function of the program
+    int result = kNone, result_lanes = 1;             // slots of the caller
+  };
+  /// Memory of scope "shared": one for all threads of the team, by allocation and how often a thread came there.
+  using Shared = std::map<std::pair<const Insn*, int>, int64_t>;
+  struct OwnLevel {
+    Fork fork;
+    Level level;
+  };
+  static constexpr size_t kInherited = SIZE_MAX;
+  struct Team;
+  struct Thread {
+    std::vector<Frame> frames;
+    std::vector<Level*> levels;                  // parallel loops around, outermost first
+    std::vector<std::unique_ptr<OwnLevel>> own;  // those that this thread runs itself
+    size_t own_used = 0;
+    std::shared_ptr<Shared> shared;    // with the threads inside; null outside of teams
+    size_t shared_level = kInherited;  // how many levels there were when this thread made it
+    std::map<const Insn*, int> occurrences;
+    Thread* parent = nullptr;
+    Team* team = nullptr;
+    Level level;  // in its team
+    int running_children = 0;
+    int barrier = kNone;  // site, while waiting there
+    std::list<std::unique_ptr<Thread>>::iterator place;
+  };
+  struct Team {
+    Fork fork;
+    int finished = 0;
+  };
+  enum class Stop { kFinished, kForked, kBarrier, kFailed };
+
+  // calls and arguments (interpreter.cc)
+  Status bind(const Function& function, const std::vector<InterpretArg>& args);
+  Status bind_tensor(const Ref<Var>& param, const Ref<Buffer>& buffer, const TensorArg& arg, Slot& slot);
+  Status bind_scalar(const Ref<Var>& param, const ScalarArg& arg, Slot& slot);
+  void push_frame(Thread& thread, const Function& function);
+  void store_returned(const Function& function, Slot value);
+
+  // execution (interpreter_run.cc)
+  Stop execute(Thread& thread);
+  bool check_limits();
+  bool call(Thread& thread, const CallSite& site);
+  bool arithmetic(const Insn& in, Slot* r);
+  bool divide(const Insn& in, Slot* r);
+  void compare(const Insn& in, Slot* r);
+  void math(const Insn& in, Slot* r);
+  void convert(const Insn& in, Slot* r);
+  void print(const PrintSite& site, const Slot* r);
+  bool check_argument(const Frame& frame, const ArgCheck& check, const Slot* r);
+  bool argument_size(const Frame& frame, const Insn& in, Slot* r);
+
+  // memory (interpreter_access.cc)
+  template <bool kWrite>
+  bool access(const Insn& in, const Access& access, Slot* r);
+  bool locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation);
+  bool address(const Insn& in, Slot* r);
+  bool allocate(Thread& thread, const Insn& in, Slot* r);
+  void release(Thread& thread, const Insn& in, const Slot* r);
+  int64_t constant_memory(int number);
+  bool note_read(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
+  bool note_write(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane,
+                  const std::byte* value);
+  /// The level on which an access at `stamp` is unordered with now; null if it is ordered.
+  const Level* unordered(uint32_t stamp) const;
+  bool is_reduction(int site, int other) const;
+
+  // threads (interpreter_threads.cc)
+  Status schedule();
+  void enter(Thread& thread, const Insn& in);
+  void iterate(Thread& thread, int64_t index);
+  void leave(Thread& thread);
+  void begin_shared(Thread& thread);
+  void end_shared(Thread& thread);
+  bool fork(Thread& thread, const Insn& in);
+  void resume(Thread& thread);
+  bool release_barrier();
+
+  // errors (interpreter_report.cc)
+  std::string where(int site) const;
+  std::string element(const Access& access, const Slot* r, int lane) const;
+  bool fail(std::string code, std::string message, int site, std::string hint = {});
+  bool fail_bounds(const Access& access, const Slot* r, int lane);
+  bool fail_race(const Level& level, uint32_t stamp, int other_site, bool other_writes, const Access& access,
+                 bool writes, const Slot* r, int lane);
+
+  const Program& program_;
+  const InterpretOptions& options_;
+  Memory memory_;
+  std::vector<int64_t> constants_;
+  std::list<std::unique_ptr<Thread>> threads_;
+  std::list<std::unique_ptr<Team>> teams_;
+  Thread* current_ = nullptr;
+  std::vector<uint64_t> previous_;  // levels of the thread that ran last; empty behind a barrier
+  uint64_t next_level_ = 1;
+  uint32_t clock_ = 1;
+  uint64_t steps_ = 0, step_limit_;
+  std::chrono::steady_clock::time_point deadline_;
+  std::optional<Diagnostic> failure_;
+};
+
+}  // namespace tilewright::interpreter

@@ -1,0 +1,71 @@
+// What goes wrong while a program runs, in words.
+#include "ir/interpreter_machine.h"
+
+namespace tilewright::interpreter {
+
+/// "block 'C'", or the function outside of blocks.
+std::string Machine::where(int site) const {
+  const Ref<Block>& block = program_.sites[site].block;
+  if (block.defined() && block->name_hint != "root") return "block '" + block->name_hint + "'";
+  return current_ && !current_->frames.empty() ? "function '" + current_->frames.back().function->name + "'"
+                                               : "the program";
+}
+
+std::string Machine::element(const Access& access, const Slot* r, int lane) const {
+  std::string text = program_.sites[access.site].buffer->name + "[";
+  for (const Access::Dimension& d : access.dimensions) {
+    if (&d != access.dimensions.data()) text += ", ";
+    text += std::to_string(r[d.vector ? d.index + lane : d.index].i);
+  }
+  return text + "]";
+}
+
+bool Machine::fail(std::string code, std::string message, int site, std::string hint) {
+  failure_ = script_error(std::move(code), std::move(message), std::move(hint));
+  const NodeRef& node = program_.sites[site].node;
+  if (node.defined()) {
+    failure_->span = node.span();
+    failure_->nodes.push_back(keep(node));
+  }
+  return false;
+}
+
+bool Machine::fail_bounds(const Access& access, const Slot* r, int lane) {
+  std::string shape, wrong;
+  for (size_t i = 0; i < access.dimensions.size(); ++i) {
+    const Access::Dimension& d = access.dimensions[i];
+    int64_t index = r[d.vector ? d.index + lane : d.index].i, extent = r[d.extent].i;
+    shape += (i ? ", " : "") + std::to_string(extent);
+    if (wrong.empty() && (index < 0 || index >= extent)) {
+      wrong = "index " + std::to_string(i) + " is " + std::to_string(index);
+    }
+  }
+  const Site& site = program_.sites[access.site];
+  bool writes = site.node.is<BufferStore>();
+  return fail("interpret/out-of-bounds",
+              where(access.site) + (writes ? " writes " : " reads ") + element(access, r, lane) + ": " + wrong +
+                  ", and the shape of '" + site.buffer->name + "' is (" + shape + ")",
+              access.site, "guard it with T.where, or check the extents of the loops");
+}
+
+bool Machine::fail_race(const Level& level, uint32_t stamp, int other_site, bool other_writes, const Access& access,
+                        bool writes, const Slot* r, int lane) {
+  const LoopSite& loop = program_.loops[level.fork->site];
+  auto iteration = [&](int64_t index) { return loop.var->name_hint + " = " + std::to_string(index); };
+  int64_t other = level.fork->index_at(stamp);
+  std::string place = element(access, r, lane);
+  std::string message = where(access.site) + (writes ? " writes " : " reads ") + place + " in iteration " +
+                        iteration(level.index) + " of a " + loop.kind + " loop, and " + where(other_site) +
+                        (other_writes ? " writes" : " reads") + " it in iteration " + iteration(other) +
+                        "; nothing says which comes first";
+  bool thread = loop.is_thread;
+  fail("interpret/race", std::move(message), access.site,
+       thread ? "put T.tvm_storage_sync between them, or let each thread have its own elements"
+              : "leave this loop serial, or let each iteration have its own elements");
+  if (program_.sites[other_site].node != program_.sites[access.site].node) {
+    failure_->nodes.push_back(keep(program_.sites[other_site].node));
+  }
+  return false;
+}
+
+}  // namespace tilewright::interpreter

@@ -1,0 +1,442 @@
+// The loop that executes code.
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+
+#include "ir/interpreter_machine.h"
+#include "ir/interpreter_math.h"
+#include "ir/numeric.h"
+
+namespace tilewright::interpreter {
+namespace {
+
+constexpr size_t kMaxCalls = 10000;
+
+DataType type_of(const Insn& in) { return {in.code, in.bits, 1, false}; }
+
+/// The value in the instruction's floating-point type.
+double rounded(const Insn& in, double value) {
+  if (in.bits == 32) return static_cast<float>(value);
+  if (in.bits == 64) return value;
+  return round_float(type_of(in), value);
+}
+/// The value modulo 2^bits.
+int64_t wrapped(const Insn& in, uint64_t value) {
+  int shift = 64 - in.bits;
+  return in.is_unsigned ? static_cast<int64_t>(value << shift >> shift) : static_cast<int64_t>(value << shift) >> shift;
+}
+
+int64_t to_integer(const Insn& in, double value) {
+  DataType type = type_of(in);
+  if (std::isnan(value)) return 0;
+  double low = type.is_uint() ? 0.0 : -std::ldexp(1.0, type.bits - 1);
+  double high = std::ldexp(1.0, type.is_uint() ? type.bits : type.bits - 1);
+  if (value <= low) return int_min(type);
+  if (value >= high) return int_max(type);
+  return type.is_uint() ? static_cast<int64_t>(static_cast<uint64_t>(value)) : static_cast<int64_t>(value);
+}
+
+/// Bits of a value as they lie in memory, read as another type of the same size.
+Slot reinterpreted(DataType from, DataType to, Slot value) {
+  std::byte bytes[8] = {};
+  store_element(from, from.is_float() ? value.f : 0, from.is_float() ? 0 : value.i, bytes);
+  if (to.is_float()) return {.f = load_float(to, bytes)};
+  return {.i = load_int(to, bytes)};
+}
+
+double floor_mod_of(double a, double b) {
+  double r = std::fmod(a, b);
+  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+}  // namespace
+
+bool Machine::divide(const Insn& in, Slot* r) {
+  for (int k = 0; k < in.lanes; ++k) {
+    int64_t a = r[in.a + k].i, b = r[in.b + k].i;
+    if (b == 0)
+      return fail("interpret/divide-by-zero", where(in.extra) + " divides " + std::to_string(a) + " by zero", in.extra);
+    int64_t& result = r[in.dst + k].i;
+    bool quotient = in.op == Op::kDivInt || in.op == Op::kFloorDivInt;
+    bool floors = in.op == Op::kFloorDivInt || in.op == Op::kFloorModInt;
+    if (in.is_unsigned) {
+      auto ua = static_cast<uint64_t>(a), ub = static_cast<uint64_t>(b);
+      result = static_cast<int64_t>(quotient ? ua / ub : ua % ub);
+    } else if (b == -1) {
+      result = quotient ? wrapped(in, -static_cast<uint64_t>(a)) : 0;
+    } else if (floors) {
+      result = quotient ? floor_div(a, b) : floor_mod(a, b);
+    } else {
+      result = quotient ? a / b : a % b;
+    }
+  }
+  return true;
+}
+
+void Machine::compare(const Insn& in, Slot* r) {
+  for (int k = 0; k < in.lanes; ++k) {
+    const Slot a = r[in.a + k], b = r[in.b + k];
+    bool result = false;
+    switch (in.op) {
+      case Op::kEqInt:
+        result = a.i == b.i;
+        break;
+      case Op::kNeInt:
+        result = a.i != b.i;
+        break;
+      case Op::kLtInt:
+        result = in.is_unsigned ? static_cast<uint64_t>(a.i) < static_cast<uint64_t>(b.i) : a.i < b.i;
+        break;
+      case Op::kLeInt:
+        result = in.is_unsigned ? static_cast<uint64_t>(a.i) <= static_cast<uint64_t>(b.i) : a.i <= b.i;
+        break;
+      case Op::kEqFloat:
+        result = a.f == b.f;
+        break;
+      case Op::kNeFloat:
+        result = a.f != b.f;
+        break;
+      case Op::kLtFloat:
+        result = a.f < b.f;
+        break;
+      default:
+        result = a.f <= b.f;
+    }
+    r[in.dst + k].i = result;
+  }
+}
+
+void Machine::math(const Insn& in, Slot* r) {
+  auto intrinsic = static_cast<Intrinsic>(in.extra);
+  DataType type = type_of(in);
+  auto arg = [&](int first, int k) { return first == kNone ? Slot{.i = 0} : r[first + k]; };
+  for (int k = 0; k < in.lanes; ++k) {
+    Slot& result = r[in.dst + k];
+    if (is_float_test(intrinsic)) {
+      result.i = type.is_float() ? test_float(intrinsic, r[in.a + k].f) : intrinsic == Intrinsic::k_isfinite;
+    } else if (!type.is_float()) {
+      bool fixed_point = intrinsic == Intrinsic::k_q_multiply_shift;
+      result.i = compute_int(intrinsic, type, r[in.a + k].i, arg(in.b, k).i,
+                             in.c == kNone ? nullptr : &r[fixed_point ? in.c : in.c + k]);
+    } else if (intrinsic == Intrinsic::k_ldexp) {
+      result.f = rounded(in, std::ldexp(r[in.a + k].f, static_cast<int>(arg(in.b, k).i)));
+    } else {
+      result.f = rounded(in, compute_float(intrinsic, r[in.a + k].f, arg(in.b, k).f, arg(in.c, k).f, in.bits == 64));
+    }
+  }
+}
+
+void Machine::convert(const Insn& in, Slot* r) {
+  for (int k = 0; k < in.lanes; ++k) {
+    const Slot a = r[in.a + k];
+    Slot& result = r[in.dst + k];
+    switch (in.op) {
+      case Op::kIntToInt:
+        result.i = wrapped(in, static_cast<uint64_t>(a.i));
+        break;
+      case Op::kIntToFloat:
+        // Straight into the type: by way of double, 64-bit integers would round twice.
+        if (in.bits == 32) {
+          result.f = in.extra ? static_cast<float>(static_cast<uint64_t>(a.i)) : static_cast<float>(a.i);
+        } else {
+          result.f = rounded(in, in.extra ? static_cast<double>(static_cast<uint64_t>(a.i)) : static_cast<double>(a.i));
+        }
+        break;
+      case Op::kFloatToInt:
+        result.i = to_integer(in, a.f);
+        break;
+      case Op::kFloatToFloat:
+        result.f = rounded(in, a.f);
+        break;
+      case Op::kToBool:
+        result.i = in.extra ? a.f != 0 : a.i != 0;
+        break;
+      default: {
+        DataType from{static_cast<TypeCode>(in.extra >> 8), static_cast<uint8_t>(in.extra & 0xFF), 1, false};
+        result = reinterpreted(from, type_of(in), a);
+      }
+    }
+  }
+}
+
+void Machine::print(const PrintSite& site, const Slot* r) {
+  std::string line;
+  for (size_t i = 0; i < site.values.size(); ++i) {
+    auto [slot, type] = site.values[i];
+    if (i > 0) line += ' ';
+    if (slot == kNone) {
+      line += site.texts[i];
+      continue;
+    }
+    int lanes = type.scalable ? type.lanes * options_.vscale : type.lanes;
+    if (lanes > 1) line += '[';
+    for (int k = 0; k < lanes; ++k) {
+      if (k > 0) line += ", ";
+      if (type.is_float()) {
+        char digits[40];
+        std::snprintf(digits, sizeof digits, type.bits == 64 ? "%.17g" : "%.9g", r[slot + k].f);
+        line += digits;
+      } else {
+        line += type.is_uint() ? std::to_string(static_cast<uint64_t>(r[slot + k].i)) : std::to_string(r[slot + k].i);
+      }
+    }
+    if (lanes > 1) line += ']';
+  }
+  line += '\n';
+  if (options_.print) {
+    options_.print(line);
+  } else {
+    std::fputs(line.c_str(), stdout);
+    std::fflush(stdout);
+  }
+}
+
+bool Machine::check_limits() {
+  if (steps_ >= step_limit_) {
+    failure_ = resource_error("interpret/steps", "the program was stopped after " + std::to_string(steps_) + " steps",
+                              "raise max_steps, or use smaller shapes");
+    return false;
+  }
+  if (steps_ % 0x4000 != 0) return true;
+  if (options_.timeout_seconds > 0 && std::chrono::steady_clock::now() > deadline_) {
+    failure_ = resource_error("interpret/timeout", "the program did not end within its time limit",
+                              "raise the limit, or use smaller shapes");
+    return false;
+  }
+  if (options_.keep_going && !options_.keep_going()) {
+    failure_ = resource_error("interpret/stopped", "the program was stopped from outside");
+    return false;
+  }
+  return true;
+}
+
+bool Machine::call(Thread& thread, const CallSite& site) {
+  if (thread.frames.size() >= kMaxCalls) {
+    return fail("interpret/recursion", "functions call one another without end", site.site);
+  }
+  const Function& callee = *program_.functions[program_.by_name.at(site.callee)];
+  push_frame(thread, callee);
+  Frame& frame = thread.frames.back();
+  const Frame& caller = thread.frames[thread.frames.size() - 2];
+  for (size_t i = 0; i < site.args.size(); ++i) frame.slots[callee.param_slots[i]] = caller.slots[site.args[i]];
+  frame.result = site.dst;
+  frame.result_lanes = site.lanes;
+  return true;
+}
+
+// A `case` for an operation on each lane.
+#define TW_EACH(Name, expression)                  \
+  case Op::Name:                                   \
+    for (int k = 0; k < in.lanes; ++k) {           \
+      const Slot x = r[in.a + k], y = r[in.b + k]; \
+      (void)x, (void)y;                            \
+      expression;                                  \
+    }                                              \
+    break;
+#define TW_INT(Name, value) TW_EACH(Name, r[in.dst + k].i = wrapped(in, value))
+#define TW_FLOAT(Name, value) TW_EACH(Name, r[in.dst + k].f = rounded(in, value))
+
+/// Operations that cannot fail; false: not one of them.
+bool Machine::arithmetic(const Insn& in, Slot* r) {
+  auto less = [&](int64_t a, int64_t b) {
+    return in.is_unsigned ? static_cast<uint64_t>(a) < static_cast<uint64_t>(b) : a < b;
+  };
+  switch (in.op) {
+    case Op::kMove:
+      for (int k = 0; k < in.lanes; ++k) r[in.dst + k] = r[in.a + k];
+      break;
+    case Op::kBroadcast:
+      for (int k = 0; k < in.lanes; ++k) r[in.dst + k] = r[in.a];
+      break;
+    case Op::kRamp:
+      for (int k = 0; k < in.lanes; ++k) {
+        r[in.dst + k].i = wrapped(in, static_cast<uint64_t>(r[in.a].i) + static_cast<uint64_t>(r[in.b].i) * k);
+      }
+      break;
+      TW_INT(kAddInt, static_cast<uint64_t>(x.i) + static_cast<uint64_t>(y.i))
+      TW_INT(kSubInt, static_cast<uint64_t>(x.i) - static_cast<uint64_t>(y.i))
+      TW_INT(kMulInt, static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i))
+      TW_EACH(kMinInt, r[in.dst + k].i = less(x.i, y.i) ? x.i : y.i)
+      TW_EACH(kMaxInt, r[in.dst + k].i = less(x.i, y.i) ? y.i : x.i)
+      TW_FLOAT(kAddFloat, x.f + y.f)
+      TW_FLOAT(kSubFloat, x.f - y.f)
+      TW_FLOAT(kMulFloat, x.f * y.f)
+      TW_FLOAT(kDivFloat, x.f / y.f)
+      TW_FLOAT(kFloorDivFloat, std::floor(rounded(in, x.f / y.f)))
+      TW_FLOAT(kFloorModFloat, floor_mod_of(x.f, y.f))
+      TW_EACH(kMinFloat, r[in.dst + k].f = std::isnan(x.f) || x.f < y.f ? x.f : y.f)
+      TW_EACH(kMaxFloat, r[in.dst + k].f = std::isnan(x.f) || x.f > y.f ? x.f : y.f)
+      TW_EACH(kAnd, r[in.dst + k].i = x.i & y.i)
+      TW_EACH(kOr, r[in.dst + k].i = x.i | y.i)
+    case Op::kNot:
+      for (int k = 0; k < in.lanes; ++k) r[in.dst + k].i = r[in.a + k].i == 0;
+      break;
+    case Op::kSelect:
+      for (int k = 0; k < in.lanes; ++k) r[in.dst + k] = r[in.extra ? in.a : in.a + k].i ? r[in.b + k] : r[in.c + k];
+      break;
+    case Op::kEqInt:
+    case Op::kNeInt:
+    case Op::kLtInt:
+    case Op::kLeInt:
+    case Op::kEqFloat:
+    case Op::kNeFloat:
+    case Op::kLtFloat:
+    case Op::kLeFloat:
+      compare(in, r);
+      break;
+    case Op::kIntToInt:
+    case Op::kIntToFloat:
+    case Op::kFloatToInt:
+    case Op::kFloatToFloat:
+    case Op::kToBool:
+    case Op::kReinterpret:
+      convert(in, r);
+      break;
+    case Op::kMath:
+      math(in, r);
+      break;
+    default:
+      return false;
+  }
+  return true;
+}
+
+Machine::Stop Machine::execute(Thread& thread) {
+  const Insn* code = thread.frames.back().function->code.data();
+  Slot* r = thread.frames.back().slots;
+  size_t pc = thread.frames.back().pc;
+  auto fail_with = [&](int number) {
+    const Message& message = program_.messages[number];
+    fail(message.code, where(message.site) + ": " + message.text, message.site);
+    return Stop::kFailed;
+  };
+  for (;;) {
+    const Insn& in = code[pc++];
+    bool ok = true;
+    switch (in.op) {
+      case Op::kLoad:
+        ok = access<false>(in, program_.accesses[in.a], r);
+        break;
+      case Op::kStore:
+        ok = access<true>(in, program_.accesses[in.a], r);
+        break;
+      case Op::kLoop:
+        if (++r[in.dst].i < r[in.a].i) pc = static_cast<size_t>(in.b);
+        ++steps_;
+        ok = check_limits();
+        break;
+      case Op::kJump:
+        if (static_cast<size_t>(in.a) < pc) {
+          ++steps_;
+          ok = check_limits();
+        }
+        pc = static_cast<size_t>(in.a);
+        break;
+      case Op::kJumpIfZero:
+        if (r[in.dst].i == 0) pc = static_cast<size_t>(in.a);
+        break;
+      case Op::kJumpIfDiffer:
+        if (r[in.a].i != r[in.b].i) pc = static_cast<size_t>(in.c);
+        break;
+      case Op::kDivInt:
+      case Op::kModInt:
+      case Op::kFloorDivInt:
+      case Op::kFloorModInt:
+        ok = divide(in, r);
+        break;
+      case Op::kCheckAxis: {
+        int64_t value = r[in.a].i, min = r[in.b].i, extent = r[in.c].i;
+        if (value >= min && value < min + extent) break;
+        ok = fail("interpret/axis",
+                  where(in.extra) + ": axis '" + program_.sites[in.extra].what + "' is bound to " +
+                      std::to_string(value) + ", outside of its domain [" + std::to_string(min) + ", " +
+                      std::to_string(min + extent) + ")",
+                  in.extra, "guard the block with T.where, or correct the binding");
+        break;
+      }
+      case Op::kCheckEqual:
+        if (r[in.a].i != r[in.b].i) return fail_with(in.extra);
+        break;
+      case Op::kAssert:
+        if (r[in.a].i == 0) return fail_with(in.extra);
+        break;
+      case Op::kFail:
+        return fail_with(in.extra);
+      case Op::kAssume:
+        if (r[in.a].i != 0) break;
+        ok = fail("interpret/assumption", where(in.extra) + ": what T.assume states does not hold", in.extra);
+        break;
+      case Op::kAddress:
+        ok = address(in, r);
+        break;
+      case Op::kAllocate:
+        ok = allocate(thread, in, r);
+        break;
+      case Op::kFree:
+        release(thread, in, r);
+        break;
+      case Op::kAllocateConst:
+        r[in.dst].i = constant_memory(in.a);
+        break;
+      case Op::kEnter:
+        enter(thread, in);
+        break;
+      case Op::kIterate:
+        iterate(thread, r[in.dst].i);
+        break;
+      case Op::kLeave:
+        leave(thread);
+        break;
+      case Op::kFork:
+        if (fork(thread, in)) return Stop::kForked;
+        pc = thread.frames.back().pc;
+        break;
+      case Op::kJoin:
+        return Stop::kFinished;
+      case Op::kBarrier:
+        if (!thread.team) break;  // a single thread waits for nobody
+        thread.barrier = in.extra;
+        thread.frames.back().pc = pc;
+        return Stop::kBarrier;
+      case Op::kCall:
+        thread.frames.back().pc = pc;
+        ++steps_;
+        ok = call(thread, program_.calls[in.a]) && check_limits();
+        if (!ok) break;
+        code = thread.frames.back().function->code.data();
+        r = thread.frames.back().slots;
+        pc = 0;
+        break;
+      case Op::kReturn: {
+        Frame done = std::move(thread.frames.back());
+        thread.frames.pop_back();
+        if (thread.frames.empty()) {
+          if (in.a != kNone) store_returned(*done.function, done.slots[in.a]);
+          return Stop::kFinished;
+        }
+        code = thread.frames.back().function->code.data();
+        r = thread.frames.back().slots;
+        pc = thread.frames.back().pc;
+        for (int k = 0; k < done.result_lanes; ++k)
+          r[done.result + k] = in.a == kNone ? Slot{.i = 0} : done.slots[in.a + k];
+        break;
+      }
+      case Op::kArgDimension:
+      case Op::kArgStride:
+        ok = argument_size(thread.frames.back(), in, r);
+        break;
+      case Op::kCheckArg:
+        ok = check_argument(thread.frames.back(), program_.arg_checks[in.a], r);
+        break;
+      case Op::kPrint:
+        print(program_.prints[in.a], r);
+        break;
+      default:
+        arithmetic(in, r);
+    }
+    if (!ok) [[unlikely]]
+      return Stop::kFailed;
+  }
+}
+
+}  // namespace tilewright::interpreter

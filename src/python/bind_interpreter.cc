@@ -1,0 +1,117 @@
+// interpret(): the reference interpreter on NumPy arrays and Python numbers.
+#include <chrono>
+
+#include "ir/interpreter.h"
+#include "python/module.h"
+#include "python/node_caster.h"
+#include "script/printer.h"
+
+namespace tilewright::python {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// An array by its __array_interface__: works for every dtype that NumPy holds, those of ml_dtypes included.
+TensorArg tensor_from_python(nb::handle array) {
+  TensorArg arg;
+  nb::object dtype = array.attr("dtype");
+  if (!nb::try_cast<DataType>(dtype, arg.dtype)) {
+    throw Exception(argument_error("interpret/argument", "an array of type " + std::string(nb::str(dtype).c_str()) +
+                                                             " has no counterpart in a program"));
+  }
+  auto interface = nb::cast<nb::dict>(array.attr("__array_interface__"));
+  auto data = nb::cast<nb::tuple>(interface["data"]);
+  arg.data = reinterpret_cast<void*>(nb::cast<uintptr_t>(data[0]));
+  arg.writable = !nb::cast<bool>(data[1]);
+  arg.shape = nb::cast<std::vector<int64_t>>(array.attr("shape"));
+  auto item = nb::cast<int64_t>(array.attr("itemsize"));
+  for (int64_t bytes : nb::cast<std::vector<int64_t>>(array.attr("strides"))) {
+    if (item == 0 || bytes % item != 0) {
+      throw Exception(argument_error("interpret/argument", "an array whose strides are not whole elements",
+                                     "copy it, for instance with np.ascontiguousarray"));
+    }
+    arg.strides.push_back(bytes / item);
+  }
+  return arg;
+}
+
+InterpretArg arg_from_python(nb::handle object) {
+  if (nb::hasattr(object, "__array_interface__") && nb::cast<int>(nb::getattr(object, "ndim", nb::int_(1))) >= 0 &&
+      !nb::isinstance(object, nb::module_::import_("numpy").attr("generic"))) {
+    return tensor_from_python(object);
+  }
+  NodeRef value = constant_from_python(object);
+  if (const IntImm* number = value.as<IntImm>()) return ScalarArg{number->dtype, number->value, 0};
+  if (const FloatImm* number = value.as<FloatImm>()) return ScalarArg{DataType::float_(64), 0, number->value};
+  throw Exception(argument_error(
+      "interpret/argument",
+      "an argument of type " + std::string(nb::str(object.type()).c_str()) + " is neither a NumPy array nor a number"));
+}
+
+/// A plain float keeps all its digits: constants of programs would round it to float32.
+InterpretArg exact_arg_from_python(nb::handle object) {
+  if (PyFloat_Check(object.ptr())) return ScalarArg{DataType::float_(64), 0, PyFloat_AsDouble(object.ptr())};
+  return arg_from_python(object);
+}
+
+nb::object returned_to_python(const ScalarArg& value) {
+  if (value.dtype.is_void()) return nb::none();
+  if (value.dtype.is_float()) return nb::float_(value.as_float);
+  if (value.dtype.is_bool()) return nb::bool_(value.as_int != 0);
+  if (value.dtype.is_uint()) return nb::int_(static_cast<uint64_t>(value.as_int));
+  return nb::int_(value.as_int);
+}
+
+nb::object interpret_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
+                            uint64_t max_steps, double timeout, bool check_races, bool check_uninitialized) {
+  std::vector<InterpretArg> args;
+  for (nb::handle argument : arguments) args.push_back(exact_arg_from_python(argument));
+  ScalarArg returned{DataType::void_()};
+  InterpretOptions options;
+  options.max_steps = max_steps;
+  options.timeout_seconds = timeout;
+  options.check_races = check_races;
+  options.check_uninitialized = check_uninitialized;
+  options.returned = &returned;
+  Clock::time_point next_poll = Clock::now();
+  options.keep_going = [&] {
+    if (Clock::now() < next_poll) return true;
+    next_poll = Clock::now() + std::chrono::milliseconds(50);
+    nb::gil_scoped_acquire locked;
+    return PyErr_CheckSignals() == 0;
+  };
+  options.print = [](std::string_view line) {
+    nb::gil_scoped_acquire locked;
+    nb::module_::import_("sys").attr("stdout").attr("write")(line);
+  };
+  Status status = [&] {
+    nb::gil_scoped_release unlocked;
+    return interpret(module, name, args, options);
+  }();
+  if (PyErr_Occurred()) throw nb::python_error();
+  if (!status.ok()) throw Exception(script::located(std::move(status.error()), module));
+  return returned_to_python(returned);
+}
+
+}  // namespace
+
+void bind_interpreter(nb::module_& m) {
+  m.def("interpret", &interpret_python, nb::arg("module"), nb::arg("name"), nb::arg("args"), nb::arg("max_steps") = 0,
+        nb::arg("timeout") = 0.0, nb::arg("check_races") = true, nb::arg("check_uninitialized") = true,
+        "Runs a function of the module in the reference interpreter, which checks every access.\n\n"
+        "Args:\n"
+        "    module: the module.\n"
+        "    name: of the function.\n"
+        "    args: NumPy arrays (those of ml_dtypes too) and numbers, in the order of the parameters.\n"
+        "    max_steps: loop iterations and calls after which the program is stopped; 0: no limit.\n"
+        "    timeout: seconds after which it is stopped; 0: no limit.\n"
+        "    check_races: report iterations of parallel loops that depend on each other.\n"
+        "    check_uninitialized: report reads of memory that nothing has written.\n\n"
+        "Returns:\n    What the function returns, or None.\n\n"
+        "Raises:\n"
+        "    tilewright.ScriptError: the program did something undefined; the message names block, buffer and index.\n"
+        "    tilewright.ArgumentError: the arguments do not fit the parameters.\n"
+        "    tilewright.ResourceError: a limit was reached.");
+}
+
+}  // namespace tilewright::python
