@@ -150,7 +150,8 @@ def test_casts():
 
 
 UNARY = {
-    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p, "sqrt": np.sqrt,
+    "exp": np.exp, "exp2": np.exp2, "log": np.log, "log2": np.log2, "log10": np.log10, "log1p": np.log1p,
+    "sqrt": np.sqrt,
     "tanh": np.tanh, "tan": np.tan, "cos": np.cos, "cosh": np.cosh, "sin": np.sin, "sinh": np.sinh, "asin": np.arcsin,
     "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "atanh": np.arctanh, "floor": np.floor, "ceil": np.ceil,
     "trunc": np.trunc, "nearbyint": np.rint, "fabs": np.abs, "rsqrt": lambda x: 1 / np.sqrt(x),
