@@ -19,5 +19,6 @@ PassResult simplify_indices(const Ref<PrimFunc>& func, PassContext& context);
 PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult unroll_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult promote_registers(const Ref<PrimFunc>& func, PassContext& context);
+PassResult plan_workspaces(const Ref<PrimFunc>& func, PassContext& context);
 
 }  // namespace tilewright::lower

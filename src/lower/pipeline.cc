@@ -30,6 +30,7 @@ constexpr Pass kPasses[] = {
     {"vectorize_loops", vectorize_loops, "before unrolling: what is inside is copied once instead of once a lane"},
     {"unroll_loops", unroll_loops, "makes the indices of local buffers constants"},
     {"promote_registers", promote_registers, "needs those constants"},
+    {"plan_workspaces", plan_workspaces, "what is left is memory"},
 };
 
 }  // namespace

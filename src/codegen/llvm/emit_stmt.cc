@@ -13,13 +13,8 @@
 namespace tilewright::codegen {
 namespace {
 
-/// Arrays up to this size live on the stack: threads of a pool may have small ones.
-constexpr int64_t kMaxStackBytes = 16 << 10;
-
-bool is_register_scope(const Ref<Var>& data) {
-  const PointerType* type = data->type_annotation.as<PointerType>();
-  return type && type->storage_scope.starts_with("local");
-}
+/// Of all arrays that a function has on the stack: threads of a pool may have small ones.
+constexpr int64_t kMostStackBytes = 32 << 10;
 
 }  // namespace
 
@@ -64,9 +59,10 @@ void FunctionEmitter::emit(const Stmt& s) {
     case Kind::kLetStmt: {
       const LetStmt& let = *s.as<LetStmt>();
       auto interval = interval_of(let.value);
-      int64_t alignment = let.var.dtype().is_handle() ? 1 : 0;
       bind(let.var, emit(let.value));
-      bindings_[let.var].alignment = alignment;
+      if (auto known = bindings_.find(let.value); known != bindings_.end()) {
+        bindings_[let.var].alignment = known->second.alignment;
+      }
       if (interval) bindings_[let.var].interval = interval;
       return emit(let.body);
     }
@@ -78,7 +74,7 @@ void FunctionEmitter::emit(const Stmt& s) {
       emit_assert(*s.as<AssertStmt>());
       return emit(s.as<AssertStmt>()->body);
     case Kind::kAllocate:
-      return emit_allocate(s.borrow<Allocate>());
+      return emit_allocate(*s.as<Allocate>(), [&] { emit(s.as<Allocate>()->body); });
     case Kind::kAllocateConst:
       return emit_constant(*s.as<AllocateConst>());
     default:
@@ -239,49 +235,59 @@ void FunctionEmitter::return_if_failed(Value* code) {
 
 // ---- memory ------------------------------------------------------------------------------------------------------
 
-void FunctionEmitter::emit_allocate(const Ref<Allocate>& allocate) {
-  DataType type = allocate->dtype;
+/// `inside` emits the statements that use the memory.
+void FunctionEmitter::emit_allocate(const Allocate& allocate, llvm::function_ref<void()> inside) {
+  DataType type = allocate.dtype;
   llvm::Type* element = storage_type(type.element());
   Expr count = i64(type.lanes);
-  for (const Expr& extent : allocate->extents) count = count * cast(DataType::int_(64), extent);
+  for (const Expr& extent : allocate.extents) count = count * cast(DataType::int_(64), extent);
   auto known = const_int(count);
-  int64_t bytes_each = type.bytes();
-  if (known && (*known * bytes_each <= kMaxStackBytes || is_register_scope(allocate->buffer_var))) {
+  auto bind_memory = [&](Value* memory) {
+    bind(allocate.buffer_var, memory);
+    bindings_[allocate.buffer_var].alignment = 64;
+    bindings_[allocate.buffer_var].unique = true;
+  };
+  bool one_value = known && type.is_vector() && *known == type.lanes;
+  if (one_value || (known && stack_bytes_ + *known * type.bytes() <= kMostStackBytes)) {
     // In the entry block, once per call; a slot of registers has the very type of its accesses, so that mem2reg takes
     // it.
-    llvm::IRBuilder<> at_entry(entry_, entry_->begin());
-    llvm::AllocaInst* memory;
-    if (type.is_vector() && *known == type.lanes) {
-      memory = at_entry.CreateAlloca(llvm::FixedVectorType::get(element, type.lanes));
-    } else {
-      memory =
-          at_entry.CreateAlloca(llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(*known, 1))));
+    llvm::Type* memory_type = llvm::FixedVectorType::get(element, type.lanes);
+    if (!one_value) {
+      memory_type = llvm::ArrayType::get(element, static_cast<uint64_t>(std::max<int64_t>(*known, 1)));
+      stack_bytes_ += *known * type.bytes();
     }
+    llvm::IRBuilder<> at_entry(entry_, entry_->begin());
+    llvm::AllocaInst* memory = at_entry.CreateAlloca(memory_type);
     memory->setAlignment(llvm::Align(64));
-    memory->setName(allocate->buffer_var->name_hint);
-    bind(allocate->buffer_var, memory);
-    bindings_[allocate->buffer_var].alignment = 64;
-    bindings_[allocate->buffer_var].unique = true;
-    return emit(allocate->body);
+    memory->setName(allocate.buffer_var->name_hint);
+    bind_memory(memory);
+    return inside();
   }
   llvm::Type* pointer = builder_.getPtrTy();
-  Value* bytes = builder_.CreateNSWMul(emit_index(count), builder_.getInt64(static_cast<uint64_t>(bytes_each)));
+  Value* bytes = builder_.CreateNSWMul(emit_index(count), builder_.getInt64(static_cast<uint64_t>(type.bytes())));
   Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_acquire));
   auto* acquire = llvm::FunctionType::get(pointer, {pointer, builder_.getInt64Ty()}, false);
   llvm::CallInst* memory = builder_.CreateCall(acquire, builder_.CreateLoad(pointer, slot), {ctx_, bytes});
   memory->addRetAttr(llvm::Attribute::NoAlias);
   memory->addRetAttr(llvm::Attribute::getWithAlignment(state_.context(), llvm::Align(64)));
-  Value* missing = builder_.CreateICmpEQ(memory, llvm::ConstantPointerNull::get(builder_.getPtrTy()));
+  Value* missing = builder_.CreateIsNull(memory);
   return_if_failed(builder_.CreateSelect(missing, builder_.getInt32(TW_ERROR_MEMORY), builder_.getInt32(TW_OK)));
   workspaces_.push_back(memory);
-  bind(allocate->buffer_var, memory);
-  bindings_[allocate->buffer_var].alignment = 64;
-  bindings_[allocate->buffer_var].unique = true;
-  emit(allocate->body);
+  bind_memory(memory);
+  inside();
   workspaces_.pop_back();
   auto* release = llvm::FunctionType::get(builder_.getVoidTy(), {pointer, pointer}, false);
   slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_release));
   builder_.CreateCall(release, builder_.CreateLoad(pointer, slot), {ctx_, memory});
+}
+
+/// The iterations [begin, end) of a parallel loop; memory that its body allocates first is allocated once for all.
+void FunctionEmitter::emit_range(const For& loop, Value* begin, Value* end) {
+  const Allocate* allocate = loop.body.as<Allocate>();
+  if (!allocate || uses_var(allocate->extents[0], loop.loop_var)) return emit_serial(loop, begin, end, false);
+  For inner = loop;
+  inner.body = allocate->body;
+  emit_allocate(*allocate, [&] { emit_range(inner, begin, end); });
 }
 
 void FunctionEmitter::emit_constant(const AllocateConst& allocate) {
@@ -347,7 +353,7 @@ void FunctionEmitter::emit_parallel(const Ref<For>& loop) {
     }
     Value* start = body.builder_.CreateNSWAdd(inner->getArg(1), inner->getArg(3));
     Value* stop = body.builder_.CreateNSWAdd(inner->getArg(2), inner->getArg(3));
-    body.emit_serial(*loop, start, stop, false);
+    body.emit_range(*loop, start, stop);
     body.return_code(body.builder_.getInt32(TW_OK));
   }
   {

@@ -152,9 +152,10 @@ class FunctionEmitter {
   void emit_while(const While& loop);
   void emit_if(const IfThenElse& branch);
   void emit_assert(const AssertStmt& assertion);
-  void emit_allocate(const Ref<Allocate>& allocate);
+  void emit_allocate(const Allocate& allocate, llvm::function_ref<void()> inside);
   void emit_constant(const AllocateConst& allocate);
   void emit_parallel(const Ref<For>& loop);
+  void emit_range(const For& loop, Value* begin, Value* end);
   void return_if_failed(Value* code);
   void return_code(Value* code);
   void attach_loop_hints(llvm::BranchInst* latch, const For& loop);
@@ -176,6 +177,7 @@ class FunctionEmitter {
   Value* result_ = nullptr;  ///< where T.ret stores its value
   std::unordered_map<NodeRef, Binding> bindings_;
   std::vector<Value*> workspaces_;  ///< to release before a return, innermost last
+  int64_t stack_bytes_ = 0;
   int depth_ = 0;
   bool in_parallel_ = false;
 };

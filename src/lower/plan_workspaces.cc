@@ -1,0 +1,116 @@
+// Allocate temporary memory once per call, and let allocations that are never alive together share it.
+//
+//   Before                               After
+//   for i in range(64):                  t = T.allocate([1024], "float32", "global")
+//     t = T.allocate([1024], ...)        for i in range(64):
+//     ...                                  ...
+//     u = T.allocate([512], ...)           u = t
+//     ...                                  ...
+//
+// Needs      flat buffers
+// Ensures    allocations whose sizes are known where a function or the body of a parallel loop starts are made there;
+//            those of disjoint scopes share memory, the larger size counting. The others stay.
+// Placement  after promote_registers, which has taken what is not memory
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+bool is_register(const Allocate& allocate) {
+  return allocate.dtype.is_vector() && is_const_int(allocate.extents[0], 1);
+}
+
+/// Memory that several allocations of one region use one after the other.
+struct Slot {
+  Ref<Var> data;  ///< of the first of them
+  DataType dtype;
+  std::string scope;
+  int64_t bytes = 0;  ///< 0: a symbolic size, not shared
+  Expr extent;
+  Annotations annotations;
+};
+
+class Planner {
+ public:
+  Stmt region(const Stmt& body) {
+    std::vector<Slot> outer = std::exchange(slots_, {});
+    Stmt inside = walk(body);
+    for (auto it = slots_.rbegin(); it != slots_.rend(); ++it) {
+      Expr extent = it->extent;
+      if (it->bytes) extent = i64((it->bytes + it->dtype.bytes() - 1) / it->dtype.bytes());
+      inside = make<Allocate>({it->data, it->dtype, {extent}, bool_imm(true), inside, it->annotations});
+    }
+    slots_ = std::move(outer);
+    return inside;
+  }
+
+ private:
+  Stmt walk(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          defined_.insert(loop->loop_var);
+          if (loop->kind != ForKind::kParallel || in_parallel_) return r.descend(loop);
+          in_parallel_ = true;
+          std::unordered_set<NodeRef> outer = std::exchange(defined_, {loop->loop_var});
+          For copy = *loop;
+          copy.body = region(loop->body);
+          defined_ = std::move(outer);
+          in_parallel_ = false;
+          return make<For>(std::move(copy), loop.span());
+        },
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+          defined_.insert(let->var);
+          return r.descend(let);
+        },
+        [&](const Ref<Allocate>& allocate, Rewriter& r) -> Stmt { return place(allocate, r); });
+  }
+
+  Stmt place(const Ref<Allocate>& allocate, Rewriter& r) {
+    if (is_register(*allocate)) return r.descend(allocate);
+    bool late = uses_any_var(allocate->extents[0], [&](const Ref<Var>& v) { return defined_.count(v) != 0; });
+    if (late || effect_of(allocate->extents[0]) != Effect::kPure) return r.descend(allocate);
+    auto count = const_int(allocate->extents[0]);
+    int64_t bytes = count ? std::max<int64_t>(1, *count) * allocate->dtype.bytes() * allocate->dtype.lanes : 0;
+    std::string scope = allocate->buffer_var->type_annotation.as<PointerType>()->storage_scope;
+    // The first slot that no enclosing allocation holds.
+    size_t index = slots_.size();
+    for (size_t i = 0; bytes && i < slots_.size(); ++i) {
+      if (slots_[i].bytes && slots_[i].scope == scope && !held_.count(slots_[i].data)) {
+        index = i;
+        break;
+      }
+    }
+    bool is_new = index == slots_.size();
+    if (is_new)
+      slots_.push_back(
+          {allocate->buffer_var, allocate->dtype, scope, bytes, allocate->extents[0], allocate->annotations});
+    slots_[index].bytes = std::max(slots_[index].bytes, bytes);
+    Ref<Var> data = slots_[index].data;
+    held_.insert(data);
+    Stmt body = r(allocate->body);
+    held_.erase(data);
+    return is_new ? body : Stmt(make<LetStmt>({allocate->buffer_var, data, body}));
+  }
+
+  std::vector<Slot> slots_;
+  std::unordered_set<NodeRef> held_;
+  std::unordered_set<NodeRef> defined_;  ///< since the start of the region
+  bool in_parallel_ = false;
+};
+
+}  // namespace
+
+PassResult plan_workspaces(const Ref<PrimFunc>& func, PassContext&) {
+  bool allocates = false;
+  visit(func->body, [&](const Ref<Allocate>& allocate) { allocates |= !is_register(*allocate); });
+  if (!allocates) return func;
+  return with_body(func, Planner().region(func->body));
+}
+
+}  // namespace tilewright::lower
