@@ -257,24 +257,22 @@ llvm::Value* FunctionEmitter::emit_division(Kind kind, DataType type, Value* a, 
                     : builder_.CreateAnd(a, llvm::ConstantInt::get(t, number->getZExtValue() - 1));
   }
   Value* zero = llvm::Constant::getNullValue(t);
-  if (!number || number->isMinusOne()) {
-    Value* minus_one = llvm::Constant::getAllOnesValue(t);
-    Value* negates = builder_.CreateICmpEQ(b, minus_one);
-    Value* safe = builder_.CreateSelect(negates, llvm::ConstantInt::get(t, 1), b);
-    Value* result = emit_division(kind, type, a, number ? llvm::ConstantInt::get(t, 1) : safe, nonnegative);
-    Value* other = quotient ? builder_.CreateNeg(a) : zero;
-    if (number) return other;
-    return builder_.CreateSelect(negates, other, result);
+  Value* negated = quotient ? builder_.CreateNeg(a) : zero;
+  if (number && number->isMinusOne()) return negated;
+  Value* is_minus_one = number ? nullptr : builder_.CreateICmpEQ(b, llvm::Constant::getAllOnesValue(t));
+  Value* safe = number ? b : builder_.CreateSelect(is_minus_one, llvm::ConstantInt::get(t, 1), b);
+  Value* q = builder_.CreateSDiv(a, safe);
+  Value* r = builder_.CreateSub(a, builder_.CreateMul(q, safe));
+  Value* result = quotient ? q : r;
+  if (floors) {
+    // The truncated quotient is one too large where the remainder is not 0 and has another sign than the divisor.
+    Value* inexact = builder_.CreateICmpNE(r, zero);
+    Value* opposite = builder_.CreateICmpSLT(builder_.CreateXor(r, safe), zero);
+    Value* fix = builder_.CreateAnd(inexact, opposite);
+    result = quotient ? builder_.CreateSub(q, builder_.CreateZExt(fix, t))
+                      : builder_.CreateAdd(r, builder_.CreateSelect(fix, safe, zero));
   }
-  Value* q = builder_.CreateSDiv(a, b);
-  Value* r = builder_.CreateSub(a, builder_.CreateMul(q, b));
-  if (!floors) return quotient ? q : r;
-  // The truncated quotient is one too large where the remainder is not 0 and has another sign than the divisor.
-  Value* inexact = builder_.CreateICmpNE(r, zero);
-  Value* opposite = builder_.CreateICmpSLT(builder_.CreateXor(r, b), zero);
-  Value* fix = builder_.CreateAnd(inexact, opposite);
-  if (quotient) return builder_.CreateSub(q, builder_.CreateZExt(fix, t));
-  return builder_.CreateAdd(r, builder_.CreateSelect(fix, b, zero));
+  return number ? result : builder_.CreateSelect(is_minus_one, negated, result);
 }
 
 llvm::Value* FunctionEmitter::emit_fused(const Expr& e) {
