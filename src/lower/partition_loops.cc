@@ -13,8 +13,7 @@
 //
 // Needs      no blocks: predicates are conditions
 // Ensures    conditions that always hold are gone; those that never hold are gone with their statements
-// Placement  before vectorize_loops, which turns the conditions that are left into masks, and before buffers are flat,
-//            which would hide nothing but cost time
+// Placement  before vectorize_loops, which turns the conditions that are left into masks
 #include <algorithm>
 
 #include "arith/int_set.h"

@@ -14,7 +14,7 @@ namespace tilewright::codegen {
 namespace {
 
 /// Of all arrays that a function has on the stack: threads of a pool may have small ones.
-constexpr int64_t kMostStackBytes = 32 << 10;
+constexpr int64_t kMostStackBytes = 16 << 10;
 
 }  // namespace
 
