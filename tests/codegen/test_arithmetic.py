@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from codegen.elementwise import FLOATS, LANES, SIGNED, SIZE, UNSIGNED, numpy_type, run
+
+from tilewright.script import tir as T
+
+RANDOM = np.random.default_rng(7)
+
+
+def integers(dtype: str, low: int | None = None) -> np.ndarray:
+    info = np.iinfo(dtype)
+    values = RANDOM.integers(info.min if low is None else low, info.max, SIZE, dtype=dtype, endpoint=True)
+    values[:2] = [info.min if low is None else low, info.max]
+    return values
+
+
+def floats(dtype: str) -> np.ndarray:
+    return RANDOM.normal(0, 4, SIZE).astype(numpy_type(dtype))
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", SIGNED + UNSIGNED)
+def test_integers_wrap(dtype: str, lanes: int) -> None:
+    a, b = integers(dtype), integers(dtype)
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(run(lambda x, y: x * y + x - y, [a, b], dtype, lanes), a * b + a - b)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", SIGNED)
+def test_division_rounds_down_or_to_zero(dtype: str, lanes: int) -> None:
+    a, b = integers(dtype), integers(dtype)
+    b[b == 0] = 3
+    b[1:7] = [1, 2, 3, -1, -2, -3]
+    a[4] = 5  # the smallest number divided by -1 has no result
+    np.testing.assert_array_equal(run(T.floordiv, [a, b], dtype, lanes), a // b)
+    np.testing.assert_array_equal(run(T.floormod, [a, b], dtype, lanes), a % b)
+    np.testing.assert_array_equal(run(T.truncmod, [a, b], dtype, lanes), np.fmod(a, b))
+    quotient = (a - np.fmod(a, b)) // b
+    np.testing.assert_array_equal(run(T.truncdiv, [a, b], dtype, lanes), quotient)
+
+
+@pytest.mark.parametrize("divisor", [1, 2, 3, 8, 64, 100, -1, -3, -4])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+def test_division_by_a_constant(dtype: str, divisor: int) -> None:
+    a = integers(dtype)
+    a[0] = 5
+    np.testing.assert_array_equal(run(lambda x: T.floordiv(x, divisor), [a], dtype, 8), a // np.array(divisor, dtype))
+    np.testing.assert_array_equal(run(lambda x: T.floormod(x, divisor), [a], dtype, 8), a % np.array(divisor, dtype))
+
+
+@pytest.mark.parametrize("dtype", UNSIGNED)
+def test_unsigned_division(dtype: str) -> None:
+    a, b = integers(dtype), integers(dtype, low=1)
+    np.testing.assert_array_equal(run(T.floordiv, [a, b], dtype, 8), a // b)
+    np.testing.assert_array_equal(run(T.floormod, [a, b], dtype, 1), a % b)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_division_by_zero_does_not_trap(lanes: int) -> None:
+    a, b = integers("int32"), np.zeros(SIZE, "int32")
+    run(T.floordiv, [a, b], "int32", lanes)
+    run(T.truncmod, [np.full(SIZE, -(2**31), "int32"), np.full(SIZE, -1, "int32")], "int32", lanes)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_floats_round_after_each_operation(dtype: str, lanes: int) -> None:
+    a, b = floats(dtype), floats(dtype)
+    np.testing.assert_array_equal(run(lambda x, y: (x + y) * (x - y), [a, b], dtype, lanes), (a + b) * (a - b))
+    np.testing.assert_array_equal(run(lambda x, y: x / y, [a, b], dtype, lanes), a / b)
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int64", "float16", "bfloat16", "float32"])
+def test_comparisons_give_bools(dtype: str, lanes: int) -> None:
+    a = RANDOM.integers(0, 4, SIZE).astype(numpy_type(dtype))
+    b = RANDOM.integers(0, 4, SIZE).astype(numpy_type(dtype))
+    for ours, reference in [
+        (lambda x, y: x < y, np.less),
+        (lambda x, y: x <= y, np.less_equal),
+        (lambda x, y: x > y, np.greater),
+        (lambda x, y: x >= y, np.greater_equal),
+        (lambda x, y: x == y, np.equal),
+        (lambda x, y: x != y, np.not_equal),
+    ]:
+        np.testing.assert_array_equal(run(ours, [a, b], "bool", lanes), reference(a, b))
+
+
+@pytest.mark.parametrize("lanes", LANES)
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float16"])
+def test_min_max_select(dtype: str, lanes: int) -> None:
+    a = RANDOM.integers(-9, 9, SIZE).astype(dtype)
+    b = RANDOM.integers(-9, 9, SIZE).astype(dtype)
+    np.testing.assert_array_equal(run(T.min, [a, b], dtype, lanes), np.minimum(a, b))
+    np.testing.assert_array_equal(run(T.max, [a, b], dtype, lanes), np.maximum(a, b))
+    np.testing.assert_array_equal(run(lambda x, y: T.Select(x < y, x, y + y), [a, b], dtype, lanes), np.where(a < b, a, b + b))
+
+
+@pytest.mark.parametrize("lanes", LANES)
+def test_bools_in_memory_are_bytes(lanes: int) -> None:
+    a, b = RANDOM.integers(0, 2, (2, SIZE)).astype(bool)
+    np.testing.assert_array_equal(run(lambda x, y: T.And(x, T.Not(y)), [a, b], "bool", lanes), a & ~b)
+    np.testing.assert_array_equal(run(lambda x, y: T.Or(x, y), [a, b], "bool", lanes), a | b)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_bits(lanes: int) -> None:
+    a, b = integers("int32"), RANDOM.integers(0, 31, SIZE).astype("int32")
+    np.testing.assert_array_equal(run(lambda x, y: x & y | ~x ^ y, [a, b], "int32", lanes), a & b | ~a ^ b)
+    np.testing.assert_array_equal(run(lambda x, y: x << y, [a, b], "int32", lanes), a << b)
+    np.testing.assert_array_equal(run(lambda x, y: x >> y, [a, b], "int32", lanes), a >> b)
+    u = a.view("uint32")
+    np.testing.assert_array_equal(run(lambda x, y: x >> y, [u, b.view("uint32")], "uint32", lanes), u >> b.view("uint32"))
+    counts = np.array([bin(int(v)).count("1") for v in u], "uint32")
+    np.testing.assert_array_equal(run(T.popcount, [u], "uint32", lanes), counts)
