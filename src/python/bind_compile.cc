@@ -28,7 +28,16 @@ nb::dict report_dict(const lower::LowerReport& report) {
     entry["reason"] = p.reason;
     promotions.append(entry);
   }
+  nb::list notes;
+  for (const lower::Note& n : report.notes) {
+    nb::dict entry;
+    entry["code"] = n.code;
+    entry["function"] = n.function;
+    entry["message"] = n.message;
+    notes.append(entry);
+  }
   nb::dict result;
+  result["notes"] = notes;
   result["times"] = times;
   result["promotions"] = promotions;
   return result;

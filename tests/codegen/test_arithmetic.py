@@ -96,7 +96,9 @@ def test_min_max_select(dtype: str, lanes: int) -> None:
     b = RANDOM.integers(-9, 9, SIZE).astype(dtype)
     np.testing.assert_array_equal(run(T.min, [a, b], dtype, lanes), np.minimum(a, b))
     np.testing.assert_array_equal(run(T.max, [a, b], dtype, lanes), np.maximum(a, b))
-    np.testing.assert_array_equal(run(lambda x, y: T.Select(x < y, x, y + y), [a, b], dtype, lanes), np.where(a < b, a, b + b))
+    np.testing.assert_array_equal(
+        run(lambda x, y: T.Select(x < y, x, y + y), [a, b], dtype, lanes), np.where(a < b, a, b + b)
+    )
 
 
 @pytest.mark.parametrize("lanes", LANES)
@@ -113,6 +115,8 @@ def test_bits(lanes: int) -> None:
     np.testing.assert_array_equal(run(lambda x, y: x << y, [a, b], "int32", lanes), a << b)
     np.testing.assert_array_equal(run(lambda x, y: x >> y, [a, b], "int32", lanes), a >> b)
     u = a.view("uint32")
-    np.testing.assert_array_equal(run(lambda x, y: x >> y, [u, b.view("uint32")], "uint32", lanes), u >> b.view("uint32"))
+    np.testing.assert_array_equal(
+        run(lambda x, y: x >> y, [u, b.view("uint32")], "uint32", lanes), u >> b.view("uint32")
+    )
     counts = np.array([bin(int(v)).count("1") for v in u], "uint32")
     np.testing.assert_array_equal(run(T.popcount, [u], "uint32", lanes), counts)

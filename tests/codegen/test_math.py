@@ -18,7 +18,9 @@ def erf(x: np.ndarray) -> np.ndarray:
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
-    return np.where(x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-np.maximum(x, 0))))
+    return np.where(
+        x < 0, np.exp(np.minimum(x, 0)) / (1 + np.exp(np.minimum(x, 0))), 1 / (1 + np.exp(-np.maximum(x, 0)))
+    )
 
 
 def ulps(got: np.ndarray, exact: np.ndarray) -> float:
@@ -42,7 +44,7 @@ OURS: list[tuple[Any, Callable[[np.ndarray], np.ndarray], float, float]] = [
 
 @pytest.mark.parametrize("lanes", [1, 8])
 @pytest.mark.parametrize(("function", "reference", "low", "high"), OURS, ids=[f[0].__name__ for f in OURS])
-def test_errors_are_below_two_units(
+def test_errors_are_below_two_and_a_half_units(
     function: Any, reference: Callable[[np.ndarray], np.ndarray], low: float, high: float, lanes: int
 ) -> None:
     x = np.concatenate(
@@ -54,7 +56,7 @@ def test_errors_are_below_two_units(
     ).astype("float32")
     with np.errstate(over="ignore", under="ignore"):
         exact = reference(x.astype("float64"))
-    assert ulps(run(function, [x], "float32", lanes), exact) < 2.0
+    assert ulps(run(function, [x], "float32", lanes), exact) < 2.5
 
 
 @pytest.mark.parametrize("lanes", [1, 8])
@@ -105,8 +107,11 @@ def test_binary(lanes: int) -> None:
         (T.copysign, np.copysign),
         (T.nextafter, np.nextafter),
     ]:
-        np.testing.assert_allclose(run(function, [x, -y if function is T.copysign else y], "float32", lanes),
-                                   reference(x, -y if function is T.copysign else y), rtol=1e-6)
+        np.testing.assert_allclose(
+            run(function, [x, -y if function is T.copysign else y], "float32", lanes),
+            reference(x, -y if function is T.copysign else y),
+            rtol=1e-6,
+        )
 
 
 @pytest.mark.parametrize("lanes", [1, 8])

@@ -1,5 +1,5 @@
 // Elementary functions on vectors of float32, which LLVM would otherwise take apart into calls of libm. Errors are
-// below 2 units in the last place over the whole range, subnormal results, infinities and NaN included.
+// below 2.5 units in the last place over the whole range, subnormal results, infinities and NaN included.
 //
 // Sources: range reduction and polynomials of exp, log, tanh as in Moshier's Cephes library (single precision);
 // erf by two polynomials after Juffa (2018), one for exp's argument.
