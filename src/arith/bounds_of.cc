@@ -48,14 +48,14 @@ ConstIntBound Engine::bound(const Expr& e) {
     if (imm->dtype.is_uint() && imm->value < 0) return {0, ConstIntBound::kPosInf};
     return ConstIntBound::single(imm->value);
   }
-  if (auto it = bounds_of_.find(e); it != bounds_of_.end()) return it->second;
+  if (const ConstIntBound* known = bounds_of_.find(e)) return *known;
   ConstIntBound result = compute_bound(e);
   if (!bounds_.empty() && is_index(e.dtype())) {
     Fingerprint plus = fp(e), minus = Fingerprint{} - plus;
     ConstIntBound range = known(minus < plus ? minus : plus);
     result = intersect(result, minus < plus ? -range : range);
   }
-  bounds_of_.emplace(e, result);
+  bounds_of_.insert(e, result);
   return result;
 }
 
@@ -194,10 +194,10 @@ ModularSet Engine::residues(const Linear& linear) {
 ModularSet Engine::residues(const Expr& e) {
   if (const IntImm* imm = e.as<IntImm>()) return ModularSet::single(imm->value);
   if (!e.dtype().is_integral()) return ModularSet::everything();
-  if (auto it = residues_of_.find(e); it != residues_of_.end()) return it->second;
+  if (const ModularSet* known = residues_of_.find(e)) return *known;
   ModularSet result = compute_residues(e);
   if (!residues_.empty() && is_index(e.dtype())) result = narrower(result, known_residues(fp(e)));
-  residues_of_.emplace(e, result);
+  residues_of_.insert(e, result);
   return result;
 }
 

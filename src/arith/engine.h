@@ -15,6 +15,7 @@
 
 #include "arith/analyzer.h"
 #include "arith/linear.h"
+#include "arith/memo.h"
 
 namespace tilewright::arith {
 
@@ -148,10 +149,10 @@ class Engine {
   int rewrites_ = 0;  ///< rules applied on the way to the expression at hand
 
   Fingerprints fingerprints_;
-  std::unordered_map<NodeRef, Expr> simplified_, values_;
-  std::unordered_map<NodeRef, Linear> linears_;
-  std::unordered_map<NodeRef, ConstIntBound> bounds_of_;
-  std::unordered_map<NodeRef, ModularSet> residues_of_;
+  Memo<Expr> simplified_, values_;
+  Memo<Linear> linears_;
+  Memo<ConstIntBound> bounds_of_;
+  Memo<ModularSet> residues_of_;
 };
 
 /// The binary node of the kind, with these operands.

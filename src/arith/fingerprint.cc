@@ -74,12 +74,12 @@ Fingerprint Fingerprints::operator()(const Expr& e) {
 bool Fingerprints::has_effect(const Expr& e) { return !e.is<IntImm>() && !e.is<Var>() && lookup(e).has_effect; }
 
 Fingerprints::Entry Fingerprints::lookup(const Expr& e) {
-  if (auto it = memo_.find(e); it != memo_.end()) return it->second;
+  if (const Entry* known = memo_.find(e)) return *known;
   if (memo_.size() > 1u << 16) memo_.clear();
   bool outer = std::exchange(effect_seen_, false);
   Fingerprint value = compute(e);
   Entry entry{value, std::exchange(effect_seen_, outer)};
-  memo_.emplace(e, entry);
+  memo_.insert(e, entry);
   return entry;
 }
 

@@ -11,8 +11,7 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
-
+#include "arith/memo.h"
 #include "ir/expr.h"
 
 namespace tilewright::arith {
@@ -54,7 +53,7 @@ class Fingerprints {
   Entry lookup(const Expr& e);
   Fingerprint compute(const Expr& e);
   Fingerprint opaque(const Expr& e);
-  std::unordered_map<NodeRef, Entry> memo_;
+  Memo<Entry> memo_;
   bool effect_seen_ = false;  ///< below the node now computed
   uint64_t fresh_ = 0;
 };

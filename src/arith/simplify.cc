@@ -45,7 +45,7 @@ Expr Engine::simplify(const Expr& e) {
       break;
   }
   auto& memo = value_mode_ ? values_ : simplified_;
-  if (auto it = memo.find(e); it != memo.end()) return it->second;
+  if (const Expr* known = memo.find(e)) return *known;
   Expr result = decided(compute(e));
   if (identical(result, e)) result = e;
   // Each rule makes the expression smaller or moves it towards one form; the limit is a second safeguard.
@@ -58,7 +58,7 @@ Expr Engine::simplify(const Expr& e) {
       --rewrites_;
     }
   }
-  (value_mode_ ? values_ : simplified_).emplace(e, result);
+  (value_mode_ ? values_ : simplified_).insert(e, result);
   return result;
 }
 

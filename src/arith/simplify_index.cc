@@ -139,9 +139,8 @@ void Engine::collect(const Expr& e, int64_t scale, Linear& out) {
     collect(e.is<Add>() ? e.as<Add>()->a : e.as<Sub>()->a, scale, out);
     return collect(e.is<Add>() ? e.as<Add>()->b : e.as<Sub>()->b, second, out);
   }
-  auto it = linears_.find(e);
-  if (it == linears_.end()) it = linears_.emplace(e, compute_linear(e)).first;
-  out.add(it->second, scale);
+  if (const Linear* known = linears_.find(e)) return out.add(*known, scale);
+  out.add(linears_.insert(e, compute_linear(e)), scale);
 }
 
 Linear Engine::compute_linear(const Expr& e) {
