@@ -104,13 +104,55 @@ struct Match {
   }
 };
 
+std::array<int, 3> operand_kinds(const Expr& e) {
+  auto kind = [](const Expr& operand) { return static_cast<int>(operand.kind()); };
+  switch (e.kind()) {
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return {kind(e.as<Name>()->a), kind(e.as<Name>()->b), CompiledRule::kAnyKind};
+    TW_CASE(Add)
+    TW_CASE(Sub)
+    TW_CASE(Mul)
+    TW_CASE(Div)
+    TW_CASE(Mod)
+    TW_CASE(FloorDiv)
+    TW_CASE(FloorMod)
+    TW_CASE(Min)
+    TW_CASE(Max)
+    TW_CASE(EQ)
+    TW_CASE(NE)
+    TW_CASE(LT)
+    TW_CASE(LE)
+    TW_CASE(GT)
+    TW_CASE(GE)
+    TW_CASE(And)
+    TW_CASE(Or)
+#undef TW_CASE
+    case Kind::kSelect:
+      return {kind(e.as<Select>()->condition), kind(e.as<Select>()->true_value), kind(e.as<Select>()->false_value)};
+    default:
+      return {CompiledRule::kAnyKind, CompiledRule::kAnyKind, CompiledRule::kAnyKind};
+  }
+}
+
+bool worth_trying(const CompiledRule& rule, const std::array<int, 3>& kinds) {
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    int wanted = rule.operands[i];
+    if (wanted == CompiledRule::kConstantKind) wanted = static_cast<int>(Kind::kIntImm);
+    if (wanted != CompiledRule::kAnyKind && wanted != kinds[i]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 /// The expression after the first rule that applies; itself when none does.
 Expr Engine::rewritten(const Expr& e) {
   std::span<const CompiledRule> rules = rules_with_root(e.kind());
   if (rules.empty() || e.dtype().is_vector()) return e;
+  std::array<int, 3> kinds = operand_kinds(e);
   for (const CompiledRule& rule : rules) {
+    if (!worth_trying(rule, kinds)) continue;
     Match match{*this, {}, false, {}};
     if (!match.matches(rule.pattern, static_cast<int>(rule.pattern.size()) - 1, e)) continue;
     uint8_t domain = kAnyRule;

@@ -6,12 +6,27 @@ namespace tilewright::arith {
 
 // ---- intervals
 
+namespace {
+/// range * ConstIntBound::single(factor), for a factor that is not 0.
+ConstIntBound scaled(const ConstIntBound& range, int64_t factor) {
+  auto end = [&](int64_t value) {
+    int64_t product = 0;
+    bool open = value == ConstIntBound::kPosInf || value == ConstIntBound::kNegInf;
+    if (!open && mul_fits(value, factor, &product) && product > ConstIntBound::kNegInf) return product;
+    return (value < 0) == (factor < 0) ? ConstIntBound::kPosInf : ConstIntBound::kNegInf;
+  };
+  if (factor == 1) return range;
+  return factor > 0 ? ConstIntBound{end(range.min_value), end(range.max_value)}
+                    : ConstIntBound{end(range.max_value), end(range.min_value)};
+}
+}  // namespace
+
 ConstIntBound Engine::sum_bound(const Linear& linear) {
   // In 128 bits with the open ends counted apart, so that a long sum does not lose precision on its way.
   __int128 low = linear.constant, high = linear.constant;
   bool open_low = false, open_high = false;
   for (const Term& term : linear.terms) {
-    ConstIntBound range = bound(term.atom) * ConstIntBound::single(term.coeff);
+    ConstIntBound range = scaled(bound(term.atom), term.coeff);
     open_low |= !range.has_min();
     open_high |= !range.has_max();
     low += range.min_value;

@@ -24,7 +24,8 @@ Analyzer::Scope::~Scope() {
 namespace {
 /// Runs the query on a stack that is deep enough.
 template <class F>
-auto on_stack(uint32_t depth, F&& query) {
+auto on_stack(Engine& engine, uint32_t depth, F&& query) {
+  engine.trim();
   decltype(query()) result{};
   with_stack_for(depth, [&] { result = query(); });
   return result;
@@ -32,28 +33,28 @@ auto on_stack(uint32_t depth, F&& query) {
 }  // namespace
 
 ConstIntBound Analyzer::const_int_bound(const Expr& e) {
-  return on_stack(e.depth(), [&] { return engine_->bound(engine_->simplify(e)); });
+  return on_stack(*engine_, e.depth(), [&] { return engine_->bound(engine_->simplify(e)); });
 }
 ModularSet Analyzer::modular_set(const Expr& e) {
-  return on_stack(e.depth(), [&] { return engine_->residues(engine_->simplify(e)); });
+  return on_stack(*engine_, e.depth(), [&] { return engine_->residues(engine_->simplify(e)); });
 }
 Expr Analyzer::simplify(const Expr& e) {
-  return on_stack(e.depth(), [&] { return engine_->simplify(e); });
+  return on_stack(*engine_, e.depth(), [&] { return engine_->simplify(e); });
 }
 Expr Analyzer::simplify_value(const Expr& e) {
-  return on_stack(e.depth(), [&] { return engine_->simplify_value(e); });
+  return on_stack(*engine_, e.depth(), [&] { return engine_->simplify_value(e); });
 }
 bool Analyzer::can_prove(const Expr& condition) {
-  return on_stack(condition.depth(), [&] { return engine_->prove(condition); });
+  return on_stack(*engine_, condition.depth(), [&] { return engine_->prove(condition); });
 }
 bool Analyzer::can_prove_equal(const Expr& a, const Expr& b) {
-  return on_stack(std::max(a.depth(), b.depth()), [&] { return engine_->prove_equal(a, b); });
+  return on_stack(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_equal(a, b); });
 }
 bool Analyzer::can_prove_less(const Expr& a, const Expr& b) {
-  return on_stack(std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, false); });
+  return on_stack(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, false); });
 }
 bool Analyzer::can_prove_less_equal(const Expr& a, const Expr& b) {
-  return on_stack(std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, true); });
+  return on_stack(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_less(a, b, true); });
 }
 bool Analyzer::can_prove_greater_equal(const Expr& e, int64_t lower) {
   return can_prove_less_equal(constant(e.dtype(), lower), e);
@@ -67,6 +68,15 @@ void Engine::forget() {
   linears_.clear();
   bounds_of_.clear();
   residues_of_.clear();
+}
+
+void Engine::trim() {
+  constexpr size_t kMaxRemembered = 4096;
+  if (simplified_.size() > kMaxRemembered || linears_.size() > kMaxRemembered ||
+      fingerprints_.size() > kMaxRemembered) {
+    forget();
+    fingerprints_.clear();
+  }
 }
 
 const Engine::VarInfo* Engine::info(const Expr& var) const {

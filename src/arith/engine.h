@@ -27,6 +27,8 @@ class Engine {
   void assume(const Expr& condition);
   size_t enter(const Expr& condition);
   void leave(size_t mark);
+  /// Between queries: forgets when so much is remembered that looking it up misses the caches.
+  void trim();
 
   // ---- queries
   ConstIntBound bound(const Expr& e);

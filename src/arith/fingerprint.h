@@ -44,6 +44,7 @@ class Fingerprints {
   /// Whether evaluating the expression changes state.
   bool has_effect(const Expr& e);
   void clear() { memo_.clear(); }
+  size_t size() const { return memo_.size(); }
 
  private:
   struct Entry {

@@ -19,6 +19,7 @@ void Linear::add(const Expr& atom, Fingerprint fp, int64_t coeff) {
     if (terms[i].coeff == 0) terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
     return;
   }
+  if (terms.capacity() == 0) terms.reserve(4);
   terms.push_back({atom, coeff, fp});
 }
 

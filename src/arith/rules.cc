@@ -329,12 +329,22 @@ using Buckets = std::array<std::vector<CompiledRule>, kNumKinds>;
 Buckets* compile_all() {
   auto* buckets = new Buckets;
   for (const Rule& rule : rewrite_rules()) {
-    CompiledRule compiled{&rule, rule.domain, {}, {}, {}};
+    CompiledRule compiled;
+    compiled.rule = &rule;
+    compiled.domain = rule.domain;
     std::vector<RuleNode> pattern;
     compile(rule.pattern, pattern);
     compile(rule.replacement, compiled.replacement);
     if (rule.guard.defined()) compile(rule.guard, compiled.guard);
     for (std::vector<RuleNode>& order : orders(pattern)) {
+      for (size_t i = 0; i < 3; ++i) {
+        int child = order.back().child[i];
+        if (child < 0) continue;
+        const RuleNode& operand = order[static_cast<size_t>(child)];
+        compiled.operands[i] = operand.slot < 0                        ? static_cast<int>(operand.kind)
+                               : rule_vars().is_constant(operand.slot) ? CompiledRule::kConstantKind
+                                                                       : CompiledRule::kAnyKind;
+      }
       compiled.pattern = std::move(order);
       (*buckets)[static_cast<size_t>(rule.pattern.kind())].push_back(compiled);
     }

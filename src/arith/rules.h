@@ -59,6 +59,9 @@ struct RuleNode {
 struct CompiledRule {
   const Rule* rule;
   uint8_t domain;
+  /// What the operands of the root must be for a match to be worth trying: a kind, kAnyKind or kConstantKind.
+  static constexpr int kAnyKind = -1, kConstantKind = -2;
+  std::array<int, 3> operands{kAnyKind, kAnyKind, kAnyKind};
   std::vector<RuleNode> pattern, replacement, guard;  ///< the root is the last node
 };
 /// The rules whose pattern has this kind at its root; one entry for each order of commuting operands.
