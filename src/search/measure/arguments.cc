@@ -159,7 +159,7 @@ Status Arguments::set_initial(size_t index, std::span<const std::byte> values) {
   TW_RETURN_IF_ERROR(check_size(index, values, fits || index >= specs_.size(), "initial"));
   Slot& slot = slots_[index];
   if (specs_[index].role == Role::kInOut) {
-    slot.initial.emplace(values.begin(), values.end());
+    slot.before.assign(values.begin(), values.end());
   } else {
     std::copy(values.begin(), values.end(), data(index).begin());
   }
@@ -171,6 +171,10 @@ Status Arguments::set_expected(size_t index, std::span<const std::byte> values, 
   const bool fits = index < specs_.size() && specs_[index].role != Role::kInput;
   TW_RETURN_IF_ERROR(check_size(index, values, fits || index >= specs_.size(), "expected"));
   slots_[index].expected.emplace(values.begin(), values.end());
+  if (specs_[index].role == Role::kOutput) {
+    slots_[index].before.resize(values.size());
+    fill_with_wrong_values(specs_[index].dtype, values, slots_[index].before);
+  }
   slots_[index].tolerance = tolerance;
   slots_[index].allowance = allowance_for(specs_[index].dtype, values, tolerance);
   return Ok{};
@@ -194,11 +198,7 @@ void Arguments::prepare_outputs() {
     const auto whole = pages(i), values = data(i);
     std::fill(whole.data(), values.data(), kMarginPattern);
     std::fill(values.data() + values.size(), whole.data() + whole.size(), kMarginPattern);
-    if (slots_[i].initial) {
-      std::copy(slots_[i].initial->begin(), slots_[i].initial->end(), values.begin());
-    } else {
-      fill_with_wrong_values(specs_[i].dtype, *slots_[i].expected, values);
-    }
+    std::copy(slots_[i].before.begin(), slots_[i].before.end(), values.begin());
   }
 }
 

@@ -95,9 +95,9 @@ class Arguments {
  private:
   struct Slot {
     Placement place;
-    std::optional<std::vector<std::byte>> initial;  // of in-out arguments; those of inputs are in the shared memory
+    std::vector<std::byte> before;  // what a call finds: initial values of in-out arguments, wrong ones of outputs
     std::optional<std::vector<std::byte>> expected;
-    bool is_set = false;  // the initial contents
+    bool is_set = false;  // the initial contents; those of inputs are in the shared memory
     Tolerance tolerance;
     Allowance allowance;
   };

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "ir/numeric.h"
 
@@ -13,17 +15,41 @@ namespace {
 
 constexpr int64_t kChunk = 1 << 16;  // between two looks at the cancel flag
 
-/// Elements of a type without a C++ type of its own are converted, exactly, to double; int64 keeps its own.
+/// Reads elements of a type that C++ has, too.
 template <class T>
 struct Native {
-  static T load(DataType, const std::byte* from) {
+  T operator()(const std::byte* from) const {
     T value;
     std::memcpy(&value, from, sizeof value);
     return value;
   }
 };
-struct Converted {
-  static double load(DataType dtype, const std::byte* from) { return load_float(dtype, from); }
+
+/// Reads floats of up to 16 bits by a table of all their values.
+struct Narrow {
+  explicit Narrow(DataType dtype) : is_byte_(dtype.bytes() == 1), values_(table_of(dtype).data()) {}
+  double operator()(const std::byte* from) const {
+    return values_[is_byte_ ? Native<uint8_t>()(from) : Native<uint16_t>()(from)];
+  }
+
+ private:
+  static const std::vector<float>& table_of(DataType dtype) {
+    static std::mutex mutex;
+    static std::map<uint64_t, std::vector<float>> tables;
+    const std::lock_guard lock(mutex);
+    std::vector<float>& table = tables[dtype.packed()];
+    if (table.empty()) {
+      table.resize(size_t{1} << 8 * dtype.bytes());
+      for (size_t i = 0; i < table.size(); ++i) {
+        const auto bits = static_cast<uint16_t>(i);
+        table[i] = static_cast<float>(load_float(dtype, &bits));
+      }
+    }
+    return table;
+  }
+
+  bool is_byte_;
+  const float* values_;
 };
 
 std::string index_text(int64_t position, std::span<const int64_t> shape) {
@@ -79,11 +105,10 @@ double excess(T expected, T got, const Allowance& allowance) {
 }
 
 template <class Load>
-CheckReport compare(DataType dtype, const std::byte* expected, const std::byte* got, int64_t count,
+CheckReport compare(const Load& load, int size, const std::byte* expected, const std::byte* got, int64_t count,
                     const Allowance& allowance, const std::atomic<bool>* cancel) {
   CheckReport report;
   report.total = count;
-  const int size = dtype.bytes();
   for (int64_t begin = 0; begin < count; begin += kChunk) {
     if (cancel && cancel->load(std::memory_order_relaxed)) {
       report.canceled = true;
@@ -91,7 +116,7 @@ CheckReport compare(DataType dtype, const std::byte* expected, const std::byte* 
     }
     const int64_t end = std::min(count, begin + kChunk);
     for (int64_t i = begin; i < end; ++i) {
-      const double share = excess(Load::load(dtype, expected + i * size), Load::load(dtype, got + i * size), allowance);
+      const double share = excess(load(expected + i * size), load(got + i * size), allowance);
       report.largest = std::max(report.largest, share);
       if (share > 1) {
         if (report.wrong++ == 0) report.first_wrong = i;
@@ -106,7 +131,7 @@ auto with_loader(DataType dtype, F f) {
   const int bits = dtype.bytes() * 8;
   if (dtype.code == TypeCode::kFloat && bits == 32) return f(Native<float>());
   if (dtype.code == TypeCode::kFloat && bits == 64) return f(Native<double>());
-  if (dtype.is_float()) return f(Converted());
+  if (dtype.is_float()) return f(Narrow(dtype));
   if (dtype.is_uint() || dtype.is_handle()) {
     if (bits == 8) return f(Native<uint8_t>());
     if (bits == 16) return f(Native<uint16_t>());
@@ -154,12 +179,11 @@ Tolerance tolerance_for(DataType stored, DataType accumulated, int64_t reduction
 Allowance allowance_for(DataType dtype, std::span<const std::byte> expected, const Tolerance& tolerance) {
   if (tolerance.spread == 0) return {tolerance.relative, 0};
   return with_loader(dtype, [&](auto load) -> Allowance {
-    using Load = decltype(load);
     const auto size = static_cast<size_t>(dtype.bytes());
     double sum = 0;
     int64_t finite = 0;
     for (size_t at = 0; at + size <= expected.size(); at += size) {
-      const auto value = static_cast<double>(Load::load(dtype, expected.data() + at));
+      const auto value = static_cast<double>(load(expected.data() + at));
       if (!std::isfinite(value)) continue;
       sum += value * value;
       ++finite;
@@ -174,19 +198,18 @@ CheckReport check_result(const std::string& name, DataType dtype, std::span<cons
   const int size = dtype.bytes();
   const auto count = static_cast<int64_t>(std::min(expected.size(), got.size())) / size;
   return with_loader(dtype, [&](auto load) {
-    using Load = decltype(load);
-    CheckReport report = compare<Load>(dtype, expected.data(), got.data(), count, allowance, cancel);
+    CheckReport report = compare(load, size, expected.data(), got.data(), count, allowance, cancel);
     if (report.wrong == 0) return report;
     const std::byte* expected_at = expected.data() + report.first_wrong * size;
     const std::byte* got_at = got.data() + report.first_wrong * size;
     std::byte fill[8];
     wrong_value(dtype, expected_at, fill);
-    const auto expected_value = Load::load(dtype, expected_at);
+    const auto expected_value = load(expected_at);
     report.message = name + index_text(report.first_wrong, shape);
     if (std::memcmp(fill, got_at, size) == 0) {
       report.message += fmt::format(" was never written (expected {})", expected_value);
     } else {
-      report.message += fmt::format(": expected {}, got {}", expected_value, Load::load(dtype, got_at));
+      report.message += fmt::format(": expected {}, got {}", expected_value, load(got_at));
       const double limit = allowed(allowance, static_cast<double>(expected_value));
       if (limit > 0 && std::isfinite(limit))
         report.message += fmt::format(" (a difference of {:.2g} is allowed)", limit);
