@@ -115,13 +115,17 @@ CheckReport compare(const Load& load, int size, const std::byte* expected, const
       return report;
     }
     const int64_t end = std::min(count, begin + kChunk);
+    // Locals: through the reference to bytes, the compiler has to expect that the report changes, too.
+    double largest = 0;
+    int64_t wrong = 0, first = -1;
     for (int64_t i = begin; i < end; ++i) {
       const double share = excess(load(expected + i * size), load(got + i * size), allowance);
-      report.largest = std::max(report.largest, share);
-      if (share > 1) {
-        if (report.wrong++ == 0) report.first_wrong = i;
-      }
+      largest = std::max(largest, share);
+      if (share > 1 && wrong++ == 0) first = i;
     }
+    report.largest = std::max(report.largest, largest);
+    if (report.wrong == 0) report.first_wrong = first;
+    report.wrong += wrong;
   }
   return report;
 }
