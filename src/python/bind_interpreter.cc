@@ -1,7 +1,8 @@
-// interpret(): the reference interpreter on NumPy arrays and Python numbers.
+// What judges programs: interpret(), the reference interpreter on NumPy arrays and Python numbers, and verify().
 #include <chrono>
 
 #include "ir/interpreter.h"
+#include "ir/verify.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "script/printer.h"
@@ -93,6 +94,15 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
   return returned_to_python(returned);
 }
 
+void verify_python(const NodeRef& node, const std::string& stage) {
+  if (stage != "scheduled" && stage != "lowered") {
+    throw Exception(
+        argument_error("verify/stage-name", "there is no stage '" + stage + "'", "use scheduled or lowered"));
+  }
+  Status status = verify(node, stage == "lowered" ? Stage::kLowered : Stage::kScheduled);
+  if (!status.ok()) throw Exception(script::located(std::move(status.error()), node));
+}
+
 }  // namespace
 
 void bind_interpreter(nb::module_& m) {
@@ -112,6 +122,12 @@ void bind_interpreter(nb::module_& m) {
         "    tilewright.ScriptError: the program did something undefined; the message names block, buffer and index.\n"
         "    tilewright.ArgumentError: the arguments do not fit the parameters.\n"
         "    tilewright.ResourceError: a limit was reached.");
+  m.def("verify", &verify_python, nb::arg("node"), nb::arg("stage") = "scheduled",
+        "Checks that a program is well formed.\n\n"
+        "Args:\n"
+        "    node: a module or function; anything else may have free variables.\n"
+        "    stage: 'scheduled' (with blocks) or 'lowered' (without).\n\n"
+        "Raises:\n    tilewright.ScriptError: with the code of the rule (verify/...) and the place, underlined.");
 }
 
 }  // namespace tilewright::python

@@ -363,7 +363,7 @@ void Printer::inline_node(const NodeRef& node) {
       return index_map(*node.as<IndexMap>());
     case Kind::kList:
       out_ += '[';
-      list(node.as<List>()->items, [&](const NodeRef& item) { inline_node(item); });
+      without_slices([&] { list(node.as<List>()->items, [&](const NodeRef& item) { inline_node(item); }); });
       out_ += ']';
       return;
     case Kind::kDict:

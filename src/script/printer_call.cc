@@ -88,8 +88,12 @@ void Printer::call_function(const Call& call) {
     global_var(callee);
     text(", [");
   }
-  call_args(call, false);
-  text(derived ? ")" : "])");
+  if (derived) {
+    call_args(call, false);
+    return text(")");
+  }
+  without_slices([&] { call_args(call, false); });
+  text("])");
 }
 
 void Printer::call(const Call& call) {

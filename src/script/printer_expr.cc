@@ -166,7 +166,7 @@ void Printer::access_indices(const std::vector<Expr>& indices) {
   if (indices.empty()) text("()");
   list(indices, [&](const Expr& index) {
     const Ramp* ramp = index.as<Ramp>();
-    if (!ramp || !ramp->stride.is<IntImm>() || !ramp->lanes.is<IntImm>()) return expr(index);
+    if (!slices_ || !ramp || !ramp->stride.is<IntImm>() || !ramp->lanes.is<IntImm>()) return expr(index);
     int64_t stride = ramp->stride.as<IntImm>()->value;
     Expr step = stride == 1 ? Expr() : ramp->stride;
     Expr extent = constant(ramp->base.dtype(), stride * ramp->lanes.as<IntImm>()->value);
@@ -301,7 +301,7 @@ void Printer::expr(const Expr& e, int min_precedence) {
       return call(*e.as<Call>());
     case Kind::kShuffle:
       tir("Shuffle([");
-      exprs(e.as<Shuffle>()->vectors);
+      without_slices([&] { exprs(e.as<Shuffle>()->vectors); });
       text("], [");
       exprs(e.as<Shuffle>()->indices);
       return text("])");

@@ -159,6 +159,13 @@ class Printer {
   void binary_call(std::string_view name, const Expr& a, const Expr& b);
   void logic(const Expr& e, int min_precedence);
   void access_indices(const std::vector<Expr>& indices);
+  /// What `print` writes inside a list: there A[0:4] would be a region, and vector loads spell their ramp.
+  template <class F>
+  void without_slices(F&& print) {
+    bool outer = std::exchange(slices_, false);
+    print();
+    slices_ = outer;
+  }
   void load(const BufferLoad& load);
   void let(const Let& let);
   void comm_reducer(const CommReducer& reducer);
@@ -269,6 +276,7 @@ class Printer {
   /// Loops around, by their variable: what T.axis.remap may refer to.
   std::unordered_map<const NodeBase*, const For*> loops_;
   const Module* module_ = nullptr;
+  bool slices_ = true;
 
   /// Parameters of the function being printed whose sugar hides the handle, and those that were needed after all.
   std::unordered_set<const NodeBase*> hidden_params_, shown_params_;

@@ -123,7 +123,7 @@ void Printer::annotations(const Annotations& attrs) {
     string_literal(entry.first);
     text(": ");
     Marking mark(*this, entry.second);
-    inline_node(entry.second);
+    without_slices([&] { inline_node(entry.second); });
   });
   out_ += '}';
 }

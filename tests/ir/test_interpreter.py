@@ -11,6 +11,9 @@ from tilewright.script import tir as T
 
 def run(func, *args, **options):
     module = func if isinstance(func, ir.Module) else ir.as_module(func)
+    text = module.script(show_meta=True)
+    ir.assert_structural_equal(tw.script.from_source(text), module)
+    ir.verify(module)
     return ir.interpret(module, module.functions and next(iter(module.functions)), *args, **options)
 
 
@@ -569,7 +572,9 @@ def test_scalars_are_checked():
 def test_programs_that_cannot_run():
     x = ir.Var("x", "int32")
     func = ir.PrimFunc([], {}, ir.TupleType([]), {"global_symbol": "main"}, ir.Evaluate(x + 1))
-    assert "'x'" in raises("interpret/undefined", func)
+    with pytest.raises(tw.ScriptError, match="'x'") as info:
+        ir.interpret(ir.as_module(func), "main")
+    assert info.value.code == "interpret/undefined"
     with pytest.raises(tw.ScriptError) as info:
         ir.interpret(ir.as_module(func), "other")
     assert info.value.code == "interpret/no-function"

@@ -1,0 +1,652 @@
+#include "ir/verify.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/traverse.h"
+#include "ir/verify_regions.h"
+
+namespace tilewright {
+namespace {
+
+constexpr std::string_view kThreadTags[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
+                                            "threadIdx.z", "vthread",    "vthread.x",  "vthread.y",   "vthread.z"};
+
+class Verifier {
+ public:
+  explicit Verifier(Stage stage) : stage_(static_cast<int>(stage)) {}
+  void node(const NodeRef& n);
+  std::optional<Diagnostic> failure;
+
+ private:
+  void fail(const char* code, std::string message, const NodeRef& where, std::string hint = {});
+  /// Every child in order, without scopes.
+  void children(const NodeRef& n) {
+    for_each_child(n, [&](const NodeRef& child, Role) { node(child); });
+  }
+  template <class T>
+  void each(const std::vector<T>& items) {
+    for (const T& item : items) node(item);
+  }
+
+  // scopes
+  enum class Repeat { kNever, kAllowed };
+  bool is_defined(const NodeRef& n) const { return defined_.contains(n.get()); }
+  void define(const NodeRef& n, const NodeRef& where, Repeat repeat = Repeat::kNever);
+  void undefine(const NodeRef& n) { defined_.erase(n.get()); }
+  /// Variables of a buffer that its declaration brings in.
+  void define_sizes(const Buffer& buffer, const NodeRef& where);
+  void define_buffer(const Ref<Buffer>& buffer, const NodeRef& where);
+  void undefine_buffer(const Ref<Buffer>& buffer);
+  void use_buffer(const Ref<Buffer>& buffer, const NodeRef& where);
+  void check_pointer(const Buffer& buffer, const NodeRef& where);
+
+  // kinds
+  void module(const Module& module, const NodeRef& where);
+  void prim_func(const PrimFunc& func, const NodeRef& where);
+  void for_loop(const For& loop, const NodeRef& where);
+  void block_realize(const BlockRealize& realize, const NodeRef& where);
+  void block(const Ref<Block>& block);
+  void axes(const BlockRealize* realize, const Block& block, const NodeRef& where);
+  void match_buffer(const MatchBufferRegion& match, const NodeRef& where);
+  void region(const BufferRegion& region, const NodeRef& where);
+  void attribute(const AttrStmt& attr, const NodeRef& where);
+  void launch(const std::string& tag, const Expr& extent, const NodeRef& where, const Stmt& body);
+  void call(const Call& call, const NodeRef& where);
+  void call_function(const Call& call, const std::string& name, const NodeRef& where);
+  void call_intrinsic(const Call& call, const NodeRef& where);
+  void annotations(const Annotations& values, const NodeRef& where);
+  template <class T>
+  void binding(const T& n, const NodeRef& where, Repeat repeat);
+  void lambda(const std::vector<Def<Var>>& first, const std::vector<Def<Var>>& second, const std::vector<Expr>& results,
+              const NodeRef& where);
+  void allocation(const Ref<Var>& pointer, const std::vector<Expr>& extents, const Annotations& attrs, const Stmt& body,
+                  const NodeRef& where);
+  void decl_buffer(const DeclBuffer& decl, const NodeRef& where);
+  void realize(const BufferRealize& realize, const NodeRef& where);
+  /// False: a statement without rules of its own.
+  bool stmt(const NodeRef& n);
+  void access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool writes, const NodeRef& where);
+
+  struct Thread {
+    std::string tag;
+    int64_t extent = -1;  // -1: not constant
+  };
+  int stage_;
+  bool closed_ = false;  // inside a function: nothing is free
+  const Module* module_ = nullptr;
+  std::unordered_set<const NodeBase*> defined_, ever_;
+  std::unordered_set<uint64_t> blocks_;
+  const Block* block_ = nullptr;
+  int guards_ = 0;              // conditions around, inside the innermost block
+  LoopDomains inner_loops_;     // inside the innermost block
+  std::vector<Thread> nest_;    // thread loops around
+  std::vector<Thread> kernel_;  // and all within the outermost of them
+};
+
+std::string quoted(const std::string& name) { return "'" + name + "'"; }
+
+void Verifier::fail(const char* code, std::string message, const NodeRef& where, std::string hint) {
+  if (failure) return;
+  failure = script_error(code, std::move(message), std::move(hint));
+  failure->span = where.defined() ? where.span() : 0;
+  if (where.defined()) failure->nodes.push_back(keep(where));
+}
+
+// ---- scopes ----------------------------------------------------------------------------------------------------
+
+void Verifier::define(const NodeRef& n, const NodeRef& where, Repeat repeat) {
+  bool fresh = ever_.insert(n.get()).second;
+  bool inside = !defined_.insert(n.get()).second;
+  if (inside || (!fresh && repeat == Repeat::kNever)) {
+    const Var* var = n.as<Var>();
+    std::string what =
+        var ? "variable " + quoted(var->name_hint) : "buffer " + quoted(n.is<Buffer>() ? n.as<Buffer>()->name : "?");
+    fail("verify/redefined", what + " is defined a second time", where,
+         "a copy of code needs variables and buffers of its own (renew_defs)");
+  }
+}
+
+void Verifier::check_pointer(const Buffer& buffer, const NodeRef& where) {
+  const PointerType* pointer = buffer.data->type_annotation.as<PointerType>();
+  const PrimType* element = pointer ? pointer->element_type.as<PrimType>() : nullptr;
+  if (!element || element->dtype.is_void()) return;
+  // Lanes may differ: vectors are stored as their elements.
+  DataType expected = buffer.dtype.is_bool() ? DataType::int_(8) : buffer.dtype.element();
+  DataType actual = element->dtype.is_bool() ? DataType::int_(8) : element->dtype.element();
+  if (actual != expected) {
+    fail(
+        "verify/pointer",
+        "buffer " + quoted(buffer.name) + " of " + buffer.dtype.str() + " lies on a pointer to " + element->dtype.str(),
+        where);
+  }
+}
+
+void Verifier::define_sizes(const Buffer& buffer, const NodeRef& where) {
+  auto size = [&](const Expr& e) {
+    if (e.defined() && e.is<Var>() && !is_defined(e)) define(e, where);
+  };
+  std::for_each(buffer.shape.begin(), buffer.shape.end(), size);
+  std::for_each(buffer.strides.begin(), buffer.strides.end(), size);
+  size(buffer.elem_offset);
+}
+
+void Verifier::define_buffer(const Ref<Buffer>& buffer, const NodeRef& where) {
+  check_pointer(*buffer, where);
+  each(buffer->shape);
+  each(buffer->strides);
+  node(buffer->elem_offset);
+  if (!is_defined(buffer->data)) define(buffer->data, where);
+  define(buffer, where);
+}
+
+void Verifier::undefine_buffer(const Ref<Buffer>& buffer) {
+  undefine(buffer);
+  undefine(buffer->data);
+}
+
+void Verifier::use_buffer(const Ref<Buffer>& buffer, const NodeRef& where) {
+  if (!closed_ || is_defined(buffer)) return;
+  if (is_defined(buffer->data)) {
+    check_pointer(*buffer, where);
+    each(buffer->shape);
+    each(buffer->strides);
+    return node(buffer->elem_offset);
+  }
+  fail("verify/buffer", "buffer " + quoted(buffer->name) + " is used where nothing declares it", where,
+       "make it a parameter, or allocate it around all its uses");
+}
+
+// ---- functions -------------------------------------------------------------------------------------------------
+
+void Verifier::module(const Module& module, const NodeRef& where) {
+  const Module* outer = std::exchange(module_, &module);
+  annotations(module.attrs, where);
+  for (const auto& [name, func] : module.functions) {
+    if (!func.defined()) {
+      fail("verify/function", "function " + quoted(name) + " of the module is missing", where);
+    } else {
+      node(func);
+    }
+  }
+  module_ = outer;
+}
+
+void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
+  bool outer = std::exchange(closed_, true);
+  annotations(func.attrs, where);
+  NodeRef symbol = func.attrs.get("global_symbol");
+  if (symbol.defined() && !symbol.is<StringImm>()) fail("verify/function", "global_symbol is no string", where);
+  for (const Ref<Var>& param : func.params) define(param, where);
+  for (const auto& [param, buffer] : func.buffer_map) {
+    bool known = std::find(func.params.begin(), func.params.end(), param) != func.params.end();
+    if (!known || !param.dtype().is_handle()) {
+      fail("verify/function",
+           "buffer " + quoted(buffer->name) + " is matched to " + quoted(param->name_hint) +
+               ", which is no parameter of type handle",
+           where);
+    }
+    define_sizes(*buffer, where);
+  }
+  for (const auto& [param, buffer] : func.buffer_map) define_buffer(buffer, buffer);
+  node(func.ret_type);
+  const BlockRealize* root = func.body.as<BlockRealize>();
+  bool has_root = root && root->block->iter_vars.empty() && root->iter_values.empty();
+  if (!has_root && stage_ == static_cast<int>(Stage::kScheduled)) {
+    NodeRef stray;
+    visit(func.body, [&](const Ref<BlockRealize>& inner, Visitor&) { stray = inner; });
+    if (stray.defined()) {
+      fail("verify/root", "the function has blocks, and its body is not one root block without axes", stray,
+           "put the body into `with T.block(\"root\"):`");
+    }
+  }
+  node(func.body);
+  for (const auto& [param, buffer] : func.buffer_map) {
+    undefine_buffer(buffer);
+    for (const Expr& e : buffer->shape) undefine(e);
+    for (const Expr& e : buffer->strides) undefine(e);
+    undefine(buffer->elem_offset);
+  }
+  for (const Ref<Var>& param : func.params) undefine(param);
+  closed_ = outer;
+}
+
+void Verifier::annotations(const Annotations& values, const NodeRef& where) {
+  for (const auto& [key, value] : values.entries()) {
+    bool is_value = value.defined() &&
+                    (value.sort() == Sort::kExpr || value.is<List>() || value.is<Dict>() || value.is<IndexMap>() ||
+                     value.is<TensorData>() || value.is<BufferRegion>() || value.is<PrimType>() || value.is<Range>());
+    if (!is_value) {
+      fail("verify/annotation",
+           "annotation " + quoted(key) + " is " +
+               (value.defined() ? "a " + std::string(kind_name(value.kind())) : "null") + ", which is no value",
+           where);
+    } else {
+      node(value);
+    }
+  }
+}
+
+// ---- loops and threads -----------------------------------------------------------------------------------------
+
+void Verifier::launch(const std::string& tag, const Expr& extent, const NodeRef& where, const Stmt& body) {
+  if (std::find(std::begin(kThreadTags), std::end(kThreadTags), tag) == std::end(kThreadTags)) {
+    fail("verify/thread", quoted(tag) + " is no thread axis", where, "use blockIdx.x, threadIdx.x, vthread.x, ...");
+  }
+  Thread thread{tag, const_int(extent).value_or(-1)};
+  auto same_tag = [&](const Thread& other) { return other.tag == tag; };
+  // vthread stands for any number of axes.
+  bool unique = tag != "vthread";
+  if (unique && std::any_of(nest_.begin(), nest_.end(), same_tag)) {
+    fail("verify/thread", quoted(tag) + " is bound to two loops, one inside the other", where,
+         "fuse the loops, or bind one of them to another axis");
+  }
+  auto other = std::find_if(kernel_.begin(), kernel_.end(), same_tag);
+  if (unique && other != kernel_.end() && other->extent != thread.extent && other->extent >= 0 && thread.extent >= 0) {
+    fail("verify/thread",
+         quoted(tag) + " has the extent " + std::to_string(thread.extent) + " here and " +
+             std::to_string(other->extent) + " in another loop of the same kernel",
+         where, "a kernel is launched with one extent for each axis");
+  }
+  nest_.push_back(thread);
+  kernel_.push_back(thread);
+  node(body);
+  nest_.pop_back();
+  if (nest_.empty()) kernel_.clear();
+}
+
+void Verifier::for_loop(const For& loop, const NodeRef& where) {
+  node(loop.min);
+  node(loop.extent);
+  annotations(loop.annotations, where);
+  define(loop.loop_var, where);
+  inner_loops_.emplace(loop.loop_var.get(), std::pair{loop.min, loop.extent});
+  if (loop.kind == ForKind::kThreadBinding) {
+    const Ref<Var>& thread = loop.thread_binding->var;
+    bool fresh = !is_defined(thread);
+    if (fresh) define(thread, where, Repeat::kAllowed);
+    launch(loop.thread_binding->thread_tag, loop.extent, where, loop.body);
+    if (fresh) undefine(thread);
+  } else {
+    node(loop.body);
+  }
+  inner_loops_.erase(loop.loop_var.get());
+  undefine(loop.loop_var);
+}
+
+void Verifier::attribute(const AttrStmt& attr, const NodeRef& where) {
+  const IterVar* thread = attr.node.as<IterVar>();
+  bool launches = attr.attr_key == "thread_extent" || attr.attr_key == "virtual_thread";
+  node(attr.value);
+  if (!thread || !launches || !attr.value.defined() || attr.value.sort() != Sort::kExpr) {
+    if (attr.node.defined()) node(attr.node);
+    return node(attr.body);
+  }
+  bool fresh = !is_defined(thread->var);
+  if (fresh) define(thread->var, where, Repeat::kAllowed);
+  launch(thread->thread_tag, static_cast<const Expr&>(attr.value), where, attr.body);
+  if (fresh) undefine(thread->var);
+}
+
+// ---- blocks ----------------------------------------------------------------------------------------------------
+
+void Verifier::axes(const BlockRealize* realize, const Block& block, const NodeRef& where) {
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    const IterVar& axis = *block.iter_vars[i];
+    const std::string name = quoted(axis.var->name_hint);
+    if (axis.iter_type != IterType::kDataPar && axis.iter_type != IterType::kCommReduce &&
+        axis.iter_type != IterType::kOrdered && axis.iter_type != IterType::kOpaque) {
+      fail("verify/axis",
+           "axis " + name + " of block " + quoted(block.name_hint) + " is neither spatial, reduce, scan nor opaque",
+           where);
+    }
+    if (!axis.dom.defined()) {
+      fail("verify/axis", "axis " + name + " of block " + quoted(block.name_hint) + " has no domain", where);
+      continue;
+    }
+    node(axis.dom);
+    DataType type = axis.var.dtype();
+    if (axis.dom->extent.dtype() != type || (realize && realize->iter_values[i].dtype() != type)) {
+      fail("verify/axis",
+           "axis " + name + " is " + type.str() + ", its domain " + axis.dom->extent.dtype().str() +
+               (realize ? " and its binding " + realize->iter_values[i].dtype().str() : ""),
+           where);
+    }
+  }
+  for (const Ref<IterVar>& axis : block.iter_vars) define(axis->var, where);
+}
+
+void Verifier::region(const BufferRegion& region, const NodeRef& where) {
+  use_buffer(region.buffer, where);
+  each(region.region);
+  if (region.region.size() != region.buffer->shape.size()) {
+    fail("verify/region",
+         "a region of " + std::to_string(region.region.size()) + " dimensions of buffer " +
+             quoted(region.buffer->name) + ", which has " + std::to_string(region.buffer->shape.size()),
+         where);
+  }
+}
+
+void Verifier::match_buffer(const MatchBufferRegion& match, const NodeRef& where) {
+  region(*match.source, match.source);
+  if (match.buffer->shape.size() > match.source->region.size() || match.buffer->dtype != match.source->buffer->dtype) {
+    fail("verify/region",
+         "buffer " + quoted(match.buffer->name) + " cannot be a view of that region of " +
+             quoted(match.source->buffer->name) + ": dimensions or types differ",
+         where);
+  }
+  define_sizes(*match.buffer, where);
+  define_buffer(match.buffer, where);
+}
+
+void Verifier::block(const Ref<Block>& block) {
+  if (!blocks_.insert(block->id.value).second) {
+    fail("verify/block", "block " + quoted(block->name_hint) + " occurs in two places", block,
+         "a copy of a block needs an identity of its own (renew_defs)");
+  }
+  const Block* outer_block = std::exchange(block_, &*block);
+  LoopDomains outer_loops = std::exchange(inner_loops_, {});
+  int outer_guards = std::exchange(guards_, 0);
+  for (const Ref<Buffer>& buffer : block->alloc_buffers) define_buffer(buffer, buffer);
+  for (const Ref<MatchBufferRegion>& match : block->match_buffers) match_buffer(*match, match);
+  for (const auto* regions : {&block->reads, &block->writes}) {
+    for (const Ref<BufferRegion>& r : *regions) region(*r, r);
+  }
+  annotations(block->annotations, block);
+  node(block->init);
+  node(block->body);
+  inner_loops_ = std::move(outer_loops);
+  guards_ = outer_guards;
+  block_ = outer_block;
+  for (const Ref<IterVar>& axis : block->iter_vars) undefine(axis->var);
+  for (const Ref<Buffer>& buffer : block->alloc_buffers) undefine_buffer(buffer);
+  for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
+    undefine_buffer(match->buffer);
+    for (const Expr& e : match->buffer->shape) {
+      if (e.is<Var>()) undefine(e);
+    }
+  }
+}
+
+void Verifier::block_realize(const BlockRealize& realize, const NodeRef& where) {
+  each(realize.iter_values);
+  node(realize.predicate);
+  axes(&realize, *realize.block, where);
+  block(realize.block);
+}
+
+/// Whether the innermost block declares the access. Buffers that the block makes itself need no region, and what a
+/// reduction accumulates into is written, so it may be read as well.
+void Verifier::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool writes, const NodeRef& where) {
+  if (!block_ || (block_->iter_vars.empty() && block_->reads.empty() && block_->writes.empty())) return;
+  auto is_own = [&](const auto& own) { return own == buffer; };
+  if (std::any_of(block_->alloc_buffers.begin(), block_->alloc_buffers.end(), is_own)) return;
+  std::vector<Ref<BufferRegion>> candidates = block_->writes;
+  if (!writes) candidates.insert(candidates.end(), block_->reads.begin(), block_->reads.end());
+  const NodeRef data = buffer->data;
+  // A view is covered through its source: regions name either.
+  for (const Ref<MatchBufferRegion>& match : block_->match_buffers) {
+    if (match->buffer == buffer) return;
+  }
+  bool listed = false;
+  for (const Ref<BufferRegion>& candidate : candidates) {
+    if (candidate->buffer != buffer) {
+      listed = listed || candidate->buffer->data == data;
+      if (candidate->buffer->data == data) return;  // another view of the same memory
+      continue;
+    }
+    listed = true;
+    // Under a condition, not every iteration of the loops comes here.
+    bool inside = guards_ > 0 || candidate->region.size() == indices.size();
+    for (size_t d = 0; inside && guards_ == 0 && d < indices.size(); ++d) {
+      inside = !leaves_range(indices[d], *candidate->region[d], inner_loops_);
+    }
+    if (inside) return;
+  }
+  fail(writes ? "verify/writes" : "verify/reads",
+       "block " + quoted(block_->name_hint) + (writes ? " writes " : " reads ") + "buffer " + quoted(buffer->name) +
+           (listed ? " outside of the regions it declares" : ", which its regions do not name"),
+       where, std::string("correct T.") + (writes ? "writes" : "reads") + ", or leave it away to have it computed");
+}
+
+// ---- calls -----------------------------------------------------------------------------------------------------
+
+void Verifier::call_function(const Call& call, const std::string& name, const NodeRef& where) {
+  if (!module_) return;  // a function on its own cannot tell
+  Func func = module_->get(name);
+  const PrimFunc* callee = func.as<PrimFunc>();
+  if (!func.defined()) return fail("verify/call", "the module has no function " + quoted(name), where);
+  if (!callee) return;
+  if (callee->params.size() != call.args.size()) {
+    return fail("verify/call",
+                quoted(name) + " takes " + std::to_string(callee->params.size()) + " arguments and is called with " +
+                    std::to_string(call.args.size()),
+                where);
+  }
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    DataType wanted = callee->params[i].dtype();
+    if (call.args[i].sort() == Sort::kExpr && call.args[i].get()->dtype != wanted) {
+      fail("verify/call",
+           "argument " + std::to_string(i) + " of " + quoted(name) + " is " + call.args[i].get()->dtype.str() +
+               ", and the parameter " + wanted.str(),
+           where);
+    }
+  }
+}
+
+void Verifier::call_intrinsic(const Call& call, const NodeRef& where) {
+  Intrinsic intrinsic = intrinsic_of(call);
+  if (intrinsic == Intrinsic::kUnknown) return;
+  const IntrinsicRow& row = intrinsic_row(intrinsic);
+  const std::string name = "T." + std::string(row.name);
+  if (row.arity >= 0 && static_cast<int>(call.args.size()) != row.arity) {
+    return fail("verify/intrinsic",
+                name + " takes " + std::to_string(row.arity) + " arguments, not " + std::to_string(call.args.size()),
+                where);
+  }
+  if (row.typing == Typing::kExplicit || call.args.empty()) return;
+  size_t decides = row.typing == Typing::kSecond ? 1 : 0;
+  if (call.args[decides].sort() != Sort::kExpr) return fail("verify/intrinsic", name + " of what is no value", where);
+  DataType argument = call.args[decides].get()->dtype, wanted = argument;
+  if (row.typing == Typing::kBool) {
+    wanted = DataType::bool_(argument.lanes);
+    wanted.scalable = argument.scalable;
+  }
+  bool fits = (row.typing != Typing::kSameFloat || argument.is_float()) &&
+              (row.typing != Typing::kInteger || argument.is_integral());
+  if (!fits || call.dtype != wanted) {
+    fail("verify/intrinsic", name + " of " + argument.str() + " is said to be " + call.dtype.str(), where);
+  }
+}
+
+void Verifier::call(const Call& call, const NodeRef& where) {
+  if (const GlobalVar* callee = call.op.as<GlobalVar>()) {
+    call_function(call, callee->name_hint, where);
+  } else {
+    call_intrinsic(call, where);
+  }
+  // The address of an element is not an access.
+  if (intrinsic_of(call) == Intrinsic::k_address_of && call.args.size() == 1 && call.args[0].is<BufferLoad>()) {
+    const BufferLoad& load = *call.args[0].as<BufferLoad>();
+    use_buffer(load.buffer, where);
+    return each(load.indices);
+  }
+  bool guards = intrinsic_of(call) == Intrinsic::k_if_then_else;
+  guards_ += guards;
+  each(call.args);
+  guards_ -= guards;
+}
+
+// ---- dispatch --------------------------------------------------------------------------------------------------
+
+/// Kinds that bind a variable over their last part: the rest is checked before.
+template <class T>
+void Verifier::binding(const T& n, const NodeRef& where, Repeat repeat) {
+  node(n.value);
+  define(n.var, where, repeat);
+  node(n.body);
+  undefine(n.var);
+}
+
+void Verifier::lambda(const std::vector<Def<Var>>& first, const std::vector<Def<Var>>& second,
+                      const std::vector<Expr>& results, const NodeRef& where) {
+  for (const auto* vars : {&first, &second}) {
+    for (const Ref<Var>& var : *vars) define(var, where, Repeat::kAllowed);
+  }
+  each(results);
+  for (const auto* vars : {&first, &second}) {
+    for (const Ref<Var>& var : *vars) undefine(var);
+  }
+}
+
+void Verifier::allocation(const Ref<Var>& pointer, const std::vector<Expr>& extents, const Annotations& attrs,
+                          const Stmt& body, const NodeRef& where) {
+  each(extents);
+  annotations(attrs, where);
+  define(pointer, where);
+  node(body);
+  undefine(pointer);
+}
+
+void Verifier::decl_buffer(const DeclBuffer& decl, const NodeRef& where) {
+  const Ref<Buffer>& buffer = decl.buffer;
+  node(buffer->data);
+  each(buffer->shape);
+  each(buffer->strides);
+  node(buffer->elem_offset);
+  check_pointer(*buffer, where);
+  define(buffer, where);
+  node(decl.body);
+  undefine(buffer);
+}
+
+void Verifier::realize(const BufferRealize& realize, const NodeRef& where) {
+  each(realize.bounds);
+  node(realize.condition);
+  bool fresh = !is_defined(realize.buffer);
+  if (fresh) define_buffer(realize.buffer, where);
+  node(realize.body);
+  if (fresh) undefine_buffer(realize.buffer);
+}
+
+bool Verifier::stmt(const NodeRef& n) {
+  switch (n.kind()) {
+    case Kind::kLetStmt:
+      binding(*n.as<LetStmt>(), n, Repeat::kNever);
+      return true;
+    case Kind::kAttrStmt:
+      attribute(*n.as<AttrStmt>(), n);
+      return true;
+    case Kind::kBufferStore: {
+      const BufferStore& store = *n.as<BufferStore>();
+      use_buffer(store.buffer, n);
+      each(store.indices);
+      node(store.value);
+      node(store.predicate);
+      access(store.buffer, store.indices, true, n);
+      return true;
+    }
+    case Kind::kAllocate: {
+      const Allocate& allocate = *n.as<Allocate>();
+      node(allocate.condition);
+      allocation(allocate.buffer_var, allocate.extents, allocate.annotations, allocate.body, n);
+      return true;
+    }
+    case Kind::kAllocateConst: {
+      const AllocateConst& allocate = *n.as<AllocateConst>();
+      allocation(allocate.buffer_var, allocate.extents, allocate.annotations, allocate.body, n);
+      return true;
+    }
+    case Kind::kDeclBuffer:
+      decl_buffer(*n.as<DeclBuffer>(), n);
+      return true;
+    case Kind::kBufferRealize:
+      realize(*n.as<BufferRealize>(), n);
+      return true;
+    case Kind::kSeqStmt:
+      if (n.as<SeqStmt>()->seq.size() < 2) {
+        fail("verify/sequence", "a sequence of " + std::to_string(n.as<SeqStmt>()->seq.size()) + " statements", n,
+             "build sequences with seq(), which leaves one statement as it is");
+      }
+      return false;
+    case Kind::kIfThenElse:
+    case Kind::kWhile:
+      ++guards_;
+      children(n);
+      --guards_;
+      return true;
+    case Kind::kFor:
+      for_loop(*n.as<For>(), n);
+      return true;
+    case Kind::kBlock:
+      fail("verify/block", "block " + quoted(n.as<Block>()->name_hint) + " stands outside of a BlockRealize", n);
+      return true;
+    case Kind::kBlockRealize:
+      block_realize(*n.as<BlockRealize>(), n);
+      return true;
+    default:
+      return false;
+  }
+}
+
+void Verifier::node(const NodeRef& n) {
+  if (!n.defined() || failure) return;
+  if (!kind_allowed(n.kind(), stage_)) {
+    std::string stage = stage_ == static_cast<int>(Stage::kLowered) ? "lowered" : "scheduled";
+    return fail("verify/stage", "a " + std::string(kind_name(n.kind())) + " in a " + stage + " program", n);
+  }
+  switch (n.kind()) {
+    case Kind::kModule:
+      return module(*n.as<Module>(), n);
+    case Kind::kPrimFunc:
+      return prim_func(*n.as<PrimFunc>(), n);
+    case Kind::kVar:
+      if (closed_ && !is_defined(n)) {
+        bool elsewhere = ever_.contains(n.get());
+        fail("verify/undefined",
+             "variable " + quoted(n.as<Var>()->name_hint) +
+                 (elsewhere ? " is used outside of its scope" : " is defined nowhere"),
+             n);
+      }
+      return;
+    case Kind::kBuffer:
+      return use_buffer(n.borrow<Buffer>(), n);
+    case Kind::kBufferLoad: {
+      const BufferLoad& load = *n.as<BufferLoad>();
+      use_buffer(load.buffer, n);
+      each(load.indices);
+      node(load.predicate);
+      return access(load.buffer, load.indices, false, n);
+    }
+    case Kind::kBufferRegion:
+      return region(*n.as<BufferRegion>(), n);
+    case Kind::kCall:
+      return call(*n.as<Call>(), n);
+    case Kind::kLet:
+      return binding(*n.as<Let>(), n, Repeat::kAllowed);
+    case Kind::kCommReducer: {
+      const CommReducer& reducer = *n.as<CommReducer>();
+      each(reducer.identity_element);
+      return lambda(reducer.lhs, reducer.rhs, reducer.result, n);
+    }
+    case Kind::kIndexMap:
+      lambda(n.as<IndexMap>()->initial_indices, {}, n.as<IndexMap>()->final_indices, n);
+      return node(n.as<IndexMap>()->inverse_index_map);
+    default:
+      if (n.sort() != Sort::kStmt || !stmt(n)) children(n);
+  }
+}
+
+}  // namespace
+
+Status verify(const NodeRef& node, Stage stage) {
+  Verifier verifier(stage);
+  if (node.defined()) with_stack_for(node.depth(), [&] { verifier.node(node); });
+  if (verifier.failure) return std::move(*verifier.failure);
+  return Ok{};
+}
+
+}  // namespace tilewright
