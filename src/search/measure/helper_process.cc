@@ -33,7 +33,7 @@ struct File {
   int release() { return std::exchange(fd, -1); }
 };
 
-/// A copy with a number that none of the child's fixed ones can overwrite.
+/// Out of the way of the numbers that are fixed in the child, and of a host program that has closed its standard ones.
 int move_up(int fd) {
   constexpr int kFirst = 16;
   const int high = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirst);
@@ -105,11 +105,12 @@ std::string describe_exit(int wait_status) {
 Result<HelperProcess> HelperProcess::start(const std::string& path, const std::string& mode, int shared_fd) {
   int sockets[2], pipes[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) != 0) return cannot_start(path, errno);
-  File ours{sockets[0]}, theirs{move_up(sockets[1])};
+  File ours{move_up(sockets[0])}, theirs{move_up(sockets[1])};
   if (::pipe2(pipes, O_CLOEXEC) != 0) return cannot_start(path, errno);
-  File log{pipes[0]}, their_log{move_up(pipes[1])};
+  File log{move_up(pipes[0])}, their_log{move_up(pipes[1])};
   File shared{shared_fd >= 0 ? ::fcntl(shared_fd, F_DUPFD_CLOEXEC, 16) : -1};
-  if (theirs.fd < 0 || their_log.fd < 0 || (shared_fd >= 0 && shared.fd < 0)) return cannot_start(path, errno);
+  if (ours.fd < 0 || theirs.fd < 0 || log.fd < 0 || their_log.fd < 0 || (shared_fd >= 0 && shared.fd < 0))
+    return cannot_start(path, errno);
   for (int fd : {ours.fd, log.fd}) ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
 
   HelperProcess process;
@@ -192,7 +193,7 @@ bool HelperProcess::read_some() {
 
 void HelperProcess::read_log() {
   char buffer[4096];
-  for (int i = 0; i < 64; ++i) {
+  for (int i = 0; i < 64 && log_ >= 0; ++i) {
     const ssize_t got = ::read(log_, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) {

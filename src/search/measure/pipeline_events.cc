@@ -19,7 +19,15 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 std::string milliseconds(double seconds) { return fmt::format("{:.3g} ms", seconds * 1e3); }
 
-/// ": what it last said", if it said anything.
+/// LLVM, libstdc++ and the sanitizers abort when an allocation fails, with these words.
+bool complains_of_memory(const std::string& log) {
+  for (const char* words : {"out of memory", "std::bad_alloc", "out-of-memory"}) {
+    if (log.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+/// ": what it said first", if it said anything.
 std::string with_log(const HelperProcess& process) {
   const std::string line = first_line(process.log_text());
   return line.empty() ? "" : ": " + line;
@@ -293,9 +301,8 @@ Measured MeasurePipeline::Loop::explain_death(const Worker& worker, int wait_sta
   const HelperProcess& process = *worker.process;
   const bool signaled = wait_status != -1 && WIFSIGNALED(wait_status);
   const int exit_code = wait_status != -1 && WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : 0;
-  const bool out_of_memory =
-      exit_code == kExitOutOfMemory ||
-      (signaled && WTERMSIG(wait_status) == SIGABRT && process.log_text().find("out of memory") != std::string::npos);
+  const bool aborted = signaled && WTERMSIG(wait_status) == SIGABRT;
+  const bool out_of_memory = exit_code == kExitOutOfMemory || (aborted && complains_of_memory(process.log_text()));
   Measured death;
   if (out_of_memory) {
     const uint64_t limit = worker.measures ? options_.run_memory : options_.build_memory;
