@@ -9,10 +9,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from tilewright import _core
 from tilewright.errors import ArgumentError
+
+
+class Exported(NamedTuple):
+    """The files that an export wrote."""
+
+    library: Path
+    object: Path
+    header: Path
+
+
+class _Program(NamedTuple):
+    """What a kernel was compiled from and through."""
+
+    module: Any
+    lowered: Any
+    code: Any
+    target: str
+    report: dict[str, Any]
 
 
 class Kernel(_core.KernelBase):
@@ -31,23 +50,45 @@ class Kernel(_core.KernelBase):
         """Another reference to the code of ``base``."""
         return super().__new__(cls, base)
 
-    def __init__(
-        self, base: _core.KernelBase, lowered: Any = None, target: str = "", report: dict[str, Any] | None = None
-    ) -> None:
-        self._lowered = lowered
-        self._target = target
-        self.report = report or {}
+    def __init__(self, base: _core.KernelBase, program: _Program | None = None) -> None:
+        self._program = program
+        #: What lowering has to tell: ``times`` of the passes, ``promotions`` of local buffers to registers, ``notes``.
+        self.report: dict[str, Any] = program.report if program else {}
 
-    def inspect(self, what: Literal["tir", "llvm", "asm"]) -> str:
-        """The program as it was lowered, the optimized LLVM IR, or the assembly."""
+    def inspect(self, what: Literal["tir", "llvm", "asm"], after: str = "") -> str:
+        """The program as the code generator gets it, the optimized LLVM IR, or the assembly.
+
+        Args:
+            what: One of ``"tir"``, ``"llvm"``, ``"asm"``.
+            after: With ``"tir"``: the lowering pass after which to look, as :func:`tilewright.lower` takes it.
+        """
         if what not in ("tir", "llvm", "asm"):
             raise ArgumentError(f"inspect takes 'tir', 'llvm' or 'asm', not {what!r}")
-        if self._lowered is None:
-            raise ArgumentError(f"kernel {self.name} comes from a library, which does not keep its program")
+        program = self._need_program()
         if what == "tir":
-            return str(self._lowered)
-        code = _core.compile_object(self._lowered, self._target, True, what == "llvm", what == "asm")
+            return str((lower(program.module, after, program.target) if after else program.lowered).script())
+        code = _core.compile_object(program.lowered, program.target, True, what == "llvm", what == "asm")
         return code.llvm_ir if what == "llvm" else code.assembly
+
+    def export(self, folder: str | os.PathLike[str], name: str | None = None) -> Exported:
+        """Write what a program without Tilewright needs to call this kernel.
+
+        Args:
+            folder: Where to; it is made if it is missing.
+            name: Of the files; by default the name of the function. The function keeps its own name.
+
+        Returns:
+            The paths of ``NAME.so``, ``NAME.o`` and ``NAME.h``, in this order.
+
+        Raises:
+            ResourceError: The folder cannot be written to, or there is no C compiler to link the library with.
+        """
+        return _export(self._need_program(), folder, name or self.name)
+
+    def _need_program(self) -> _Program:
+        if self._program is None:
+            raise ArgumentError(f"kernel {self.name} comes from a library, which does not keep its program")
+        return self._program
 
 
 class KernelModule(Mapping[str, Kernel]):
@@ -67,6 +108,10 @@ class KernelModule(Mapping[str, Kernel]):
 
     def __repr__(self) -> str:
         return f"KernelModule({', '.join(self._kernels)})"
+
+    def export(self, folder: str | os.PathLike[str], name: str) -> Exported:
+        """Write all kernels as one library, as :meth:`Kernel.export` does."""
+        return _export(next(iter(self._kernels.values()))._need_program(), folder, name)
 
 
 def _as_module(program: Any) -> Any:
@@ -96,10 +141,12 @@ def compile(program: Any, target: TargetLike = "native") -> Kernel | KernelModul
     """
     resolved = _core.Target(target)
     text = str(resolved)
-    lowered, report = _core.lower(_as_module(program), text)
+    module = _as_module(program)
+    lowered, report = _core.lower(module, text)
     code = _core.compile_object(lowered, text)
     loaded = _core.load_object(code.bytes)
-    kernels = {name: Kernel(loaded.callable(name), lowered, text, report) for name in loaded.names}
+    source = _Program(module, lowered, code, text, report)
+    kernels = {name: Kernel(loaded.callable(name), source) for name in loaded.names}
     if resolved.num_cores < _core.Target("native").num_cores:
         for kernel in kernels.values():
             kernel.threads = resolved.num_cores
@@ -126,6 +173,11 @@ def set_num_threads(count: int) -> None:
 def get_num_threads() -> int:
     """How many threads the parallel loops of kernels use."""
     return _core.get_num_threads()
+
+
+def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exported:
+    files = _core.export_files(program.lowered, program.code, os.fspath(folder), name)
+    return Exported(*(Path(file) for file in files))
 
 
 def _one_or_many(kernels: dict[str, Kernel]) -> Kernel | KernelModule:

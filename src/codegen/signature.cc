@@ -106,7 +106,8 @@ class SignatureBuilder {
       return {TW_DIM_BIND, new_symbol(v, v->name_hint, v.dtype().bits)};
     }
     int slot = new_symbol({}, "size", 64);
-    result_.checks.push_back({tensor, index, slot, e, {}});
+    auto text = infix_text(e, [](const Expr& v) { return v.as<Var>()->name_hint; });
+    result_.checks.push_back({tensor, index, slot, e, text.value_or("its value")});
     return {TW_DIM_BIND, slot};
   }
 
@@ -146,6 +147,26 @@ Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& nam
   SignatureBuilder builder(name);
   TW_RETURN_IF_ERROR(builder.add(func));
   return builder.take();
+}
+
+std::optional<std::string> infix_text(const Expr& e, const std::function<std::string(const Expr&)>& name_of) {
+  auto both = [&](const Expr& a, const char* sign, const Expr& b) -> std::optional<std::string> {
+    auto left = infix_text(a, name_of), right = infix_text(b, name_of);
+    if (!left || !right) return std::nullopt;
+    auto group = [](const Expr& part, const std::string& text) {
+      return part.is<Var>() || part.is<IntImm>() || part.is<Cast>() ? text : "(" + text + ")";
+    };
+    return group(a, *left) + sign + group(b, *right);
+  };
+  if (auto value = const_int(e)) return std::to_string(*value);
+  if (const Add* x = e.as<Add>()) return both(x->a, " + ", x->b);
+  if (const Sub* x = e.as<Sub>()) return both(x->a, " - ", x->b);
+  if (const Mul* x = e.as<Mul>()) return both(x->a, " * ", x->b);
+  if (const FloorDiv* x = e.as<FloorDiv>()) return both(x->a, " / ", x->b);
+  if (const FloorMod* x = e.as<FloorMod>()) return both(x->a, " % ", x->b);
+  if (const Cast* x = e.as<Cast>()) return infix_text(x->value, name_of);
+  if (e.is<Var>()) return name_of(e);
+  return std::nullopt;
 }
 
 DLDataType dlpack_type(DataType type) {

@@ -1,6 +1,8 @@
 // What a function expects of its arguments, read off its parameters: the contents of the tw_signature table.
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,10 @@ struct Signature {
 
 /// ScriptError "codegen/..." for parameters that no caller could pass.
 Result<Signature> signature_of(const Ref<PrimFunc>& func, const std::string& name);
+
+/// Index arithmetic as C writes it: "n + 1". Quotients are those of numbers that are not negative, as sizes are.
+/// Nothing for what is not index arithmetic.
+std::optional<std::string> infix_text(const Expr& e, const std::function<std::string(const Expr&)>& name_of);
 
 /// As DLPack spells it; bool is kDLBool.
 DLDataType dlpack_type(DataType type);

@@ -2,9 +2,11 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include "codegen/codegen.h"
+#include "codegen/export.h"
 #include "codegen/loader.h"
 #include "lower/pipeline.h"
 #include "python/call.h"
@@ -103,6 +105,18 @@ void bind_compile(nb::module_& m) {
             return nb::steal(callable);
           },
           nb::sig("def callable(self, name: str) -> KernelBase"));
+  m.def(
+      "export_files",
+      [](const Ref<Module>& lowered, const codegen::ObjectCode& code, const std::string& folder,
+         const std::string& name) {
+        codegen::ExportedFiles files;
+        {
+          nb::gil_scoped_release release;
+          files = unwrap(codegen::export_files(lowered, code, folder, name));
+        }
+        return std::tuple(files.library, files.object, files.header);
+      },
+      nb::arg("lowered"), nb::arg("code"), nb::arg("folder"), nb::arg("name"));
   m.def("load_object", [](nb::bytes bytes) {
     std::string_view view(bytes.c_str(), bytes.size());
     nb::gil_scoped_release release;

@@ -167,7 +167,19 @@ class ModuleEmitter {
     entry->addFnAttr("target-features", "");
     entry->addFnAttr(llvm::Attribute::NoUnwind);
     FunctionEmitter(state_, entry).emit_entry(item.signature, table, item.body);
+    define_last_error(*entry);
     return entry;
+  }
+
+  /// NAME_last_error: libraries of kernels each have a runtime of their own, so one name for all would not do.
+  void define_last_error(const llvm::Function& entry) {
+    llvm::Type* pointer = llvm::PointerType::getUnqual(state_.context());
+    auto* type = llvm::FunctionType::get(pointer, false);
+    auto* function =
+        llvm::Function::Create(type, llvm::Function::ExternalLinkage, entry.getName() + "_last_error", state_.module);
+    for (llvm::Attribute attribute : entry.getAttributes().getFnAttrs()) function->addFnAttr(attribute);
+    llvm::IRBuilder<> at(llvm::BasicBlock::Create(state_.context(), "", function));
+    at.CreateRet(at.CreateCall(state_.external("tw_last_error", type)));
   }
 
   ModuleState& state_;

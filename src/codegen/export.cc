@@ -1,0 +1,177 @@
+#include "codegen/export.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+
+#include "codegen/package.h"
+#include "runtime/abi.h"
+
+extern char** environ;
+
+namespace tilewright::codegen {
+
+namespace fs = std::filesystem;
+
+Result<std::string> package_folder() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void*>(&package_folder), &info) || !info.dli_fname) {
+    return internal_error("export/package", "the file of this library is not known");
+  }
+  // Links are not followed: the other files lie beside the name by which the library was loaded.
+  return fs::absolute(info.dli_fname).parent_path().string();
+}
+
+namespace {
+
+/// A file in the making; takes its name when it is complete.
+class PendingFile {
+ public:
+  explicit PendingFile(fs::path target)
+      : target_(std::move(target)), path_(target_.string() + "." + std::to_string(getpid()) + ".part") {}
+  ~PendingFile() {
+    std::error_code ignored;
+    if (!kept_) fs::remove(path_, ignored);
+  }
+  PendingFile(const PendingFile&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  Status write(std::string_view bytes) {
+    std::ofstream file(path_, std::ios::binary | std::ios::trunc);
+    file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    file.close();
+    if (!file) return failed(errno);
+    return Ok{};
+  }
+  Status keep() {
+    std::error_code error;
+    fs::rename(path_, target_, error);
+    if (error) return failed(error.value());
+    kept_ = true;
+    return Ok{};
+  }
+
+ private:
+  Diagnostic failed(int error) const {
+    return resource_error("export/write", "'" + target_.string() + "' cannot be written: " + std::strerror(error),
+                          "export to another folder, or make room");
+  }
+  fs::path target_, path_;
+  bool kept_ = false;
+};
+
+/// Runs a program and returns what it printed; an empty optional when there is no such program.
+struct Outcome {
+  bool found = false;
+  int status = 0;
+  std::string output;
+};
+
+Outcome run(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  int ends[2];
+  Outcome outcome;
+  if (pipe2(ends, O_CLOEXEC) != 0) return outcome;
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
+  posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
+  pid_t child;
+  int failed = posix_spawnp(&child, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  close(ends[1]);
+  if (failed == 0) {
+    outcome.found = true;
+    char buffer[4096];
+    for (;;) {
+      ssize_t count = read(ends[0], buffer, sizeof buffer);
+      if (count > 0) outcome.output.append(buffer, static_cast<size_t>(count));
+      if (count == 0 || (count < 0 && errno != EINTR)) break;
+    }
+    while (waitpid(child, &outcome.status, 0) < 0 && errno == EINTR) {
+    }
+  }
+  close(ends[0]);
+  return outcome;
+}
+
+Status link(const fs::path& object, const fs::path& version_script, const fs::path& library,
+            const std::string& soname) {
+  TW_TRY(package, package_folder());
+  std::string runtime = package + "/libtilewright_runtime.a";
+  if (!fs::exists(runtime)) {
+    return resource_error("export/package", "'" + runtime + "' is missing",
+                          "it belongs to the installed package: install Tilewright again");
+  }
+  std::vector<std::string> tail = {"-o", library.string(), object.string(), runtime, "-lm", "-lpthread", "-ldl"};
+  std::vector<std::string> drivers;
+  if (const char* chosen = std::getenv("CC"); chosen && *chosen) drivers.push_back(chosen);
+  for (const char* name : {"cc", "gcc", "clang"}) drivers.push_back(name);
+  std::string output;
+  for (const std::string& driver : drivers) {
+    std::vector<std::string> command = {driver,
+                                        "-shared",
+                                        "-Wl,--version-script=" + version_script.string(),
+                                        "-Wl,--gc-sections",
+                                        "-Wl,--as-needed",
+                                        "-Wl,--no-undefined",
+                                        "-Wl,-Bsymbolic",
+                                        "-Wl,-z,noexecstack",
+                                        "-Wl,-soname," + soname};
+    command.insert(command.end(), tail.begin(), tail.end());
+    Outcome outcome = run(command);
+    if (!outcome.found) continue;
+    if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0) return Ok{};
+    if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 127) continue;  // not found, on older systems
+    return resource_error("export/link", "the linker failed:\n" + outcome.output,
+                          "the object file and the header can still be used");
+  }
+  return resource_error("export/link", "no C compiler was found to link a shared library with",
+                        "apt-get install gcc, or set CC");
+}
+
+bool is_plain_name(const std::string& name) {
+  return !name.empty() && name.find('/') == std::string::npos && name[0] != '.' && name[0] != '-';
+}
+
+}  // namespace
+
+Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode& code, const std::string& folder,
+                                   const std::string& name) {
+  if (!is_plain_name(name)) {
+    return argument_error("export/name", "'" + name + "' cannot be the name of files", "use a plain name");
+  }
+  TW_TRY(header_text, write_header(lowered, name));
+  std::error_code error;
+  fs::path base = folder.empty() ? fs::path(".") : fs::path(folder);
+  fs::create_directories(base, error);
+  if (error) {
+    return resource_error("export/folder", "folder '" + folder + "' cannot be made: " + error.message());
+  }
+  PendingFile object(base / (name + ".o")), header(base / (name + ".h")), library(base / (name + ".so")),
+      script(base / (name + ".version"));
+  TW_RETURN_IF_ERROR(object.write(code.bytes));
+  TW_RETURN_IF_ERROR(header.write(header_text));
+  std::string visible = TW_MODULE_SYMBOL "; ";
+  for (const std::string& function : code.functions) visible += function + "; " + function + "_last_error; ";
+  TW_RETURN_IF_ERROR(script.write("{ global: " + visible + "local: *; };\n"));
+  TW_RETURN_IF_ERROR(link(object.path(), script.path(), library.path(), name + ".so"));
+  TW_RETURN_IF_ERROR(object.keep());
+  TW_RETURN_IF_ERROR(header.keep());
+  TW_RETURN_IF_ERROR(library.keep());
+  return ExportedFiles{(base / (name + ".so")).string(), (base / (name + ".o")).string(),
+                       (base / (name + ".h")).string()};
+}
+
+}  // namespace tilewright::codegen

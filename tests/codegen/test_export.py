@@ -1,0 +1,140 @@
+"""Exported kernels, called from C and C++, and loaded again."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import ir as I
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def saxpy(a: T.float32, x: T.handle, y: T.handle):
+    n = T.int64()
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n + 1,), "float32")
+    for i in T.parallel(n):
+        Y[i] = Y[i] + a * X[i]
+
+
+MAIN = r"""
+#include <stdio.h>
+#include "saxpy.h"
+int main(void) {
+  float x[5] = {1, 2, 3, 4, 5}, y[6] = {0, 0, 0, 0, 0, 9};
+  if (saxpy_arrays(2.0, x, y, 5) != TW_OK) return 1;
+  for (int i = 0; i < 6; ++i) printf("%g ", y[i]);
+  if (saxpy_arrays(2.0, x, x, 5) != TW_ERROR_OVERLAP) return 2;
+  int64_t shape[1] = {5}, wrong[1] = {7};
+  DLTensor tx = {x, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, shape, NULL, 0};
+  DLTensor ty = {y, {kDLCPU, 0}, 1, {kDLFloat, 32, 1}, wrong, NULL, 0};
+  const DLTensor* tensors[2] = {&tx, &ty};
+  tw_scalar scalars[1];
+  scalars[0].f = 1;
+  if (saxpy(NULL, tensors, scalars) != TW_ERROR_SHAPE) return 3;
+  printf("\n%s\n", saxpy_last_error());
+  return 0;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    return tw.compile(saxpy).export(tmp_path_factory.mktemp("export"))
+
+
+@pytest.mark.parametrize(("compiler", "suffix"), [(["cc", "-std=c11"], ".c"), (["c++", "-std=c++11"], ".cc")])
+def test_the_header_serves_c_and_cpp(exported: Any, tmp_path: Path, compiler: list[str], suffix: str) -> None:
+    source = tmp_path / f"main{suffix}"
+    source.write_text(MAIN)
+    strict = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"] if suffix == ".c" else ["-Wall", "-Wextra", "-Werror"]
+    folder = exported.library.parent
+    command = [*compiler, *strict, f"-I{folder}", str(source), str(exported.library), "-o", str(tmp_path / "main")]
+    subprocess.run(command, check=True)
+    out = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True, env={"LD_LIBRARY_PATH": str(folder)})
+    assert out.stdout.splitlines()[0].split() == ["2", "4", "6", "8", "10", "9"]
+    assert "Y" in out.stdout.splitlines()[1]
+    assert "n + 1" in out.stdout.splitlines()[1]
+
+
+def test_the_object_links_into_a_program(exported: Any, tmp_path: Path) -> None:
+    source = tmp_path / "main.c"
+    source.write_text(MAIN)
+    archive = Path(tw.__file__).parent / "libtilewright_runtime.a"
+    command = ["cc", f"-I{exported.header.parent}", str(source), str(exported.object), str(archive), "-lm", "-lpthread"]
+    subprocess.run([*command, "-o", str(tmp_path / "main")], check=True)
+    subprocess.run([tmp_path / "main"], check=True, capture_output=True)
+
+
+def test_a_library_shows_its_kernels_only(exported: Any) -> None:
+    out = subprocess.run(["nm", "-D", "--defined-only", exported.library], check=True, capture_output=True, text=True)
+    assert {line.split()[-1] for line in out.stdout.splitlines()} == {"saxpy", "saxpy_last_error", "tilewright_module"}
+
+
+def test_a_library_can_be_loaded(exported: Any) -> None:
+    kernel = tw.load(exported.library)
+    x, y = np.arange(5, dtype="float32"), np.ones(6, "float32")
+    kernel(3.0, x, y)
+    np.testing.assert_array_equal(y, [1, 4, 7, 10, 13, 1])
+    with pytest.raises(tw.ArgumentError, match="comes from a library"):
+        kernel.inspect("asm")
+
+
+@I.ir_module
+class Two:
+    @T.prim_func
+    def double(A: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = A[i] * T.float32(2)
+
+    @T.prim_func
+    def negate(A: T.Buffer((8,), "float32")):
+        for i in range(8):
+            A[i] = T.float32(0) - A[i]
+
+
+def test_a_module_is_one_library(tmp_path: Path) -> None:
+    kernels = tw.compile(Two)
+    assert set(kernels) == {"double", "negate"}
+    files = kernels.export(tmp_path / "deep" / "folder", "pair")
+    assert [f.name for f in files] == ["pair.so", "pair.o", "pair.h"]
+    assert sorted(f.name for f in (tmp_path / "deep" / "folder").iterdir()) == ["pair.h", "pair.o", "pair.so"]
+    a = np.arange(8, dtype="float32")
+    tw.load(files.library)["negate"](a)
+    kernels["double"](a)
+    np.testing.assert_array_equal(a, -2 * np.arange(8))
+
+
+def test_names_of_files_are_plain(tmp_path: Path) -> None:
+    with pytest.raises(tw.ArgumentError) as error:
+        tw.compile(saxpy).export(tmp_path, "../escape")
+    assert error.value.code == "export/name"
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(tw.ResourceError) as error:
+        tw.compile(saxpy).export(tmp_path / "file" / "folder")
+    assert error.value.code == "export/folder"
+
+
+def test_a_full_device_leaves_nothing_behind() -> None:
+    folder = Path("/dev/full")
+    with pytest.raises(tw.ResourceError):
+        tw.compile(saxpy).export(folder)
+
+
+def test_without_a_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = tw.compile(saxpy)
+    monkeypatch.setenv("CC", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(tw.ResourceError, match="no C compiler") as error:
+        kernel.export(tmp_path / "out")
+    assert error.value.code == "export/link"
+    assert list((tmp_path / "out").iterdir()) == []
