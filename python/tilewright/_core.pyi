@@ -1123,10 +1123,41 @@ class LoadedKernel:
     def names(self) -> list[str]: ...
     def callable(self, name: str) -> KernelBase: ...
 
+def export_files(lowered: Module, code: ObjectCode, folder: str, name: str) -> tuple[str, str, str]: ...
 def load_object(arg: bytes, /) -> LoadedKernel: ...
 def script_diff(lhs: Node | None, rhs: Node | None) -> str:
     """
     The lines in which the scripts of two programs differ, with context; empty when the texts are equal.
+    """
+
+def interpret(
+    module: Module,
+    name: str,
+    *args,
+    max_steps: int = 0,
+    timeout: float = 0.0,
+    check_races: bool = True,
+    check_uninitialized: bool = True,
+) -> object:
+    """
+    Runs a function of the module in the reference interpreter, which checks every access.
+
+    Args:
+        module: the module.
+        name: of the function.
+        args: NumPy arrays (those of ml_dtypes too) and numbers, in the order of the parameters.
+        max_steps: loop iterations and calls after which the program is stopped; 0: no limit.
+        timeout: seconds after which it is stopped; 0: no limit.
+        check_races: report iterations of parallel loops that depend on each other.
+        check_uninitialized: report reads of memory that nothing has written.
+
+    Returns:
+        What the function returns, or None.
+
+    Raises:
+        tilewright.ScriptError: the program did something undefined; the message names block, buffer and index.
+        tilewright.ArgumentError: the arguments do not fit the parameters.
+        tilewright.ResourceError: a limit was reached.
     """
 
 ExprLike: TypeAlias = Expr | int | float | bool

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from codegen.elementwise import FLOATS, LANES, SIGNED, SIZE, UNSIGNED, numpy_type, run
 
+from codegen.elementwise import FLOATS, LANES, SIGNED, SIZE, UNSIGNED, numpy_type, run
 from tilewright.script import tir as T
 
 RANDOM = np.random.default_rng(7)

@@ -57,7 +57,9 @@ def test_the_header_serves_c_and_cpp(exported: Any, tmp_path: Path, compiler: li
     folder = exported.library.parent
     command = [*compiler, *strict, f"-I{folder}", str(source), str(exported.library), "-o", str(tmp_path / "main")]
     subprocess.run(command, check=True)
-    out = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True, env={"LD_LIBRARY_PATH": str(folder)})
+    out = subprocess.run(
+        [tmp_path / "main"], check=True, capture_output=True, text=True, env={"LD_LIBRARY_PATH": str(folder)}
+    )
     assert out.stdout.splitlines()[0].split() == ["2", "4", "6", "8", "10", "9"]
     assert "Y" in out.stdout.splitlines()[1]
     assert "n + 1" in out.stdout.splitlines()[1]

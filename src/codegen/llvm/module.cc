@@ -199,9 +199,8 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, con
   TW_TRY(names, ModuleEmitter(state, lowered).run());
   std::string problem;
   llvm::raw_string_ostream problems(problem);
-  if (llvm::verifyModule(module, &problems)) {
-    return internal_error("codegen/invalid-llvm", "the generated LLVM IR is not valid: " + problems.str());
-  }
+  bool broken = llvm::verifyModule(module, &problems);
+  TW_CHECK(!broken, problems.str());
   optimize(module, machine, options.effort);
   ObjectCode code;
   code.functions = std::move(names);
