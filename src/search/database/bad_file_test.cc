@@ -9,8 +9,8 @@
 
 #include "search/database/database.h"
 #include "search/database/database_file.h"
-#include "search/database/sqlite.h"
 #include "search/database/folder_for_test.h"
+#include "search/database/sqlite.h"
 
 namespace tilewright::search {
 namespace {

@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "search/database/database_file.h"
-#include "search/database/schema.h"
 #include "search/database/folder_for_test.h"
+#include "search/database/schema.h"
 
 namespace tilewright::search {
 namespace {
