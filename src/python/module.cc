@@ -37,6 +37,7 @@ NB_MODULE(_core, m) {
       },
       nullptr);
   tilewright::python::bind_ir(m);
+  tilewright::python::bind_arith(m);
   tilewright::python::bind_machine(m);
   tilewright::python::bind_call(m);
   tilewright::python::bind_compile(m);

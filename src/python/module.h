@@ -15,6 +15,7 @@ namespace nb = nanobind;
 void set_python_error(const Diagnostic& diagnostic);
 
 void bind_ir(nanobind::module_& m);
+void bind_arith(nanobind::module_& m);
 void bind_call(nanobind::module_& m);
 void bind_compile(nanobind::module_& m);
 void bind_machine(nanobind::module_& m);

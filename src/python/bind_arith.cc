@@ -1,0 +1,270 @@
+// tilewright.arith: the analyzer and the iteration maps, with TVM's names.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <limits>
+
+#include "arith/engine.h"
+#include "arith/int_set.h"
+#include "arith/iter_map.h"
+#include "python/module.h"
+#include "python/node_caster.h"
+
+namespace tilewright::python {
+namespace {
+
+using arith::Analyzer;
+using arith::IntSet;
+using arith::IterMapLevel;
+
+/// nanobind turns away None as an argument, but not inside a list or a dict.
+template <class H>
+const H& defined(const H& node, const char* what) {
+  if (!node.defined()) {
+    throw Exception(
+        argument_error("arith/none", std::string("None is no ") + what, "pass an expression of tilewright.ir"));
+  }
+  return node;
+}
+const std::vector<Expr>& defined(const std::vector<Expr>& nodes) {
+  for (const Expr& e : nodes) defined(e, "index");
+  return nodes;
+}
+
+/// The condition holds between __enter__ and __exit__.
+class ConstraintScope {
+ public:
+  ConstraintScope(Analyzer& analyzer, Expr condition) : analyzer_(analyzer), condition_(std::move(condition)) {}
+  void enter() {
+    if (!mark_) mark_ = analyzer_.engine().enter(condition_);
+  }
+  void exit() {
+    if (mark_) analyzer_.engine().leave(*mark_);
+    mark_.reset();
+  }
+
+ private:
+  Analyzer& analyzer_;
+  Expr condition_;
+  std::optional<size_t> mark_;
+};
+
+IntSet set_from_python(nb::handle value) {
+  if (nb::isinstance<IntSet>(value)) return nb::cast<IntSet>(value);
+  Ref<Range> range;
+  if (nb::try_cast(value, range) && range.defined()) return IntSet::of_range(range);
+  throw nb::type_error("a domain is a Range or an IntervalSet");
+}
+
+arith::Domains domains_from_python(const nb::dict& domains) {
+  arith::Domains result;
+  for (auto [key, value] : domains) {
+    result[defined(nb::cast<Ref<Var>>(key), "variable")] = set_from_python(value);
+  }
+  return result;
+}
+
+arith::IterDomains inputs_from_python(const nb::dict& inputs) {
+  arith::IterDomains result;
+  for (auto [key, value] : inputs) {
+    result.emplace_back(defined(nb::cast<Ref<Var>>(key), "variable"), defined(nb::cast<Ref<Range>>(value), "range"));
+  }
+  return result;
+}
+
+/// An end that is not known is float infinity, which compares with ints.
+nb::object end_to_python(int64_t end) {
+  if (end == arith::ConstIntBound::kPosInf) return nb::float_(std::numeric_limits<double>::infinity());
+  if (end == arith::ConstIntBound::kNegInf) return nb::float_(-std::numeric_limits<double>::infinity());
+  return nb::int_(end);
+}
+
+void bind_facts(nb::module_& m) {
+  nb::class_<arith::ConstIntBound>(m, "ConstIntBound", "An interval of integers; an end that is not known is infinite.")
+      .def_prop_ro("min_value", [](const arith::ConstIntBound& b) { return end_to_python(b.min_value); })
+      .def_prop_ro("max_value", [](const arith::ConstIntBound& b) { return end_to_python(b.max_value); })
+      .def("__contains__", [](const arith::ConstIntBound& b, int64_t value) { return b.contains(value); })
+      .def("__repr__", [](const arith::ConstIntBound& b) {
+        auto end = [](int64_t value) { return nb::str(end_to_python(value)); };
+        return nb::str("ConstIntBound[{}, {}]").format(end(b.min_value), end(b.max_value));
+      });
+  nb::class_<arith::ModularSet>(m, "ModularSet", "The integers base + k * coeff; coeff 0: base alone; 1: all integers.")
+      .def_ro("coeff", &arith::ModularSet::coeff)
+      .def_ro("base", &arith::ModularSet::base)
+      .def("__repr__",
+           [](const arith::ModularSet& s) { return nb::str("ModularSet(coeff={}, base={})").format(s.coeff, s.base); });
+  nb::class_<IntSet>(m, "IntervalSet", "All integers from min_value to max_value; None is an open end.")
+      .def(
+          "__init__",
+          [](IntSet* self, const Expr& min, const Expr& max) { new (self) IntSet(IntSet::interval(min, max)); },
+          nb::arg("min_value").none(), nb::arg("max_value").none())
+      .def_prop_ro("min_value", [](const IntSet& s) { return node_to_python(s.min); })
+      .def_prop_ro("max_value", [](const IntSet& s) { return node_to_python(s.max); })
+      .def(
+          "is_nothing", [](const IntSet& s) { return s.is_nothing; }, "No integer is a member.")
+      .def("is_everything", &IntSet::is_everything, "Nothing is known.")
+      .def("__repr__", [](const IntSet& s) {
+        if (s.is_nothing) return nb::str("IntervalSet(nothing)");
+        return nb::str("IntervalSet[{}, {}]").format(node_to_python(s.min), node_to_python(s.max));
+      });
+}
+
+void bind_analyzer(nb::module_& m) {
+  nb::class_<ConstraintScope>(m, "ConstraintScope", "A condition that holds inside a with statement.")
+      .def(
+          "__enter__",
+          [](ConstraintScope& self) -> ConstraintScope& {
+            self.enter();
+            return self;
+          },
+          nb::rv_policy::reference)
+      .def(
+          "__exit__", [](ConstraintScope& self, nb::handle, nb::handle, nb::handle) { self.exit(); },
+          nb::arg("type").none(), nb::arg("value").none(), nb::arg("traceback").none());
+  nb::class_<Analyzer>(m, "Analyzer",
+                       "Facts about integer variables, and what follows from them: intervals, residues, simpler forms, "
+                       "proofs. int32 and int64\narithmetic is taken not to overflow; other integer types wrap.")
+      .def(nb::init<>())
+      .def(
+          "bind",
+          [](Analyzer& self, const Ref<Var>& var, const NodeRef& value) {
+            if (value.is<Range>()) return self.bind(var, value.borrow<Range>());
+            if (value.sort() != Sort::kExpr) throw nb::type_error("a variable is bound to a Range or an expression");
+            self.bind(var, Expr(value));
+          },
+          nb::arg("var"), nb::arg("value"), "From now on the variable lies in the Range, or stands for the expression.")
+      .def(
+          "assume", [](Analyzer& self, const Expr& e) { self.assume(e); }, nb::arg("condition"),
+          "From now on the condition holds.")
+      .def(
+          "constraint_scope", [](Analyzer& self, const Expr& e) { return ConstraintScope(self, e); },
+          nb::arg("condition"), nb::keep_alive<0, 1>(), "The condition holds inside a with statement.")
+      .def(
+          "const_int_bound", [](Analyzer& self, const Expr& e) { return self.const_int_bound(e); }, nb::arg("expr"),
+          "An interval that holds every value of the expression.")
+      .def(
+          "modular_set", [](Analyzer& self, const Expr& e) { return self.modular_set(e); }, nb::arg("expr"),
+          "A residue class that holds every value of the expression.")
+      .def(
+          "simplify", [](Analyzer& self, const Expr& e) { return self.simplify(e); }, nb::arg("expr"),
+          "The same value in a simpler form; the same node when there is nothing to do.")
+      .def(
+          "can_prove", [](Analyzer& self, const Expr& e) { return self.can_prove(e); }, nb::arg("condition"),
+          "Whether the condition is proved to hold. False does not mean that it fails.")
+      .def(
+          "can_prove_equal", [](Analyzer& self, const Expr& a, const Expr& b) { return self.can_prove_equal(a, b); },
+          nb::arg("lhs"), nb::arg("rhs"), "Whether both are proved to have the same value.")
+      .def(
+          "can_prove_less", [](Analyzer& self, const Expr& a, const Expr& b) { return self.can_prove_less(a, b); },
+          nb::arg("lhs"), nb::arg("rhs"), "Whether lhs < rhs is proved.")
+      .def(
+          "can_prove_greater_equal",
+          [](Analyzer& self, const Expr& e, int64_t lower) { return self.can_prove_greater_equal(e, lower); },
+          nb::arg("expr"), nb::arg("lower_bound"), "Whether expr >= lower_bound is proved.")
+      .def(
+          "int_set",
+          [](Analyzer& self, const Expr& e, const nb::dict& domains) {
+            return arith::eval_set(e, domains_from_python(domains), self);
+          },
+          nb::arg("expr"), nb::arg("dom_map"),
+          "The interval of values while the variables of dom_map run over their Range or IntervalSet.");
+}
+
+void bind_iter_map_nodes(nb::module_& m) {
+  nb::enum_<IterMapLevel>(m, "IterMapLevel", "What detect_iter_map demands of a map.")
+      .value("Bijective", IterMapLevel::kBijective, "Each point of the box of indices is reached exactly once.")
+      .value("Surjective", IterMapLevel::kSurjective, "Each point is reached.")
+      .value("NoCheck", IterMapLevel::kNoCheck, "Only the form is recognized.");
+  nb::class_<arith::IterMark>(m, "IterMark", "An iterator: var - min, or a sum; it runs over [0, extent).")
+      .def_prop_ro("var", [](const arith::IterMark& s) { return node_to_python(s.var); })
+      .def_prop_ro("min", [](const arith::IterMark& s) { return node_to_python(s.min); })
+      .def_prop_ro("sum", [](const arith::IterMark& s) { return s.sum; })
+      .def_prop_ro("extent", [](const arith::IterMark& s) { return s.extent; });
+  nb::class_<arith::IterSplitExpr>(m, "IterSplitExpr", "source // lower_factor % extent * scale.")
+      .def_prop_ro("source", [](const arith::IterSplitExpr& s) { return *s.source; })
+      .def_prop_ro("lower_factor", [](const arith::IterSplitExpr& s) { return s.lower_factor; })
+      .def_prop_ro("extent", [](const arith::IterSplitExpr& s) { return s.extent; })
+      .def_prop_ro("scale", [](const arith::IterSplitExpr& s) { return s.scale; });
+  nb::class_<arith::IterSumExpr>(m, "IterSumExpr", "The sum of args, most significant first, plus base.")
+      .def_prop_ro("args", [](const arith::IterSumExpr& s) { return s.args; })
+      .def_prop_ro("base", [](const arith::IterSumExpr& s) { return s.base; });
+  nb::class_<arith::IterMapResult>(m, "IterMapResult", "The indices as sums of splits; empty when there are errors.")
+      .def_prop_ro("indices", [](const arith::IterMapResult& r) { return r.indices; })
+      .def_prop_ro("errors", [](const arith::IterMapResult& r) { return r.errors; });
+  nb::class_<arith::Division>(m, "Division", "An index as outer * inner_extent + inner.")
+      .def_prop_ro("outer", [](const arith::Division& d) { return d.outer; })
+      .def_prop_ro("inner", [](const arith::Division& d) { return d.inner; })
+      .def_prop_ro("outer_extent", [](const arith::Division& d) { return d.outer_extent; })
+      .def_prop_ro("inner_extent", [](const arith::Division& d) { return d.inner_extent; });
+  nb::class_<arith::SubspaceDivision>(m, "SubspaceDivision", "Indices between outer and inner loops.")
+      .def_prop_ro("indices", [](const arith::SubspaceDivision& d) { return d.indices; })
+      .def_prop_ro("outer_predicate", [](const arith::SubspaceDivision& d) { return d.outer_predicate; })
+      .def_prop_ro("inner_predicate", [](const arith::SubspaceDivision& d) { return d.inner_predicate; });
+}
+
+void bind_iter_maps(nb::module_& m) {
+  m.def(
+      "detect_iter_map",
+      [](const std::vector<Expr>& indices, const nb::dict& inputs, const Expr& predicate, IterMapLevel level,
+         Analyzer* analyzer) {
+        Analyzer local;
+        return arith::detect_iter_map(defined(indices), inputs_from_python(inputs), predicate, level,
+                                      analyzer ? *analyzer : local);
+      },
+      nb::arg("indices"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none(),
+      nb::arg("check_level") = IterMapLevel::kSurjective, nb::arg("analyzer").none() = nb::none());
+  m.def(
+      "normalize_iter_map_to_expr",
+      [](const arith::IterSumExpr& sum) {
+        Analyzer analyzer;
+        return analyzer.simplify(arith::normalize_iter_map_to_expr(sum, analyzer));
+      },
+      nb::arg("expr"));
+  m.def(
+      "iter_map_simplify",
+      [](const std::vector<Expr>& indices, const nb::dict& inputs, const Expr& predicate, IterMapLevel level) {
+        Analyzer analyzer;
+        return arith::iter_map_simplify(defined(indices), inputs_from_python(inputs), predicate, level, analyzer);
+      },
+      nb::arg("indices"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none(),
+      nb::arg("check_level") = IterMapLevel::kSurjective);
+  m.def(
+      "inverse_affine_iter_map",
+      [](const std::vector<arith::IterSumExpr>& map, const std::vector<Expr>& outputs) {
+        if (map.size() != outputs.size()) {
+          throw Exception(argument_error("arith/outputs", "an iteration map of " + std::to_string(map.size()) +
+                                                              " indices is inverted with " +
+                                                              std::to_string(outputs.size()) + " outputs"));
+        }
+        Analyzer analyzer;
+        nb::dict result;
+        for (const auto& [var, value] : arith::inverse_affine_iter_map(map, defined(outputs), analyzer)) {
+          result[node_to_python(var)] = node_to_python(value);
+        }
+        return result;
+      },
+      nb::arg("iter_map"), nb::arg("outputs"));
+  m.def(
+      "subspace_divide",
+      [](const std::vector<Expr>& indices, const nb::dict& inputs, const std::vector<Ref<Var>>& sub_iters,
+         const Expr& predicate, IterMapLevel level) {
+        Analyzer analyzer;
+        for (const Ref<Var>& v : sub_iters) defined(v, "variable");
+        return arith::subspace_divide(defined(indices), inputs_from_python(inputs), sub_iters, predicate, level,
+                                      analyzer);
+      },
+      nb::arg("bindings"), nb::arg("input_iters"), nb::arg("sub_iters"), nb::arg("predicate").none() = nb::none(),
+      nb::arg("check_level") = IterMapLevel::kSurjective);
+}
+
+}  // namespace
+
+void bind_arith(nb::module_& m) {
+  bind_facts(m);
+  bind_analyzer(m);
+  bind_iter_map_nodes(m);
+  bind_iter_maps(m);
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,189 @@
+"""tilewright.arith: facts, simplification and iteration maps, on drawn expressions against evaluation."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tilewright as tw
+from tilewright import arith, ir
+
+EXTENTS = {"i": 16, "j": 4, "k": 7}
+VARS = {name: ir.Var(name, "int32") for name in EXTENTS}
+
+
+def analyzer_of_loops():
+    analyzer = arith.Analyzer()
+    for name, var in VARS.items():
+        analyzer.bind(var, ir.Range(0, EXTENTS[name]))
+    return analyzer
+
+
+# A number is drawn as (expression of the IR, the same as a Python function of the values of i, j, k).
+leaves = st.one_of(
+    st.sampled_from(sorted(VARS)).map(lambda name: (VARS[name], lambda env, name=name: env[name])),
+    st.integers(-9, 40).map(lambda value: (ir.IntImm("int32", value), lambda env, value=value: value)),
+)
+divisors = st.sampled_from([1, 2, 3, 4, 8, 12, 16])
+
+
+def grow(children):
+    def binary(pair, build, compute):
+        (a, f), (b, g) = pair
+        return build(a, b), lambda env: compute(f(env), g(env))
+
+    def by_constant(pair, build, compute):
+        (a, f), c = pair
+        return build(a, c), lambda env: compute(f(env), c)
+
+    pairs = st.tuples(children, children)
+    constants = st.tuples(children, divisors)
+    return st.one_of(
+        pairs.map(lambda p: binary(p, lambda a, b: a + b, lambda a, b: a + b)),
+        pairs.map(lambda p: binary(p, lambda a, b: a - b, lambda a, b: a - b)),
+        pairs.map(lambda p: binary(p, ir.Min, min)),
+        pairs.map(lambda p: binary(p, ir.Max, max)),
+        constants.map(lambda p: by_constant(p, lambda a, c: a * c, lambda a, c: a * c)),
+        constants.map(lambda p: by_constant(p, lambda a, c: a // c, lambda a, c: a // c)),
+        constants.map(lambda p: by_constant(p, lambda a, c: a % c, lambda a, c: a % c)),
+    )
+
+
+numbers = st.recursive(leaves, grow, max_leaves=10)
+points = st.fixed_dictionaries({name: st.integers(0, extent - 1) for name, extent in EXTENTS.items()})
+
+
+def value_of(expr, env):
+    """The constant that an expression becomes at a point."""
+    analyzer = arith.Analyzer()
+    for name, var in VARS.items():
+        analyzer.bind(var, ir.IntImm("int32", env[name]))
+    result = analyzer.simplify(expr)
+    assert isinstance(result, ir.IntImm)
+    return int(result)
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(numbers, st.lists(points, min_size=1, max_size=8))
+def test_simplify_keeps_values_and_facts_hold(number, envs):
+    expr, compute = number
+    analyzer = analyzer_of_loops()
+    simple = analyzer.simplify(expr)
+    bound, residues = analyzer.const_int_bound(expr), analyzer.modular_set(expr)
+    assert analyzer.can_prove_equal(expr, simple)
+    for env in envs:
+        expected = compute(env)
+        assert value_of(expr, env) == expected
+        assert value_of(simple, env) == expected
+        assert bound.min_value <= expected <= bound.max_value and expected in bound
+        if residues.coeff == 0:
+            assert expected == residues.base
+        else:
+            assert (expected - residues.base) % residues.coeff == 0
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(numbers, numbers, st.lists(points, min_size=1, max_size=12))
+def test_what_is_proved_holds(left, right, envs):
+    analyzer = analyzer_of_loops()
+    proved = analyzer.can_prove(left[0] < right[0])
+    refuted = analyzer.can_prove(left[0] >= right[0])
+    assert not (proved and refuted)
+    for env in envs:
+        holds = left[1](env) < right[1](env)
+        assert holds or not proved
+        assert not holds or not refuted
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(numbers, points)
+def test_sets_hold_every_value(number, env):
+    expr, compute = number
+    result = arith.Analyzer().int_set(expr, {var: ir.Range(0, EXTENTS[name]) for name, var in VARS.items()})
+    for end, sign in ((result.min_value, 1), (result.max_value, -1)):
+        if end is not None:
+            assert sign * value_of(end, env) <= sign * compute(env)
+
+
+def test_facts_of_an_expression():
+    analyzer = analyzer_of_loops()
+    i, j = VARS["i"], VARS["j"]
+    assert repr(analyzer.const_int_bound(i * 4 + j)) == "ConstIntBound[0, 63]"
+    assert repr(analyzer.modular_set(i * 4 + 1)) == "ModularSet(coeff=4, base=1)"
+    assert analyzer.simplify((i * 4 + j) // 4).same_as(i)
+    wide = ir.Var("wide", "int64")
+    assert analyzer.const_int_bound(wide).max_value == math.inf
+    assert analyzer.can_prove_less(i, 16) and analyzer.can_prove_greater_equal(j, 0)
+
+
+def test_a_constraint_holds_inside_its_scope():
+    n, analyzer = ir.Var("n", "int32"), arith.Analyzer()
+    with analyzer.constraint_scope(n > 3):
+        assert analyzer.can_prove(n >= 4)
+        with analyzer.constraint_scope(n < 5):
+            assert int(analyzer.simplify(n)) == 4
+    assert not analyzer.can_prove(n >= 4)
+    analyzer.assume(n % 8 == 0)
+    assert int(analyzer.simplify(n % 4)) == 0
+
+
+def test_an_exception_ends_a_scope():
+    n, analyzer = ir.Var("n", "int32"), arith.Analyzer()
+    with pytest.raises(ZeroDivisionError), analyzer.constraint_scope(n > 3):
+        raise ZeroDivisionError
+    assert not analyzer.can_prove(n > 3)
+
+
+def test_iteration_maps():
+    i, j = VARS["i"], VARS["j"]
+    inputs = {i: ir.Range(0, 16), j: ir.Range(0, 4)}
+    result = arith.detect_iter_map([(i * 4 + j) // 8, (i * 4 + j) % 8], inputs, check_level="bijective")
+    assert not result.errors
+    outer, inner = ir.Var("outer", "int32"), ir.Var("inner", "int32")
+    inverse = arith.inverse_affine_iter_map(result.indices, [outer, inner])
+    assert set(inverse) == {i, j}
+    for a in range(8):
+        for b in range(8):
+            at = arith.Analyzer()
+            at.bind(outer, ir.IntImm("int32", a))
+            at.bind(inner, ir.IntImm("int32", b))
+            assert int(at.simplify(inverse[i])) * 4 + int(at.simplify(inverse[j])) == a * 8 + b
+    (split,) = arith.detect_iter_map([i // 4], inputs).indices[0].args
+    assert split.source.var.same_as(i) and int(split.lower_factor) == 4 and int(split.extent) == 4
+    assert arith.normalize_iter_map_to_expr(arith.detect_iter_map([i * 4 + j], inputs).indices[0]) is not None
+    refused = arith.detect_iter_map([i, i], inputs)
+    assert refused.indices == [] and "used twice" in refused.errors[0]
+
+
+def test_maps_under_a_predicate():
+    i, j = VARS["i"], VARS["j"]
+    inputs = {i: ir.Range(0, 4), j: ir.Range(0, 32)}
+    fused = i * 32 + j
+    assert not arith.detect_iter_map([fused], inputs, fused < 100, "bijective").errors
+    assert arith.detect_iter_map([i, j], inputs, fused < 100).errors
+    division = arith.subspace_divide([i, j], inputs, [j], j < 30)
+    assert division is not None
+    assert division.indices[0].outer.same_as(i) and int(division.indices[1].inner_extent) == 30
+    assert int(division.outer_predicate) == 1
+    assert arith.subspace_divide([i, j], inputs, [j], fused < 100) is None
+    (simple,) = arith.iter_map_simplify([fused // 8 * 8 + fused % 8], inputs)
+    assert arith.Analyzer().can_prove_equal(simple, fused)
+
+
+def test_wrong_arguments():
+    i, analyzer = VARS["i"], arith.Analyzer()
+    with pytest.raises(TypeError):
+        analyzer.simplify(None)
+    with pytest.raises(TypeError):
+        analyzer.bind(None, ir.Range(0, 4))
+    with pytest.raises(tw.ArgumentError, match="arith/none"):
+        arith.detect_iter_map([None], {i: ir.Range(0, 4)})
+    with pytest.raises(tw.ArgumentError, match="arith/outputs"):
+        arith.inverse_affine_iter_map(arith.detect_iter_map([i], {i: ir.Range(0, 4)}).indices, [])
+    with pytest.raises(tw.ArgumentError, match="check_level"):
+        arith.detect_iter_map([i], {i: ir.Range(0, 4)}, check_level="sideways")
+    with pytest.raises(TypeError):
+        analyzer.int_set(i, {i: 4})
+    with pytest.raises(TypeError):
+        analyzer.bind(i, ir.Evaluate(0))
