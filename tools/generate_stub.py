@@ -115,7 +115,11 @@ def refine(stub: str) -> str:
     stub = re.sub(r"^import tilewright\.ir\n", "", stub, flags=re.MULTILINE)
     stub = re.sub(r"\btilewright\.\w+\.(?=[A-Z])", "", stub)
     # What goes in may be a number where an expression is meant; what comes out is an expression.
-    stub = stub.replace("-> ExprLike", "-> Expr").replace("-> Node | None", "-> Node")
+    stub = (
+        stub.replace("-> ExprLike", "-> Expr")
+        .replace("-> list[ExprLike]", "-> list[Expr]")
+        .replace("-> Node | None", "-> Node")
+    )
     stub = stub.replace("| None | None", "| None")
     stub = OPERAND.sub(r"\1(self, \2: ExprLike, /) -> Expr", stub)
     stub = COMPARISON.sub(r"\1 -> Expr: ...  # type: ignore[override]", stub)

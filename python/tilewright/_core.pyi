@@ -1001,6 +1001,192 @@ def intern_span(file: str, line: int, column: int, end_line: int, end_column: in
 def span_of(arg: int, /) -> tuple[Any, ...]: ...
 def render_span(arg: int, /) -> str: ...
 
+class ConstIntBound:
+    """An interval of integers; an end that is not known is infinite."""
+
+    @property
+    def min_value(self) -> object: ...
+    @property
+    def max_value(self) -> object: ...
+    def __contains__(self, arg: int, /) -> bool: ...
+    def __repr__(self) -> str: ...
+
+class ModularSet:
+    """The integers base + k * coeff; coeff 0: base alone; 1: all integers."""
+
+    @property
+    def coeff(self) -> int: ...
+    @property
+    def base(self) -> int: ...
+    def __repr__(self) -> str: ...
+
+class IntervalSet:
+    """All integers from min_value to max_value; None is an open end."""
+
+    def __init__(self, min_value: ExprLike | None, max_value: ExprLike | None) -> None: ...
+    @property
+    def min_value(self) -> object: ...
+    @property
+    def max_value(self) -> object: ...
+    def is_nothing(self) -> bool:
+        """No integer is a member."""
+
+    def is_everything(self) -> bool:
+        """Nothing is known."""
+
+    def __repr__(self) -> str: ...
+
+class ConstraintScope:
+    """A condition that holds inside a with statement."""
+
+    def __enter__(self) -> ConstraintScope: ...
+    def __exit__(self, type: object | None, value: object | None, traceback: object | None) -> None: ...
+
+class Analyzer:
+    """
+    Facts about integer variables, and what follows from them: intervals, residues, simpler forms, proofs. int32 and int64
+    arithmetic is taken not to overflow; other integer types wrap.
+    """
+
+    def __init__(self) -> None: ...
+    def bind(self, var: Var, value: Node | None) -> None:
+        """
+        From now on the variable lies in the Range, or stands for the expression.
+        """
+
+    def assume(self, condition: ExprLike) -> None:
+        """From now on the condition holds."""
+
+    def constraint_scope(self, condition: ExprLike) -> ConstraintScope:
+        """The condition holds inside a with statement."""
+
+    def const_int_bound(self, expr: ExprLike) -> ConstIntBound:
+        """An interval that holds every value of the expression."""
+
+    def modular_set(self, expr: ExprLike) -> ModularSet:
+        """A residue class that holds every value of the expression."""
+
+    def simplify(self, expr: ExprLike) -> Expr:
+        """
+        The same value in a simpler form; the same node when there is nothing to do.
+        """
+
+    def can_prove(self, condition: ExprLike) -> bool:
+        """
+        Whether the condition is proved to hold. False does not mean that it fails.
+        """
+
+    def can_prove_equal(self, lhs: ExprLike, rhs: ExprLike) -> bool:
+        """Whether both are proved to have the same value."""
+
+    def can_prove_less(self, lhs: ExprLike, rhs: ExprLike) -> bool:
+        """Whether lhs < rhs is proved."""
+
+    def can_prove_greater_equal(self, expr: ExprLike, lower_bound: int) -> bool:
+        """Whether expr >= lower_bound is proved."""
+
+    def int_set(self, expr: ExprLike, dom_map: dict[Any, Any]) -> IntervalSet:
+        """
+        The interval of values while the variables of dom_map run over their Range or IntervalSet.
+        """
+
+class IterMapLevel(enum.Enum):
+    """What detect_iter_map demands of a map."""
+
+    Bijective = 0
+    """Each point of the box of indices is reached exactly once."""
+
+    Surjective = 1
+    """Each point is reached."""
+
+    NoCheck = 2
+    """Only the form is recognized."""
+
+class IterMark:
+    """An iterator: var - min, or a sum; it runs over [0, extent)."""
+
+    @property
+    def var(self) -> object: ...
+    @property
+    def min(self) -> object: ...
+    @property
+    def sum(self) -> IterSumExpr | None: ...
+    @property
+    def extent(self) -> Expr: ...
+
+class IterSplitExpr:
+    """source // lower_factor % extent * scale."""
+
+    @property
+    def source(self) -> IterMark: ...
+    @property
+    def lower_factor(self) -> Expr: ...
+    @property
+    def extent(self) -> Expr: ...
+    @property
+    def scale(self) -> Expr: ...
+
+class IterSumExpr:
+    """The sum of args, most significant first, plus base."""
+
+    @property
+    def args(self) -> list[IterSplitExpr]: ...
+    @property
+    def base(self) -> Expr: ...
+
+class IterMapResult:
+    """The indices as sums of splits; empty when there are errors."""
+
+    @property
+    def indices(self) -> list[IterSumExpr]: ...
+    @property
+    def errors(self) -> list[str]: ...
+
+class Division:
+    """An index as outer * inner_extent + inner."""
+
+    @property
+    def outer(self) -> Expr: ...
+    @property
+    def inner(self) -> Expr: ...
+    @property
+    def outer_extent(self) -> Expr: ...
+    @property
+    def inner_extent(self) -> Expr: ...
+
+class SubspaceDivision:
+    """Indices between outer and inner loops."""
+
+    @property
+    def indices(self) -> list[Division]: ...
+    @property
+    def outer_predicate(self) -> Expr: ...
+    @property
+    def inner_predicate(self) -> Expr: ...
+
+def detect_iter_map(
+    indices: Sequence[ExprLike],
+    input_iters: dict[Any, Any],
+    predicate: ExprLike | None = None,
+    check_level: IterMapLevel = IterMapLevel.Surjective,
+    analyzer: Analyzer | None = None,
+) -> IterMapResult: ...
+def normalize_iter_map_to_expr(expr: IterSumExpr) -> Expr: ...
+def iter_map_simplify(
+    indices: Sequence[ExprLike],
+    input_iters: dict[Any, Any],
+    predicate: ExprLike | None = None,
+    check_level: IterMapLevel = IterMapLevel.Surjective,
+) -> list[Expr]: ...
+def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Sequence[ExprLike]) -> dict[Any, Any]: ...
+def subspace_divide(
+    bindings: Sequence[ExprLike],
+    input_iters: dict[Any, Any],
+    sub_iters: Sequence[Var],
+    predicate: ExprLike | None = None,
+    check_level: IterMapLevel = IterMapLevel.Surjective,
+) -> SubspaceDivision | None: ...
+
 class Target:
     """
     What a program is compiled for: "native", "interpreter", or as TVM writes it, "llvm -mcpu=znver3 -num-cores=2" or a

@@ -60,7 +60,11 @@ Inputs = Mapping[ir.Var, ir.Range]
 def _level(level: IterMapLevel | str) -> IterMapLevel:
     if isinstance(level, IterMapLevel):
         return level
-    names = {"bijective": IterMapLevel.Bijective, "surjective": IterMapLevel.Surjective, "nocheck": IterMapLevel.NoCheck}
+    names = {
+        "bijective": IterMapLevel.Bijective,
+        "surjective": IterMapLevel.Surjective,
+        "nocheck": IterMapLevel.NoCheck,
+    }
     if level not in names:
         raise ArgumentError(f"check_level is {level!r}; it is one of {', '.join(names)}")
     return names[level]

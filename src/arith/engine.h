@@ -10,6 +10,8 @@
 // prove.cc             inequalities from facts
 #pragma once
 
+#include <functional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -139,6 +141,7 @@ class Engine {
 
   // prove.cc
   bool search(const Linear& goal, int depth, int& budget);
+  bool any_fact_about(const Term& term, const std::function<bool(const Linear&)>& settles);
   Linear multiplied(const Linear& fact, const Expr& factor);
 
   std::unordered_map<NodeRef, VarInfo> vars_;

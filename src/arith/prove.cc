@@ -29,102 +29,97 @@ bool Engine::prove_ge0(const Linear& goal) {
 
 bool Engine::search(const Linear& goal, int depth, int& budget) {
   if (depth == 0 || goal.bad || goal.terms.size() > 16) return false;
-  // goal - (c / f) fact, multiplied by |f| where f does not divide c.
-  auto without = [&](const Linear& fact, int64_t c, int64_t f) {
-    if (budget-- <= 0) return false;
-    Linear next = goal;
-    if (c % f == 0) {
-      next.add(fact, -(c / f));
-    } else {
-      next.scale(f < 0 ? -f : f);
-      next.add(fact, f < 0 ? c : -c);
-    }
-    if (next.bad) return false;
+  auto holds = [&](const Linear& next) {
+    if (next.bad || budget-- <= 0) return false;
     return bound(next).min_value >= 0 || search(next, depth - 1, budget);
   };
-  auto same_sign = [](int64_t a, int64_t b) { return (a < 0) == (b < 0); };
-  // A fact about the atom whose coefficient there is `f`.
-  auto try_fact = [&](const Linear& fact, const Term& term) {
-    const Term* in_fact = fact.find(term.fp);
-    return in_fact && !fact.bad && same_sign(in_fact->coeff, term.coeff) && without(fact, term.coeff, in_fact->coeff);
-  };
   for (const Term& term : goal.terms) {
-    // Only what an interval cannot settle is worth replacing.
-    for (const Linear& fact : facts_) {
-      if (try_fact(fact, term)) return true;
-      if (budget <= 0) return false;
-    }
-    if (const VarInfo* known = info(term.atom)) {
-      for (const Linear& fact : known->facts) {
-        if (try_fact(fact, term)) return true;
+    // goal - (c / f) fact, multiplied by |f| where f does not divide c; c and f have the same sign.
+    auto settles = [&](const Linear& fact) {
+      const Term* in_fact = fact.find(term.fp);
+      if (budget <= 0 || fact.bad || !in_fact || (in_fact->coeff < 0) != (term.coeff < 0)) return false;
+      int64_t c = term.coeff, f = in_fact->coeff;
+      Linear next = goal;
+      if (c % f == 0) {
+        next.add(fact, -(c / f));
+      } else {
+        next.scale(f < 0 ? -f : f);
+        next.add(fact, f < 0 ? c : -c);
       }
-    }
-    if (budget <= 0) return false;
-    if (const Mul* mul = term.atom.as<Mul>()) {
-      // A fact about one factor, times the other where that is not negative: i <= n - 1 gives i m <= (n - 1) m.
-      for (auto [factor, other] : {std::pair{mul->a, mul->b}, std::pair{mul->b, mul->a}}) {
-        if (bound(other).min_value < 0) continue;
-        Fingerprint print = fp(factor);
-        auto try_product = [&](const Linear& fact) {
-          const Term* in_fact = fact.find(print);
-          if (!in_fact || !same_sign(in_fact->coeff, term.coeff)) return false;
-          return try_fact(multiplied(fact, other), term);
-        };
-        for (const Linear& fact : facts_) {
-          if (try_product(fact)) return true;
-        }
-        if (const VarInfo* known = info(factor)) {
-          for (const Linear& fact : known->facts) {
-            if (try_product(fact)) return true;
-          }
-        }
-      }
-      continue;
-    }
-    if (const FloorDiv* div = term.atom.as<FloorDiv>()) {
-      // d q <= x <= d q + d - 1
-      const IntImm* d = div->b.as<IntImm>();
-      if (!d || d->value <= 0) continue;
-      Linear fact = flat(div->a);
-      fact.add(term.atom, term.fp, -d->value);
-      if (term.coeff > 0) {
-        fact.scale(-1);
-        fact.add_constant(d->value - 1);
-      }
-      if (try_fact(fact, term)) return true;
-    } else if (const FloorMod* mod = term.atom.as<FloorMod>()) {
-      // r <= n - 1 for a divisor known to be positive; and r <= x for x >= 0.
-      if (term.coeff > 0) continue;
-      if (!mod->b.is<IntImm>()) {
-        Linear divisor = flat(mod->b);
-        if (bound(divisor).min_value <= 0) continue;
-        divisor.add_constant(-1);
-        divisor.add(term.atom, term.fp, -1);
-        if (try_fact(divisor, term)) return true;
-      }
-      Linear dividend = flat(mod->a);
-      if (bound(dividend).min_value >= 0) {
-        dividend.add(term.atom, term.fp, -1);
-        if (try_fact(dividend, term)) return true;
-      }
-    } else if (term.atom.is<Min>() || term.atom.is<Max>()) {
-      bool is_min = term.atom.is<Min>();
-      const Expr& a = is_min ? term.atom.as<Min>()->a : term.atom.as<Max>()->a;
-      const Expr& b = is_min ? term.atom.as<Min>()->b : term.atom.as<Max>()->b;
-      Linear with_a = goal, with_b = goal;
-      for (auto [next, side] : {std::pair{&with_a, &a}, std::pair{&with_b, &b}}) {
-        next->add(term.atom, term.fp, -term.coeff);
-        next->add(flat(*side), term.coeff);
-      }
-      auto holds = [&](const Linear& next) {
-        if (next.bad || budget-- <= 0) return false;
-        return bound(next).min_value >= 0 || search(next, depth - 1, budget);
+      return holds(next);
+    };
+    if (any_fact_about(term, settles)) return true;
+    if (!term.atom.is<Min>() && !term.atom.is<Max>()) continue;
+    bool is_min = term.atom.is<Min>();
+    const Expr& a = is_min ? term.atom.as<Min>()->a : term.atom.as<Max>()->a;
+    const Expr& b = is_min ? term.atom.as<Min>()->b : term.atom.as<Max>()->b;
+    auto with = [&](const Expr& side) {
+      Linear next = goal;
+      next.add(term.atom, term.fp, -term.coeff);
+      next.add(flat(side), term.coeff);
+      return next;
+    };
+    // The value is one of both: both cases must hold, or one where it bounds the atom from the useful side.
+    bool either = is_min == (term.coeff < 0);
+    bool first = holds(with(a));
+    if (either ? (first || holds(with(b))) : (first && holds(with(b)))) return true;
+  }
+  return false;
+}
+
+/// Offers facts that mention the term's atom until one settles the goal.
+bool Engine::any_fact_about(const Term& term, const std::function<bool(const Linear&)>& settles) {
+  auto known_of = [&](const Expr& e) -> std::span<const Linear> {
+    const VarInfo* known = info(e);
+    return known ? std::span<const Linear>(known->facts) : std::span<const Linear>();
+  };
+  for (const Linear& fact : facts_) {
+    if (settles(fact)) return true;
+  }
+  for (const Linear& fact : known_of(term.atom)) {
+    if (settles(fact)) return true;
+  }
+  if (const Mul* mul = term.atom.as<Mul>()) {
+    // A fact about one factor, times the other where that is not negative: i <= n - 1 gives i m <= (n - 1) m.
+    for (auto [factor, other] : {std::pair{mul->a, mul->b}, std::pair{mul->b, mul->a}}) {
+      if (bound(other).min_value < 0) continue;
+      Fingerprint print = fp(factor);
+      auto settles_times = [&](const Linear& fact) {
+        const Term* in_fact = fact.find(print);
+        bool useful = in_fact && (in_fact->coeff < 0) == (term.coeff < 0);
+        return useful && settles(multiplied(fact, other));
       };
-      // The value is one of both: both cases must hold, or one where it bounds the atom from the useful side.
-      bool either = is_min == (term.coeff < 0);
-      bool first = holds(with_a);
-      if (either ? (first || holds(with_b)) : (first && holds(with_b))) return true;
+      for (const Linear& fact : facts_) {
+        if (settles_times(fact)) return true;
+      }
+      for (const Linear& fact : known_of(factor)) {
+        if (settles_times(fact)) return true;
+      }
     }
+  } else if (const FloorDiv* div = term.atom.as<FloorDiv>()) {
+    // d q <= x <= d q + d - 1
+    const IntImm* d = div->b.as<IntImm>();
+    if (!d || d->value <= 0) return false;
+    Linear fact = flat(div->a);
+    fact.add(term.atom, term.fp, -d->value);
+    if (term.coeff > 0) {
+      fact.scale(-1);
+      fact.add_constant(d->value - 1);
+    }
+    return settles(fact);
+  } else if (const FloorMod* mod = term.atom.as<FloorMod>(); mod && term.coeff < 0) {
+    // r <= n - 1 for a divisor known to be positive; and r <= x for x >= 0.
+    if (!mod->b.is<IntImm>()) {
+      Linear divisor = flat(mod->b);
+      if (bound(divisor).min_value <= 0) return false;
+      divisor.add_constant(-1);
+      divisor.add(term.atom, term.fp, -1);
+      if (settles(divisor)) return true;
+    }
+    Linear dividend = flat(mod->a);
+    if (bound(dividend).min_value < 0) return false;
+    dividend.add(term.atom, term.fp, -1);
+    return settles(dividend);
   }
   return false;
 }
