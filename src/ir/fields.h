@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -104,10 +105,61 @@ class Annotations {
   std::vector<Entry> entries_;
 };
 
+/// What layers above work out about a node and remember with it: facts that follow from the node alone. They die with
+/// the node; a copy of the aggregate starts without any. Reading and adding are safe from several threads.
+class Memo {
+ public:
+  struct Fact {
+    const void* tag = nullptr;
+    Fact* next = nullptr;
+    virtual ~Fact() = default;
+  };
+  Memo() = default;
+  Memo(const Memo&) {}
+  Memo& operator=(const Memo&) {
+    clear();
+    return *this;
+  }
+  ~Memo() { clear(); }
+
+  /// The fact of type T (derived from Fact), computed by `compute` on first use. T must not hold a reference to the node
+  /// itself: that would keep it alive forever.
+  template <class T, class F>
+  const T& get(F&& compute) const {
+    static const char tag = 0;
+    if (const Fact* found = find(&tag)) return static_cast<const T&>(*found);
+    T* made = new T(compute());
+    made->tag = &tag;
+    Fact* head = facts_.load(std::memory_order_acquire);
+    do {
+      // Another thread may have been first; its facts are the same.
+      if (const Fact* found = find(&tag)) {
+        delete made;
+        return static_cast<const T&>(*found);
+      }
+      made->next = head;
+    } while (!facts_.compare_exchange_weak(head, made, std::memory_order_acq_rel));
+    return *made;
+  }
+
+ private:
+  const Fact* find(const void* tag) const {
+    for (const Fact* fact = facts_.load(std::memory_order_acquire); fact; fact = fact->next) {
+      if (fact->tag == tag) return fact;
+    }
+    return nullptr;
+  }
+  void clear() {
+    for (Fact* fact = facts_.exchange(nullptr); fact;) delete std::exchange(fact, fact->next);
+  }
+  mutable std::atomic<Fact*> facts_{nullptr};
+};
+
 /// A number that identifies a block to a schedule. Neither equality, hash, text nor JSON sees it; a rewrite keeps it,
 /// and make() gives a fresh one where it is 0.
 struct Identity {
   uint64_t value = 0;
+  Memo memo = {};  ///< facts about the block
 };
 
 }  // namespace tilewright

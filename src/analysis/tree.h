@@ -1,0 +1,75 @@
+// The statements of a scheduled function in pre-order, with parents: what a schedule navigates by.
+//
+//   const Tree& tree = Tree::of(root);        // root: the function's root block; worked out once per block
+//   int at = tree.block(id);                  // a position, or kNone
+//   for (int p = tree[at].parent; ...)
+//
+// Expressions are not entered. The entry of the root is the root Block itself, those of all other blocks their
+// BlockRealize. A tree borrows its nodes: it lives as long as the root block.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright {
+
+class Tree : public Memo::Fact {
+ public:
+  static constexpr int kNone = -1;
+  struct Entry {
+    const NodeBase* node;
+    int parent;        ///< kNone for the root
+    int end;           ///< one past the last descendant
+    int scope;         ///< the block that encloses this statement (not itself); kNone for the root
+    bool in_init;      ///< inside the init of a block: no handle reaches it
+    bool is_block;     ///< the root, or a BlockRealize
+    bool is_loop;      ///< a For
+  };
+
+  static const Tree& of(const Ref<Block>& root);
+
+  int size() const { return static_cast<int>(entries_.size()); }
+  const Entry& operator[](int at) const { return entries_[at]; }
+  /// Whether `outer` is `inner` or an ancestor of it.
+  bool contains(int outer, int inner) const { return outer <= inner && inner < entries_[outer].end; }
+  /// Positions of the direct children, in order.
+  std::vector<int> children(int at) const;
+  /// The lowest statement that contains all of them.
+  int common_ancestor(std::span<const int> positions) const;
+  /// The child of `ancestor` that contains `at`, which lies strictly below it.
+  int child_towards(int ancestor, int at) const;
+
+  /// The loop with this variable, the block with this identity; kNone where there is none.
+  int loop(const NodeRef& loop_var) const;
+  int block(uint64_t identity) const;
+  /// All blocks with handles, in pre-order, the root first.
+  const std::vector<int>& blocks() const { return blocks_; }
+  /// The enclosing loops of a statement up to its scope, outermost first.
+  std::vector<int> loops_above(int at) const;
+  /// Blocks met first on the way down from `at` (not `at` itself), in order.
+  std::vector<int> child_blocks(int at) const;
+
+  Stmt stmt(int at) const { return Stmt(entries_[at].node); }
+  const For& for_at(int at) const { return static_cast<const NodeOf<For>*>(entries_[at].node)->data; }
+  const Block& block_at(int at) const { return *block_ref_raw(at); }
+  Ref<Block> block_ref(int at) const;
+  /// Null for the root.
+  const BlockRealize* realize_at(int at) const {
+    const NodeBase* node = entries_[at].node;
+    return node->kind == Kind::kBlockRealize ? &static_cast<const NodeOf<BlockRealize>*>(node)->data : nullptr;
+  }
+
+ private:
+  const Block* block_ref_raw(int at) const;
+  void add(const NodeRef& stmt, int parent, int scope, bool in_init);
+  void add_block(const Block& block, int at, bool in_init);
+
+  std::vector<Entry> entries_;
+  std::vector<int> blocks_;
+  std::vector<std::pair<const NodeBase*, int>> loop_index_;  ///< sorted by variable
+  std::vector<std::pair<uint64_t, int>> block_index_;        ///< sorted by identity
+};
+
+}  // namespace tilewright

@@ -1,0 +1,114 @@
+#include "schedule/edit.h"
+
+#include "ir/build.h"
+#include "ir/traverse.h"
+#include "support/deep_stack.h"
+
+namespace tilewright::schedule {
+
+bool TreeEdit::touched(int at) const {
+  auto it = changes_.lower_bound(at);
+  return it != changes_.end() && it->first < tree_[at].end;
+}
+
+Stmt TreeEdit::child(int at, const Stmt& old) {
+  for (int c = at + 1; c < tree_[at].end; c = tree_[c].end) {
+    if (tree_[c].node == old.get()) return touched(c) ? place(c) : old;
+  }
+  return old;
+}
+
+Stmt TreeEdit::place(int at) {
+  auto it = changes_.find(at);
+  if (it == changes_.end()) return rebuild(at);
+  const Change& change = it->second;
+  Stmt self;
+  if (change.replacement.defined()) {
+    self = change.replacement;
+  } else if (!change.removed) {
+    self = rebuild(at);
+  }
+  if (change.before.empty() && change.after.empty()) return self;
+  std::vector<Stmt> all = change.before;
+  if (self.defined()) all.push_back(self);
+  all.insert(all.end(), change.after.begin(), change.after.end());
+  return seq(std::move(all));
+}
+
+Stmt TreeEdit::rebuild_sequence(int at) {
+  std::vector<Stmt> stmts;
+  for (int c : tree_.children(at)) {
+    Stmt s = touched(c) ? place(c) : tree_.stmt(c);
+    if (s.defined()) stmts.push_back(std::move(s));
+  }
+  return stmts.empty() ? Stmt() : seq(std::move(stmts));
+}
+
+Ref<Block> TreeEdit::rebuild_block(const Ref<Block>& block, int at) {
+  Block copy = *block;
+  if (copy.init.defined()) copy.init = child(at, copy.init);
+  copy.body = child(at, copy.body);
+  if (!copy.body.defined()) copy.body = nop();
+  if (auto it = changes_.find(at); it != changes_.end()) {
+    for (const auto& change : it->second.on_block) change(copy);
+  }
+  return make<Block>(std::move(copy), block.span());
+}
+
+Stmt TreeEdit::rebuild(int at) {
+  Stmt old = tree_.stmt(at);
+  if (const BlockRealize* realize = tree_.realize_at(at)) {
+    BlockRealize copy = *realize;
+    copy.block = rebuild_block(copy.block, at);
+    if (auto it = changes_.find(at); it != changes_.end()) {
+      for (const auto& change : it->second.on_realize) change(copy);
+    }
+    return make<BlockRealize>(std::move(copy), old.span());
+  }
+  if (old.is<SeqStmt>()) return rebuild_sequence(at);
+  if (const For* loop = old.as<For>()) {
+    Stmt body = child(at, loop->body);
+    if (!body.defined()) return {};
+    For copy = *loop;
+    copy.body = std::move(body);
+    return make<For>(std::move(copy), old.span());
+  }
+  if (const IfThenElse* branch = old.as<IfThenElse>()) {
+    IfThenElse copy = *branch;
+    copy.then_case = child(at, copy.then_case);
+    if (copy.else_case.defined()) copy.else_case = child(at, copy.else_case);
+    if (!copy.then_case.defined()) {
+      if (!copy.else_case.defined()) return {};
+      copy.then_case = nop();
+    }
+    return make<IfThenElse>(std::move(copy), old.span());
+  }
+  // Of the remaining statements each has one body.
+  bool emptied = false;
+  struct Context {
+    TreeEdit* self;
+    int at;
+    bool* emptied;
+  } context{this, at, &emptied};
+  NodeRef result = detail::map_children(
+      old,
+      [](void* opaque, const NodeRef& node, Role) -> NodeRef {
+        auto& c = *static_cast<Context*>(opaque);
+        if (node.sort() != Sort::kStmt) return node;
+        Stmt after = c.self->child(c.at, static_cast<const Stmt&>(node));
+        if (!after.defined()) *c.emptied = true;
+        return after.defined() ? NodeRef(after) : node;
+      },
+      &context);
+  return emptied ? Stmt() : Stmt(result);
+}
+
+Ref<Block> TreeEdit::finish() {
+  Ref<Block> root = tree_.block_ref(0);
+  if (changes_.empty()) return root;
+  Ref<Block> result;
+  with_stack_for(root.depth(), [&] { result = rebuild_block(root, 0); });
+  return result;
+}
+
+}  // namespace tilewright::schedule
