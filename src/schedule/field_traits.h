@@ -1,0 +1,174 @@
+// How each type of field of an instruction turns into a Value and back, and what it is called in Python.
+#pragma once
+
+#include "schedule/instruction.h"
+
+namespace tilewright::schedule {
+
+/// Specialized per field type: role, type text, to(), from() (false when the value does not fit).
+template <class T>
+struct FieldTraits;
+
+template <class T, Role kRoleOf>
+struct PlainField {
+  static constexpr Role kRole = kRoleOf;
+  static Value to(const T& field) { return {field}; }
+  static bool from(const Value& value, T& field) {
+    const T* found = value.as<T>();
+    if (found) field = *found;
+    return found != nullptr;
+  }
+};
+template <>
+struct FieldTraits<LoopRV> : PlainField<LoopRV, Role::kInput> {
+  static std::string type() { return "LoopRV"; }
+};
+template <>
+struct FieldTraits<BlockRV> : PlainField<BlockRV, Role::kInput> {
+  static std::string type() { return "BlockRV | str"; }
+};
+template <>
+struct FieldTraits<int64_t> : PlainField<int64_t, Role::kAttr> {
+  static std::string type() { return "int"; }
+};
+template <>
+struct FieldTraits<bool> : PlainField<bool, Role::kAttr> {
+  static std::string type() { return "bool"; }
+  static bool from(const Value& value, bool& field) {
+    if (const bool* b = value.as<bool>()) {
+      field = *b;
+    } else if (const int64_t* i = value.as<int64_t>(); i && (*i == 0 || *i == 1)) {
+      field = *i == 1;  // as other tools write flags in JSON
+    } else {
+      return false;
+    }
+    return true;
+  }
+};
+template <>
+struct FieldTraits<double> : PlainField<double, Role::kAttr> {
+  static std::string type() { return "float"; }
+  static bool from(const Value& value, double& field) {
+    if (const double* d = value.as<double>()) {
+      field = *d;
+    } else if (const int64_t* i = value.as<int64_t>()) {
+      field = static_cast<double>(*i);
+    } else {
+      return false;
+    }
+    return true;
+  }
+};
+template <>
+struct FieldTraits<std::string> : PlainField<std::string, Role::kAttr> {
+  static std::string type() { return "str"; }
+};
+template <>
+struct FieldTraits<Value> {
+  static constexpr Role kRole = Role::kInput;
+  static std::string type() { return "AnnotationValue"; }
+  static Value to(const Value& field) { return field; }
+  static bool from(const Value& value, Value& field) {
+    field = value;
+    return true;
+  }
+};
+template <class... T>
+struct FieldTraits<std::variant<T...>> {
+  static constexpr Role kRole = (std::is_same_v<T, std::string> || ...) ? Role::kAttr : Role::kInput;
+  static std::string type() {
+    if constexpr ((std::is_same_v<T, std::string> || ...)) return "int | str";
+    if constexpr ((std::is_same_v<T, None> || ...)) return "int | ExprRV | None";
+    return "BlockRV | LoopRV | str";
+  }
+  static Value to(const std::variant<T...>& field) {
+    return std::visit([](const auto& v) { return Value{v}; }, field);
+  }
+  static bool from(const Value& value, std::variant<T...>& field) {
+    return (take<T>(value, field) || ...);
+  }
+
+ private:
+  template <class A>
+  static bool take(const Value& value, std::variant<T...>& field) {
+    const A* found = value.as<A>();
+    if (found) field = *found;
+    return found != nullptr;
+  }
+};
+template <class T>
+struct ListField {
+  static Value to(const std::vector<T>& items) {
+    Value::List list;
+    for (const T& item : items) list.push_back(FieldTraits<T>::to(item));
+    return {std::move(list)};
+  }
+  static bool from(const Value& value, std::vector<T>& items) {
+    const Value::List* list = value.as<Value::List>();
+    if (!list) return false;
+    items.assign(list->size(), T{});
+    for (size_t i = 0; i < list->size(); ++i) {
+      T item{};
+      if (!FieldTraits<T>::from((*list)[i], item)) return false;
+      items[i] = std::move(item);
+    }
+    return true;
+  }
+};
+template <class T>
+struct FieldTraits<std::vector<T>> : ListField<T> {
+  static constexpr Role kRole = FieldTraits<T>::kRole;
+  static std::string type() { return "Sequence[" + FieldTraits<T>::type() + "]"; }
+};
+template <class Wrapper, class T>
+struct WrappedList {
+  static constexpr Role kRole = FieldTraits<T>::kRole;
+  static Value to(const Wrapper& field) { return ListField<T>::to(field.items); }
+  static bool from(const Value& value, Wrapper& field) { return ListField<T>::from(value, field.items); }
+};
+template <class T>
+struct FieldTraits<Star<T>> : WrappedList<Star<T>, T> {
+  static std::string type() { return FieldTraits<T>::type(); }
+};
+template <class T>
+struct FieldTraits<Flat<T>> : WrappedList<Flat<T>, T> {
+  static std::string type() { return "Sequence[" + FieldTraits<T>::type() + "]"; }
+};
+template <class T>
+struct FieldTraits<OmitEmpty<T>> : WrappedList<OmitEmpty<T>, T> {
+  static std::string type() { return "Sequence[" + FieldTraits<T>::type() + "] | None"; }
+  static bool from(const Value& value, OmitEmpty<T>& field) {
+    if (!value.is_none()) return WrappedList<OmitEmpty<T>, T>::from(value, field);
+    field.items.clear();
+    return true;
+  }
+};
+template <class T>
+struct FieldTraits<Decision<T>> {
+  static constexpr Role kRole = Role::kDecision;
+  static std::string type() { return FieldTraits<T>::type() + " | None"; }
+  static Value to(const Decision<T>& field) { return field.value ? FieldTraits<T>::to(*field.value) : Value{None{}}; }
+  static bool from(const Value& value, Decision<T>& field) {
+    field.value.reset();
+    if (value.is_none()) return true;
+    T item{};
+    if (!FieldTraits<T>::from(value, item)) return false;
+    field.value = std::move(item);
+    return true;
+  }
+};
+
+template <class T>
+constexpr bool is_star = false;
+template <class T>
+constexpr bool is_star<Star<T>> = true;
+template <class T>
+constexpr bool is_flat = is_star<T>;
+template <class T>
+constexpr bool is_flat<Flat<T>> = true;
+template <class T>
+constexpr bool is_omit_empty = false;
+template <class T>
+constexpr bool is_omit_empty<OmitEmpty<T>> = true;
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,220 @@
+#include "schedule/instruction.h"
+
+#include <array>
+
+#include "schedule/field_traits.h"
+
+namespace tilewright::schedule {
+namespace {
+
+template <class R>
+constexpr bool is_vector = false;
+template <class R>
+constexpr bool is_vector<std::vector<R>> = true;
+
+template <class R>
+std::string return_type() {
+  if constexpr (std::is_same_v<R, None>) return "None";
+  if constexpr (std::is_same_v<R, LoopRV>) return "LoopRV";
+  if constexpr (std::is_same_v<R, BlockRV>) return "BlockRV";
+  if constexpr (std::is_same_v<R, ExprRV>) return "ExprRV";
+  if constexpr (std::is_same_v<R, std::vector<LoopRV>>) return "list[LoopRV]";
+  if constexpr (std::is_same_v<R, std::vector<BlockRV>>) return "list[BlockRV]";
+  return "list[ExprRV | None]";
+}
+
+template <class I>
+std::vector<Value> read_values(const Instruction& instruction) {
+  std::vector<Value> result;
+  for_each_field(std::get<I>(instruction), [&]<class F>(std::string_view, const F& field) {
+    result.push_back(FieldTraits<F>::to(field));
+  });
+  return result;
+}
+
+Diagnostic bad_argument(const KindInfo& info, const Param& param, const Value* got) {
+  std::string call = std::string(info.method) + "()";
+  std::string name = "'" + std::string(param.name) + "'";
+  if (!got) {
+    return argument_error("schedule/argument", call + " needs the argument " + name, "its signature is " + info.signature());
+  }
+  return argument_error("schedule/argument",
+                        call + ": the argument " + name + " takes " + param.type + ", not " + got->kind(),
+                        "its signature is " + info.signature());
+}
+
+template <class I>
+Result<Instruction> build_from_values(const KindInfo& info, std::span<const std::optional<Value>> values) {
+  I result;
+  size_t at = 0;
+  std::optional<Diagnostic> problem;
+  for_each_field(result, [&]<class F>(std::string_view, F& field) {
+    const Param& param = info.params[at];
+    const std::optional<Value>& value = values[at++];
+    if (problem) return;
+    if (!value) {
+      if (param.required) problem = bad_argument(info, param, nullptr);
+    } else if (!FieldTraits<F>::from(*value, field) && (param.required || !value->is_none())) {
+      problem = bad_argument(info, param, &*value);
+    }
+  });
+  if (problem) return std::move(*problem);
+  return Instruction(std::move(result));
+}
+
+template <class I>
+KindInfo describe(std::string_view kind, std::string_view method) {
+  KindInfo info{};
+  info.kind = kind;
+  info.method = method;
+  info.effect = I::kEffect;
+  if constexpr (requires { I::kPositional; }) info.positional = I::kPositional;
+  using R = typename I::Returns;
+  info.returns = std::is_same_v<R, None> ? Shape::kNothing : is_vector<R> ? Shape::kMany : Shape::kOne;
+  info.return_type = return_type<R>();
+  info.doc = I::kDoc;
+  static_assert(::tilewright::detail::count_fields<I>() == I::Members::count, "a field is missing in Members");
+  I defaults{};
+  for_each_field(defaults, [&]<class F>(std::string_view name, const F& field) {
+    Param param{};
+    param.name = name;
+    param.role = FieldTraits<F>::kRole;
+    param.star = is_star<F>;
+    param.flat = is_flat<F>;
+    param.omit_empty = is_omit_empty<F>;
+    param.required = static_cast<int>(info.params.size()) < I::kRequired && !param.star;
+    param.default_value = param.omit_empty ? Value{None{}} : FieldTraits<F>::to(field);
+    param.type = FieldTraits<F>::type();
+    info.params.push_back(std::move(param));
+  });
+  info.values = &read_values<I>;
+  info.build = &build_from_values<I>;
+  return info;
+}
+
+const std::vector<KindInfo>& table() {
+  static const std::vector<KindInfo> kinds = {
+#define X(kind, method) describe<kind>(#kind, #method),
+#include "schedule/instructions.def"
+#undef X
+  };
+  return kinds;
+}
+
+std::string python_default(const Value& value) {
+  if (const bool* b = value.as<bool>()) return *b ? "True" : "False";
+  if (const int64_t* i = value.as<int64_t>()) return std::to_string(*i);
+  if (const std::string* s = value.as<std::string>()) return s->empty() ? "None" : '"' + *s + '"';
+  return "None";
+}
+
+}  // namespace
+
+std::string Value::kind() const {
+  static constexpr std::array names = {"None",    "a bool",  "an integer",      "a float", "a string", "a loop",
+                                       "a block", "a sampled value", "a list",  "a dict",  "a node"};
+  if (const auto* node = as<NodeRef>()) return node->defined() ? "a " + std::string(kind_name(node->kind())) : "None";
+  return names[data.index()];
+}
+
+std::string KindInfo::signature() const {
+  std::string text = "def " + std::string(method) + "(self";
+  for (const Param& param : params) {
+    text += ", ";
+    if (param.star) text += "*";
+    text += std::string(param.name) + ": " + param.type;
+    if (param.required || param.star) continue;
+    std::string standard = python_default(param.default_value);
+    if (standard == "None" && param.type.find("None") == std::string::npos) text += " | None";
+    text += " = " + standard;
+  }
+  return text + ") -> " + return_type;
+}
+
+std::span<const KindInfo> all_kinds() { return table(); }
+
+const KindInfo& kind_info(const Instruction& instruction) { return table()[instruction.index()]; }
+
+const KindInfo* find_kind(std::string_view kind) {
+  for (const KindInfo& info : table()) {
+    if (info.kind == kind) return &info;
+  }
+  return nullptr;
+}
+
+const KindInfo* find_method(std::string_view method) {
+  for (const KindInfo& info : table()) {
+    if (info.method == method) return &info;
+  }
+  return nullptr;
+}
+
+std::vector<Value> values_of(const Instruction& instruction) { return kind_info(instruction).values(instruction); }
+
+namespace {
+
+/// Calls f(decision field) where the instruction has one.
+template <class F>
+void visit_decision(Instruction& instruction, F&& f) {
+  std::visit(
+      [&](auto& inst) {
+        if constexpr (requires { inst.decision; }) f(inst.decision);
+      },
+      instruction);
+}
+
+using HandleFn = std::function<void(HandleKind, uint32_t&)>;
+/// Members of a class see one another whatever their order.
+struct VisitHandles {
+  const HandleFn& f;
+  void operator()(LoopRV& field) const { f(HandleKind::kLoop, field.index); }
+  void operator()(BlockRV& field) const { f(HandleKind::kBlock, field.index); }
+  void operator()(ExprRV& field) const { f(HandleKind::kExpr, field.index); }
+  void operator()(Value& field) const { std::visit(*this, field.data); }
+  void operator()(Value::List& list) const {
+    for (Value& item : list) (*this)(item);
+  }
+  void operator()(Value::Dict& dict) const {
+    for (auto& [key, item] : dict) (*this)(item);
+  }
+  template <class... T>
+  void operator()(std::variant<T...>& field) const {
+    std::visit(*this, field);
+  }
+  template <class T>
+  void operator()(T& field) const {
+    if constexpr (requires { field.items; }) {
+      for (auto& item : field.items) (*this)(item);
+    }
+  }
+};
+
+}  // namespace
+
+Value decision_of(const Instruction& instruction) {
+  Value result{None{}};
+  visit_decision(const_cast<Instruction&>(instruction), [&]<class D>(const D& decision) {
+    result = FieldTraits<std::remove_cvref_t<D>>::to(decision);
+  });
+  return result;
+}
+
+Result<Instruction> with_decision(const Instruction& instruction, const Value& decision) {
+  const KindInfo& info = kind_info(instruction);
+  Instruction result = instruction;
+  bool fits = decision.is_none();
+  visit_decision(result, [&]<class D>(D& field) { fits = FieldTraits<D>::from(decision, field); });
+  if (!fits) {
+    return argument_error("schedule/decision", std::string(info.method) + "() cannot take " + decision.kind() +
+                                                   " as its decision");
+  }
+  return result;
+}
+
+void for_each_handle(Instruction& instruction, const HandleFn& f) {
+  std::visit(
+      [&](auto& inst) { for_each_field(inst, [&](std::string_view, auto& field) { VisitHandles{f}(field); }); },
+      instruction);
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,90 @@
+// A program being scheduled: plan, commit, record.
+//
+//   Result<Schedule> sch = Schedule::make(module);
+//   auto block = sch->apply(GetBlock{.name = "C"});                 // Result<BlockRV>
+//   auto loops = sch->apply(GetLoops{.block = *block});             // Result<std::vector<LoopRV>>
+//   auto tiles = sch->apply(Split{.loop = (*loops)[0], .factors = {{None{}, 32}}});
+//
+// A refusal leaves the schedule as it was. Copying costs O(1). Different schedules may be used by different threads,
+// also where they are copies of one another.
+#pragma once
+
+#include <functional>
+
+#include "schedule/state.h"
+#include "schedule/trace.h"
+
+namespace tilewright::schedule {
+
+/// What the instruction gives, one number per output; LoopRV::kNone for None.
+using Outputs = std::vector<uint32_t>;
+
+class Schedule {
+ public:
+  static Result<Schedule> make(const Ref<Module>& module, uint64_t seed = 0);
+
+  const Ref<Module>& module() const { return state_.module(); }
+  const State& state() const { return state_; }
+  const Trace& trace() const { return trace_; }
+  Status work_on(std::string_view function) { return state_.work_on(function); }
+  void seed(uint64_t seed) { state_.set_random(Random(seed)); }
+  /// The stream of one candidate of a search.
+  void seed(Random random) { state_.set_random(random); }
+  /// A copy with a random stream of its own; this one moves on by one draw.
+  Schedule fork();
+  /// The schedule with other decisions at some drawing steps (numbers among the drawing steps, ascending). Work starts at
+  /// the first of them: all before is shared. Later steps keep their decisions.
+  Result<Schedule> with_decisions(const std::vector<std::pair<size_t, Value>>& changes) const;
+
+  Result<Outputs> apply(Instruction instruction);
+  template <class I>
+    requires requires { typename I::Returns; }
+  Result<typename I::Returns> apply(const I& instruction) {
+    TW_TRY(numbers, apply(Instruction(instruction)));
+    return shape_outputs<typename I::Returns>(numbers);
+  }
+
+ private:
+  explicit Schedule(State state) : state_(std::move(state)) {}
+  template <class R>
+  static R shape_outputs(const Outputs& numbers) {
+    if constexpr (std::is_same_v<R, None>) {
+      return None{};
+    } else if constexpr (requires { R{}.index; }) {
+      return R{numbers[0]};
+    } else {
+      R result;
+      for (uint32_t number : numbers) {
+        using Item = typename R::value_type;
+        if constexpr (requires { Item{}.index; }) {
+          result.push_back(Item{number});
+        } else {
+          result.push_back(number == LoopRV::kNone ? std::nullopt : Item(typename Item::value_type{number}));
+        }
+      }
+      return result;
+    }
+  }
+
+  State state_;
+  Trace trace_;
+};
+
+/// One function per kind, in primitives/METHOD.cc: what the instruction would do, or why it must not be done. Never
+/// changes anything.
+#define X(kind, method) Result<Plan> plan(const State& state, const kind& instruction);
+#include "schedule/instructions.def"
+#undef X
+
+struct ReplayOptions {
+  /// Draw every decision anew, from the schedule's random stream.
+  bool fresh = false;
+  /// Asked for each drawing step (its number among the drawing steps); None: as `fresh` says.
+  std::function<Value(size_t)> decide = {};
+};
+
+/// Applies the steps of a trace, whose handles get new numbers. Stops at the first refusal, whose message names the
+/// step; the steps before it remain done.
+Status replay(const Trace& trace, Schedule& schedule, const ReplayOptions& options = {});
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,131 @@
+#include "schedule/state.h"
+
+#include <unordered_set>
+
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// Loops and blocks of a module met so far.
+struct Known {
+  std::unordered_set<NodeRef> loops;
+  std::unordered_set<uint64_t> blocks;
+};
+
+bool has_repetition(const Ref<Module>& module) {
+  Known known;
+  bool repeated = false;
+  visit(
+      module, [&](const Ref<For>& loop) { repeated |= !known.loops.insert(loop->loop_var).second; },
+      [&](const Ref<Block>& block) { repeated |= !known.blocks.insert(block->id.value).second; });
+  return repeated;
+}
+
+/// A statement that stands in two places would give two loops one handle: the second occurrence becomes a copy.
+Ref<Module> make_distinct(const Ref<Module>& module) {
+  if (!has_repetition(module)) return module;
+  Known known;
+  return rewrite(
+      module,
+      [&](const Ref<For>& loop, Rewriter& walk) -> Stmt {
+        if (known.loops.insert(loop->loop_var).second) return walk.descend(loop);
+        return walk(renew_defs(loop));
+      },
+      [&](const Ref<BlockRealize>& realize, Rewriter& walk) -> Stmt {
+        if (known.blocks.insert(realize->block->id.value).second) return walk.descend(realize);
+        return walk(renew_defs(realize));
+      });
+}
+
+}  // namespace
+
+Result<State> State::make(const Ref<Module>& module, Random random) {
+  if (module->functions.empty()) {
+    return schedule_error("schedule/module", "the module has no function to schedule");
+  }
+  State state(make_distinct(module), random);
+  const auto& functions = state.module_->functions;
+  if (functions.size() == 1) state.working_ = 0;
+  for (uint32_t i = 0; i < functions.size(); ++i) {
+    if (functions[i].first == "main") state.working_ = i;
+  }
+  return state;
+}
+
+Result<uint32_t> State::function(std::string_view name) const {
+  const auto& functions = module_->functions;
+  for (uint32_t i = 0; i < functions.size(); ++i) {
+    if (functions[i].first == name) return i;
+  }
+  std::string names;
+  for (const auto& [known, func] : functions) names += (names.empty() ? "" : ", ") + known;
+  return schedule_error("schedule/function", "the module has no function '" + std::string(name) + "'",
+                        "its functions are: " + names);
+}
+
+Status State::work_on(std::string_view name) {
+  TW_TRY(func, function(name));
+  working_ = func;
+  return Ok{};
+}
+
+Result<const Tree*> State::tree(uint32_t func) const {
+  const auto& [name, node] = module_->functions[func];
+  const PrimFunc* prim = node.as<PrimFunc>();
+  const BlockRealize* realize = prim ? prim->body.as<BlockRealize>() : nullptr;
+  if (!realize || !realize->block->iter_vars.empty()) {
+    return schedule_error("schedule/no-root",
+                          "function '" + name + "' cannot be scheduled: its body is not a root block",
+                          "schedule a function before it is lowered");
+  }
+  return &Tree::of(realize->block);
+}
+
+Result<Place> State::find_row(uint32_t index) const {
+  const Handle& row = handle(index);
+  const Ref<Var>* loop_var = std::get_if<Ref<Var>>(&row.target);
+  auto found = tree(row.func);
+  if (found.ok()) {
+    const Tree& tree = **found;
+    int at = loop_var ? tree.loop(*loop_var) : tree.block(std::get<Handle::BlockId>(row.target).identity);
+    if (at != Tree::kNone) return Place{row.func, &tree, at};
+  }
+  if (loop_var) {
+    return schedule_error("schedule/expired", "loop '" + (*loop_var)->name_hint + "' is no longer in the program",
+                          "a step since has replaced it (split, fuse, compute_at, ...); use the handles which that step "
+                          "gave, or get_loops again");
+  }
+  return schedule_error("schedule/expired", "block '" + std::get<Handle::BlockId>(row.target).name + "' is no longer in the program",
+                        "a step since has removed it (compute_inline, ...)");
+}
+
+Result<Place> State::find(LoopRV loop) const { return find_row(loop.index); }
+Result<Place> State::find(BlockRV block) const { return find_row(block.index); }
+Result<Place> State::find(const BlockOrLoop& either) const {
+  return std::visit([&](auto rv) { return find_row(rv.index); }, either);
+}
+
+std::vector<uint32_t> State::commit(Plan plan) {
+  if (plan.root.defined()) {
+    Module module = *module_;
+    Func& func = module.functions[plan.func].second;
+    PrimFunc prim = *func.as<PrimFunc>();
+    BlockRealize realize = *prim.body.as<BlockRealize>();
+    realize.block = std::move(plan.root);
+    prim.body = tilewright::make<BlockRealize>(std::move(realize), prim.body.span());
+    func = tilewright::make<PrimFunc>(std::move(prim), func.span());
+    module_ = tilewright::make<Module>(std::move(module), module_.span());
+  }
+  if (plan.random) random_ = *plan.random;
+  std::vector<uint32_t> numbers;
+  for (std::optional<Handle>& output : plan.outputs) {
+    numbers.push_back(output ? static_cast<uint32_t>(handles_.size()) : LoopRV::kNone);
+    if (output) handles_.push_back(std::move(*output));
+  }
+  return numbers;
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,94 @@
+// What a schedule knows: the program, where its handles point, and where its random numbers come from. Copying a state
+// costs O(1); nothing that copies share is ever changed.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "analysis/tree.h"
+#include "schedule/instructions.h"
+#include "schedule/random.h"
+#include "support/persistent_stack.h"
+#include "support/result.h"
+
+namespace tilewright::schedule {
+
+/// A row of the table of handles. A loop is known by its variable, a block by its identity, so handles survive whatever
+/// happens around and below what they point at.
+struct Handle {
+  struct BlockId {
+    uint64_t identity;
+    std::string name;  ///< for messages, when the block is gone
+  };
+  uint32_t func = 0;  ///< position among the functions of the module
+  std::variant<Ref<Var>, BlockId, int64_t> target;
+
+  static Handle loop(uint32_t func, Ref<Var> loop_var) { return {func, std::move(loop_var)}; }
+  static Handle block(uint32_t func, const Block& block) { return {func, BlockId{block.id.value, block.name_hint}}; }
+  static Handle value(int64_t value) { return {0, value}; }
+};
+
+/// A statement of a function, found by its handle. Borrows from the state.
+struct Place {
+  uint32_t func;
+  const Tree* tree;
+  int at;
+
+  const For& loop() const { return tree->for_at(at); }
+  const Block& block() const { return tree->block_at(at); }
+  NodeRef node() const { return tree->stmt(at); }
+};
+
+/// What an instruction is going to do. Nothing in it can fail any more.
+struct Plan {
+  uint32_t func = 0;
+  Ref<Block> root;                               ///< the function's new root block; null: the program stays
+  std::vector<std::optional<Handle>> outputs{};  ///< empty where an output is None
+  std::optional<Random> random{};                ///< the generator after the draws
+  /// The instruction as it is to be recorded: with its decision, and names resolved. Empty: as it was given.
+  std::optional<Instruction> recorded{};
+};
+
+class State {
+ public:
+  /// Every function with a root block can be scheduled. Loops and blocks that occur twice are made distinct first.
+  /// ScheduleError "schedule/module" where there is no function at all.
+  static Result<State> make(const Ref<Module>& module, Random random);
+
+  const Ref<Module>& module() const { return module_; }
+  const Random& random() const { return random_; }
+  void set_random(Random random) { random_ = random; }
+  size_t num_handles() const { return handles_.size(); }
+  /// index < num_handles()
+  const Handle& handle(uint32_t index) const { return handles_[index]; }
+
+  /// ScheduleError "schedule/expired" when the program no longer holds it.
+  Result<Place> find(LoopRV loop) const;
+  Result<Place> find(BlockRV block) const;
+  Result<Place> find(const BlockOrLoop& either) const;
+  int64_t value(ExprRV expr) const { return std::get<int64_t>(handle(expr.index).target); }
+
+  /// The function that get_block looks into by default: "main", or the only one.
+  std::optional<uint32_t> working_function() const { return working_; }
+  Status work_on(std::string_view name);
+  Result<uint32_t> function(std::string_view name) const;
+  const std::string& function_name(uint32_t func) const { return module_->functions[func].first; }
+  /// ScheduleError "schedule/no-root" for a function that has no blocks (already lowered, or of another dialect).
+  Result<const Tree*> tree(uint32_t func) const;
+
+  /// The numbers of the new handles; LoopRV::kNone for outputs that are None.
+  std::vector<uint32_t> commit(Plan plan);
+
+ private:
+  State(Ref<Module> module, Random random) : module_(std::move(module)), random_(random) {}
+  Result<Place> find_row(uint32_t index) const;
+
+  Ref<Module> module_;
+  PersistentStack<Handle> handles_;
+  Random random_;
+  std::optional<uint32_t> working_;
+};
+
+}  // namespace tilewright::schedule

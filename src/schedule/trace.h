@@ -1,0 +1,59 @@
+// The record of what was done to a program: an immutable list of instructions with their decisions.
+//
+// Appending shares all earlier steps, so that candidates of a search share their prefixes; each drawing step keeps the
+// state before it, from which another decision is taken (Schedule::with_decisions).
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "schedule/instruction.h"
+#include "support/persistent_stack.h"
+#include "support/result.h"
+
+namespace tilewright::schedule {
+
+class State;
+
+struct Step {
+  Instruction instruction;
+  std::vector<uint32_t> outputs;        ///< numbers of the handles it gave; LoopRV::kNone for None
+  std::shared_ptr<const State> before;  ///< of drawing instructions recorded by a schedule; else null
+};
+
+class Trace {
+ public:
+  size_t size() const { return steps_.size(); }
+  const Step& operator[](size_t index) const { return steps_[index]; }
+  /// All steps, first to last. Valid while the trace lives.
+  std::vector<const Step*> steps() const { return steps_.items(); }
+  void append(Step step) { steps_.push_back(std::move(step)); }
+  Trace prefix(size_t size) const {
+    Trace result;
+    result.steps_ = steps_.prefix(size);
+    return result;
+  }
+
+  /// Without lookups and draws whose results nothing uses.
+  Trace simplified() const;
+  /// The decision of each drawing step, in order.
+  std::vector<Value> decisions() const;
+
+  /// One statement per step, "l1, l2 = sch.split(loop=l0, ...)".
+  std::vector<std::string> as_python() const;
+  /// A function apply_trace(sch) that can be pasted and run.
+  std::string script() const;
+  /// TVM's form: [[[kind, inputs, attrs, outputs], ...], [[step, decision], ...]].
+  std::string as_json() const;
+  /// ScheduleError "trace/json" for anything that is not such a text, with the step and what was expected.
+  static Result<Trace> from_json(std::string_view text);
+
+ private:
+  PersistentStack<Step> steps_;
+};
+
+/// The name of a handle in printed traces by the number of its row: "l3", "b0", "v7".
+std::string handle_name(const Value& handle);
+
+}  // namespace tilewright::schedule
