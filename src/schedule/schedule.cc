@@ -3,6 +3,8 @@
 #include <span>
 #include <unordered_map>
 
+#include "schedule/primitive.h"
+
 namespace tilewright::schedule {
 namespace {
 

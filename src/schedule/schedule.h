@@ -70,12 +70,6 @@ class Schedule {
   Trace trace_;
 };
 
-/// One function per kind, in primitives/METHOD.cc: what the instruction would do, or why it must not be done. Never
-/// changes anything.
-#define X(kind, method) Result<Plan> plan(const State& state, const kind& instruction);
-#include "schedule/instructions.def"
-#undef X
-
 struct ReplayOptions {
   /// Draw every decision anew, from the schedule's random stream.
   bool fresh = false;

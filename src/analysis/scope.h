@@ -1,0 +1,59 @@
+// The blocks directly below a block, and how they depend on one another through buffers.
+//
+//   const Scope& scope = Scope::of(block);
+//   for (const Dependence& d : scope.dependences()) ...    // d.src runs before d.dst in program order
+//
+// A fact of the block alone, worked out once. Accesses are those that blocks declare; two buffers on the same data are
+// one. Dependences look at whole buffers; regions are compared in analysis/cover.h.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright {
+
+enum class DependenceKind {
+  kFlow,    ///< dst reads what src writes
+  kOutput,  ///< dst writes what src writes
+  kAnti,    ///< dst writes what src reads
+};
+
+struct Dependence {
+  int src, dst;  ///< positions in Scope::children()
+  DependenceKind kind;
+  const NodeBase* data;  ///< the data variable of the buffer
+};
+
+class Scope : public Memo::Fact {
+ public:
+  static const Scope& of(const Block& block);
+
+  /// In program order. They live as long as the block.
+  const std::vector<const BlockRealize*>& children() const { return children_; }
+  const std::vector<Dependence>& dependences() const { return dependences_; }
+  /// Position among the children by identity; -1 if it is not a direct child.
+  int child(uint64_t identity) const;
+
+  /// Children that src's writes flow to, and those that dst's reads come from, in program order.
+  std::vector<int> consumers(int src) const;
+  std::vector<int> producers(int dst) const;
+  /// Children that write the buffer.
+  std::vector<int> writers(const Ref<Buffer>& buffer) const;
+  std::vector<int> readers(const Ref<Buffer>& buffer) const;
+  /// A child that writes a buffer which the block itself does not allocate.
+  bool is_output(int child) const;
+
+  /// What else than loops and blocks stands in the block's body: its first stores, calls, reads of buffers in loop bounds
+  /// and conditions. Null if there is nothing. Borrowed.
+  const NodeBase* bare_statement() const { return bare_; }
+
+ private:
+  std::vector<const BlockRealize*> children_;
+  std::vector<Dependence> dependences_;
+  std::vector<const NodeBase*> allocated_;  ///< data variables
+  const NodeBase* bare_ = nullptr;
+};
+
+}  // namespace tilewright

@@ -1,0 +1,56 @@
+#include "schedule/annotations.h"
+
+#include "ir/build.h"
+#include "schedule/edit.h"
+
+namespace tilewright::schedule {
+
+const Annotations& annotations_of(const Place& place) {
+  return (*place.tree)[place.at].is_loop ? place.loop().annotations : place.block().annotations;
+}
+
+Ref<Block> with_annotations(const Place& place, Annotations annotations) {
+  TreeEdit edit(*place.tree);
+  if ((*place.tree)[place.at].is_loop) {
+    For loop = place.loop();
+    loop.annotations = std::move(annotations);
+    edit.replace(place.at, make<For>(std::move(loop), place.node().span()));
+  } else {
+    edit.change_block(place.at, [&](Block& block) { block.annotations = annotations; });
+  }
+  return edit.finish();
+}
+
+std::optional<NodeRef> annotation_value(const State& state, const Value& value) {
+  auto integer = [](int64_t number) -> NodeRef {
+    bool narrow = number == static_cast<int32_t>(number);
+    return narrow ? i32(number) : i64(number);
+  };
+  if (auto* number = value.as<int64_t>()) return integer(*number);
+  if (auto* truth = value.as<bool>()) return bool_imm(*truth);
+  if (auto* real = value.as<double>()) return float_imm(DataType::float_(32), *real);
+  if (auto* text = value.as<std::string>()) return string_imm(*text);
+  if (auto* drawn = value.as<ExprRV>()) return integer(state.value(*drawn));
+  if (auto* node = value.as<NodeRef>(); node && node->defined()) return *node;
+  if (auto* list = value.as<Value::List>()) {
+    List result;
+    for (const Value& item : *list) {
+      std::optional<NodeRef> made = annotation_value(state, item);
+      if (!made) return std::nullopt;
+      result.items.push_back(std::move(*made));
+    }
+    return make<List>(std::move(result));
+  }
+  if (auto* dict = value.as<Value::Dict>()) {
+    Dict result;
+    for (const auto& [key, item] : *dict) {
+      std::optional<NodeRef> made = annotation_value(state, item);
+      if (!made) return std::nullopt;
+      result.items.set(key, std::move(*made));
+    }
+    return make<Dict>(std::move(result));
+  }
+  return std::nullopt;
+}
+
+}  // namespace tilewright::schedule

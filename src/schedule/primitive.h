@@ -1,0 +1,32 @@
+// What the files of primitives/ have in common: the functions they define, and the words of their refusals.
+#pragma once
+
+#include <initializer_list>
+
+#include "schedule/state.h"
+
+namespace tilewright::schedule {
+
+/// One function per kind, in primitives/METHOD.cc: what the instruction would do, or why it must not be done. Never
+/// changes anything.
+#define X(kind, method) Result<Plan> plan(const State& state, const kind& instruction);
+#include "schedule/instructions.def"
+#undef X
+
+/// A ScheduleError about some nodes, which are underlined where the message is shown with the program.
+Diagnostic refuse(std::string code, std::string message, std::initializer_list<NodeRef> nodes, std::string hint = {});
+
+/// "loop 'i' (extent 100)", "block 'C'".
+std::string describe(const Place& place);
+std::string describe_loop(const For& loop);
+std::string describe_block(const Block& block);
+/// A short text for an index expression in a message: "n", "i * 4 + 3".
+std::string brief(const Expr& e);
+std::string brief(const Ref<BufferRegion>& region);
+
+/// Handles to the blocks at these positions.
+Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions);
+/// A new root for the function, and handles to new loops.
+Plan give_loops(uint32_t func, Ref<Block> root, const std::vector<Ref<Var>>& loops);
+
+}  // namespace tilewright::schedule

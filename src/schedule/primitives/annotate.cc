@@ -1,0 +1,31 @@
+// Attach a value to a block or a loop.
+//
+//   Before                                After  sch.annotate(i, "pragma_unroll", 4)
+//   for i in range(8):                    for i in T.serial(8, annotations={"pragma_unroll": 4}):
+//     with T.block("B"):                    with T.block("B"):
+//       vi = T.axis.spatial(8, i)             vi = T.axis.spatial(8, i)
+//       B[vi] = A[vi]                         B[vi] = A[vi]
+//
+// Requires  P1 the key is free · P2 the value is made of strings, numbers, lists and dicts
+#include "schedule/annotations.h"
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+
+Result<Plan> plan(const State& state, const Annotate& annotate) {
+  TW_TRY(place, state.find(annotate.block_or_loop));
+  if (annotations_of(place).has(annotate.ann_key)) {
+    return refuse("annotate/P1", describe(place) + " already has an annotation '" + annotate.ann_key + "'",
+                  {place.node()}, "remove it first: sch.unannotate(..., \"" + annotate.ann_key + "\")");
+  }
+  std::optional<NodeRef> value = annotation_value(state, annotate.ann_val);
+  if (!value) {
+    return refuse("annotate/P2", "an annotation cannot hold " + annotate.ann_val.kind(), {},
+                  "pass strings, integers, floats, sampled values, or lists and dicts of these");
+  }
+  Annotations annotations = annotations_of(place);
+  annotations.set(annotate.ann_key, *value);
+  return give_loops(place.func, with_annotations(place, std::move(annotations)), {});
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,42 @@
+// Find the block with a name, anywhere in a function.
+//
+// Requires  P1 a function to look in · P2 exactly one block of that name
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+
+Result<Plan> plan(const State& state, const GetBlock& get) {
+  std::optional<uint32_t> func = state.working_function();
+  if (!get.func_name.empty()) {
+    TW_TRY(named, state.function(get.func_name));
+    func = named;
+  }
+  if (!func) {
+    return refuse("get_block/P1", "the module has several functions and none of them is named 'main'", {},
+                  "say which one is meant: get_block(name, func_name=...) or work_on(func_name)");
+  }
+  TW_TRY(tree, state.tree(*func));
+  std::vector<int> found;
+  std::string names;
+  for (int at : tree->blocks()) {
+    const Block& block = tree->block_at(at);
+    if (block.name_hint == get.name) found.push_back(at);
+    names += (names.empty() ? "" : ", ") + block.name_hint;
+  }
+  if (found.empty()) {
+    return refuse("get_block/P2", "Cannot find a block with the name: " + get.name, {},
+                  "the blocks of '" + state.function_name(*func) + "' are: " + names);
+  }
+  if (found.size() > 1) {
+    Diagnostic d =
+        refuse("get_block/P2", "Found " + std::to_string(found.size()) + " blocks with the name: " + get.name, {},
+               "give the blocks different names in the script, or reach them with get_child_blocks");
+    for (int at : found) d.nodes.push_back(keep(tree->stmt(at)));
+    return d;
+  }
+  Plan plan = give_blocks(*func, *tree, found);
+  plan.recorded = GetBlock{get.name, state.function_name(*func)};
+  return plan;
+}
+
+}  // namespace tilewright::schedule

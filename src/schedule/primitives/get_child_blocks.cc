@@ -1,0 +1,11 @@
+// Give the blocks directly below a block or a loop.
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+
+Result<Plan> plan(const State& state, const GetChildBlocks& get) {
+  TW_TRY(place, state.find(get.block_or_loop));
+  return give_blocks(place.func, *place.tree, place.tree->child_blocks(place.at));
+}
+
+}  // namespace tilewright::schedule

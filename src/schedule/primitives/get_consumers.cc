@@ -1,0 +1,24 @@
+// Give the blocks of the same scope that read what a block writes.
+//
+// Requires  P1 the block is not the root
+#include "analysis/scope.h"
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+
+Result<Plan> plan(const State& state, const GetConsumers& get) {
+  TW_TRY(place, state.find(get.block));
+  const Tree& tree = *place.tree;
+  int scope_at = tree[place.at].scope;
+  if (scope_at == Tree::kNone) {
+    return refuse("get_consumers/P1", "the root block has no consumers: nothing surrounds it", {place.node()});
+  }
+  const Scope& scope = Scope::of(tree.block_at(scope_at));
+  Plan plan;
+  for (int child : scope.consumers(scope.child(place.block().id.value))) {
+    plan.outputs.push_back(Handle::block(place.func, *scope.children()[child]->block));
+  }
+  return plan;
+}
+
+}  // namespace tilewright::schedule

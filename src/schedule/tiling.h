@@ -1,0 +1,18 @@
+// Lists of factors with a given product, drawn uniformly.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "schedule/random.h"
+
+namespace tilewright::schedule {
+
+/// n factors with product `extent` (at least 1), the last at most `max_last` (at least 1): each such list is equally
+/// likely. n is 1 only if max_last >= extent.
+std::vector<int64_t> draw_tiling(Random& random, int64_t extent, int64_t n, int64_t max_last);
+
+/// How many such lists there are, as a double: it exceeds 64 bits for long lists.
+double count_tilings(int64_t extent, int64_t n, int64_t max_last);
+
+}  // namespace tilewright::schedule
