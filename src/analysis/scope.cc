@@ -4,7 +4,7 @@
 
 #include "ir/traverse.h"
 
-namespace tilewright {
+namespace tilewright::analysis {
 namespace {
 
 bool touches(const std::vector<Ref<BufferRegion>>& regions, const NodeBase* data) {
@@ -19,25 +19,30 @@ void unite(std::vector<int>& sorted, int item) {
 
 }  // namespace
 
+const NodeBase* bare_statement_in(const Stmt& stmt) {
+  const NodeBase* found = nullptr;
+  auto bare = [&](const NodeRef& node) {
+    if (!found) found = node.get();
+  };
+  visit(
+      stmt, [](const Ref<BlockRealize>&, Visitor&) {}, [&](const Ref<BufferStore>& store, Visitor&) { bare(store); },
+      [&](const Ref<BufferLoad>& load, Visitor&) { bare(load); },
+      [&](const Ref<Evaluate>& evaluate, Visitor&) {
+        if (!evaluate->value.is<IntImm>()) bare(evaluate);
+      },
+      [&](const Ref<While>& loop, Visitor& walk) {
+        bare(loop);
+        walk.descend(loop);
+      });
+  return found;
+}
+
 const Scope& Scope::of(const Block& block) {
   return block.id.memo.get<Scope>([&] {
     Scope scope;
     for (const Def<Buffer>& buffer : block.alloc_buffers) scope.allocated_.push_back(buffer->data.get());
-    auto bare = [&](const NodeRef& node) {
-      if (!scope.bare_) scope.bare_ = node.get();
-    };
-    visit(
-        block.body,
-        [&](const Ref<BlockRealize>& realize, Visitor&) { scope.children_.push_back(&*realize); },
-        [&](const Ref<BufferStore>& store, Visitor&) { bare(store); },
-        [&](const Ref<BufferLoad>& load, Visitor&) { bare(load); },
-        [&](const Ref<Evaluate>& evaluate, Visitor&) {
-          if (!evaluate->value.is<IntImm>()) bare(evaluate);
-        },
-        [&](const Ref<While>& loop, Visitor& walk) {
-          bare(loop);
-          walk.descend(loop);
-        });
+    scope.bare_ = bare_statement_in(block.body);
+    visit(block.body, [&](const Ref<BlockRealize>& realize, Visitor&) { scope.children_.push_back(&*realize); });
     auto depend = [&](int src, int dst, DependenceKind kind, const NodeBase* data) {
       scope.dependences_.push_back({src, dst, kind, data});
     };
@@ -106,4 +111,4 @@ bool Scope::is_output(int child) const {
   });
 }
 
-}  // namespace tilewright
+}  // namespace tilewright::analysis

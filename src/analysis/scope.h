@@ -12,7 +12,7 @@
 
 #include "ir/stmt.h"
 
-namespace tilewright {
+namespace tilewright::analysis {
 
 enum class DependenceKind {
   kFlow,    ///< dst reads what src writes
@@ -56,4 +56,7 @@ class Scope : public Memo::Fact {
   const NodeBase* bare_ = nullptr;
 };
 
-}  // namespace tilewright
+/// The first of such statements in `stmt`; blocks are not entered.
+const NodeBase* bare_statement_in(const Stmt& stmt);
+
+}  // namespace tilewright::analysis

@@ -5,7 +5,7 @@
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 
-namespace tilewright {
+namespace tilewright::analysis {
 
 void Tree::add_block(const Block& block, int at, bool in_init) {
   if (block.init.defined()) add(block.init, at, at, true);
@@ -119,4 +119,4 @@ std::vector<int> Tree::child_blocks(int at) const {
   return result;
 }
 
-}  // namespace tilewright
+}  // namespace tilewright::analysis

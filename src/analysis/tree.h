@@ -13,7 +13,7 @@
 
 #include "ir/stmt.h"
 
-namespace tilewright {
+namespace tilewright::analysis {
 
 class Tree : public Memo::Fact {
  public:
@@ -72,4 +72,4 @@ class Tree : public Memo::Fact {
   std::vector<std::pair<uint64_t, int>> block_index_;        ///< sorted by identity
 };
 
-}  // namespace tilewright
+}  // namespace tilewright::analysis

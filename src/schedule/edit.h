@@ -16,6 +16,8 @@
 
 namespace tilewright::schedule {
 
+using analysis::Tree;
+
 class TreeEdit {
  public:
   explicit TreeEdit(const Tree& tree) : tree_(tree) {}

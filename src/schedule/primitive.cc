@@ -83,6 +83,25 @@ std::string describe(const Place& place) {
   return (*place.tree)[place.at].is_loop ? describe_loop(place.loop()) : describe_block(place.block());
 }
 
+Status require_plain_loop(const Place& place, const char* code) {
+  const For& loop = place.loop();
+  if (loop.kind != ForKind::kSerial) {
+    static constexpr const char* kNames[] = {"serial", "parallel", "vectorized", "unrolled", "thread-bound"};
+    return refuse(code, describe(place) + " is already " + kNames[static_cast<int>(loop.kind)], {place.node()},
+                  "change the loop structure first, then say who runs the iterations");
+  }
+  if (!loop.annotations.empty()) {
+    return refuse(code, describe(place) + " has the annotation '" + loop.annotations.entries()[0].first + "'",
+                  {place.node()}, "a new loop cannot take it over; annotate afterwards, or unannotate first");
+  }
+  return Ok{};
+}
+
+Status require_zero_start(const Place& place, const char* code) {
+  if (is_const_int(place.loop().min, 0)) return Ok{};
+  return refuse(code, describe(place) + " starts at " + brief(place.loop().min) + ", not at 0", {place.node()});
+}
+
 Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions) {
   Plan plan;
   for (int at : positions) plan.outputs.push_back(Handle::block(func, tree.block_at(at)));

@@ -24,6 +24,11 @@ std::string describe_block(const Block& block);
 std::string brief(const Expr& e);
 std::string brief(const Ref<BufferRegion>& region);
 
+/// The loop is serial and carries neither annotation nor thread axis.
+Status require_plain_loop(const Place& place, const char* code);
+/// The loop starts at 0.
+Status require_zero_start(const Place& place, const char* code);
+
 /// Handles to the blocks at these positions.
 Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions);
 /// A new root for the function, and handles to new loops.

@@ -15,6 +15,8 @@
 
 namespace tilewright::schedule {
 
+using analysis::Tree;
+
 /// A row of the table of handles. A loop is known by its variable, a block by its identity, so handles survive whatever
 /// happens around and below what they point at.
 struct Handle {

@@ -94,14 +94,18 @@ std::string python_call(const Step& step) {
 
 std::string handle_name(const Value& handle) { return python_value(handle); }
 
+std::vector<std::string> output_names(const Step& step) {
+  std::vector<std::string> names;
+  for (uint32_t number : step.outputs) names.push_back(output_name(kind_info(step.instruction), number));
+  return names;
+}
+
 std::vector<std::string> Trace::as_python() const {
   std::vector<std::string> lines;
   for (const Step* step : steps()) {
     const KindInfo& info = kind_info(step->instruction);
     std::string outputs;
-    for (uint32_t number : step->outputs) {
-      outputs += (outputs.empty() ? "" : ", ") + output_name(info, number);
-    }
+    for (const std::string& name : output_names(*step)) outputs += (outputs.empty() ? "" : ", ") + name;
     if (info.returns == Shape::kMany) {
       // A list of one is unpacked by a trailing comma; an empty one is not assigned.
       if (step->outputs.size() == 1) outputs += ",";

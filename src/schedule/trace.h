@@ -55,5 +55,7 @@ class Trace {
 
 /// The name of a handle in printed traces by the number of its row: "l3", "b0", "v7".
 std::string handle_name(const Value& handle);
+/// The names of what a step gives; "_" for None.
+std::vector<std::string> output_names(const Step& step);
 
 }  // namespace tilewright::schedule

@@ -13,7 +13,7 @@ Result<Plan> plan(const State& state, const GetConsumers& get) {
   if (scope_at == Tree::kNone) {
     return refuse("get_consumers/P1", "the root block has no consumers: nothing surrounds it", {place.node()});
   }
-  const Scope& scope = Scope::of(tree.block_at(scope_at));
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
   Plan plan;
   for (int child : scope.consumers(scope.child(place.block().id.value))) {
     plan.outputs.push_back(Handle::block(place.func, *scope.children()[child]->block));

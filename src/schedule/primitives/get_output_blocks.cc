@@ -6,7 +6,7 @@ namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const GetOutputBlocks& get) {
   TW_TRY(place, state.find(get.scope_block));
-  const Scope& scope = Scope::of(place.block());
+  const analysis::Scope& scope = analysis::Scope::of(place.block());
   Plan plan;
   for (size_t i = 0; i < scope.children().size(); ++i) {
     if (scope.is_output(static_cast<int>(i))) {

@@ -1,0 +1,20 @@
+// Which variables a block takes from around it. A block that takes none but those of the function is isolated: its
+// instances depend on its own axes only.
+#pragma once
+
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+class FreeVars : public Memo::Fact {
+ public:
+  static const FreeVars& of(const Ref<Block>& block);
+  bool contains(const NodeRef& variable) const;
+
+ private:
+  std::vector<const NodeBase*> vars_;  ///< sorted
+};
+
+}  // namespace tilewright::analysis

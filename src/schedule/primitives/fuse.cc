@@ -1,0 +1,90 @@
+// Make one loop out of directly nested ones, in the same order of iterations.
+//
+//   Before                                After  sch.fuse(i, j)
+//   for i, j in T.grid(4, 8):             for i_j_fused in range(32):
+//     with T.block("B"):                    with T.block("B"):
+//       vi = T.axis.spatial(4, i)             vi = T.axis.spatial(4, i_j_fused // 8)
+//       vj = T.axis.spatial(8, j)             vj = T.axis.spatial(8, i_j_fused % 8)
+//       B[vi, vj] = A[vi, vj]                 B[vi, vj] = A[vi, vj]
+//
+// Requires  P1 at least one loop · P2 each is serial, without annotation or binding · P3 each starts at 0
+//           P4 each is the only statement of the one before · P5 no extent depends on another loop of them
+//           P6 the product of the extents fits the type of the new loop
+#include "ir/build.h"
+#include "ir/numeric.h"
+#include "schedule/edit.h"
+#include "schedule/primitive.h"
+#include "schedule/rebind.h"
+
+namespace tilewright::schedule {
+namespace {
+
+Status check_nesting(const Place& outer, const Place& inner) {
+  if (outer.func == inner.func && outer.loop().body == inner.node()) return Ok{};
+  bool nested = outer.func == inner.func && outer.tree->contains(outer.at, inner.at) && outer.at != inner.at;
+  return refuse("fuse/P4",
+                describe(inner) + (nested ? " is not the only statement of " : " is not inside ") + describe(outer),
+                {outer.node(), inner.node()}, "name the loops outermost first, without leaving one out");
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const Fuse& fuse) {
+  std::vector<Place> loops;
+  for (LoopRV rv : fuse.loops.items) {
+    TW_TRY(place, state.find(rv));
+    TW_RETURN_IF_ERROR(require_plain_loop(place, "fuse/P2"));
+    TW_RETURN_IF_ERROR(require_zero_start(place, "fuse/P3"));
+    if (!loops.empty()) TW_RETURN_IF_ERROR(check_nesting(loops.back(), place));
+    for (const Place& outer : loops) {
+      if (uses_var(place.loop().extent, outer.loop().loop_var)) {
+        return refuse("fuse/P5", "the extent of " + describe(place) + " depends on " + describe(outer),
+                      {place.node(), outer.node()});
+      }
+    }
+    loops.push_back(place);
+  }
+  if (loops.empty()) return refuse("fuse/P1", "no loops are given", {}, "name at least one loop");
+
+  DataType dtype = loops[0].loop().loop_var.dtype();
+  std::string name;
+  for (const Place& place : loops) {
+    DataType other = place.loop().loop_var.dtype();
+    if (other.bits > dtype.bits) dtype = other;
+    name += place.loop().loop_var->name_hint + "_";
+  }
+  Ref<Var> fused = var(name + "fused", dtype);
+  Rebind rebind(*loops[0].tree, loops[0].at, fuse.preserve_unit_iters);
+  Expr lower = one(dtype);
+  std::vector<Expr> values(loops.size());
+  for (size_t i = loops.size(); i-- > 0;) {
+    const For& loop = loops[i].loop();
+    Expr extent = cast(dtype, loop.extent);
+    auto size = const_int(lower), more = const_int(extent);
+    if (int64_t product; size && more && (__builtin_mul_overflow(*size, *more, &product) || product > int_max(dtype))) {
+      return refuse("fuse/P6", "the product of the extents of these loops does not fit " + dtype.str(),
+                    {loops[0].node()}, "fuse fewer loops");
+    }
+    Expr rest = i == 0 ? Expr(fused) : floormod(fused, lower * extent);
+    values[i] = is_const_int(extent, 1) ? zero(dtype) : floordiv(rest, lower);
+    lower = lower * extent;
+  }
+  Expr extent = rebind.analyzer().simplify(lower);
+  rebind.bind(fused, zero(dtype), extent);
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const Ref<Var>& old = loops[i].loop().loop_var;
+    rebind.replace(old, cast(old.dtype(), rebind.analyzer().simplify(values[i])));
+  }
+  Stmt body = rebind(loops.back().loop().body);
+  TreeEdit edit(*loops[0].tree);
+  edit.replace(loops[0].at, make<For>({.loop_var = fused,
+                                       .min = zero(dtype),
+                                       .extent = extent,
+                                       .thread_binding = {},
+                                       .annotations = {},
+                                       .body = std::move(body)},
+                                      loops[0].node().span()));
+  return give_loops(loops[0].func, edit.finish(), {fused});
+}
+
+}  // namespace tilewright::schedule

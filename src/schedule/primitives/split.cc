@@ -1,0 +1,138 @@
+// Split one loop into a nest whose extents multiply to at least the original extent, in the same order of iterations.
+//
+//   Before                                After  sch.split(i, factors=[None, 32])
+//   for i in range(100):                  for i_0, i_1 in T.grid(4, 32):
+//     with T.block("B"):                    with T.block("B"):
+//       vi = T.axis.spatial(100, i)           vi = T.axis.spatial(100, i_0 * 32 + i_1)
+//                                             T.where(i_0 * 32 + i_1 < 100)
+//       B[vi] = A[vi]                         B[vi] = A[vi]
+//
+// Requires  P1 the loop is serial, without annotation or binding · P2 it starts at 0 · P3 at most one factor is inferred,
+//           and there is at least one factor · P4 factors are positive and their product fits the loop's type
+//           P5 the product is provably at least the extent · P6 where it exceeds the extent, everything below is in
+//           blocks (nothing else can be given a condition) · P7 with disable_predication it equals the extent
+#include "analysis/scope.h"
+#include "ir/build.h"
+#include "ir/numeric.h"
+#include "schedule/edit.h"
+#include "schedule/primitive.h"
+#include "schedule/rebind.h"
+
+namespace tilewright::schedule {
+namespace {
+
+std::string factor_list(const State& state, const Split& split) {
+  std::string text;
+  for (const Factor& factor : split.factors.items) {
+    text += text.empty() ? "" : ", ";
+    if (auto* number = std::get_if<int64_t>(&factor)) text += std::to_string(*number);
+    if (auto* drawn = std::get_if<ExprRV>(&factor)) text += std::to_string(state.value(*drawn));
+    if (std::holds_alternative<None>(factor)) text += "None";
+  }
+  return "[" + text + "]";
+}
+
+struct Extents {
+  std::vector<Expr> extents;  ///< of the new loops
+  bool exact = false;         ///< their product is the old extent
+};
+
+/// The extents of the new loops, the inferred one included.
+Result<Extents> new_extents(const State& state, const Split& split, const Place& place, arith::Analyzer& analyzer) {
+  const For& loop = place.loop();
+  DataType dtype = loop.loop_var.dtype();
+  std::string factors = "factors=" + factor_list(state, split);
+  int inferred = -1, position = 0;
+  int64_t product = 1;
+  Extents result;
+  for (const Factor& factor : split.factors.items) {
+    if (std::holds_alternative<None>(factor)) {
+      if (inferred >= 0) {
+        return refuse("split/P3", "of " + factors + " for " + describe(place) + " several are None", {place.node()},
+                      "at most one factor can be inferred from the extent");
+      }
+      inferred = position;
+      result.extents.emplace_back();
+    } else {
+      auto* number = std::get_if<int64_t>(&factor);
+      int64_t value = number ? *number : state.value(std::get<ExprRV>(factor));
+      if (value < 1 || __builtin_mul_overflow(product, value, &product) || product > int_max(dtype)) {
+        return refuse("split/P4",
+                      "factor number " + std::to_string(position) + " of " + factors + " for " + describe(place) +
+                          (value < 1 ? " is not positive" : " makes a product beyond " + dtype.str()),
+                      {place.node()}, "factors are at least 1");
+      }
+      result.extents.push_back(constant(dtype, value));
+    }
+    ++position;
+  }
+  if (position == 0) {
+    return refuse("split/P3", "no factors are given for " + describe(place), {place.node()},
+                  "give the extents of the new loops, for instance factors=[None, 32]");
+  }
+  Expr total = constant(dtype, product);
+  if (inferred >= 0) {
+    Expr& extent = result.extents[inferred];
+    extent = analyzer.simplify(ceildiv(loop.extent, total));
+    total = extent * total;
+  } else if (!analyzer.can_prove(ge(total, loop.extent))) {
+    return refuse("split/P5",
+                  "the product of " + factors + " is " + std::to_string(product) + ", which is not provably at least the extent of " +
+                      describe(place),
+                  {place.node()}, "let one factor be None, and it is inferred");
+  }
+  result.exact = analyzer.can_prove_equal(total, loop.extent);
+  return result;
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const Split& split) {
+  TW_TRY(place, state.find(split.loop));
+  const For& loop = place.loop();
+  TW_RETURN_IF_ERROR(require_plain_loop(place, "split/P1"));
+  TW_RETURN_IF_ERROR(require_zero_start(place, "split/P2"));
+  Rebind rebind(*place.tree, place.at, split.preserve_unit_iters);
+  TW_TRY(nest, new_extents(state, split, place, rebind.analyzer()));
+  if (!nest.exact && split.disable_predication) {
+    return refuse("split/P7", "factors=" + factor_list(state, split) + " do not provably multiply to the extent of " +
+                                  describe(place) + ", so a condition is needed",
+                  {place.node()}, "leave out disable_predication");
+  }
+
+  std::vector<Ref<Var>> vars;
+  Expr value = zero(loop.loop_var.dtype());
+  for (size_t i = 0; i < nest.extents.size(); ++i) {
+    vars.push_back(var(loop.loop_var->name_hint + "_" + std::to_string(i), loop.loop_var.dtype()));
+    rebind.bind(vars[i], zero(vars[i].dtype()), nest.extents[i]);
+    value = value * nest.extents[i] + vars[i];
+  }
+  rebind.replace(loop.loop_var, value);
+  Expr condition;
+  if (!nest.exact) {
+    condition = lt(value, loop.extent);
+    if (rebind.analyzer().can_prove(condition)) condition = {};
+  }
+  if (condition.defined()) {
+    if (const NodeBase* bare = analysis::bare_statement_in(loop.body)) {
+      return refuse("split/P6", "below " + describe(place) + " stands a statement outside of any block, which cannot be "
+                                "skipped for iterations beyond the extent",
+                    {place.node(), NodeRef(bare)}, "use factors that multiply to the extent, or put it into a block");
+    }
+  }
+  Stmt nested = rebind(loop.body, condition);
+  for (size_t i = vars.size(); i-- > 0;) {
+    nested = make<For>({.loop_var = vars[i],
+                        .min = zero(vars[i].dtype()),
+                        .extent = nest.extents[i],
+                        .thread_binding = {},
+                        .annotations = {},
+                        .body = std::move(nested)},
+                       place.node().span());
+  }
+  TreeEdit edit(*place.tree);
+  edit.replace(place.at, std::move(nested));
+  return give_loops(place.func, edit.finish(), vars);
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,34 @@
+// Giving loops other variables: what stands below is expressed in the new ones.
+#pragma once
+
+#include <vector>
+
+#include "analysis/tree.h"
+#include "arith/analyzer.h"
+#include "ir/substitute.h"
+
+namespace tilewright::schedule {
+
+class Rebind {
+ public:
+  /// Knows the ranges of the loops around `at`. With preserve_unit_iters, loops of extent 1 stay in expressions as if
+  /// their extent were unknown.
+  Rebind(const analysis::Tree& tree, int at, bool preserve_unit_iters);
+
+  void bind(const Ref<Var>& loop_var, const Expr& min, const Expr& extent);
+  /// From now on uses of `from` become `to`.
+  void replace(const Ref<Var>& from, Expr to) { map_.emplace(from, std::move(to)); }
+
+  /// The statement in the new variables, with bindings and loop bounds simplified. A `condition` other than null is added
+  /// to the predicate of each block met first.
+  Stmt operator()(const Stmt& body, const Expr& condition = {});
+
+  arith::Analyzer& analyzer() { return analyzer_; }
+
+ private:
+  arith::Analyzer analyzer_;
+  VarMap map_;
+  bool preserve_unit_iters_;
+};
+
+}  // namespace tilewright::schedule
