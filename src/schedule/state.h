@@ -30,6 +30,8 @@ struct Handle {
   static Handle loop(uint32_t func, Ref<Var> loop_var) { return {func, std::move(loop_var)}; }
   static Handle block(uint32_t func, const Block& block) { return {func, BlockId{block.id.value, block.name_hint}}; }
   static Handle value(int64_t value) { return {0, value}; }
+  /// Of a drawn value.
+  int64_t value_number() const { return std::get<int64_t>(target); }
 };
 
 /// A statement of a function, found by its handle. Borrows from the state.
@@ -70,7 +72,7 @@ class State {
   Result<Place> find(LoopRV loop) const;
   Result<Place> find(BlockRV block) const;
   Result<Place> find(const BlockOrLoop& either) const;
-  int64_t value(ExprRV expr) const { return std::get<int64_t>(handle(expr.index).target); }
+  int64_t value(ExprRV expr) const { return handle(expr.index).value_number(); }
 
   /// The function that get_block looks into by default: "main", or the only one.
   std::optional<uint32_t> working_function() const { return working_; }

@@ -19,6 +19,7 @@ std::string_view blame_name(Blame blame) {
 }
 
 std::string Diagnostic::render() const {
+  if (!rendered.empty()) return rendered;
   std::string text;
   if (!code.empty()) text += "[" + code + "] ";
   text += message;

@@ -36,6 +36,7 @@ struct Diagnostic {
   /// IR nodes the message is about, kept alive; `script` underlines them when it renders the program. The pointers are
   /// `const NodeBase*` of ir/node.h.
   std::vector<ObjectPtr> nodes;
+  std::string rendered;  ///< the whole text with the program, where a boundary that knows the program has made it
 
   /// "code: message\n  hint: ..." with the source line and carets when `span` is known.
   std::string render() const;
