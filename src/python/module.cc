@@ -44,4 +44,5 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_script(m);
   tilewright::python::bind_printer(m);
   tilewright::python::bind_interpreter(m);
+  tilewright::python::bind_schedule(m);
 }

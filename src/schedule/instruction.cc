@@ -67,7 +67,7 @@ KindInfo describe(std::string_view kind, std::string_view method) {
   KindInfo info{};
   info.kind = kind;
   info.method = method;
-  info.effect = I::kEffect;
+  info.family = I::kFamily;
   if constexpr (requires { I::kPositional; }) info.positional = I::kPositional;
   using R = typename I::Returns;
   info.returns = std::is_same_v<R, None> ? Shape::kNothing : is_vector<R> ? Shape::kMany : Shape::kOne;

@@ -32,7 +32,7 @@ enum class Shape { kNothing, kOne, kMany };
 struct KindInfo {
   std::string_view kind;    ///< "Split"
   std::string_view method;  ///< "split"
-  Effect effect;
+  Family family;
   bool positional = false;  ///< printed without the parameter's name
   Shape returns;
   std::string return_type;  ///< as in the Python stub

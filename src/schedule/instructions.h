@@ -39,7 +39,7 @@ struct OmitEmpty {
   std::vector<T> items;
 };
 
-enum class Effect {
+enum class Family {
   kLookup,     ///< gives handles
   kSample,     ///< draws
   kTransform,  ///< changes the program
@@ -52,7 +52,7 @@ struct SampleCategorical {
   using Members = Fields<&SampleCategorical::candidates, &SampleCategorical::probs, &SampleCategorical::decision>;
   using Returns = ExprRV;
   static constexpr int kRequired = 2;
-  static constexpr Effect kEffect = Effect::kSample;
+  static constexpr Family kFamily = Family::kSample;
   static constexpr std::string_view kDoc = R"(Draw one of some integers.
 
 Args:
@@ -73,7 +73,7 @@ struct SamplePerfectTile {
                          &SamplePerfectTile::decision>;
   using Returns = std::vector<std::optional<ExprRV>>;
   static constexpr int kRequired = 2;
-  static constexpr Effect kEffect = Effect::kSample;
+  static constexpr Family kFamily = Family::kSample;
   static constexpr std::string_view kDoc = R"(Draw n factors whose product is the extent of a loop, uniformly among all such factors.
 
 Args:
@@ -93,7 +93,7 @@ struct GetBlock {
   using Members = Fields<&GetBlock::name, &GetBlock::func_name>;
   using Returns = BlockRV;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kLookup;
+  static constexpr Family kFamily = Family::kLookup;
   static constexpr std::string_view kDoc = R"(Find the block with a name.
 
 Args:
@@ -109,7 +109,7 @@ struct GetLoops {
   using Members = Fields<&GetLoops::block>;
   using Returns = std::vector<LoopRV>;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kLookup;
+  static constexpr Family kFamily = Family::kLookup;
   static constexpr std::string_view kDoc = R"(Give the loops around a block, up to the block that encloses it.
 
 Args:
@@ -124,7 +124,7 @@ struct GetChildBlocks {
   using Members = Fields<&GetChildBlocks::block_or_loop>;
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kLookup;
+  static constexpr Family kFamily = Family::kLookup;
   static constexpr bool kPositional = true;
   static constexpr std::string_view kDoc = R"(Give the blocks directly below a block or a loop.
 
@@ -140,7 +140,7 @@ struct GetProducers {
   using Members = Fields<&GetProducers::block>;
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kLookup;
+  static constexpr Family kFamily = Family::kLookup;
   static constexpr std::string_view kDoc = R"(Give the blocks of the same scope that write what this block reads.
 
 Args:
@@ -155,7 +155,7 @@ struct GetConsumers {
   using Members = Fields<&GetConsumers::block>;
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kLookup;
+  static constexpr Family kFamily = Family::kLookup;
   static constexpr std::string_view kDoc = R"(Give the blocks of the same scope that read what this block writes.
 
 Args:
@@ -170,7 +170,7 @@ struct GetOutputBlocks {
   using Members = Fields<&GetOutputBlocks::scope_block>;
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kLookup;
+  static constexpr Family kFamily = Family::kLookup;
   static constexpr std::string_view kDoc = R"(Give the blocks of a scope that write a buffer which is not allocated inside it.
 
 Args:
@@ -186,7 +186,7 @@ struct Fuse {
   using Members = Fields<&Fuse::loops, &Fuse::preserve_unit_iters>;
   using Returns = LoopRV;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Make one loop out of directly nested ones, in the same order of iterations.
 
 Args:
@@ -205,7 +205,7 @@ struct Split {
   using Members = Fields<&Split::loop, &Split::factors, &Split::preserve_unit_iters, &Split::disable_predication>;
   using Returns = std::vector<LoopRV>;
   static constexpr int kRequired = 2;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Split a loop into a nest, in the same order of iterations.
 
 Where the product of the factors exceeds the extent, the blocks inside get a condition (T.where) that skips the
@@ -226,7 +226,7 @@ struct Reorder {
   using Members = Fields<&Reorder::ordered_loops>;
   using Returns = None;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Put loops of one nest into another order.
 
 Args:
@@ -238,7 +238,7 @@ struct Parallel {
   using Members = Fields<&Parallel::loop>;
   using Returns = None;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run on several cores.
 
 Args:
@@ -250,7 +250,7 @@ struct Vectorize {
   using Members = Fields<&Vectorize::loop>;
   using Returns = None;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run as the lanes of vector instructions.
 
 Args:
@@ -263,7 +263,7 @@ struct Bind {
   using Members = Fields<&Bind::loop, &Bind::thread_axis>;
   using Returns = None;
   static constexpr int kRequired = 2;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run on the threads of a GPU.
 
 Args:
@@ -276,7 +276,7 @@ struct Unroll {
   using Members = Fields<&Unroll::loop>;
   using Returns = None;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Write out the iterations of a loop one after another.
 
 Args:
@@ -292,7 +292,7 @@ struct CacheRead {
                          &CacheRead::consumer_blocks>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Copy a buffer into a new one, and let readers read the copy.
 
 The copy is a block of its own, right after the producer of the buffer or at the top of the scope; compute_at moves it.
@@ -316,7 +316,7 @@ struct CacheWrite {
                          &CacheWrite::consumer_blocks>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Let a block write a new buffer, and copy that back to the old one.
 
 The copy is a block of its own; reverse_compute_at moves it.
@@ -339,7 +339,7 @@ struct ComputeAt {
   using Members = Fields<&ComputeAt::block, &ComputeAt::loop, &ComputeAt::preserve_unit_loops, &ComputeAt::index>;
   using Returns = None;
   static constexpr int kRequired = 2;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Move a producer under a loop of its consumers, and compute there only what they need.
 
 Args:
@@ -358,7 +358,7 @@ struct ReverseComputeAt {
                          &ReverseComputeAt::index>;
   using Returns = None;
   static constexpr int kRequired = 2;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Move a consumer under a loop of its producers, and compute there what they have just produced.
 
 Args:
@@ -373,7 +373,7 @@ struct ComputeInline {
   using Members = Fields<&ComputeInline::block>;
   using Returns = None;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Put the expression that a block stores in place of every load of it, and drop the block.
 
 Args:
@@ -385,7 +385,7 @@ struct ReverseComputeInline {
   using Members = Fields<&ReverseComputeInline::block>;
   using Returns = None;
   static constexpr int kRequired = 1;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Put the only consumer of a block into it, and drop the consumer.
 
 Args:
@@ -398,7 +398,7 @@ struct DecomposeReduction {
   using Members = Fields<&DecomposeReduction::block, &DecomposeReduction::loop>;
   using Returns = BlockRV;
   static constexpr int kRequired = 2;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Make the init of a reduction a block of its own, before a loop.
 
 Args:
@@ -416,7 +416,7 @@ struct Annotate {
   using Members = Fields<&Annotate::block_or_loop, &Annotate::ann_key, &Annotate::ann_val>;
   using Returns = None;
   static constexpr int kRequired = 3;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Attach a value to a block or a loop.
 
 Args:
@@ -431,7 +431,7 @@ struct Unannotate {
   using Members = Fields<&Unannotate::block_or_loop, &Unannotate::ann_key>;
   using Returns = None;
   static constexpr int kRequired = 2;
-  static constexpr Effect kEffect = Effect::kTransform;
+  static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Remove what annotate attached.
 
 Args:

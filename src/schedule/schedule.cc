@@ -49,7 +49,7 @@ Status replay_steps(Steps steps, size_t first, size_t kept, Schedule& schedule, 
       return at_step(schedule_error("trace/handle", "it uses a handle that no earlier step gives"), first + at,
                      step.instruction);
     }
-    if (kind_info(instruction).effect == Effect::kSample) {
+    if (kind_info(instruction).family == Family::kSample) {
       Value decision = options.decide ? options.decide(draw) : Value{None{}};
       ++draw;
       if (!decision.is_none() || options.fresh) {
@@ -104,7 +104,7 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     return d;
   }
   std::shared_ptr<const State> before;
-  if (kind_info(instruction).effect == Effect::kSample) before = std::make_shared<const State>(state_);
+  if (kind_info(instruction).family == Family::kSample) before = std::make_shared<const State>(state_);
   if (planned->recorded) instruction = std::move(*planned->recorded);
   Outputs outputs = state_.commit(std::move(*planned));
   trace_.append({std::move(instruction), outputs, std::move(before)});

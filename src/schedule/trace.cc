@@ -130,7 +130,7 @@ Trace Trace::simplified() const {
   std::unordered_set<uint32_t> used;
   for (size_t i = all.size(); i-- > 0;) {
     const Step& step = *all[i];
-    bool pure = kind_info(step.instruction).effect != Effect::kTransform;
+    bool pure = kind_info(step.instruction).family != Family::kTransform;
     bool needed = !pure || std::any_of(step.outputs.begin(), step.outputs.end(),
                                        [&](uint32_t number) { return used.count(number) != 0; });
     keep[i] = needed;
@@ -149,7 +149,7 @@ Trace Trace::simplified() const {
 std::vector<Value> Trace::decisions() const {
   std::vector<Value> result;
   for (const Step* step : steps()) {
-    if (kind_info(step->instruction).effect == Effect::kSample) result.push_back(decision_of(step->instruction));
+    if (kind_info(step->instruction).family == Family::kSample) result.push_back(decision_of(step->instruction));
   }
   return result;
 }
