@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <map>
+#include <memory>
 #include <random>
 
 #include "python/module.h"
@@ -57,7 +59,7 @@ bool same_row(const Handle& a, const Handle& b) {
   fail(std::move(diagnostic));
 }
 
-std::string type_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
+std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
 
 /// Turns arguments of one call into values.
 class Arguments {
@@ -171,7 +173,7 @@ class Arguments {
       if (const StringImm* string = node.as<StringImm>()) return text(string->value, param);
       return {node};
     }
-    unfit(param, "a '" + type_name(object) + "'");
+    unfit(param, "a '" + class_name(object) + "'");
   }
 
   [[noreturn]] void unfit(const Param& param, const std::string& got) {
@@ -310,7 +312,7 @@ Value decision_from_python(nb::handle object) {
   }
   if (PyIndex_Check(object.ptr())) return {nb::cast<int64_t>(nb::int_(nb::borrow(object)))};
   fail(argument_error("schedule/decision", "a decision is an integer or a list of integers, not a '" +
-                                               type_name(object) + "'"));
+                                               class_name(object) + "'"));
 }
 
 void bind_trace(nb::module_& m) {
@@ -423,8 +425,7 @@ void bind_class(nb::module_& m) {
 
 }  // namespace
 
-void bind_schedule(nb::module_& parent) {
-  nb::module_ m = parent.def_submodule("_schedule", "Schedules: see tilewright.schedule.");
+void bind_schedule(nb::module_& m) {
   bind_handle<LoopRV>(m, "LoopRV", "A handle of a loop. It stays valid while the loop exists.");
   bind_handle<BlockRV>(m, "BlockRV", "A handle of a block. It stays valid while the block exists.");
   bind_expr(m);

@@ -3,6 +3,8 @@
 
 #include <initializer_list>
 
+#include "analysis/brief.h"
+#include "analysis/cover.h"
 #include "schedule/state.h"
 
 namespace tilewright::schedule {
@@ -16,13 +18,14 @@ namespace tilewright::schedule {
 /// A ScheduleError about some nodes, which are underlined where the message is shown with the program.
 Diagnostic refuse(std::string code, std::string message, std::initializer_list<NodeRef> nodes, std::string hint = {});
 
+/// A refusal because of what an analysis found.
+Diagnostic refuse(std::string code, const analysis::Obstacle& obstacle, std::string hint = {});
+
 /// "loop 'i' (extent 100)", "block 'C'".
 std::string describe(const Place& place);
 std::string describe_loop(const For& loop);
 std::string describe_block(const Block& block);
-/// A short text for an index expression in a message: "n", "i * 4 + 3".
-std::string brief(const Expr& e);
-std::string brief(const Ref<BufferRegion>& region);
+using analysis::brief;
 
 /// The loop is serial and carries neither annotation nor thread axis.
 Status require_plain_loop(const Place& place, const char* code);

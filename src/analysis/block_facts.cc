@@ -1,0 +1,262 @@
+#include "analysis/block_facts.h"
+
+#include <algorithm>
+
+#include "analysis/block_access_region.h"
+#include "arith/int_set.h"
+#include "arith/iter_map.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::analysis {
+namespace {
+
+using arith::Analyzer;
+using Regions = std::vector<Ref<BufferRegion>>;
+
+/// One analysis of one block.
+class Examine {
+ public:
+  Examine(const Ref<Block>& block, BlockFacts& facts) : block_(block), facts_(facts) {
+    for (const Ref<IterVar>& axis : block->iter_vars) {
+      if (axis->dom.defined()) analyzer_.bind(axis->var, axis->dom);
+    }
+  }
+
+  void run() {
+    if (!check_axes() || !check_statements() || !check_signature() || !check_own_accesses()) return;
+    for (const Ref<BufferRegion>& write : block_->writes) {
+      if (!check_disjoint(write)) return;
+    }
+    bool reduces = std::any_of(block_->iter_vars.begin(), block_->iter_vars.end(), is_reduction_axis);
+    if (block_->init.defined()) {
+      if (!check_init()) return;
+      facts_.role = BlockRole::kReduction;
+    } else {
+      facts_.role = reads_own_ ? BlockRole::kUpdate : BlockRole::kComplete;
+    }
+    if (reduces && !reads_own_) {
+      facts_.role = BlockRole::kOther;
+      say("it has a reduction axis but does not accumulate: each step overwrites the one before");
+    }
+    if (reads_own_ && reduces) facts_.commutative = check_commutative();
+  }
+
+ private:
+  bool say(std::string why) {
+    facts_.why = std::move(why);
+    return false;
+  }
+
+  bool check_axes() {
+    for (const Ref<IterVar>& axis : block_->iter_vars) {
+      if (!is_data_parallel(axis) && !is_reduction_axis(axis)) {
+        return say("its axis '" + axis->var->name_hint + "' is neither spatial nor reduce");
+      }
+      if (!is_reduction_axis(axis)) continue;
+      for (const Ref<BufferRegion>& write : block_->writes) {
+        for (const Ref<Range>& r : write->region) {
+          if (uses_var(r, axis->var)) {
+            return say("its reduction axis '" + axis->var->name_hint + "' selects what it writes to '" +
+                       write->buffer->name + "'");
+          }
+        }
+      }
+    }
+    return true;
+  }
+
+  /// No statement whose effect is more than the stores one sees.
+  bool check_statements() {
+    const char* found = nullptr;
+    auto look = [&](const Stmt& stmt) {
+      if (!stmt.defined()) return;
+      visit(
+          stmt,
+          [&](const Ref<Call>& call) {
+            Effect effect = intrinsic_row(intrinsic_of(*call)).effect;
+            if (effect == Effect::kUpdateState || intrinsic_of(*call) == Intrinsic::kUnknown) {
+              found = "it calls something with an effect of its own";
+            }
+          },
+          [&](const Ref<AssertStmt>&) { found = "it holds an assertion"; },
+          [&](const Ref<AttrStmt>&) { found = "it holds an attribute statement"; },
+          [&](const Ref<BufferRealize>&) { found = "it holds a buffer realization"; });
+    };
+    look(block_->init);
+    look(block_->body);
+    return found ? say(found) : true;
+  }
+
+  bool within(const Ref<BufferRegion>& inner, const Regions& declared) {
+    for (const Ref<BufferRegion>& outer : declared) {
+      if (outer->buffer != inner->buffer) continue;
+      if (structural_equal(outer, inner)) return true;
+      if (arith::proves_subset(arith::box_of(inner->region), arith::box_of(outer->region), analyzer_)) return true;
+    }
+    return false;
+  }
+
+  /// What the body touches is what the block declares.
+  bool check_signature() {
+    for (size_t i = 0; i < block_->writes.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const Ref<Buffer>& buffer = block_->writes[i]->buffer;
+        if (buffer->data == block_->writes[j]->buffer->data) return say("it writes '" + buffer->name + "' in two parts");
+      }
+    }
+    BlockAccess access = block_access_region(block_);
+    if (!access.opaque.empty()) {
+      return say("it uses the pointer '" + access.opaque[0]->name_hint + "' other than by loads and stores");
+    }
+    for (const Ref<BufferRegion>& write : access.writes) {
+      if (!within(write, block_->writes)) return say("it writes more of '" + write->buffer->name + "' than it declares");
+    }
+    for (const Ref<BufferRegion>& read : access.reads) {
+      if (!within(read, block_->reads)) return say("it reads more of '" + read->buffer->name + "' than it declares");
+    }
+    return true;
+  }
+
+  bool written(const Ref<Buffer>& buffer) const {
+    return std::any_of(block_->writes.begin(), block_->writes.end(),
+                       [&](const Ref<BufferRegion>& write) { return write->buffer->data == buffer->data; });
+  }
+
+  /// Of a buffer that the block writes, an instance reads only the elements that it writes itself.
+  bool check_own_accesses() {
+    for (const Ref<BufferRegion>& read : block_->reads) {
+      if (!written(read->buffer)) continue;
+      reads_own_ = true;
+      if (!within(read, block_->writes)) {
+        return say("it reads and writes '" + read->buffer->name + "' at different elements");
+      }
+    }
+    if (!block_->init.defined()) return true;
+    // The signature of a block with an init leaves out what the body reads of its own results.
+    Block body = *block_;
+    body.init = {};
+    for (const Ref<BufferRegion>& read : block_access_region(make<Block>(std::move(body))).reads) {
+      if (!written(read->buffer)) continue;
+      reads_own_ = true;
+      if (!within(read, block_->writes)) {
+        return say("it reads and writes '" + read->buffer->name + "' at different elements");
+      }
+    }
+    return true;
+  }
+
+  /// Different data-parallel axes, disjoint elements.
+  bool check_disjoint(const Ref<BufferRegion>& write) {
+    std::vector<Ref<IterVar>> axes;
+    for (const Ref<IterVar>& axis : block_->iter_vars) {
+      if (is_data_parallel(axis) && !is_const_int(axis->dom->extent, 1)) axes.push_back(axis);
+    }
+    auto names_it = [&](const Ref<IterVar>& axis) {
+      return std::any_of(write->region.begin(), write->region.end(), [&](const Ref<Range>& r) {
+        return r->min == axis->var && is_const_int(r->extent, 1);
+      });
+    };
+    if (std::all_of(axes.begin(), axes.end(), names_it)) return true;
+    arith::IterDomains inputs;
+    for (const Ref<IterVar>& axis : axes) inputs.emplace_back(axis->var, axis->dom);
+    std::vector<Expr> starts;
+    for (const Ref<Range>& r : write->region) starts.push_back(r->min);
+    auto map = arith::detect_iter_map(starts, inputs, {}, arith::IterMapLevel::kBijective, analyzer_);
+    bool disjoint = map.ok();
+    for (size_t i = 0; disjoint && i < map.indices.size(); ++i) {
+      // Neighboring starts are one smallest scale apart, and each region must end before the next begins.
+      const auto& args = map.indices[i].args;
+      disjoint = args.empty() || analyzer_.can_prove(le(write->region[i]->extent, args.back().scale));
+    }
+    return disjoint || say("instances with different spatial axes may write the same elements of '" +
+                           write->buffer->name + "'");
+  }
+
+  bool check_init() {
+    Block init = *block_;
+    init.body = init.init;
+    init.init = {};
+    BlockAccess access = block_access_region(make<Block>(std::move(init)));
+    for (const Ref<BufferRegion>& write : block_->writes) {
+      bool all = std::any_of(access.writes.begin(), access.writes.end(), [&](const Ref<BufferRegion>& region) {
+        return region->buffer == write->buffer &&
+               (structural_equal(region, write) ||
+                arith::proves_subset(arith::box_of(write->region), arith::box_of(region->region), analyzer_));
+      });
+      if (!all) return say("its init does not set all that it writes to '" + write->buffer->name + "'");
+    }
+    for (const Ref<BufferRegion>& read : access.reads) {
+      if (written(read->buffer)) return say("its init reads '" + read->buffer->name + "', which it sets");
+    }
+    return true;
+  }
+
+  /// Each store is element = element (op) value, with one op per buffer and a value that does not read the buffer.
+  bool check_commutative() {
+    bool good = true;
+    std::unordered_map<NodeRef, Kind> op_of;
+    visit(
+        block_->body,
+        [&](const Ref<BufferStore>& store) {
+          const NodeRef& value = store->value;
+          Kind op = value.kind();
+          Expr rest = operand_beside_element(store);
+          if (op == Kind::kSub) op = Kind::kAdd;  // subtracting is adding the opposite
+          if (!rest.defined() || op_of.emplace(store->buffer, op).first->second != op) {
+            good = false;
+            return;
+          }
+          visit(rest, [&](const Ref<BufferLoad>& load) { good &= !written(load->buffer); });
+        },
+        [&](const Ref<BlockRealize>&, Visitor&) { good = false; });
+    return good;
+  }
+
+  /// v of element = element op v; null for any other store.
+  static Expr operand_beside_element(const Ref<BufferStore>& store) {
+    auto is_element = [&](const Expr& e) {
+      const BufferLoad* load = e.as<BufferLoad>();
+      if (!load || load->buffer != store->buffer || load->predicate.defined() || store->predicate.defined()) {
+        return false;
+      }
+      return std::equal(load->indices.begin(), load->indices.end(), store->indices.begin(), store->indices.end(),
+                        same_expr);
+    };
+    auto beside = [&](const Expr& a, const Expr& b, bool either) {
+      if (is_element(a)) return b;
+      return either && is_element(b) ? a : Expr();
+    };
+    const Expr& value = store->value;
+    if (const Add* n = value.as<Add>()) return beside(n->a, n->b, true);
+    if (const Sub* n = value.as<Sub>()) return beside(n->a, n->b, false);
+    if (const Mul* n = value.as<Mul>()) return beside(n->a, n->b, true);
+    if (const Min* n = value.as<Min>()) return beside(n->a, n->b, true);
+    if (const Max* n = value.as<Max>()) return beside(n->a, n->b, true);
+    if (const And* n = value.as<And>()) return beside(n->a, n->b, true);
+    if (const Or* n = value.as<Or>()) return beside(n->a, n->b, true);
+    return {};
+  }
+
+  const Ref<Block>& block_;
+  BlockFacts& facts_;
+  Analyzer analyzer_;
+  bool reads_own_ = false;
+};
+
+}  // namespace
+
+bool is_data_parallel(const Ref<IterVar>& axis) { return axis->iter_type == IterType::kDataPar; }
+bool is_reduction_axis(const Ref<IterVar>& axis) { return axis->iter_type == IterType::kCommReduce; }
+
+const BlockFacts& BlockFacts::of(const Ref<Block>& block) {
+  return block->id.memo.get<BlockFacts>([&] {
+    BlockFacts facts;
+    Examine(block, facts).run();
+    return facts;
+  });
+}
+
+}  // namespace tilewright::analysis

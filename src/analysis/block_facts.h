@@ -1,0 +1,37 @@
+// What a block is, by itself: whether its instances may run in another order, several times, or at the same time.
+//
+// The reasoning behind schedules is single assignment. Let every block of a scope be one of
+//
+//   complete    all axes data-parallel, reads nothing that it writes
+//   reduction   has an init; other axes reduce; the body reads of what it writes only its own elements
+//   update      likewise without an init: the elements hold a value before (what decompose_reduction leaves)
+//
+// where instances with different data-parallel axes write disjoint elements and all accesses are declared. Then the
+// value of an element follows from the axes of the instances that write it, whenever they run, provided that what they
+// read is complete by then. analysis/cover.h checks that; nothing else about an order matters.
+#pragma once
+
+#include <string>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+enum class BlockRole { kComplete, kReduction, kUpdate, kOther };
+
+class BlockFacts : public Memo::Fact {
+ public:
+  /// A fact of the block alone, worked out once.
+  static const BlockFacts& of(const Ref<Block>& block);
+
+  BlockRole role = BlockRole::kOther;
+  /// The reduction combines values in any order with the same result (but for rounding).
+  bool commutative = true;
+  /// Of kOther: the condition that fails, "it reads and writes 'C' at different elements".
+  std::string why;
+};
+
+bool is_data_parallel(const Ref<IterVar>& axis);
+bool is_reduction_axis(const Ref<IterVar>& axis);
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,16 @@
+// Short texts of expressions and regions for messages; programs are printed by script/.
+#pragma once
+
+#include <string>
+
+#include "arith/int_set.h"
+
+namespace tilewright::analysis {
+
+/// "n", "i * 4 + 3"; parts that nest too deep become "...".
+std::string brief(const Expr& e);
+/// "A[i, 0:n]"
+std::string brief(const Ref<BufferRegion>& region);
+std::string brief(const Ref<Buffer>& buffer, const arith::Box& box);
+
+}  // namespace tilewright::analysis

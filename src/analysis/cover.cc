@@ -1,0 +1,252 @@
+#include "analysis/cover.h"
+
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "analysis/brief.h"
+#include "analysis/free_vars.h"
+#include "analysis/scope.h"
+#include "arith/region_bound.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+
+namespace tilewright::analysis {
+
+std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int block) {
+  std::vector<int> loops;
+  for (int at = tree[block].parent; at != from; at = tree[at].parent) {
+    Kind kind = tree[at].node->kind;
+    if (kind == Kind::kFor) {
+      loops.push_back(at);
+    } else if (kind != Kind::kSeqStmt) {
+      return std::nullopt;
+    }
+  }
+  std::reverse(loops.begin(), loops.end());
+  return loops;
+}
+
+arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops) {
+  arith::IterDomains inputs;
+  for (int at : loops) {
+    const For& loop = tree.for_at(at);
+    inputs.emplace_back(loop.loop_var, range(loop.min, loop.extent));
+  }
+  return inputs;
+}
+
+arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops) {
+  arith::Domains domains;
+  for (int at : loops) {
+    const For& loop = tree.for_at(at);
+    domains.emplace(loop.loop_var, arith::IntSet::of_range(range(loop.min, loop.extent)));
+  }
+  return domains;
+}
+
+void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at) {
+  for (; at != Tree::kNone; at = tree[at].parent) {
+    if (tree[at].is_loop) {
+      const For& loop = tree.for_at(at);
+      analyzer.bind(loop.loop_var, range(loop.min, loop.extent));
+    } else if (tree[at].is_block) {
+      for (const Ref<IterVar>& axis : tree.block_at(at).iter_vars) analyzer.bind(axis->var, axis->dom);
+    }
+  }
+}
+
+arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>& region) {
+  VarMap map;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    map.emplace(realize.block->iter_vars[i]->var, realize.iter_values[i]);
+  }
+  arith::Region result;
+  for (const Ref<Range>& r : region->region) result.push_back(range(substitute(r->min, map), substitute(r->extent, map)));
+  return result;
+}
+
+std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
+                                   const std::vector<int>& loops, arith::Analyzer& analyzer) {
+  arith::Region region = bound_region(realize, write);
+  size_t dims = region.size();
+  // Reduction axes join as further dimensions: the box then says that each element sees all its steps.
+  std::vector<arith::IntSet> whole;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const Ref<IterVar>& axis = realize.block->iter_vars[i];
+    if (!is_reduction_axis(axis)) continue;
+    region.push_back(range(realize.iter_values[i], one(realize.iter_values[i].dtype())));
+    whole.push_back(arith::IntSet::of_range(axis->dom));
+  }
+  auto box = arith::region_lower_bound(region, inputs_of(tree, loops), realize.predicate, analyzer);
+  if (!box) return std::nullopt;
+  for (size_t i = dims; i < box->size(); ++i) {
+    if (!arith::proves_subset(whole[i - dims], (*box)[i], analyzer)) return std::nullopt;
+  }
+  box->resize(dims);
+  return box;
+}
+
+arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const Tree& tree,
+                    const std::vector<int>& loops, arith::Analyzer& analyzer) {
+  arith::Box box =
+      arith::relax_region(bound_region(realize, read), domains_of(tree, loops), analyzer, realize.predicate);
+  arith::Box shape;
+  for (const Expr& extent : read->buffer->shape) shape.push_back(arith::IntSet::of_range(range_of(extent)));
+  return arith::intersect(box, shape, analyzer);
+}
+
+namespace {
+
+std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
+
+/// An isolated block depends on the loops through its axes only.
+std::optional<Obstacle> why_not_isolated(const Tree& tree, int block) {
+  const auto& outside = FreeVars::of(tree.block_ref(block));
+  for (int at : tree.loops_above(block)) {
+    const Ref<Var>& loop_var = tree.for_at(at).loop_var;
+    if (outside.contains(loop_var)) {
+      return Obstacle{quoted(tree.block_at(block)) + " uses the loop variable '" + loop_var->name_hint +
+                          "' inside, not only to bind its axes",
+                      {tree.stmt(block), tree.stmt(at)}};
+    }
+  }
+  return std::nullopt;
+}
+
+/// A condition around the block only takes iterations away.
+bool only_conditions_between(const Tree& tree, int from, int block) {
+  for (int at = tree[block].parent; at != from; at = tree[at].parent) {
+    Kind kind = tree[at].node->kind;
+    if (kind != Kind::kFor && kind != Kind::kSeqStmt && kind != Kind::kIfThenElse) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer) {
+  const BlockRealize &writer = *tree.realize_at(producer), &reader = *tree.realize_at(consumer);
+  std::vector<NodeRef> both = {tree.stmt(producer), tree.stmt(consumer)};
+  std::string pair = quoted(*reader.block) + " reads '" + buffer->name + "' of " + quoted(*writer.block);
+  int positions[] = {producer, consumer};
+  int lca = tree.common_ancestor(positions);
+  auto writer_loops = loops_between(tree, lca, producer);
+  if (!writer_loops) return Obstacle{quoted(*writer.block) + " runs on a condition", both};
+  if (!only_conditions_between(tree, lca, consumer)) {
+    return Obstacle{quoted(*reader.block) + " stands below a statement that defines variables", both};
+  }
+  for (int at : {producer, consumer}) {
+    if (auto obstacle = why_not_isolated(tree, at)) return obstacle;
+  }
+  arith::Analyzer analyzer;
+  bind_above(analyzer, tree, lca);
+  std::vector<int> reader_loops = tree.loops_above(consumer);
+  std::erase_if(reader_loops, [&](int at) { return at <= lca; });
+  for (const Ref<BufferRegion>& read : reader.block->reads) {
+    if (read->buffer->data != buffer->data) continue;
+    arith::Box need = required(reader, read, tree, reader_loops, analyzer);
+    bool covered = false;
+    std::string known;
+    for (const Ref<BufferRegion>& write : writer.block->writes) {
+      if (write->buffer != read->buffer) continue;
+      auto has = produced(writer, write, tree, *writer_loops, analyzer);
+      covered |= has && arith::proves_subset(need, *has, analyzer);
+      if (has) known = ", of which " + brief(buffer, *has) + " is complete by then";
+    }
+    if (!covered) {
+      if (known.empty()) known = ", and nothing can be proved to be complete by then";
+      return Obstacle{pair + "; it needs " + brief(buffer, need) + known, both};
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {
+  const Scope& scope = Scope::of(tree.block_at(tree[block].scope));
+  int reader = scope.child(tree.block_at(block).id.value);
+  for (const Ref<BufferRegion>& read : tree.block_at(block).reads) {
+    const Ref<Buffer>& buffer = read->buffer;
+    std::vector<int> writers = scope.writers(buffer);
+    bool own = std::find(writers.begin(), writers.end(), reader) != writers.end();
+    std::erase(writers, reader);
+    std::vector<int> at;
+    for (int writer : writers) at.push_back(tree.block(scope.children()[writer]->block->id.value));
+    for (int writer : at) {
+      if (writer > block) {
+        return Obstacle{quoted(tree.block_at(writer)) + " writes '" + buffer->name + "' after " +
+                            quoted(tree.block_at(block)) + " has read it",
+                        {tree.stmt(block), tree.stmt(writer)}};
+      }
+      const BlockFacts& facts = BlockFacts::of(tree.block_ref(writer));
+      bool first = writer == at.front();
+      bool fits = first ? facts.role == BlockRole::kComplete || facts.role == BlockRole::kReduction
+                        : facts.role == BlockRole::kUpdate && !own && at.size() == 2;
+      if (!fits) {
+        return Obstacle{quoted(tree.block_at(writer)) + ", which writes '" + buffer->name + "', is not a plain producer: " +
+                            (facts.role == BlockRole::kOther ? facts.why : "other blocks write it too"),
+                        {tree.stmt(writer), tree.stmt(block)}};
+      }
+      if (auto obstacle = why_not_covered(tree, writer, block, buffer)) return obstacle;
+    }
+    if (at.size() == 2) {
+      if (auto obstacle = why_not_covered(tree, at[0], at[1], buffer)) return obstacle;
+      int lca = tree.common_ancestor(at);
+      if (auto obstacle = why_irregular_reduction(tree, lca, at[1], true)) return obstacle;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int block, bool once) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  auto between = loops_between(tree, from, block);
+  if (!between) return Obstacle{quoted(*realize.block) + " runs on a condition", {tree.stmt(block)}};
+  if (auto obstacle = why_not_isolated(tree, block)) return obstacle;
+  if (BlockFacts::of(realize.block).role == BlockRole::kComplete) return std::nullopt;
+  std::vector<int> used;
+  int outermost_reduction = Tree::kNone;
+  for (int at : *between) {
+    const For& loop = tree.for_at(at);
+    bool spatial = false, reduction = false;
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      if (!uses_var(realize.iter_values[i], loop.loop_var)) continue;
+      (is_reduction_axis(realize.block->iter_vars[i]) ? reduction : spatial) = true;
+    }
+    std::string name = "loop '" + loop.loop_var->name_hint + "'";
+    if (spatial && reduction) {
+      return Obstacle{name + " drives both spatial and reduction axes of " + quoted(*realize.block),
+                      {tree.stmt(at), tree.stmt(block)}};
+    }
+    if (spatial || reduction) used.push_back(at);
+    if (reduction && outermost_reduction == Tree::kNone) outermost_reduction = at;
+    bool idle = !spatial && !reduction && !is_const_int(loop.extent, 1);
+    if (idle && (once || outermost_reduction != Tree::kNone)) {
+      return Obstacle{name + " repeats steps of the reduction in " + quoted(*realize.block),
+                      {tree.stmt(at), tree.stmt(block)}};
+    }
+  }
+  arith::Analyzer analyzer;
+  bind_above(analyzer, tree, from);
+  // Without the predicate: it only takes iterations away.
+  arith::IterMapResult map = arith::detect_iter_map(realize.iter_values, inputs_of(tree, used), {},
+                                                    arith::IterMapLevel::kBijective, analyzer);
+  if (map.ok()) {
+    // The init runs where all reduction axes are at their starts. That is the first step in any order of the loops if
+    // the axes grow with them.
+    for (size_t i = 0; i < map.indices.size(); ++i) {
+      if (!is_reduction_axis(realize.block->iter_vars[i])) continue;
+      for (const arith::IterSplitExpr& split : map.indices[i].args) {
+        if (analyzer.can_prove_greater_equal(split.scale, 0)) continue;
+        return Obstacle{"the reduction axis '" + realize.block->iter_vars[i]->var->name_hint + "' of " +
+                            quoted(*realize.block) + " runs against its loops",
+                        {tree.stmt(block)}};
+      }
+    }
+    return std::nullopt;
+  }
+  return Obstacle{"the axes of " + quoted(*realize.block) + " are no affine, one-to-one function of the loops: " +
+                      map.errors.front(),
+                  {tree.stmt(block)}};
+}
+
+}  // namespace tilewright::analysis

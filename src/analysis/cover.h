@@ -1,0 +1,57 @@
+// Whether what one block reads has just been written, and completely, by another: the condition under which blocks may
+// be moved (see block_facts.h).
+//
+//   for i in range(4):                      LCA: the loop i, which counts as constant
+//     for j in range(8): B[i * 8 + j] = ..  surely written under it:  B[i * 8 : i * 8 + 8]
+//     for j in range(8): C[..] = B[i*8+j]   read under it at most:    B[i * 8 : i * 8 + 8]
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "analysis/tree.h"
+#include "arith/int_set.h"
+#include "arith/iter_map.h"
+
+namespace tilewright::analysis {
+
+/// A reason against something, for a message, and the statements that it is about.
+struct Obstacle {
+  std::string why;
+  std::vector<NodeRef> nodes;
+};
+
+/// The loops strictly between a statement `from` and a block below it, outermost first; nothing where something else than
+/// loops, sequences and unconditional statements stands between.
+std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int block);
+/// As inputs of an iteration map, and as domains over which a region is relaxed.
+arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops);
+arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
+/// Tells the analyzer the ranges of the loops above a statement, itself included, up to the root of the function, and
+/// of the axes of the blocks between.
+void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at);
+/// A region of the block in terms of the loops around it.
+arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>& region);
+
+/// The box of `write` that the block surely completes while `loops` run, with all its reductions.
+std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
+                                   const std::vector<int>& loops, arith::Analyzer& analyzer);
+/// The box of `read` that the block needs at most while `loops` run, within the buffer's shape.
+arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const Tree& tree,
+                    const std::vector<int>& loops, arith::Analyzer& analyzer);
+
+/// Why the regions of `buffer` that `consumer` reads might not all be complete, written by `producer` in the same
+/// iteration of the loops around both. Nothing if they are.
+std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer);
+
+/// Why what `block` reads might not be complete when it runs: of each buffer that blocks of the scope write, the writer is
+/// one complete or reduction block, or a complete one and an update of it, and covers what is read.
+std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block);
+
+/// Why the reduction of a block might go wrong in another order of loops, or is not done exactly once for each of its
+/// elements: a loop that drives no axis runs inside one that drives a reduction, an axis is not an affine function of the
+/// loops, ... `from`: loops above and including it are constant. With `once`, no loop at all may repeat it: what
+/// accumulates without an init of its own would accumulate again.
+std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int block, bool once = false);
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,190 @@
+#include "analysis/independence.h"
+
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "analysis/scope.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::analysis {
+namespace {
+
+std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
+
+/// The blocks directly below a loop, and what they do to one another's buffers.
+class Below {
+ public:
+  Below(const Tree& tree, int loop) : tree_(tree), loop_(loop), blocks_(tree.child_blocks(loop)) {}
+
+  const std::vector<int>& blocks() const { return blocks_; }
+
+  /// A block before `at` writes the buffer.
+  bool sets_before(int at, const Ref<Buffer>& buffer) const {
+    return std::any_of(blocks_.begin(), blocks_.end(),
+                       [&](int block) { return block < at && touches(tree_.block_at(block).writes, buffer); });
+  }
+
+  std::optional<Dependent> check_statements() const {
+    if (const NodeBase* bare = bare_statement_in(tree_.stmt(loop_))) {
+      return Dependent{Conflict::kBareStatement,
+                       {"below loop '" + tree_.for_at(loop_).loop_var->name_hint +
+                            "' stands a statement outside of any block, about which nothing is known",
+                        {tree_.stmt(loop_), NodeRef(bare)}}};
+    }
+    for (int at : blocks_) {
+      const BlockFacts& facts = BlockFacts::of(tree_.block_ref(at));
+      if (facts.role == BlockRole::kOther) {
+        return Dependent{Conflict::kOtherBlock,
+                         {quoted(tree_.block_at(at)) + " cannot run in any order: " + facts.why, {tree_.stmt(at)}}};
+      }
+      if (!loops_between(tree_, loop_, at)) {
+        return Dependent{Conflict::kOtherBlock,
+                         {quoted(tree_.block_at(at)) + " runs on a condition", {tree_.stmt(at)}}};
+      }
+    }
+    return std::nullopt;
+  }
+
+  /// Each block reads of the others' results only what the same iteration has completed, and none is overwritten.
+  std::optional<Dependent> check_flow() const {
+    for (size_t i = 0; i < blocks_.size(); ++i) {
+      for (const Ref<BufferRegion>& write : tree_.block_at(blocks_[i]).writes) {
+        for (size_t j = 0; j < blocks_.size(); ++j) {
+          if (i == j) continue;
+          if (auto problem = check_pair(blocks_[i], blocks_[j], write->buffer)) return problem;
+        }
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static bool touches(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) {
+    return std::any_of(regions.begin(), regions.end(),
+                       [&](const Ref<BufferRegion>& r) { return r->buffer->data == buffer->data; });
+  }
+
+  std::optional<Dependent> check_pair(int writer, int other, const Ref<Buffer>& buffer) const {
+    const Block &first = tree_.block_at(writer), &second = tree_.block_at(other);
+    bool reads = touches(second.reads, buffer), writes = touches(second.writes, buffer);
+    std::vector<NodeRef> both = {tree_.stmt(writer), tree_.stmt(other)};
+    if (writes) {
+      // A pair of writers is one producer where the later one updates what the earlier has set.
+      int earlier = std::min(writer, other), later = std::max(writer, other);
+      bool update = BlockFacts::of(tree_.block_ref(later)).role == BlockRole::kUpdate &&
+                    BlockFacts::of(tree_.block_ref(earlier)).role == BlockRole::kComplete;
+      if (!update) {
+        return Dependent{Conflict::kWrite,
+                         {quoted(first) + " and " + quoted(second) + " both write '" + buffer->name + "'", both}};
+      }
+    }
+    if (!reads) return std::nullopt;
+    if (other < writer) {
+      if (writes) return std::nullopt;  // the later one of such a pair, seen from itself
+      return Dependent{Conflict::kRead,
+                       {quoted(second) + " reads '" + buffer->name + "' before " + quoted(first) + " writes it", both}};
+    }
+    if (auto obstacle = why_not_covered(tree_, writer, other, buffer)) {
+      return Dependent{Conflict::kRead, std::move(*obstacle)};
+    }
+    return std::nullopt;
+  }
+
+  const Tree& tree_;
+  int loop_;
+  std::vector<int> blocks_;
+};
+
+bool is_used_only_below(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
+  // Allocated by a block of the function, and no access outside of the loop.
+  bool allocated = false;
+  for (int at : tree.blocks()) {
+    for (const Ref<Buffer>& own : tree.block_at(at).alloc_buffers) allocated |= own->data == buffer->data;
+  }
+  if (!allocated) return false;
+  int enclosing = tree[loop].scope;
+  for (int at : tree.blocks()) {
+    if (tree.contains(loop, at) || tree.contains(at, loop)) continue;
+    const Block& block = tree.block_at(at);
+    auto uses = [&](const std::vector<Ref<BufferRegion>>& regions) {
+      return std::any_of(regions.begin(), regions.end(),
+                         [&](const Ref<BufferRegion>& r) { return r->buffer->data == buffer->data; });
+    };
+    if (uses(block.reads) || uses(block.writes)) return false;
+  }
+  // A statement outside of blocks might use it as well.
+  for (int at = enclosing; at != Tree::kNone; at = tree[at].scope) {
+    if (Scope::of(tree.block_at(at)).bare_statement()) return false;
+  }
+  return true;
+}
+
+/// Different iterations of the loop make the block write disjoint elements.
+bool writes_disjoint(const Tree& tree, int loop, int block) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  std::vector<int> used = {loop};
+  if (auto between = loops_between(tree, loop, block)) used.insert(used.end(), between->begin(), between->end());
+  std::erase_if(used, [&](int at) {
+    return std::none_of(realize.iter_values.begin(), realize.iter_values.end(),
+                        [&](const Expr& value) { return uses_var(value, tree.for_at(at).loop_var); });
+  });
+  if (used.empty() || used.front() != loop) return false;
+  arith::Analyzer analyzer;
+  bind_above(analyzer, tree, tree[loop].parent);
+  // Without the predicate: it only takes iterations away.
+  auto map = arith::detect_iter_map(realize.iter_values, inputs_of(tree, used), {}, arith::IterMapLevel::kBijective,
+                                    analyzer);
+  return map.ok();
+}
+
+}  // namespace
+
+std::optional<Dependent> why_dependent(const Tree& tree, int loop, bool private_buffers) {
+  Below below(tree, loop);
+  if (auto problem = below.check_statements()) return problem;
+  const Ref<Var>& loop_var = tree.for_at(loop).loop_var;
+  std::string name = "loop '" + loop_var->name_hint + "'";
+  for (int at : below.blocks()) {
+    const BlockRealize& realize = *tree.realize_at(at);
+    std::vector<NodeRef> both = {tree.stmt(loop), tree.stmt(at)};
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      const Ref<IterVar>& axis = realize.block->iter_vars[i];
+      if (is_reduction_axis(axis) && uses_var(realize.iter_values[i], loop_var)) {
+        return Dependent{Conflict::kReduction,
+                         {name + " drives the reduction axis '" + axis->var->name_hint + "' of " + quoted(*realize.block),
+                          both}};
+      }
+    }
+  }
+  if (is_const_int(tree.for_at(loop).extent, 1)) return std::nullopt;
+  for (int at : below.blocks()) {
+    const BlockRealize& realize = *tree.realize_at(at);
+    if (writes_disjoint(tree, loop, at)) continue;
+    for (const Ref<BufferRegion>& write : realize.block->writes) {
+      // An update carries values from one iteration to the next, unless another block below sets them each time.
+      bool carries = BlockFacts::of(realize.block).role == BlockRole::kUpdate && !below.sets_before(at, write->buffer);
+      if (private_buffers && !carries && is_used_only_below(tree, loop, write->buffer)) continue;
+      return Dependent{Conflict::kWrite,
+                       {"different iterations of " + name + " may write the same elements of '" + write->buffer->name +
+                            "' in " + quoted(*realize.block),
+                        {tree.stmt(loop), tree.stmt(at)}}};
+    }
+  }
+  return below.check_flow();
+}
+
+std::optional<Dependent> why_order_matters(const Tree& tree, const std::vector<int>& loops) {
+  Below below(tree, loops.back());
+  if (auto problem = below.check_statements()) return problem;
+  int from = tree[loops.front()].parent;
+  for (int at : below.blocks()) {
+    if (auto obstacle = why_irregular_reduction(tree, from, at)) {
+      return Dependent{Conflict::kOtherBlock, std::move(*obstacle)};
+    }
+  }
+  return below.check_flow();
+}
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,30 @@
+// Whether the iterations of a loop may run at the same time, and whether blocks below loops may see them in another
+// order.
+#pragma once
+
+#include "analysis/cover.h"
+
+namespace tilewright::analysis {
+
+enum class Conflict {
+  kBareStatement,  ///< something outside of blocks, about which nothing is known
+  kOtherBlock,     ///< a block whose instances depend on their order
+  kReduction,      ///< the loop drives a reduction
+  kWrite,          ///< two iterations may write the same element
+  kRead,           ///< an iteration may read what another one writes
+};
+struct Dependent {
+  Conflict conflict;
+  Obstacle obstacle;
+};
+
+/// Why two iterations of the loop might depend on one another; nothing if they are independent. With private_buffers, a
+/// buffer that is used below the loop only, and where each iteration reads only what it has written itself, counts as
+/// one per iteration (lowering allocates it there).
+std::optional<Dependent> why_dependent(const Tree& tree, int loop, bool private_buffers);
+
+/// Why the blocks below the last of `loops` (a chain, outermost first) might see another result when the iterations of
+/// these loops run in another order, each block being regular in the new order as well.
+std::optional<Dependent> why_order_matters(const Tree& tree, const std::vector<int>& loops);
+
+}  // namespace tilewright::analysis

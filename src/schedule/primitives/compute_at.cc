@@ -1,0 +1,104 @@
+// Move a producer under a loop of its consumers, and compute there only what they need.
+//
+//   Before                                After  sch.compute_at(B, i)
+//   for i, j in T.grid(16, 16):           for i in range(16):
+//     with T.block("B"):                    for ax0 in range(16):
+//       vi = T.axis.spatial(16, i)            with T.block("B"):
+//       vj = T.axis.spatial(16, j)              vi = T.axis.spatial(16, i)
+//       B[vi, vj] = A[vi, vj] + 1.0             vj = T.axis.spatial(16, ax0)
+//   for i, j in T.grid(16, 16):                 B[vi, vj] = A[vi, vj] + 1.0
+//     with T.block("C"):                    for j in range(16):
+//       vi = T.axis.spatial(16, i)            with T.block("C"):
+//       vj = T.axis.spatial(16, j)              vi = T.axis.spatial(16, i)
+//       C[vi, vj] = B[vi, vj] * 2.0             vj = T.axis.spatial(16, j)
+//                                               C[vi, vj] = B[vi, vj] * 2.0
+//
+// Requires  P1 the block is complete or a regular reduction · P2 it and the loop are in one scope, and the loop is not
+//           around it · P3 it is the only writer of its buffers, which are allocated in the scope, and nothing before reads
+//           them · P4 all its consumers are
+//           under the loop, and it has some · P5 what it reads is complete where it stands and where it goes
+//           P6 what the consumers read is complete afterwards · P7 the index is possible · P8 instances that did not run
+//           before can be left out, or do no harm · P9 parallel loops around stay independent
+#include <algorithm>
+
+#include "analysis/scope.h"
+#include "ir/build.h"
+#include "schedule/relocate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// Nobody but blocks of the scope sees what the block writes.
+Status check_local(const Move& move, const analysis::Scope& scope, int self) {
+  if (!scope.is_output(self)) return Ok{};
+  return refuse("compute_at/P3",
+                describe(move.block) + " is an output block: what it writes is not allocated in the scope",
+                {move.block.node()}, "move its producers to it, or move it to its producers with reverse_compute_at");
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const ComputeAt& compute) {
+  TW_TRY(block, state.find(compute.block));
+  TW_TRY(loop, state.find(compute.loop));
+  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, "compute_at"};
+  const Tree& tree = *block.tree;
+  TW_RETURN_IF_ERROR(check_same_scope(move));
+  TW_RETURN_IF_ERROR(check_block_role(move));
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
+  int self = scope.child(block.block().id.value);
+  TW_RETURN_IF_ERROR(check_local(move, scope, self));
+  TW_RETURN_IF_ERROR(check_only_writer(move, scope, self));
+
+  std::vector<int> statements = statements_of(tree, loop.at);
+  move.last = static_cast<int>(statements.size());
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, loop.at);
+  std::optional<AxisSets> needed;
+  auto position = [&](int child) { return tree.block(scope.children()[child]->block->id.value); };
+  for (int child : scope.consumers(self)) {
+    int consumer = position(child);
+    int statement = statement_with(tree, statements, consumer);
+    if (statement < 0) {
+      return refuse("compute_at/P4", "its consumer " + describe_block(tree.block_at(consumer)) + " is not under " +
+                                         describe(loop), {block.node(), loop.node(), tree.stmt(consumer)},
+                    "take a loop that is around all its consumers");
+    }
+    move.last = std::min(move.last, statement);
+    std::vector<int> below = tree.loops_above(consumer);
+    std::erase_if(below, [&](int at) { return at <= loop.at; });
+    for (const Ref<BufferRegion>& read : tree.block_at(consumer).reads) {
+      for (const Ref<BufferRegion>& write : block.block().writes) {
+        if (write->buffer != read->buffer) continue;
+        arith::Box box = arith::relax_region(analysis::bound_region(*tree.realize_at(consumer), read),
+                                             analysis::domains_of(tree, below), analyzer);
+        AxisSets sets = solve_axes(block.block(), write, box, Fit::kTouch, analyzer);
+        needed = needed ? arith::unite(*needed, sets, analyzer) : sets;
+      }
+    }
+  }
+  if (!needed) {
+    return refuse("compute_at/P4", describe(block) + " has no consumers", {block.node()});
+  }
+  for (int child : scope.producers(self)) {
+    move.first = std::max(move.first, statement_with(tree, statements, position(child)) + 1);
+  }
+  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return refuse("compute_at/P5", *obstacle);
+
+  TW_TRY(root, relocate(move, *needed));
+  const Tree& after = Tree::of(root);
+  int moved = after.block(block.block().id.value);
+  if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) return refuse("compute_at/P5", *obstacle);
+  for (int child : scope.consumers(self)) {
+    int consumer = after.block(scope.children()[child]->block->id.value);
+    for (const Ref<BufferRegion>& write : block.block().writes) {
+      if (auto obstacle = analysis::why_not_covered(after, moved, consumer, write->buffer)) {
+        return refuse("compute_at/P6", *obstacle);
+      }
+    }
+  }
+  TW_RETURN_IF_ERROR(recheck_execution(after, moved, "compute_at"));
+  return give_loops(block.func, root, {});
+}
+
+}  // namespace tilewright::schedule

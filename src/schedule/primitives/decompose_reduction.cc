@@ -1,0 +1,157 @@
+// Make the init of a reduction a block of its own, before a loop.
+//
+//   Before                                After  sch.decompose_reduction(C, k)
+//   for i, k in T.grid(16, 32):           for i in range(16):
+//     with T.block("C"):                    with T.block("C_init"):
+//       vi = T.axis.spatial(16, i)            vi = T.axis.spatial(16, i)
+//       vk = T.axis.reduce(32, k)             C[vi] = 0.0
+//       with T.init():                      for k in range(32):
+//         C[vi] = 0.0                         with T.block("C_update"):
+//       C[vi] = C[vi] + A[vi, vk]               vi = T.axis.spatial(16, i)
+//                                               vk = T.axis.reduce(32, k)
+//                                               C[vi] = C[vi] + A[vi, vk]
+//
+// Requires  P1 the block is a reduction block with an init · P2 the loop is around it, in the same scope · P3 no loop
+//           around that one drives the reduction · P4 below it each element is reduced exactly once · P5 no other block
+//           writes its buffers, none before reads them, and those below the loop read them only when complete
+#include <algorithm>
+
+#include "analysis/block_access_region.h"
+#include "analysis/block_facts.h"
+#include "analysis/scope.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "schedule/edit.h"
+#include "schedule/relocate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+bool drives(const Tree& tree, int loop, const BlockRealize& realize, bool (*kind)(const Ref<IterVar>&)) {
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    if (kind(realize.block->iter_vars[i]) && uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) return true;
+  }
+  return false;
+}
+
+Status check(const Place& block, const Place& loop) {
+  const Tree& tree = *block.tree;
+  const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
+  if (facts.role != analysis::BlockRole::kReduction) {
+    return refuse("decompose_reduction/P1",
+                  describe(block) + " is not a reduction block" +
+                      (facts.why.empty() ? std::string(": it has no init") : ": " + facts.why),
+                  {block.node()});
+  }
+  std::vector<int> loops = tree.loops_above(block.at);
+  if (block.func != loop.func || std::find(loops.begin(), loops.end(), loop.at) == loops.end()) {
+    return refuse("decompose_reduction/P2", describe(loop) + " is not around " + describe(block),
+                  {block.node(), loop.node()}, "take one of get_loops(block)");
+  }
+  for (int at : loops) {
+    if (at == loop.at) break;
+    if (drives(tree, at, *tree.realize_at(block.at), analysis::is_reduction_axis)) {
+      return refuse("decompose_reduction/P3",
+                    describe_loop(tree.for_at(at)) + ", which is around " + describe(loop) + ", drives the reduction",
+                    {tree.stmt(at), loop.node(), block.node()}, "take that loop or one around it");
+    }
+  }
+  if (auto obstacle = analysis::why_irregular_reduction(tree, tree[loop.at].parent, block.at, true)) {
+    return refuse("decompose_reduction/P4", *obstacle);
+  }
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
+  int self = scope.child(block.block().id.value);
+  TW_RETURN_IF_ERROR(check_only_writer({block, loop, false, 0, 0, 0, "decompose_reduction"}, scope, self, "/P5"));
+  for (int child : scope.consumers(self)) {
+    int consumer = tree.block(scope.children()[child]->block->id.value);
+    if (!tree.contains(loop.at, consumer)) continue;
+    for (const Ref<BufferRegion>& write : block.block().writes) {
+      if (auto obstacle = analysis::why_not_covered(tree, block.at, consumer, write->buffer)) {
+        return refuse("decompose_reduction/P5", *obstacle);
+      }
+    }
+  }
+  return Ok{};
+}
+
+/// The init as a block over the spatial axes, under copies of the loops that drive them.
+Stmt init_nest(const Tree& tree, int block, int loop, const std::string& name, Ref<Block>* made) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  VarMap axes, loop_vars;
+  Block init;
+  std::vector<Expr> values;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const Ref<IterVar>& axis = realize.block->iter_vars[i];
+    if (!analysis::is_data_parallel(axis)) continue;
+    IterVar copy = *axis;
+    Ref<Var> v = make<Var>(*axis->var, axis->var.span());
+    axes.emplace(axis->var, v);
+    copy.var = v;
+    init.iter_vars.push_back(make<IterVar>(std::move(copy)));
+    values.push_back(realize.iter_values[i]);
+  }
+  init.name_hint = name;
+  init.annotations = realize.block->annotations;
+  init.body = substitute(realize.block->init, axes);
+  for (const Ref<BufferRegion>& write : realize.block->writes) init.writes.push_back(substitute(write, axes));
+  init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;
+
+  // Loops that drive no spatial axis are left out: the init runs where they start.
+  std::vector<int> copied;
+  for (int at : tree.loops_above(block)) {
+    if (at < loop) continue;
+    const For& old = tree.for_at(at);
+    if (drives(tree, at, realize, analysis::is_data_parallel)) {
+      copied.push_back(at);
+      loop_vars.emplace(old.loop_var, var(old.loop_var->name_hint + "_init", old.loop_var.dtype()));
+    } else {
+      loop_vars.emplace(old.loop_var, old.min);
+    }
+  }
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, tree[loop].parent);
+  auto renamed = [&](const Expr& e) { return substitute(e, loop_vars); };
+  for (int at : copied) {
+    const For& old = tree.for_at(at);
+    analyzer.bind(loop_vars.at(old.loop_var).borrow<Var>(), range(renamed(old.min), renamed(old.extent)));
+  }
+  for (Expr& value : values) value = renamed(value);
+  Expr predicate = renamed(realize.predicate);
+  if (predicate != realize.predicate) predicate = analyzer.simplify(predicate);
+  *made = make<Block>(std::move(init), realize.block.span());
+  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = predicate, .block = *made});
+  for (size_t i = copied.size(); i-- > 0;) {
+    For copy = tree.for_at(copied[i]);
+    copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
+    copy.min = renamed(copy.min);
+    copy.extent = renamed(copy.extent);
+    copy.annotations = {};
+    copy.body = std::move(nest);
+    nest = make<For>(std::move(copy), tree[copied[i]].node->span);
+  }
+  return nest;
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
+  TW_TRY(block, state.find(decompose.block));
+  TW_TRY(loop, state.find(decompose.loop));
+  TW_RETURN_IF_ERROR(check(block, loop));
+  const std::string name = block.block().name_hint;
+  Ref<Block> init;
+  TreeEdit edit(*block.tree);
+  edit.insert_before(loop.at, init_nest(*block.tree, block.at, loop.at, name + "_init", &init));
+  edit.change_block(block.at, [&](Block& update) {
+    update.name_hint = name + "_update";
+    update.init = {};
+    update.reads.insert(update.reads.begin(), update.writes.begin(), update.writes.end());
+  });
+  Plan plan = give_loops(block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  TW_RETURN_IF_ERROR(recheck_execution(after, after.block(init->id.value), "decompose_reduction"));
+  plan.outputs.push_back(Handle::block(block.func, *init));
+  return plan;
+}
+
+}  // namespace tilewright::schedule

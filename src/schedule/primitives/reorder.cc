@@ -1,0 +1,146 @@
+// Put loops of one nest into another order.
+//
+//   Before                                After  sch.reorder(j, i)
+//   for i, j in T.grid(4, 8):             for j, i in T.grid(8, 4):
+//     with T.block("B"):                    with T.block("B"):
+//       vi = T.axis.spatial(4, i)             vi = T.axis.spatial(4, i)
+//       vj = T.axis.spatial(8, j)             vj = T.axis.spatial(8, j)
+//       B[vi, vj] = A[vi, vj]                 B[vi, vj] = A[vi, vj]
+//
+// Requires  P1 no loop is named twice · P2 the loops lie on one chain, and between the outermost and the innermost of them
+//           stand only loops, each the only statement of the one before · P3 the range of a loop depends on no loop that
+//           comes to stand inside it · P4 the blocks below see the same in any order: each is complete, or an affine
+//           reduction that no loop repeats; and what one reads of another is complete in the same iteration
+//           P5 a reduction that is not commutative keeps the order of its loops
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "analysis/independence.h"
+#include "ir/make.h"
+#include "ir/substitute.h"
+#include "schedule/edit.h"
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// The chain of loops from the outermost to the innermost of those named.
+Result<std::vector<int>> find_chain(const Tree& tree, const std::vector<Place>& named) {
+  auto [top, bottom] = std::minmax_element(named.begin(), named.end(),
+                                           [](const Place& a, const Place& b) { return a.at < b.at; });
+  std::vector<int> chain;
+  for (int at = bottom->at;; at = tree[at].parent) {
+    if (at == Tree::kNone || at < top->at) {
+      return refuse("reorder/P2", describe(*bottom) + " is not inside " + describe(*top), {top->node(), bottom->node()},
+                    "reorder takes loops of one nest");
+    }
+    if (!tree[at].is_loop) {
+      return refuse("reorder/P2",
+                    "between " + describe(*top) + " and " + describe(*bottom) + " stands something else than a loop: a " +
+                        std::string(kind_name(tree[at].node->kind)),
+                    {top->node(), bottom->node(), tree.stmt(at)},
+                    "loops can change places only where each is the only statement of the one before");
+    }
+    chain.push_back(at);
+    if (at == top->at) break;
+  }
+  std::reverse(chain.begin(), chain.end());
+  for (const Place& place : named) {
+    if (std::find(chain.begin(), chain.end(), place.at) == chain.end()) {
+      return refuse("reorder/P2", describe(place) + " is not on the way from " + describe(*top) + " to " +
+                                      describe(*bottom), {place.node(), top->node(), bottom->node()},
+                    "reorder takes loops of one nest");
+    }
+  }
+  return chain;
+}
+
+Status check_ranges(const Tree& tree, const std::vector<int>& order) {
+  for (size_t outer = 0; outer < order.size(); ++outer) {
+    const For& loop = tree.for_at(order[outer]);
+    for (size_t inner = outer + 1; inner < order.size(); ++inner) {
+      const For& other = tree.for_at(order[inner]);
+      if (!uses_var(loop.min, other.loop_var) && !uses_var(loop.extent, other.loop_var)) continue;
+      return refuse("reorder/P3", "the range of " + describe_loop(loop) + " depends on " + describe_loop(other) +
+                                      ", which would come to stand inside it",
+                    {tree.stmt(order[outer]), tree.stmt(order[inner])});
+    }
+  }
+  return Ok{};
+}
+
+/// Loops of `chain` that drive a reduction axis of the block, in the given order.
+std::vector<int> reduction_loops(const Tree& tree, const std::vector<int>& order, int block) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  std::vector<int> result;
+  for (int at : order) {
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      if (!analysis::is_reduction_axis(realize.block->iter_vars[i])) continue;
+      if (uses_var(realize.iter_values[i], tree.for_at(at).loop_var)) result.push_back(at);
+    }
+  }
+  return result;
+}
+
+/// Below `order`'s last loop, seen with the loops in that order.
+Status check_blocks(const Tree& tree, const std::vector<int>& chain, const std::vector<int>& order) {
+  if (auto problem = analysis::why_order_matters(tree, chain)) return refuse("reorder/P4", problem->obstacle);
+  for (int block : tree.child_blocks(chain.back())) {
+    const auto& facts = analysis::BlockFacts::of(tree.block_ref(block));
+    if (!facts.commutative && reduction_loops(tree, chain, block) != reduction_loops(tree, order, block)) {
+      return refuse("reorder/P5",
+                    describe_block(tree.block_at(block)) + " combines values in a way whose order matters",
+                    {tree.stmt(block)}, "keep the loops of its reduction in their order");
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const Reorder& reorder) {
+  std::vector<Place> named;
+  for (LoopRV rv : reorder.ordered_loops.items) {
+    TW_TRY(place, state.find(rv));
+    for (const Place& other : named) {
+      if (other.func == place.func && other.at == place.at) {
+        return refuse("reorder/P1", describe(place) + " is named twice", {place.node()});
+      }
+      if (other.func != place.func) {
+        return refuse("reorder/P2", describe(place) + " and " + describe(other) + " are in different functions",
+                      {place.node(), other.node()});
+      }
+    }
+    named.push_back(place);
+  }
+  if (named.size() < 2) return Plan{};
+  const Tree& tree = *named[0].tree;
+  TW_TRY(chain, find_chain(tree, named));
+  std::vector<int> order = chain;
+  size_t next = 0;
+  for (int& at : order) {
+    bool moves = std::any_of(named.begin(), named.end(), [&](const Place& place) { return place.at == at; });
+    if (moves) at = named[next++].at;
+  }
+  if (order == chain) return Plan{};
+  TW_RETURN_IF_ERROR(check_ranges(tree, order));
+
+  Stmt nest = tree.for_at(chain.back()).body;
+  for (size_t i = order.size(); i-- > 0;) {
+    For loop = tree.for_at(order[i]);
+    loop.body = std::move(nest);
+    nest = make<For>(std::move(loop), tree[order[i]].node->span);
+  }
+  TreeEdit edit(tree);
+  edit.replace(chain.front(), std::move(nest));
+  Plan plan = give_loops(named[0].func, edit.finish(), {});
+  // The conditions on blocks hold before and after.
+  TW_RETURN_IF_ERROR(check_blocks(tree, chain, order));
+  const Tree& after = Tree::of(plan.root);
+  std::vector<int> new_chain;
+  for (int at : order) new_chain.push_back(after.loop(tree.for_at(at).loop_var));
+  if (auto problem = analysis::why_order_matters(after, new_chain)) return refuse("reorder/P4", problem->obstacle);
+  return plan;
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,118 @@
+// Move a consumer under a loop of its producers, and compute there what they have just produced.
+//
+//   Before                                After  sch.reverse_compute_at(C, i)
+//   for i, j in T.grid(16, 16):           for i in range(16):
+//     with T.block("B"):                    for j in range(16):
+//       vi = T.axis.spatial(16, i)            with T.block("B"):
+//       vj = T.axis.spatial(16, j)              vi = T.axis.spatial(16, i)
+//       B[vi, vj] = A[vi, vj] + 1.0             vj = T.axis.spatial(16, j)
+//   for i, j in T.grid(16, 16):                 B[vi, vj] = A[vi, vj] + 1.0
+//     with T.block("C"):                    for ax0 in range(16):
+//       vi = T.axis.spatial(16, i)            with T.block("C"):
+//       vj = T.axis.spatial(16, j)              vi = T.axis.spatial(16, i)
+//       C[vi, vj] = B[vi, vj] * 2.0             vj = T.axis.spatial(16, ax0)
+//                                               C[vi, vj] = B[vi, vj] * 2.0
+//
+// Requires  P1 the block is complete or a regular reduction · P2 it and the loop are in one scope, and the loop is not
+//           around it · P3 it is the only writer of its buffers, and nothing before reads them · P4 all its producers are
+//           under the loop, and it has some · P5 what it reads is complete where it stands and where it goes
+//           P6 all that it wrote before is written afterwards, and complete where it is read · P7 the index is possible
+//           P8 it can be proved which instances run now · P9 parallel loops around stay independent
+#include <algorithm>
+
+#include "analysis/scope.h"
+#include "ir/build.h"
+#include "schedule/relocate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// The block writes all that it wrote before.
+Status check_outputs(const Tree& before, int old_at, const Tree& after, int new_at) {
+  const BlockRealize &was = *before.realize_at(old_at), &is = *after.realize_at(new_at);
+  int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
+  auto old_loops = before.loops_above(old_at);
+  auto new_loops = analysis::loops_between(after, new_scope, new_at);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, before, old_scope);
+  for (const Ref<BufferRegion>& write : was.block->writes) {
+    arith::Box all = arith::relax_region(analysis::bound_region(was, write), analysis::domains_of(before, old_loops),
+                                         analyzer, was.predicate);
+    auto now = new_loops ? analysis::produced(is, write, after, *new_loops, analyzer) : std::nullopt;
+    if (now && arith::proves_subset(all, *now, analyzer)) continue;
+    return refuse("reverse_compute_at/P6",
+                  "under that loop " + describe_block(*was.block) + " would not provably write all of " +
+                      analysis::brief(write->buffer, all) +
+                      (now ? ", only " + analysis::brief(write->buffer, *now) : std::string()),
+                  {before.stmt(old_at)}, "its producers must compute all that it reads, each iteration a part of it");
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
+  TW_TRY(block, state.find(compute.block));
+  TW_TRY(loop, state.find(compute.loop));
+  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, "reverse_compute_at"};
+  const Tree& tree = *block.tree;
+  TW_RETURN_IF_ERROR(check_same_scope(move));
+  TW_RETURN_IF_ERROR(check_block_role(move));
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
+  int self = scope.child(block.block().id.value);
+  TW_RETURN_IF_ERROR(check_only_writer(move, scope, self));
+
+  std::vector<int> statements = statements_of(tree, loop.at);
+  move.last = static_cast<int>(statements.size());
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, loop.at);
+  std::optional<AxisSets> possible;
+  auto position = [&](int child) { return tree.block(scope.children()[child]->block->id.value); };
+  for (int child : scope.producers(self)) {
+    int producer = position(child);
+    int statement = statement_with(tree, statements, producer);
+    if (statement < 0) {
+      return refuse("reverse_compute_at/P4", "its producer " + describe_block(tree.block_at(producer)) +
+                                                 " is not under " + describe(loop),
+                    {block.node(), loop.node(), tree.stmt(producer)}, "take a loop that is around all its producers");
+    }
+    move.first = std::max(move.first, statement + 1);
+    std::vector<int> below = tree.loops_above(producer);
+    std::erase_if(below, [&](int at) { return at <= loop.at; });
+    for (const Ref<BufferRegion>& read : block.block().reads) {
+      for (const Ref<BufferRegion>& write : tree.block_at(producer).writes) {
+        if (write->buffer != read->buffer) continue;
+        arith::Box box = arith::relax_region(analysis::bound_region(*tree.realize_at(producer), write),
+                                             analysis::domains_of(tree, below), analyzer);
+        AxisSets sets = solve_axes(block.block(), read, box, Fit::kWithin, analyzer);
+        possible = possible ? arith::intersect(*possible, sets, analyzer) : sets;
+      }
+    }
+  }
+  if (!possible) return refuse("reverse_compute_at/P4", describe(block) + " has no producers", {block.node()});
+  for (int child : scope.consumers(self)) {
+    int statement = statement_with(tree, statements, position(child));
+    if (statement >= 0) move.last = std::min(move.last, statement);
+  }
+  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return refuse("reverse_compute_at/P5", *obstacle);
+
+  TW_TRY(root, relocate(move, *possible));
+  const Tree& after = Tree::of(root);
+  int moved = after.block(block.block().id.value);
+  if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) {
+    return refuse("reverse_compute_at/P5", *obstacle);
+  }
+  TW_RETURN_IF_ERROR(check_outputs(tree, block.at, after, moved));
+  for (int child : scope.consumers(self)) {
+    int consumer = after.block(scope.children()[child]->block->id.value);
+    for (const Ref<BufferRegion>& write : block.block().writes) {
+      if (auto obstacle = analysis::why_not_covered(after, moved, consumer, write->buffer)) {
+        return refuse("reverse_compute_at/P6", *obstacle);
+      }
+    }
+  }
+  TW_RETURN_IF_ERROR(recheck_execution(after, moved, "reverse_compute_at"));
+  return give_loops(block.func, root, {});
+}
+
+}  // namespace tilewright::schedule

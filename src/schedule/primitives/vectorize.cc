@@ -1,0 +1,39 @@
+// Let the iterations of a loop run as the lanes of vector instructions.
+//
+//   Before                                After  sch.vectorize(i)
+//   for i in range(16):                   for i in T.vectorized(16):
+//     with T.block("B"):                    with T.block("B"):
+//       vi = T.axis.spatial(16, i)            vi = T.axis.spatial(16, i)
+//       B[vi] = A[vi]                         B[vi] = A[vi]
+//
+// Requires  P1 everything below is in blocks · P2 their instances may run in any order · P3 the loop drives no reduction
+//           P4 no two iterations write the same element · P5 none reads what another one writes · P6 the loop starts at 0
+//           and its extent is constant · P7 no loop below is parallel, vectorized or bound to a thread
+#include "schedule/execution.h"
+
+#include "ir/build.h"
+#include "ir/traverse.h"
+
+namespace tilewright::schedule {
+
+Result<Plan> plan(const State& state, const Vectorize& vectorize) {
+  TW_TRY(place, state.find(vectorize.loop));
+  const For& loop = place.loop();
+  if (!is_const_int(loop.min, 0) || !const_int(loop.extent)) {
+    return refuse("vectorize/P6", describe(place) + " is not a range from 0 to a constant", {place.node()},
+                  "split off a constant part first, for instance sch.split(loop, factors=[None, 16])");
+  }
+  NodeRef inner;
+  visit(loop.body, [&](const Ref<For>& below, Visitor& walk) {
+    if (below->kind != ForKind::kSerial && below->kind != ForKind::kUnrolled) inner = below;
+    walk.descend(below);
+  });
+  if (inner.defined()) {
+    return refuse("vectorize/P7", "below " + describe(place) + " " + describe_loop(*inner.as<For>()) +
+                                      " is parallel, vectorized or bound to a thread",
+                  {place.node(), inner}, "vectorize the innermost of them");
+  }
+  return set_kind(state, vectorize.loop, ForKind::kVectorized, "vectorize", false);
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,50 @@
+// Moving a block under another loop: what compute_at and reverse_compute_at have in common.
+#pragma once
+
+#include "analysis/scope.h"
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+
+/// Values that each axis of a block shall take, while the loops around the new place are constant. An open set: all.
+using AxisSets = arith::Box;
+
+/// How a region of a block relates to the box one knows of the buffer.
+enum class Fit {
+  kTouch,   ///< instances whose region has an element in the box
+  kWithin,  ///< instances whose region lies in the box
+};
+
+/// Sets that hold every instance (kTouch), or instances only (kWithin, where the region's form is understood), of the
+/// block for which `region` fits `box`. Axes about which a dimension says nothing stay open. The block checks later on
+/// are what makes the result right; this makes it small.
+AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const arith::Box& box, Fit fit,
+                    arith::Analyzer& analyzer);
+
+struct Move {
+  Place block, loop;
+  bool preserve_unit_loops;
+  int64_t index;       ///< as given by the user: -1 last, -2 first
+  int first, last;     ///< possible places among the statements of the loop, both included
+  std::string method;  ///< "compute_at": codes are METHOD/P...
+};
+
+/// The statements of a loop's body: the parts of a sequence, or the one that it is.
+std::vector<int> statements_of(const Tree& tree, int loop);
+/// Which of these statements holds the position; -1 if none does.
+int statement_with(const Tree& tree, const std::vector<int>& statements, int at);
+
+/// The program with the block under the loop, running over `axes`. Refusals: METHOD/P7 (index), METHOD/P8 (nothing is
+/// known about which instances ran before).
+Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes);
+
+/// METHOD/P2: both in one function and scope, and the loop not around the block.
+Status check_same_scope(const Move& move);
+/// METHOD/P1: the block is complete or a regular reduction.
+Status check_block_role(const Move& move);
+/// METHOD/P3: no other block writes its buffers, and none before it reads them. `self`: the block in its scope.
+Status check_only_writer(const Move& move, const analysis::Scope& scope, int self, const char* rule = "/P3");
+/// METHOD/P9: loops around `at` that are parallel, vectorized or bound to threads still have independent iterations.
+Status recheck_execution(const Tree& tree, int at, const std::string& method);
+
+}  // namespace tilewright::schedule
