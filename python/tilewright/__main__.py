@@ -1,0 +1,5 @@
+"""``python -m tilewright``."""
+
+from tilewright.cli import main
+
+main()

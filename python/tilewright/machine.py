@@ -1,0 +1,65 @@
+"""The limits of the machine that this runs on, measured: peak arithmetic, and bandwidth of each level of memory."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+from tilewright import _core
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A limit on one call: no kernel is faster than `seconds`, because of `name` (vector ports, L2, memory, ...)."""
+
+    name: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Level:
+    """A level of the memory hierarchy: what fits (bytes; 0 for memory) and how fast it is read (bytes per second)."""
+
+    name: str
+    capacity: int
+    bandwidth: float
+
+
+@dataclass(frozen=True)
+class Roofs:
+    """Measured limits for a number of threads.
+
+    Attributes:
+        peaks: floating-point operations per second by dtype.
+        levels: from the fastest to the largest.
+    """
+
+    threads: int
+    peaks: dict[str, float]
+    levels: tuple[Level, ...]
+
+    def binding(self, flops: float, traffic: float, dtype: str = "float32", *, cold: bool = False) -> Roof:
+        """The limit that binds a call of that many operations and bytes of compulsory traffic.
+
+        The traffic runs at the speed of the smallest level that holds all of it; of memory when `cold`. (The roofline
+        of Williams, Waterman and Patterson, CACM 2009, with one ceiling for each cache level.)
+        """
+        level = next((x for x in self.levels if not cold and x.capacity >= traffic), self.levels[-1])
+        arithmetic = flops / self.peaks.get(dtype, self.peaks["float32"])
+        movement = traffic / level.bandwidth
+        if arithmetic >= movement:
+            return Roof("vector ports", arithmetic)
+        return Roof(level.name, movement)
+
+
+@functools.cache
+def roofs(threads: int = 1) -> Roofs:
+    """Measures the limits (about half a second, once a process and number of threads)."""
+    raw = _core.measure_roofs(threads)
+    levels = tuple(Level(name, capacity, bandwidth) for name, capacity, bandwidth in raw["levels"])
+    return Roofs(threads, dict(raw["peaks"]), levels)
+
+
+def flush_caches() -> None:
+    """Fills the caches with other data."""
+    _core.flush_caches()

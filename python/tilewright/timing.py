@@ -1,0 +1,176 @@
+"""How long kernels take, and which limit of the machine that is close to.
+
+Functions that are compared are timed in turn within one run (slices of a few milliseconds, A B C A B C ...), because
+the speed of a machine drifts; medians and quartiles are over slices.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tilewright import machine
+from tilewright.machine import Roof
+
+SLICE_SECONDS = 0.003
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one call computes and moves.
+
+    Attributes:
+        flops: floating-point operations (a multiply-add is two).
+        bytes: compulsory traffic: each parameter read plus each one written, once.
+        dtype: the type that the operations are in.
+        exact: False when a size was only estimated.
+    """
+
+    flops: float
+    bytes: float
+    dtype: str = "float32"
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Times of one kernel.
+
+    Attributes:
+        seconds: per call, one number a slice.
+        work: what a call does.
+        threads: that the kernel could use.
+        cold: whether the caches held other data before each call.
+        roof: the limit of the machine that binds, with the least time it allows.
+    """
+
+    seconds: tuple[float, ...]
+    work: Work
+    threads: int
+    cold: bool
+    roof: Roof
+
+    @property
+    def median(self) -> float:
+        """Seconds per call."""
+        return statistics.median(self.seconds)
+
+    @property
+    def quartiles(self) -> tuple[float, float]:
+        """First and third quartile, seconds per call."""
+        if len(self.seconds) < 2:
+            return (self.seconds[0], self.seconds[0])
+        low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
+        return (low, high)
+
+    @property
+    def gflops(self) -> float:
+        """1e9 floating-point operations per second, at the median."""
+        return self.work.flops / self.median / 1e9
+
+    @property
+    def gbs(self) -> float:
+        """1e9 bytes of compulsory traffic per second, at the median."""
+        return self.work.bytes / self.median / 1e9
+
+    @property
+    def fraction(self) -> float:
+        """Of the roof that binds: 1 means no faster kernel exists on this machine."""
+        return self.roof.seconds / self.median
+
+    def __str__(self) -> str:
+        low, high = self.quartiles
+        return (
+            f"{format_seconds(self.median)} ({format_seconds(low)} to {format_seconds(high)}), {self.gflops:.1f} GFLOP/s, "
+            f"{self.gbs:.1f} GB/s, {100 * self.fraction:.0f} % of {self.roof.name}"
+        )
+
+
+def format_seconds(seconds: float) -> str:
+    """Three digits and a unit: ``1.25 ms``."""
+    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= scale:
+            return f"{seconds / scale:.3g} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"
+
+
+@contextlib.contextmanager
+def limit_threads(threads: int) -> Iterator[None]:
+    """Tilewright's pool, and the pools of NumPy's BLAS and of OpenMP, use at most `threads` threads inside."""
+    from threadpoolctl import threadpool_limits
+
+    from tilewright.kernel import get_num_threads, set_num_threads
+
+    before = get_num_threads()
+    set_num_threads(threads)
+    try:
+        with threadpool_limits(limits=threads):
+            yield
+    finally:
+        set_num_threads(before)
+
+
+def _calls_per_slice(function: Callable[[], object]) -> int:
+    """As many calls as fill a slice; also the warm-up."""
+    calls = 1
+    while True:
+        start = time.perf_counter()
+        for _ in range(calls):
+            function()
+        spent = time.perf_counter() - start
+        if spent >= SLICE_SECONDS / 2:
+            return max(1, round(calls * SLICE_SECONDS / spent))
+        calls *= 4
+
+
+def time_in_turn(
+    functions: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = 15,
+    budget: float = 3.0,
+    before_each: Callable[[], object] | None = None,
+) -> dict[str, tuple[float, ...]]:
+    """Seconds per call of each function, one number a round.
+
+    Args:
+        functions: what to time, by name; called without arguments.
+        rounds: how often each gets its turn.
+        budget: seconds for all of it; at least three rounds are done.
+        before_each: called, untimed, before each call (then a slice is one call): a cache flush.
+    """
+    calls = {name: 1 if before_each else _calls_per_slice(function) for name, function in functions.items()}
+    samples: dict[str, list[float]] = {name: [] for name in functions}
+    begin = time.perf_counter()
+    for done in range(rounds):
+        if done >= 3 and time.perf_counter() - begin > budget:
+            break
+        for name, function in functions.items():
+            if before_each:
+                before_each()
+            start = time.perf_counter()
+            for _ in range(calls[name]):
+                function()
+            samples[name].append((time.perf_counter() - start) / calls[name])
+    return {name: tuple(values) for name, values in samples.items()}
+
+
+def compare(
+    functions: Mapping[str, Callable[[], object]], work: Work, *, threads: int = 1, cold: bool = False, rounds: int = 15
+) -> dict[str, Timing]:
+    """Times functions that do the same work against one another, in turn."""
+    roof = machine.roofs(threads).binding(work.flops, work.bytes, work.dtype, cold=cold)
+    with limit_threads(threads):
+        samples = time_in_turn(functions, rounds=rounds, before_each=machine.flush_caches if cold else None)
+    return {name: Timing(seconds, work, threads, cold, roof) for name, seconds in samples.items()}
+
+
+def paired_ratio(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:
+    """How many times longer the first takes than the second: median over rounds, and the middle half of the rounds."""
+    ratios = sorted(a / b for a, b in zip(first, second, strict=False))
+    if len(ratios) < 2:
+        return (ratios[0], ratios[0], ratios[0])
+    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return (middle, low, high)

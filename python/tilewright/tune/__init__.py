@@ -1,0 +1,8 @@
+"""Search: spaces of schedules, and finding the fastest point of one."""
+
+from __future__ import annotations
+
+from tilewright.tune.session import Progress, Record, TuneResult, tune
+from tilewright.tune.space import Space, space
+
+__all__ = ["Progress", "Record", "Space", "TuneResult", "space", "tune"]

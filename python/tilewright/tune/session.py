@@ -1,0 +1,341 @@
+"""Tuning one program over one space."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import os
+import platform
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
+from tilewright.schedule import Schedule, Trace
+from tilewright.tune import deadline
+from tilewright.tune.arguments import Task, Verdict, check_untuned, make_arrays, task_of
+from tilewright.tune.space import Space
+
+if TYPE_CHECKING:
+    from tilewright.kernel import Kernel
+
+#: seconds that a user's space may take for one candidate
+SPACE_DEADLINE = 10.0
+#: seconds between two looks at progress, and at signals
+STEP_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Record:
+    """The best measured candidate, as the database holds it.
+
+    Attributes:
+        trace: its schedule as JSON.
+        seconds: per call, one number a slice.
+        index: of the candidate in its session.
+        verification: the tolerance of the result check, and the share of it that was used.
+    """
+
+    trace: str
+    seconds: tuple[float, ...]
+    index: int
+    verification: dict[str, Any]
+    target: str
+
+    @property
+    def median(self) -> float:
+        """Seconds per call."""
+        return float(np.median(self.seconds))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a search is. Times in seconds; `failures` maps a code to how often and the first message."""
+
+    trials: int
+    total: int
+    earlier: int
+    best_seconds: float
+    best_index: int
+    elapsed: float
+    outcomes: dict[str, int]
+    failures: dict[str, tuple[int, str]]
+    attempts: int
+    refused: int
+    duplicates: int
+    median_build_seconds: float
+    phase: str
+
+    @property
+    def rate(self) -> float:
+        """Candidates per second of this session."""
+        return (self.trials - self.earlier) / self.elapsed if self.elapsed > 0 else 0.0
+
+    @property
+    def time_left(self) -> float:
+        """Seconds, by the rate so far; infinity at the start."""
+        return (self.total - self.trials) / self.rate if self.rate > 0 else float("inf")
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """What a search found.
+
+    Attributes:
+        record: the best candidate; None when none was correct.
+        stop_reason: "trials", "seconds", "exhausted" or "canceled".
+        verdict: how the untuned program, against which results are compared, was itself checked.
+    """
+
+    task: Task
+    record: Record | None
+    progress: Progress
+    stop_reason: str
+    threads: int
+    verdict: Verdict | None
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The best schedule, rebuilt.
+
+        Raises:
+            tilewright.ResourceError: no candidate was correct.
+        """
+        if "schedule" not in self._cache:
+            self._cache["schedule"] = schedule_of(self.task.module, self._best().trace)
+        schedule: Schedule = self._cache["schedule"]
+        return schedule
+
+    @property
+    def kernel(self) -> Kernel:
+        """The best schedule, compiled with full optimization."""
+        from tilewright.kernel import compile as compile_program
+
+        if "kernel" not in self._cache:
+            self._cache["kernel"] = compile_program(self.schedule)
+        kernel: Kernel = self._cache["kernel"]
+        return kernel
+
+    def _best(self) -> Record:
+        if self.record is None:
+            reasons = "\n".join(f"  {n} x {code}: {text}" for code, (n, text) in self.progress.failures.items())
+            raise ResourceError(
+                f"no candidate was correct and fast enough to be kept ({self.progress.trials} trials)\n{reasons}"
+                "\n  hint: look at the first message of each kind of failure, or try tw.compile on one sample"
+            )
+        return self.record
+
+
+def schedule_of(module: ir.Module, trace: str) -> Schedule:
+    """The program with the steps of a recorded trace applied."""
+    schedule = Schedule(module)
+    Trace.from_json(trace).apply_to_schedule(schedule)
+    return schedule
+
+
+def run_space(space: Space, schedule: Schedule) -> None:
+    """Applies the user's function; what goes wrong in it becomes one of our errors and names the user's line.
+
+    Raises:
+        tilewright.ScheduleError: a primitive refused, or the function raised.
+        tilewright.ResourceError: it did not come back within ten seconds.
+    """
+    try:
+        with deadline.limit(SPACE_DEADLINE, f"the space '{space.name}' did not return"):
+            answer = space.function(schedule)
+    except Error:
+        raise
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        where = f"{frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}" if frames else space.name
+        raise ScheduleError(
+            f"the space '{space.name}' raised {type(error).__name__}: {error}\n --> {where}\n"
+            "  hint: try it alone: sch = tw.Schedule(program); space(sch); print(sch.mod.script())"
+        ) from error
+    if answer is not None:
+        raise ScheduleError(
+            f"the space '{space.name}' returned {type(answer).__name__}; it must change the schedule in place and return None"
+        )
+
+
+def space_hash(space: Space, trace: Trace, replayable: bool) -> str:
+    """What tells this space from another: its steps, or where Python decides between them, its source."""
+    if replayable:
+        text = json.dumps(json.loads(trace.as_json())[0])
+    else:
+        text = inspect.getsource(space.function)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _versions() -> str:
+    return json.dumps({"tilewright": _core.version(), "llvm": _core.llvm_version(), "machine": platform.machine()})
+
+
+def tune(
+    program: ir.PrimFunc | ir.Module | Space,
+    *,
+    space: Space | Callable[[Schedule], None] | None = None,
+    trials: int = 64,
+    seconds: float | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    database: str | os.PathLike[str] | None = None,
+    target: str = "native",
+    fresh: bool = False,
+    progress: Callable[[Progress], None] | str | None = "auto",
+) -> TuneResult:
+    """Searches a space of schedules at random and keeps the fastest correct one.
+
+    Args:
+        program: what to tune; a :class:`Space` brings its own program.
+        space: a function that schedules, with ``sch.sample_*`` where it leaves something open.
+        trials: candidates to measure, failed ones included.
+        seconds: stop after so much wall time.
+        seed: the same seed gives the same candidates.
+        threads: of the kernel; 1 by default.
+        inputs: arguments where random ones make no sense, by the name of the parameter.
+        database: file of records, made if it is not there; in memory by default. A search that was interrupted goes on
+            from its records.
+        target: "native", or a target such as "llvm -mcpu=skylake-avx512".
+        fresh: measure again what an earlier session of the same seed measured.
+        progress: "auto" shows progress as fits the output, None shows nothing, a function is called with each
+            :class:`Progress`.
+
+    Raises:
+        tilewright.ArgumentError: the arguments make no sense.
+        tilewright.ScheduleError: the space fails on its very first sample.
+        tilewright.ResourceError: the database or the helper processes fail.
+    """
+    if isinstance(program, Space):
+        space = space or program
+        program = program.program
+    if space is None:
+        raise ArgumentError(
+            "tw.tune needs a space of schedules\n  hint: def tiles(sch): ...; tw.tune(program, space=tiles)"
+        )
+    if not isinstance(space, Space):
+        space = Space(program, space, name=getattr(space, "__name__", "space"))
+    if trials < 1:
+        raise ArgumentError(f"trials is {trials}; at least 1 candidate has to be measured")
+    if threads is not None and threads < 1:
+        raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
+
+    from tilewright.tune.progress import reporter
+
+    search = _Search(space, task_of(program), trials, seconds, seed, threads or 1, inputs, target, fresh)
+    with reporter(progress, search.task, search.threads) as report:
+        return search.run(database, report)
+
+
+class _Search:
+    """The pieces of one call of :func:`tune`."""
+
+    def __init__(
+        self,
+        space: Space,
+        task: Task,
+        trials: int,
+        seconds: float | None,
+        seed: int,
+        threads: int,
+        inputs: Mapping[str, Any] | None,
+        target: str,
+        fresh: bool,
+    ) -> None:
+        self.space, self.task, self.threads, self.seed = space, task, threads, seed
+        self.inputs = {**space.inputs, **(inputs or {})}
+        self.options = {
+            "trials": trials,
+            "seconds": seconds or 0.0,
+            "seed": seed,
+            "threads": threads,
+            "target": target,
+            "fresh": fresh,
+            "versions": _versions(),
+        }
+
+    def run(self, database: str | os.PathLike[str] | None, report: Callable[[Progress], None]) -> TuneResult:
+        first = Schedule(self.task.module, seed=self.seed + 1)
+        run_space(self.space, first)
+        replayable = not first.decisions_were_read
+        store = open_database(database)
+        verdict: list[Verdict] = []
+        tuner = _core.Tuner(
+            module=self.task.module,
+            function=self.task.function,
+            name=self.space.name,
+            script=self.task.module.script(),
+            space=space_hash(self.space, first.trace, replayable),
+            trace=first.trace if replayable else None,
+            draw=None if replayable else self._draw,
+            arguments=lambda: self._arguments(verdict),
+            database=store,
+            **self.options,
+        )
+        interrupted = False
+        try:
+            while not tuner.finished:
+                try:
+                    tuner.step(STEP_SECONDS)
+                except KeyboardInterrupt:
+                    if interrupted:
+                        raise
+                    interrupted = True
+                    tuner.cancel()
+                report(Progress(**tuner.progress()))
+        finally:
+            tuner.close()
+        result = tuner.result()
+        best = result["best"]
+        record = None if best is None else Record(**{**best, "verification": json.loads(best["verification"])})
+        return TuneResult(
+            self.task,
+            record,
+            Progress(**tuner.progress()),
+            result["stop_reason"],
+            self.threads,
+            verdict[0] if verdict else None,
+        )
+
+    def _draw(self, seed: int, attempt: int) -> Schedule:
+        """One candidate of a space that looks at sampled values."""
+        schedule = Schedule(self.task.module, stream=(seed, attempt))
+        run_space(self.space, schedule)
+        return schedule
+
+    def _arguments(self, verdict: list[Verdict]) -> list[tuple[Any, Any]]:
+        """For each parameter its initial value and what the untuned program makes of it."""
+        from tilewright.kernel import compile as compile_program
+
+        verdict.append(check_untuned(self.task))
+        initial = make_arrays(self.task, self.inputs, self.seed)
+        after = {name: array.copy() for name, array in initial.items()}
+        compile_program(self.task.module)(*after.values())
+        return [(initial[p.name], after[p.name]) for p in self.task.parameters]
+
+
+def open_database(path: str | os.PathLike[str] | None) -> Any:
+    """Opens a file of records, making it and its folder if they are not there; None is one in memory.
+
+    Raises:
+        tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
+    """
+    if path is None:
+        return _core.Database.in_memory()
+    file = Path(path)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResourceError(
+            f"{file.parent}: the folder for the database cannot be made: {error.strerror}\n"
+            "  hint: choose another place with database=... (or --out on the command line)"
+        ) from None
+    return _core.Database.open(str(file))

@@ -1,0 +1,74 @@
+"""Spaces of schedules: functions that sample, bound to the program they schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from tilewright.ir import Module, PrimFunc
+    from tilewright.schedule import Schedule
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """A program and a function that schedules it, drawing what it leaves open.
+
+    Attributes:
+        program: the program that is scheduled.
+        function: takes a fresh :class:`tilewright.Schedule` and transforms it in place.
+        reference: the peer to compare with: a function of the arrays that the program reads, in the order of the
+            parameters, that returns what the program writes.
+        inputs: arguments where random ones make no sense, by the name of the parameter.
+        name: of the space; the function's own by default.
+    """
+
+    program: PrimFunc | Module
+    function: Callable[[Schedule], None]
+    reference: Callable[..., Any] | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+
+    def __call__(self, schedule: Schedule) -> None:
+        self.function(schedule)
+
+
+def space(
+    program: PrimFunc | Module,
+    *,
+    reference: Callable[..., Any] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    name: str | None = None,
+) -> Callable[[Callable[[Schedule], None]], Space]:
+    """Declares a function to be a space of schedules of `program`.
+
+    >>> @tw.space(matmul, reference=lambda a, b: a @ b)
+    ... def tiles(sch: tw.Schedule) -> None:
+    ...     i, j, k = sch.get_loops(sch.get_block("C"))
+    ...     sch.split(i, sch.sample_perfect_tile(i, n=2))
+
+    ``tilewright tune FILE`` runs every space of FILE.
+
+    Raises:
+        tilewright.ArgumentError: `program` is not a program.
+    """
+    from tilewright import ir
+
+    if not isinstance(program, (ir.PrimFunc, ir.Module)):
+        raise ArgumentError(
+            f"tw.space takes the program to be scheduled, not {type(program).__name__}\n"
+            "  hint: write @tw.space(matmul) with a @T.prim_func, parentheses included"
+        )
+
+    def wrap(function: Callable[[Schedule], None]) -> Space:
+        return Space(program, function, reference, dict(inputs or {}), name or getattr(function, "__name__", "space"))
+
+    return wrap
+
+
+def spaces_of(names: Mapping[str, Any]) -> Sequence[Space]:
+    """The spaces among the names of a script, in the order of their definition."""
+    return [value for value in names.values() if isinstance(value, Space)]
