@@ -1,0 +1,60 @@
+// Facts about programs that the tuner's Python side asks for.
+#include "analysis/shrink.h"
+#include "analysis/workload.h"
+#include "ir/build.h"
+#include "python/module.h"
+#include "python/node_caster.h"
+
+namespace tilewright::python {
+namespace {
+
+const char* role_name(const analysis::ParameterUse& use) {
+  if (!use.written) return "input";
+  return use.read_before_written ? "inout" : "output";
+}
+
+nb::tuple parameter_facts(const analysis::ParameterUse& use) {
+  const std::string& name = use.buffer.defined() ? use.buffer->name : use.param->name_hint;
+  if (!use.buffer.defined()) {
+    throw Exception(argument_error(
+        "tune/scalar-parameter", "parameter '" + name + "' is a scalar; a search has no value to call the program with",
+        "tune a program in which it is a constant (PrimFunc.specialize)"));
+  }
+  nb::list shape;
+  for (const Expr& extent : use.buffer->shape) {
+    auto value = const_int(extent);
+    if (!value) {
+      throw Exception(argument_error("tune/symbolic-shape", "the shape of '" + name + "' is not constant",
+                                     "tune the program for one size: replace the symbolic sizes by numbers"));
+    }
+    shape.append(*value);
+  }
+  if (!use.buffer->strides.empty()) {
+    throw Exception(argument_error("tune/strides", "parameter '" + name + "' has strides of its own",
+                                   "tune a program whose buffers are compact"));
+  }
+  return nb::make_tuple(name, use.buffer->dtype.str(), nb::tuple(shape), role_name(use));
+}
+
+nb::dict workload_facts(const Ref<PrimFunc>& func) {
+  analysis::Workload workload = analysis::analyze_workload(func);
+  nb::list params;
+  for (const analysis::ParameterUse& use : workload.params) params.append(parameter_facts(use));
+  nb::dict facts;
+  facts["params"] = params;
+  facts["flops"] = workload.flops;
+  facts["int_ops"] = workload.int_ops;
+  facts["bytes"] = workload.bytes_read + workload.bytes_written;
+  facts["reduction_length"] = workload.reduction_length;
+  facts["exact"] = workload.exact;
+  return facts;
+}
+
+}  // namespace
+
+void bind_analysis(nb::module_& m) {
+  m.def("analyze_workload", &workload_facts, nb::arg("func"));
+  m.def("shrink", &analysis::shrink, nb::arg("func"), nb::arg("limit") = 16);
+}
+
+}  // namespace tilewright::python
