@@ -1,0 +1,54 @@
+"""Lesson 1: a matrix product, and a space of schedules for it.
+
+    tilewright tune examples/01_matmul.py --trials 64
+
+The space says how the product may be computed: the size of the tile that lives in registers, how many columns of B are
+packed at a time, which loops are unrolled. The search tries points of it and keeps the fastest one that is correct.
+"""
+
+import tilewright as tw
+from tilewright.script import tir as T
+
+N = 1024
+
+
+@T.prim_func
+def matmul(
+    A: T.Buffer((N, N), "float32"),
+    B: T.Buffer((N, N), "float32"),
+    C: T.Buffer((N, N), "float32"),
+):
+    for i, j, k in T.grid(N, N, N):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = 0.0
+            C[vi, vj] += A[vi, vk] * B[vk, vj]
+
+
+@tw.space(matmul, reference=lambda a, b: a @ b)
+def tiles(sch: tw.Schedule) -> None:
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    rows = sch.sample_categorical([3, 4, 5, 6, 8, 12, 14], [1 / 7] * 7)
+    columns = sch.sample_categorical([16, 24, 32, 48, 64], [0.2] * 5)
+    panel = sch.sample_categorical([1, 2, 4, 8], [0.25] * 4)
+    unroll = sch.sample_categorical([1, 2, 4], [1 / 3] * 3)
+    j_out, j_panel, j_tile = sch.split(j, factors=[None, panel, columns])
+    i_out, i_tile = sch.split(i, factors=[None, rows])
+    k_out, k_in = sch.split(k, factors=[None, unroll])
+    sch.reorder(j_out, i_out, j_panel, k_out, k_in, i_tile, j_tile)
+    sch.parallel(j_out)
+    sch.vectorize(j_tile)
+    sch.unroll(i_tile)
+    sch.unroll(k_in)
+    # B's columns of one panel lie side by side in a packed copy.
+    packed = sch.cache_read(block, 1, "global")
+    sch.compute_at(packed, j_out)
+    sch.vectorize(sch.get_loops(packed)[-1])
+    # The tile of C is kept in registers while k runs.
+    tile = sch.cache_write(block, 0, "local")
+    sch.reverse_compute_at(tile, j_panel)
+    sch.vectorize(sch.get_loops(tile)[-1])
+    sch.unroll(sch.get_loops(tile)[-2])
+    sch.decompose_reduction(block, k_out)
