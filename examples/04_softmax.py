@@ -1,0 +1,56 @@
+"""Lesson 4: tune something that is no product: a softmax over rows.
+
+    tilewright tune examples/04_softmax.py --trials 32
+"""
+
+import numpy as np
+
+import tilewright as tw
+from tilewright.script import tir as T
+
+M, N = 512, 1024
+
+
+@T.prim_func
+def softmax(X: T.Buffer((M, N), "float32"), Y: T.Buffer((M, N), "float32")):
+    largest = T.alloc_buffer((M,), "float32")
+    total = T.alloc_buffer((M,), "float32")
+    power = T.alloc_buffer((M, N), "float32")
+    for i, j in T.grid(M, N):
+        with T.block("largest"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                largest[vi] = T.min_value("float32")
+            largest[vi] = T.max(largest[vi], X[vi, vj])
+    for i, j in T.grid(M, N):
+        with T.block("power"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            power[vi, vj] = T.exp(X[vi, vj] - largest[vi])
+    for i, j in T.grid(M, N):
+        with T.block("total"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                total[vi] = T.float32(0)
+            total[vi] = total[vi] + power[vi, vj]
+    for i, j in T.grid(M, N):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = power[vi, vj] / total[vi]
+
+
+def reference(x: np.ndarray) -> np.ndarray:
+    power = np.exp(x - x.max(axis=1, keepdims=True))
+    return power / power.sum(axis=1, keepdims=True)
+
+
+@tw.space(softmax, reference=reference)
+def rows_together(sch: tw.Schedule) -> None:
+    lanes = sch.sample_categorical([8, 16, 32], [1 / 3] * 3)
+    i, j = sch.get_loops(sch.get_block("Y"))
+    sch.parallel(i)
+    for name in ("total", "power", "largest"):
+        sch.compute_at(sch.get_block(name), i)
+    for name in ("power", "Y"):
+        j = sch.get_loops(sch.get_block(name))[-1]
+        j_out, j_in = sch.split(j, factors=[None, lanes])
+        sch.vectorize(j_in)
