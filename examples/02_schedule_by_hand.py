@@ -1,6 +1,6 @@
 """Lesson 2: schedule a program step by step, look at it, run it.
 
-    python examples/02_schedule_by_hand.py
+python examples/02_schedule_by_hand.py
 """
 
 import numpy as np

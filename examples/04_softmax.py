@@ -1,6 +1,6 @@
 """Lesson 4: tune something that is no product: a softmax over rows.
 
-    tilewright tune examples/04_softmax.py --trials 32
+tilewright tune examples/04_softmax.py --trials 32
 """
 
 import numpy as np

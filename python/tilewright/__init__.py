@@ -28,6 +28,12 @@ _NAMES: dict[str, str] = {
     "get_num_threads": "tilewright.kernel",
     "load": "tilewright.kernel",
     "set_num_threads": "tilewright.kernel",
+    "Schedule": "tilewright.schedule",
+    "Trace": "tilewright.schedule",
+    "Space": "tilewright.tune",
+    "TuneResult": "tilewright.tune",
+    "space": "tilewright.tune",
+    "tune": "tilewright.tune",
 }
 _MODULES = {"arith", "ir", "script", "testing", "schedule", "kernel"}
 

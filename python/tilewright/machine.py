@@ -56,8 +56,18 @@ class Roofs:
 def roofs(threads: int = 1) -> Roofs:
     """Measures the limits (about half a second, once a process and number of threads)."""
     raw = _core.measure_roofs(threads)
-    levels = tuple(Level(name, capacity, bandwidth) for name, capacity, bandwidth in raw["levels"])
-    return Roofs(threads, dict(raw["peaks"]), levels)
+    host = _core.Target("native")
+    # Caches that belong to a core count once a core; the last level is shared.
+    sizes = {"L1": host.l1_bytes * threads, "L2": host.l2_bytes * threads, "L3": host.l3_bytes}
+    levels = [
+        Level(n, size, raw[f"{n.lower()}_read"]) for n, size in sizes.items() if size and raw[f"{n.lower()}_read"]
+    ]
+    peaks = {
+        "float32": max(raw["f32_flops"].values()),
+        "float64": max(raw["f64_flops"].values()),
+        "int32": raw["i32_add"],
+    }
+    return Roofs(threads, peaks, (*levels, Level("memory", 0, raw["dram_read"])))
 
 
 def flush_caches() -> None:

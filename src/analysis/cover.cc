@@ -61,9 +61,61 @@ arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>&
     map.emplace(realize.block->iter_vars[i]->var, realize.iter_values[i]);
   }
   arith::Region result;
-  for (const Ref<Range>& r : region->region) result.push_back(range(substitute(r->min, map), substitute(r->extent, map)));
+  for (const Ref<Range>& r : region->region)
+    result.push_back(range(substitute(r->min, map), substitute(r->extent, map)));
   return result;
 }
+
+namespace {
+
+Expr unproved_terms(const Expr& predicate, arith::Analyzer& analyzer) {
+  if (const And* both = predicate.as<And>()) {
+    return logical_and(unproved_terms(both->a, analyzer), unproved_terms(both->b, analyzer));
+  }
+  return analyzer.can_prove(predicate) ? Expr(bool_imm(true)) : predicate;
+}
+
+/// What is left of a block's condition where its axes lie inside their domains: nothing, if it only keeps the last
+/// tiles of split loops inside.
+Expr condition_beyond_domains(const BlockRealize& realize) {
+  if (is_true(realize.predicate)) return realize.predicate;
+  arith::Analyzer analyzer;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const Ref<Range>& dom = realize.block->iter_vars[i]->dom;
+    analyzer.assume(ge(realize.iter_values[i], dom->min));
+    analyzer.assume(lt(realize.iter_values[i], dom->min + dom->extent));
+  }
+  return unproved_terms(realize.predicate, analyzer);
+}
+
+/// The elements that `write` can reach at all, where each of its indices is an axis.
+std::optional<arith::Box> reachable(const BlockRealize& realize, const Ref<BufferRegion>& write) {
+  arith::Box box;
+  for (const Ref<Range>& r : write->region) {
+    const auto& axes = realize.block->iter_vars;
+    auto axis = std::find_if(axes.begin(), axes.end(), [&](const Ref<IterVar>& a) { return a->var == r->min; });
+    if (axis == axes.end() || !is_const_int(r->extent, 1)) return std::nullopt;
+    box.push_back(arith::IntSet::of_range((*axis)->dom));
+  }
+  return box;
+}
+
+/// Whether the block completes all of `need` while `loops` run.
+bool completes(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
+               const std::vector<int>& loops, const arith::Box& need, arith::Analyzer& analyzer) {
+  auto has = produced(realize, write, tree, loops, analyzer);
+  if (has && arith::proves_subset(need, *has, analyzer)) return true;
+  // Tiles that stick out of the domain complete all of themselves that is inside.
+  Expr rest = condition_beyond_domains(realize);
+  auto inside = reachable(realize, write);
+  if (rest == realize.predicate || !inside || !arith::proves_subset(need, *inside, analyzer)) return false;
+  BlockRealize unconditional = realize;
+  unconditional.predicate = rest;
+  has = produced(unconditional, write, tree, loops, analyzer);
+  return has && arith::proves_subset(need, *has, analyzer);
+}
+
+}  // namespace
 
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer) {
@@ -149,8 +201,8 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
     std::string known;
     for (const Ref<BufferRegion>& write : writer.block->writes) {
       if (write->buffer != read->buffer) continue;
-      auto has = produced(writer, write, tree, *writer_loops, analyzer);
-      covered |= has && arith::proves_subset(need, *has, analyzer);
+      covered |= completes(writer, write, tree, *writer_loops, need, analyzer);
+      auto has = covered ? std::nullopt : produced(writer, write, tree, *writer_loops, analyzer);
       if (has) known = ", of which " + brief(buffer, *has) + " is complete by then";
     }
     if (!covered) {
@@ -182,7 +234,8 @@ std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {
       bool fits = first ? facts.role == BlockRole::kComplete || facts.role == BlockRole::kReduction
                         : facts.role == BlockRole::kUpdate && !own && at.size() == 2;
       if (!fits) {
-        return Obstacle{quoted(tree.block_at(writer)) + ", which writes '" + buffer->name + "', is not a plain producer: " +
+        return Obstacle{quoted(tree.block_at(writer)) + ", which writes '" + buffer->name +
+                            "', is not a plain producer: " +
                             (facts.role == BlockRole::kOther ? facts.why : "other blocks write it too"),
                         {tree.stmt(writer), tree.stmt(block)}};
       }
@@ -228,8 +281,8 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, from);
   // Without the predicate: it only takes iterations away.
-  arith::IterMapResult map = arith::detect_iter_map(realize.iter_values, inputs_of(tree, used), {},
-                                                    arith::IterMapLevel::kBijective, analyzer);
+  arith::IterMapResult map =
+      arith::detect_iter_map(realize.iter_values, inputs_of(tree, used), {}, arith::IterMapLevel::kBijective, analyzer);
   if (map.ok()) {
     // The init runs where all reduction axes are at their starts. That is the first step in any order of the loops if
     // the axes grow with them.
@@ -244,8 +297,8 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
     }
     return std::nullopt;
   }
-  return Obstacle{"the axes of " + quoted(*realize.block) + " are no affine, one-to-one function of the loops: " +
-                      map.errors.front(),
+  return Obstacle{"the axes of " + quoted(*realize.block) +
+                      " are no affine, one-to-one function of the loops: " + map.errors.front(),
                   {tree.stmt(block)}};
 }
 

@@ -45,5 +45,6 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_printer(m);
   tilewright::python::bind_interpreter(m);
   tilewright::python::bind_schedule(m);
+  tilewright::python::bind_search(m);
   tilewright::python::bind_analysis(m);
 }

@@ -23,6 +23,7 @@ void bind_script(nanobind::module_& m);
 void bind_printer(nanobind::module_& m);
 void bind_interpreter(nanobind::module_& m);
 void bind_schedule(nanobind::module_& m);
+void bind_search(nanobind::module_& m);
 void bind_analysis(nanobind::module_& m);
 
 }  // namespace tilewright::python

@@ -150,7 +150,12 @@ def check_untuned(task: Task) -> Verdict:
         if parameter.role == "input":
             continue
         problem = _core.compare_arrays(
-            parameter.name, expected[parameter.name], arrays[parameter.name], parameter.dtype, small.reduction_length
+            parameter.name,
+            expected[parameter.name].tobytes(),
+            arrays[parameter.name].tobytes(),
+            parameter.dtype,
+            list(parameter.shape),
+            small.reduction_length,
         )
         if problem:
             from tilewright.errors import InternalError

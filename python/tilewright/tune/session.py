@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import tilewright
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.schedule import Schedule, Trace
@@ -133,6 +134,12 @@ class TuneResult:
         return self.record
 
 
+def record_of(row: Mapping[str, Any]) -> Record:
+    """A row of the database."""
+    checked = json.loads(row["verification"])
+    return Record(row["trace"], tuple(row["seconds"]), row["index"], checked, row["target"])
+
+
 def schedule_of(module: ir.Module, trace: str) -> Schedule:
     """The program with the steps of a recorded trace applied."""
     schedule = Schedule(module)
@@ -168,14 +175,14 @@ def run_space(space: Space, schedule: Schedule) -> None:
 def space_hash(space: Space, trace: Trace, replayable: bool) -> str:
     """What tells this space from another: its steps, or where Python decides between them, its source."""
     if replayable:
-        text = json.dumps(json.loads(trace.as_json())[0])
+        text = json.dumps(trace.as_json()[0])
     else:
         text = inspect.getsource(space.function)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _versions() -> str:
-    return json.dumps({"tilewright": _core.version(), "llvm": _core.llvm_version(), "machine": platform.machine()})
+    return json.dumps({"tilewright": tilewright.__version__, "machine": platform.machine()})
 
 
 def tune(
@@ -265,7 +272,7 @@ class _Search:
     def run(self, database: str | os.PathLike[str] | None, report: Callable[[Progress], None]) -> TuneResult:
         first = Schedule(self.task.module, seed=self.seed + 1)
         run_space(self.space, first)
-        replayable = not first.decisions_were_read
+        replayable = not first.decisions_read
         store = open_database(database)
         verdict: list[Verdict] = []
         tuner = _core.Tuner(
@@ -277,6 +284,7 @@ class _Search:
             trace=first.trace if replayable else None,
             draw=None if replayable else self._draw,
             arguments=lambda: self._arguments(verdict),
+            reduction_length=self.task.reduction_length,
             database=store,
             **self.options,
         )
@@ -295,7 +303,7 @@ class _Search:
             tuner.close()
         result = tuner.result()
         best = result["best"]
-        record = None if best is None else Record(**{**best, "verification": json.loads(best["verification"])})
+        record = None if best is None else record_of(best)
         return TuneResult(
             self.task,
             record,
@@ -305,21 +313,24 @@ class _Search:
             verdict[0] if verdict else None,
         )
 
-    def _draw(self, seed: int, attempt: int) -> Schedule:
+    def _draw(self, seed: int, attempt: int) -> tuple[ir.Module, str]:
         """One candidate of a space that looks at sampled values."""
-        schedule = Schedule(self.task.module, stream=(seed, attempt))
+        schedule = Schedule(self.task.module, seed=(seed * 1_000_003 + attempt) % 2**62)
         run_space(self.space, schedule)
-        return schedule
+        return schedule.mod, json.dumps(schedule.trace.as_json())
 
-    def _arguments(self, verdict: list[Verdict]) -> list[tuple[Any, Any]]:
-        """For each parameter its initial value and what the untuned program makes of it."""
+    def _arguments(self, verdict: list[Verdict]) -> list[tuple[Any, ...]]:
+        """For each parameter what it is, its initial bytes, and what the untuned program makes of them."""
         from tilewright.kernel import compile as compile_program
 
         verdict.append(check_untuned(self.task))
         initial = make_arrays(self.task, self.inputs, self.seed)
         after = {name: array.copy() for name, array in initial.items()}
         compile_program(self.task.module)(*after.values())
-        return [(initial[p.name], after[p.name]) for p in self.task.parameters]
+        return [
+            (p.name, p.dtype, list(p.shape), p.role, initial[p.name].tobytes(), after[p.name].tobytes())
+            for p in self.task.parameters
+        ]
 
 
 def open_database(path: str | os.PathLike[str] | None) -> Any:

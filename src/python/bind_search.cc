@@ -1,0 +1,266 @@
+// The tuner and its database.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include "python/module.h"
+#include "python/node_caster.h"
+#include "search/database/json_lines.h"
+#include "search/measure/slice_timer.h"
+#include "search/tuner.h"
+
+namespace tilewright::python {
+namespace {
+
+using namespace search;
+
+Hash128 hash_from_hex(const std::string& text) {
+  auto word = [&](size_t at) { return std::stoull(text.substr(at, 16), nullptr, 16); };
+  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    throw Exception(argument_error("search/hash", "'" + text + "' is no hash of 32 hexadecimal digits"));
+  }
+  return {word(0), word(16)};
+}
+
+/// An exception of a callback as data; the Python error is cleared.
+Diagnostic diagnostic_of(nb::python_error& error) {
+  Diagnostic diagnostic = schedule_error("space/exception", error.what());
+  nb::handle value = error.value();
+  if (nb::hasattr(value, "code") && nb::hasattr(value, "message")) {
+    diagnostic.code = nb::cast<std::string>(value.attr("code"));
+    std::string message = nb::cast<std::string>(value.attr("message"));
+    diagnostic.message = message.empty() ? nb::cast<std::string>(nb::str(value)) : message;
+    diagnostic.hint = nb::cast<std::string>(value.attr("hint"));
+    if (diagnostic.code.empty()) diagnostic.code = "space/exception";
+  }
+  return diagnostic;
+}
+
+/// Candidates of a function in Python, which is run anew for each.
+class FunctionSource final : public CandidateSource {
+ public:
+  explicit FunctionSource(nb::callable draw) : draw_(std::move(draw)) {}
+  ~FunctionSource() override {
+    nb::gil_scoped_acquire gil;
+    draw_.reset();
+  }
+  Result<Drawn> draw(uint64_t seed, uint64_t attempt) override {
+    nb::gil_scoped_acquire gil;
+    try {
+      nb::object answer = draw_(seed, attempt);
+      return Drawn{nb::cast<Ref<Module>>(answer[0]), nb::cast<std::string>(answer[1])};
+    } catch (nb::python_error& error) {
+      if (error.matches(PyExc_KeyboardInterrupt)) throw;
+      return diagnostic_of(error);
+    }
+  }
+
+ private:
+  nb::callable draw_;
+};
+
+std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
+  return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
+}
+
+/// (name, dtype, shape, role, initial bytes, expected bytes) for each parameter.
+Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_t reduction_length) {
+  std::vector<ArgumentSpec> specs;
+  for (nb::handle item : list) {
+    std::string role = nb::cast<std::string>(item[3]);
+    Role parsed = role == "input" ? Role::kInput : role == "output" ? Role::kOutput : Role::kInOut;
+    specs.push_back(
+        {nb::cast<std::string>(item[0]), nb::cast<DataType>(item[1]), nb::cast<std::vector<int64_t>>(item[2]), parsed});
+  }
+  TW_TRY(arguments, Arguments::create(std::move(specs)));
+  size_t index = 0;
+  for (nb::handle item : list) {
+    const ArgumentSpec& spec = arguments->specs()[index];
+    if (spec.role != Role::kOutput) {
+      TW_RETURN_IF_ERROR(arguments->set_initial(index, bytes_of(nb::cast<nb::bytes>(item[4]))));
+    }
+    if (spec.role != Role::kInput) {
+      Tolerance tolerance = tolerance_for(spec.dtype, spec.dtype, reduction_length);
+      TW_RETURN_IF_ERROR(arguments->set_expected(index, bytes_of(nb::cast<nb::bytes>(item[5])), tolerance));
+    }
+    ++index;
+  }
+  return std::move(arguments);
+}
+
+nb::dict record_dict(const Record& record) {
+  nb::dict result;
+  result["trace"] = record.trace;
+  result["seconds"] = record.seconds;
+  result["median"] = record.median();
+  result["index"] = record.index;
+  result["seed"] = record.seed;
+  result["verification"] = record.verification;
+  result["target"] = record.target;
+  result["created"] = record.created;
+  return result;
+}
+
+/// Keeps the tuner's calls off the GIL.
+struct PyTuner {
+  std::unique_ptr<Tuner> tuner;
+};
+
+std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::string& function, const std::string& name,
+                                     const std::string& script, const std::string& space, const nb::object& trace,
+                                     const nb::object& draw, const nb::callable& arguments, int64_t reduction_length,
+                                     std::shared_ptr<Database> database, int64_t trials, double seconds, uint64_t seed,
+                                     int threads, const std::string& target, bool fresh, const std::string& versions) {
+  TuneTask task;
+  task.module = module;
+  task.function = function;
+  task.name = name;
+  task.script = script;
+  task.space = hash_from_hex(space);
+  if (trace.is_none()) {
+    task.source = std::make_shared<FunctionSource>(nb::cast<nb::callable>(draw));
+  } else {
+    task.source = std::make_shared<TraceSource>(module, nb::cast<schedule::Trace>(trace));
+  }
+  task.arguments = [&arguments, reduction_length]() -> Result<std::shared_ptr<Arguments>> {
+    nb::gil_scoped_acquire gil;
+    return make_arguments(arguments(), reduction_length);
+  };
+  TunerOptions options;
+  options.trials = trials;
+  options.seconds = seconds;
+  options.seed = seed;
+  options.fresh = fresh;
+  options.target = unwrap(Target::parse(target)).with_num_cores(threads);
+  options.pipeline.threads = threads;
+  options.versions = versions;
+  auto result = std::make_unique<PyTuner>();
+  auto started = [&] {
+    nb::gil_scoped_release release;
+    return Tuner::start(std::move(task), std::move(options), std::move(database));
+  }();
+  result->tuner = unwrap(std::move(started));
+  return result;
+}
+
+nb::dict progress_dict(const TuneProgress& p) {
+  nb::dict failures;
+  for (const auto& [code, entry] : p.failures) failures[code.c_str()] = nb::make_tuple(entry.first, entry.second);
+  nb::dict outcomes;
+  for (const auto& [name, count] : p.outcomes) outcomes[name.c_str()] = count;
+  nb::dict result;
+  result["trials"] = p.trials;
+  result["total"] = p.total;
+  result["earlier"] = p.earlier;
+  result["best_seconds"] = p.best_seconds;
+  result["best_index"] = p.best_index;
+  result["elapsed"] = p.elapsed;
+  result["outcomes"] = outcomes;
+  result["failures"] = failures;
+  result["attempts"] = p.attempts;
+  result["refused"] = p.refused;
+  result["duplicates"] = p.duplicates;
+  result["median_build_seconds"] = p.median_build_seconds;
+  result["phase"] = p.phase;
+  return result;
+}
+
+void bind_tuner(nb::module_& m) {
+  nb::class_<PyTuner>(m, "Tuner", "A search in progress; tilewright.tune drives it.")
+      .def(nb::new_(&start_tuner), nb::kw_only(), nb::arg("module"), nb::arg("function"), nb::arg("name"),
+           nb::arg("script"), nb::arg("space"), nb::arg("trace").none(), nb::arg("draw").none(), nb::arg("arguments"),
+           nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"), nb::arg("seconds"), nb::arg("seed"),
+           nb::arg("threads"), nb::arg("target"), nb::arg("fresh"), nb::arg("versions"))
+      .def(
+          "step",
+          [](PyTuner& self, double seconds) {
+            Status status = [&] {
+              nb::gil_scoped_release release;
+              return self.tuner->step(seconds);
+            }();
+            unwrap_status(std::move(status));
+          },
+          nb::arg("seconds"))
+      .def("cancel",
+           [](PyTuner& self) {
+             nb::gil_scoped_release release;
+             self.tuner->cancel();
+           })
+      .def(
+          "close",
+          [](PyTuner& self) {
+            nb::gil_scoped_release release;
+            self.tuner->close();
+          },
+          "Ends the helper processes; progress and result stay.")
+      .def_prop_ro("finished", [](const PyTuner& self) { return self.tuner->finished(); })
+      .def("progress", [](const PyTuner& self) { return progress_dict(self.tuner->progress()); })
+      .def("result", [](const PyTuner& self) {
+        const TuneResult& result = self.tuner->result();
+        nb::dict answer;
+        answer["stop_reason"] = result.stop_reason;
+        answer["best"] = result.best ? nb::object(record_dict(*result.best)) : nb::none();
+        return answer;
+      });
+}
+
+void bind_database(nb::module_& m) {
+  nb::class_<Database>(m, "Database", "Records of what was measured, in one SQLite file.")
+      .def_static(
+          "open",
+          [](const std::string& path, bool read_only) {
+            DatabaseOptions options;
+            options.read_only = read_only;
+            return std::shared_ptr<Database>(unwrap(Database::open(path, options)));
+          },
+          nb::arg("path"), nb::arg("read_only") = false)
+      .def_static("in_memory", [] { return std::shared_ptr<Database>(unwrap(Database::in_memory())); })
+      .def_prop_ro("path", &Database::path)
+      .def("workloads",
+           [](Database& self) {
+             nb::list result;
+             for (const Workload& w : unwrap(self.workloads())) {
+               nb::dict item;
+               item["hash"] = w.hash.hex();
+               item["name"] = w.name;
+               item["script"] = w.script;
+               item["created"] = w.created;
+               result.append(item);
+             }
+             return result;
+           })
+      .def("top_k",
+           [](Database& self, const std::string& hash, const std::string& target, size_t count) {
+             nb::list result;
+             for (const Record& r : unwrap(self.top_k(hash_from_hex(hash), target, count)))
+               result.append(record_dict(r));
+             return result;
+           })
+      .def("count_outcomes", [](Database& self, const std::string& hash, const std::string& target) {
+        nb::dict result;
+        for (const auto& [name, count] : unwrap(self.count_outcomes(hash_from_hex(hash), target)))
+          result[name.c_str()] = count;
+        return result;
+      });
+}
+
+}  // namespace
+
+void bind_search(nb::module_& m) {
+  bind_database(m);
+  bind_tuner(m);
+  m.def("flush_caches", [] {
+    static CacheFlusher flusher;
+    flusher.flush();
+  });
+  m.def(
+      "compare_arrays",
+      [](const std::string& name, const nb::bytes& expected, const nb::bytes& got, DataType dtype,
+         const std::vector<int64_t>& shape, int64_t reduction_length) {
+        Allowance allowance = allowance_for(dtype, bytes_of(expected), tolerance_for(dtype, dtype, reduction_length));
+        return check_result(name, dtype, shape, bytes_of(expected), bytes_of(got), allowance).message;
+      },
+      nb::arg("name"), nb::arg("expected"), nb::arg("got"), nb::arg("dtype"), nb::arg("shape"),
+      nb::arg("reduction_length"), "The first difference beyond the tolerance, or an empty string.");
+}
+
+}  // namespace tilewright::python

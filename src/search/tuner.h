@@ -1,0 +1,115 @@
+// Random search over a user's space of schedules: draw, build, measure, keep.
+//
+//   TW_TRY(tuner, Tuner::start(task, options));
+//   while (!tuner->finished()) {
+//     TW_RETURN_IF_ERROR(tuner->step(0.1));          // returns at the latest after about that many seconds
+//     show(tuner->progress());
+//     if (interrupted) tuner->cancel();
+//   }
+//   const TuneResult& result = tuner->result();
+//
+// Attempt number n of seed s is the same candidate in every run, whatever was measured before and however many threads
+// work: a session that was interrupted goes on where it stopped, and one that is finished measures nothing. A draw that
+// the schedule refuses, or that gives a program seen before, costs an attempt but no trial.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "schedule/schedule.h"
+#include "search/database/database.h"
+#include "search/measure/pipeline.h"
+#include "target/target.h"
+
+namespace tilewright::search {
+
+/// One point of a space.
+struct Drawn {
+  Ref<Module> module;
+  std::string trace;  ///< JSON
+};
+
+/// Where candidates come from.
+class CandidateSource {
+ public:
+  virtual ~CandidateSource() = default;
+  /// The candidate of an attempt; a refusal is data.
+  virtual Result<Drawn> draw(uint64_t seed, uint64_t attempt) = 0;
+};
+
+/// Replays a trace with fresh decisions.
+class TraceSource final : public CandidateSource {
+ public:
+  TraceSource(Ref<Module> module, schedule::Trace trace) : module_(std::move(module)), trace_(std::move(trace)) {}
+  Result<Drawn> draw(uint64_t seed, uint64_t attempt) override;
+
+ private:
+  Ref<Module> module_;
+  schedule::Trace trace_;
+};
+
+struct TuneTask {
+  Ref<Module> module;  ///< the program as the user wrote it
+  std::string function;
+  std::string name, script;  ///< for the database
+  Hash128 space;             ///< what tells this space from another one
+  std::shared_ptr<CandidateSource> source;
+  /// Makes inputs and expected outputs; called when something has to be measured.
+  std::function<Result<std::shared_ptr<Arguments>>()> arguments;
+};
+
+struct TunerOptions {
+  int64_t trials = 64;
+  double seconds = 0;  ///< wall time for the whole search; 0: no limit
+  uint64_t seed = 0;
+  bool fresh = false;  ///< forget what an earlier session of the same seed measured
+  Target target;       ///< complete; num_cores is the number of threads
+  PipelineOptions pipeline;
+  std::string versions = "{}";  ///< JSON for the records
+};
+
+struct TuneProgress {
+  int64_t trials = 0, total = 0;  ///< measured or failed, of earlier sessions too
+  int64_t earlier = 0;            ///< of them, from the database
+  double best_seconds = 0;        ///< infinity when nothing is correct yet
+  int64_t best_index = -1;
+  double elapsed = 0;  ///< seconds since start()
+  std::map<std::string, int64_t> outcomes;
+  /// By code of the failure: how often, and the first message.
+  std::map<std::string, std::pair<int64_t, std::string>> failures;
+  int64_t attempts = 0, refused = 0, duplicates = 0;
+  double median_build_seconds = 0;
+  std::string phase;  ///< "search", "finals", "done"
+};
+
+struct TuneResult {
+  std::string stop_reason;  ///< "trials", "seconds", "exhausted", "canceled"
+  std::optional<Record> best;
+};
+
+class Tuner {
+ public:
+  static Result<std::unique_ptr<Tuner>> start(TuneTask task, TunerOptions options, std::shared_ptr<Database> database);
+  ~Tuner();
+
+  /// Works for at most about `seconds`. An error ends the search: the database or the helpers failed.
+  Status step(double seconds);
+  bool finished() const;
+  /// Stops measuring at once; what was measured is stored.
+  void cancel();
+  /// Ends the helper processes; progress and result stay.
+  void close();
+  TuneProgress progress() const;
+  const TuneResult& result() const;
+
+ private:
+  struct Impl;
+  explicit Tuner(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace tilewright::search
