@@ -33,6 +33,13 @@ std::string decisions_json(const std::string& trace) {
   return json.is_array() && json.size() == 2 ? json[1].dump() : "[]";
 }
 
+Diagnostic refuse_spilled(const lower::Promotion& promotion) {
+  return schedule_error("tune/not-in-registers",
+                        fmt::format("buffer '{}' has scope \"local\", but cannot live in registers: {}",
+                                    promotion.buffer, promotion.reason),
+                        "use smaller tiles, and unroll or vectorize the loops that index it");
+}
+
 }  // namespace
 
 Result<Drawn> TraceSource::draw(uint64_t seed, uint64_t attempt) {
@@ -141,10 +148,18 @@ std::optional<Diagnostic> Tuner::Impl::draw_one() {
     ++status.duplicates;
     return std::nullopt;
   }
+  lower::LowerReport report;
+  auto lowered = lower::lower(drawn->module, options.target, {}, &report);
+  for (const lower::Promotion& promotion : report.promotions) {
+    // What was meant for registers and does not fit is never the fastest: no time is spent on building it.
+    if (!promotion.promoted) {
+      ++status.refused;
+      return refuse_spilled(promotion);
+    }
+  }
   int64_t index = next_index++;
   if (measured_before.count(index)) return std::nullopt;
   Trial trial{index, drawn->trace, decisions_json(drawn->trace)};
-  auto lowered = lower::lower(drawn->module, options.target);
   if (!lowered.ok()) {
     // A candidate that cannot be lowered is a trial like any other that fails: it is recorded.
     Measured failed;
