@@ -1310,6 +1310,7 @@ class LoadedKernel:
     def callable(self, name: str) -> KernelBase: ...
 
 def export_files(lowered: Module, code: ObjectCode, folder: str, name: str) -> tuple[str, str, str]: ...
+def interpreted_callable(module: Module, name: str) -> KernelBase: ...
 def load_object(arg: bytes, /) -> LoadedKernel: ...
 def script_diff(lhs: Node | None, rhs: Node | None) -> str:
     """
@@ -1344,6 +1345,18 @@ def interpret(
         tilewright.ScriptError: the program did something undefined; the message names block, buffer and index.
         tilewright.ArgumentError: the arguments do not fit the parameters.
         tilewright.ResourceError: a limit was reached.
+    """
+
+def verify(node: Node | None, stage: str = "scheduled") -> None:
+    """
+    Checks that a program is well formed.
+
+    Args:
+        node: a module or function; anything else may have free variables.
+        stage: 'scheduled' (with blocks) or 'lowered' (without).
+
+    Raises:
+        tilewright.ScriptError: with the code of the rule (verify/...) and the place, underlined.
     """
 
 ExprLike: TypeAlias = Expr | int | float | bool

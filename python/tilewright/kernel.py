@@ -65,6 +65,10 @@ class Kernel(_core.KernelBase):
         if what not in ("tir", "llvm", "asm"):
             raise ArgumentError(f"inspect takes 'tir', 'llvm' or 'asm', not {what!r}")
         program = self._need_program()
+        if program.lowered is None:
+            if what != "tir" or after:
+                raise ArgumentError(f"kernel {self.name} is interpreted: there is only its program, 'tir'")
+            return str(program.module.script())
         if what == "tir":
             return str((lower(program.module, after, program.target) if after else program.lowered).script())
         code = _core.compile_object(program.lowered, program.target, True, what == "llvm", what == "asm")
@@ -136,12 +140,14 @@ def compile(program: Any, target: TargetLike = "native") -> Kernel | KernelModul
 
     Args:
         program: What to compile.
-        target: ``"native"``, ``"llvm -mcpu=NAME -num-cores=N ..."``, a dict as TVM writes it, or a :class:`Target`.
+        target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``, a dict as TVM writes it, or a :class:`Target`.
             With fewer cores than this machine has, the kernel uses that many threads at most.
     """
     resolved = _core.Target(target)
     text = str(resolved)
     module = _as_module(program)
+    if resolved.kind == "interpreter":
+        return _interpreted(module)
     lowered, report = _core.lower(module, text)
     code = _core.compile_object(lowered, text)
     loaded = _core.load_object(code.bytes)
@@ -151,6 +157,12 @@ def compile(program: Any, target: TargetLike = "native") -> Kernel | KernelModul
         for kernel in kernels.values():
             kernel.threads = resolved.num_cores
     return _one_or_many(kernels)
+
+
+def _interpreted(module: Any) -> Kernel | KernelModule:
+    names = [name for name, func in module.functions.items() if "global_symbol" in func.attrs]
+    source = _Program(module, None, None, "interpreter", {})
+    return _one_or_many({name: Kernel(_core.interpreted_callable(module, name), source) for name in names})
 
 
 def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
@@ -176,6 +188,8 @@ def get_num_threads() -> int:
 
 
 def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exported:
+    if program.code is None:
+        raise ArgumentError("an interpreted kernel cannot be exported: compile it for 'native'")
     files = _core.export_files(program.lowered, program.code, os.fspath(folder), name)
     return Exported(*(Path(file) for file in files))
 

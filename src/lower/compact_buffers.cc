@@ -123,8 +123,13 @@ class RegionCollector {
     for (size_t i = candidate.scope; i < running_.size(); ++i) domains[running_[i].first] = running_[i].second;
     return domains;
   }
+  /// Registers beyond the last element cost nothing: a tile keeps its shape where its last elements do not exist, so
+  /// that every access to it is alike.
+  static bool keeps_shape(const NodeRef& buffer) { return buffer.as<Buffer>()->scope().starts_with("local"); }
+
   Expr condition_since(const NodeRef& buffer) const {
     Expr all = bool_imm(true);
+    if (keeps_shape(buffer)) return all;
     for (size_t i = condition_scope_.at(buffer); i < conditions_.size(); ++i) {
       if (effect_of(conditions_[i]) == Effect::kPure) all = logical_and(all, conditions_[i]);
     }
@@ -198,12 +203,20 @@ class RegionCollector {
     const Candidate& candidate = candidates_.at(buffer);
     if (!candidate.seen || opaque_.count(buffer) || !buffer->strides.empty()) return;
     arith::Region region = arith::clip_to_shape(candidate.touched, buffer->shape, analyzer_);
+    bool whole_tile = keeps_shape(buffer);
     Layout layout;
     Buffer after = *buffer;
     bool changed = false;
     for (size_t d = 0; d < buffer->shape.size(); ++d) {
       Expr start = analyzer_.simplify(region[d]->min);
       Expr extent = upper_bound(analyzer_.simplify(region[d]->extent), buffer->shape[d]);
+      if (const IntSet& set = candidate.touched[d]; whole_tile && set.is_bounded()) {
+        Expr reach = analyzer_.simplify(set.max - set.min + 1);
+        if (auto known = const_int(reach); known && *known > const_int(extent).value_or(0)) {
+          start = analyzer_.simplify(set.min);
+          extent = reach;
+        }
+      }
       if (!extent.defined() || !known_outside(start, candidate) || !known_outside(extent, candidate)) {
         start = zero(buffer->shape[d].dtype());
         extent = buffer->shape[d];

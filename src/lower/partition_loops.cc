@@ -21,6 +21,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "lower/vector_math.h"
 
 namespace tilewright::lower {
 namespace {
@@ -144,7 +145,7 @@ class Partitioner {
     if (is_copy) part = renew_defs(part).cast<For>();
     if (bound.max_value > 1) return rebuild(part, low, extent, part->body, r);
     // At most one iteration.
-    Stmt once = r(substitute(part->body, {{part->loop_var, cast(part->loop_var.dtype(), low)}}));
+    Stmt once = r(substitute_folding(part->body, part->loop_var, cast(part->loop_var.dtype(), low)));
     if (bound.min_value >= 1 || is_nop(once)) return once;
     return make<IfThenElse>({gt(extent, zero(extent.dtype())), once, {}});
   }
@@ -162,7 +163,10 @@ class Partitioner {
     }
     {
       auto scope = analyzer_.constraint(logical_not(test));
-      rest = r(renew_defs(loop->body));
+      rest = renew_defs(loop->body);
+      bool only_last = !split.low.defined() && analyzer_.can_prove_equal(split.high + 1, loop->min + loop->extent);
+      if (only_last) rest = substitute_folding(rest, loop->loop_var, split.high);
+      rest = r(rest);
     }
     For copy = *loop;
     copy.body = is_nop(rest) ? make<IfThenElse>({test, full, {}}) : make<IfThenElse>({test, full, rest});

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "ir/build.h"
+#include "ir/verify.h"
 #include "lower/passes.h"
 
 namespace tilewright::lower {
@@ -50,6 +51,30 @@ bool fits_registers(const Allocate& allocate, const Target& target) {
   return size && *size * allocate.dtype.bytes() * allocate.dtype.lanes <= register_bytes(target);
 }
 
+namespace {
+
+Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage) {
+  Status status = verify(module, stage);
+  if (status.ok()) return Ok{};
+  return internal_error("lower/broken", "pass " + std::string(pass) + " broke a program: " + status.error().message +
+                                            " [" + status.error().code + "]");
+}
+
+/// The same with errors told in terms of the pipeline.
+Result<Ref<Module>> run_pass(const Pass& pass, const Ref<Module>& module, PassContext& context) {
+  Ref<Module> current = module;
+  for (const auto& [name, func] : module->functions) {
+    Ref<PrimFunc> prim = func.cast<PrimFunc>();
+    if (!prim.defined()) continue;
+    context.function = name;
+    TW_TRY(after, pass.run(prim, context));
+    if (after != prim) current = with_function(current, name, after);
+  }
+  return current;
+}
+
+}  // namespace
+
 Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options,
                           LowerReport* report) {
   bool known = options.stop_after.empty();
@@ -59,20 +84,19 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
     for (const Pass& pass : kPasses) names += (names.empty() ? "" : ", ") + std::string(pass.name);
     return argument_error("lower/unknown-pass", "there is no pass '" + options.stop_after + "'", "passes: " + names);
   }
+  TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
   Ref<Module> current = module;
   if (options.observe) options.observe("input", current);
   PassContext context{target, {}, {}, {}};
+  Stage stage = Stage::kScheduled;
   for (const Pass& pass : kPasses) {
     auto start = std::chrono::steady_clock::now();
-    for (const auto& [name, func] : module->functions) {
-      Ref<PrimFunc> prim = current->get(name).cast<PrimFunc>();
-      if (!prim.defined()) continue;
-      context.function = name;
-      TW_TRY(after, pass.run(prim, context));
-      if (after != prim) current = with_function(current, name, after);
-    }
+    TW_TRY(after, run_pass(pass, current, context));
+    current = after;
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (report) report->times.push_back({pass.name, elapsed.count()});
+    if (pass.run == lower_blocks) stage = Stage::kLowered;
+    if (options.verify) TW_RETURN_IF_ERROR(check_pass(current, pass.name, stage));
     if (options.observe) options.observe(pass.name, current);
     if (pass.name == options.stop_after) break;
   }

@@ -22,6 +22,11 @@ struct LowerOptions {
   std::string stop_after;  ///< name of the last pass to run; empty: all of them
   /// Called with the module as it came in ("input") and after each pass; null: nobody looks.
   std::function<void(std::string_view pass, const Ref<Module>&)> observe;
+#ifdef NDEBUG
+  bool verify = false;  ///< check the program after each pass; a broken one is an InternalError
+#else
+  bool verify = true;
+#endif
 };
 
 struct PassTime {

@@ -26,10 +26,11 @@
 namespace tilewright::lower {
 namespace {
 
-/// Elements [start, start + lanes).
+/// Elements start, start + stride, ...
 struct Span {
   int64_t start;
   int lanes;
+  int64_t stride = 1;
 };
 
 struct Slot {
@@ -43,6 +44,7 @@ struct LocalBuffer {
   std::string name;
   DataType dtype;
   int64_t size = 0;
+  int64_t stride = 1;  ///< of the vector accesses; elements are numbered so that these are consecutive
   std::vector<Span> spans;
   std::string problem;
   std::vector<Slot> slots;
@@ -50,8 +52,8 @@ struct LocalBuffer {
 
 std::optional<Span> constant_span(const Expr& index, int lanes) {
   if (const Ramp* ramp = index.as<Ramp>()) {
-    auto base = const_int(ramp->base);
-    if (base && is_const_int(ramp->stride, 1)) return Span{*base, lanes};
+    auto base = const_int(ramp->base), stride = const_int(ramp->stride);
+    if (base && stride && *stride >= 1) return Span{*base, lanes, *stride};
     return std::nullopt;
   }
   if (const Broadcast* same = index.as<Broadcast>()) {
@@ -107,14 +109,36 @@ class Promoter {
     if (!local || !local->problem.empty()) return;
     auto span = constant_span(index, lanes);
     if (!span) {
-      local->problem = "the index of an access is not constant: a loop over it has no constant extent, or a stride";
-    } else if (span->start < 0 || span->start + span->lanes > local->size) {
+      local->problem = "the index of an access is not constant: a loop over it has no constant extent, or stays rolled";
+    } else if (span->start < 0) {
       local->problem = "an access lies outside of it";
     } else if (buffer->dtype != local->dtype) {
       local->problem = "it is also seen as " + buffer->dtype.str();
     } else {
+      local->size = std::max(local->size, span->start + (span->lanes - 1) * span->stride + 1);
       local->spans.push_back(*span);
     }
+  }
+
+  /// A tile that is vectorized along another dimension than its last: elements are numbered along that one.
+  static void turn(LocalBuffer& local) {
+    for (const Span& span : local.spans) {
+      if (span.lanes == 1) continue;
+      if (local.stride != 1 && span.stride != local.stride)
+        local.problem = "vector accesses to it have several strides";
+      if (span.stride != 1) local.stride = span.stride;
+    }
+    for (const Span& span : local.spans) {
+      if (span.lanes > 1 && span.stride != local.stride) local.problem = "vector accesses to it have several strides";
+    }
+    if (local.stride == 1 || !local.problem.empty()) return;
+    local.size = (local.size + local.stride - 1) / local.stride * local.stride;
+    for (Span& span : local.spans) span = renumber(local, span);
+  }
+  static Span renumber(const LocalBuffer& local, const Span& span) {
+    if (local.stride == 1) return span;
+    int64_t columns = local.size / local.stride;
+    return {span.start % local.stride * columns + span.start / local.stride, span.lanes, 1};
   }
 
   void collect(const Stmt& body) {
@@ -153,6 +177,7 @@ class Promoter {
 
   /// Widest accesses first; what overlaps them partly joins the two.
   void finish(LocalBuffer& local) {
+    if (local.problem.empty()) turn(local);
     Promotion report{context_.function, local.name, local.problem.empty(), 0, local.problem};
     if (local.problem.empty()) {
       std::vector<Span> spans = local.spans;
@@ -231,13 +256,13 @@ class Promoter {
           const LocalBuffer* local = promoted(load->buffer->data);
           if (!local) return r.descend(load);
           int lanes = Expr(load).dtype().lanes;
-          Span span = *constant_span(load->indices[0], lanes);
+          Span span = renumber(*local, *constant_span(load->indices[0], lanes));
           return to_lanes(read(*local, span), lanes);
         },
         [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
           const LocalBuffer* local = promoted(store->buffer->data);
           if (!local) return r.descend(store);
-          Span span = *constant_span(store->indices[0], store->value.dtype().lanes);
+          Span span = renumber(*local, *constant_span(store->indices[0], store->value.dtype().lanes));
           return write(*local, span, r(store->value), r(store->predicate));
         },
         [&](const Ref<DeclBuffer>& decl, Rewriter& r) -> Stmt {

@@ -7,6 +7,7 @@
 
 #include "codegen/codegen.h"
 #include "codegen/export.h"
+#include "codegen/interpreted.h"
 #include "codegen/loader.h"
 #include "lower/pipeline.h"
 #include "python/call.h"
@@ -117,6 +118,21 @@ void bind_compile(nb::module_& m) {
         return std::tuple(files.library, files.object, files.header);
       },
       nb::arg("lowered"), nb::arg("code"), nb::arg("folder"), nb::arg("name"));
+  m.def(
+      "interpreted_callable",
+      [](const Ref<Module>& module, const std::string& name) {
+        auto kernel = unwrap(codegen::InterpretedKernel::make(module, name));
+        const tw_signature* signature = &kernel->signature();
+        auto* raw = const_cast<codegen::InterpretedKernel*>(kernel.get());
+        auto* keep = new std::shared_ptr<const codegen::InterpretedKernel>(std::move(kernel));
+        nb::capsule owner(keep, [](void* pointer) noexcept {
+          delete static_cast<std::shared_ptr<const codegen::InterpretedKernel>*>(pointer);
+        });
+        PyObject* callable = make_callable(&codegen::InterpretedKernel::entry, signature, owner.ptr(), raw);
+        if (!callable) nb::raise_python_error();
+        return nb::steal(callable);
+      },
+      nb::sig("def interpreted_callable(module: Module, name: str) -> KernelBase"));
   m.def("load_object", [](nb::bytes bytes) {
     std::string_view view(bytes.c_str(), bytes.size());
     nb::gil_scoped_release release;

@@ -48,7 +48,10 @@ def test_a_size_that_no_argument_tells() -> None:
         for i in range(n * n):
             A[i] = T.float32(0)
 
-    assert refused(square) == "codegen/unbound-size"
+    assert refused(square) == "verify/undefined"
+    with pytest.raises(tw.ScriptError) as error:
+        _core.compile_object(_core.as_module(square))
+    assert error.value.code == "codegen/unbound-size"
 
 
 def test_public_functions_return_nothing() -> None:

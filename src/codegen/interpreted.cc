@@ -1,0 +1,101 @@
+#include "codegen/interpreted.h"
+
+#include "ir/build.h"
+
+namespace tilewright::codegen {
+namespace {
+
+int32_t report(tw_ctx* ctx, const Diagnostic& diagnostic) {
+  int32_t code = diagnostic.blame == Blame::kResource ? TW_ERROR_MEMORY : TW_ERROR_ASSERTION;
+  std::string text = "[" + diagnostic.code + "] " + diagnostic.message;
+  if (!diagnostic.hint.empty()) text += TW_HINT_PREFIX + diagnostic.hint;
+  return tw_report(ctx, code, text.c_str());
+}
+
+}  // namespace
+
+InterpretedKernel::InterpretedKernel(Ref<Module> module, std::string name, Signature signature)
+    : module_(std::move(module)), name_(std::move(name)), description_(std::move(signature)) {
+  auto entry_of = [](const Signature::Dim& dim) { return tw_dim{dim.value, dim.kind, 0}; };
+  dims_.reserve(2 * description_.params.size());
+  auto list = [&](const std::vector<Signature::Dim>& source) -> const tw_dim* {
+    if (source.empty()) return nullptr;
+    std::vector<tw_dim>& dims = dims_.emplace_back();
+    for (const Signature::Dim& dim : source) dims.push_back(entry_of(dim));
+    return dims.data();
+  };
+  for (const Signature::Param& source : description_.params) {
+    bool tensor = source.buffer.defined();
+    tw_param param{};
+    param.name = source.name.c_str();
+    param.shape = list(source.shape);
+    param.strides = list(source.strides);
+    param.elem_offset = entry_of(source.elem_offset);
+    param.kind = tensor ? TW_PARAM_TENSOR : TW_PARAM_SCALAR;
+    param.dtype = dlpack_type(tensor ? source.buffer->dtype : source.var.dtype());
+    param.ndim = static_cast<int32_t>(source.shape.size());
+    param.flags = source.written ? TW_PARAM_WRITTEN : 0;
+    param.alignment = static_cast<int32_t>(source.alignment);
+    param.symbol = source.symbol;
+    params_.push_back(param);
+  }
+  for (const Signature::Symbol& symbol : description_.symbols) {
+    symbols_.push_back({symbol.name.c_str(), symbol.bits, 0});
+  }
+  table_.abi_version = TW_ABI_VERSION;
+  table_.device_type = kDLCPU;
+  table_.name = description_.name.c_str();
+  table_.params = params_.data();
+  table_.symbols = symbols_.data();
+  table_.features = "";
+  table_.num_params = static_cast<int32_t>(params_.size());
+  table_.num_tensors = description_.num_tensors;
+  table_.num_scalars = description_.num_scalars;
+  table_.num_symbols = static_cast<int32_t>(symbols_.size());
+}
+
+Result<std::shared_ptr<const InterpretedKernel>> InterpretedKernel::make(const Ref<Module>& module,
+                                                                         const std::string& name) {
+  Ref<PrimFunc> func = module->get(name).cast<PrimFunc>();
+  TW_CHECK(func.defined(), name);
+  TW_TRY(signature, signature_of(func, name));
+  return std::shared_ptr<const InterpretedKernel>(new InterpretedKernel(module, name, std::move(signature)));
+}
+
+int32_t InterpretedKernel::entry(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars) {
+  return static_cast<const InterpretedKernel*>(ctx->user)->run(ctx, tensors, scalars);
+}
+
+int32_t InterpretedKernel::run(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars) const {
+  std::vector<int64_t> slots(description_.symbols.size());
+  std::vector<void*> data(static_cast<size_t>(description_.num_tensors));
+  int32_t code = tw_check_args(ctx, &table_, tensors, scalars, slots.data(), data.data());
+  if (code) return code;
+  std::vector<InterpretArg> args;
+  for (const Signature::Param& param : description_.params) {
+    size_t position = static_cast<size_t>(param.position);
+    if (!param.buffer.defined()) {
+      DataType type = param.var.dtype();
+      args.push_back(
+          ScalarArg{type, type.is_float() ? 0 : scalars[position].i, type.is_float() ? scalars[position].f : 0});
+      continue;
+    }
+    const DLTensor& tensor = *tensors[position];
+    TensorArg arg;
+    arg.data = data[position];
+    arg.dtype = param.buffer->dtype;
+    arg.shape.assign(tensor.shape, tensor.shape + tensor.ndim);
+    if (tensor.strides) arg.strides.assign(tensor.strides, tensor.strides + tensor.ndim);
+    arg.writable = param.written;
+    args.push_back(std::move(arg));
+  }
+  // The interpreter compares sizes that are expressions itself.
+  try {
+    Status status = interpret(module_, name_, args);
+    return status.ok() ? TW_OK : report(ctx, status.error());
+  } catch (const Exception& failure) {
+    return report(ctx, failure.diagnostic());
+  }
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,125 @@
+"""What tw.compile gives: targets, modules of several functions, looking inside."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import ir as I
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def add(A: T.Buffer((8, 16), "float32"), s: T.float32, B: T.Buffer((8, 16), "float32")):
+    for i, j in T.grid(8, 16):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + s
+
+
+@pytest.mark.parametrize("target", ["native", "interpreter", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64"])
+def test_all_targets_are_called_alike(target: str) -> None:
+    kernel = tw.compile(add, target=target)
+    a, b = np.random.default_rng(1).normal(size=(2, 8, 16)).astype("float32")
+    kernel(a, 2.5, b)
+    np.testing.assert_array_equal(b, a + np.float32(2.5))
+    with pytest.raises(tw.ArgumentError, match="A"):
+        kernel(a[:4], 2.5, b)
+
+
+def test_the_interpreter_says_what_is_undefined() -> None:
+    @T.prim_func
+    def outside(A: T.Buffer((8,), "float32")):
+        for i in range(9):
+            A[i] = T.float32(0)
+
+    with pytest.raises(tw.Error, match="interpret/out-of-bounds"):
+        tw.compile(outside, target="interpreter")(np.zeros(8, "float32"))
+
+
+def test_inspect() -> None:
+    kernel = tw.compile(add)
+    assert "T.Broadcast(s, 16)" in kernel.inspect("tir")
+    assert "T.block" in kernel.inspect("tir", after="lower_init_blocks")
+    assert "define i32 @add(" in kernel.inspect("llvm")
+    assert "add:" in kernel.inspect("asm")
+    with pytest.raises(tw.ArgumentError, match="bytes"):
+        kernel.inspect("bytes")
+    interpreted = tw.compile(add, target="interpreter")
+    assert "T.block" in interpreted.inspect("tir")
+    for refused in (lambda: interpreted.inspect("asm"), lambda: interpreted.export("out")):
+        with pytest.raises(tw.ArgumentError, match="interpreted"):
+            refused()
+
+
+@I.ir_module
+class Calls:
+    @T.prim_func(private=True)
+    def scale(A: T.Buffer((16,), "float32"), s: T.float32, n: T.int32):
+        assert n <= 16, "too many"
+        for i in range(n):
+            A[i] = A[i] * s
+
+    @T.prim_func(private=True)
+    def square(x: T.int32) -> T.int32:
+        T.ret(x * x)
+
+    @T.prim_func
+    def first(A: T.Buffer((16,), "float32"), n: T.int32):
+        Calls.scale(A.data, T.float32(2), n)
+        Calls.scale(A.data, T.float32(3), 4)
+
+    @T.prim_func
+    def second(A: T.Buffer((16,), "int32")):
+        for i in range(16):
+            A[i] = Calls.square(A[i])
+
+
+def test_functions_of_a_module_call_each_other() -> None:
+    kernels = tw.compile(Calls)
+    assert sorted(kernels) == ["first", "second"]
+    a = np.ones(16, "float32")
+    kernels["first"](a, 8)
+    assert a.tolist() == [6.0] * 4 + [2.0] * 4 + [1.0] * 8
+    b = np.arange(16, dtype="int32")
+    kernels["second"](b)
+    np.testing.assert_array_equal(b, np.arange(16) ** 2)
+    with pytest.raises(tw.Error, match="too many"):
+        kernels["first"](a, 17)
+
+
+def test_what_cannot_be_compiled() -> None:
+    with pytest.raises(tw.ArgumentError, match="can be compiled"):
+        tw.compile(lambda: None)
+
+
+def test_compiling_in_many_threads() -> None:
+    failures: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            for _ in range(3):
+                a, b = np.full((8, 16), seed, "float32"), np.zeros((8, 16), "float32")
+                tw.compile(add)(a, 1.0, b)
+                assert (b == seed + 1).all()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+def test_code_lives_as_long_as_its_kernel() -> None:
+    a, b = np.ones((8, 16), "float32"), np.zeros((8, 16), "float32")
+    kernels = [tw.compile(add) for _ in range(4)]
+    del kernels[1:3]
+    for kernel in kernels:
+        kernel(a, 1.0, b)
+    assert (b == 2).all()
