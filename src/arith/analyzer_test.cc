@@ -204,6 +204,21 @@ TEST_F(AnalyzerTest, ValuesFromLoadsMayWrap) {
   EXPECT_TRUE(same_expr(analyzer.simplify_value(load(A, {floordiv(x * 4, 4)})), load(A, {x})));
 }
 
+TEST_F(AnalyzerTest, ConditionsOnDataDoNotRearrange) {
+  Ref<Buffer> A = decl_buffer({i32(16)}, DataType::int_(32), "A");
+  Expr a = load(A, {x});
+  // a + 1 < 5 also where a is the largest value and the sum wraps.
+  Expr e = select(lt(a + 1, i32(5)), min(a, i32(3)), a);
+  EXPECT_TRUE(analyzer.simplify_value(e) == e);
+  Expr largest = max(a + 1, i32(-2147483647));
+  EXPECT_TRUE(analyzer.simplify_value(largest) == largest);
+  Expr both = logical_and(lt(a, y), lt(a + 1, y + 1));
+  EXPECT_TRUE(analyzer.simplify_value(both) == both);
+  EXPECT_TRUE(same_expr(analyzer.simplify(both), lt(a, y)));
+  EXPECT_TRUE(same_expr(analyzer.simplify_value((a + y) - y), a));
+  EXPECT_TRUE(same_expr(analyzer.simplify_value(a * 3 + a), a * 4));
+}
+
 TEST_F(AnalyzerTest, FloatsAreNotReassociated) {
   Ref<Var> f = var("f", DataType::float_(32)), g = var("g", DataType::float_(32));
   Expr e = (f + g) - g;

@@ -63,14 +63,15 @@ ConstIntBound Engine::bound(const Expr& e) {
     if (imm->dtype.is_uint() && imm->value < 0) return {0, ConstIntBound::kPosInf};
     return ConstIntBound::single(imm->value);
   }
-  if (const ConstIntBound* known = bounds_of_.find(e)) return *known;
+  bool data = wraps(e);
+  if (const ConstIntBound* known = (data ? value_bounds_of_ : bounds_of_).find(e)) return *known;
   ConstIntBound result = compute_bound(e);
-  if (!bounds_.empty() && is_index(e.dtype())) {
+  if (!bounds_.empty() && is_index(e.dtype()) && !data) {
     Fingerprint plus = fp(e), minus = Fingerprint{} - plus;
     ConstIntBound range = known(minus < plus ? minus : plus);
     result = intersect(result, minus < plus ? -range : range);
   }
-  bounds_of_.insert(e, result);
+  (data ? value_bounds_of_ : bounds_of_).insert(e, result);
   return result;
 }
 
@@ -90,7 +91,7 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
   // What leaves the type has wrapped, unless the type does not wrap: then it has not left.
   auto result_of = [&](ConstIntBound range) {
     if (range.within(whole)) return range;
-    if (!type.is_int() || type.bits < 32) return whole;
+    if (!type.is_int() || type.bits < 32 || wraps(e)) return whole;
     ConstIntBound inside = intersect(range, whole);
     return inside.is_empty() ? whole : inside;
   };
@@ -103,13 +104,13 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
       return range;
     }
     case Kind::kAdd:
-      if (is_index(type)) {
+      if (is_index(type) && !wraps(e)) {
         Linear sum = flat(e);
         if (sum.terms.size() > 1) return result_of(bound(sum));
       }
       return result_of(bound(e.as<Add>()->a) + bound(e.as<Add>()->b));
     case Kind::kSub:
-      if (is_index(type)) {
+      if (is_index(type) && !wraps(e)) {
         Linear sum = flat(e);
         if (sum.terms.size() > 1) return result_of(bound(sum));
       }

@@ -67,6 +67,7 @@ void Engine::forget() {
   values_.clear();
   linears_.clear();
   bounds_of_.clear();
+  value_bounds_of_.clear();
   residues_of_.clear();
 }
 
@@ -76,6 +77,8 @@ void Engine::trim() {
       fingerprints_.size() > kMaxRemembered) {
     forget();
     fingerprints_.clear();
+    value_fingerprints_.clear();
+    reads_data_.clear();
   }
 }
 
@@ -170,7 +173,7 @@ void Engine::learn(const Expr& condition, bool value) {
   }
   if (const Not* e = condition.as<Not>()) return learn(e->a, !value);
   if (is_call_to(condition, Intrinsic::k_likely)) return learn(Expr(condition.as<Call>()->args[0]), value);
-  if (condition.is<IntImm>() || condition.dtype().is_vector()) return;
+  if (condition.is<IntImm>() || condition.dtype().is_vector() || wraps(condition)) return;
   truths_.push_back({fp(condition), value});
   auto order = [&](const Expr& a, const Expr& b, bool or_equal) {
     if (!is_index(a.dtype())) return;

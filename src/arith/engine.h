@@ -37,7 +37,7 @@ class Engine {
   ConstIntBound bound(const Linear& linear);
   ModularSet residues(const Expr& e);
   ModularSet residues(const Linear& linear);
-  Fingerprint fp(const Expr& e) { return fingerprints_(e); }
+  Fingerprint fp(const Expr& e) { return wraps(e) ? value_fingerprints_(e) : fingerprints_(e); }
   Expr simplify(const Expr& e);
   Expr simplify_value(const Expr& e);
   /// The normal form of an index expression; `bad` when a coefficient overflows.
@@ -99,7 +99,9 @@ class Engine {
   Expr simplify_let(const Expr& e);
   Expr simplify_call(const Expr& e);
   Expr simplify_wrapping(const Expr& e);
-  bool wraps(const Expr& e);
+  bool reads_data(const Expr& e);
+  /// In a value that is data: whether its int32 and int64 arithmetic may wrap.
+  bool wraps(const Expr& e) { return value_mode_ && reads_data(e); }
 
   // simplify_index.cc
   Expr simplify_index(const Expr& e);
@@ -153,10 +155,11 @@ class Engine {
   bool value_mode_ = false;
   int rewrites_ = 0;  ///< rules applied on the way to the expression at hand
 
-  Fingerprints fingerprints_;
+  Fingerprints fingerprints_, value_fingerprints_{true};
   Memo<Expr> simplified_, values_;
   Memo<Linear> linears_;
-  Memo<ConstIntBound> bounds_of_;
+  Memo<ConstIntBound> bounds_of_, value_bounds_of_;
+  Memo<bool> reads_data_;
   Memo<ModularSet> residues_of_;
 };
 

@@ -94,7 +94,7 @@ Fingerprint Fingerprints::compute(const Expr& e) {
   };
   // An order between index expressions is the sign of a difference.
   auto less = [&](const Expr& a, const Expr& b, int64_t slack) {
-    if (!is_index(a.dtype())) return ordered(slack ? Kind::kLT : Kind::kLE, a, b);
+    if (wrapping_ || !is_index(a.dtype())) return ordered(slack ? Kind::kLT : Kind::kLE, a, b);
     return mix(tag_of(Kind::kLE), (*this)(b) - (*this)(a)-Fingerprint::of_int(slack));
   };
   auto equal = [&](Kind kind, const Expr& a, const Expr& b) {

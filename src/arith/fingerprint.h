@@ -39,6 +39,8 @@ struct FingerprintHash {
 /// Remembers the fingerprints of nodes it has seen, which it keeps alive.
 class Fingerprints {
  public:
+  /// `wrapping`: sums of int32 and int64 may wrap, so an order is not the sign of a difference.
+  explicit Fingerprints(bool wrapping = false) : wrapping_(wrapping) {}
   /// A call that changes state never equals anything, itself included: each query gives another fingerprint.
   Fingerprint operator()(const Expr& e);
   /// Whether evaluating the expression changes state.
@@ -55,6 +57,7 @@ class Fingerprints {
   Fingerprint compute(const Expr& e);
   Fingerprint opaque(const Expr& e);
   Memo<Entry> memo_;
+  bool wrapping_;
   bool effect_seen_ = false;  ///< below the node now computed
   uint64_t fresh_ = 0;
 };

@@ -64,7 +64,7 @@ Expr Engine::simplify(const Expr& e) {
 
 /// A condition that the context settles.
 Expr Engine::decided(const Expr& e) {
-  if (truths_.empty() || !e.dtype().is_bool() || e.dtype().is_vector() || e.is<IntImm>()) return e;
+  if (truths_.empty() || !e.dtype().is_bool() || e.dtype().is_vector() || e.is<IntImm>() || wraps(e)) return e;
   auto truth = known_truth(fp(e));
   return truth ? Expr(bool_imm(*truth)) : e;
 }
@@ -135,22 +135,18 @@ Expr Engine::rebuild(const Expr& e) {
   return Expr(detail::map_children(e, map, this));
 }
 
-namespace {
-
-bool reads_data(const Expr& e) {
-  bool found = false;
-  visit(
-      e, [&](const Ref<BufferLoad>&, Visitor&) { found = true; },
-      [&](const Ref<Call>& call, Visitor& v) {
-        if (call.dtype().is_integral() && intrinsic_of(*call) != Intrinsic::k_if_then_else) found = true;
-        if (!found) v.descend(call);
-      });
-  return found;
+bool Engine::reads_data(const Expr& e) {
+  if (e.is<IntImm>() || e.is<Var>() || e.is<FloatImm>()) return false;
+  if (e.is<BufferLoad>()) return true;
+  if (const bool* known = reads_data_.find(e)) return *known;
+  const Call* call = e.as<Call>();
+  bool result = call && call->dtype.is_integral() && intrinsic_of(*call) != Intrinsic::k_if_then_else;
+  for_each_child(e, [&](const NodeRef& child, Role) {
+    if (!result && child.sort() == Sort::kExpr) result = reads_data(Expr(child));
+  });
+  reads_data_.insert(e, result);
+  return result;
 }
-
-}  // namespace
-
-bool Engine::wraps(const Expr& e) { return value_mode_ && reads_data(e); }
 
 /// Arithmetic of floats, of unsigned and of narrow integers: what holds exactly, whatever wraps or rounds.
 Expr Engine::simplify_wrapping(const Expr& e) {

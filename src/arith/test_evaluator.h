@@ -71,7 +71,7 @@ inline std::optional<int64_t> evaluate(const Expr& e, const Env& env) {
   }
   TW_OP(Add, return finish(a + b))
   TW_OP(Sub, return finish(a - b))
-  TW_OP(Mul, return finish(a * b))
+  TW_OP(Mul, return finish(static_cast<Wide>(static_cast<unsigned __int128>(a) * static_cast<unsigned __int128>(b))))
   TW_OP(Min, return finish(a < b ? a : b))
   TW_OP(Max, return finish(a > b ? a : b))
   TW_OP(Div, if (b == 0) return std::nullopt; return finish(a / b))
@@ -110,10 +110,11 @@ inline std::string text(const Expr& e) {
   TW_OP(FloorDiv, "//")
   TW_OP(FloorMod, "%")
   TW_OP(Min, "min")
-  TW_OP(Max, "max") TW_OP(EQ, "==") TW_OP(NE, "!=") TW_OP(LT, "<") TW_OP(LE, "<=") TW_OP(GT, ">") TW_OP(GE, ">=")
-      TW_OP(And, "&&") TW_OP(Or, "||")
+  TW_OP(Max, "max")
+  TW_OP(EQ, "==")
+  TW_OP(NE, "!=") TW_OP(LT, "<") TW_OP(LE, "<=") TW_OP(GT, ">") TW_OP(GE, ">=") TW_OP(And, "&&") TW_OP(Or, "||")
 #undef TW_OP
-          return std::string(kind_name(e.kind()));
+      return std::string(kind_name(e.kind()));
 }
 
 }  // namespace tilewright::arith
