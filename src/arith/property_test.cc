@@ -200,5 +200,86 @@ TEST(Property, UnsignedIntegersWrap) {
   }
 }
 
+/// The scalar expression that one lane of a vector computes.
+Expr at_lane(const Expr& e, int64_t lane) {
+  if (e.dtype().is_scalar()) return e;
+  if (const Broadcast* b = e.as<Broadcast>()) return b->value;
+  if (const Ramp* r = e.as<Ramp>()) return r->base + r->stride * int_imm(r->stride.dtype(), lane);
+  if (const Not* n = e.as<Not>()) return make<Not>({at_lane(n->a, lane)});
+  if (const Select* s = e.as<Select>()) {
+    return make<Select>({at_lane(s->condition, lane), at_lane(s->true_value, lane), at_lane(s->false_value, lane)});
+  }
+#define TW_OP(Name) \
+  if (const Name* n = e.as<Name>()) return make<Name>({at_lane(n->a, lane), at_lane(n->b, lane)});
+  TW_OP(Add)
+  TW_OP(Sub)
+  TW_OP(Mul)
+  TW_OP(FloorDiv)
+  TW_OP(FloorMod)
+  TW_OP(Min)
+  TW_OP(Max)
+  TW_OP(LT)
+  TW_OP(LE)
+  TW_OP(EQ)
+  TW_OP(NE)
+  TW_OP(And)
+  TW_OP(Or)
+#undef TW_OP
+  return {};
+}
+
+/// Vectors of ramps and broadcasts, checked lane by lane.
+TEST(Property, Vectors) {
+  constexpr int kLanes = 4;
+  int lifted = 0;
+  for (uint64_t seed = 1; seed <= 4000; ++seed) {
+    Generator g(400000 + seed, DataType::int_(32));
+    Analyzer analyzer;
+    choose_domains(g, analyzer, DataType::int_(32));
+    auto vector = [&](auto& self, int depth) -> Expr {
+      if (depth == 0) {
+        Expr scalar = g.number(2);
+        static constexpr int64_t kStrides[] = {1, 1, 2, 4, -1, 3};
+        return g.pick(2) ? ramp(scalar, i32(kStrides[g.pick(6)]), kLanes) : broadcast(scalar, kLanes);
+      }
+      static constexpr int64_t kDivisors[] = {1, 2, 4, 8, 16, 3};
+      Expr divisor = broadcast(i32(kDivisors[g.pick(6)]), kLanes);
+      switch (g.pick(7)) {
+        case 0:
+          return make<Add>({self(self, depth - 1), self(self, depth - 1)});
+        case 1:
+          return make<Sub>({self(self, depth - 1), self(self, depth - 1)});
+        case 2:
+          return make<Mul>({self(self, depth - 1), divisor});
+        case 3:
+          return make<FloorDiv>({self(self, depth - 1), divisor});
+        case 4:
+          return make<FloorMod>({self(self, depth - 1), divisor});
+        case 5:
+          return make<Min>({self(self, depth - 1), self(self, depth - 1)});
+        default:
+          return make<Max>({self(self, depth - 1), self(self, depth - 1)});
+      }
+    };
+    Expr a = vector(vector, 2), b = vector(vector, 1);
+    Expr e = a;
+    if (g.pick(3) == 0) e = g.pick(2) ? Expr(make<LT>({a, b})) : Expr(make<NE>({a, b}));
+    Expr simple = analyzer.simplify(e);
+    ConstIntBound bound = analyzer.const_int_bound(e);
+    ASSERT_EQ(simple.dtype(), e.dtype());
+    lifted += simple.is<Ramp>() || simple.is<Broadcast>();
+    for (int trial = 0; trial < 15; ++trial) {
+      Env env = random_point(g);
+      for (int64_t lane = 0; lane < kLanes; ++lane) {
+        auto before = evaluate(at_lane(e, lane), env), after = evaluate(at_lane(simple, lane), env);
+        if (!before) continue;
+        ASSERT_EQ(before, after) << "seed " << seed << " lane " << lane << ": " << text(e) << "\n  -> " << text(simple);
+        ASSERT_TRUE(bound.contains(*before)) << "seed " << seed << ": " << text(e);
+      }
+    }
+  }
+  EXPECT_GT(lifted, 1000);
+}
+
 }  // namespace
 }  // namespace tilewright::arith
