@@ -167,6 +167,21 @@ TEST(Structural, BoundVariablesMatchByPosition) {
   EXPECT_FALSE(structural_equal(make<Add>({x, x}), make<Add>({x, y}), true));
 }
 
+TEST(Structural, ViewsOfBoundMemoryMatchByTheirFirstUse) {
+  auto program = [](int second) {
+    Ref<Var> data = pointer_var("data", DataType::float_(32));
+    std::vector<Stmt> stores;
+    for (int extent : {8, second}) {
+      Buffer view{data, DataType::float_(32), {i32(extent)}, {}, {}, i32(0), "view"};
+      stores.push_back(store(make<Buffer>(view), float_imm(DataType::float_(32), 1), {i32(0)}));
+    }
+    return make<Allocate>({data, DataType::float_(32), {i32(8)}, bool_imm(true), make<SeqStmt>({stores}), {}});
+  };
+  EXPECT_TRUE(structural_equal(program(4), program(4)));
+  EXPECT_EQ(structural_hash(program(4)), structural_hash(program(4)));
+  EXPECT_FALSE(structural_equal(program(4), program(5)));
+}
+
 TEST(Structural, SaysWhereProgramsDiffer) {
   auto mismatch = find_mismatch(add_func(8, 1.0), add_func(9, 1.0));
   ASSERT_TRUE(mismatch);

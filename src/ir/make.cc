@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <limits>
+#include <unordered_map>
 
 #include "ir/numeric.h"
 #include "ir/op.h"
@@ -143,6 +146,8 @@ DataType check(FloatImm& v) {
     refuse("ir/float-dtype", "a floating-point constant of type " + v.dtype.str());
   }
   v.value = round_float(v.dtype, v.value);
+  // One NaN: sign and payload would not survive text.
+  if (std::isnan(v.value)) v.value = std::numeric_limits<double>::quiet_NaN();
   return v.dtype;
 }
 template <>
@@ -417,6 +422,20 @@ DataType check(BlockRealize& v) {
                std::to_string(v.iter_values.size()) + " bindings",
            "bind every axis, for instance with T.axis.remap");
   }
+  return DataType::void_();
+}
+template <>
+DataType check(PrimFunc& v) {
+  need_operands(v);
+  // In the order of the parameters, however it was put together.
+  std::unordered_map<NodeRef, size_t> position;
+  for (size_t i = 0; i < v.params.size(); ++i) position.emplace(v.params[i], i);
+  auto rank = [&](const auto& entry) {
+    auto it = position.find(entry.first);
+    return it == position.end() ? v.params.size() : it->second;
+  };
+  std::stable_sort(v.buffer_map.begin(), v.buffer_map.end(),
+                   [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
   return DataType::void_();
 }
 template <>

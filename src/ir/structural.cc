@@ -94,7 +94,8 @@ bool Comparer::nodes(const NodeRef& a, const NodeRef& b) {
     return differ(a, b, std::string(kind_name(a.kind())) + " and " + std::string(kind_name(b.kind())));
   }
   if (a.is<Var>()) return use(a, b, in_buffer_ && define_sizes_);
-  if (a.is<Buffer>()) return use(a, b, false);
+  // A view that nothing declares, on memory that the programs define, is met at its first use.
+  if (a.is<Buffer>()) return use(a, b, forward_.contains(a.as<Buffer>()->data.get()));
   return contents(a, b);
 }
 

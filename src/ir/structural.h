@@ -1,8 +1,9 @@
 // Structural equality and hash, derived from the field lists.
 //
-// Bound variables and buffers match by the position of their definition, free ones by identity (or, with
-// map_free_vars, by first occurrence). Names of variables, buffers and blocks, identities of blocks and spans take no
-// part; floats compare by their bits; attributes do not depend on the order they were set in.
+// Bound variables and buffers match by the position of their definition, views that nothing declares on bound memory by
+// their first use, free ones by identity (or, with map_free_vars, by first occurrence). Names of variables, buffers and
+// blocks, identities of blocks and spans take no part; floats compare by their bits; attributes do not depend on the
+// order they were set in.
 #pragma once
 
 #include <optional>

@@ -60,22 +60,34 @@ struct MemberType<M> {
   using type = F;
 };
 
+/// How a field crosses the boundary; raw bytes are no text.
+template <auto M>
+struct Crossing : Argument<typename MemberType<M>::type> {
+  static nb::object give(const typename MemberType<M>::type& field) { return to_python(field); }
+};
+template <>
+struct Crossing<&TensorData::bytes> {
+  using type = nb::bytes;
+  static std::string take(nb::bytes&& value) { return {value.c_str(), value.size()}; }
+  static nb::object give(const std::string& field) { return nb::bytes(field.data(), field.size()); }
+};
+
 template <class T, class Class, auto... M, size_t... I>
 void bind_fields(Class& cls, Fields<M...>, std::index_sequence<I...>) {
   static const std::array<std::string, sizeof...(M)> kNames = {std::string(detail::member_name<M>())...};
-  (cls.def_prop_ro(kNames[I].c_str(), [](const NodeOf<T>& self) { return to_python(self.data.*M); }), ...);
+  (cls.def_prop_ro(kNames[I].c_str(), [](const NodeOf<T>& self) { return Crossing<M>::give(self.data.*M); }), ...);
   nb::list names;
   for (const std::string& name : kNames) names.append(name.c_str());
   cls.attr("__match_args__") = nb::tuple(names);
 
   T defaults{};
   // One argument a field, in the order of the list; a handle left out is None, which make() refuses where it matters.
-  cls.def(nb::new_([](typename Argument<typename MemberType<M>::type>::type... values) {
+  cls.def(nb::new_([](typename Crossing<M>::type... values) {
             T data{};
-            ((data.*M = Argument<typename MemberType<M>::type>::take(std::move(values))), ...);
+            ((data.*M = Crossing<M>::take(std::move(values))), ...);
             return make<T>(std::move(data));
           }),
-          nb::arg(kNames[I].c_str()).none() = to_python(defaults.*M)...);
+          nb::arg(kNames[I].c_str()).none() = Crossing<M>::give(defaults.*M)...);
 }
 
 template <class T, class Base>
@@ -265,6 +277,10 @@ void bind_functions(nb::module_& m) {
       [](nb::object value, std::optional<DataType> dtype) -> Expr {
         Expr e = to_expr(value);
         if (!e.defined()) throw nb::type_error("a constant is a number");
+        // A plain float has more digits than the float32 it becomes on its own.
+        if (dtype && dtype->is_float() && PyFloat_Check(value.ptr())) {
+          return constant(*dtype, PyFloat_AS_DOUBLE(value.ptr()));
+        }
         return dtype ? cast(*dtype, e) : e;
       },
       nb::arg("value"), nb::arg("dtype") = nb::none());
@@ -366,6 +382,11 @@ void bind_ir(nb::module_& m) {
   bind_method<IntImm>("__index__", [](const Ref<IntImm>& self) { return self->value; });
   bind_method<IntImm>("__float__", [](const Ref<IntImm>& self) { return static_cast<double>(self->value); });
   bind_method<FloatImm>("__float__", [](const Ref<FloatImm>& self) { return self->value; });
+  bind_method<Dict>("__getitem__", [](const Ref<Dict>& self, const std::string& key) {
+    NodeRef value = self->items.get(key);
+    if (!value.defined()) throw nb::key_error(key.c_str());
+    return value_to_python(value);
+  });
   bind_method<PrimFunc>("__call__", [](const Ref<PrimFunc>& self, nb::args, nb::kwargs) {
     const NodeRef symbol = self->attrs.get("global_symbol");
     const StringImm* name = symbol.as<StringImm>();

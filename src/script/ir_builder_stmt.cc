@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "script/ir_builder.h"
+#include "script/interval.h"
 #include "script/ir_builder_frames.h"
 
 namespace tilewright::script {
@@ -86,7 +87,7 @@ ForFrame::Loop make_loop(Expr start, Expr stop) {
     }
   }
   promote(start, stop);
-  Expr extent = is_const_int(start, 0) ? stop : stop - start;
+  Expr extent = extent_of(start, stop);
   DataType dtype = start.dtype();
   if (dtype.is_uint()) dtype = DataType::int_(dtype.bits);
   ForFrame::Loop loop;

@@ -93,7 +93,7 @@ void Printer::pop_frame() {
   for (auto it = undo.rbegin(); it != undo.rend(); ++it) {
     if (it->before) {
       entries_[it->node] = std::move(*it->before);
-    } else {
+    } else if (it->node) {
       entries_.erase(it->node);
     }
     if (!it->name.empty()) names_.release(it->name);

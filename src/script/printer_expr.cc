@@ -139,6 +139,10 @@ void Printer::binary(Kind kind, const Expr& a, const Expr& b, DataType dtype, in
   if (kind == Kind::kAnd && dtype.is_scalar()) infix = {" and ", kAnd};
   if (kind == Kind::kOr && dtype.is_scalar()) infix = {" or ", kOr};
   if (infix.symbol.empty()) return binary_call(kind_name(kind), a, b);
+  // With a plain number on the left Python asks the right side, which would turn the comparison round.
+  bool plain_left = (int_dtype_ && a.is<IntImm>() && a.dtype() == *int_dtype_) ||
+                    (float_dtype_ && a.is<FloatImm>() && a.dtype() == *float_dtype_);
+  if (infix.precedence == kCompare && plain_left) return binary_call(kind_name(kind), a, b);
   bool parenthesized = infix.precedence < min_precedence;
   if (parenthesized) out_ += '(';
   // Comparisons do not chain: both sides bind tighter.
@@ -197,20 +201,28 @@ void Printer::load(const BufferLoad& load) {
 }
 
 void Printer::let(const Let& let) {
-  // The variable lives in the expression only, and is declared in front of its line.
-  push_frame();
-  declare_before_line(let.var);
+  // The variable lives in the expression only. It is declared in front of the line, and keeps its name to the end of
+  // the scope, since other expressions of the line may declare more.
+  const std::string& name = names_.take(with_address(let.var->name_hint, let.var), "v");
+  frames_.back().undo.push_back({nullptr, std::nullopt, name});
+  insert_line(line_start_, indent_, name + " = " + captured([&] { var_creation(let.var); }));
+  auto [it, fresh] = entries_.try_emplace(let.var.get());
+  Entry outer = std::exchange(it->second, {name, static_cast<int>(frames_.size()) - 1});
   tir("Let(");
   expr(let.body);
   text(", where={");
-  text(name_of(let.var));
+  text(name);
   text(": ");
   {
     Marking mark(*this, let.value);
     expr(let.value);
   }
   text("})");
-  pop_frame();
+  if (fresh) {
+    entries_.erase(let.var.get());
+  } else {
+    entries_[let.var.get()] = std::move(outer);
+  }
 }
 
 void Printer::comm_reducer(const CommReducer& reducer) {

@@ -236,7 +236,8 @@ bool Printer::launch_thread(const AttrStmt& attr, bool concise) {
     return false;
   if (!attr.value.defined() || attr.value.sort() != Sort::kExpr) return false;
   const auto& extent = static_cast<const Expr&>(attr.value);
-  if (thread->dom.defined() && !(is_plain_zero(thread->dom->min) && same_expr(thread->dom->extent, extent)))
+  // What T.launch_thread makes; an axis with another domain, or none, is written out.
+  if (!thread->dom.defined() || !is_plain_zero(thread->dom->min) || !same_expr(thread->dom->extent, extent))
     return false;
   push_frame();
   bool named = is_defined(thread->var);

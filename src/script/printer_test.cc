@@ -285,7 +285,7 @@ TEST(Printer, ControlFlow) {
 
 TEST(Printer, LaunchedThreads) {
   Ref<Var> tx = var("threadIdx_x");
-  Ref<IterVar> thread = make<IterVar>({{}, tx, IterType::kThreadIndex, "threadIdx.x"});
+  Ref<IterVar> thread = make<IterVar>({range_of(i32(32)), tx, IterType::kThreadIndex, "threadIdx.x"});
   auto launch = [&] { return make<AttrStmt>({thread, "thread_extent", i32(32), make<Evaluate>({tx})}); };
   EXPECT_EQ(print(function({}, launch())),
             kHeader +

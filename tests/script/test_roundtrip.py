@@ -1,0 +1,24 @@
+"""Print, then parse, is the identity: on random programs over all kinds of nodes, with and without sugar."""
+
+import pytest
+from random_programs import program
+
+import tilewright as tw
+from tilewright import ir
+
+
+def check(func, **options):
+    text = func.script(show_meta=True, **options)
+    try:
+        again = tw.script.from_source(text)
+        ir.assert_structural_equal(again, func)
+    except tw.Error as error:
+        pytest.fail(f"{error}\n\n{text}")
+    assert again.script(show_meta=True, **options) == text
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_random_programs(seed):
+    func = program(seed)
+    check(func)
+    check(func, syntax_sugar=False)
