@@ -29,6 +29,7 @@ enum class Op : uint8_t {
   kAddInt,
   kSubInt,
   kMulInt,
+  kMulSize,  // of numbers of elements: too large ones stay too large
   kDivInt,
   kModInt,
   kFloorDivInt,

@@ -164,20 +164,20 @@ int Compiler::load(const Expr& e) {
 }
 
 int Compiler::arithmetic(Op op, int a, int b) {
-  auto value = [&](int slot) { return function_->constants[-1 - slot].i; };
   if (a < 0 && b < 0) {
-    return constant(op == Op::kMulInt   ? value(a) * value(b)
-                    : op == Op::kAddInt ? value(a) + value(b)
-                                        : value(a) - value(b));
+    int64_t x = function_->constants[-1 - a].i, y = function_->constants[-1 - b].i, result = 0;
+    bool overflow = op == Op::kAddInt ? __builtin_add_overflow(x, y, &result) : __builtin_mul_overflow(x, y, &result);
+    if (!overflow) return constant(result);
   }
   int dst = take(1);
   emit(op, DataType::int_(64), dst, a, b);
   return dst;
 }
 
+/// Elements of a buffer with these extents.
 int Compiler::product(const std::vector<int>& factors) {
   int result = constant(int64_t{1});
-  for (int factor : factors) result = arithmetic(Op::kMulInt, result, factor);
+  for (int factor : factors) result = arithmetic(Op::kMulSize, result, factor);
   return result;
 }
 

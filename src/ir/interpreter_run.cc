@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "ir/interpreter_machine.h"
 #include "ir/interpreter_math.h"
@@ -42,6 +43,13 @@ Slot reinterpreted(DataType from, DataType to, Slot value) {
   store_element(from, from.is_float() ? value.f : 0, from.is_float() ? 0 : value.i, bytes);
   if (to.is_float()) return {.f = load_float(to, bytes)};
   return {.i = load_int(to, bytes)};
+}
+
+/// Negative where one is, the largest number where it overflows.
+int64_t product_of_sizes(int64_t a, int64_t b) {
+  int64_t product = 0;
+  if (a < 0 || b < 0) return -1;
+  return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
 }
 
 double floor_mod_of(double a, double b) {
@@ -256,6 +264,7 @@ bool Machine::arithmetic(const Insn& in, Slot* r) {
       TW_INT(kAddInt, static_cast<uint64_t>(x.i) + static_cast<uint64_t>(y.i))
       TW_INT(kSubInt, static_cast<uint64_t>(x.i) - static_cast<uint64_t>(y.i))
       TW_INT(kMulInt, static_cast<uint64_t>(x.i) * static_cast<uint64_t>(y.i))
+      TW_EACH(kMulSize, r[in.dst + k].i = product_of_sizes(x.i, y.i))
       TW_EACH(kMinInt, r[in.dst + k].i = less(x.i, y.i) ? x.i : y.i)
       TW_EACH(kMaxInt, r[in.dst + k].i = less(x.i, y.i) ? y.i : x.i)
       TW_FLOAT(kAddFloat, x.f + y.f)

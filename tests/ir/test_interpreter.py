@@ -1,5 +1,7 @@
 """The reference interpreter: what programs compute, and what it reports."""
 
+import signal
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -578,3 +580,60 @@ def test_programs_that_cannot_run():
     with pytest.raises(tw.ScriptError) as info:
         ir.interpret(ir.as_module(func), "other")
     assert info.value.code == "interpret/no-function"
+
+
+def test_views_must_fit_their_region():
+    @T.prim_func
+    def view(A: T.Buffer((8, 8), "float32"), n: T.int32):
+        with T.block("view"):
+            T.reads(A[0:8, 0:8])
+            T.writes()
+            B = T.match_buffer(A[n : n + 4, 0:8], (4, n), offset_factor=1)
+            T.evaluate(B[0, 0])
+
+    a = small_ints(8, 8)
+    assert "the shape of 'B'" in raises("interpret/match", view, a, 2)
+    assert "leaves buffer 'A'" in raises("interpret/out-of-bounds", view, a, 5)
+
+
+def test_recursion_without_end():
+    @tw.script.ir_module
+    class Module:
+        @T.prim_func
+        def main(n: T.int32):
+            Module.main(n)
+
+    with pytest.raises(tw.ScriptError) as info:
+        ir.interpret(Module, "main", 1)
+    assert info.value.code == "interpret/recursion"
+
+
+def test_allocations_that_do_not_fit():
+    @T.prim_func
+    def huge(n: T.int64):
+        x = T.decl_buffer((n, n), "float32")
+        x[0, 0] = T.float32(1)
+
+    raises("interpret/memory", huge, 2**30, kind=tw.ResourceError)
+    raises("interpret/memory", huge, 2**62, kind=tw.ResourceError)
+
+
+def test_a_signal_interrupts_a_program():
+    @T.prim_func
+    def forever(A: T.Buffer((1,), "int32")):
+        while A[0] == 0:
+            A[0] = A[0] * 2
+
+    class Stopped(Exception):
+        pass
+
+    def stop(number, frame):
+        raise Stopped
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
+        with pytest.raises(Stopped):
+            run(forever, np.zeros(1, "int32"), timeout=20)
+    finally:
+        signal.signal(signal.SIGALRM, before)
