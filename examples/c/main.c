@@ -23,7 +23,7 @@ int main(void) {
   }
   int status = matmul(a, b, c);
   if (status != 0) {
-    printf("matmul failed with code %d: %s\n", status, matmul_error_message());
+    printf("matmul failed with code %d: %s\n", status, matmul_last_error());
     return 1;
   }
   float expected = 0;

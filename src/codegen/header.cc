@@ -36,13 +36,6 @@ CType c_type(DataType type) {
   }
 }
 
-std::string replace_all(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-  return text;
-}
-
 /// Writes what concerns one kernel.
 class KernelHeader {
  public:
@@ -228,7 +221,6 @@ Result<std::string> read_text(const std::string& path) {
 
 Result<std::string> write_header(const Ref<Module>& lowered, const std::string& name) {
   TW_TRY(folder, package_folder());
-  TW_TRY(dlpack, read_text(folder + "/include/runtime/dlpack.h"));
   TW_TRY(abi, read_text(folder + "/include/runtime/abi.h"));
   std::ostringstream out;
   std::string guard = "TILEWRIGHT_EXPORT_";
@@ -242,8 +234,7 @@ Result<std::string> write_header(const Ref<Module>& lowered, const std::string& 
          "Parallel\n"
       << " * loops use one thread a core, or as many as the environment variable TILEWRIGHT_NUM_THREADS says. */\n"
       << "#ifndef " << guard << "\n#define " << guard << "\n\n"
-      << dlpack << "\n"
-      << replace_all(abi, "#include \"runtime/dlpack.h\"", "#error \"dlpack.h is above\"") << "\n"
+      << abi << "\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   for (const auto& [key, func] : lowered->functions) {
     const PrimFunc* prim = func.as<PrimFunc>();
