@@ -113,8 +113,12 @@ def limit_threads(threads: int) -> Iterator[None]:
         set_num_threads(before)
 
 
-def _calls_per_slice(function: Callable[[], object]) -> int:
-    """As many calls as fill a slice; also the warm-up."""
+#: a call that takes longer is not repeated to warm up, nor more often than needed
+LONG_CALL_SECONDS = 0.25
+
+
+def _calls_per_slice(function: Callable[[], object]) -> tuple[int, float]:
+    """As many calls as fill a slice, and the seconds of one; also the warm-up."""
     calls = 1
     while True:
         start = time.perf_counter()
@@ -122,7 +126,7 @@ def _calls_per_slice(function: Callable[[], object]) -> int:
             function()
         spent = time.perf_counter() - start
         if spent >= SLICE_SECONDS / 2:
-            return max(1, round(calls * SLICE_SECONDS / spent))
+            return max(1, round(calls * SLICE_SECONDS / spent)), spent / calls
         calls *= 4
 
 
@@ -138,22 +142,29 @@ def time_in_turn(
     Args:
         functions: what to time, by name; called without arguments.
         rounds: how often each gets its turn.
-        budget: seconds for all of it; at least three rounds are done.
+        budget: seconds for all of it; at least three rounds are done. A function whose single call takes longer than a
+            quarter of a second has its first call as its only sample.
         before_each: called, untimed, before each call (then a slice is one call): a cache flush.
     """
-    calls = {name: 1 if before_each else _calls_per_slice(function) for name, function in functions.items()}
     samples: dict[str, list[float]] = {name: [] for name in functions}
+    calls: dict[str, int] = {}
+    for name, function in functions.items():
+        count, seconds = _calls_per_slice(function)
+        if seconds > LONG_CALL_SECONDS:
+            samples[name].append(seconds)
+        else:
+            calls[name] = 1 if before_each else count
     begin = time.perf_counter()
     for done in range(rounds):
         if done >= 3 and time.perf_counter() - begin > budget:
             break
-        for name, function in functions.items():
+        for name, count in calls.items():
             if before_each:
                 before_each()
             start = time.perf_counter()
-            for _ in range(calls[name]):
-                function()
-            samples[name].append((time.perf_counter() - start) / calls[name])
+            for _ in range(count):
+                functions[name]()
+            samples[name].append((time.perf_counter() - start) / count)
     return {name: tuple(values) for name, values in samples.items()}
 
 
