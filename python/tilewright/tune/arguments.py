@@ -33,12 +33,15 @@ class Task:
     """A program with constant shapes, and what is known of it by looking at it.
 
     Attributes:
+        function: its name in the module.
+        entry: the name that its kernel is exported under.
         reduction_length: the longest sum that a result depends on; error bounds grow with its root.
         work: operations and compulsory traffic of one call.
     """
 
     module: ir.Module
     function: str
+    entry: str
     parameters: tuple[Parameter, ...]
     work: Work
     reduction_length: int
@@ -60,7 +63,7 @@ def task_of(program: ir.PrimFunc | ir.Module) -> Task:
         tilewright.ArgumentError: a module with several functions and none called "main"; a parameter whose size is not
             constant, or that is neither a buffer nor has a value.
     """
-    module = ir.as_module(program) if isinstance(program, ir.PrimFunc) else program
+    module = ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program
     names = list(module.functions)
     function = names[0] if len(names) == 1 else "main"
     if function not in names:
@@ -68,11 +71,14 @@ def task_of(program: ir.PrimFunc | ir.Module) -> Task:
             f"the module has the functions {', '.join(names)}; which one is to be tuned?\n"
             "  hint: call one of them main, or pass a module with that function alone"
         )
+    entry = module.functions[function].attrs.get("global_symbol")
+    if entry is None:
+        raise ArgumentError(f"the function {function} is private, so no kernel of that name exists")
     facts = _core.analyze_workload(module.functions[function])
     parameters = tuple(Parameter(name, dtype, tuple(shape), role) for name, dtype, shape, role in facts["params"])
     floats = [p.dtype for p in parameters if "float" in p.dtype]
     work = Work(facts["flops"] or facts["int_ops"], facts["bytes"], floats[0] if floats else "int32", facts["exact"])
-    return Task(module, function, parameters, work, int(facts["reduction_length"]))
+    return Task(module, function, entry, parameters, work, int(facts["reduction_length"]))
 
 
 def random_array(parameter: Parameter, generator: np.random.Generator) -> Array:

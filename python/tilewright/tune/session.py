@@ -277,7 +277,7 @@ class _Search:
         verdict: list[Verdict] = []
         tuner = _core.Tuner(
             module=self.task.module,
-            function=self.task.function,
+            function=self.task.entry,
             name=self.space.name,
             script=self.task.module.script(),
             space=space_hash(self.space, first.trace, replayable),
