@@ -30,10 +30,10 @@ _NAMES: dict[str, str] = {
     "set_num_threads": "tilewright.kernel",
     "Schedule": "tilewright.schedule",
     "Trace": "tilewright.schedule",
-    "Space": "tilewright.tune",
-    "TuneResult": "tilewright.tune",
-    "space": "tilewright.tune",
-    "tune": "tilewright.tune",
+    "Space": "tilewright.search",
+    "TuneResult": "tilewright.search",
+    "space": "tilewright.search",
+    "tune": "tilewright.search",
 }
 _MODULES = {"arith", "ir", "script", "testing", "schedule", "kernel"}
 

@@ -18,7 +18,7 @@ from tilewright.errors import ArgumentError, Error, ResourceError, ScriptError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tilewright.tune import Space, TuneResult
+    from tilewright.search import Space, TuneResult
 
 app = typer.Typer(
     help="Write a tensor program as Python-syntax text, schedule it by hand or by search, get a fast kernel.",
@@ -110,7 +110,7 @@ def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[st
 
 def spaces_of_file(file: Path, only: str | None) -> list[tuple[str, Space]]:
     """The spaces of a script with the names of their programs."""
-    from tilewright.tune.space import spaces_of
+    from tilewright.search.space import spaces_of
 
     script = load_script(file)
     spaces = [s for s in spaces_of(vars(script)) if only is None or s.name == only]
@@ -140,7 +140,7 @@ def tune(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Search every space of FILE for the fastest kernel; show, store and export what was found."""
-    from tilewright.tune import session
+    from tilewright.search import session
 
     records = database or out / "tilewright.db"
     # Writing nothing is found out before an hour of tuning, not after it.
@@ -180,7 +180,7 @@ def show_result(
     name: str, space: Space, result: TuneResult, *, file: Path, out: Path, records: Path, quiet: bool, as_json: bool
 ) -> None:
     """The table, the best schedule, and what was written."""
-    from tilewright.tune import report
+    from tilewright.search import report
 
     if result.record is None and result.stop_reason == "canceled":
         print("interrupted before a candidate was measured; run the same command again to go on", file=sys.stderr)

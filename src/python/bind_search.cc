@@ -165,7 +165,7 @@ nb::dict progress_dict(const TuneProgress& p) {
 }
 
 void bind_tuner(nb::module_& m) {
-  nb::class_<PyTuner>(m, "Tuner", "A search in progress; tilewright.tune drives it.")
+  nb::class_<PyTuner>(m, "Tuner", "A search in progress; tilewright.search drives it.")
       .def(nb::new_(&start_tuner), nb::kw_only(), nb::arg("module"), nb::arg("function"), nb::arg("name"),
            nb::arg("script"), nb::arg("space"), nb::arg("trace").none(), nb::arg("draw").none(), nb::arg("arguments"),
            nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"), nb::arg("seconds"), nb::arg("seed"),

@@ -12,11 +12,11 @@ import numpy as np
 
 from tilewright import timing
 from tilewright.timing import Timing, format_seconds
-from tilewright.tune.arguments import make_arrays
+from tilewright.search.arguments import make_arrays
 
 if TYPE_CHECKING:
-    from tilewright.tune.session import TuneResult
-    from tilewright.tune.space import Space
+    from tilewright.search.session import TuneResult
+    from tilewright.search.space import Space
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ import tilewright
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.schedule import Schedule, Trace
-from tilewright.tune import deadline
-from tilewright.tune.arguments import Task, Verdict, check_untuned, make_arrays, task_of
-from tilewright.tune.space import Space
+from tilewright.search import deadline
+from tilewright.search.arguments import Task, Verdict, check_untuned, make_arrays, task_of
+from tilewright.search.space import Space
 
 if TYPE_CHECKING:
     from tilewright.kernel import Kernel
@@ -235,7 +235,7 @@ def tune(
     if threads is not None and threads < 1:
         raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
 
-    from tilewright.tune.progress import reporter
+    from tilewright.search.progress import reporter
 
     search = _Search(space, task_of(program), trials, seconds, seed, threads or 1, inputs, target, fresh)
     with reporter(progress, search.task, search.threads) as report:

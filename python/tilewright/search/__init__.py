@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewright.tune.session import Progress, Record, TuneResult, tune
-from tilewright.tune.space import Space, space
+from tilewright.search.session import Progress, Record, TuneResult, tune
+from tilewright.search.space import Space, space
 
 __all__ = ["Progress", "Record", "Space", "TuneResult", "space", "tune"]

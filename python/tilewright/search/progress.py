@@ -15,8 +15,8 @@ from tilewright.errors import ArgumentError
 from tilewright.timing import format_seconds
 
 if TYPE_CHECKING:
-    from tilewright.tune.arguments import Task
-    from tilewright.tune.session import Progress
+    from tilewright.search.arguments import Task
+    from tilewright.search.session import Progress
 
 Reporter = Callable[["Progress"], None]
 #: seconds between two plain lines

@@ -1,0 +1,190 @@
+"""Tuning as a user does it: programs of several kinds, resuming, pasting the schedule, refusals."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.search import report, session
+
+
+@T.prim_func
+def matmul(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
+    for i, j, k in T.grid(64, 64, 64):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+@T.prim_func
+def transpose(X: T.Buffer((48, 80), "int32"), Y: T.Buffer((80, 48), "int32")):
+    for i, j in T.grid(80, 48):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vj, vi]
+
+
+@T.prim_func
+def softmax(X: T.Buffer((32, 64), "float32"), Y: T.Buffer((32, 64), "float32")):
+    largest = T.alloc_buffer((32,), "float32")
+    total = T.alloc_buffer((32,), "float32")
+    for i, j in T.grid(32, 64):
+        with T.block("largest"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                largest[vi] = T.min_value("float32")
+            largest[vi] = T.max(largest[vi], X[vi, vj])
+    for i, j in T.grid(32, 64):
+        with T.block("total"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                total[vi] = T.float32(0)
+            total[vi] = total[vi] + T.exp(X[vi, vj] - largest[vi])
+    for i, j in T.grid(32, 64):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = T.exp(X[vi, vj] - largest[vi]) / total[vi]
+
+
+def tiles(sch: tw.Schedule) -> None:
+    i, j, k = sch.get_loops(sch.get_block("C"))
+    i_tiles = sch.split(i, factors=sch.sample_perfect_tile(i, n=2, max_innermost_factor=16))
+    j_out, j_in = sch.split(j, factors=[None, sch.sample_categorical([8, 16], [0.5, 0.5])])
+    sch.reorder(i_tiles[0], j_out, k, i_tiles[1], j_in)
+    sch.vectorize(j_in)
+    sch.decompose_reduction(sch.get_block("C"), k)
+
+
+def test_a_product_is_tuned_and_the_printed_schedule_rebuilds_it():
+    result = tw.tune(matmul, space=tiles, trials=4, progress=None)
+    assert result.record is not None and result.stop_reason == "trials"
+    a, b = np.random.default_rng(0).random((2, 64, 64), dtype=np.float32)
+    c = np.empty_like(a)
+    result.kernel(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+    names = {"tw": tw, "matmul": matmul}
+    exec(report.runnable_schedule(result, "matmul"), names)
+    assert tw.ir.structural_equal(names["sch"].mod, result.schedule.mod)
+
+
+def test_an_integer_transpose_is_tuned_by_the_same_code():
+    def rows(sch: tw.Schedule) -> None:
+        i, _ = sch.get_loops(sch.get_block("Y"))
+        sch.split(i, factors=sch.sample_perfect_tile(i, n=2))
+
+    result = tw.tune(transpose, space=rows, trials=3, progress=None)
+    x = np.arange(48 * 80, dtype=np.int32).reshape(48, 80)
+    y = np.empty((80, 48), np.int32)
+    result.kernel(x, y)
+    np.testing.assert_array_equal(y, x.T)
+
+
+def test_a_softmax_is_tuned_by_the_same_code():
+    def rows(sch: tw.Schedule) -> None:
+        _, j = sch.get_loops(sch.get_block("Y"))
+        _, j_in = sch.split(j, factors=[None, sch.sample_categorical([4, 8, 16], [1 / 3] * 3)])
+        sch.vectorize(j_in)
+
+    result = tw.tune(softmax, space=rows, trials=3, progress=None)
+    x = np.random.default_rng(0).random((32, 64), dtype=np.float32)
+    y = np.empty_like(x)
+    result.kernel(x, y)
+    power = np.exp(x - x.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(y, power / power.sum(axis=1, keepdims=True), rtol=1e-5)
+
+
+def test_a_space_that_reads_values_is_run_again_for_each_candidate():
+    runs = []
+
+    def choose(sch: tw.Schedule) -> None:
+        runs.append(1)
+        i, _ = sch.get_loops(sch.get_block("Y"))
+        factor = sch.sample_categorical([2, 4, 8, 16], [0.25] * 4)
+        if int(factor) > 2:
+            sch.split(i, factors=[None, factor])
+
+    result = tw.tune(transpose, space=choose, trials=3, progress=None)
+    assert result.record is not None and len(runs) >= 4
+
+
+def test_a_finished_session_measures_nothing_and_more_trials_go_on(tmp_path):
+    file = tmp_path / "db" / "records.db"
+    first = tw.tune(matmul, space=tiles, trials=2, database=file, progress=None)
+    again = tw.tune(matmul, space=tiles, trials=2, database=file, progress=None)
+    assert again.progress.earlier == 2 and again.progress.attempts == 0
+    assert again.record.trace == first.record.trace
+    more = tw.tune(matmul, space=tiles, trials=3, database=file, progress=None)
+    assert more.progress.earlier == 2 and more.progress.trials == 3
+
+
+def test_a_wrong_kernel_is_refused(monkeypatch):
+    @T.prim_func
+    def short(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
+        T.func_attr({"global_symbol": "matmul"})
+        for i, j, k in T.grid(64, 64, 63):  # one step of the sum is missing
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    def read_one(sch: tw.Schedule) -> None:
+        int(sch.sample_categorical([1, 2], [0.5, 0.5]))
+
+    monkeypatch.setattr(
+        session._Search, "_draw", lambda self, seed, attempt: (tw.ir.Module({"main": short}), "[[], []]")
+    )
+    result = tw.tune(matmul, space=read_one, trials=1, progress=None, seconds=20)
+    assert result.progress.outcomes == {"wrong_result": 1} and result.record is None
+    with pytest.raises(tw.ResourceError, match="no candidate was correct"):
+        _ = result.kernel
+
+
+def test_what_goes_wrong_in_a_space_is_told_with_its_line():
+    def raises(sch: tw.Schedule) -> None:
+        raise KeyError("tile")
+
+    with pytest.raises(tw.ScheduleError, match="raised KeyError") as caught:
+        tw.tune(matmul, space=raises, trials=1, progress=None)
+    assert 'raise KeyError("tile")' in str(caught.value)
+
+    def wrong_block(sch: tw.Schedule) -> None:
+        sch.get_block("D")
+
+    with pytest.raises(tw.ScheduleError, match="Cannot find a block with the name: D"):
+        tw.tune(matmul, space=wrong_block, trials=1, progress=None)
+
+
+def test_a_space_that_loops_is_interrupted(monkeypatch):
+    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.2)
+
+    def loops(sch: tw.Schedule) -> None:
+        while True:
+            pass
+
+    with pytest.raises(tw.ResourceError, match="did not return within"):
+        tw.tune(matmul, space=loops, trials=1, progress=None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"trials": 0}, "at least 1 candidate"),
+        ({"threads": 0}, "at least 1"),
+        ({"inputs": {"D": np.zeros(3)}}, "the parameters are A, B, C"),
+        ({"inputs": {"A": np.zeros((3, 3), np.float32)}}, "expected float32"),
+    ],
+)
+def test_arguments_that_make_no_sense(arguments, message):
+    with pytest.raises(tw.ArgumentError, match=message):
+        tw.tune(matmul, space=tiles, progress=None, **{"trials": 1, **arguments})
+
+
+def test_a_file_that_is_no_database(tmp_path):
+    file = tmp_path / "records.db"
+    file.write_text("these are notes, not records")
+    with pytest.raises(tw.ResourceError, match="not"):
+        tw.tune(matmul, space=tiles, trials=1, database=file, progress=None)
+    assert file.read_text() == "these are notes, not records"
