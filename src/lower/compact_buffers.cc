@@ -212,7 +212,7 @@ class RegionCollector {
       Expr extent = upper_bound(analyzer_.simplify(region[d]->extent), buffer->shape[d]);
       if (const IntSet& set = candidate.touched[d]; whole_tile && set.is_bounded()) {
         Expr reach = analyzer_.simplify(set.max - set.min + 1);
-        if (auto known = const_int(reach); known && *known > const_int(extent).value_or(0)) {
+        if (auto known = const_int(reach); known && *known >= 1) {
           start = analyzer_.simplify(set.min);
           extent = reach;
         }

@@ -1,4 +1,4 @@
-// Cut vectorized loops to a few registers' width.
+// Cut vectorized loops to the widths that processors have.
 //
 //   Before                               After
 //   for j in T.vectorized(1000):         for j_0 in range(32):
@@ -6,13 +6,22 @@
 //                                            if j_0 * 32 + j_1 < 1000:
 //                                              B[j_0 * 32 + j_1] = A[j_0 * 32 + j_1]
 //
+//   for j in T.vectorized(28):           for j_0 in T.unroll(3):
+//     B[j] = A[j]                          for j_1 in T.vectorized(8):
+//                                            B[j_0 * 8 + j_1] = A[j_0 * 8 + j_1]
+//                                        for j in T.vectorized(4):
+//                                          B[j + 24] = A[j + 24]
+//
 // Needs      no blocks
-// Ensures    the extents of vectorized loops are constants of at most kMostRegisters registers of 32-bit elements
+// Ensures    vectorized loops have a constant extent that is a power of two of at most kMostRegisters registers
 // Placement  before partition_loops, which separates the last, partial vector
+#include <algorithm>
+
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "lower/vector_math.h"
 
 namespace tilewright::lower {
 namespace {
@@ -22,35 +31,102 @@ constexpr int64_t kMostRegisters = 8;
 /// For loops that are cut: enough vectors in flight to hide latencies.
 constexpr int64_t kCutRegisters = 4;
 
-}  // namespace
+bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
+int64_t next_power_of_two(int64_t n) {
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
 
-PassResult split_vector_loops(const Ref<PrimFunc>& func, PassContext& context) {
-  int64_t native = vector_lanes(context.target, 32);
-  Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-    Ref<For> inner = r.descend(loop);
-    auto extent = const_int(loop->extent);
-    if (loop->kind != ForKind::kVectorized || (extent && *extent <= kMostRegisters * native)) return inner;
-    int64_t width = kCutRegisters * native;
+/// Bits of the widest element that the loop touches: what decides how many lanes a register has.
+int widest_element(const Stmt& body) {
+  int bits = 8;
+  visit(
+      body,
+      [&](const Ref<BufferLoad>& load, Visitor& v) {
+        bits = std::max<int>(bits, load->buffer->dtype.bits);
+        v.descend(load);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& v) {
+        bits = std::max<int>(bits, store->buffer->dtype.bits);
+        v.descend(store);
+      },
+      [&](const Ref<Cast>& cast_node, Visitor& v) {
+        if (cast_node->dtype.is_float()) bits = std::max<int>(bits, cast_node->dtype.bits);
+        v.descend(cast_node);
+      });
+  return bits;
+}
+
+class Splitter {
+ public:
+  Splitter(const Ref<For>& loop, int64_t native) : loop_(loop), native_(native), type_(loop->loop_var.dtype()) {}
+
+  Stmt run() {
+    auto extent = const_int(loop_->extent);
+    if (!extent || *extent > kMostRegisters * native_) return strips(extent);
+    return is_power_of_two(*extent) || *extent < 1 ? Stmt(loop_) : pieces(*extent);
+  }
+
+ private:
+  /// Iterations [start, start + lanes); only those below `limit` exist.
+  Stmt vector(const Expr& start, int64_t lanes, const Expr& limit) const {
+    Ref<Var> lane = make<Var>(*loop_->loop_var);
+    Expr offset = start + lane;
+    Stmt body = substitute_folding(renew_defs(loop_->body), loop_->loop_var, loop_->min + offset);
+    if (limit.defined()) body = make<IfThenElse>({lt(offset, limit), body, {}});
+    if (lanes == 1) return substitute_folding(body, lane, zero(type_));
+    return loop(lane, int_imm(type_, lanes), body, ForKind::kVectorized);
+  }
+
+  Stmt outer(int64_t width, const Expr& trips, ForKind kind, const Expr& limit) const {
+    Ref<Var> index = var(loop_->loop_var->name_hint + "_0", type_);
+    For copy = *loop_;
+    copy.loop_var = index;
+    copy.min = zero(type_);
+    copy.extent = trips;
+    copy.kind = kind;
+    copy.body = vector(index * width, width, limit);
+    return make<For>(std::move(copy), loop_.span());
+  }
+
+  Stmt strips(std::optional<int64_t> extent) const {
+    int64_t width = kCutRegisters * native_;
     // A divisor that is nearly as wide needs no remainder.
-    for (int64_t w = kMostRegisters * native; extent && w >= 2 * native; w -= native) {
+    for (int64_t w = kMostRegisters * native_; extent && w >= 2 * native_; w /= 2) {
       if (*extent % w == 0) {
         width = w;
         break;
       }
     }
-    DataType type = loop->loop_var.dtype();
-    Ref<Var> outer = var(loop->loop_var->name_hint + "_0", type), lane = var(loop->loop_var->name_hint + "_1", type);
-    Expr offset = outer * width + lane;
-    Stmt inside = substitute(inner->body, {{loop->loop_var, loop->min + offset}});
-    if (!extent || *extent % width) inside = make<IfThenElse>({lt(offset, loop->extent), inside, {}});
-    Stmt vector = tilewright::loop(lane, int_imm(type, width), inside, ForKind::kVectorized);
-    For copy = *inner;
-    copy.loop_var = outer;
-    copy.min = zero(type);
-    copy.extent = floordiv(loop->extent + (width - 1), constant(type, width));
-    copy.kind = ForKind::kSerial;
-    copy.body = vector;
-    return make<For>(std::move(copy), loop.span());
+    bool exact = extent && *extent % width == 0;
+    Expr trips = floordiv(loop_->extent + (width - 1), constant(type_, width));
+    return outer(width, trips, ForKind::kSerial, exact ? Expr() : loop_->extent);
+  }
+
+  Stmt pieces(int64_t extent) const {
+    std::vector<Stmt> parts;
+    int64_t full = extent / native_, rest = extent % native_;
+    if (full > 0) parts.push_back(outer(native_, int_imm(type_, full), ForKind::kUnrolled, {}));
+    if (rest > 0) {
+      int64_t lanes = next_power_of_two(rest);
+      parts.push_back(vector(int_imm(type_, full * native_), lanes, lanes == rest ? Expr() : loop_->extent));
+    }
+    return seq(std::move(parts));
+  }
+
+  const Ref<For>& loop_;
+  int64_t native_;
+  DataType type_;
+};
+
+}  // namespace
+
+PassResult split_vector_loops(const Ref<PrimFunc>& func, PassContext& context) {
+  Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+    Ref<For> inner = r.descend(loop);
+    if (loop->kind != ForKind::kVectorized) return inner;
+    return Splitter(inner, vector_lanes(context.target, widest_element(inner->body))).run();
   });
   return with_body(func, std::move(body));
 }
