@@ -49,8 +49,8 @@ llvm::TargetMachine& machine_for(const Target& target, Effort effort) {
   std::string key = target.cpu + " " + target.llvm_features() + (effort == Effort::kFinal ? " 3" : " 2");
   auto& machine = machines[key];
   if (!machine) {
-    machine = make_machine(
-        target, effort == Effort::kFinal ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::Default);
+    machine = make_machine(target,
+                           effort == Effort::kFinal ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::Less);
     TW_CHECK(machine, "no machine for " + target.str());
   }
   return *machine;
