@@ -65,6 +65,9 @@ class Machine {
 
   // execution (interpreter_run.cc)
   Stop execute(Thread& thread);
+  bool effect(Thread& thread, const Insn& in, Slot* r);
+  bool return_from(Thread& thread, const Insn& in);
+  bool check_axis(const Insn& in, const Slot* r);
   bool check_limits();
   bool call(Thread& thread, const CallSite& site);
   bool arithmetic(const Insn& in, Slot* r);
@@ -106,6 +109,7 @@ class Machine {
   std::string where(int site) const;
   std::string element(const Access& access, const Slot* r, int lane) const;
   bool fail(std::string code, std::string message, int site, std::string hint = {});
+  bool fail_with(int message);
   bool fail_bounds(const Access& access, const Slot* r, int lane);
   bool fail_race(const Level& level, uint32_t stamp, int other_site, bool other_writes, const Access& access,
                  bool writes, const Slot* r, int lane);

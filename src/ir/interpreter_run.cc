@@ -310,15 +310,97 @@ bool Machine::arithmetic(const Insn& in, Slot* r) {
   return true;
 }
 
-Machine::Stop Machine::execute(Thread& thread) {
-  const Insn* code = thread.frames.back().function->code.data();
+bool Machine::fail_with(int number) {
+  const Message& message = program_.messages[number];
+  return fail(message.code, where(message.site) + ": " + message.text, message.site);
+}
+
+bool Machine::check_axis(const Insn& in, const Slot* r) {
+  int64_t value = r[in.a].i, min = r[in.b].i, extent = r[in.c].i;
+  if (value >= min && value < min + extent) return true;
+  return fail("interpret/axis",
+              where(in.extra) + ": axis '" + program_.sites[in.extra].what + "' is bound to " + std::to_string(value) +
+                  ", outside of its domain [" + std::to_string(min) + ", " + std::to_string(min + extent) + ")",
+              in.extra, "guard the block with T.where, or correct the binding");
+}
+
+/// What may fail, allocates or knows of loops; false after a failure.
+bool Machine::effect(Thread& thread, const Insn& in, Slot* r) {
+  switch (in.op) {
+    case Op::kDivInt:
+    case Op::kModInt:
+    case Op::kFloorDivInt:
+    case Op::kFloorModInt:
+      return divide(in, r);
+    case Op::kCheckAxis:
+      return check_axis(in, r);
+    case Op::kCheckEqual:
+      return r[in.a].i == r[in.b].i || fail_with(in.extra);
+    case Op::kAssert:
+      return r[in.a].i != 0 || fail_with(in.extra);
+    case Op::kFail:
+      return fail_with(in.extra);
+    case Op::kAssume:
+      return r[in.a].i != 0 ||
+             fail("interpret/assumption", where(in.extra) + ": what T.assume states does not hold", in.extra);
+    case Op::kAddress:
+      return address(in, r);
+    case Op::kAllocate:
+      return allocate(thread, in, r);
+    case Op::kFree:
+      release(thread, in, r);
+      return true;
+    case Op::kAllocateConst:
+      r[in.dst].i = constant_memory(in.a);
+      return true;
+    case Op::kEnter:
+      enter(thread, in);
+      return true;
+    case Op::kIterate:
+      iterate(thread, r[in.dst].i);
+      return true;
+    case Op::kLeave:
+      leave(thread);
+      return true;
+    case Op::kArgDimension:
+    case Op::kArgStride:
+      return argument_size(thread.frames.back(), in, r);
+    case Op::kCheckArg:
+      return check_argument(thread.frames.back(), program_.arg_checks[in.a], r);
+    case Op::kPrint:
+      print(program_.prints[in.a], r);
+      return true;
+    default:
+      return true;
+  }
+}
+
+/// Ends the innermost function; false when it was the thread's first.
+bool Machine::return_from(Thread& thread, const Insn& in) {
+  Frame done = std::move(thread.frames.back());
+  thread.frames.pop_back();
+  if (thread.frames.empty()) {
+    if (in.a != kNone) store_returned(*done.function, done.slots[in.a]);
+    return false;
+  }
   Slot* r = thread.frames.back().slots;
-  size_t pc = thread.frames.back().pc;
-  auto fail_with = [&](int number) {
-    const Message& message = program_.messages[number];
-    fail(message.code, where(message.site) + ": " + message.text, message.site);
-    return Stop::kFailed;
+  for (int k = 0; k < done.result_lanes; ++k) {
+    r[done.result + k] = in.a == kNone ? Slot{.i = 0} : done.slots[in.a + k];
+  }
+  return true;
+}
+
+Machine::Stop Machine::execute(Thread& thread) {
+  const Insn* code = nullptr;
+  Slot* r = nullptr;
+  size_t pc = 0;
+  auto enter_frame = [&] {
+    const Frame& frame = thread.frames.back();
+    code = frame.function->code.data();
+    r = frame.slots;
+    pc = frame.pc;
   };
+  enter_frame();
   for (;;) {
     const Insn& in = code[pc++];
     bool ok = true;
@@ -347,55 +429,6 @@ Machine::Stop Machine::execute(Thread& thread) {
       case Op::kJumpIfDiffer:
         if (r[in.a].i != r[in.b].i) pc = static_cast<size_t>(in.c);
         break;
-      case Op::kDivInt:
-      case Op::kModInt:
-      case Op::kFloorDivInt:
-      case Op::kFloorModInt:
-        ok = divide(in, r);
-        break;
-      case Op::kCheckAxis: {
-        int64_t value = r[in.a].i, min = r[in.b].i, extent = r[in.c].i;
-        if (value >= min && value < min + extent) break;
-        ok = fail("interpret/axis",
-                  where(in.extra) + ": axis '" + program_.sites[in.extra].what + "' is bound to " +
-                      std::to_string(value) + ", outside of its domain [" + std::to_string(min) + ", " +
-                      std::to_string(min + extent) + ")",
-                  in.extra, "guard the block with T.where, or correct the binding");
-        break;
-      }
-      case Op::kCheckEqual:
-        if (r[in.a].i != r[in.b].i) return fail_with(in.extra);
-        break;
-      case Op::kAssert:
-        if (r[in.a].i == 0) return fail_with(in.extra);
-        break;
-      case Op::kFail:
-        return fail_with(in.extra);
-      case Op::kAssume:
-        if (r[in.a].i != 0) break;
-        ok = fail("interpret/assumption", where(in.extra) + ": what T.assume states does not hold", in.extra);
-        break;
-      case Op::kAddress:
-        ok = address(in, r);
-        break;
-      case Op::kAllocate:
-        ok = allocate(thread, in, r);
-        break;
-      case Op::kFree:
-        release(thread, in, r);
-        break;
-      case Op::kAllocateConst:
-        r[in.dst].i = constant_memory(in.a);
-        break;
-      case Op::kEnter:
-        enter(thread, in);
-        break;
-      case Op::kIterate:
-        iterate(thread, r[in.dst].i);
-        break;
-      case Op::kLeave:
-        leave(thread);
-        break;
       case Op::kFork:
         if (fork(thread, in)) return Stop::kForked;
         pc = thread.frames.back().pc;
@@ -411,37 +444,15 @@ Machine::Stop Machine::execute(Thread& thread) {
         thread.frames.back().pc = pc;
         ++steps_;
         ok = call(thread, program_.calls[in.a]) && check_limits();
-        if (!ok) break;
-        code = thread.frames.back().function->code.data();
-        r = thread.frames.back().slots;
-        pc = 0;
+        if (ok) enter_frame();
         break;
-      case Op::kReturn: {
-        Frame done = std::move(thread.frames.back());
-        thread.frames.pop_back();
-        if (thread.frames.empty()) {
-          if (in.a != kNone) store_returned(*done.function, done.slots[in.a]);
-          return Stop::kFinished;
-        }
-        code = thread.frames.back().function->code.data();
-        r = thread.frames.back().slots;
-        pc = thread.frames.back().pc;
-        for (int k = 0; k < done.result_lanes; ++k)
-          r[done.result + k] = in.a == kNone ? Slot{.i = 0} : done.slots[in.a + k];
-        break;
-      }
-      case Op::kArgDimension:
-      case Op::kArgStride:
-        ok = argument_size(thread.frames.back(), in, r);
-        break;
-      case Op::kCheckArg:
-        ok = check_argument(thread.frames.back(), program_.arg_checks[in.a], r);
-        break;
-      case Op::kPrint:
-        print(program_.prints[in.a], r);
+      case Op::kReturn:
+        if (!return_from(thread, in)) return Stop::kFinished;
+        enter_frame();
         break;
       default:
-        arithmetic(in, r);
+        // Most of what remains cannot fail.
+        if (!arithmetic(in, r)) ok = effect(thread, in, r);
     }
     if (!ok) [[unlikely]]
       return Stop::kFailed;
