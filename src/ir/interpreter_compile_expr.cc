@@ -3,6 +3,7 @@
 
 #include "ir/build.h"
 #include "ir/interpreter_compile.h"
+#include "ir/kind_cases.h"
 #include "ir/traverse.h"
 
 namespace tilewright::interpreter {
@@ -455,9 +456,15 @@ int Compiler::expr(const Expr& e) {
       return call(e);
     case Kind::kShuffle:
       return shuffle(*e.as<Shuffle>());
-    default:
+    case Kind::kOp:
+    case Kind::kGlobalVar:
+    case Kind::kCommReducer:
+#define X TW_CASE_UNLESS_EXPR
+#include "ir/kinds.def"
+#undef X
       return unsupported("a " + std::string(kind_name(e.kind())) + " as a value", e);
   }
+  return constant(int64_t{0});
 }
 
 }  // namespace tilewright::interpreter

@@ -4,6 +4,7 @@
 
 #include "ir/build.h"
 #include "ir/interpreter_compile.h"
+#include "ir/kind_cases.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
 
@@ -341,8 +342,11 @@ void Compiler::stmt(const Stmt& s) {
     case Kind::kBlockRealize:
       block(*s.as<BlockRealize>(), s);
       break;
-    default:
-      unsupported("a " + std::string(kind_name(s.kind())) + " without its realization", s);
+    case Kind::kBlock:
+#define X TW_CASE_UNLESS_STMT
+#include "ir/kinds.def"
+#undef X
+      unsupported("a " + std::string(kind_name(s.kind())) + " as a statement", s);
   }
   top_ = top;
 }

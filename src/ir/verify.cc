@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/build.h"
+#include "ir/kind_cases.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
 #include "ir/verify_regions.h"
@@ -587,9 +588,14 @@ bool Verifier::stmt(const NodeRef& n) {
     case Kind::kBlockRealize:
       block_realize(*n.as<BlockRealize>(), n);
       return true;
-    default:
+    case Kind::kAssertStmt:
+    case Kind::kEvaluate:
+#define X TW_CASE_UNLESS_STMT
+#include "ir/kinds.def"
+#undef X
       return false;
   }
+  return false;
 }
 
 void Verifier::node(const NodeRef& n) {
@@ -635,8 +641,50 @@ void Verifier::node(const NodeRef& n) {
     case Kind::kIndexMap:
       lambda(n.as<IndexMap>()->initial_indices, {}, n.as<IndexMap>()->final_indices, n);
       return node(n.as<IndexMap>()->inverse_index_map);
-    default:
-      if (n.sort() != Sort::kStmt || !stmt(n)) children(n);
+#define X TW_CASE_OF_STMT
+#include "ir/kinds.def"
+#undef X
+      if (!stmt(n)) children(n);
+      return;
+      // Kinds without rules of their own.
+    case Kind::kIntImm:
+    case Kind::kFloatImm:
+    case Kind::kStringImm:
+    case Kind::kCast:
+    case Kind::kAdd:
+    case Kind::kSub:
+    case Kind::kMul:
+    case Kind::kDiv:
+    case Kind::kMod:
+    case Kind::kFloorDiv:
+    case Kind::kFloorMod:
+    case Kind::kMin:
+    case Kind::kMax:
+    case Kind::kEQ:
+    case Kind::kNE:
+    case Kind::kLT:
+    case Kind::kLE:
+    case Kind::kGT:
+    case Kind::kGE:
+    case Kind::kAnd:
+    case Kind::kOr:
+    case Kind::kNot:
+    case Kind::kSelect:
+    case Kind::kRamp:
+    case Kind::kBroadcast:
+    case Kind::kShuffle:
+    case Kind::kOp:
+    case Kind::kGlobalVar:
+    case Kind::kPrimType:
+    case Kind::kPointerType:
+    case Kind::kTupleType:
+    case Kind::kRange:
+    case Kind::kIterVar:
+    case Kind::kMatchBufferRegion:
+    case Kind::kList:
+    case Kind::kDict:
+    case Kind::kTensorData:
+      children(n);
   }
 }
 

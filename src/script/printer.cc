@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "ir/kind_cases.h"
 #include "ir/traverse.h"
 #include "script/printer_state.h"
 #include "support/deep_stack.h"
@@ -348,9 +349,7 @@ void Printer::inline_node(const NodeRef& node) {
     case Kind::kPrimType:
     case Kind::kPointerType:
     case Kind::kTupleType:
-      return type(node.borrow<PrimType>());
-    case Kind::kCommReducer:
-      return comm_reducer(*node.as<CommReducer>());
+      return type(static_cast<const Type&>(node));
     case Kind::kRange:
       return range(*node.as<Range>());
     case Kind::kIterVar:
@@ -370,9 +369,17 @@ void Printer::inline_node(const NodeRef& node) {
       return annotations(node.as<Dict>()->items);
     case Kind::kTensorData:
       return tensor_data(node.borrow<TensorData>());
-    default:
-      if (node.sort() == Sort::kExpr) return expr(static_cast<const Expr&>(node));
-      // A statement or function where a value belongs: only its kind fits into the line.
+#define X TW_CASE_OF_EXPR
+#include "ir/kinds.def"
+#undef X
+      return expr(static_cast<const Expr&>(node));
+      // Where a value belongs, only the kind of these fits into the line.
+    case Kind::kPrimFunc:
+    case Kind::kModule:
+    case Kind::kMatchBufferRegion:
+#define X TW_CASE_OF_STMT
+#include "ir/kinds.def"
+#undef X
       text("<");
       text(kind_name(node.kind()));
       text(">");
@@ -381,19 +388,12 @@ void Printer::inline_node(const NodeRef& node) {
 
 void Printer::root(const NodeRef& node) {
   if (!node.defined()) return text("None");
-  switch (node.kind()) {
-    case Kind::kModule:
-      return module(node.borrow<Module>());
-    case Kind::kPrimFunc:
-      return prim_func(node.borrow<PrimFunc>(), func_name(*node.as<PrimFunc>()));
-    case Kind::kMatchBufferRegion: {
-      const MatchBufferRegion& match = *node.as<MatchBufferRegion>();
-      line_start_ = out_.size();
-      std::string source = captured([&] { region(*match.source); });
-      return buffer_line(match.buffer, {"match_buffer", source, BufferRole::kMatch});
-    }
-    default:
-      break;
+  if (node.is<Module>()) return module(node.borrow<Module>());
+  if (node.is<PrimFunc>()) return prim_func(node.borrow<PrimFunc>(), func_name(*node.as<PrimFunc>()));
+  if (const MatchBufferRegion* match = node.as<MatchBufferRegion>()) {
+    line_start_ = out_.size();
+    std::string source = captured([&] { region(*match->source); });
+    return buffer_line(match->buffer, {"match_buffer", source, BufferRole::kMatch});
   }
   if (node.sort() == Sort::kStmt) return stmt(static_cast<const Stmt&>(node), false);
   begin_line();

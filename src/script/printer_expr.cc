@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/build.h"
+#include "ir/kind_cases.h"
 #include "ir/structural.h"
 #include "script/interval.h"
 #include "script/printer_state.h"
@@ -319,7 +320,9 @@ void Printer::expr(const Expr& e, int min_precedence) {
       return text("])");
     case Kind::kCommReducer:
       return comm_reducer(*e.as<CommReducer>());
-    default:
+#define X TW_CASE_UNLESS_EXPR
+#include "ir/kinds.def"
+#undef X
       return inline_node(e);
   }
 }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/kind_cases.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "script/interval.h"
@@ -514,7 +515,9 @@ void Printer::stmt(const Stmt& s, bool concise) {
     case Kind::kBlockRealize:
       block(s.as<BlockRealize>()->block, s.as<BlockRealize>());
       break;
-    default:
+#define X TW_CASE_UNLESS_STMT
+#include "ir/kinds.def"
+#undef X
       begin_line();
       inline_node(s);
       end_line();

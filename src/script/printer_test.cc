@@ -370,9 +370,9 @@ TEST(Printer, InfixMeansWhatOperatorsBuild) {
   auto common = [&](const Expr& l, const Expr& r) {
     CHECK_BINARY(Add)
     CHECK_BINARY(Sub)
-    CHECK_BINARY(Mul) CHECK_BINARY(Div) CHECK_BINARY(FloorDiv) CHECK_BINARY(FloorMod) CHECK_BINARY(Min)
-        CHECK_BINARY(Max) CHECK_BINARY(EQ) CHECK_BINARY(NE) CHECK_BINARY(LT) CHECK_BINARY(LE) CHECK_BINARY(GT)
-            CHECK_BINARY(GE)
+    CHECK_BINARY(Mul)
+    CHECK_BINARY(Div) CHECK_BINARY(FloorDiv) CHECK_BINARY(FloorMod) CHECK_BINARY(Min) CHECK_BINARY(Max) CHECK_BINARY(EQ)
+        CHECK_BINARY(NE) CHECK_BINARY(LT) CHECK_BINARY(LE) CHECK_BINARY(GT) CHECK_BINARY(GE)
   };
   sweep(ints, common);
   sweep(ints, [&](const Expr& l, const Expr& r) { CHECK_BINARY(Mod) });

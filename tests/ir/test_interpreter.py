@@ -81,6 +81,23 @@ def test_symbolic_shapes_and_strides():
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
 
 
+@pytest.mark.parametrize(("dtype", "bits"), [("int4", 4), ("uint4", 4), ("bool", 1)])
+def test_small_types_take_a_byte_each(dtype, bits):
+    @T.prim_func
+    def ops(A: T.Buffer((16,), dtype), B: T.Buffer((16,), dtype)):
+        for i in range(16):
+            B[i] = A[i] * A[15 - i] + A[i]
+
+    kind = np.dtype(getattr(ml_dtypes, dtype, dtype))
+    a = (np.arange(16) % 2**bits).astype(kind)
+    b = np.zeros(16, kind)
+    run(ops, a, b)
+    wide = a.astype("int64")
+    expected = wide * wide[::-1] + wide
+    expected = (expected + 8) % 16 - 8 if dtype == "int4" else expected % 2**bits
+    np.testing.assert_array_equal(b.astype("int64"), expected)
+
+
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_integers_wrap_and_divide_as_they_say(dtype):
     @T.prim_func
@@ -112,7 +129,7 @@ def test_integers_wrap_and_divide_as_they_say(dtype):
         np.testing.assert_array_equal(row, want)
 
 
-FLOATS = ["float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2"]
+FLOATS = ["float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

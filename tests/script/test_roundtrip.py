@@ -24,3 +24,13 @@ def test_random_programs(seed):
     func = program(seed)
     check(func)
     check(func, syntax_sugar=False)
+
+
+def test_metadata_holds_what_does_not_fit():
+    data = ir.TensorData("float32", [300], bytes(range(240)) * 5)
+    pointer = ir.decl_buffer([300], name="K").data
+    body = ir.AllocateConst(pointer, data, "float32", [300], ir.Evaluate(ir.StringImm("two\nlines")), {})
+    func = ir.PrimFunc([], {}, ir.TupleType([]), {"global_symbol": "main"}, body)
+    hidden = func.script()
+    assert 'metadata["TensorData"][0]' in hidden and "# Metadata omitted. Use show_meta=True" in hidden
+    check(func)
