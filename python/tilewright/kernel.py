@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from tilewright import _core
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ResourceError
 
 
 class Exported(NamedTuple):
@@ -149,7 +149,10 @@ def compile(program: Any, target: TargetLike = "native") -> Kernel | KernelModul
     if resolved.kind == "interpreter":
         return _interpreted(module)
     lowered, report = _core.lower(module, text)
-    code = _core.compile_object(lowered, text)
+    folder = os.environ.get("TILEWRIGHT_DUMP")
+    code = _core.compile_object(lowered, text, True, bool(folder), bool(folder))
+    if folder:
+        _dump(Path(folder), module, text, code)
     loaded = _core.load_object(code.bytes)
     source = _Program(module, lowered, code, text, report)
     kernels = {name: Kernel(loaded.callable(name), source) for name in loaded.names}
@@ -157,6 +160,27 @@ def compile(program: Any, target: TargetLike = "native") -> Kernel | KernelModul
         for kernel in kernels.values():
             kernel.threads = resolved.num_cores
     return _one_or_many(kernels)
+
+
+def _dump(folder: Path, module: Any, target: str, code: Any) -> None:
+    """Write every stage of one compilation to a folder of its own under `folder`."""
+    name = "_".join(code.functions) or "module"
+    try:
+        number = 0
+        while True:
+            place = folder / f"{name}.{number}"
+            try:
+                place.mkdir(parents=True)
+                break
+            except FileExistsError:
+                number += 1
+        stages = _core.lower_stages(module, target)
+        for index, (stage, program) in enumerate(stages):
+            (place / f"{index:02}_{stage}.py").write_text(program.script())
+        (place / f"{len(stages):02}_llvm.ll").write_text(code.llvm_ir)
+        (place / f"{len(stages) + 1:02}_assembly.s").write_text(code.assembly)
+    except OSError as error:
+        raise ResourceError(f"TILEWRIGHT_DUMP: {error}") from error
 
 
 def _interpreted(module: Any) -> Kernel | KernelModule:

@@ -49,12 +49,29 @@ nb::dict report_dict(const lower::LowerReport& report) {
 nb::tuple lower_module(const Ref<Module>& module, const std::string& target_text, const std::string& after) {
   Target target = unwrap(Target::parse(target_text));
   lower::LowerReport report;
+  lower::LowerOptions options;
+  options.stop_after = after;
   Ref<Module> lowered;
   {
     nb::gil_scoped_release release;
-    lowered = unwrap(lower::lower(module, target, {after, {}}, &report));
+    lowered = unwrap(lower::lower(module, target, options, &report));
   }
   return nb::make_tuple(lowered, report_dict(report));
+}
+
+/// The module before lowering and after each pass, with names.
+nb::list lower_stages(const Ref<Module>& module, const std::string& target_text) {
+  Target target = unwrap(Target::parse(target_text));
+  std::vector<std::pair<std::string, Ref<Module>>> stages;
+  {
+    nb::gil_scoped_release release;
+    lower::LowerOptions options;
+    options.observe = [&](std::string_view pass, const Ref<Module>& m) { stages.emplace_back(pass, m); };
+    unwrap(lower::lower(module, target, options));
+  }
+  nb::list list;
+  for (const auto& [pass, stage] : stages) list.append(nb::make_tuple(pass, stage));
+  return list;
 }
 
 codegen::ObjectCode compile_object(const Ref<Module>& lowered, const std::string& target_text, bool final_effort,
@@ -75,6 +92,8 @@ const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::str
 
 void bind_compile(nb::module_& m) {
   m.def("lower", &lower_module, nb::arg("module"), nb::arg("target") = "native", nb::arg("after") = "");
+  m.def("lower_stages", &lower_stages, nb::arg("module"), nb::arg("target") = "native",
+        nb::sig("def lower_stages(module: Module, target: str = 'native') -> list[tuple[str, Module]]"));
   m.def("list_passes", [] {
     nb::list list;
     for (const lower::PassInfo& pass : lower::list_passes()) {

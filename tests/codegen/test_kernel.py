@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -53,6 +54,22 @@ def test_inspect() -> None:
     for refused in (lambda: interpreted.inspect("asm"), lambda: interpreted.export("out")):
         with pytest.raises(tw.ArgumentError, match="interpreted"):
             refused()
+
+
+def test_every_stage_can_be_written_to_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TILEWRIGHT_DUMP", str(tmp_path / "stages"))
+    tw.compile(add)
+    tw.compile(add)
+    assert sorted(f.name for f in (tmp_path / "stages").iterdir()) == ["add.0", "add.1"]
+    files = sorted(f.name for f in (tmp_path / "stages" / "add.0").iterdir())
+    assert files[0] == "00_input.py"
+    assert "04_compact_buffers.py" in files
+    assert files[-2].endswith("_llvm.ll") and files[-1].endswith("_assembly.s")
+    assert "T.block" in (tmp_path / "stages" / "add.0" / "00_input.py").read_text()
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("TILEWRIGHT_DUMP", str(tmp_path / "file"))
+    with pytest.raises(tw.ResourceError, match="TILEWRIGHT_DUMP"):
+        tw.compile(add)
 
 
 @I.ir_module
