@@ -4,6 +4,7 @@
 from typing import Any, Self, TypeAlias
 from collections.abc import Callable, Sequence
 import enum
+from typing import overload
 
 class ForKind(enum.IntEnum):
     SERIAL = 0
@@ -915,10 +916,12 @@ class Dict(Aux):
 
     __match_args__ = ("items",)
 
+    def __getitem__(self, arg: str, /) -> object: ...
+
 class TensorData(Aux):
     """A constant array, row-major."""
     def __init__(
-        self, dtype: str | None = "void", shape: Sequence[int] | None = (), bytes: str | None = ""
+        self, dtype: str | None = "void", shape: Sequence[int] | None = (), bytes: bytes | None = ...
     ) -> None: ...
     @property
     def dtype(self) -> str: ...
@@ -1284,6 +1287,7 @@ def get_num_threads() -> int:
     """How many threads parallel loops use."""
 
 def lower(module: Module, target: str = "native", after: str = "") -> tuple[Any, ...]: ...
+def lower_stages(module: Module, target: str = "native") -> list[tuple[str, Module]]: ...
 def list_passes() -> list[Any]: ...
 
 class ObjectCode:
@@ -1358,5 +1362,483 @@ def verify(node: Node | None, stage: str = "scheduled") -> None:
     Raises:
         tilewright.ScriptError: with the code of the rule (verify/...) and the place, underlined.
     """
+
+class LoopRV:
+    """A handle of a loop. It stays valid while the loop exists."""
+
+    def __repr__(self) -> str: ...
+    def __hash__(self) -> int: ...
+
+class BlockRV:
+    """A handle of a block. It stays valid while the block exists."""
+
+    def __repr__(self) -> str: ...
+    def __hash__(self) -> int: ...
+
+class ExprRV:
+    """
+    A drawn integer. Passing it on keeps it symbolic in the trace; int() and the operators read it, which Schedule.decisions_read then says.
+    """
+
+    def __repr__(self) -> str: ...
+    def __int__(self) -> int: ...
+    def __index__(self) -> int: ...
+    def __hash__(self) -> int: ...
+    def __bool__(self) -> bool: ...
+    def __float__(self) -> float: ...
+    def __add__(self, other: object | None) -> object: ...
+    def __radd__(self, other: object | None) -> object: ...
+    def __sub__(self, other: object | None) -> object: ...
+    def __rsub__(self, other: object | None) -> object: ...
+    def __mul__(self, other: object | None) -> object: ...
+    def __rmul__(self, other: object | None) -> object: ...
+    def __floordiv__(self, other: object | None) -> object: ...
+    def __rfloordiv__(self, other: object | None) -> object: ...
+    def __mod__(self, other: object | None) -> object: ...
+    def __rmod__(self, other: object | None) -> object: ...
+    def __truediv__(self, other: object | None) -> object: ...
+    def __rtruediv__(self, other: object | None) -> object: ...
+    def __pow__(self, other: object | None) -> object: ...
+    def __rpow__(self, other: object | None) -> object: ...
+    def __eq__(self, other: object | None) -> object: ...
+    def __ne__(self, other: object | None) -> object: ...
+    def __lt__(self, other: object | None) -> object: ...
+    def __le__(self, other: object | None) -> object: ...
+    def __gt__(self, other: object | None) -> object: ...
+    def __ge__(self, other: object | None) -> object: ...
+
+class Trace:
+    """
+    The steps that led from the original program to the scheduled one, with their decisions. Immutable.
+    """
+
+    def __len__(self) -> int: ...
+    def __str__(self) -> str: ...
+    def __repr__(self) -> str: ...
+    def as_python(self) -> list[str]:
+        """One line of Python per step."""
+
+    def as_json(self) -> list[object]:
+        """The trace in TVM's JSON form, as nested lists."""
+
+    def simplified(self) -> Trace:
+        """The trace without lookups and draws whose results nothing uses."""
+
+    @property
+    def decisions(self) -> list[int | list[int] | None]:
+        """What each drawing step drew, in order."""
+
+    @staticmethod
+    def from_json(json: object) -> Trace:
+        """The trace that as_json() gave, or its text."""
+
+    def apply_to_schedule(
+        self, sch: Schedule, fresh: bool = False, decide: Callable[[int], int | Sequence[int] | None] | None = None
+    ) -> None:
+        """
+        Apply all steps to a schedule.
+
+        Args:
+            sch: a schedule of the program that the trace was recorded on, or of one with the same names.
+            fresh: draw all decisions anew, from the random stream of the schedule.
+            decide: called with the number of each drawing step; gives the decision to take, or None.
+        """
+
+class Schedule:
+    """A program and the steps done to it."""
+
+    def __init__(self, program: Node | None, *, seed: int | None = None) -> None:
+        """
+        Start scheduling.
+
+        Args:
+            program: a PrimFunc, which becomes the function 'main' of a module, or an IRModule.
+            seed: of the random decisions; a random one by default.
+        """
+
+    @property
+    def mod(self) -> Module:
+        """The program as it is now."""
+
+    @property
+    def trace(self) -> Trace:
+        """The steps so far."""
+
+    @property
+    def func_working_on(self) -> str | None:
+        """The function that get_block looks into by default."""
+
+    @property
+    def decisions_read(self) -> bool:
+        """
+        Whether Python code has read a drawn value, by int() or an operator: then another draw may need other steps, and the code has to be run again instead of replaying the trace.
+        """
+
+    @decisions_read.setter
+    def decisions_read(self, arg: bool, /) -> None: ...
+    def work_on(self, func_name: str) -> None:
+        """Let get_block look into this function by default."""
+
+    def copy(self) -> Schedule:
+        """
+        A copy with a random stream of its own. Handles of this schedule stay valid for the copy.
+        """
+
+    def seed(self, seed: int) -> None:
+        """Start the random stream anew; -1 for a random seed."""
+
+    @overload
+    def get(self, handle: LoopRV) -> For:
+        """
+        The For node of a loop, the Block node of a block, the number that was drawn.
+        """
+
+    @overload
+    def get(self, handle: BlockRV) -> Block: ...
+    @overload
+    def get(self, handle: ExprRV) -> int: ...
+    def with_decisions(self, changes: Mapping[int, int | Sequence[int]]) -> Schedule:
+        """
+        The schedule with other decisions.
+
+        Args:
+            changes: decision by the number of the drawing step. Steps before the first are shared, not done again.
+        """
+
+    def show(self) -> None:
+        """Print the program and the trace."""
+
+    def __repr__(self) -> str: ...
+    def sample_categorical(
+        self, candidates: Sequence[int], probs: Sequence[float], decision: int | None = None
+    ) -> ExprRV:
+        """
+        Draw one of some integers.
+
+        Args:
+            candidates: the integers to choose from.
+            probs: as many weights, not negative; they need not add up to 1.
+            decision: take this position in candidates instead of drawing.
+
+        Returns:
+            The drawn value, to be passed on (to split, annotate). Reading it with int() ties the Python code to this draw.
+        """
+
+    def sample_perfect_tile(
+        self, loop: LoopRV, n: int, max_innermost_factor: int = 16, decision: Sequence[int] | None = None
+    ) -> list[ExprRV | None]:
+        """
+        Draw n factors whose product is the extent of a loop, uniformly among all such factors.
+
+        Args:
+            loop: the loop to tile; it stays as it is.
+            n: the number of factors.
+            max_innermost_factor: the largest last factor; -1 for no limit.
+            decision: take these factors instead of drawing. Factors that do not divide are repaired from the innermost on.
+
+        Returns:
+            The factors, outermost first, to be passed to split. Where the extent is not constant, the first is None (to be
+            inferred) and all others are 1.
+        """
+
+    def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
+        """
+        Find the block with a name.
+
+        Args:
+            name: the block's name; exactly one block of the function has it. The implicit root block is named "root".
+            func_name: the function to look in; by default the one being worked on.
+
+        Returns:
+            A handle that stays valid while the block exists.
+        """
+
+    def get_loops(self, block: BlockRV | str) -> list[LoopRV]:
+        """
+        Give the loops around a block, up to the block that encloses it.
+
+        Args:
+            block: the block.
+
+        Returns:
+            The loops, outermost first.
+        """
+
+    def get_child_blocks(self, block_or_loop: BlockRV | LoopRV | str) -> list[BlockRV]:
+        """
+        Give the blocks directly below a block or a loop.
+
+        Args:
+            block_or_loop: where to look; blocks inside the found ones are not among the result.
+
+        Returns:
+            The blocks in program order.
+        """
+
+    def get_producers(self, block: BlockRV | str) -> list[BlockRV]:
+        """
+        Give the blocks of the same scope that write what this block reads.
+
+        Args:
+            block: the reading block.
+
+        Returns:
+            The producers in program order.
+        """
+
+    def get_consumers(self, block: BlockRV | str) -> list[BlockRV]:
+        """
+        Give the blocks of the same scope that read what this block writes.
+
+        Args:
+            block: the writing block.
+
+        Returns:
+            The consumers in program order.
+        """
+
+    def get_output_blocks(self, scope_block: BlockRV | str) -> list[BlockRV]:
+        """
+        Give the blocks of a scope that write a buffer which is not allocated inside it.
+
+        Args:
+            scope_block: the enclosing block, often get_block("root").
+
+        Returns:
+            The output blocks in program order.
+        """
+
+    def fuse(self, *loops: LoopRV, preserve_unit_iters: bool = True) -> LoopRV:
+        """
+        Make one loop out of directly nested ones, in the same order of iterations.
+
+        Args:
+            *loops: the loops, outermost first, each the only content of the one before.
+            preserve_unit_iters: keep block axes of extent 1 bound to loops instead of to constants.
+
+        Returns:
+            The new loop.
+        """
+
+    def split(
+        self,
+        loop: LoopRV,
+        factors: Sequence[int | ExprRV | None],
+        preserve_unit_iters: bool = True,
+        disable_predication: bool = False,
+    ) -> list[LoopRV]:
+        """
+        Split a loop into a nest, in the same order of iterations.
+
+        Where the product of the factors exceeds the extent, the blocks inside get a condition (T.where) that skips the
+        iterations beyond it.
+
+        Args:
+            loop: the loop to split.
+            factors: the extents of the new loops, outermost first: integers, sampled values, at most one None to be inferred.
+            preserve_unit_iters: keep block axes of extent 1 bound to loops instead of to constants.
+            disable_predication: add no condition; accepted only where none is needed.
+
+        Returns:
+            The new loops, outermost first.
+        """
+
+    def reorder(self, *ordered_loops: LoopRV) -> None:
+        """
+        Put loops of one nest into another order.
+
+        Args:
+            *ordered_loops: the loops in their new order, outermost first. Loops of the nest that are not named keep their place.
+        """
+
+    def parallel(self, loop: LoopRV) -> None:
+        """
+        Let the iterations of a loop run on several cores.
+
+        Args:
+            loop: a loop whose iterations are independent of one another.
+        """
+
+    def vectorize(self, loop: LoopRV) -> None:
+        """
+        Let the iterations of a loop run as the lanes of vector instructions.
+
+        Args:
+            loop: a loop whose iterations are independent of one another.
+        """
+
+    def bind(self, loop: LoopRV, thread_axis: str) -> None:
+        """
+        Let the iterations of a loop run on the threads of a GPU.
+
+        Args:
+            loop: a loop whose iterations are independent of one another.
+            thread_axis: "blockIdx.x", "threadIdx.y", "vthread.z", ...
+        """
+
+    def unroll(self, loop: LoopRV) -> None:
+        """
+        Write out the iterations of a loop one after another.
+
+        Args:
+            loop: the loop.
+        """
+
+    def cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: Sequence[BlockRV | str] | None = None,
+    ) -> BlockRV:
+        """
+        Copy a buffer into a new one, and let readers read the copy.
+
+        The copy is a block of its own, right after the producer of the buffer or at the top of the scope; compute_at moves it.
+
+        Args:
+            block: a block that reads the buffer.
+            read_buffer_index: which of its reads: a position, or the buffer's name.
+            storage_scope: where the copy lives: "global", "local" (registers on a CPU), "shared", ...
+            consumer_blocks: the readers to redirect; all by default.
+
+        Returns:
+            The copying block, named like the new buffer: BUFFER_SCOPE.
+        """
+
+    def cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str,
+        storage_scope: str,
+        consumer_blocks: Sequence[BlockRV | str] | None = None,
+    ) -> BlockRV:
+        """
+        Let a block write a new buffer, and copy that back to the old one.
+
+        The copy is a block of its own; reverse_compute_at moves it.
+
+        Args:
+            block: the only block that writes the buffer.
+            write_buffer_index: which of its writes: a position, or the buffer's name.
+            storage_scope: where the new buffer lives: "global", "local" (registers on a CPU), "shared", ...
+            consumer_blocks: the readers that shall read the new buffer; none by default.
+
+        Returns:
+            The copying block, named like the new buffer: BUFFER_SCOPE.
+        """
+
+    def compute_at(
+        self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
+    ) -> None:
+        """
+        Move a producer under a loop of its consumers, and compute there only what they need.
+
+        Args:
+            block: the producer.
+            loop: the loop to move it to; all its consumers are below.
+            preserve_unit_loops: keep loops of extent 1.
+            index: the place among the statements of the loop; -1 for the last possible one, -2 for the first.
+        """
+
+    def reverse_compute_at(
+        self, block: BlockRV | str, loop: LoopRV, preserve_unit_loops: bool = False, index: int = -1
+    ) -> None:
+        """
+        Move a consumer under a loop of its producers, and compute there what they have just produced.
+
+        Args:
+            block: the consumer.
+            loop: the loop to move it to; all its producers are below.
+            preserve_unit_loops: keep loops of extent 1.
+            index: the place among the statements of the loop; -1 for the last possible one, -2 for the first.
+        """
+
+    def decompose_reduction(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+        """
+        Make the init of a reduction a block of its own, before a loop.
+
+        Args:
+            block: the reduction block; afterwards it is named BLOCK_update and has no init.
+            loop: the loop to put the new block before; no loop around it drives the reduction.
+
+        Returns:
+            The new block, named BLOCK_init.
+        """
+
+    def annotate(self, block_or_loop: BlockRV | LoopRV | str, ann_key: str, ann_val: AnnotationValue) -> None:
+        """
+        Attach a value to a block or a loop.
+
+        Args:
+            block_or_loop: what to annotate.
+            ann_key: the key; it must be free.
+            ann_val: a string, an integer, a float, a sampled value, a list[Any] or a dict[Any, Any] of these.
+        """
+
+    def unannotate(self, block_or_loop: BlockRV | LoopRV | str, ann_key: str) -> None:
+        """
+        Remove what annotate attached.
+
+        Args:
+            block_or_loop: what was annotated.
+            ann_key: the key.
+        """
+
+class Database:
+    """Records of what was measured, in one SQLite file."""
+
+    @staticmethod
+    def open(path: str, read_only: bool = False) -> Database: ...
+    @staticmethod
+    def in_memory() -> Database: ...
+    @property
+    def path(self) -> str: ...
+    def workloads(self) -> list[Any]: ...
+    def top_k(self, arg0: str, arg1: str, arg2: int, /) -> list[Any]: ...
+    def count_outcomes(self, arg0: str, arg1: str, /) -> dict[Any, Any]: ...
+
+class Tuner:
+    """A search in progress; tilewright.search drives it."""
+
+    def __init__(
+        self,
+        *,
+        module: Module,
+        function: str,
+        name: str,
+        script: str,
+        space: str,
+        trace: object | None,
+        draw: object | None,
+        arguments: Callable[..., Any],
+        reduction_length: int,
+        database: Database,
+        trials: int,
+        seconds: float,
+        seed: int,
+        threads: int,
+        target: str,
+        fresh: bool,
+        versions: str,
+    ) -> None: ...
+    def step(self, seconds: float) -> None: ...
+    def cancel(self) -> None: ...
+    def close(self) -> None:
+        """Ends the helper processes; progress and result stay."""
+
+    @property
+    def finished(self) -> bool: ...
+    def progress(self) -> dict[Any, Any]: ...
+    def result(self) -> dict[Any, Any]: ...
+
+def flush_caches() -> None: ...
+def compare_arrays(
+    name: str, expected: bytes, got: bytes, dtype: str, shape: Sequence[int], reduction_length: int
+) -> str:
+    """The first difference beyond the tolerance, or an empty string."""
+
+def analyze_workload(func: PrimFunc) -> dict[Any, Any]: ...
+def shrink(func: PrimFunc, limit: int = 16) -> PrimFunc: ...
 
 ExprLike: TypeAlias = Expr | int | float | bool

@@ -140,8 +140,8 @@ def compile(program: Any, target: TargetLike = "native") -> Kernel | KernelModul
 
     Args:
         program: What to compile.
-        target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``, a dict as TVM writes it, or a :class:`Target`.
-            With fewer cores than this machine has, the kernel uses that many threads at most.
+        target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
+            a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that many threads at most.
     """
     resolved = _core.Target(target)
     text = str(resolved)
