@@ -15,7 +15,7 @@ test:
 
 bench:
 	@scripts/setup --preset $(PRESET) --bench
-	@.venv/bin/python -m benchmarks
+	@.venv/bin/python benchmarks/gemm.py
 
 check:
 	@scripts/setup --preset $(PRESET) --check
