@@ -16,10 +16,10 @@ inline Ref<IterVar> axis(const Ref<Var>& v, int64_t extent, IterType type) {
   return make<IterVar>({.dom = range_of(i32(extent)), .var = v, .iter_type = type, .thread_tag = ""});
 }
 inline Ref<PrimFunc> function(const std::vector<Ref<Buffer>>& buffers, Stmt body) {
-  Block contents;
-  contents.name_hint = "root";
-  contents.body = std::move(body);
-  Ref<Block> root = make<Block>(std::move(contents));
+  Block block;
+  block.name_hint = "root";
+  block.body = std::move(body);
+  Ref<Block> root = make<Block>(std::move(block));
   PrimFunc func;
   for (const Ref<Buffer>& buffer : buffers) {
     Ref<Var> param = var(buffer->name + "_handle", DataType::handle());

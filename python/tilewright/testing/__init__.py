@@ -1,0 +1,21 @@
+"""What the tests of programs, schedules and passes share, for users' own tests too."""
+
+from tilewright.testing import workloads
+from tilewright.testing.check import (
+    check,
+    check_equivalent,
+    check_refused,
+    check_same,
+    check_schedule,
+    run_in_interpreter,
+)
+
+__all__ = [
+    "check",
+    "check_equivalent",
+    "check_refused",
+    "check_same",
+    "check_schedule",
+    "run_in_interpreter",
+    "workloads",
+]

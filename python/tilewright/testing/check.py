@@ -1,0 +1,160 @@
+"""Checks of transformations: the result is the one expected, and it computes the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+import tilewright as tw
+from tilewright import _core, ir, script
+from tilewright.schedule import Schedule, Trace
+
+Program = ir.PrimFunc | ir.Module
+
+
+def as_module(program: Program) -> ir.Module:
+    """The function as the module that a schedule makes of it; a module as it is."""
+    return Schedule(program, seed=0).mod if isinstance(program, ir.PrimFunc) else program
+
+
+def _without_symbol(module: ir.Module) -> ir.Module:
+    """Functions without the names they are exported under: what a test calls its programs does not matter."""
+    functions = {}
+    for name, func in module.functions.items():
+        if isinstance(func, ir.PrimFunc):
+            attrs = {key: value for key, value in func.attrs.items() if key != "global_symbol"}
+            func = ir.PrimFunc(func.params, func.buffer_map, func.ret_type, attrs, func.body)
+        functions[name] = func
+    return ir.Module(functions, module.attrs)
+
+
+def check_same(got: Program, want: Program) -> None:
+    """Assert that two programs are equal but for the names of variables, buffers, blocks and functions.
+
+    Raises:
+        AssertionError: they differ; the message shows where, as a diff of the scripts.
+    """
+    left, right = _without_symbol(as_module(got)), _without_symbol(as_module(want))
+    if not ir.structural_equal(left, right):
+        raise AssertionError(f"the programs differ (- wanted, + got):\n{_core.script_diff(right, left)}")
+
+
+def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None = None) -> list[np.ndarray]:
+    """Arrays for the parameters, filled with integers from -4 to 4, so that sums of products are exact in any order.
+
+    Args:
+        func: a function whose parameters are buffers.
+        seed: of the numbers.
+        sizes: values for symbolic sizes, by name; others are 7.
+    """
+    random = np.random.default_rng(seed)
+    arrays = []
+    for param in func.params:
+        buffer = func.buffer_map[param]
+        shape = []
+        for extent in buffer.shape:
+            known = (sizes or {}).get(getattr(extent, "name_hint", ""), 7)
+            shape.append(extent.value if isinstance(extent, ir.IntImm) else known)
+        numbers = random.integers(-4, 5, size=shape)
+        if buffer.dtype.startswith("uint") or buffer.dtype == "bool":
+            numbers = abs(numbers)
+        arrays.append(numbers.astype(_numpy_dtype(buffer.dtype)))
+    return arrays
+
+
+def _numpy_dtype(dtype: str) -> np.dtype:
+    try:
+        return np.dtype(dtype)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, dtype))
+
+
+def run_in_interpreter(program: Program, seed: int = 0, name: str | None = None) -> list[np.ndarray]:
+    """All arguments of the program's function after a run on random_arguments()."""
+    module = as_module(program)
+    if name is None:
+        name = "main" if "main" in module.functions else next(iter(module.functions))
+    arrays = random_arguments(module.functions[name], seed)
+    _core.interpret(module, name, *arrays, timeout=60.0)
+    return arrays
+
+
+def check_equivalent(before: Program, after: Program, seeds: tuple[int, ...] = (0, 1)) -> None:
+    """Assert that two programs leave the same numbers in all their arguments."""
+    for seed in seeds:
+        for position, (want, got) in enumerate(
+            zip(run_in_interpreter(before, seed), run_in_interpreter(after, seed), strict=True)
+        ):
+            np.testing.assert_array_equal(
+                got, want, err_msg=f"argument {position} differs after:\n{as_module(after).script()}"
+            )
+
+
+def check_schedule(sch: Schedule, before: Program) -> None:
+    """Assert all that must hold of any schedule of `before`.
+
+    The program prints and parses back to itself; the trace replays to it, from JSON and from Python text alike; it computes
+    what `before` computes.
+    """
+    module = sch.mod
+    text = module.script()
+    parsed = script.from_source(text)
+    if not ir.structural_equal(parsed, module):
+        raise AssertionError(f"print and parse changed the program:\n{_core.script_diff(module, parsed)}")
+    if not ir.structural_equal(ir.load_json(ir.save_json(module)), module):
+        raise AssertionError("the program does not survive JSON")
+    replayed = Schedule(before, seed=1)
+    Trace.from_json(sch.trace.as_json()).apply_to_schedule(replayed)
+    check_same(replayed.mod, module)
+    if replayed.trace.as_python() != sch.trace.as_python():
+        raise AssertionError("the trace changed on its way through JSON")
+    scope: dict[str, object] = {}
+    exec(str(sch.trace), scope)
+    pasted = Schedule(before, seed=2)
+    scope["apply_trace"](pasted)  # type: ignore[operator]
+    check_same(pasted.mod, module)
+    if pasted.trace.as_python() != sch.trace.as_python():
+        raise AssertionError("the trace changed on its way through Python text")
+    check_equivalent(before, module)
+
+
+def check(before: Program, transform: Callable[[Schedule], object], after: Program | None = None) -> Schedule:
+    """Assert that a transformation gives the program `after`, and all that must hold of any schedule.
+
+    Args:
+        before: the original program.
+        transform: what to do with its schedule.
+        after: the expected program; None to check only what must always hold.
+
+    Returns:
+        The schedule, for further assertions.
+    """
+    sch = Schedule(before, seed=0)
+    transform(sch)
+    if after is not None:
+        check_same(sch.mod, after)
+    check_schedule(sch, before)
+    return sch
+
+
+def check_refused(before: Program, transform: Callable[[Schedule], object], code: str) -> tw.ScheduleError:
+    """Assert that a transformation is refused by the rule `code` and leaves the schedule as it was.
+
+    Returns:
+        The error, for assertions about its message.
+    """
+    sch = Schedule(before, seed=0)
+    try:
+        transform(sch)
+    except tw.ScheduleError as error:
+        if error.code != code:
+            raise AssertionError(f"refused by {error.code} instead of {code}: {error}") from error
+        # What was recorded before the refusal still gives the program that is there now.
+        replayed = Schedule(before, seed=0)
+        sch.trace.apply_to_schedule(replayed)
+        check_same(replayed.mod, sch.mod)
+        return error
+    raise AssertionError(f"not refused; {code} was expected:\n{sch.mod.script()}")

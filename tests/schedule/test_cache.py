@@ -1,0 +1,194 @@
+"""cache_read and cache_write."""
+
+import pytest
+
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+def test_reading_an_intermediate_buffer():
+    @T.prim_func
+    def after(A: T.Buffer((4, 6)), D: T.Buffer((4, 6))):
+        B = T.alloc_buffer((4, 6))
+        C = T.alloc_buffer((4, 6))
+        B_shared = T.alloc_buffer((4, 6), scope="shared")
+        for i, j in T.grid(4, 6):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+        for ax0, ax1 in T.grid(4, 6):
+            with T.block("B_shared"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                B_shared[v0, v1] = B[v0, v1]
+        for i, j in T.grid(4, 6):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B_shared[vi, vj] * T.float32(2)
+        for i, j in T.grid(4, 6):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = C[vi, vj] - A[vi, vj]
+
+    sch = check(workloads.elementwise_chain(4, 6), lambda sch: sch.cache_read("C", 0, "shared"), after)
+    assert sch.get(sch.get_block("B_shared")).name_hint == "B_shared"
+
+
+def test_only_named_consumers_read_the_copy():
+    def transform(sch):
+        sch.cache_read("D", "A", "global", consumer_blocks=[sch.get_block("D")])
+
+    sch = check(workloads.elementwise_chain(4, 6), transform)
+    text = sch.mod.script()
+    assert "C[vi, vj] - A_global[vi, vj]" in text and "A[vi, vj] + T.float32(1.0)" in text
+    assert "consumer_blocks=[b" in str(sch.trace)
+    both = check(workloads.elementwise_chain(4, 6), lambda sch: sch.cache_read("D", "A", "global"))
+    assert "A_global[vi, vj] + T.float32(1.0)" in both.mod.script()
+
+
+def test_under_shared_loops_the_copy_stays_there():
+    def transform(sch):
+        i, _ = sch.get_loops("C")
+        sch.compute_at(sch.get_block("B"), i)
+        sch.cache_read("C", 0, "local")
+        assert len(sch.get_loops("B_local")) == 2
+
+    check(workloads.elementwise_chain(4, 6), transform)
+
+
+def test_both_operands_of_a_matmul():
+    def transform(sch):
+        for number, scope in [(0, "local"), (1, "global")]:
+            sch.cache_read("C", number, scope)
+
+    check(workloads.matmul(4, 6, 5), transform)
+
+
+def test_the_buffer_itself_selects_it():
+    def transform(sch):
+        buffer = sch.get(sch.get_block("C")).reads[1].buffer
+        sch.cache_read("C", buffer, "global")
+
+    sch = check(workloads.matmul(4, 6, 5), transform)
+    assert "read_buffer_index=1" in str(sch.trace)
+
+
+def test_writing_back():
+    def transform(sch):
+        sch.cache_write("C", 0, "local")
+
+    sch = check(workloads.matmul(4, 6, 5), transform)
+    assert 'C_local = T.alloc_buffer((4, 6), scope="local")' in sch.mod.script()
+
+
+def test_writing_back_before_a_reader():
+    sch = check(workloads.matmul_relu(4, 6, 5), lambda sch: sch.cache_write("C", "C", "local"))
+    children = [sch.get(b).name_hint for b in sch.get_child_blocks("root")]
+    assert children == ["C", "C_local", "D"]
+
+    def redirected(sch):
+        sch.cache_write("C", 0, "local", consumer_blocks=["D"])
+
+    assert "T.max(C_local[vi, vj]" in check(workloads.matmul_relu(4, 6, 5), redirected).mod.script()
+
+
+def test_masked_loops():
+    def transform(sch):
+        i, *_ = sch.get_loops("C")
+        sch.split(i, [None, 3])
+        sch.cache_write("C", 0, "global")
+        sch.cache_read("C", 0, "global")
+
+    check(workloads.matmul(4, 6, 5), transform)
+
+
+def test_after_a_parallel_loop():
+    def transform(sch):
+        sch.parallel(sch.get_loops("C")[0])
+        sch.cache_write("C", 0, "global")
+
+    check(workloads.matmul(4, 6, 5), transform)
+
+
+@T.prim_func
+def bare(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    B[0] = T.float32(0)
+
+
+@T.prim_func
+def two_writers(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(4):
+        with T.block("low"):
+            vi = T.axis.spatial(4, i)
+            B[vi] = A[vi]
+    for i in range(4):
+        with T.block("high"):
+            vi = T.axis.spatial(4, i)
+            B[vi + 4] = A[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def in_place(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = A[vi] + T.float32(1)
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+
+
+@T.prim_func
+def half_written(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i * 2)
+            B[vi] = A[vi]
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i * 2)
+            C[vi] = B[vi]
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (workloads.matmul(4, 4, 4), lambda sch: sch.cache_read("root", 0, "local"), "cache_read/P1"),
+        (workloads.matmul(4, 4, 4), lambda sch: sch.cache_read("C", 2, "local"), "cache_read/P1"),
+        (workloads.matmul(4, 4, 4), lambda sch: sch.cache_read("C", "X", "local"), "cache_read/P1"),
+        (workloads.matmul(4, 4, 4), lambda sch: sch.cache_read("C", 0, "nowhere"), "cache_read/P2"),
+        (two_writers, lambda sch: sch.cache_read("C", 0, "local"), "cache_read/P3"),
+        (in_place, lambda sch: sch.cache_read("B", 0, "local"), "cache_read/P3"),
+        (half_written, lambda sch: sch.cache_read("C", 0, "local"), "cache_read/P4"),
+        (
+            workloads.elementwise_chain(4, 4),
+            lambda sch: sch.cache_read("D", "A", "local", consumer_blocks=["C"]),
+            "cache_read/P5",
+        ),
+        (bare, lambda sch: sch.cache_read("B", 0, "local"), "cache_read/P6"),
+        (workloads.matmul(4, 4, 4), lambda sch: sch.cache_write("root", 0, "local"), "cache_write/P1"),
+        (workloads.matmul(4, 4, 4), lambda sch: sch.cache_write("C", 1, "local"), "cache_write/P1"),
+        (workloads.matmul(4, 4, 4), lambda sch: sch.cache_write("C", 0, "nowhere"), "cache_write/P2"),
+        (two_writers, lambda sch: sch.cache_write("low", 0, "local"), "cache_write/P3"),
+        (in_place, lambda sch: sch.cache_write("A", 0, "local"), "cache_write/P3"),
+        (half_written, lambda sch: sch.cache_write("B", 0, "local"), "cache_write/P4"),
+        (
+            workloads.matmul_relu(4, 4, 4),
+            lambda sch: sch.cache_write("C", 0, "local", consumer_blocks=["C"]),
+            "cache_write/P5",
+        ),
+        (bare, lambda sch: sch.cache_write("B", 0, "local"), "cache_write/P6"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)

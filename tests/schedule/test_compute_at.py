@@ -1,0 +1,247 @@
+import pytest
+
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+def loops_of(sch, block):
+    return sch.get_loops(sch.get_block(block))
+
+
+def at(block, consumer, number, **options):
+    return lambda sch: sch.compute_at(sch.get_block(block), loops_of(sch, consumer)[number], **options)
+
+
+def test_the_innermost_loop_leaves_no_loop():
+    @T.prim_func
+    def after(A: T.Buffer((4, 6)), D: T.Buffer((4, 6))):
+        B = T.alloc_buffer((4, 6))
+        C = T.alloc_buffer((4, 6))
+        for i, j in T.grid(4, 6):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj] * T.float32(2)
+        for i, j in T.grid(4, 6):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = C[vi, vj] - A[vi, vj]
+
+    check(workloads.elementwise_chain(4, 6), at("B", "C", 1), after)
+    sch = check(workloads.elementwise_chain(4, 6), at("B", "C", 1, preserve_unit_loops=True))
+    assert [repr(loop) for loop in loops_of(sch, "B")[2:]] == ["Loop(ax0, extent=1)", "Loop(ax1, extent=1)"]
+
+
+def test_a_tile():
+    def transform(sch):
+        i, j = loops_of(sch, "C")
+        i_0, i_1 = sch.split(i, [None, 2])
+        j_0, j_1 = sch.split(j, [None, 3])
+        sch.reorder(i_0, j_0, i_1, j_1)
+        sch.compute_at(sch.get_block("B"), j_0)
+
+    sch = check(workloads.elementwise_chain(4, 6), transform)
+    assert [repr(loop) for loop in loops_of(sch, "B")] == [
+        "Loop(i_0, extent=2)",
+        "Loop(j_0, extent=2)",
+        "Loop(ax0, extent=2)",
+        "Loop(ax1, extent=3)",
+    ]
+
+
+def test_a_tile_that_does_not_divide():
+    def transform(sch):
+        i_0, _ = sch.split(loops_of(sch, "C")[0], [None, 3])
+        sch.compute_at(sch.get_block("B"), i_0)
+
+    sch = check(workloads.elementwise_chain(4, 6), transform)
+    assert "T.where(i_0 * 3 + ax0 < 4)" in sch.mod.script()
+
+
+def test_overlapping_tiles_are_computed_twice():
+    def transform(sch):
+        _, i, _ = loops_of(sch, "conv")
+        i_0, _ = sch.split(i, [None, 4])
+        sch.compute_at(sch.get_block("pad"), i_0)
+
+    sch = check(workloads.conv1d(8, 3, 2), transform)
+    assert repr(loops_of(sch, "pad")[-1]) == "Loop(ax0, extent=6)"
+
+
+def test_pairs():
+    sch = check(workloads.pool(5), at("B", "C", 0))
+    assert repr(loops_of(sch, "B")[-1]) == "Loop(ax0, extent=2)"
+
+
+def test_a_whole_chain():
+    def transform(sch):
+        sch.compute_at(sch.get_block("C"), loops_of(sch, "D")[1])
+        sch.compute_at(sch.get_block("B"), loops_of(sch, "D")[1])
+
+    check(workloads.elementwise_chain(4, 6), transform)
+
+    def outer_first(sch):
+        sch.compute_at(sch.get_block("C"), loops_of(sch, "D")[0])
+        sch.compute_at(sch.get_block("B"), loops_of(sch, "C")[1])
+
+    check(workloads.elementwise_chain(4, 6), outer_first)
+
+
+def test_a_reduction_into_its_consumer():
+    sch = check(workloads.matmul_relu(4, 6, 5), at("C", "D", 0))
+    assert [repr(loop) for loop in loops_of(sch, "C")[1:]] == ["Loop(ax0, extent=6)", "Loop(ax1, extent=5)"]
+    check(workloads.matmul_relu(4, 6, 5), at("C", "D", 1))
+
+
+def test_packed_operands():
+    def transform(sch):
+        i, j, k = loops_of(sch, "C")
+        j_0, j_1 = sch.split(j, [None, 4])
+        k_0, k_1 = sch.split(k, [None, 2])
+        sch.reorder(j_0, k_0, i, k_1, j_1)
+        packed = sch.cache_read("C", 1, "global")
+        sch.compute_at(packed, k_0)
+
+    sch = check(workloads.matmul(4, 8, 6), transform)
+    assert [repr(loop) for loop in loops_of(sch, "B_global")[2:]] == ["Loop(ax0, extent=2)", "Loop(ax1, extent=4)"]
+
+
+def test_the_position():
+    softmax = workloads.softmax_like(4, 6)
+
+    def first(sch, index):
+        sch.compute_at(sch.get_block("diff"), loops_of(sch, "B")[0], index=index)
+
+    check_refused(softmax, lambda sch: first(sch, 0), "compute_at/P4")
+
+    def after_both(sch):
+        i, _ = loops_of(sch, "B")
+        sch.compute_at(sch.get_block("total"), i)
+        sch.compute_at(sch.get_block("diff"), i, index=-2)
+
+    check(softmax, after_both)
+
+    def too_late(sch):
+        i, _ = loops_of(sch, "B")
+        sch.compute_at(sch.get_block("total"), i)
+        sch.compute_at(sch.get_block("diff"), i, index=1)
+
+    assert "possible are 0 to 0" in str(check_refused(softmax, too_late, "compute_at/P7"))
+
+
+def test_into_a_parallel_loop():
+    def transform(sch):
+        i, _ = loops_of(sch, "C")
+        sch.parallel(i)
+        sch.compute_at(sch.get_block("B"), i)
+
+    check(workloads.elementwise_chain(4, 6), transform)
+
+    def halo(sch):
+        _, i, _ = loops_of(sch, "conv")
+        i_0, _ = sch.split(i, [None, 4])
+        sch.vectorize(i_0)
+        sch.compute_at(sch.get_block("pad"), i_0)
+
+    check_refused(workloads.conv1d(8, 3, 2), halo, "compute_at/P9")
+
+
+@T.prim_func
+def in_place(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("B2"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = B[vi] + T.float32(1)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def input_overwritten(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = T.float32(0)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def reused_cell(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    X = T.alloc_buffer((1,))
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("X"):
+            vi = T.axis.spatial(8, i)
+            X[0] = A[vi]
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = X[0] + T.float32(1)
+    for x in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, x)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def nested(A: T.Buffer((8, 8)), B: T.Buffer((8, 8))):
+    for i in range(8):
+        with T.block("outer"):
+            vi = T.axis.spatial(8, i)
+            T.reads(A[vi, 0:8])
+            T.writes(B[vi, 0:8])
+            for j in range(8):
+                with T.block("inner"):
+                    vj = T.axis.spatial(8, j)
+                    B[vi, vj] = A[vi, vj]
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (in_place, at("B2", "C", 0), "compute_at/P1"),
+        (nested, at("inner", "outer", 0), "compute_at/P2"),
+        (workloads.elementwise_chain(4, 4), at("B", "B", 0), "compute_at/P2"),
+        (workloads.elementwise_chain(4, 4), at("D", "C", 0), "compute_at/P3"),
+        (in_place, at("B", "C", 0), "compute_at/P3"),
+        (workloads.elementwise_chain(4, 4), at("B", "D", 0), "compute_at/P4"),
+        (workloads.softmax_like(4, 4), at("top", "B", 0), "compute_at/P4"),
+        (input_overwritten, at("B", "C", 0), "compute_at/P5"),
+        (reused_cell, at("B", "C", 0), "compute_at/P5"),
+        (workloads.elementwise_chain(4, 4), at("B", "C", 0, index=5), "compute_at/P7"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)
+
+
+def test_a_producer_that_does_not_write_all_is_refused():
+    @T.prim_func
+    def half(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        B = T.alloc_buffer((8,))
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi * 2] = A[vi]
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = B[vi] + A[vi]
+
+    check_refused(half, at("B", "C", 0), "compute_at/P6")

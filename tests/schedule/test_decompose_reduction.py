@@ -1,0 +1,114 @@
+import pytest
+
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+def loops_of(sch, block):
+    return sch.get_loops(sch.get_block(block))
+
+
+def decompose(block, number):
+    return lambda sch: sch.decompose_reduction(sch.get_block(block), loops_of(sch, block)[number])
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_before_each_loop(number):
+    sch = check(workloads.matmul(4, 6, 5), decompose("C", number))
+    assert [repr(loop) for loop in loops_of(sch, "C_init")] == [
+        f"Loop({name}{'_init' if depth >= number else ''}, extent={extent})"
+        for depth, (name, extent) in enumerate([("i", 4), ("j", 6)])
+    ]
+
+
+def test_a_tiled_matmul():
+    def transform(sch):
+        i, j, k = loops_of(sch, "C")
+        i_0, i_1 = sch.split(i, [None, 3])
+        k_0, k_1 = sch.split(k, [None, 2])
+        sch.reorder(i_0, k_0, k_1, i_1, j)
+        sch.vectorize(j)
+        sch.decompose_reduction(sch.get_block("C"), k_0)
+
+    sch = check(workloads.matmul(4, 6, 5), transform)
+    assert "T.where(i_0 * 3 + i_1_init < 4)" in sch.mod.script()
+    assert "for j_init in T.vectorized(6)" in sch.mod.script()
+
+
+def test_the_update_can_be_scheduled_further():
+    def transform(sch):
+        decompose("C", 2)(sch)
+        i, j, k = loops_of(sch, "C_update")
+        sch.split(k, [None, 2])
+        sch.parallel(i)
+
+    check(workloads.matmul(4, 6, 5), transform)
+
+
+def test_below_a_parallel_loop():
+    def transform(sch):
+        sch.parallel(loops_of(sch, "C")[0])
+        decompose("C", 1)(sch)
+
+    check(workloads.matmul(4, 6, 5), transform)
+
+
+def test_the_handle_of_the_block_stays():
+    def transform(sch):
+        block = sch.get_block("C")
+        init = sch.decompose_reduction(block, sch.get_loops(block)[0])
+        assert sch.get(block).name_hint == "C_update" and sch.get(init).name_hint == "C_init"
+
+    check(workloads.matmul(4, 6, 5), transform)
+
+
+@T.prim_func
+def repeated(A: T.Buffer((4, 5)), C: T.Buffer((4,))):
+    for r, i, k in T.grid(3, 4, 5):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+
+
+@T.prim_func
+def read_first(A: T.Buffer((4, 5)), C: T.Buffer((4,)), D: T.Buffer((4,))):
+    for i in range(4):
+        with T.block("D"):
+            vi = T.axis.spatial(4, i)
+            D[vi] = C[3 - vi]
+        for k in range(5):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+
+
+def outside_of_the_reduction(sch):
+    i, j, k = loops_of(sch, "C")
+    sch.reorder(k, i, j)
+    sch.decompose_reduction(sch.get_block("C"), i)
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (workloads.transpose(4, 4), decompose("B", 0), "decompose_reduction/P1"),
+        (
+            workloads.matmul_relu(4, 4, 4),
+            lambda sch: sch.decompose_reduction(sch.get_block("C"), loops_of(sch, "D")[0]),
+            "decompose_reduction/P2",
+        ),
+        (workloads.matmul(4, 4, 4), outside_of_the_reduction, "decompose_reduction/P3"),
+        (repeated, decompose("C", 0), "decompose_reduction/P4"),
+        (read_first, decompose("C", 0), "decompose_reduction/P5"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)
+
+
+def test_inside_a_repeating_loop_it_is_fine():
+    check(repeated, decompose("C", 1))

@@ -1,0 +1,111 @@
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+@T.prim_func
+def copy(A: T.Buffer((4, 6, 8)), B: T.Buffer((4, 6, 8))):
+    for i, j, k in T.grid(4, 6, 8):
+        with T.block("B"):
+            vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+            B[vi, vj, vk] = A[vi, vj, vk]
+
+
+def loops_of(sch, block="B"):
+    return sch.get_loops(sch.get_block(block))
+
+
+def test_three_loops():
+    @T.prim_func
+    def after(A: T.Buffer((4, 6, 8)), B: T.Buffer((4, 6, 8))):
+        for f in range(192):
+            with T.block("B"):
+                vi = T.axis.spatial(4, f // 48)
+                vj = T.axis.spatial(6, f % 48 // 8)
+                vk = T.axis.spatial(8, f % 8)
+                B[vi, vj, vk] = A[vi, vj, vk]
+
+    sch = check(copy, lambda sch: sch.fuse(*loops_of(sch)), after)
+    assert "i_j_k_fused" in sch.mod.script()
+    check(copy, lambda sch: sch.fuse(loops_of(sch)), after)
+
+
+def test_split_after_fuse_simplifies():
+    @T.prim_func
+    def after(A: T.Buffer((4, 6, 8)), B: T.Buffer((4, 6, 8))):
+        for i, f_0, f_1 in T.grid(4, 6, 8):
+            with T.block("B"):
+                vi, vj, vk = T.axis.remap("SSS", [i, f_0, f_1])
+                B[vi, vj, vk] = A[vi, vj, vk]
+
+    def transform(sch):
+        _, j, k = loops_of(sch)
+        sch.split(sch.fuse(j, k), factors=[None, 8])
+
+    check(copy, transform, after)
+
+
+def test_one_loop_and_unit_loops():
+    check(copy, lambda sch: sch.fuse(loops_of(sch)[1]))
+
+    def unit(sch):
+        i, *_ = loops_of(sch)
+        i_0, i_1 = sch.split(i, factors=[1, None])
+        sch.fuse(i_0, i_1)
+
+    check(copy, unit)
+
+
+def test_reduction_loops():
+    check(workloads.matmul(3, 4, 5), lambda sch: sch.fuse(*loops_of(sch, "C")[1:]))
+
+
+def test_refusals():
+    check_refused(copy, lambda sch: sch.fuse(), "fuse/P1")
+    check_refused(copy, lambda sch: sch.fuse(loops_of(sch)[0], loops_of(sch)[2]), "fuse/P4")
+    check_refused(copy, lambda sch: sch.fuse(loops_of(sch)[1], loops_of(sch)[0]), "fuse/P4")
+
+    def unrolled(sch):
+        sch.unroll(loops_of(sch)[1])
+        sch.fuse(*loops_of(sch)[:2])
+
+    check_refused(copy, unrolled, "fuse/P2")
+
+    @T.prim_func
+    def triangle(A: T.Buffer((8, 8)), B: T.Buffer((8, 8))):
+        for i in range(8):
+            for j in range(i + 1):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj]
+
+    check_refused(triangle, lambda sch: sch.fuse(*loops_of(sch)), "fuse/P5")
+
+    @T.prim_func
+    def shifted(A: T.Buffer((8, 8)), B: T.Buffer((8, 8))):
+        for i in range(8):
+            for j in range(2, 8):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj]
+
+    check_refused(shifted, lambda sch: sch.fuse(*loops_of(sch)), "fuse/P3")
+
+    @T.prim_func
+    def vast(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i, j in T.grid(1 << 20, 1 << 20):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i // (1 << 17))
+                B[vi] = A[vi]
+
+    check_refused(vast, lambda sch: sch.fuse(*loops_of(sch)), "fuse/P6")
+
+
+def test_messages_name_both_loops():
+    sch = tw.Schedule(copy)
+    i, _, k = loops_of(sch)
+    try:
+        sch.fuse(i, k)
+    except tw.ScheduleError as error:
+        assert "loop 'k' (extent 8) is not the only statement of loop 'i' (extent 4)" in str(error)
+        assert "name the loops outermost first" in error.hint

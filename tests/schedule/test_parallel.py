@@ -1,0 +1,202 @@
+"""What parallel, vectorize and bind have in common, and each of its own rules."""
+
+import pytest
+
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+METHODS = {
+    "parallel": lambda sch, loop: sch.parallel(loop),
+    "vectorize": lambda sch, loop: sch.vectorize(loop),
+    "bind": lambda sch, loop: sch.bind(loop, "threadIdx.x"),
+}
+EACH = pytest.mark.parametrize("method", METHODS)
+
+
+def loops_of(sch, block):
+    return sch.get_loops(sch.get_block(block))
+
+
+def apply(method, block, number):
+    return lambda sch: METHODS[method](sch, loops_of(sch, block)[number])
+
+
+@EACH
+@pytest.mark.parametrize("number", [0, 1])
+def test_spatial_loops(method, number):
+    check(workloads.transpose(4, 6), apply(method, "B", number))
+
+
+@EACH
+def test_spatial_loops_of_a_reduction(method):
+    def inner(sch):
+        i, j, k = loops_of(sch, "C")
+        sch.reorder(i, k, j)
+        METHODS[method](sch, j)
+
+    check(workloads.matmul(4, 6, 5), inner)
+
+
+@EACH
+def test_masked_and_fused_loops(method):
+    def tile(sch):
+        i, j, _ = loops_of(sch, "C")
+        outer, _ = sch.split(sch.fuse(i, j), [None, 7])
+        METHODS[method](sch, outer)
+
+    check(workloads.matmul(4, 6, 5), tile)
+
+
+@EACH
+def test_reductions_are_refused(method):
+    error = check_refused(workloads.matmul(4, 6, 5), apply(method, "C", 2), f"{method}/P3")
+    assert "drives the reduction axis 'vl'" in str(error)
+
+
+@EACH
+def test_bare_statements_are_refused(method):
+    @T.prim_func
+    def before(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(8):
+            A[i] = T.float32(0)
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = T.float32(0)
+
+    check_refused(before, apply(method, "B", 0), f"{method}/P1")
+
+
+@EACH
+def test_dependent_instances_are_refused(method):
+    @T.prim_func
+    def running(A: T.Buffer((8,))):
+        for i in range(7):
+            with T.block("B"):
+                vi = T.axis.spatial(7, i)
+                A[vi + 1] = A[vi] + T.float32(1)
+
+    check_refused(running, apply(method, "B", 0), f"{method}/P2")
+
+    @T.prim_func
+    def same_element(A: T.Buffer((8,)), B: T.Buffer((1,))):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[0] = A[vi]
+
+    check_refused(same_element, apply(method, "B", 0), f"{method}/P2")
+
+    @T.prim_func
+    def scatter(A: T.Buffer((8,)), I: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                T.reads(A[vi], I[vi])
+                T.writes(B[0:8])
+                B[I[vi] % 8] = A[vi]
+
+    check_refused(scatter, apply(method, "B", 0), f"{method}/P2")
+
+
+@EACH
+def test_undeclared_accesses_are_refused(method):
+    @T.prim_func
+    def liar(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                T.reads(A[vi])
+                T.writes(B[vi])
+                B[vi] = A[7 - vi]
+
+    error = check_refused(liar, apply(method, "B", 0), f"{method}/P2")
+    assert "reads more of 'A' than it declares" in str(error)
+
+
+@EACH
+def test_a_loop_that_selects_nothing_is_refused(method):
+    @T.prim_func
+    def repeated(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for r, i in T.grid(4, 8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi]
+
+    check_refused(repeated, apply(method, "B", 0), f"{method}/P4")
+
+
+@EACH
+def test_reading_what_another_iteration_writes_is_refused(method):
+    @T.prim_func
+    def neighbors(A: T.Buffer((8,)), B: T.Buffer((8,)), C: T.Buffer((8,))):
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi]
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[T.max(vi - 1, 0)]
+
+    check_refused(neighbors, apply(method, "C", 0), f"{method}/P5")
+
+    @T.prim_func
+    def overwritten(A: T.Buffer((8,)), B: T.Buffer((8,)), C: T.Buffer((8,))):
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi]
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi]
+
+    check_refused(overwritten, apply(method, "C", 0), f"{method}/P5")
+
+
+def test_private_copies_are_for_parallel_loops_only():
+    def copy_rows(sch):
+        i, _ = loops_of(sch, "C")
+        sch.compute_at(sch.get_block("B"), i)
+        return i
+
+    chain = workloads.elementwise_chain(4, 6)
+    check(chain, lambda sch: sch.parallel(copy_rows(sch)))
+
+
+def test_vectorize_needs_a_constant_extent_from_zero():
+    @T.prim_func
+    def symbolic(a: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                A[vi] = T.float32(1)
+
+    check_refused(symbolic, apply("vectorize", "B", 0), "vectorize/P6")
+
+
+def test_vectorize_takes_the_innermost():
+    def both(sch):
+        i, j = loops_of(sch, "B")
+        sch.vectorize(j)
+        sch.vectorize(i)
+
+    check_refused(workloads.transpose(4, 6), both, "vectorize/P7")
+
+
+def test_bind_names_and_repetitions():
+    transpose = workloads.transpose(4, 6)
+    for axis in ["threadIdx", "threadIdx.w", "warp.x", ""]:
+        check_refused(transpose, lambda sch, axis=axis: sch.bind(loops_of(sch, "B")[0], axis), "bind/P6")
+
+    def twice(sch):
+        for loop in loops_of(sch, "B"):
+            sch.bind(loop, "blockIdx.x")
+
+    check_refused(transpose, twice, "bind/P7")
+
+    def grid(sch):
+        for loop, axis in zip(loops_of(sch, "B"), ["blockIdx.x", "threadIdx.x"], strict=True):
+            sch.bind(loop, axis)
+
+    check(transpose, grid)

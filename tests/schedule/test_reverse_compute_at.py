@@ -1,0 +1,164 @@
+import pytest
+
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+def loops_of(sch, block):
+    return sch.get_loops(sch.get_block(block))
+
+
+def at(block, producer, number, **options):
+    return lambda sch: sch.reverse_compute_at(sch.get_block(block), loops_of(sch, producer)[number], **options)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_elementwise(number):
+    check(workloads.elementwise_chain(4, 6), at("C", "B", number))
+    check(workloads.elementwise_chain(4, 6), at("D", "C", number, preserve_unit_loops=True))
+
+
+def test_the_epilogue_of_a_tile():
+    def transform(sch):
+        i, j, k = loops_of(sch, "C")
+        i_0, i_1 = sch.split(i, [None, 2])
+        j_0, j_1 = sch.split(j, [None, 3])
+        sch.reorder(i_0, j_0, k, i_1, j_1)
+        sch.reverse_compute_at(sch.get_block("D"), j_0)
+
+    sch = check(workloads.matmul_relu(4, 6, 5), transform)
+    assert [repr(loop) for loop in loops_of(sch, "D")[2:]] == ["Loop(ax0, extent=2)", "Loop(ax1, extent=3)"]
+
+
+def test_a_register_tile_with_a_remainder():
+    def transform(sch):
+        write_back = sch.cache_write("C", 0, "local")
+        i, j, k = loops_of(sch, "C")
+        i_0, i_1 = sch.split(i, [None, 3])
+        j_0, j_1 = sch.split(j, [None, 4])
+        sch.reorder(i_0, j_0, k, i_1, j_1)
+        sch.reverse_compute_at(write_back, j_0)
+
+    sch = check(workloads.matmul(7, 6, 5), transform)
+    assert "T.where(i_0 * 3 + ax0 < 7 and j_0 * 4 + ax1 < 6)" in sch.mod.script()
+
+
+def test_fused_loops():
+    def transform(sch):
+        write_back = sch.cache_write("C", 0, "local")
+        i, j, k = loops_of(sch, "C")
+        i_0, i_1 = sch.split(i, [None, 2])
+        j_0, j_1 = sch.split(j, [None, 3])
+        sch.reorder(i_0, j_0, k, i_1, j_1)
+        outer = sch.fuse(i_0, j_0)
+        sch.parallel(outer)
+        sch.reverse_compute_at(write_back, outer)
+
+    check(workloads.matmul(4, 6, 5), transform)
+
+
+def test_pairs():
+    def transform(sch):
+        i_0, _ = sch.split(loops_of(sch, "B")[0], [None, 4])
+        sch.reverse_compute_at(sch.get_block("C"), i_0)
+
+    sch = check(workloads.pool(6), transform)
+    assert repr(loops_of(sch, "C")[-1]) == "Loop(ax0, extent=2)"
+
+    def odd(sch):
+        i_0, _ = sch.split(loops_of(sch, "B")[0], [None, 3])
+        sch.reverse_compute_at(sch.get_block("C"), i_0)
+
+    check_refused(workloads.pool(6), odd, "reverse_compute_at/P6")
+
+
+def test_partial_sums_are_not_read():
+    check_refused(workloads.matmul_relu(4, 6, 5), at("D", "C", 2), "reverse_compute_at/P5")
+
+
+def test_a_halo_is_not_there_yet():
+    @T.prim_func
+    def stencil(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        B = T.alloc_buffer((10,))
+        for i in range(10):
+            with T.block("B"):
+                vi = T.axis.spatial(10, i)
+                B[vi] = A[T.max(T.min(vi - 1, 7), 0)]
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi] + B[vi + 1] + B[vi + 2]
+
+    check_refused(stencil, at("C", "B", 0), "reverse_compute_at/P6")
+
+
+@T.prim_func
+def read_before(A: T.Buffer((8,)), C: T.Buffer((8,)), D: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = C[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (workloads.elementwise_chain(4, 4), at("C", "C", 0), "reverse_compute_at/P2"),
+        (read_before, at("C", "B", 0), "reverse_compute_at/P3"),
+        (workloads.softmax_like(4, 4), at("B", "total", 0), "reverse_compute_at/P4"),
+        (workloads.elementwise_chain(4, 4), at("B", "C", 0), "reverse_compute_at/P4"),
+        (workloads.elementwise_chain(4, 4), at("C", "B", 0, index=0), "reverse_compute_at/P7"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)
+
+
+def test_block_roles():
+    @T.prim_func
+    def update(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi]
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = C[vi] + B[vi]
+
+    check_refused(update, at("C", "B", 0), "reverse_compute_at/P1")
+
+
+def test_into_a_parallel_loop():
+    def transform(sch):
+        i, _ = loops_of(sch, "B")
+        sch.parallel(i)
+        sch.reverse_compute_at(sch.get_block("C"), i)
+
+    check(workloads.elementwise_chain(4, 6), transform)
+
+
+def test_instances_that_nobody_knows():
+    @T.prim_func
+    def strided(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi]
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i * 2)
+                C[vi] = B[vi]
+
+    check_refused(strided, at("C", "B", 0), "reverse_compute_at/P8")

@@ -1,0 +1,131 @@
+import collections
+import math
+
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+def loop_of(sch, number=0):
+    return sch.get_loops(sch.get_block("B"))[number]
+
+
+def draws(sample, count, seed=0):
+    """Decisions of `count` fresh schedules with consecutive seeds."""
+    transpose = workloads.transpose(12, 36)
+    found = []
+    for number in range(count):
+        sch = tw.Schedule(transpose, seed=seed + number)
+        sample(sch)
+        found.append(sch.trace.decisions[-1])
+    return found
+
+
+def test_categorical_follows_the_weights():
+    counts = collections.Counter(draws(lambda sch: sch.sample_categorical([5, 6, 7], [1, 0, 3]), 4000))
+    assert counts[1] == 0
+    assert abs(counts[0] - 1000) < 120
+
+
+def test_perfect_tiles_are_uniform():
+    counts = collections.Counter(
+        map(tuple, draws(lambda sch: sch.sample_perfect_tile(loop_of(sch), n=3, max_innermost_factor=4), 4000))
+    )
+    # 36 = 2^2 * 3^2 in three factors whose last is 1, 2, 3 or 4.
+    possible = [t for t in ((a, b, 36 // (a * b)) for a in range(1, 37) for b in range(1, 37) if 36 % (a * b) == 0) if t[2] <= 4]
+    assert set(counts) == set(possible)
+    for tile in possible:
+        assert abs(counts[tile] - 4000 / len(possible)) < 5 * math.sqrt(4000 / len(possible))
+
+
+def test_the_same_seed_draws_the_same():
+    def sample(sch):
+        return [sch.sample_perfect_tile(loop_of(sch, n), n=4) and None for n in range(2)]
+
+    assert draws(sample, 5, seed=3) == draws(sample, 5, seed=3)
+    assert draws(sample, 5, seed=3) != draws(sample, 5, seed=100)
+
+
+def test_decisions_are_taken_and_repaired():
+    sch = tw.Schedule(workloads.transpose(12, 36))
+    assert [int(v) for v in sch.sample_perfect_tile(loop_of(sch), n=3, decision=[3, 3, 4])] == [3, 3, 4]
+    assert [int(v) for v in sch.sample_perfect_tile(loop_of(sch), n=3, decision=[1, 5, 4])] == [1, 9, 4]
+    assert int(sch.sample_categorical([8, 9], [1.0, 1.0], decision=1)) == 9
+    assert sch.trace.decisions == [[3, 3, 4], [1, 9, 4], 1]
+
+
+def test_a_symbolic_extent_gives_the_trivial_tile():
+    @T.prim_func
+    def before(a: T.handle):
+        n = T.int32(is_size_var=True)
+        A = T.match_buffer(a, (n,))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                A[vi] = T.float32(1)
+
+    def tile(sch):
+        factors = sch.sample_perfect_tile(loop_of(sch), n=3)
+        assert factors[0] is None
+        sch.split(loop_of(sch), factors)
+
+    sch = check(before, tile)
+    assert "_, v2, v3 = sch.sample_perfect_tile" in str(sch.trace)
+
+
+def test_sampled_tiles_as_factors():
+    def tile(sch):
+        sch.split(loop_of(sch), sch.sample_perfect_tile(loop_of(sch), n=3))
+        assert not sch.decisions_read
+
+    check(workloads.transpose(12, 36), tile)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [int, bool, float, lambda v: v + 1, lambda v: 2 * v, lambda v: v == 4, lambda v: v < v, lambda v: range(v), lambda v: [0] * 99 and "abc"[v % 2]],
+)
+def test_reading_a_value_is_noticed(read):
+    sch = tw.Schedule(workloads.transpose(12, 36))
+    v = sch.sample_categorical([4], [1.0])
+    assert repr(v) == "Expr(v0=4)" and not sch.decisions_read
+    read(v)
+    assert sch.decisions_read
+
+
+def test_values_behave_as_integers():
+    sch = tw.Schedule(workloads.transpose(12, 36))
+    v = sch.sample_categorical([4], [1.0])
+    w = sch.sample_categorical([3], [1.0])
+    assert v + 1 == 5 and 1 + v == 5 and v * w == 12 and v // w == 1 and v % w == 1 and 10 - v == 6
+    assert v > w and v >= 4 and v != w and not v < 4 and 2**v == 16 and v / 8 == 0.5
+    assert sch.get(v) == 4
+
+
+def test_refusals():
+    transpose = workloads.transpose(12, 36)
+    for candidates, probs in [([], []), ([1, 2], [1.0])]:
+        check_refused(transpose, lambda sch, c=candidates, p=probs: sch.sample_categorical(c, p), "sample_categorical/P1")
+    for probs in [[0.0, 0.0], [-1.0, 2.0], [float("nan"), 1.0], [float("inf"), 1.0]]:
+        check_refused(transpose, lambda sch, p=probs: sch.sample_categorical([1, 2], p), "sample_categorical/P2")
+    check_refused(transpose, lambda sch: sch.sample_categorical([1, 2], [1, 1], decision=2), "sample_categorical/P3")
+    check_refused(transpose, lambda sch: sch.sample_perfect_tile(loop_of(sch), n=0), "sample_perfect_tile/P1")
+    check_refused(transpose, lambda sch: sch.sample_perfect_tile(loop_of(sch), n=1), "sample_perfect_tile/P2")
+    check_refused(transpose, lambda sch: sch.sample_perfect_tile(loop_of(sch), 2, 0), "sample_perfect_tile/P2")
+    for decision in [[36], [6, 0], [1, 2, 18]]:
+        check_refused(
+            transpose,
+            lambda sch, d=decision: sch.sample_perfect_tile(loop_of(sch), n=2, decision=d),
+            "sample_perfect_tile/P4",
+        )
+
+    @T.prim_func
+    def empty(A: T.Buffer((8,))):
+        for i in range(0):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                A[vi] = T.float32(1)
+
+    check_refused(empty, lambda sch: sch.sample_perfect_tile(loop_of(sch), n=2), "sample_perfect_tile/P3")

@@ -1,0 +1,112 @@
+import pytest
+
+import tilewright as tw
+from tilewright.testing import check_same, workloads
+
+
+def tiled(seed=0):
+    sch = tw.Schedule(workloads.matmul(16, 16, 16), seed=seed)
+    i, j, _ = sch.get_loops("C")
+    for loop in (i, j):
+        sch.split(loop, sch.sample_perfect_tile(loop, n=2))
+    return sch
+
+
+def test_the_printed_trace():
+    sch = tw.Schedule(workloads.matmul(16, 16, 16))
+    assert str(sch.trace) == "import tilewright as tw\n\ndef apply_trace(sch: tw.Schedule) -> None:\n    pass"
+    i, *_ = sch.get_loops("C")
+    sch.split(i, [None, 4])
+    assert str(sch.trace).split("\n")[3:] == [
+        '    b0 = sch.get_block(name="C", func_name="main")',
+        "    l1, l2, l3 = sch.get_loops(block=b0)",
+        "    l4, l5 = sch.split(loop=l1, factors=[None, 4], preserve_unit_iters=True, disable_predication=False)",
+    ]
+    assert len(sch.trace) == 3
+
+
+def test_json():
+    sch = tiled()
+    assert sch.trace.as_json()[0][1] == ["GetLoops", ["b0"], [], ["l1", "l2", "l3"]]
+    read = tw.Trace.from_json(sch.trace.as_json())
+    assert str(read) == str(sch.trace)
+    for bad in ["", "{", [], [[["Split"]], []], [[["Nothing", [], [], []]], []]]:
+        with pytest.raises(tw.ScheduleError, match="not a trace") as error:
+            tw.Trace.from_json(bad)
+        assert error.value.code == "trace/json"
+
+
+def test_what_tvm_writes_is_read():
+    trace = tw.Trace.from_json(
+        [
+            [
+                ["GetBlock", [], ["C", "main"], ["b0"]],
+                ["GetLoops", ["b0"], [], ["l1", "l2", "l3"]],
+                ["SamplePerfectTile", ["l1"], [2, 16], ["v4", "v5"]],
+                ["Split", ["l1", "v4", "v5"], [1, 0], ["l6", "l7"]],
+                ["Annotate", ["b0", '"text"'], ["key"], []],
+                ["Annotate", ["l6", 3], ["key"], []],
+            ],
+            [[2, [4, 4]]],
+        ]
+    )
+    sch = tw.Schedule(workloads.matmul(16, 16, 16))
+    trace.apply_to_schedule(sch)
+    assert [int(sch.get(loop).extent) for loop in sch.get_loops("C")] == [4, 4, 16, 16]
+    assert sch.get(sch.get_block("C")).annotations == {"key": "text"}
+
+
+def test_replay_with_other_decisions():
+    sch = tiled(seed=1)
+    same = tw.Schedule(workloads.matmul(16, 16, 16))
+    sch.trace.apply_to_schedule(same)
+    check_same(same.mod, sch.mod)
+    chosen = tw.Schedule(workloads.matmul(16, 16, 16))
+    sch.trace.apply_to_schedule(chosen, decide=lambda draw: [8, 2] if draw == 1 else None)
+    assert chosen.trace.decisions == [sch.trace.decisions[0], [8, 2]]
+    fresh = {
+        str(candidate.trace.decisions)
+        for candidate in (tw.Schedule(workloads.matmul(16, 16, 16), seed=s) for s in range(20))
+        if not sch.trace.apply_to_schedule(candidate, fresh=True)
+    }
+    assert len(fresh) > 5
+
+
+def test_with_decisions():
+    sch = tiled(seed=1)
+    other = sch.with_decisions({1: [8, 2]})
+    assert other.trace.decisions == [sch.trace.decisions[0], [8, 2]]
+    replayed = tw.Schedule(workloads.matmul(16, 16, 16))
+    other.trace.apply_to_schedule(replayed)
+    check_same(replayed.mod, other.mod)
+    with pytest.raises(tw.ArgumentError, match="no drawing step number 2"):
+        sch.with_decisions({2: [8, 2]})
+    with pytest.raises(tw.ArgumentError, match="cannot take an integer"):
+        sch.with_decisions({0: 8})
+
+
+def test_simplified_drops_unused_lookups():
+    sch = tiled()
+    sch.get_loops("C")
+    sch.sample_categorical([1], [1.0])
+    assert len(sch.trace.simplified()) == len(tiled().trace)
+
+
+def test_a_trace_of_another_program():
+    other = tw.Schedule(workloads.transpose(16, 16))
+    with pytest.raises(tw.ScheduleError, match=r"step 0 of the trace, get_block\(\): Cannot find a block") as error:
+        tiled().trace.apply_to_schedule(other)
+    assert error.value.code == "get_block/P2"
+    sch = tw.Schedule(workloads.transpose(16, 16))
+    sch.get_loops("B")
+    trace = tw.Trace.from_json(sch.trace.as_json())
+    renamed = tw.Schedule(workloads.conv1d(4, 3, 2))
+    text = str(trace.as_json()).replace("'B'", "'conv'").replace("'", '"')
+    with pytest.raises(tw.ScheduleError, match="gave 3 handles where the trace has 2") as error:
+        tw.Trace.from_json(text).apply_to_schedule(renamed)
+    assert error.value.code == "trace/outputs"
+
+
+def test_a_callback_that_raises():
+    with pytest.raises(ZeroDivisionError):
+        tiled().trace.apply_to_schedule(tw.Schedule(workloads.matmul(16, 16, 16)), decide=lambda draw: 1 // 0)
