@@ -73,7 +73,9 @@ def main() -> None:
             times = timing.compare(functions, result.task.work, threads=1, rounds=25)
             rate = result.progress.rate
             build = result.progress.median_build_seconds * 1e3
-            print(f"{n} x {m} x {k}, seed {seed}: {options.trials} trials in {spent:.1f} s, {rate:.1f} candidates/s, {build:.0f} ms a build")
+            print(
+                f"{n} x {m} x {k}, seed {seed}: {options.trials} trials in {spent:.1f} s, {rate:.1f} candidates/s, {build:.0f} ms a build"
+            )
             for name, timed in times.items():
                 ratio = ""
                 if name != "tilewright":

@@ -55,8 +55,7 @@ bool same_row(const Handle& a, const Handle& b) {
 
 /// The message with the program and the nodes it is about.
 [[noreturn]] void fail_in(const PySchedule& self, Diagnostic diagnostic) {
-  if (!diagnostic.nodes.empty()) diagnostic.rendered = script::render(diagnostic, self.schedule.module());
-  fail(std::move(diagnostic));
+  fail(script::located(std::move(diagnostic), self.schedule.module()));
 }
 
 std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
@@ -417,8 +416,9 @@ void bind_class(nb::module_& m) {
       "    changes: decision by the number of the drawing step. Steps before the first are shared, not done again.",
       nb::sig("def with_decisions(self, changes: Mapping[int, int | Sequence[int]]) -> Schedule"));
   cls.def("show", [](const PySchedule& self) {
-        nb::print(nb::str((script::print(self.schedule.module()) + "\n\n" + self.schedule.trace().script()).c_str()));
-      }, "Print the program and the trace.");
+        std::string text = script::print(self.schedule.module()) + "\n\n" + self.schedule.trace().script();
+        nb::module_::import_("tilewright.script.display").attr("print_script")(text);
+      }, "Print the program and the trace, colored where the program would be.");
   cls.def("__repr__", [](const PySchedule& self) { return script::print(self.schedule.module()); });
   bind_methods(cls);
 }

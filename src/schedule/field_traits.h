@@ -77,7 +77,7 @@ template <class... T>
 struct FieldTraits<std::variant<T...>> {
   static constexpr Role kRole = (std::is_same_v<T, std::string> || ...) ? Role::kAttr : Role::kInput;
   static std::string type() {
-    if constexpr ((std::is_same_v<T, std::string> || ...)) return "int | str";
+    if constexpr ((std::is_same_v<T, std::string> || ...)) return "int | str | Buffer";
     if constexpr ((std::is_same_v<T, None> || ...)) return "int | ExprRV | None";
     return "BlockRV | LoopRV | str";
   }

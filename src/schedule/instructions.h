@@ -16,8 +16,8 @@ namespace tilewright::schedule {
 using BlockOrLoop = std::variant<BlockRV, LoopRV>;
 /// None: to be inferred.
 using Factor = std::variant<None, int64_t, ExprRV>;
-/// Which of a block's reads or writes: its position, or the buffer's name. Recorded as a position.
-using BufferIndex = std::variant<int64_t, std::string>;
+/// Which of a block's reads or writes: its position, the buffer's name, or the Buffer. Recorded as a position.
+using BufferIndex = std::variant<int64_t, std::string, NodeRef>;
 /// Arguments that Python passes as *args and JSON among the other inputs.
 template <class T>
 struct Star {
@@ -446,10 +446,15 @@ struct VariantOf {
 };
 }  // namespace detail
 
-using Instruction = detail::VariantOf<void
+using InstructionVariant = detail::VariantOf<void
 #define X(kind, method) , kind
 #include "schedule/instructions.def"
 #undef X
-                                      >::type;
+                                             >::type;
+/// One of the kinds. A class of its own, so that the names of symbols stay short.
+struct Instruction : InstructionVariant {
+  using InstructionVariant::InstructionVariant;
+  using InstructionVariant::operator=;
+};
 
 }  // namespace tilewright::schedule

@@ -201,6 +201,35 @@ Status recheck_execution(const Tree& tree, int at, const std::string& method) {
   return Ok{};
 }
 
+Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const std::string& method) {
+  const BlockRealize &was = *before.realize_at(old_at), &is = *after.realize_at(new_at);
+  int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
+  auto new_loops = analysis::loops_between(after, new_scope, new_at);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, before, old_scope);
+  for (size_t i = 0; i < was.block->writes.size(); ++i) {
+    const Ref<BufferRegion>& write = was.block->writes[i];
+    arith::Box all = arith::relax_region(analysis::bound_region(was, write),
+                                         analysis::domains_of(before, before.loops_above(old_at)), analyzer,
+                                         was.predicate);
+    std::optional<arith::Box> now;
+    arith::Box most;
+    if (new_loops) {
+      now = analysis::produced(is, is.block->writes[i], after, *new_loops, analyzer);
+      most = arith::relax_region(analysis::bound_region(is, is.block->writes[i]),
+                                 analysis::domains_of(after, *new_loops), analyzer, is.predicate);
+    }
+    bool same = now && arith::proves_subset(all, *now, analyzer) && arith::proves_subset(most, all, analyzer);
+    if (same) continue;
+    return refuse(method + "/P6",
+                  "in the new place " + describe_block(*was.block) + " would not provably write the same of '" +
+                      write->buffer->name + "': before, " + brief(write->buffer, all) + "; then, " +
+                      (now ? brief(write->buffer, *now) : std::string("nothing is known")),
+                  {before.stmt(old_at)}, "its producers must compute all that it reads, each iteration a part of it");
+  }
+  return Ok{};
+}
+
 namespace {
 
 /// The instances of a block that run where it stands now: all within a box, and each of that box.

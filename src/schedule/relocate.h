@@ -44,6 +44,8 @@ Status check_same_scope(const Move& move);
 Status check_block_role(const Move& move);
 /// METHOD/P3: no other block writes its buffers, and none before it reads them. `self`: the block in its scope.
 Status check_only_writer(const Move& move, const analysis::Scope& scope, int self, const char* rule = "/P3");
+/// METHOD/P6: over all its loops, a block writes the same region as before.
+Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const std::string& method);
 /// METHOD/P9: loops around `at` that are parallel, vectorized or bound to threads still have independent iterations.
 Status recheck_execution(const Tree& tree, int at, const std::string& method);
 

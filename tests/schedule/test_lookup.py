@@ -85,41 +85,6 @@ class Two:
                 B[vi] = A[vi] + T.float32(1)
 
 
-def test_functions_of_a_module():
-    check_refused(Two, lambda sch: sch.get_block("B"), "get_block/P1")
-    check_refused(Two, lambda sch: sch.get_block("B", func_name="h"), "schedule/function")
-    sch = tw.Schedule(Two)
-    assert sch.func_working_on is None
-    sch.work_on("g")
-    assert sch.func_working_on == "g"
-    sch.unroll(sch.get_loops("B")[0])
-    assert "T.unroll" in sch.mod["g"].script() and "T.unroll" not in sch.mod["f"].script()
-    with pytest.raises(tw.ScheduleError):
-        sch.work_on("h")
-
-    def unroll_both(sch):
-        for name in ["f", "g"]:
-            sch.unroll(sch.get_loops(sch.get_block("B", name))[0])
-
-    replayed = tw.Schedule(Two)
-    unroll_both(replayed)
-    other = tw.Schedule(Two)
-    replayed.trace.apply_to_schedule(other)
-    assert tw.ir.structural_equal(other.mod, replayed.mod)
-
-
-def test_copies_share_handles():
-    sch = tw.Schedule(workloads.transpose(4, 6))
-    i, j = sch.get_loops("B")
-    copy = sch.copy()
-    copy.split(i, [2, 2])
-    sch.unroll(i)
-    assert repr(i) == "Loop(i, extent=6)"
-    with pytest.raises(tw.ScheduleError):
-        copy.unroll(i)
-    copy.unroll(j)
-
-
 def test_handles_of_other_schedules_are_refused():
     transpose = workloads.transpose(4, 6)
     one, other = tw.Schedule(transpose), tw.Schedule(workloads.transpose(4, 6))

@@ -38,16 +38,6 @@ def test_spatial_loops_of_a_reduction(method):
 
 
 @EACH
-def test_masked_and_fused_loops(method):
-    def tile(sch):
-        i, j, _ = loops_of(sch, "C")
-        outer, _ = sch.split(sch.fuse(i, j), [None, 7])
-        METHODS[method](sch, outer)
-
-    check(workloads.matmul(4, 6, 5), tile)
-
-
-@EACH
 def test_reductions_are_refused(method):
     error = check_refused(workloads.matmul(4, 6, 5), apply(method, "C", 2), f"{method}/P3")
     assert "drives the reduction axis 'vl'" in str(error)

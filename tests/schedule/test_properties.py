@@ -74,12 +74,10 @@ def suspicious(A: T.Buffer((8,)), X: T.Buffer((8,)), C: T.Buffer((8,))):
 PROGRAMS = {
     "matmul": workloads.matmul(6, 8, 10),
     "matmul_relu": workloads.matmul_relu(4, 6, 5),
-    "softmax": workloads.softmax_like(4, 6),
     "conv": workloads.conv1d(8, 3, 2),
     "transpose": workloads.transpose(6, 8),
     "chain": workloads.elementwise_chain(4, 6),
     "pool": workloads.pool(6),
-    "halo": two_dimensional_halo,
     "reshaped": reshaped,
     "suspicious": suspicious,
 }
@@ -175,7 +173,19 @@ def reverse_compute_inline(d):
     d.sch.reverse_compute_inline(d.block())
 
 
-STEPS = [split, split, split_sampled, fuse, reorder, reorder, execution, cache_read, cache_write, compute_at, compute_at]
+STEPS = [
+    split,
+    split,
+    split_sampled,
+    fuse,
+    reorder,
+    reorder,
+    execution,
+    cache_read,
+    cache_write,
+    compute_at,
+    compute_at,
+]
 STEPS += [reverse_compute_at, reverse_compute_at, decompose_reduction, bind, compute_inline, reverse_compute_inline]
 
 

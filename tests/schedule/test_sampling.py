@@ -34,7 +34,9 @@ def test_perfect_tiles_are_uniform():
         map(tuple, draws(lambda sch: sch.sample_perfect_tile(loop_of(sch), n=3, max_innermost_factor=4), 4000))
     )
     # 36 = 2^2 * 3^2 in three factors whose last is 1, 2, 3 or 4.
-    possible = [t for t in ((a, b, 36 // (a * b)) for a in range(1, 37) for b in range(1, 37) if 36 % (a * b) == 0) if t[2] <= 4]
+    possible = [
+        t for t in ((a, b, 36 // (a * b)) for a in range(1, 37) for b in range(1, 37) if 36 % (a * b) == 0) if t[2] <= 4
+    ]
     assert set(counts) == set(possible)
     for tile in possible:
         assert abs(counts[tile] - 4000 / len(possible)) < 5 * math.sqrt(4000 / len(possible))
@@ -85,7 +87,17 @@ def test_sampled_tiles_as_factors():
 
 @pytest.mark.parametrize(
     "read",
-    [int, bool, float, lambda v: v + 1, lambda v: 2 * v, lambda v: v == 4, lambda v: v < v, lambda v: range(v), lambda v: [0] * 99 and "abc"[v % 2]],
+    [
+        int,
+        bool,
+        float,
+        lambda v: v + 1,
+        lambda v: 2 * v,
+        lambda v: v == 4,
+        lambda v: v < v,
+        lambda v: range(v),
+        lambda v: [0] * 99 and "abc"[v % 2],
+    ],
 )
 def test_reading_a_value_is_noticed(read):
     sch = tw.Schedule(workloads.transpose(12, 36))
@@ -107,7 +119,9 @@ def test_values_behave_as_integers():
 def test_refusals():
     transpose = workloads.transpose(12, 36)
     for candidates, probs in [([], []), ([1, 2], [1.0])]:
-        check_refused(transpose, lambda sch, c=candidates, p=probs: sch.sample_categorical(c, p), "sample_categorical/P1")
+        check_refused(
+            transpose, lambda sch, c=candidates, p=probs: sch.sample_categorical(c, p), "sample_categorical/P1"
+        )
     for probs in [[0.0, 0.0], [-1.0, 2.0], [float("nan"), 1.0], [float("inf"), 1.0]]:
         check_refused(transpose, lambda sch, p=probs: sch.sample_categorical([1, 2], p), "sample_categorical/P2")
     check_refused(transpose, lambda sch: sch.sample_categorical([1, 2], [1, 1], decision=2), "sample_categorical/P3")

@@ -1,125 +1,159 @@
 // Copy a buffer into a new one, and let readers read the copy.
 //
-//   Before                                After  sch.cache_read(C, 0, "global")
+//   Before                                After  sch.cache_read(B, 0, "global")
 //   for i in range(16):                   A_global = T.alloc_buffer((16,))
-//     with T.block("C"):                  for ax0 in range(16):
+//     with T.block("B"):                  for ax0 in range(16):
 //       vi = T.axis.spatial(16, i)          with T.block("A_global"):
-//       C[vi] = A[vi] * 2.0                   v0 = T.axis.spatial(16, ax0)
+//       B[vi] = A[vi] + 1.0                   v0 = T.axis.spatial(16, ax0)
 //                                             A_global[v0] = A[v0]
 //                                         for i in range(16):
-//                                           with T.block("C"):
+//                                           with T.block("B"):
 //                                             vi = T.axis.spatial(16, i)
-//                                             C[vi] = A_global[vi] * 2.0
+//                                             B[vi] = A_global[vi] + 1.0
 //
-// The copy stands after the statement that writes the buffer, or first in the scope when none does. It is of the whole
-// buffer, or of the box that the only writer surely completes.
-//
-// Requires  P1 the block reads the buffer · P2 a known storage scope · P3 the consumers read the buffer in the same
-// scope
-//           P4 at most one block of the scope writes the buffer, and all consumers come after the statement that holds
-//           it P5 no consumer writes the buffer · P6 what the consumers read is inside what was copied
+// Requires  P1 the read exists, and the block is not the root · P2 the scope is a storage scope · P3 at most one block of
+//           the scope writes the buffer, and it is complete or a reduction · P4 the copy holds all that the readers read
+//           P5 the named consumers read it, in the same scope · P6 what stands in the scope touches the buffer in blocks
+//           only · P9 parallel loops around stay independent
 #include <algorithm>
 
-#include "analysis/cover.h"
-#include "analysis/scope.h"
+#include "analysis/block_facts.h"
 #include "ir/build.h"
-#include "schedule/cache_stage.h"
+#include "schedule/cache.h"
+#include "schedule/relocate.h"
 
 namespace tilewright::schedule {
 namespace {
 
-struct Source {
-  int statement = Tree::kNone;  ///< the statement after which the buffer is complete; none: always
-  arith::Box box;               ///< what is copied; empty: everything
+/// Positions of the readers to redirect.
+Result<std::vector<int>> find_consumers(const State& state, const std::vector<BlockRV>& named, const Place& block,
+                                        const analysis::Scope& scope, const Ref<Buffer>& buffer, int writer) {
+  const Tree& tree = *block.tree;
+  std::vector<int> readers;
+  for (int child : scope.readers(buffer)) {
+    if (child != writer) readers.push_back(tree.block(scope.children()[child]->block->id.value));
+  }
+  if (named.empty()) return readers;
+  std::vector<int> chosen;
+  for (BlockRV rv : named) {
+    TW_TRY(consumer, state.find(rv));
+    if (consumer.func != block.func || std::find(readers.begin(), readers.end(), consumer.at) == readers.end()) {
+      return refuse("cache_read/P5", describe(consumer) + " does not read '" + buffer->name + "' in the scope of " +
+                                         describe(block), {consumer.node(), block.node()});
+    }
+    chosen.push_back(consumer.at);
+  }
+  return chosen;
+}
+
+/// After the writer, in the innermost sequence that it shares with a reader.
+CopyPlace after_writer(const Tree& tree, int scope, int writer, const std::vector<int>& readers) {
+  int innermost = scope;
+  for (int reader : readers) {
+    int both[] = {writer, reader};
+    innermost = std::max(innermost, tree.common_ancestor(both));
+  }
+  return {scope, tree.child_towards(innermost, writer), true};
+}
+
+struct Request {
+  Place block;
+  int scope;
+  int64_t position;  ///< among the block's reads
+  int writer;        ///< -1: the buffer comes from outside of the scope
+  std::vector<int> readers;
 };
 
-Result<Source> find_source(const Tree& tree, const Place& block, const Ref<Buffer>& buffer,
-                           const std::vector<int>& consumers, arith::Analyzer& analyzer) {
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
-  std::vector<int> writers = scope.writers(buffer);
-  Source source;
-  if (writers.empty()) return source;
-  auto at = [&](int child) { return tree.block(scope.children()[child]->block->id.value); };
-  int writer = at(writers.back());
-  source.statement = outermost_statement(tree, writer);
-  for (int child : writers) {
-    // An init and its update count as one: they stand in one statement.
-    if (outermost_statement(tree, at(child)) == source.statement) continue;
-    return refuse("cache_read/P4", "several blocks write '" + buffer->name + "'",
-                  {tree.stmt(at(child)), tree.stmt(writer)});
+/// What there is to copy, and where.
+Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheRead& cache, const Request& request) {
+  const Tree& tree = *request.block.tree;
+  const Ref<Buffer>& buffer = request.block.block().reads[request.position]->buffer;
+  arith::Region region;
+  if (request.writer == -1) {
+    for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
+    for (const Ref<BufferRegion>& read : tree.block_at(request.scope).reads) {
+      if (read->buffer == buffer) region = read->region;
+    }
+    return std::pair(CopyPlace{request.scope, -1, false}, make_copy(buffer, cache.storage_scope, region, true));
   }
-  for (int consumer : consumers) {
-    if (consumer > source.statement && !tree.contains(source.statement, consumer)) continue;
+  const Block& producer = tree.block_at(request.writer);
+  const auto& facts = analysis::BlockFacts::of(tree.block_ref(request.writer));
+  bool plain = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
+  if (request.writer == request.block.at || !plain) {
+    return refuse("cache_read/P3",
+                  describe_block(producer) + ", which writes '" + buffer->name +
+                      "', is neither a complete nor a reduction block" + (facts.why.empty() ? "" : ": " + facts.why),
+                  {tree.stmt(request.writer), request.block.node()});
+  }
+  CopyPlace place = after_writer(tree, request.scope, request.writer, request.readers);
+  int outside = tree[place.near].parent;
+  auto loops = analysis::loops_between(tree, outside, request.writer);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, outside);
+  for (const Ref<BufferRegion>& write : producer.writes) {
+    if (write->buffer != buffer || !loops) continue;
+    auto box = analysis::produced(*tree.realize_at(request.writer), write, tree, *loops, analyzer);
+    if (box) region = arith::clip_to_shape(*box, buffer->shape, analyzer);
+  }
+  if (region.empty() && !buffer->shape.empty()) {
     return refuse("cache_read/P4",
-                  describe_block(tree.block_at(consumer)) + " does not come after all of the statement that writes '" +
-                      buffer->name + "'",
-                  {tree.stmt(consumer), tree.stmt(writer)}, "cache before compute_at moves the blocks together");
+                  "it cannot be proved what of '" + buffer->name + "' " + describe_block(producer) +
+                      " has written where the copy would stand",
+                  {tree.stmt(request.writer), request.block.node()});
   }
-  const BlockRealize& realize = *tree.realize_at(writer);
-  for (const Ref<BufferRegion>& write : realize.block->writes) {
-    if (!(write->buffer == buffer)) continue;
-    if (auto box = analysis::produced(realize, write, tree, tree.loops_above(writer), analyzer)) source.box = *box;
-  }
-  return source;
+  // Right in the body of the scope the region does not vary, and the copy can be as small as it.
+  bool direct = outside == request.scope || tree[outside].parent == request.scope;
+  return std::pair(place, make_copy(buffer, cache.storage_scope, std::move(region), direct));
 }
 
 }  // namespace
 
-Result<Plan> plan(const State& state, const CacheRead& step) {
-  TW_TRY(block, state.find(step.block));
+Result<Plan> plan(const State& state, const CacheRead& cache) {
+  TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
-  TW_TRY(position, resolve_buffer(block, block.block().reads, step.read_buffer_index, "cache_read"));
-  TW_RETURN_IF_ERROR(check_storage_scope(block, step.storage_scope, "cache_read"));
-  Ref<Buffer> buffer = block.block().reads[static_cast<size_t>(position)]->buffer;
-  TW_TRY(consumers, cache_readers(state, block, buffer, step.consumer_blocks.items, true, "cache_read"));
-  for (int at : consumers) {
-    for (const Ref<BufferRegion>& write : tree.block_at(at).writes) {
-      if (write->buffer->data != buffer->data) continue;
-      return refuse("cache_read/P5", describe_block(tree.block_at(at)) + " also writes '" + buffer->name + "'",
-                    {tree.stmt(at)}, "list the other readers in consumer_blocks");
-    }
+  Request request{block, tree[block.at].scope, 0, -1, {}};
+  if (request.scope == Tree::kNone) return refuse("cache_read/P1", "the root block is no reader", {block.node()});
+  TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_read/P1"));
+  request.position = position;
+  if (!is_storage_scope(cache.storage_scope)) {
+    return refuse("cache_read/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
+                  "use \"global\", \"local\" or \"shared\"");
   }
-  arith::Analyzer analyzer;
-  TW_TRY(source, find_source(tree, block, buffer, consumers, analyzer));
-  for (int at : consumers) {
-    for (const Ref<BufferRegion>& read : tree.block_at(at).reads) {
-      if (read->buffer != buffer || source.box.empty()) continue;
-      arith::Box wanted = analysis::required(*tree.realize_at(at), read, tree, tree.loops_above(at), analyzer);
-      if (arith::proves_subset(wanted, source.box, analyzer)) continue;
-      return refuse("cache_read/P6",
-                    describe_block(tree.block_at(at)) + " reads " + brief(read) + ", part of which was not written",
-                    {tree.stmt(at)});
-    }
+  const Ref<Buffer>& buffer = block.block().reads[position]->buffer;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
+  if (scope.bare_statement()) {
+    return refuse("cache_read/P6", "in the scope of " + describe(block) + " stands a statement outside of any block",
+                  {NodeRef(scope.bare_statement())}, "put it into a block");
   }
+  std::vector<int> writers = scope.writers(buffer);
+  if (writers.size() > 1) {
+    return refuse("cache_read/P3", "several blocks write '" + buffer->name + "'", {block.node()},
+                  "make the copy before the reduction is decomposed");
+  }
+  if (!writers.empty()) request.writer = tree.block(scope.children()[writers[0]]->block->id.value);
+  TW_TRY(readers, find_consumers(state, cache.consumer_blocks.items, block, scope, buffer,
+                                 writers.empty() ? -1 : writers[0]));
+  request.readers = readers;
+  TW_TRY(chosen, choose_copy(cache, request));
+  const auto& [place, copy] = chosen;
 
-  Ref<Buffer> cache = make_cache(buffer, step.storage_scope);
-  CacheStage stage = copy_stage(buffer, cache, cache->name, source.box, analyzer);
-  int scope = tree[block.at].scope;
+  Ref<Block> made;
   TreeEdit edit(tree);
-  if (source.statement != Tree::kNone) {
-    edit.insert_after(source.statement, stage.nest);
-  } else {
-    std::vector<int> body = tree.children(scope);
-    int first = body.empty() ? scope : body.back();
-    for (int c : body) {
-      if (!tree[c].in_init) {
-        first = c;
-        break;
-      }
-    }
-    if (tree.stmt(first).is<SeqStmt>()) first = tree.children(first).front();
-    edit.insert_before(first, stage.nest);
+  place_copy(edit, tree, place, copy, copy_nest(copy, true, &made));
+  for (int reader : request.readers) {
+    edit.change_realize(reader, [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, false); });
   }
-  for (int at : consumers) edit.replace(at, with_buffer(tree, at, buffer, cache));
-  edit.change_block(scope, [&](Block& b) { b.alloc_buffers.push_back(cache); });
-
-  Plan plan;
-  plan.func = block.func;
-  plan.root = edit.finish();
-  plan.outputs.push_back(Handle::block(block.func, *stage.block));
-  CacheRead recorded = step;
-  recorded.read_buffer_index = position;
-  plan.recorded = recorded;
+  Plan plan = give_loops(block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  int copier = after.block(made->id.value);
+  auto obstacle = analysis::why_inputs_incomplete(after, copier);
+  for (size_t i = 0; i < request.readers.size() && !obstacle; ++i) {
+    int reader = after.block(tree.block_at(request.readers[i]).id.value);
+    obstacle = analysis::why_not_covered(after, copier, reader, copy.cache);
+  }
+  if (obstacle) return refuse("cache_read/P4", *obstacle);
+  TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_read"));
+  plan.outputs.push_back(Handle::block(block.func, *made));
   return plan;
 }
 

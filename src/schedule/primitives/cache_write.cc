@@ -1,83 +1,142 @@
 // Let a block write a new buffer, and copy that back to the old one.
 //
-//   Before                                After  sch.cache_write(C, 0, "local")
-//   for i in range(16):                   C_local = T.alloc_buffer((16,), scope="local")
-//     with T.block("C"):                  for i in range(16):
-//       vi = T.axis.spatial(16, i)          with T.block("C"):
-//       C[vi] = A[vi] * 2.0                   vi = T.axis.spatial(16, i)
-//                                             C_local[vi] = A[vi] * 2.0
+//   Before                                After  sch.cache_write(B, 0, "global")
+//   for i in range(16):                   B_global = T.alloc_buffer((16,))
+//     with T.block("B"):                  for i in range(16):
+//       vi = T.axis.spatial(16, i)          with T.block("B"):
+//       B[vi] = A[vi] + 1.0                   vi = T.axis.spatial(16, i)
+//                                             B_global[vi] = A[vi] + 1.0
 //                                         for ax0 in range(16):
-//                                           with T.block("C_local"):
+//                                           with T.block("B_global"):
 //                                             v0 = T.axis.spatial(16, ax0)
-//                                             C[v0] = C_local[v0]
+//                                             B[v0] = B_global[v0]
 //
-// Requires  P1 the block writes the buffer · P2 a known storage scope · P3 the consumers read the buffer in the same
-// scope
-//           P4 no other block of the scope writes the buffer · P5 the block does not need what the buffer held before
-//           P6 the block surely completes a box, which is copied back · P7 the other readers come after the statement
-//           that holds the block
+// Requires  P1 the write exists, and the block is not the root · P2 the scope is a storage scope · P3 no other block of the
+//           scope writes the buffer, and this one is complete or a reduction · P4 it is provable what it writes until the
+//           copy, and the copy holds all that is read afterwards · P5 the named consumers read it, in the same scope
+//           P6 what stands in the scope touches the buffer in blocks only · P9 parallel loops around stay independent
 #include <algorithm>
 
 #include "analysis/block_facts.h"
-#include "analysis/cover.h"
-#include "analysis/scope.h"
-#include "schedule/cache_stage.h"
+#include "ir/build.h"
+#include "schedule/cache.h"
+#include "schedule/relocate.h"
 
 namespace tilewright::schedule {
+namespace {
 
-Result<Plan> plan(const State& state, const CacheWrite& step) {
-  TW_TRY(block, state.find(step.block));
+struct Request {
+  Place block;
+  int scope;
+  Ref<BufferRegion> write;
+  std::vector<int> readers;     ///< of the buffer, in the scope, other than the block
+  std::vector<int> redirected;  ///< those that shall read the new buffer
+};
+
+Result<Request> check(const State& state, const CacheWrite& cache) {
+  TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
-  TW_TRY(position, resolve_buffer(block, block.block().writes, step.write_buffer_index, "cache_write"));
-  TW_RETURN_IF_ERROR(check_storage_scope(block, step.storage_scope, "cache_write"));
-  const Ref<BufferRegion>& write = block.block().writes[static_cast<size_t>(position)];
-  Ref<Buffer> buffer = write->buffer;
-  TW_TRY(consumers, cache_readers(state, block, buffer, step.consumer_blocks.items, false, "cache_write"));
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
-  for (int child : scope.writers(buffer)) {
-    int at = tree.block(scope.children()[child]->block->id.value);
-    if (at == block.at) continue;
-    return refuse("cache_write/P4", describe_block(tree.block_at(at)) + " also writes '" + buffer->name + "'",
-                  {tree.stmt(at), block.node()}, "take the cache before decompose_reduction splits the block");
+  Request request{block, tree[block.at].scope, {}, {}, {}};
+  if (request.scope == Tree::kNone) return refuse("cache_write/P1", "the root block is no writer", {block.node()});
+  TW_TRY(position, buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "cache_write/P1"));
+  request.write = block.block().writes[position];
+  if (!is_storage_scope(cache.storage_scope)) {
+    return refuse("cache_write/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
+                  "use \"global\", \"local\" or \"shared\"");
   }
-  auto role = analysis::BlockFacts::of(tree.block_ref(block.at)).role;
-  if (role != analysis::BlockRole::kComplete && role != analysis::BlockRole::kReduction) {
-    return refuse("cache_write/P5", describe(block) + " may need what '" + buffer->name + "' held before",
-                  {block.node()}, "a cache starts empty: the block has to be complete, or a reduction with T.init()");
+  const Ref<Buffer>& buffer = request.write->buffer;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
+  if (scope.bare_statement()) {
+    return refuse("cache_write/P6", "in the scope of " + describe(block) + " stands a statement outside of any block",
+                  {NodeRef(scope.bare_statement())}, "put it into a block");
   }
-  arith::Analyzer analyzer;
-  auto box = analysis::produced(*tree.realize_at(block.at), write, tree, tree.loops_above(block.at), analyzer);
-  if (!box) {
-    return refuse("cache_write/P6",
-                  "it is not certain which part of '" + buffer->name + "' " + describe(block) + " completes",
+  int self = scope.child(block.block().id.value);
+  TW_RETURN_IF_ERROR(check_only_writer({block, block, false, 0, 0, 0, "cache_write"}, scope, self));
+  const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
+  if (facts.role != analysis::BlockRole::kComplete && facts.role != analysis::BlockRole::kReduction) {
+    return refuse("cache_write/P3",
+                  describe(block) + " is neither a complete nor a reduction block: " +
+                      (facts.why.empty() ? std::string("it updates elements that have a value before") : facts.why),
                   {block.node()});
   }
-  int statement = outermost_statement(tree, block.at);
   for (int child : scope.readers(buffer)) {
-    int at = tree.block(scope.children()[child]->block->id.value);
-    if (at == block.at || std::find(consumers.begin(), consumers.end(), at) != consumers.end()) continue;
-    if (!tree.contains(statement, at)) continue;
-    return refuse("cache_write/P7",
-                  describe_block(tree.block_at(at)) + " reads '" + buffer->name +
-                      "' inside the statement after which it is copied back",
-                  {tree.stmt(at)}, "name it in consumer_blocks, so that it reads the cache");
+    if (child != self) request.readers.push_back(tree.block(scope.children()[child]->block->id.value));
   }
+  for (BlockRV rv : cache.consumer_blocks.items) {
+    TW_TRY(consumer, state.find(rv));
+    if (consumer.func != block.func ||
+        std::find(request.readers.begin(), request.readers.end(), consumer.at) == request.readers.end()) {
+      return refuse("cache_write/P5",
+                    describe(consumer) + " does not read '" + buffer->name + "' in the scope of " + describe(block),
+                    {consumer.node(), block.node()});
+    }
+    request.redirected.push_back(consumer.at);
+  }
+  return request;
+}
 
-  Ref<Buffer> cache = make_cache(buffer, step.storage_scope);
-  CacheStage stage = copy_stage(cache, buffer, cache->name, *box, analyzer);
+/// The copy back stands before the first reader, or at the end of the scope.
+Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Request& request) {
+  const Tree& tree = *request.block.tree;
+  int writer = request.block.at, outside = request.scope;
+  CopyPlace place{request.scope, -1, true};
+  for (int reader : request.readers) {
+    int both[] = {writer, reader};
+    outside = std::max(outside, tree.common_ancestor(both));
+  }
+  if (!request.readers.empty()) place.near = tree.child_towards(outside, writer);
+  auto loops = analysis::loops_between(tree, outside, writer);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, outside);
+  const Ref<Buffer>& buffer = request.write->buffer;
+  const BlockRealize& realize = *tree.realize_at(writer);
+  if (loops) {
+    auto box = analysis::produced(realize, request.write, tree, *loops, analyzer);
+    arith::Box all = arith::relax_region(analysis::bound_region(realize, request.write),
+                                         analysis::domains_of(tree, *loops), analyzer, realize.predicate);
+    if (box && arith::proves_subset(all, *box, analyzer)) {
+      bool direct = outside == request.scope || tree[outside].parent == request.scope;
+      arith::Region region = arith::clip_to_shape(*box, buffer->shape, analyzer);
+      return std::pair(place, make_copy(buffer, cache.storage_scope, std::move(region), direct));
+    }
+  }
+  return refuse("cache_write/P4",
+                "it cannot be proved what of '" + buffer->name + "' " + describe(request.block) +
+                    " has written where the copy would stand",
+                {request.block.node()}, "cache before the loops around the block are changed");
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const CacheWrite& cache) {
+  TW_TRY(request, check(state, cache));
+  const Tree& tree = *request.block.tree;
+  TW_TRY(chosen, choose_copy(cache, request));
+  const auto& [place, copy] = chosen;
+
+  Ref<Block> made;
   TreeEdit edit(tree);
-  edit.replace(block.at, with_buffer(tree, block.at, buffer, cache));
-  for (int at : consumers) edit.replace(at, with_buffer(tree, at, buffer, cache));
-  edit.insert_after(statement, stage.nest);
-  edit.change_block(tree[block.at].scope, [&](Block& b) { b.alloc_buffers.push_back(cache); });
-
-  Plan plan;
-  plan.func = block.func;
-  plan.root = edit.finish();
-  plan.outputs.push_back(Handle::block(block.func, *stage.block));
-  CacheWrite recorded = step;
-  recorded.write_buffer_index = position;
-  plan.recorded = recorded;
+  place_copy(edit, tree, place, copy, copy_nest(copy, false, &made));
+  edit.change_realize(request.block.at,
+                      [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, true); });
+  for (int reader : request.redirected) {
+    edit.change_realize(reader, [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, false); });
+  }
+  Plan plan = give_loops(request.block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  int copier = after.block(made->id.value), writer = after.block(request.block.block().id.value);
+  auto obstacle = analysis::why_inputs_incomplete(after, copier);
+  for (size_t i = 0; i < request.readers.size() && !obstacle; ++i) {
+    int reader = after.block(tree.block_at(request.readers[i]).id.value);
+    bool redirected = std::find(request.redirected.begin(), request.redirected.end(), request.readers[i]) !=
+                      request.redirected.end();
+    obstacle = redirected ? analysis::why_not_covered(after, writer, reader, copy.cache)
+                          : analysis::why_not_covered(after, copier, reader, copy.original);
+  }
+  if (obstacle) return refuse("cache_write/P4", *obstacle);
+  TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_write"));
+  TW_RETURN_IF_ERROR(recheck_execution(after, writer, "cache_write"));
+  plan.outputs.push_back(Handle::block(request.block.func, *made));
   return plan;
 }
 

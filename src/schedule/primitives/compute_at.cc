@@ -1,17 +1,16 @@
 // Move a producer under a loop of its consumers, and compute there only what they need.
 //
-//   Before                                After  sch.compute_at(B, i)
-//   for i, j in T.grid(16, 16):           for i in range(16):
-//     with T.block("B"):                    for ax0 in range(16):
-//       vi = T.axis.spatial(16, i)            with T.block("B"):
-//       vj = T.axis.spatial(16, j)              vi = T.axis.spatial(16, i)
-//       B[vi, vj] = A[vi, vj] + 1.0             vj = T.axis.spatial(16, ax0)
-//   for i, j in T.grid(16, 16):                 B[vi, vj] = A[vi, vj] + 1.0
-//     with T.block("C"):                    for j in range(16):
-//       vi = T.axis.spatial(16, i)            with T.block("C"):
-//       vj = T.axis.spatial(16, j)              vi = T.axis.spatial(16, i)
-//       C[vi, vj] = B[vi, vj] * 2.0             vj = T.axis.spatial(16, j)
-//                                               C[vi, vj] = B[vi, vj] * 2.0
+//   Before                                    After  sch.compute_at(B, x)
+//   B = T.alloc_buffer((16, 16))              B = T.alloc_buffer((16, 16))
+//   for i, j in T.grid(16, 16):               for x in range(16):
+//     with T.block("B"):                        for ax0 in range(16):
+//       vi, vj = T.axis.remap("SS", [i, j])       with T.block("B"):
+//       B[vi, vj] = A[vi, vj] + 1.0                 vi, vj = T.axis.remap("SS", [x, ax0])
+//   for x, y in T.grid(16, 16):                     B[vi, vj] = A[vi, vj] + 1.0
+//     with T.block("C"):                        for y in range(16):
+//       vi, vj = T.axis.remap("SS", [x, y])       with T.block("C"):
+//       C[vi, vj] = B[vi, vj] * 2.0                 vi, vj = T.axis.remap("SS", [x, y])
+//                                                   C[vi, vj] = B[vi, vj] * 2.0
 //
 // Requires  P1 the block is complete or a regular reduction · P2 it and the loop are in one scope, and the loop is not
 //           around it · P3 it is the only writer of its buffers, which are allocated in the scope, and nothing before reads

@@ -1,17 +1,16 @@
 // Move a consumer under a loop of its producers, and compute there what they have just produced.
 //
-//   Before                                After  sch.reverse_compute_at(C, i)
-//   for i, j in T.grid(16, 16):           for i in range(16):
-//     with T.block("B"):                    for j in range(16):
-//       vi = T.axis.spatial(16, i)            with T.block("B"):
-//       vj = T.axis.spatial(16, j)              vi = T.axis.spatial(16, i)
-//       B[vi, vj] = A[vi, vj] + 1.0             vj = T.axis.spatial(16, j)
-//   for i, j in T.grid(16, 16):                 B[vi, vj] = A[vi, vj] + 1.0
-//     with T.block("C"):                    for ax0 in range(16):
-//       vi = T.axis.spatial(16, i)            with T.block("C"):
-//       vj = T.axis.spatial(16, j)              vi = T.axis.spatial(16, i)
-//       C[vi, vj] = B[vi, vj] * 2.0             vj = T.axis.spatial(16, ax0)
-//                                               C[vi, vj] = B[vi, vj] * 2.0
+//   Before                                    After  sch.reverse_compute_at(C, i)
+//   B = T.alloc_buffer((16, 16))              B = T.alloc_buffer((16, 16))
+//   for i, j in T.grid(16, 16):               for i in range(16):
+//     with T.block("B"):                        for j in range(16):
+//       vi, vj = T.axis.remap("SS", [i, j])       with T.block("B"):
+//       B[vi, vj] = A[vi, vj] + 1.0                 vi, vj = T.axis.remap("SS", [i, j])
+//   for x, y in T.grid(16, 16):                     B[vi, vj] = A[vi, vj] + 1.0
+//     with T.block("C"):                        for ax0 in range(16):
+//       vi, vj = T.axis.remap("SS", [x, y])       with T.block("C"):
+//       C[vi, vj] = B[vi, vj] * 2.0                 vi, vj = T.axis.remap("SS", [i, ax0])
+//                                                   C[vi, vj] = B[vi, vj] * 2.0
 //
 // Requires  P1 the block is complete or a regular reduction · P2 it and the loop are in one scope, and the loop is not
 //           around it · P3 it is the only writer of its buffers, and nothing before reads them · P4 all its producers are
@@ -25,32 +24,6 @@
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {
-namespace {
-
-/// The block writes all that it wrote before.
-Status check_outputs(const Tree& before, int old_at, const Tree& after, int new_at) {
-  const BlockRealize &was = *before.realize_at(old_at), &is = *after.realize_at(new_at);
-  int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
-  auto old_loops = before.loops_above(old_at);
-  auto new_loops = analysis::loops_between(after, new_scope, new_at);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, before, old_scope);
-  for (const Ref<BufferRegion>& write : was.block->writes) {
-    arith::Box all = arith::relax_region(analysis::bound_region(was, write), analysis::domains_of(before, old_loops),
-                                         analyzer, was.predicate);
-    auto now = new_loops ? analysis::produced(is, write, after, *new_loops, analyzer) : std::nullopt;
-    if (now && arith::proves_subset(all, *now, analyzer)) continue;
-    return refuse("reverse_compute_at/P6",
-                  "under that loop " + describe_block(*was.block) + " would not provably write all of " +
-                      analysis::brief(write->buffer, all) +
-                      (now ? ", only " + analysis::brief(write->buffer, *now) : std::string()),
-                  {before.stmt(old_at)}, "its producers must compute all that it reads, each iteration a part of it");
-  }
-  return Ok{};
-}
-
-}  // namespace
-
 Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   TW_TRY(block, state.find(compute.block));
   TW_TRY(loop, state.find(compute.loop));
@@ -102,7 +75,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) {
     return refuse("reverse_compute_at/P5", *obstacle);
   }
-  TW_RETURN_IF_ERROR(check_outputs(tree, block.at, after, moved));
+  TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, moved, "reverse_compute_at"));
   for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);
     for (const Ref<BufferRegion>& write : block.block().writes) {

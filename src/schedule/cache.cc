@@ -1,0 +1,158 @@
+#include "schedule/cache.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ir/build.h"
+#include "ir/traverse.h"
+
+namespace tilewright::schedule {
+
+bool is_storage_scope(const std::string& scope) {
+  static constexpr std::array<std::string_view, 12> kScopes = {
+      "global",          "shared",  "warp",    "local",      "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
+      "texture", "amx.tmm", "m16n8k8.matrix", "metal.simdgroup", ""};
+  return std::any_of(kScopes.begin(), kScopes.end(), [&](std::string_view known) {
+    return known.empty() ? scope.empty() : scope.starts_with(known);
+  });
+}
+
+Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<BufferRegion>>& regions,
+                                const Place& block, const std::string& what, const std::string& code) {
+  auto count = static_cast<int64_t>(regions.size());
+  std::string names;
+  for (const auto& region : regions) names += (names.empty() ? "" : ", ") + region->buffer->name;
+  std::string hint = "it " + what + "s: " + (names.empty() ? "nothing" : names);
+  if (auto* position = std::get_if<int64_t>(&index)) {
+    if (*position >= 0 && *position < count) return *position;
+    return refuse(code, describe(block) + " has no " + what + " number " + std::to_string(*position), {block.node()},
+                  hint);
+  }
+  int64_t found = -1;
+  for (int64_t i = 0; i < count; ++i) {
+    auto* name = std::get_if<std::string>(&index);
+    bool same = name ? regions[i]->buffer->name == *name : regions[i]->buffer == std::get<NodeRef>(index);
+    if (!same) continue;
+    if (found >= 0) {
+      return refuse(code, describe(block) + " " + what + "s several buffers named '" + *name + "'", {block.node()},
+                    "say which one by its position");
+    }
+    found = i;
+  }
+  if (found >= 0) return found;
+  auto* name = std::get_if<std::string>(&index);
+  return refuse(code, describe(block) + " " + what + "s no buffer " + (name ? "named '" + *name + "'" : "like this"),
+                {block.node()}, hint);
+}
+
+Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Region region, bool compact) {
+  Copy copy;
+  copy.original = original;
+  copy.name = original->name + "_" + scope;
+  std::vector<Expr> shape;
+  for (size_t d = 0; d < region.size(); ++d) {
+    shape.push_back(compact ? region[d]->extent : original->shape[d]);
+    copy.offset.push_back(compact ? region[d]->min : zero(region[d]->min.dtype()));
+  }
+  copy.region = std::move(region);
+  copy.cache = decl_buffer(std::move(shape), original->dtype, copy.name, scope.empty() ? "global" : scope);
+  return copy;
+}
+
+Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
+  Block block;
+  std::vector<Ref<Var>> loops;
+  std::vector<Expr> values, original, cache;
+  BufferRegion from{copy.original, {}}, to{copy.cache, {}};
+  for (size_t d = 0; d < copy.region.size(); ++d) {
+    const Range& r = *copy.region[d];
+    std::string number = std::to_string(d);
+    DataType dtype = r.extent.dtype();
+    loops.push_back(var("ax" + number, dtype));
+    Ref<Var> axis = var("v" + number, dtype);
+    const Expr& size = copy.original->shape[d];
+    block.iter_vars.push_back(make<IterVar>(
+        {.dom = range(zero(dtype), cast(dtype, size)), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+    values.push_back(r.min + loops.back());
+    original.push_back(axis);
+    cache.push_back(axis - copy.offset[d]);
+    from.region.push_back(range(original.back(), one(dtype)));
+    to.region.push_back(range(cache.back(), one(cache.back().dtype())));
+  }
+  block.name_hint = copy.name;
+  Ref<BufferRegion> outside = make<BufferRegion>(std::move(from)), inside = make<BufferRegion>(std::move(to));
+  if (into_cache) {
+    block.reads = {outside};
+    block.writes = {inside};
+    block.body = store(copy.cache, load(copy.original, original), cache);
+  } else {
+    block.reads = {inside};
+    block.writes = {outside};
+    block.body = store(copy.original, load(copy.cache, cache), original);
+  }
+  *made = make<Block>(std::move(block));
+  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = bool_imm(true), .block = *made});
+  for (size_t d = loops.size(); d-- > 0;) nest = loop(loops[d], copy.region[d]->extent, std::move(nest));
+  return nest;
+}
+
+Ref<Block> redirect(const Ref<Block>& block, const Copy& copy, bool reads, bool writes) {
+  auto shifted = [&](std::vector<Expr> indices) {
+    for (size_t d = 0; d < indices.size(); ++d) indices[d] = indices[d] - copy.offset[d];
+    return indices;
+  };
+  auto region = [&](const Ref<BufferRegion>& old) {
+    if (old->buffer != copy.original) return old;
+    BufferRegion moved{copy.cache, {}};
+    for (size_t d = 0; d < old->region.size(); ++d) {
+      moved.region.push_back(range(old->region[d]->min - copy.offset[d], old->region[d]->extent));
+    }
+    return make<BufferRegion>(std::move(moved), old.span());
+  };
+  return rewrite(
+      block,
+      [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
+        Ref<BufferLoad> inner = walk.descend(old);
+        if (!reads || inner->buffer != copy.original) return inner;
+        BufferLoad moved = *inner;
+        moved.buffer = copy.cache;
+        moved.indices = shifted(std::move(moved.indices));
+        return make<BufferLoad>(std::move(moved), old.span());
+      },
+      [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
+        Ref<BufferStore> inner = walk.descend(old);
+        if (!writes || inner->buffer != copy.original) return inner;
+        BufferStore moved = *inner;
+        moved.buffer = copy.cache;
+        moved.indices = shifted(std::move(moved.indices));
+        return make<BufferStore>(std::move(moved), old.span());
+      },
+      [&](const Ref<MatchBufferRegion>& old, Rewriter& walk) -> NodeRef {
+        MatchBufferRegion moved = *walk.descend(old);
+        moved.source = region(moved.source);
+        return make<MatchBufferRegion>(std::move(moved), old.span());
+      },
+      [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
+        Block moved = *walk.descend(old);
+        if (reads) {
+          for (auto& read : moved.reads) read = region(read);
+        }
+        if (writes) {
+          for (auto& write : moved.writes) write = region(write);
+        }
+        return make<Block>(std::move(moved), old.span());
+      });
+}
+
+void place_copy(TreeEdit& edit, const Tree& tree, const CopyPlace& place, const Copy& copy, Stmt nest) {
+  if (place.near != -1) {
+    place.after ? edit.insert_after(place.near, std::move(nest)) : edit.insert_before(place.near, std::move(nest));
+  } else {
+    // The body comes last among the children: an init may stand before it.
+    int body = tree.children(place.scope).back();
+    place.after ? edit.insert_after(body, std::move(nest)) : edit.insert_before(body, std::move(nest));
+  }
+  edit.change_block(place.scope, [cache = copy.cache](Block& block) { block.alloc_buffers.push_back(cache); });
+}
+
+}  // namespace tilewright::schedule

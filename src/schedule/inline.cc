@@ -1,0 +1,58 @@
+#include "schedule/inline.h"
+
+#include <algorithm>
+
+#include "analysis/block_access_region.h"
+#include "analysis/block_facts.h"
+#include "ir/build.h"
+
+namespace tilewright::schedule {
+
+Result<Assignment> assignment_of(const Place& place, const std::string& method) {
+  const Block& block = place.block();
+  const auto& facts = analysis::BlockFacts::of(place.tree->block_ref(place.at));
+  const BufferStore* store = block.body.as<BufferStore>();
+  bool plain = facts.role == analysis::BlockRole::kComplete && store && !store->predicate.defined() &&
+               block.alloc_buffers.empty() && block.match_buffers.empty();
+  if (plain) return Assignment{store, store->buffer};
+  std::string why = !facts.why.empty()                                    ? facts.why
+                    : facts.role == analysis::BlockRole::kReduction        ? "it is a reduction"
+                    : facts.role == analysis::BlockRole::kUpdate           ? "it updates elements that have a value before"
+                                                                           : "its body is more than one store";
+  return refuse(method + "/P1", describe(place) + " is not one plain assignment: " + why, {place.node()});
+}
+
+std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices) {
+  std::vector<Ref<Var>> result;
+  for (const Expr& index : indices) {
+    Ref<Var> found;
+    for (const Ref<IterVar>& axis : block.iter_vars) {
+      if (index == axis->var) found = axis->var;
+    }
+    if (!found.defined() && !is_const_int(index, 0)) return std::nullopt;
+    if (found.defined() && std::find(result.begin(), result.end(), found) != result.end()) return std::nullopt;
+    result.push_back(std::move(found));
+  }
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    bool named = std::find(result.begin(), result.end(), axis->var) != result.end();
+    if (!named && !is_const_int(axis->dom->extent, 1)) return std::nullopt;
+  }
+  return result;
+}
+
+VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const std::vector<Expr>& indices) {
+  VarMap map;
+  for (const Ref<IterVar>& axis : block.iter_vars) map[axis->var] = axis->dom->min;
+  for (size_t d = 0; d < axes.size(); ++d) {
+    if (axes[d].defined()) map[axes[d]] = cast(axes[d].dtype(), indices[d]);
+  }
+  return map;
+}
+
+Ref<Block> with_found_reads(Block block, SpanId span) {
+  Ref<Block> draft = make<Block>(Block(block), span);
+  block.reads = analysis::block_access_region(draft).reads;
+  return make<Block>(std::move(block), span);
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,28 @@
+// Putting one block's store into another block: what compute_inline and reverse_compute_inline have in common.
+#pragma once
+
+#include "analysis/scope.h"
+#include "ir/substitute.h"
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+
+/// A block whose body is `buffer[indices] = value`.
+struct Assignment {
+  const BufferStore* store;
+  Ref<Buffer> buffer;
+};
+/// METHOD/P1: the block is complete and is one such assignment.
+Result<Assignment> assignment_of(const Place& block, const std::string& method);
+
+/// Which axis each index is: the axis variable by dimension, null for a dimension of one element. Nothing where an index
+/// is anything else, or an axis of more than one value is missing or occurs twice.
+std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices);
+
+/// Axes in terms of the indices of an access; axes of one value are that value.
+VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const std::vector<Expr>& indices);
+
+/// The block with its declared reads as its body has them now.
+Ref<Block> with_found_reads(Block block, SpanId span);
+
+}  // namespace tilewright::schedule

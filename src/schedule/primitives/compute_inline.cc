@@ -1,0 +1,116 @@
+// Put the expression that a block stores in place of every load of it, and drop the block.
+//
+//   Before                                    After  sch.compute_inline(B)
+//   B = T.alloc_buffer((16,))                 for x in range(16):
+//   for i in range(16):                         with T.block("C"):
+//     with T.block("B"):                          vi = T.axis.spatial(16, x)
+//       vi = T.axis.spatial(16, i)                C[vi] = (A[vi] + 1.0) * 2.0
+//       B[vi] = A[vi] + 1.0
+//   for x in range(16):
+//     with T.block("C"):
+//       vi = T.axis.spatial(16, x)
+//       C[vi] = B[vi] * 2.0
+//
+// Requires  P1 the block is one plain assignment, complete · P2 its buffer is allocated in the scope, and no other block
+//           writes it · P3 the indices of the store are the axes, each once · P4 it has consumers, and they read the
+//           buffer by loads only · P5 what it reads is complete where it stands and where its consumers stand
+//           P6 the consumers read only what it has written · P9 parallel loops around them stay independent
+#include "analysis/block_facts.h"
+#include "ir/build.h"
+#include "ir/traverse.h"
+#include "schedule/edit.h"
+#include "schedule/inline.h"
+#include "schedule/relocate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// The consumer with loads replaced; null if it uses the buffer in another way.
+Ref<Block> inlined(const Ref<Block>& consumer, const Block& producer, const Assignment& assignment,
+                   const std::vector<Ref<Var>>& axes) {
+  bool good = true;
+  Ref<Block> after = rewrite(
+      consumer,
+      [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
+        Ref<BufferLoad> load = walk.descend(old);
+        if (load->buffer != assignment.buffer) return load;
+        if (load->predicate.defined() || load.dtype() != assignment.buffer->dtype) good = false;
+        return substitute(assignment.store->value, bind_axes(producer, axes, load->indices));
+      },
+      [&](const Ref<MatchBufferRegion>& match, Rewriter& walk) -> NodeRef {
+        good &= match->source->buffer != assignment.buffer;
+        return walk.descend(match);
+      },
+      [&](const Ref<Block>& block, Rewriter& walk) -> Stmt {
+        // Regions that nested blocks declare would have to follow; a block without nested ones is found anew below.
+        if (block->id.value != consumer->id.value) {
+          for (const Ref<BufferRegion>& read : block->reads) good &= read->buffer != assignment.buffer;
+        }
+        return walk.descend(block);
+      });
+  return good ? with_found_reads(*after, consumer.span()) : Ref<Block>();
+}
+
+Status check_producer(const Place& block, const analysis::Scope& scope, int self, const Assignment& assignment) {
+  const Tree& tree = *block.tree;
+  if (scope.is_output(self)) {
+    return refuse("compute_inline/P2", describe(block) + " is an output block: '" + assignment.buffer->name +
+                                           "' is not allocated in the scope", {block.node()});
+  }
+  TW_RETURN_IF_ERROR(check_only_writer({block, block, false, 0, 0, 0, "compute_inline"}, scope, self, "/P2"));
+  if (scope.consumers(self).empty()) {
+    return refuse("compute_inline/P4", describe(block) + " has no consumers", {block.node()});
+  }
+  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return refuse("compute_inline/P5", *obstacle);
+  for (int child : scope.consumers(self)) {
+    int consumer = tree.block(scope.children()[child]->block->id.value);
+    if (auto obstacle = analysis::why_not_covered(tree, block.at, consumer, assignment.buffer)) {
+      return refuse("compute_inline/P6", *obstacle);
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const ComputeInline& compute) {
+  TW_TRY(block, state.find(compute.block));
+  const Tree& tree = *block.tree;
+  int scope_at = tree[block.at].scope;
+  TW_TRY(assignment, assignment_of(block, "compute_inline"));
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  int self = scope.child(block.block().id.value);
+  TW_RETURN_IF_ERROR(check_producer(block, scope, self, assignment));
+  auto axes = axes_by_dimension(block.block(), assignment.store->indices);
+  if (!axes) {
+    return refuse("compute_inline/P3", describe(block) + " stores to '" + assignment.buffer->name +
+                                           "' at other indices than its axes", {block.node()});
+  }
+  TreeEdit edit(tree);
+  edit.remove(block.at);
+  for (int child : scope.consumers(self)) {
+    int consumer = tree.block(scope.children()[child]->block->id.value);
+    Ref<Block> after = inlined(tree.block_ref(consumer), block.block(), assignment, *axes);
+    if (!after.defined()) {
+      return refuse("compute_inline/P4", describe_block(tree.block_at(consumer)) + " uses '" +
+                                             assignment.buffer->name + "' other than by plain loads",
+                    {tree.stmt(consumer), block.node()});
+    }
+    BlockRealize realize = *tree.realize_at(consumer);
+    realize.block = after;
+    edit.replace(consumer, make<BlockRealize>(std::move(realize), tree[consumer].node->span));
+  }
+  edit.change_block(scope_at, [&](Block& outer) {
+    std::erase_if(outer.alloc_buffers, [&](const Ref<Buffer>& own) { return own == assignment.buffer; });
+  });
+  Plan plan = give_loops(block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  for (int child : scope.consumers(self)) {
+    int consumer = after.block(scope.children()[child]->block->id.value);
+    if (auto obstacle = analysis::why_inputs_incomplete(after, consumer)) return refuse("compute_inline/P5", *obstacle);
+    TW_RETURN_IF_ERROR(recheck_execution(after, consumer, "compute_inline"));
+  }
+  return plan;
+}
+
+}  // namespace tilewright::schedule
