@@ -10,10 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
+
+if TYPE_CHECKING:
+    from tilewright.timing import Timing
 
 
 class Exported(NamedTuple):
@@ -89,6 +92,23 @@ class Kernel(_core.KernelBase):
         """
         return _export(self._need_program(), folder, name or self.name)
 
+    def benchmark(self, *args: Any, threads: int = 1, cold: bool = False) -> Timing:
+        """Time the kernel on these arguments, against the measured limits of this machine.
+
+        Args:
+            args: As for a call; outputs are overwritten.
+            threads: That parallel loops may use.
+            cold: Whether the caches hold other data before each call.
+
+        Returns:
+            Median and quartiles in seconds, GFLOP/s, GB/s, and the fraction of the limit that binds.
+        """
+        from tilewright import timing
+        from tilewright.search.arguments import task_of
+
+        task = task_of(self._need_program().module)
+        return timing.compare({self.name: lambda: self(*args)}, task.work, threads=threads, cold=cold)[self.name]
+
     def _need_program(self) -> _Program:
         if self._program is None:
             raise ArgumentError(f"kernel {self.name} comes from a library, which does not keep its program")
@@ -135,17 +155,42 @@ def lower(program: Any, after: str = "", target: TargetLike = "native") -> Any:
     return _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
 
 
-def compile(program: Any, target: TargetLike = "native") -> Kernel | KernelModule:
+def best_schedule(program: Any, database: str | os.PathLike[str]) -> Any:
+    """The fastest recorded schedule of a program, applied to it.
+
+    Raises:
+        ResourceError: The database cannot be read, or holds no correct record of this program.
+    """
+    from tilewright.search.arguments import task_of
+    from tilewright.search.session import schedule_of
+
+    path = os.fspath(database)
+    if not Path(path).exists():
+        raise ResourceError(f"{path}: no such database\n  hint: tw.tune(..., database={path!r}) makes it")
+    task = task_of(program)
+    store = _core.Database.open(path, read_only=True)
+    rows = store.top_k(_core.structural_hash(task.module), "", 1)
+    if not rows:
+        raise ResourceError(
+            f"{path} holds no record of this program\n  hint: records belong to the exact program; tune it first"
+        )
+    return schedule_of(task.module, rows[0]["trace"])
+
+
+def compile(
+    program: Any, target: TargetLike = "native", *, database: str | os.PathLike[str] | None = None
+) -> Kernel | KernelModule:
     """Compile a function, a module or a schedule. Several public functions give a :class:`KernelModule`.
 
     Args:
         program: What to compile.
         target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
             a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that many threads at most.
+        database: Use the fastest schedule that this file of records has for the program.
     """
     resolved = _core.Target(target)
     text = str(resolved)
-    module = _as_module(program)
+    module = _as_module(program if database is None else best_schedule(program, database))
     if resolved.kind == "interpreter":
         return _interpreted(module)
     lowered, report = _core.lower(module, text)

@@ -188,3 +188,17 @@ def test_a_file_that_is_no_database(tmp_path):
     with pytest.raises(tw.ResourceError, match="not"):
         tw.tune(matmul, space=tiles, trials=1, database=file, progress=None)
     assert file.read_text() == "these are notes, not records"
+
+
+def test_tomorrow_the_best_record_is_compiled_without_a_search(tmp_path):
+    file = tmp_path / "records.db"
+    tw.tune(matmul, space=tiles, trials=2, database=file, progress=None)
+    kernel = tw.compile(matmul, database=file)
+    a, b = np.random.default_rng(0).random((2, 64, 64), dtype=np.float32)
+    c = np.empty_like(a)
+    kernel(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+    with pytest.raises(tw.ResourceError, match="no record of this program"):
+        tw.compile(transpose, database=file)
+    with pytest.raises(tw.ResourceError, match="no such database"):
+        tw.compile(matmul, database=tmp_path / "other.db")
