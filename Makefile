@@ -15,6 +15,7 @@ test:
 
 bench:
 	@scripts/setup --preset $(PRESET) --bench
+	@.venv/bin/python benchmarks/overheads.py
 	@.venv/bin/python benchmarks/gemm.py
 
 check:
@@ -25,3 +26,4 @@ docs:
 	@scripts/setup --preset $(PRESET)
 	@.venv/bin/python tools/generate_reference.py
 	@PATH=.venv/bin:$$PATH python tools/generate_stub.py
+	@PATH=.venv/bin:$$PATH python tools/generate_script_stub.py

@@ -49,6 +49,24 @@ function(tilewright_add_layer layer)
   endif()
 endfunction()
 
+# Flags and precompiled header of the unit tests. Compiling them takes longer than running them, so release builds
+# leave them unoptimized.
+function(tilewright_add_test_headers)
+  add_library(tilewright_test_options INTERFACE)
+  target_link_libraries(tilewright_test_options INTERFACE
+    tilewright tilewright_options nlohmann_json::nlohmann_json GTest::gtest)
+  target_compile_options(tilewright_test_options INTERFACE $<$<CONFIG:Release>:-O0>)
+  if(TILEWRIGHT_PCH)
+    set(nothing)
+    tilewright_or_placeholder(nothing CXX)
+    add_library(tilewright_test_headers OBJECT ${nothing})
+    target_link_libraries(tilewright_test_headers PRIVATE tilewright_test_options)
+    # A precompiled header serves only where it was compiled alike, and the tests are executables.
+    target_compile_options(tilewright_test_headers PRIVATE -fPIE)
+    target_precompile_headers(tilewright_test_headers PRIVATE ${TILEWRIGHT_PCH_HEADERS} <gtest/gtest.h>)
+  endif()
+endfunction()
+
 # tilewright_LAYER_test: all *_test.cc of a layer in one binary, linked against the library. Beside it, each
 # NAME_test_main.cc gives a program tilewright_NAME that the tests start as a process of its own.
 function(tilewright_add_layer_test layer)
@@ -57,8 +75,7 @@ function(tilewright_add_layer_test layer)
     return()
   endif()
   add_executable(tilewright_${layer}_test ${sources})
-  target_link_libraries(tilewright_${layer}_test PRIVATE
-    tilewright tilewright_options nlohmann_json::nlohmann_json GTest::gtest_main)
+  target_link_libraries(tilewright_${layer}_test PRIVATE tilewright_test_options GTest::gtest_main)
   if(layer STREQUAL search)
     add_dependencies(tilewright_search_test tilewright_helper)
   endif()
@@ -73,6 +90,6 @@ function(tilewright_add_layer_test layer)
   add_test(NAME ${layer} COMMAND tilewright_${layer}_test --gtest_brief=1 WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   set_tests_properties(${layer} PROPERTIES TIMEOUT 300)
   if(TILEWRIGHT_PCH)
-    target_precompile_headers(tilewright_${layer}_test REUSE_FROM layer_support)
+    target_precompile_headers(tilewright_${layer}_test REUSE_FROM tilewright_test_headers)
   endif()
 endfunction()

@@ -29,7 +29,16 @@ target_compile_options(tilewright_options INTERFACE
   -Wall -Wextra -ffunction-sections -fdata-sections
   $<$<BOOL:${TILEWRIGHT_WERROR}>:-Werror>
   # Internal errors and debug information name files as the repository does.
-  $<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
+  $<$<CONFIG:Release>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>
+  # The library binds its own calls (-Bsymbolic-functions), so the compiler may inline them.
+  $<$<CONFIG:Release>:-fno-semantic-interposition>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  # From -O2 on, g++ 12 sees overflows in its own std::string (gcc bugs 105329, 105651); at -O1, in the preset dev, these
+  # warnings are right and stay on.
+  target_compile_options(tilewright_options INTERFACE
+    "$<$<CONFIG:Release>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>"
+    "$<$<CONFIG:Release>:-Wno-maybe-uninitialized>")
+endif()
 if(TILEWRIGHT_PCH)
   target_compile_options(tilewright_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fpch-preprocess>)
 endif()

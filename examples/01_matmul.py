@@ -30,25 +30,29 @@ def matmul(
 def tiles(sch: tw.Schedule) -> None:
     block = sch.get_block("C")
     i, j, k = sch.get_loops(block)
-    rows = sch.sample_categorical([3, 4, 5, 6, 8, 12, 14], [1 / 7] * 7)
-    columns = sch.sample_categorical([16, 24, 32, 48, 64], [0.2] * 5)
-    panel = sch.sample_categorical([1, 2, 4, 8], [0.25] * 4)
+    rows = sch.sample_categorical([2, 3, 4, 5, 6, 8, 10, 12, 14], [1 / 9] * 9)
+    columns = int(sch.sample_categorical([8, 16, 24, 32, 48, 64], [1 / 6] * 6))
+    panels = sch.sample_categorical([1, 2, 4, 8], [0.25] * 4)
+    reuse = sch.sample_categorical([1, 2, 4, 8], [0.25] * 4)
     unroll = sch.sample_categorical([1, 2, 4], [1 / 3] * 3)
-    j_out, j_panel, j_tile = sch.split(j, factors=[None, panel, columns])
-    i_out, i_tile = sch.split(i, factors=[None, rows])
+    j_out, j_panel, j_tile = sch.split(j, factors=[None, panels, columns])
+    i_out, i_group, i_tile = sch.split(i, factors=[None, reuse, rows])
     k_out, k_in = sch.split(k, factors=[None, unroll])
-    sch.reorder(j_out, i_out, j_panel, k_out, k_in, i_tile, j_tile)
-    sch.parallel(j_out)
-    sch.vectorize(j_tile)
-    sch.unroll(i_tile)
-    sch.unroll(k_in)
-    # B's columns of one panel lie side by side in a packed copy.
+    sch.reorder(j_out, i_out, j_panel, i_group, k_out, k_in, i_tile, j_tile)
+    # A copy of some panels of B, each of them contiguous.
     packed = sch.cache_read(block, 1, "global")
     sch.compute_at(packed, j_out)
-    sch.vectorize(sch.get_loops(packed)[-1])
-    # The tile of C is kept in registers while k runs.
+    _, lanes = sch.split(sch.get_loops(packed)[-1], factors=[None, columns])
+    # The tile of C stays in registers while k runs.
     tile = sch.cache_write(block, 0, "local")
-    sch.reverse_compute_at(tile, j_panel)
-    sch.vectorize(sch.get_loops(tile)[-1])
-    sch.unroll(sch.get_loops(tile)[-2])
+    sch.reverse_compute_at(tile, i_group)
     sch.decompose_reduction(block, k_out)
+    sch.parallel(j_out)
+    sch.transform_layout(
+        packed, ("write", 0), lambda k, j: (j // columns, k, j % columns), assume_injective_transform=True
+    )
+    *_, tile_rows, tile_columns = sch.get_loops(tile)
+    for loop in (j_tile, lanes, tile_columns):
+        sch.vectorize(loop)
+    for loop in (i_tile, k_in, tile_rows):
+        sch.unroll(loop)

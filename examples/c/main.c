@@ -1,6 +1,6 @@
 /* Calls a kernel that Tilewright exported, from C. It needs the library and its header, nothing else:
  *
- *   python -c "import tilewright as tw; ..."      writes matmul.so and matmul.h into a folder (see README)
+ *   tilewright compile examples/01_matmul.py --out FOLDER      (or tune: then it is the fastest kernel found)
  *   cc -std=c11 -I FOLDER examples/c/main.c FOLDER/matmul.so -Wl,-rpath,FOLDER -o main && ./main
  */
 #include <stdio.h>
@@ -21,7 +21,7 @@ int main(void) {
     a[i] = (float)(i % 7 - 3);
     b[i] = (float)(i % 5 - 2);
   }
-  int status = matmul(a, b, c);
+  int status = matmul_arrays(a, b, c);
   if (status != 0) {
     printf("matmul failed with code %d: %s\n", status, matmul_last_error());
     return 1;

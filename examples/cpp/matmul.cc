@@ -1,7 +1,7 @@
 // A matrix product from C++ alone: build the program, schedule it, compile it, run it. No Python is involved.
 //
-//   g++ -std=c++20 -I src examples/cpp/matmul.cc -L python/tilewright -ltilewright -lfmt \
-//       -Wl,-rpath,$PWD/python/tilewright -o /tmp/matmul && /tmp/matmul
+//   lib=$PWD/python/tilewright
+//   g++ -std=c++20 -I src examples/cpp/matmul.cc -L $lib -ltilewright -lfmt -Wl,-rpath,$lib -o matmul && ./matmul
 #include <cmath>
 #include <cstdio>
 #include <vector>
@@ -87,7 +87,7 @@ int main() {
     tensors[i].shape = shape;
     arguments[i] = &tensors[i];
   }
-  int32_t status = kernel.entry("matmul")(nullptr, arguments, nullptr);
+  int32_t status = kernel.find("matmul")->entry(nullptr, arguments, nullptr);
   if (status != 0) {
     std::printf("the kernel failed with code %d\n", status);
     return 1;

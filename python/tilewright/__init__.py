@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright.errors import ArgumentError, Error, InternalError, ResourceError, ScheduleError, ScriptError
 
 if TYPE_CHECKING:
-    from tilewright import arith, ir, script, testing
+    from tilewright import arith, ir, script, te, testing
 
 __version__ = "0.1.0"
 
@@ -35,7 +35,7 @@ _NAMES: dict[str, str] = {
     "space": "tilewright.search",
     "tune": "tilewright.search",
 }
-_MODULES = {"arith", "ir", "script", "testing", "schedule", "kernel"}
+_MODULES = {"arith", "ir", "script", "te", "testing", "schedule", "kernel"}
 
 __all__ = [
     "ArgumentError",
@@ -47,6 +47,7 @@ __all__ = [
     "arith",
     "ir",
     "script",
+    "te",
     "testing",
     *_NAMES,
 ]

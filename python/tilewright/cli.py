@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import sys
-import traceback
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from tilewright.errors import ArgumentError, Error, ResourceError, ScriptError
+from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
+from tilewright.user_script import NamedSpace, load_script, place_of, select_program, spaces_of_script
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tilewright.search import Space, TuneResult
+    from tilewright.search import TuneResult
+
+INTERRUPTED = 130
+#: Tables that are not shown in a terminal are not folded to a width that nobody sees.
+WIDTH_OF_FILES = 160
+
+
+class Commands(TyperGroup):
+    """What ends a command too early becomes a message and a non-zero exit status; a traceback of ours helps nobody."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs the command."""
+        try:
+            return super().invoke(ctx)
+        except Error as error:
+            print(f"error: {with_place(error)}", file=sys.stderr)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED) from None
+        except BrokenPipeError:  # the reader has seen enough
+            raise
+        except Exception as error:
+            if type(error).__module__.startswith("typer.") or os.environ.get("TILEWRIGHT_TRACEBACK"):
+                raise
+            print(
+                f"error: a defect of Tilewright: {type(error).__name__}: {error}\n"
+                "  hint: please report it, with the output of the same command under TILEWRIGHT_TRACEBACK=1",
+                file=sys.stderr,
+            )
+            raise typer.Exit(1) from None
+
 
 app = typer.Typer(
+    cls=Commands,
     help="Write a tensor program as Python-syntax text, schedule it by hand or by search, get a fast kernel.",
     no_args_is_help=True,
     add_completion=False,
@@ -28,101 +59,25 @@ app = typer.Typer(
 )
 
 ScriptFile = Annotated[Path, typer.Argument(metavar="FILE", help="A Python file with @T.prim_func programs.")]
+ProgramName = Annotated[str | None, typer.Option(help="Name of the program, where FILE has several.")]
 
 
-def main() -> None:
-    """Entry point of the command `tilewright`: errors become a message and a non-zero exit status."""
-    try:
-        app()
-    except Error as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(1)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        sys.exit(130)
+def with_place(error: Error) -> str:
+    """The text of an error, with the user's line that led to it where the text does not show that already."""
+    text = str(error)
+    place = place_of(error) if isinstance(error, (ScheduleError, ArgumentError)) else ""
+    where = place.split("\n", 1)[0].rpartition(":")[0]
+    if not place or where in text:
+        return text
+    before, hint, after = text.partition("\n  hint:")
+    return f"{before}\n{place}{hint}{after}"
 
 
 def console() -> Console:
     """Where tables go; rich honors NO_COLOR and outputs that are no terminal by itself."""
     from rich.console import Console
 
-    return Console(highlight=False)
-
-
-def load_script(file: Path) -> ModuleType:
-    """Runs the user's file as a module.
-
-    Raises:
-        tilewright.ScriptError: there is no such file, or running it raises; the message shows the user's own line.
-    """
-    if not file.is_file():
-        raise ScriptError(f"{file}: no such file\n  hint: the path is relative to {Path.cwd()}")
-    spec = importlib.util.spec_from_file_location(file.stem if file.stem.isidentifier() else "script", file)
-    if spec is None or spec.loader is None:
-        raise ScriptError(f"{file}: not a Python file\n  hint: its name has to end in .py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module
-    sys.path.insert(0, str(file.resolve().parent))
-    try:
-        spec.loader.exec_module(module)
-    except Error:
-        raise
-    except SyntaxError as error:
-        mark = " " * ((error.offset or 1) - 1) + "^"
-        raise ScriptError(
-            f"{error.msg}\n --> {file}:{error.lineno}:{error.offset}\n{(error.text or '').rstrip()}\n{mark}"
-        ) from None
-    except Exception as error:
-        frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename) == file] or [None]
-        where = "" if frames[-1] is None else f"\n --> {file}:{frames[-1].lineno}\n{frames[-1].line}"
-        raise ScriptError(f"the script raised {type(error).__name__}: {error}{where}") from error
-    finally:
-        sys.path.pop(0)
-    return module
-
-
-def programs_of(script: ModuleType) -> dict[str, Any]:
-    """The programs that a script defines, by name, in the order of their definition."""
-    from tilewright import ir
-
-    return {
-        name: value
-        for name, value in vars(script).items()
-        if isinstance(value, (ir.PrimFunc, ir.Module)) and not name.startswith("_")
-    }
-
-
-def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[str, Any]:
-    """The program called `name`, or the only one there is."""
-    programs = programs_of(script)
-    if not programs:
-        raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
-    if name is None and len(programs) == 1:
-        return next(iter(programs.items()))
-    if name not in programs:
-        raise ArgumentError(
-            f"{file} has the programs {', '.join(programs)}"
-            + (f", none is called {name}" if name else "")
-            + "\n  hint: choose one with --program"
-        )
-    return name, programs[name]
-
-
-def spaces_of_file(file: Path, only: str | None) -> list[tuple[str, Space]]:
-    """The spaces of a script with the names of their programs."""
-    from tilewright.search.space import spaces_of
-
-    script = load_script(file)
-    spaces = [s for s in spaces_of(vars(script)) if only is None or s.name == only]
-    if not spaces:
-        what = "no space of schedules" if only is None else f"no space called {only}"
-        raise ScriptError(f"{file} defines {what}\n  hint: @tw.space(program) over a function that takes a schedule")
-    programs = programs_of(script)
-    named = []
-    for space in spaces:
-        name = next((n for n, p in programs.items() if p is space.program), space.name)
-        named.append((name, space))
-    return named
+    return Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_FILES)
 
 
 @app.command()
@@ -133,34 +88,45 @@ def tune(
     seed: Annotated[int, typer.Option(help="The same seed gives the same candidates.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads to tune for.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for the database and the kernels.")] = Path("out"),
-    database: Annotated[Path | None, typer.Option(help="File of records [default: OUT/tilewright.db]")] = None,
+    database: Annotated[Path | None, typer.Option(help="File of records; default: tilewright.db in --out.")] = None,
     space: Annotated[str | None, typer.Option(help="Only the space of this name.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what was measured before.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
     """Search every space of FILE for the fastest kernel; show, store and export what was found."""
-    from tilewright.search import session
+    from tilewright.search import report, session
 
-    records = database or out / "tilewright.db"
-    # Writing nothing is found out before an hour of tuning, not after it.
+    chosen = spaces_of_script(load_script(file), file, space)
+    # What would spoil the end is found out before an hour of tuning, not after it.
     prepare_folder(out)
-    interrupted = False
-    for name, chosen in spaces_of_file(file, space):
-        result = session.tune(
-            chosen,
-            trials=trials,
-            seconds=seconds,
-            seed=seed,
-            threads=threads,
-            database=records,
-            fresh=fresh,
-            progress=None if quiet else "json" if as_json else "auto",
-        )
-        interrupted |= result.stop_reason == "canceled"
-        show_result(name, chosen, result, file=file, out=out, records=records, quiet=quiet, as_json=as_json)
-    if interrupted:
-        raise typer.Exit(130)
+    for each in chosen:
+        report.try_peer(each.space)
+    records = database or out / "tilewright.db"
+    try:
+        for each in chosen:
+            result = session.tune(
+                each.space,
+                trials=trials,
+                seconds=seconds,
+                seed=seed,
+                threads=threads,
+                database=records,
+                fresh=fresh,
+                progress=None if quiet else "json" if as_json else "auto",
+            )
+            if result.stop_reason == "canceled":
+                say_interrupted(result, records)
+                raise typer.Exit(INTERRUPTED)
+            summary = report.summarize(result, each.space, each.program, records)
+            written = [records, *result.kernel.export(out, name=each.name)]
+            if as_json:
+                print(json.dumps(summary.as_json() | {"written": [str(path) for path in written]}))
+            elif not quiet:
+                show_summary(each, summary, written, more=f"tilewright tune {file} --trials {2 * trials}")
+    except KeyboardInterrupt:
+        print(f"interrupted; what was measured is kept in {records}, and the same command goes on", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def prepare_folder(folder: Path) -> None:
@@ -176,67 +142,46 @@ def prepare_folder(folder: Path) -> None:
         ) from None
 
 
-def show_result(
-    name: str, space: Space, result: TuneResult, *, file: Path, out: Path, records: Path, quiet: bool, as_json: bool
-) -> None:
-    """The table, the best schedule, and what was written."""
-    from tilewright.search import report
+def say_interrupted(result: TuneResult, records: Path) -> None:
+    """After Ctrl-C: what is kept, and how to go on."""
+    from tilewright.timing import format_seconds
 
-    if result.record is None and result.stop_reason == "canceled":
-        print("interrupted before a candidate was measured; run the same command again to go on", file=sys.stderr)
-        return
-    written = report.export(result, out, name)
-    cores = os.cpu_count() or 1
-    counts = [1] if cores == 1 else [1, len(os.sched_getaffinity(0))]
-    if quiet:
-        return
-    tables = {threads: report.measure_rows(result, space, threads) for threads in dict.fromkeys(counts)}
-    warning = report.check_peer(result, space)
-    schedule = report.runnable_schedule(result, name)
-    paths = [str(records), *map(str, written)]
-    if as_json:
-        rows = [row for threads in tables for row in report.rows_as_json(tables[threads])]
-        best = result.record
-        event = {
-            "event": "result",
-            "program": name,
-            "stop_reason": result.stop_reason,
-            "trials": result.progress.trials,
-            "best_seconds": None if best is None else best.median,
-            "rows": rows,
-            "schedule": schedule,
-            "written": paths,
-        }
-        print(json.dumps(event))
-        return
+    progress = result.progress
+    best = "" if result.record is None else f", the best takes {format_seconds(result.record.median)}"
+    print(
+        f"interrupted after {progress.trials} of {progress.total} trials{best}; they are kept in {records}, and the "
+        "same command goes on",
+        file=sys.stderr,
+    )
+
+
+def show_summary(each: NamedSpace, summary: Any, written: list[Path], more: str) -> None:
+    """The table, the best schedule, and what was written."""
     screen = console()
-    for threads, rows in tables.items():
-        screen.print(report.table(rows, f"{name}, {threads} thread{'s' if threads > 1 else ''}"))
-    if warning:
-        screen.print(f"warning: {warning}")
-    screen.print("\nThe best schedule; paste it under the script to get the same program:\n")
-    print(schedule)
-    if result.verdict is not None:
-        screen.print(result.verdict.note)
-    if result.record is not None:
-        print(f"results checked: {json.dumps(result.record.verification)}")
-    screen.print("written: " + ", ".join(paths))
-    total, stopped = result.progress.total, result.stop_reason
-    if stopped == "canceled":
-        screen.print(f"interrupted after {result.progress.trials} of {total} trials; the same command goes on")
-    elif result.progress.earlier >= total:
-        screen.print(
-            f"all {total} trials were measured before: nothing was measured again. "
-            f"More: tilewright tune {file} --trials {2 * total}; from the start: --fresh"
-        )
-    elif stopped == "exhausted":
-        screen.print(f"the space has no more than {result.progress.trials} different programs")
+    for table in summary.tables(each.name):
+        screen.print(table)
+    # Sentences and code go out as they are: rich would fold them, and a folded command cannot be copied.
+    if summary.warning:
+        print(f"warning: {summary.warning}")
+    print("\nThe best schedule; paste it under the script to get the same program:\n")
+    print_program(summary.schedule)
+    for line in summary.checks:
+        print(line)
+    print("written: " + ", ".join(map(str, written)))
+    progress = summary.result.progress
+    if summary.result.stop_reason == "seconds":
+        print(f"the time was over after {progress.trials} of {progress.total} trials; the same command goes on")
+    elif summary.result.stop_reason == "exhausted":
+        print(f"the space has no more than {progress.trials} different programs")
+    elif progress.earlier >= progress.total:
+        print(f"all {progress.total} trials were measured before, so nothing was measured")
+        print(f"more trials: {more}; the same ones anew: --fresh")
 
 
 @app.command()
 def show(
     file: ScriptFile,
-    program: Annotated[str | None, typer.Option(help="Name of the program.")] = None,
+    program: ProgramName = None,
     after: Annotated[str | None, typer.Option(help="After this lowering pass (a wrong name lists them).")] = None,
     record: Annotated[str | None, typer.Option(help="'best': with the best recorded schedule.")] = None,
     database: Annotated[Path, typer.Option(help="File of records.")] = Path("out/tilewright.db"),
@@ -246,15 +191,17 @@ def show(
     """Print a program of FILE: as written, scheduled, lowered, or compiled."""
     from tilewright import kernel as kernels
 
-    name, chosen = select_program(load_script(file), file, program)
+    if (after is not None) + asm + llvm > 1:
+        raise ArgumentError("--after, --llvm and --asm exclude one another\n  hint: choose one")
+    _, chosen = select_program(load_script(file), file, program)
     if record is not None:
         if record != "best":
-            raise ArgumentError(f"--record {record}: only 'best' is known")
+            raise ArgumentError(f"--record {record}: there is only --record best")
         chosen = kernels.best_schedule(chosen, database).mod
     if asm or llvm:
         print(kernels.compile(chosen).inspect("asm" if asm else "llvm"))
     elif after is not None:
-        print(kernels.lower(chosen, after=after).script())
+        print_program(kernels.lower(chosen, after=after).script())
     else:
         print_program(chosen.script())
 
@@ -262,10 +209,11 @@ def show(
 def print_program(text: str) -> None:
     """Colored in a terminal, plain text elsewhere."""
     screen = console()
-    if screen.is_terminal:
+    if screen.is_terminal and not screen.no_color:
         from rich.syntax import Syntax
 
-        screen.print(Syntax(text, "python", background_color="default"))
+        # Lines are not folded, so that what is copied from the terminal is a program, too.
+        screen.print(Syntax(text, "python", theme="ansi_dark", background_color="default"), soft_wrap=True)
     else:
         print(text)
 
@@ -273,7 +221,7 @@ def print_program(text: str) -> None:
 @app.command("compile")
 def compile_command(
     file: ScriptFile,
-    program: Annotated[str | None, typer.Option(help="Name of the program.")] = None,
+    program: ProgramName = None,
     out: Annotated[Path, typer.Option(help="Folder for the library, the object and the header.")] = Path("out"),
     database: Annotated[Path | None, typer.Option(help="Use the best schedule recorded here.")] = None,
     target: Annotated[str, typer.Option(help="'native', or such as 'llvm -mcpu=skylake-avx512'.")] = "native",
@@ -291,7 +239,7 @@ def compile_command(
 @app.command()
 def db(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A database of records.")],
-    top: Annotated[int, typer.Option(help="Records to show of each program.")] = 5,
+    top: Annotated[int, typer.Option(help="Records to show of each program.", min=1)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="All records, one JSON object a line.")] = False,
 ) -> None:
     """Show what a database holds."""
@@ -303,15 +251,20 @@ def db(
     if not file.exists():
         raise ResourceError(f"{file}: no such file\n  hint: `tilewright tune` makes out/tilewright.db")
     store = _core.Database.open(str(file), read_only=True)
+    workloads = store.workloads()
     if as_json:
-        for line in store.export_lines():
-            print(line)
+        for workload in workloads:
+            for entry in store.records(workload["hash"], ""):
+                parsed = {name: json.loads(entry[name] or "null") for name in ("trace", "verification")}
+                print(json.dumps({"program": workload["name"], "hash": workload["hash"], **entry, **parsed}))
         return
-    for workload in store.workloads():
+    if not workloads:
+        print(f"{file} holds no records")
+    for workload in workloads:
         title = f"{workload['name']}  {workload['hash'][:12]}  first seen {workload['created']}"
         listing = Table(title=title, title_justify="left")
         for column in ("time", "target", "seed", "candidate", "measured"):
-            listing.add_column(column)
+            listing.add_column(column, overflow="fold")
         for entry in store.top_k(workload["hash"], "", top):
             cells = (entry["target"], str(entry["seed"]), str(entry["index"]), entry["created"])
             listing.add_row(format_seconds(entry["median"]), *cells)
@@ -321,28 +274,39 @@ def db(
 
 
 @app.command()
-def info() -> None:
+def info(as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
     """Versions, the processor, and the measured limits of this machine."""
     from rich.table import Table
 
+    import tilewright
     from tilewright import _core, machine
 
-    print(f"tilewright {_core.version()}, LLVM {_core.llvm_version()}, Python {sys.version.split()[0]}")
-    host = _core.host_target()
-    print(f"processor: {host['cpu']}, {host['cores']} cores, {host['vector_bits']}-bit vectors")
-    print(f"features: {' '.join(host['features'])}")
-    for threads in dict.fromkeys([1, len(os.sched_getaffinity(0))]):
-        roofs = machine.roofs(threads)
-        listing = Table(title=f"measured limits, {threads} thread{'s' if threads > 1 else ''}", title_justify="left")
+    host, cpu = _core.Target("native"), _core.host_cpu()
+    versions = {"tilewright": tilewright.__version__, "llvm": _core.llvm_version(), "python": sys.version.split()[0]}
+    limits = [machine.roofs(threads) for threads in dict.fromkeys([1, host.num_cores])]
+    if as_json:
+        processor = {**cpu, "target": str(host), "vector_bits": host.vector_bits, "features": host.features}
+        rows = [
+            {
+                "threads": roofs.threads,
+                "operations_per_second": roofs.peaks,
+                "bytes_per_second": {level.name: level.bandwidth for level in roofs.levels},
+            }
+            for roofs in limits
+        ]
+        print(json.dumps({"versions": versions, "processor": processor, "limits": rows}))
+        return
+    print(f"tilewright {versions['tilewright']}, LLVM {versions['llvm']}, Python {versions['python']}")
+    print(f"processor: {cpu['brand'].strip()} ({host.cpu}), {host.num_cores} cores, {host.vector_bits}-bit vectors")
+    print(f"features: {' '.join(host.features)}")
+    for roofs in limits:
+        title = f"measured limits, {roofs.threads} thread{'s' if roofs.threads > 1 else ''}"
+        listing = Table(title=title, title_justify="left")
         listing.add_column("limit")
         listing.add_column("rate", justify="right")
         for dtype, rate in roofs.peaks.items():
-            listing.add_row(f"{dtype} arithmetic", f"{rate / 1e9:.0f} GFLOP/s")
+            listing.add_row(f"{dtype} arithmetic", f"{rate / 1e9:.0f} {machine.rate_unit(dtype)}")
         for level in roofs.levels:
             size = f" ({level.capacity >> 10} KiB)" if level.capacity else ""
             listing.add_row(f"reading {level.name}{size}", f"{level.bandwidth / 1e9:.0f} GB/s")
         console().print(listing)
-
-
-if __name__ == "__main__":
-    main()

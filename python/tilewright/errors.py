@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
+from typing import Any
 
 
 class Error(Exception):
@@ -13,12 +14,14 @@ class Error(Exception):
         message: what was observed and which rule it breaks.
         hint: what to do about it; may be empty.
         span: number of the place in the user's text (0 when unknown).
+        nodes: the parts of the program that it is about.
     """
 
     code: str = ""
     message: str = ""
     hint: str = ""
     span: int = 0
+    nodes: tuple[Any, ...] = ()
 
 
 class ScriptError(Error):

@@ -102,12 +102,21 @@ class Kernel(_core.KernelBase):
 
         Returns:
             Median and quartiles in seconds, GFLOP/s, GB/s, and the fraction of the limit that binds.
+
+        Raises:
+            ArgumentError: The arguments do not fit, or the kernel comes from a library, which keeps no program.
         """
         from tilewright import timing
-        from tilewright.search.arguments import task_of
+        from tilewright.search.arguments import work_of
 
-        task = task_of(self._need_program().module)
-        return timing.compare({self.name: lambda: self(*args)}, task.work, threads=threads, cold=cold)[self.name]
+        program = self._need_program()
+        if threads < 1:
+            raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
+        self(*args)  # what is wrong with the arguments is said here
+        functions = program.module.functions.values()
+        function = next(f for f in functions if f.attrs.get("global_symbol") == self.name)
+        work = work_of(function, args)
+        return timing.compare({self.name: lambda: self(*args)}, work, threads=threads, cold=cold)[self.name]
 
     def _need_program(self) -> _Program:
         if self._program is None:
@@ -132,6 +141,10 @@ class KernelModule(Mapping[str, Kernel]):
 
     def __repr__(self) -> str:
         return f"KernelModule({', '.join(self._kernels)})"
+
+    def inspect(self, what: Literal["tir", "llvm", "asm"], after: str = "") -> str:
+        """All kernels and what they call, as :meth:`Kernel.inspect` shows them."""
+        return next(iter(self._kernels.values())).inspect(what, after)
 
     def export(self, folder: str | os.PathLike[str], name: str) -> Exported:
         """Write all kernels as one library, as :meth:`Kernel.export` does."""
@@ -185,7 +198,8 @@ def compile(
     Args:
         program: What to compile.
         target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
-            a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that many threads at most.
+            a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that
+            many threads at most.
         database: Use the fastest schedule that this file of records has for the program.
     """
     resolved = _core.Target(target)

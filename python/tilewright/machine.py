@@ -52,6 +52,11 @@ class Roofs:
         return Roof(level.name, movement)
 
 
+def rate_unit(dtype: str) -> str:
+    """What a billion operations on a type in a second are called."""
+    return "GFLOP/s" if "float" in dtype else "Gop/s"
+
+
 @functools.cache
 def roofs(threads: int = 1) -> Roofs:
     """Measures the limits (about half a second, once a process and number of threads)."""

@@ -16,6 +16,9 @@ from tilewright import machine
 from tilewright.machine import Roof
 
 SLICE_SECONDS = 0.003
+#: seconds between the turns of functions that use several threads: OpenBLAS's threads go on spinning on the other cores
+#: for some time after a call, and would slow down whoever comes next
+REST_SECONDS = 0.1
 
 
 @dataclass(frozen=True)
@@ -84,8 +87,9 @@ class Timing:
     def __str__(self) -> str:
         low, high = self.quartiles
         return (
-            f"{format_seconds(self.median)} ({format_seconds(low)} to {format_seconds(high)}), {self.gflops:.1f} GFLOP/s, "
-            f"{self.gbs:.1f} GB/s, {100 * self.fraction:.0f} % of {self.roof.name}"
+            f"{format_seconds(self.median)} ({format_seconds(low)} to {format_seconds(high)}), "
+            f"{self.gflops:.1f} {machine.rate_unit(self.work.dtype)}, {self.gbs:.1f} GB/s, "
+            f"{100 * self.fraction:.0f} % of {self.roof.name}"
         )
 
 
@@ -136,6 +140,7 @@ def time_in_turn(
     rounds: int = 15,
     budget: float = 3.0,
     before_each: Callable[[], object] | None = None,
+    rest: float = 0.0,
 ) -> dict[str, tuple[float, ...]]:
     """Seconds per call of each function, one number a round.
 
@@ -145,6 +150,7 @@ def time_in_turn(
         budget: seconds for all of it; at least three rounds are done. A function whose single call takes longer than a
             quarter of a second has its first call as its only sample.
         before_each: called, untimed, before each call (then a slice is one call): a cache flush.
+        rest: seconds to sleep before each turn, which then begins with an untimed call.
     """
     samples: dict[str, list[float]] = {name: [] for name in functions}
     calls: dict[str, int] = {}
@@ -159,6 +165,9 @@ def time_in_turn(
         if done >= 3 and time.perf_counter() - begin > budget:
             break
         for name, count in calls.items():
+            if rest:
+                time.sleep(rest)
+                functions[name]()  # cores that fell asleep are awake after it
             if before_each:
                 before_each()
             start = time.perf_counter()
@@ -174,7 +183,12 @@ def compare(
     """Times functions that do the same work against one another, in turn."""
     roof = machine.roofs(threads).binding(work.flops, work.bytes, work.dtype, cold=cold)
     with limit_threads(threads):
-        samples = time_in_turn(functions, rounds=rounds, before_each=machine.flush_caches if cold else None)
+        samples = time_in_turn(
+            functions,
+            rounds=rounds,
+            before_each=machine.flush_caches if cold else None,
+            rest=REST_SECONDS if threads > 1 else 0.0,
+        )
     return {name: Timing(seconds, work, threads, cold, roof) for name, seconds in samples.items()}
 
 

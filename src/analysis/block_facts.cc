@@ -4,7 +4,7 @@
 
 #include "analysis/block_access_region.h"
 #include "arith/int_set.h"
-#include "arith/iter_map.h"
+#include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -104,7 +104,8 @@ class Examine {
     for (size_t i = 0; i < block_->writes.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
         const Ref<Buffer>& buffer = block_->writes[i]->buffer;
-        if (buffer->data == block_->writes[j]->buffer->data) return say("it writes '" + buffer->name + "' in two parts");
+        if (buffer->data == block_->writes[j]->buffer->data)
+          return say("it writes '" + buffer->name + "' in two parts");
       }
     }
     BlockAccess access = block_access_region(block_);
@@ -112,7 +113,8 @@ class Examine {
       return say("it uses the pointer '" + access.opaque[0]->name_hint + "' other than by loads and stores");
     }
     for (const Ref<BufferRegion>& write : access.writes) {
-      if (!within(write, block_->writes)) return say("it writes more of '" + write->buffer->name + "' than it declares");
+      if (!within(write, block_->writes))
+        return say("it writes more of '" + write->buffer->name + "' than it declares");
     }
     for (const Ref<BufferRegion>& read : access.reads) {
       if (!within(read, block_->reads)) return say("it reads more of '" + read->buffer->name + "' than it declares");
@@ -155,24 +157,27 @@ class Examine {
       if (is_data_parallel(axis) && !is_const_int(axis->dom->extent, 1)) axes.push_back(axis);
     }
     auto names_it = [&](const Ref<IterVar>& axis) {
-      return std::any_of(write->region.begin(), write->region.end(), [&](const Ref<Range>& r) {
-        return r->min == axis->var && is_const_int(r->extent, 1);
-      });
+      return std::any_of(write->region.begin(), write->region.end(),
+                         [&](const Ref<Range>& r) { return r->min == axis->var && is_const_int(r->extent, 1); });
     };
     if (std::all_of(axes.begin(), axes.end(), names_it)) return true;
     arith::IterDomains inputs;
     for (const Ref<IterVar>& axis : axes) inputs.emplace_back(axis->var, axis->dom);
     std::vector<Expr> starts;
-    for (const Ref<Range>& r : write->region) starts.push_back(r->min);
-    auto map = arith::detect_iter_map(starts, inputs, {}, arith::IterMapLevel::kBijective, analyzer_);
+    for (const Ref<Range>& r : write->region) {
+      Expr inner = arith::mirrored(r->min, inputs);
+      starts.push_back(inner.defined() ? inner : r->min);
+    }
+    auto map = arith::detect_iter_map(starts, arith::rounded_up(starts, inputs), {}, arith::IterMapLevel::kBijective,
+                                      analyzer_);
     bool disjoint = map.ok();
     for (size_t i = 0; disjoint && i < map.indices.size(); ++i) {
       // Neighboring starts are one smallest scale apart, and each region must end before the next begins.
       const auto& args = map.indices[i].args;
       disjoint = args.empty() || analyzer_.can_prove(le(write->region[i]->extent, args.back().scale));
     }
-    return disjoint || say("instances with different spatial axes may write the same elements of '" +
-                           write->buffer->name + "'");
+    return disjoint ||
+           say("instances with different spatial axes may write the same elements of '" + write->buffer->name + "'");
   }
 
   bool check_init() {

@@ -67,7 +67,6 @@ std::string brief(const Ref<BufferRegion>& region) {
   return region->buffer->name + "[" + text + "]";
 }
 
-
 std::string brief(const Ref<Buffer>& buffer, const arith::Box& box) {
   std::string text;
   for (const arith::IntSet& set : box) {

@@ -18,7 +18,7 @@ std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int bl
     Kind kind = tree[at].node->kind;
     if (kind == Kind::kFor) {
       loops.push_back(at);
-    } else if (kind != Kind::kSeqStmt) {
+    } else if (kind != Kind::kSeqStmt && kind != Kind::kAllocateConst && kind != Kind::kDeclBuffer) {
       return std::nullopt;
     }
   }
@@ -68,6 +68,136 @@ arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>&
 
 namespace {
 
+bool uses_inputs(const Expr& e, const arith::IterDomains& inputs) {
+  return uses_any_var(e, [&](const Ref<Var>& v) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == v; });
+  });
+}
+
+/// Of a conjunction, the terms that bound one start of a region are taken away from `predicate` and applied to the
+/// box: the iterations where `start < bound` holds reach the points of the box below the bound, all of them.
+class Clips {
+ public:
+  Clips(const arith::Region& region, const arith::IterDomains& inputs, const Expr& predicate, arith::Analyzer& analyzer)
+      : region_(region), inputs_(inputs), analyzer_(analyzer), rest_(bool_imm(true)) {
+    take(predicate);
+  }
+  const Expr& rest() const { return rest_; }
+
+  void apply(arith::Box& box) const {
+    for (const Clip& clip : clips_) {
+      arith::IntSet& set = box[clip.dim];
+      if (clip.at_most.defined()) set.max = analyzer_.simplify(min(set.max, clip.at_most));
+      if (clip.at_least.defined()) set.min = analyzer_.simplify(max(set.min, clip.at_least));
+    }
+  }
+
+ private:
+  struct Clip {
+    size_t dim;
+    Expr at_most, at_least;
+  };
+
+  void take(const Expr& term) {
+    if (const And* both = term.as<And>()) {
+      take(both->a);
+      take(both->b);
+      return;
+    }
+    bool taken = is_true(term);
+    if (const LT* n = term.as<LT>()) taken = below(n->a, n->b - 1) || above(n->b, n->a + 1);
+    if (const LE* n = term.as<LE>()) taken = below(n->a, n->b) || above(n->b, n->a);
+    if (const GT* n = term.as<GT>()) taken = above(n->a, n->b + 1) || below(n->b, n->a - 1);
+    if (const GE* n = term.as<GE>()) taken = above(n->a, n->b) || below(n->b, n->a);
+    if (!taken) rest_ = logical_and(rest_, term);
+  }
+
+  bool below(const Expr& start, const Expr& limit) {
+    auto found = find(start, limit);
+    if (found) clips_.push_back({found->first, limit + found->second, {}});
+    return found.has_value();
+  }
+  bool above(const Expr& start, const Expr& limit) {
+    auto found = find(start, limit);
+    if (found) clips_.push_back({found->first, {}, limit + found->second});
+    return found.has_value();
+  }
+  /// The dimension that begins a constant behind `start`, and that constant; the limit must be one for all iterations.
+  std::optional<std::pair<size_t, Expr>> find(const Expr& start, const Expr& limit) {
+    if (uses_inputs(limit, inputs_) || !uses_inputs(start, inputs_)) return std::nullopt;
+    for (size_t d = 0; d < region_.size(); ++d) {
+      if (!is_const_int(region_[d]->extent, 1)) continue;
+      Expr behind = analyzer_.simplify(region_[d]->min - start);
+      if (const_int(behind)) return std::pair(d, behind);
+    }
+    return std::nullopt;
+  }
+
+  const arith::Region& region_;
+  const arith::IterDomains& inputs_;
+  arith::Analyzer& analyzer_;
+  Expr rest_;
+  std::vector<Clip> clips_;
+};
+
+bool proves_all(const Expr& predicate, arith::Analyzer& analyzer) {
+  if (const And* both = predicate.as<And>()) return proves_all(both->a, analyzer) && proves_all(both->b, analyzer);
+  return analyzer.can_prove(predicate);
+}
+
+}  // namespace
+
+void assume_all(const Expr& predicate, arith::Analyzer& analyzer) {
+  if (const And* both = predicate.as<And>()) {
+    assume_all(both->a, analyzer);
+    assume_all(both->b, analyzer);
+  } else if (!is_true(predicate)) {
+    analyzer.assume(predicate);
+  }
+}
+
+Expr outer_condition(const Expr& predicate, const arith::IterDomains& inputs) {
+  if (const And* both = predicate.as<And>()) {
+    return logical_and(outer_condition(both->a, inputs), outer_condition(both->b, inputs));
+  }
+  return uses_inputs(predicate, inputs) ? Expr(bool_imm(true)) : predicate;
+}
+
+std::optional<arith::Box> surely_reached(const arith::Region& region, const arith::IterDomains& inputs,
+                                         const Expr& predicate, arith::Analyzer& analyzer) {
+  for (const auto& [loop_var, range] : inputs) {
+    if (is_const_int(range->extent, 1)) analyzer.bind(loop_var, range->min);
+  }
+  Clips clips(region, inputs, predicate, analyzer);
+  // Where such a condition fails, nothing is reached.
+  if (!proves_all(outer_condition(clips.rest(), inputs), analyzer)) return std::nullopt;
+  auto box = arith::region_lower_bound(region, inputs, clips.rest(), analyzer);
+  if (box) {
+    clips.apply(*box);
+  } else if (!is_true(predicate)) {
+    // Digits of one iterator, such as i // 6 and i % 6, may need the predicate to come out even.
+    box = arith::region_lower_bound(region, inputs, predicate, analyzer);
+  }
+  // A bound that one loop sets to another is no box of all of them together.
+  for (size_t d = 0; box && d < box->size(); ++d) {
+    const arith::IntSet& set = (*box)[d];
+    if (set.is_bounded() && (uses_inputs(set.min, inputs) || uses_inputs(set.max, inputs))) return std::nullopt;
+  }
+  return box;
+}
+
+bool is_one_to_one(const std::vector<Expr>& values, const arith::IterDomains& inputs, const Expr& predicate,
+                   arith::Analyzer& analyzer, arith::IterMapResult* map) {
+  // A predicate only takes iterations away, so it is asked only where it makes the digits come out even.
+  *map = arith::detect_iter_map(values, inputs, {}, arith::IterMapLevel::kBijective, analyzer);
+  if (!map->ok() && !is_true(predicate)) {
+    *map = arith::detect_iter_map(values, inputs, predicate, arith::IterMapLevel::kBijective, analyzer);
+  }
+  return map->ok();
+}
+
+namespace {
+
 Expr unproved_terms(const Expr& predicate, arith::Analyzer& analyzer) {
   if (const And* both = predicate.as<And>()) {
     return logical_and(unproved_terms(both->a, analyzer), unproved_terms(both->b, analyzer));
@@ -87,6 +217,19 @@ Expr condition_beyond_domains(const BlockRealize& realize) {
   }
   return unproved_terms(realize.predicate, analyzer);
 }
+
+}  // namespace
+
+bool limits_reduction(const BlockRealize& realize) {
+  return uses_any_var(condition_beyond_domains(realize), [&](const Ref<Var>& v) {
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      if (is_reduction_axis(realize.block->iter_vars[i]) && uses_var(realize.iter_values[i], v)) return true;
+    }
+    return false;
+  });
+}
+
+namespace {
 
 /// The elements that `write` can reach at all, where each of its indices is an axis.
 std::optional<arith::Box> reachable(const BlockRealize& realize, const Ref<BufferRegion>& write) {
@@ -129,7 +272,7 @@ std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<Buffer
     region.push_back(range(realize.iter_values[i], one(realize.iter_values[i].dtype())));
     whole.push_back(arith::IntSet::of_range(axis->dom));
   }
-  auto box = arith::region_lower_bound(region, inputs_of(tree, loops), realize.predicate, analyzer);
+  auto box = surely_reached(region, inputs_of(tree, loops), realize.predicate, analyzer);
   if (!box) return std::nullopt;
   for (size_t i = dims; i < box->size(); ++i) {
     if (!arith::proves_subset(whole[i - dims], (*box)[i], analyzer)) return std::nullopt;
@@ -169,7 +312,9 @@ std::optional<Obstacle> why_not_isolated(const Tree& tree, int block) {
 bool only_conditions_between(const Tree& tree, int from, int block) {
   for (int at = tree[block].parent; at != from; at = tree[at].parent) {
     Kind kind = tree[at].node->kind;
-    if (kind != Kind::kFor && kind != Kind::kSeqStmt && kind != Kind::kIfThenElse) return false;
+    bool known = kind == Kind::kFor || kind == Kind::kSeqStmt || kind == Kind::kIfThenElse ||
+                 kind == Kind::kAllocateConst || kind == Kind::kDeclBuffer;
+    if (!known) return false;
   }
   return true;
 }
@@ -194,6 +339,8 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
   bind_above(analyzer, tree, lca);
   std::vector<int> reader_loops = tree.loops_above(consumer);
   std::erase_if(reader_loops, [&](int at) { return at <= lca; });
+  // Else nothing is read.
+  assume_all(outer_condition(reader.predicate, inputs_of(tree, reader_loops)), analyzer);
   for (const Ref<BufferRegion>& read : reader.block->reads) {
     if (read->buffer->data != buffer->data) continue;
     arith::Box need = required(reader, read, tree, reader_loops, analyzer);
@@ -280,10 +427,8 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
   }
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, from);
-  // Without the predicate: it only takes iterations away.
-  arith::IterMapResult map =
-      arith::detect_iter_map(realize.iter_values, inputs_of(tree, used), {}, arith::IterMapLevel::kBijective, analyzer);
-  if (map.ok()) {
+  arith::IterMapResult map;
+  if (is_one_to_one(realize.iter_values, inputs_of(tree, used), realize.predicate, analyzer, &map)) {
     // The init runs where all reduction axes are at their starts. That is the first step in any order of the loops if
     // the axes grow with them.
     for (size_t i = 0; i < map.indices.size(); ++i) {

@@ -21,8 +21,8 @@ struct Obstacle {
   std::vector<NodeRef> nodes;
 };
 
-/// The loops strictly between a statement `from` and a block below it, outermost first; nothing where something else than
-/// loops, sequences and unconditional statements stands between.
+/// The loops strictly between a statement `from` and a block below it, outermost first; nothing where something else
+/// than loops, sequences and unconditional statements stands between.
 std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int block);
 /// As inputs of an iteration map, and as domains over which a region is relaxed.
 arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops);
@@ -32,6 +32,22 @@ arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
 void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at);
 /// A region of the block in terms of the loops around it.
 arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>& region);
+
+/// The terms of a conjunction that do not depend on the inputs.
+Expr outer_condition(const Expr& predicate, const arith::IterDomains& inputs);
+/// The analyzer takes all terms of a conjunction for granted.
+void assume_all(const Expr& predicate, arith::Analyzer& analyzer);
+/// The box of points that `region` covers while the inputs run where the predicate holds, all of it; nothing if that is
+/// not known to be a box. arith::region_lower_bound(), with conditions on single dimensions taken apart.
+std::optional<arith::Box> surely_reached(const arith::Region& region, const arith::IterDomains& inputs,
+                                         const Expr& predicate, arith::Analyzer& analyzer);
+/// Different iterations (of inputs that all take part) give different values.
+bool is_one_to_one(const std::vector<Expr>& values, const arith::IterDomains& inputs, const Expr& predicate,
+                   arith::Analyzer& analyzer, arith::IterMapResult* map);
+
+/// The block's condition may leave out some steps of a reduction, the first one for instance, and not only those of
+/// tiles that stick out of the domain.
+bool limits_reduction(const BlockRealize& realize);
 
 /// The box of `write` that the block surely completes while `loops` run, with all its reductions.
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
@@ -44,13 +60,13 @@ arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, 
 /// iteration of the loops around both. Nothing if they are.
 std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer);
 
-/// Why what `block` reads might not be complete when it runs: of each buffer that blocks of the scope write, the writer is
-/// one complete or reduction block, or a complete one and an update of it, and covers what is read.
+/// Why what `block` reads might not be complete when it runs: of each buffer that blocks of the scope write, the writer
+/// is one complete or reduction block, or a complete one and an update of it, and covers what is read.
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block);
 
 /// Why the reduction of a block might go wrong in another order of loops, or is not done exactly once for each of its
-/// elements: a loop that drives no axis runs inside one that drives a reduction, an axis is not an affine function of the
-/// loops, ... `from`: loops above and including it are constant. With `once`, no loop at all may repeat it: what
+/// elements: a loop that drives no axis runs inside one that drives a reduction, an axis is not an affine function of
+/// the loops, ... `from`: loops above and including it are constant. With `once`, no loop at all may repeat it: what
 /// accumulates without an init of its own would accumulate again.
 std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int block, bool once = false);
 

@@ -121,6 +121,21 @@ bool is_used_only_below(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
   return true;
 }
 
+/// The loop drives nothing but a commutative reduction of the block, with an init of its own, and no loop below repeats
+/// steps of it.
+bool spreads_reduction(const Tree& tree, int loop, int block) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  const BlockFacts& facts = BlockFacts::of(realize.block);
+  if (facts.role != BlockRole::kReduction || !facts.commutative) return false;
+  bool reduces = false;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    if (!uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) continue;
+    if (!is_reduction_axis(realize.block->iter_vars[i])) return false;
+    reduces = true;
+  }
+  return reduces && !why_irregular_reduction(tree, tree[loop].parent, block);
+}
+
 /// Different iterations of the loop make the block write disjoint elements.
 bool writes_disjoint(const Tree& tree, int loop, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
@@ -133,15 +148,23 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
   if (used.empty() || used.front() != loop) return false;
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, tree[loop].parent);
-  // Without the predicate: it only takes iterations away.
-  auto map = arith::detect_iter_map(realize.iter_values, inputs_of(tree, used), {}, arith::IterMapLevel::kBijective,
-                                    analyzer);
-  return map.ok();
+  arith::IterMapResult map;
+  return is_one_to_one(realize.iter_values, inputs_of(tree, used), realize.predicate, analyzer, &map);
 }
 
 }  // namespace
 
-std::optional<Dependent> why_dependent(const Tree& tree, int loop, bool private_buffers) {
+Execution execution_of(ForKind kind, std::string_view thread_axis) {
+  bool thread = kind == ForKind::kThreadBinding;
+  return {.private_buffers = kind == ForKind::kParallel || (thread && thread_axis.starts_with("blockIdx")),
+          .reduces = thread && thread_axis.starts_with("threadIdx")};
+}
+
+std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution) {
+  // Lanes of a vector share all buffers.
+  for (int at = tree[loop].parent; at != Tree::kNone; at = tree[at].parent) {
+    if (tree[at].is_loop && tree.for_at(at).kind == ForKind::kVectorized) execution.private_buffers = false;
+  }
   Below below(tree, loop);
   if (auto problem = below.check_statements()) return problem;
   const Ref<Var>& loop_var = tree.for_at(loop).loop_var;
@@ -151,21 +174,22 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, bool private_
     std::vector<NodeRef> both = {tree.stmt(loop), tree.stmt(at)};
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
-      if (is_reduction_axis(axis) && uses_var(realize.iter_values[i], loop_var)) {
-        return Dependent{Conflict::kReduction,
-                         {name + " drives the reduction axis '" + axis->var->name_hint + "' of " + quoted(*realize.block),
-                          both}};
+      if (is_reduction_axis(axis) && uses_var(realize.iter_values[i], loop_var) &&
+          !(execution.reduces && spreads_reduction(tree, loop, at))) {
+        return Dependent{
+            Conflict::kReduction,
+            {name + " drives the reduction axis '" + axis->var->name_hint + "' of " + quoted(*realize.block), both}};
       }
     }
   }
   if (is_const_int(tree.for_at(loop).extent, 1)) return std::nullopt;
   for (int at : below.blocks()) {
     const BlockRealize& realize = *tree.realize_at(at);
-    if (writes_disjoint(tree, loop, at)) continue;
+    if (writes_disjoint(tree, loop, at) || (execution.reduces && spreads_reduction(tree, loop, at))) continue;
     for (const Ref<BufferRegion>& write : realize.block->writes) {
       // An update carries values from one iteration to the next, unless another block below sets them each time.
       bool carries = BlockFacts::of(realize.block).role == BlockRole::kUpdate && !below.sets_before(at, write->buffer);
-      if (private_buffers && !carries && is_used_only_below(tree, loop, write->buffer)) continue;
+      if (execution.private_buffers && !carries && is_used_only_below(tree, loop, write->buffer)) continue;
       return Dependent{Conflict::kWrite,
                        {"different iterations of " + name + " may write the same elements of '" + write->buffer->name +
                             "' in " + quoted(*realize.block),

@@ -2,6 +2,8 @@
 // order.
 #pragma once
 
+#include <string_view>
+
 #include "analysis/cover.h"
 
 namespace tilewright::analysis {
@@ -18,10 +20,19 @@ struct Dependent {
   Obstacle obstacle;
 };
 
-/// Why two iterations of the loop might depend on one another; nothing if they are independent. With private_buffers, a
-/// buffer that is used below the loop only, and where each iteration reads only what it has written itself, counts as
-/// one per iteration (lowering allocates it there).
-std::optional<Dependent> why_dependent(const Tree& tree, int loop, bool private_buffers);
+/// What those who run the iterations can do.
+struct Execution {
+  /// A buffer that is used below the loop only, and where each iteration reads only what it has written itself, counts
+  /// as one per iteration (lowering allocates it there).
+  bool private_buffers = false;
+  /// Steps of a commutative reduction may be spread over the iterations: the threads of a block put them together.
+  bool reduces = false;
+};
+/// Of a loop of this kind, bound to the thread axis if it is bound.
+Execution execution_of(ForKind kind, std::string_view thread_axis);
+
+/// Why two iterations of the loop might depend on one another; nothing if they are independent.
+std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution);
 
 /// Why the blocks below the last of `loops` (a chain, outermost first) might see another result when the iterations of
 /// these loops run in another order, each block being regular in the new order as well.

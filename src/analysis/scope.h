@@ -45,8 +45,8 @@ class Scope : public Memo::Fact {
   /// A child that writes a buffer which the block itself does not allocate.
   bool is_output(int child) const;
 
-  /// What else than loops and blocks stands in the block's body: its first stores, calls, reads of buffers in loop bounds
-  /// and conditions. Null if there is nothing. Borrowed.
+  /// What else than loops and blocks stands in the block's body: its first stores, calls, reads of buffers in loop
+  /// bounds and conditions. Null if there is nothing. Borrowed.
   const NodeBase* bare_statement() const { return bare_; }
 
  private:

@@ -56,12 +56,11 @@ class Counter {
         });
   }
 
- private:
   double constant_or_guess(const Expr& e) {
     if (auto value = const_int(e)) return static_cast<double>(std::max<int64_t>(*value, 0));
-    result_.exact = false;
     // Loop variables at the middle of their ranges; anything else unknown counts 1.
     Expr guess = rewrite(e, [&](const Ref<Var>& v, Rewriter&) -> Expr {
+      result_.exact = false;
       auto it = middle_.find(v.get());
       return constant(v.dtype(), it == middle_.end() ? int64_t{1} : it->second);
     });
@@ -72,9 +71,11 @@ class Counter {
         [](const Ref<Min>& x, Rewriter& r) -> Expr { return min(r(x->a), r(x->b)); },
         [](const Ref<Max>& x, Rewriter& r) -> Expr { return max(r(x->a), r(x->b)); });
     auto value = const_int(folded);
+    if (!value) result_.exact = false;
     return value ? static_cast<double>(std::max<int64_t>(*value, 0)) : 1.0;
   }
 
+ private:
   void enter_loop(const Ref<For>& loop, Visitor& v) {
     double extent = constant_or_guess(loop->extent);
     middle_[loop->loop_var.get()] = static_cast<int64_t>(extent / 2);
@@ -134,15 +135,12 @@ class Counter {
 Workload analyze_workload(const Ref<PrimFunc>& func) {
   Workload result;
   for (const Def<Var>& param : func->params) result.params.push_back({param, func->buffer_of(param)});
-  Counter(result).run(func->body);
+  Counter counter(result);
+  counter.run(func->body);
   for (ParameterUse& param : result.params) {
     if (!param.buffer.defined()) continue;
     double bytes = param.buffer->dtype.bytes() * param.buffer->dtype.lanes;
-    for (const Expr& extent : param.buffer->shape) {
-      auto value = const_int(extent);
-      if (!value) result.exact = false;
-      bytes *= value ? static_cast<double>(*value) : 1.0;
-    }
+    for (const Expr& extent : param.buffer->shape) bytes *= counter.constant_or_guess(extent);
     bool reads = param.read_before_written || (param.read && !param.written);
     if (reads) result.bytes_read += bytes;
     if (param.written) result.bytes_written += bytes;

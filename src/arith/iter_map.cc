@@ -6,10 +6,12 @@
 #include "arith/iter_map.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "arith/iter_factor.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "ir/traverse.h"
 #include "support/deep_stack.h"
 
 namespace tilewright::arith {
@@ -569,6 +571,28 @@ IterMapResult detect_iter_map(const std::vector<Expr>& indices, const IterDomain
   with_stack_for(depth_of(indices, predicate),
                  [&] { result = Detector(inputs, level, analyzer).run(indices, predicate); });
   return result;
+}
+
+IterDomains rounded_up(const std::vector<Expr>& indices, IterDomains inputs) {
+  constexpr int64_t kLimit = int64_t{1} << 31;
+  std::unordered_map<NodeRef, int64_t> divisors;
+  auto note = [&](const Expr& value, const Expr& by) {
+    std::optional<int64_t> divisor = value.is<Var>() ? const_int(by) : std::nullopt;
+    if (!divisor || *divisor < 1 || *divisor > kLimit) return;
+    int64_t& all = divisors.try_emplace(value, 1).first->second;
+    int64_t common = all / std::gcd(all, *divisor);
+    if (common <= kLimit / *divisor) all = common * *divisor;
+  };
+  for (const Expr& index : indices) {
+    visit(index, [&](const Ref<FloorDiv>& e) { note(e->a, e->b); }, [&](const Ref<FloorMod>& e) { note(e->a, e->b); });
+  }
+  for (auto& [variable, domain] : inputs) {
+    auto found = divisors.find(variable);
+    if (found == divisors.end() || !is_const_int(domain->min, 0)) continue;
+    Expr divisor = constant(domain->extent.dtype(), found->second);
+    domain = range_of(ceildiv(domain->extent, divisor) * divisor);
+  }
+  return inputs;
 }
 
 // ---- back to expressions

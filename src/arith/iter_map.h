@@ -60,6 +60,10 @@ struct IterMapResult {
 IterMapResult detect_iter_map(const std::vector<Expr>& indices, const IterDomains& inputs, const Expr& predicate,
                               IterMapLevel level, Analyzer& analyzer);
 
+/// The inputs, those that start at 0 grown to a multiple of the constants that `indices` divide them by. A map that is
+/// one to one on the larger domains is so on the given ones, where i // 3 and i % 3 may span no box.
+IterDomains rounded_up(const std::vector<Expr>& indices, IterDomains inputs);
+
 /// Back to an expression of the input variables.
 Expr normalize_iter_map_to_expr(const IterSumExpr& sum, Analyzer& analyzer);
 Expr normalize_iter_map_to_expr(const IterSplitExpr& split, Analyzer& analyzer);

@@ -159,6 +159,22 @@ TEST_F(IterMapTest, SurjectiveMayDropDigits) {
   refuse({floordiv(i, 4), j, k}, IterMapLevel::kBijective, "not all of it");
 }
 
+TEST_F(IterMapTest, RoundedUpDomains) {
+  inputs = {{i, 0, 20}, {j, 1, 7}};
+  std::vector<Expr> indices = {floordiv(i, 8), floormod(i, 6), floordiv(j, 2)};
+  IterDomains grown = rounded_up(indices, domains_of(inputs));
+  EXPECT_TRUE(is_const_int(grown[0].second->extent, 24));
+  EXPECT_TRUE(is_const_int(grown[1].second->extent, 7));  // it does not start at 0
+
+  inputs = {{i, 0, 20}};
+  indices = {floordiv(i, 6), floormod(i, 6)};
+  refuse(indices, IterMapLevel::kBijective, "");
+  grown = rounded_up(indices, domains_of(inputs));
+  EXPECT_TRUE(detect_iter_map(indices, grown, {}, IterMapLevel::kBijective, analyzer).ok());
+  Image image = image_of(indices, inputs, {});
+  EXPECT_EQ(image.points, image.values.size());
+}
+
 TEST_F(IterMapTest, NoCheckTakesTheForm) {
   accept({i * 3 + j}, IterMapLevel::kNoCheck);
   accept({floordiv(i, 5), i}, IterMapLevel::kNoCheck);

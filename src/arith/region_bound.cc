@@ -1,14 +1,30 @@
 #include "arith/region_bound.h"
 
+#include <algorithm>
+
 #include "arith/iter_factor.h"
 #include "ir/build.h"
+#include "ir/substitute.h"
 
 namespace tilewright::arith {
+
+Expr mirrored(const Expr& index, const IterDomains& inputs) {
+  const Sub* difference = index.as<Sub>();
+  auto moves = [&](const Expr& e) {
+    return uses_any_var(e, [&](const Ref<Var>& v) {
+      return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == v; });
+    });
+  };
+  return difference && !moves(difference->a) && moves(difference->b) ? difference->b : Expr();
+}
 
 std::optional<Box> region_lower_bound(const Region& region, const IterDomains& inputs, const Expr& predicate,
                                       Analyzer& analyzer) {
   std::vector<Expr> starts;
-  for (const Ref<Range>& range : region) starts.push_back(range->min);
+  for (const Ref<Range>& range : region) {
+    Expr inner = mirrored(range->min, inputs);
+    starts.push_back(inner.defined() ? inner : range->min);
+  }
   IterMapResult map = detect_iter_map(starts, inputs, predicate, IterMapLevel::kSurjective, analyzer);
   if (!map.ok()) return std::nullopt;
   Factors f(analyzer);
@@ -22,7 +38,11 @@ std::optional<Box> region_lower_bound(const Region& region, const IterDomains& i
     for (const IterSplitExpr& split : sum.args) {
       last = f.add(last, f.mul(f.sub(split.extent, one(split.extent.dtype())), split.scale));
     }
-    if (f.is_one(extent)) {
+    if (starts[i] != region[i]->min) {  // c - e
+      const Expr& from = region[i]->min.as<Sub>()->a;
+      Expr end = f.sub(f.add(f.sub(from, sum.base), extent), one(extent.dtype()));
+      result.push_back(IntSet::interval(f.sub(from, last), end));
+    } else if (f.is_one(extent)) {
       result.push_back(sum.args.empty() ? IntSet::point(sum.base) : IntSet::interval(sum.base, last));
     } else {
       result.push_back(IntSet::interval(sum.base, f.sub(f.add(last, extent), one(extent.dtype()))));

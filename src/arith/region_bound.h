@@ -7,6 +7,10 @@
 
 namespace tilewright::arith {
 
+/// e of an index c - e where only e moves with the inputs: what an iteration map, whose iterators grow, can understand.
+/// Null for any other index.
+Expr mirrored(const Expr& index, const IterDomains& inputs);
+
 /// The box of all points that `region` covers while the inputs run over their domains; nothing where the starts of the
 /// region are no surjective iteration map without gaps.
 std::optional<Box> region_lower_bound(const Region& region, const IterDomains& inputs, const Expr& predicate,

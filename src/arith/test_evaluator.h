@@ -112,9 +112,15 @@ inline std::string text(const Expr& e) {
   TW_OP(Min, "min")
   TW_OP(Max, "max")
   TW_OP(EQ, "==")
-  TW_OP(NE, "!=") TW_OP(LT, "<") TW_OP(LE, "<=") TW_OP(GT, ">") TW_OP(GE, ">=") TW_OP(And, "&&") TW_OP(Or, "||")
+  TW_OP(NE, "!=")
+  TW_OP(LT, "<")
+  TW_OP(LE, "<=")
+  TW_OP(GT, ">")
+  TW_OP(GE, ">=")
+  TW_OP(And, "&&")
+  TW_OP(Or, "||")
 #undef TW_OP
-      return std::string(kind_name(e.kind()));
+  return std::string(kind_name(e.kind()));
 }
 
 }  // namespace tilewright::arith

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/stmt.h"
@@ -40,5 +41,8 @@ struct ObjectCode {
 /// `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name; the rest
 /// is private to the object.
 Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options);
+
+/// "19.1.7"
+std::string_view llvm_version();
 
 }  // namespace tilewright::codegen

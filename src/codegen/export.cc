@@ -134,8 +134,8 @@ Status link(const fs::path& object, const fs::path& version_script, const fs::pa
     if (!outcome.found) continue;
     if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0) return Ok{};
     if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 127) continue;  // not found, on older systems
-    return resource_error("export/link", "the linker failed:\n" + outcome.output,
-                          "the object file and the header can still be used");
+    return resource_error("export/link", library.string() + ": the linker failed:\n" + outcome.output,
+                          "is the disk full? The object file can still be used");
   }
   return resource_error("export/link", "no C compiler was found to link a shared library with",
                         "apt-get install gcc, or set CC");

@@ -74,6 +74,7 @@ const Symbol kSymbols[] = {
     {"memmove", address<void* (*)(void*, const void*, size_t)>(&::memmove)},
     {"memset", address<void* (*)(void*, int, size_t)>(&::memset)},
     {"printf", address<int (*)(const char*, ...)>(&::printf)},
+    {"fflush", address<int (*)(std::FILE*)>(&::fflush)},
     {"puts", address<int (*)(const char*)>(&::puts)},
     {"putchar", address<int (*)(int)>(&::putchar)},
 };

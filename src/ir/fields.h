@@ -122,8 +122,8 @@ class Memo {
   }
   ~Memo() { clear(); }
 
-  /// The fact of type T (derived from Fact), computed by `compute` on first use. T must not hold a reference to the node
-  /// itself: that would keep it alive forever.
+  /// The fact of type T (derived from Fact), computed by `compute` on first use. T must not hold a reference to the
+  /// node itself: that would keep it alive forever.
   template <class T, class F>
   const T& get(F&& compute) const {
     static const char tag = 0;

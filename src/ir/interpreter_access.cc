@@ -1,4 +1,5 @@
 // Loads, stores and allocations, with their checks.
+#include <algorithm>
 #include <cstring>
 
 #include "ir/interpreter_machine.h"
@@ -108,9 +109,7 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
       if (allocation->written) std::memset(allocation->written.get() + byte, 1, static_cast<size_t>(access.bytes));
     } else {
       if (allocation->written && !all_written(allocation->written.get() + byte, access.bytes)) [[unlikely]] {
-        return fail("interpret/uninitialized",
-                    where(access.site) + " reads " + element(access, r, lane) + ", which nothing has written",
-                    access.site, "write it first; a reduction starts from T.init()");
+        return fail_unwritten(*allocation, byte, access, r, lane);
       }
       if (!current_->levels.empty() && options_.check_races && !note_read(*allocation, byte, access, r, lane))
         return false;
@@ -228,6 +227,7 @@ bool Machine::allocate(Thread& thread, const Insn& in, Slot* r) {
                                                       " elements of " + site.dtype.str() + ")");
     return false;
   }
+  memory_.find(pointer)->site = in.b;
   if (shared) thread.shared->emplace(key, pointer);
   r[in.dst].i = pointer;
   return true;
@@ -235,7 +235,18 @@ bool Machine::allocate(Thread& thread, const Insn& in, Slot* r) {
 
 void Machine::release(Thread& thread, const Insn& in, const Slot* r) {
   if (program_.allocations[in.b].shared && thread.shared) return;  // with the team
+  const Allocation* allocation = memory_.find(r[in.dst].i);
+  if (allocation && !thread.levels.empty() && options_.check_races) remember(*allocation);
   memory_.release(r[in.dst].i);
+}
+
+void Machine::remember(const Allocation& allocation) {
+  if (!allocation.written) return;
+  std::vector<uint32_t>& stamps = left_behind_[allocation.site];
+  stamps.resize(std::max(stamps.size(), static_cast<size_t>(allocation.size / allocation.granule)));
+  for (int64_t g = 0; (g + 1) * allocation.granule <= allocation.size; ++g) {
+    if (allocation.written[g * allocation.granule]) stamps[g] = clock_;
+  }
 }
 
 int64_t Machine::constant_memory(int number) {

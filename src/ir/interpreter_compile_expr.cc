@@ -369,6 +369,7 @@ int Compiler::call(const Expr& e) {
       emit(Op::kEqInt, DataType::int_(64), dst, expr(arg(0)), constant(int64_t{0}));
       return dst;
     }
+    case Intrinsic::k_prefetch:  // only speed depends on it
     case Intrinsic::k_type_annotation:
       return constant(int64_t{0});
     case Intrinsic::k_tvm_storage_sync:

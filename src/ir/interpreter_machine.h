@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/interpreter.h"
@@ -86,6 +87,8 @@ class Machine {
   bool address(const Insn& in, Slot* r);
   bool allocate(Thread& thread, const Insn& in, Slot* r);
   void release(Thread& thread, const Insn& in, const Slot* r);
+  void remember(const Allocation& allocation);
+  bool fail_unwritten(const Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
   int64_t constant_memory(int number);
   bool note_read(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
   bool note_write(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane,
@@ -118,6 +121,8 @@ class Machine {
   const InterpretOptions& options_;
   Memory memory_;
   std::vector<int64_t> constants_;
+  /// Of memory that iterations of parallel loops had, by AllocationSite: when the last that wrote an element ended.
+  std::unordered_map<int, std::vector<uint32_t>> left_behind_;
   std::list<std::unique_ptr<Thread>> threads_;
   std::list<std::unique_ptr<Team>> teams_;
   Thread* current_ = nullptr;

@@ -34,6 +34,7 @@ struct Allocation {
   std::unique_ptr<std::byte[]> owned;
   std::unique_ptr<uint8_t[]> written;  // per byte; null: all of it was
   std::unique_ptr<Shadow[]> shadow;    // per granule; null until a parallel loop touches it
+  int site = -1;                       // AllocationSite; -1: memory of the caller, constants
   std::string name;
 };
 

@@ -48,6 +48,26 @@ bool Machine::fail_bounds(const Access& access, const Slot* r, int lane) {
               access.site, "guard it with T.where, or check the extents of the loops");
 }
 
+bool Machine::fail_unwritten(const Allocation& allocation, int64_t byte, const Access& access, const Slot* r,
+                             int lane) {
+  std::string reads = where(access.site) + " reads " + element(access, r, lane);
+  auto left = left_behind_.find(allocation.site);
+  auto granule = static_cast<size_t>(byte / allocation.granule);
+  bool known = left != left_behind_.end() && granule < left->second.size() && !current_->levels.empty();
+  if (const Level* level = known ? unordered(left->second[granule]) : nullptr) {
+    const LoopSite& loop = program_.loops[level->fork->site];
+    const std::string& name = program_.sites[access.site].buffer->name;
+    auto iteration = [&](int64_t index) { return loop.var->name_hint + " = " + std::to_string(index); };
+    return fail("interpret/race",
+                reads + " in iteration " + iteration(level->index) + " of a " + loop.kind + " loop, which iteration " +
+                    iteration(level->fork->index_at(left->second[granule])) + " has written and this one has not; '" +
+                    name + "' is used inside of the loop only, so each has its own",
+                access.site, "leave this loop serial, or let each iteration write all that it reads");
+  }
+  return fail("interpret/uninitialized", reads + ", which nothing has written", access.site,
+              "write it first; a reduction starts from T.init()");
+}
+
 bool Machine::fail_race(const Level& level, uint32_t stamp, int other_site, bool other_writes, const Access& access,
                         bool writes, const Slot* r, int lane) {
   const LoopSite& loop = program_.loops[level.fork->site];

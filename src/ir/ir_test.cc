@@ -218,8 +218,8 @@ TEST(Json, RoundTrip) {
 TEST(Json, RefusesForeignText) {
   EXPECT_EQ(from_json("{").error().code, "json/syntax");
   EXPECT_EQ(from_json("{}").error().code, "json/content");
-  EXPECT_EQ(from_json(R"({"tilewright": 1, "root": 5, "nodes": []})").error().code, "json/content");
-  EXPECT_EQ(from_json(R"({"tilewright": 1, "root": 0, "nodes": [{"node": "Add", "a": 0, "b": 0}]})").error().code,
+  EXPECT_EQ(from_json(R"({"tilewright": 2, "root": 5, "nodes": []})").error().code, "json/content");
+  EXPECT_EQ(from_json(R"({"tilewright": 2, "root": 0, "nodes": [{"class": "Add", "a": 0, "b": 0}]})").error().code,
             "json/content");
   std::string text = to_json(add_func(8, 1.0));
   for (size_t cut = 0; cut < text.size(); cut += 7) EXPECT_FALSE(from_json(text.substr(0, cut)).ok());

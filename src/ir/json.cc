@@ -10,7 +10,7 @@ namespace tilewright {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr char kDigits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 class Writer {
@@ -38,7 +38,7 @@ class Writer {
   }
   template <class T>
   static Json object(Writer& self, const NodeRef& node) {
-    Json result{{"node", kind_name(KindOf<T>::kind)}};
+    Json result{{"class", kind_name(KindOf<T>::kind)}};
     for_each_field(*node.as<T>(), [&](std::string_view name, const auto& field) {
       if constexpr (!std::is_same_v<std::remove_cvref_t<decltype(field)>, Identity>) {
         result[std::string(name)] = self.value(field);
@@ -107,8 +107,8 @@ class Reader {
 #include "ir/kinds.def"
 #undef X
     };
-    auto it = kTable.find(object.at("node").get_ref<const std::string&>());
-    if (it == kTable.end()) throw BadJson{"unknown kind of node " + object.at("node").dump()};
+    auto it = kTable.find(object.at("class").get_ref<const std::string&>());
+    if (it == kTable.end()) throw BadJson{"unknown kind of node " + object.at("class").dump()};
     return it->second(*this, object);
   }
   template <class T>

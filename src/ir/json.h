@@ -1,8 +1,9 @@
 // IR as JSON text and back, derived from the field lists.
 //
-//   {"tilewright": 1, "root": 7, "nodes": [{"node": "Var", "name_hint": "i", ...}, ...]}
+//   {"tilewright": 2, "root": 7, "nodes": [{"class": "Var", "name_hint": "i", ...}, ...]}
 //
-// Nodes refer to earlier nodes by index, so shared variables stay shared and no depth is too deep.
+// Nodes refer to earlier nodes by index, so shared variables stay shared and no depth is too deep. The
+// kind is under "class", which no field can be called.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 #include "ir/structural.h"
 
+#include <bit>
 #include <cstring>
-#include <unordered_map>
 #include <vector>
 
 #include "support/deep_stack.h"
@@ -11,7 +11,7 @@ namespace {
 
 /// Fields that are labels for people.
 template <class T>
-bool is_label(std::string_view field) {
+constexpr bool is_label(std::string_view field) {
   if constexpr (std::is_same_v<T, Var>) return field == "name_hint";
   if constexpr (std::is_same_v<T, Buffer>) return field == "name";
   if constexpr (std::is_same_v<T, Block>) return field == "name_hint";
@@ -22,6 +22,46 @@ bool is_label(std::string_view field) {
 template <class T>
 constexpr bool defines_sizes = std::is_same_v<T, PrimFunc> || std::is_same_v<T, MatchBufferRegion>;
 
+/// Nodes and their numbers, which start at 1. Open addressing: programs define many variables and look them up more
+/// often.
+class Numbers {
+ public:
+  /// 0 when the node has none.
+  uint32_t find(const NodeBase* node) const {
+    if (slots_.empty()) return 0;
+    return slots_[place(node)].number;
+  }
+  void set(const NodeBase* node, uint32_t number) {
+    if (2 * (used_ + 1) > slots_.size()) grow();
+    Slot& slot = slots_[place(node)];
+    if (slot.node == nullptr) ++used_;
+    slot = {node, number};
+  }
+
+ private:
+  struct Slot {
+    const NodeBase* node = nullptr;
+    uint32_t number = 0;
+  };
+  /// Of the node, or of the empty slot where it belongs.
+  size_t place(const NodeBase* node) const {
+    size_t at = (reinterpret_cast<uintptr_t>(node) * 0x9e3779b97f4a7c15ULL) >> shift_;
+    while (slots_[at].node != nullptr && slots_[at].node != node) at = (at + 1) & (slots_.size() - 1);
+    return at;
+  }
+  void grow() {
+    std::vector<Slot> old(std::max<size_t>(64, slots_.size() * 4));
+    old.swap(slots_);
+    shift_ = 64 - std::countr_zero(slots_.size());
+    for (const Slot& slot : old) {
+      if (slot.node) slots_[place(slot.node)] = slot;
+    }
+  }
+  std::vector<Slot> slots_;
+  size_t used_ = 0;
+  int shift_ = 64;
+};
+
 class Comparer {
  public:
   explicit Comparer(bool map_free_vars) : map_free_(map_free_vars) {}
@@ -30,29 +70,26 @@ class Comparer {
 
  private:
   bool differ(const NodeRef& a, const NodeRef& b, std::string reason) {
-    if (!mismatch) {
-      Mismatch found{"<root>", a, b, std::move(reason)};
-      for (const std::string& step : path_) found.path += step;
-      mismatch = std::move(found);
-    }
+    mismatch = Mismatch{"", a, b, std::move(reason)};
+    return false;
+  }
+  /// The way to a mismatch is put together on the way back from it: equal programs pay nothing.
+  bool inside(std::string_view step) {
+    mismatch->path.insert(0, step);
     return false;
   }
   void bind(const NodeRef& a, const NodeRef& b) {
-    forward_[a.get()] = b.get();
-    backward_[b.get()] = a.get();
+    left_.set(a.get(), ++bound_);
+    right_.set(b.get(), bound_);
     if (a != b) ++renamed_;
-  }
-  bool mapped(const NodeRef& a, const NodeRef& b, bool& known) {
-    auto f = forward_.find(a.get());
-    auto r = backward_.find(b.get());
-    known = f != forward_.end() || r != backward_.end();
-    return f != forward_.end() && r != backward_.end() && f->second == b.get() && r->second == a.get();
   }
   /// A variable where it is used, or where it is defined unless it already is.
   bool use(const NodeRef& a, const NodeRef& b, bool define) {
-    bool known = false;
-    if (mapped(a, b, known)) return true;
-    if (known) return differ(a, b, "another variable");
+    uint32_t left = left_.find(a.get()), right = right_.find(b.get());
+    if (left != 0 && left == right) return true;
+    if (left != 0 || right != 0) return differ(a, b, "another variable");
+    // A view that nothing declares, on memory that the programs define, is met at its first use.
+    define = define || (a.is<Buffer>() && left_.find(a.as<Buffer>()->data.get()) != 0);
     if (a == b && !define && !map_free_) return true;
     if (!define && !map_free_) return differ(a, b, "different free variables");
     if (!contents(a, b)) return false;
@@ -83,8 +120,8 @@ class Comparer {
   bool define_sizes_ = false;  // inside a buffer that defines the free variables of its shape
   bool in_buffer_ = false;
   int renamed_ = 0;  // bindings that map a node to another: while 0, identical pointers are equal
-  std::unordered_map<const NodeBase*, const NodeBase*> forward_, backward_;
-  std::vector<std::string> path_;
+  uint32_t bound_ = 0;
+  Numbers left_, right_;  // of what is bound: equal numbers belong to each other
 };
 
 bool Comparer::nodes(const NodeRef& a, const NodeRef& b) {
@@ -94,8 +131,7 @@ bool Comparer::nodes(const NodeRef& a, const NodeRef& b) {
     return differ(a, b, std::string(kind_name(a.kind())) + " and " + std::string(kind_name(b.kind())));
   }
   if (a.is<Var>()) return use(a, b, in_buffer_ && define_sizes_);
-  // A view that nothing declares, on memory that the programs define, is met at its first use.
-  if (a.is<Buffer>()) return use(a, b, forward_.contains(a.as<Buffer>()->data.get()));
+  if (a.is<Buffer>()) return use(a, b, false);
   return contents(a, b);
 }
 
@@ -117,15 +153,16 @@ bool Comparer::compare(const T& a, const T& b, const NodeRef& na, const NodeRef&
   if constexpr (std::is_same_v<T, Buffer>) in_buffer_ = true;
   bool equal = true;
   auto one = [&]<auto M>() {
-    constexpr std::string_view name = detail::member_name<M>();
-    if (!equal || is_label<T>(name)) return;
-    path_.push_back("." + std::string(name));
-    if constexpr (std::is_same_v<T, Buffer> && name == "data") {
-      equal = use((a.*M), (b.*M), true);  // defined here unless an outer allocation did
-    } else {
-      equal = field(a.*M, b.*M, na, nb);
+    constexpr std::string_view name = detail::kMemberName<M>;
+    if constexpr (!is_label<T>(name)) {
+      if (!equal) return;
+      if constexpr (std::is_same_v<T, Buffer> && name == "data") {
+        equal = use((a.*M), (b.*M), true);  // defined here unless an outer allocation did
+      } else {
+        equal = field(a.*M, b.*M, na, nb);
+      }
+      if (!equal) inside("." + std::string(name));
     }
-    path_.pop_back();
   };
   [&]<auto... M>(Fields<M...>) { (one.template operator()<M>(), ...); }(typename T::Members{});
   define_sizes_ = outer_sizes;
@@ -153,9 +190,7 @@ bool Comparer::field(const Def<F>& a, const Def<F>& b, const NodeRef&, const Nod
 template <class F>
 bool Comparer::field(const std::vector<F>& a, const std::vector<F>& b, const NodeRef& na, const NodeRef& nb) {
   for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    path_.push_back("[" + std::to_string(i) + "]");
-    if (!field(a[i], b[i], na, nb)) return false;
-    path_.pop_back();
+    if (!field(a[i], b[i], na, nb)) return inside("[" + std::to_string(i) + "]");
   }
   return a.size() == b.size() ||
          differ(na, nb, std::to_string(a.size()) + " and " + std::to_string(b.size()) + " elements");
@@ -166,10 +201,8 @@ bool Comparer::field(const std::pair<A, B>& a, const std::pair<A, B>& b, const N
 }
 bool Comparer::field(const Annotations& a, const Annotations& b, const NodeRef& na, const NodeRef& nb) {
   for (const auto& [key, value] : a.entries()) {
-    path_.push_back("['" + key + "']");
-    if (!b.has(key)) return differ(na, nb, "key '" + key + "' on one side only");
-    if (!nodes(value, b.get(key))) return false;
-    path_.pop_back();
+    bool equal = b.has(key) ? nodes(value, b.get(key)) : differ(na, nb, "key '" + key + "' on one side only");
+    if (!equal) return inside("['" + key + "']");
   }
   for (const auto& [key, value] : b.entries()) {
     if (!a.has(key)) return differ(na, nb, "key '" + key + "' on one side only");
@@ -184,10 +217,9 @@ class HashWalk {
   void node(const NodeRef& n) {
     if (!n.defined()) return hasher_.word(0x6e756c6c);
     if (n.is<Var>() || n.is<Buffer>()) {
-      auto it = numbers_.find(n.get());
-      if (it != numbers_.end()) {
+      if (uint32_t number = numbers_.find(n.get())) {
         hasher_.word(0x75736500 + static_cast<uint64_t>(n.kind()));
-        return hasher_.word(it->second);
+        return hasher_.word(number);
       }
       return define(n, 0x66726565);
     }
@@ -199,7 +231,7 @@ class HashWalk {
   void define(const NodeRef& n, uint64_t tag) {
     hasher_.word(tag);
     contents(n);
-    numbers_[n.get()] = numbers_.size() + 1;
+    numbers_.set(n.get(), ++defined_);
   }
   void contents(const NodeRef& n) {
     using Fn = void (*)(HashWalk&, const NodeRef&);
@@ -213,17 +245,18 @@ class HashWalk {
   }
   template <class T>
   static void fields(HashWalk& self, const NodeRef& n) {
-    for_each_field(*n.as<T>(), [&](std::string_view name, const auto& value) {
-      if (is_label<T>(name)) return;
-      if constexpr (std::is_same_v<T, Buffer>) {
-        if (name == "data") return self.data_of(value);
+    const T& data = *n.as<T>();
+    auto one = [&]<auto M>() {
+      constexpr std::string_view name = detail::kMemberName<M>;
+      if constexpr (is_label<T>(name)) {
+        return;
+      } else if constexpr (std::is_same_v<T, Buffer> && name == "data") {
+        self.node(data.*M);
+      } else {
+        self.field(data.*M);
       }
-      self.field(value);
-    });
-  }
-  template <class F>
-  void data_of(const F& value) {
-    if constexpr (std::is_base_of_v<NodeRef, F>) node(value);
+    };
+    [&]<auto... M>(Fields<M...>) { (one.template operator()<M>(), ...); }(typename T::Members{});
   }
   template <class F>
   void field(const F& value) {
@@ -264,7 +297,8 @@ class HashWalk {
   void field(const Identity&) {}
 
   Hasher hasher_;
-  std::unordered_map<const NodeBase*, size_t> numbers_;
+  Numbers numbers_;
+  uint32_t defined_ = 0;
 };
 
 }  // namespace
@@ -275,6 +309,7 @@ std::optional<Mismatch> find_mismatch(const NodeRef& lhs, const NodeRef& rhs, bo
     Comparer comparer(map_free_vars);
     comparer.nodes(lhs, rhs);
     result = std::move(comparer.mismatch);
+    if (result) result->path.insert(0, "<root>");
   });
   return result;
 }

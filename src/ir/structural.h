@@ -25,7 +25,7 @@ std::optional<Mismatch> find_mismatch(const NodeRef& lhs, const NodeRef& rhs, bo
 inline bool structural_equal(const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars = false) {
   return !find_mismatch(lhs, rhs, map_free_vars);
 }
-/// The same in every process; version 1 of the scheme. Equal programs have equal hashes; free variables enter by the
+/// The same in every process; version 2 of the scheme. Equal programs have equal hashes; free variables enter by the
 /// order of their first occurrence.
 Hash128 structural_hash(const NodeRef& node);
 /// Equal with the very same variables and buffers: the check that needs no mapping, for expressions.

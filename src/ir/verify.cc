@@ -18,7 +18,7 @@ constexpr std::string_view kThreadTags[] = {"blockIdx.x",  "blockIdx.y", "blockI
 
 class Verifier {
  public:
-  explicit Verifier(Stage stage) : stage_(static_cast<int>(stage)) {}
+  Verifier(Stage stage, Rules rules) : stage_(static_cast<int>(stage)), rules_(rules) {}
   void node(const NodeRef& n);
   std::optional<Diagnostic> failure;
 
@@ -77,6 +77,7 @@ class Verifier {
     int64_t extent = -1;  // -1: not constant
   };
   int stage_;
+  Rules rules_;
   bool closed_ = false;  // inside a function: nothing is free
   const Module* module_ = nullptr;
   std::unordered_set<const NodeBase*> defined_, ever_;
@@ -240,7 +241,7 @@ void Verifier::launch(const std::string& tag, const Expr& extent, const NodeRef&
   Thread thread{tag, const_int(extent).value_or(-1)};
   auto same_tag = [&](const Thread& other) { return other.tag == tag; };
   // vthread stands for any number of axes.
-  bool unique = tag != "vthread";
+  bool unique = rules_ == Rules::kAll && tag != "vthread";
   if (unique && std::any_of(nest_.begin(), nest_.end(), same_tag)) {
     fail("verify/thread", quoted(tag) + " is bound to two loops, one inside the other", where,
          "fuse the loops, or bind one of them to another axis");
@@ -283,7 +284,9 @@ void Verifier::attribute(const AttrStmt& attr, const NodeRef& where) {
   bool launches = attr.attr_key == "thread_extent" || attr.attr_key == "virtual_thread";
   node(attr.value);
   if (!thread || !launches || !attr.value.defined() || attr.value.sort() != Sort::kExpr) {
-    if (attr.node.defined()) node(attr.node);
+    // A realization declares its buffer, and the attribute that says its scope stands around it.
+    const BufferRealize* realized = attr.attr_key == "realize_scope" ? attr.body.as<BufferRealize>() : nullptr;
+    if (attr.node.defined() && !(realized && attr.node == realized->buffer)) node(attr.node);
     return node(attr.body);
   }
   bool fresh = !is_defined(thread->var);
@@ -382,7 +385,9 @@ void Verifier::block_realize(const BlockRealize& realize, const NodeRef& where) 
 /// Whether the innermost block declares the access. Buffers that the block makes itself need no region, and what a
 /// reduction accumulates into is written, so it may be read as well.
 void Verifier::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool writes, const NodeRef& where) {
-  if (!block_ || (block_->iter_vars.empty() && block_->reads.empty() && block_->writes.empty())) return;
+  if (rules_ == Rules::kLanguage || !block_ ||
+      (block_->iter_vars.empty() && block_->reads.empty() && block_->writes.empty()))
+    return;
   auto is_own = [&](const auto& own) { return own == buffer; };
   if (std::any_of(block_->alloc_buffers.begin(), block_->alloc_buffers.end(), is_own)) return;
   std::vector<Ref<BufferRegion>> candidates = block_->writes;
@@ -690,8 +695,8 @@ void Verifier::node(const NodeRef& n) {
 
 }  // namespace
 
-Status verify(const NodeRef& node, Stage stage) {
-  Verifier verifier(stage);
+Status verify(const NodeRef& node, Stage stage, Rules rules) {
+  Verifier verifier(stage, rules);
   if (node.defined()) with_stack_for(node.depth(), [&] { verifier.node(node); });
   if (verifier.failure) return std::move(*verifier.failure);
   return Ok{};

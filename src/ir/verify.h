@@ -3,21 +3,22 @@
 //   Status status = verify(module, Stage::kScheduled);
 //
 // The rules, by their codes:
-//   verify/stage               a kind of node that this stage does not have (ir/kinds.def)
-//   verify/undefined           a variable used outside of its scope, or defined nowhere
-//   verify/redefined           a variable, buffer or parameter defined twice
-//   verify/buffer              an access to a buffer that nothing declares
-//   verify/pointer             a buffer on a pointer to another type
-//   verify/axis                an axis of a block without domain, of the wrong kind, or of another type than its
-//   binding verify/block               a block outside of its realization, or one block in two places verify/root a
-//   function with blocks whose body is not one root block without axes verify/region              a region or
-//   match_buffer with the wrong number of dimensions or type verify/reads, verify/writes  an access that the block's
-//   regions do not cover, where that can be decided verify/thread              thread axes: unknown tags, one axis
-//   bound twice in a nest, two extents in one kernel verify/sequence            a sequence of fewer than two statements
-//   verify/intrinsic           a call of an intrinsic with arguments or a type that it does not have
-//   verify/call                a call of a function that the module does not have, or with other arguments
-//   verify/annotation          an annotation that is no value
-//   verify/function            parameters, attributes and names that do not fit
+//   verify/stage       a kind of node that this stage does not have (ir/kinds.def)
+//   verify/undefined   a variable used outside of its scope, or defined nowhere
+//   verify/redefined   a variable, buffer or parameter defined twice
+//   verify/buffer      an access to a buffer that nothing declares
+//   verify/pointer     a buffer on a pointer to another type
+//   verify/axis        an axis of a block without domain, of the wrong kind, or of another type than its binding
+//   verify/block       a block outside of its realization, or one block in two places
+//   verify/root        a function with blocks whose body is not one root block without axes
+//   verify/region      a region or match_buffer with the wrong number of dimensions or type
+//   verify/reads, verify/writes   an access that the block's regions do not cover, where that can be decided
+//   verify/thread      thread axes: unknown tags, one axis bound twice in a nest, two extents in one kernel
+//   verify/sequence    a sequence of fewer than two statements
+//   verify/intrinsic   a call of an intrinsic with arguments or a type that it does not have
+//   verify/call        a call of a function that the module does not have, or with other arguments
+//   verify/annotation  an annotation that is no value
+//   verify/function    parameters, attributes and names that do not fit
 //
 // A function or module may use nothing that it does not define; anything else may have free variables.
 #pragma once
@@ -32,7 +33,12 @@ enum class Stage {
   kLowered = 1,    ///< without
 };
 
+enum class Rules {
+  kAll,
+  kLanguage,  ///< without what only schedules and kernels need: regions that cover, thread axes that are bound once
+};
+
 /// The first rule that is broken, with the node in question.
-Status verify(const NodeRef& node, Stage stage);
+Status verify(const NodeRef& node, Stage stage, Rules rules = Rules::kAll);
 
 }  // namespace tilewright

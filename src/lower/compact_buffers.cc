@@ -48,6 +48,7 @@ Ref<Range> loop_range(const For& loop) { return make<Range>({loop.min, loop.exte
 class RegionCollector {
  public:
   std::unordered_map<NodeRef, Layout> run(const Ref<PrimFunc>& func) {
+    assume_sizes(*func, analyzer_);
     visit(
         func->body,
         [&](const Ref<For>& loop, Visitor& v) {
@@ -231,16 +232,29 @@ class RegionCollector {
     layouts_[buffer] = std::move(layout);
   }
 
+  /// At least as large as the expression: of min(a, b) in a sum that is a, which says how long a tile is.
+  static Expr without_limits(const Expr& e) {
+    if (const Add* n = e.as<Add>()) return without_limits(n->a) + without_limits(n->b);
+    if (const Sub* n = e.as<Sub>()) return without_limits(n->a) - n->b;
+    if (const Min* n = e.as<Min>()) return n->a;
+    return e;
+  }
+
   /// A constant if one bounds the extent; else the extent itself.
   Expr upper_bound(const Expr& extent, const Expr& whole) {
     if (const_int(extent)) return *const_int(extent) >= 1 ? extent : Expr(one(extent.dtype()));
+    if (Expr simpler = without_limits(extent); simpler != extent) {
+      if (auto known = const_int(analyzer_.simplify(simpler)))
+        return int_imm(extent.dtype(), std::max<int64_t>(*known, 1));
+    }
     arith::ConstIntBound bound = analyzer_.const_int_bound(extent);
     auto limit = const_int(whole);
     int64_t most = bound.max_value;
     if (limit) most = std::min(most, *limit);
     constexpr int64_t kReasonable = int64_t{1} << 30;
     if (most < kReasonable) return int_imm(extent.dtype(), std::max<int64_t>(most, 1));
-    return extent;
+    // In an iteration that a condition leaves out altogether, the last index may lie before the first.
+    return analyzer_.can_prove(ge(extent, zero(extent.dtype()))) ? extent : max(extent, one(extent.dtype()));
   }
 
   bool pad_rows(const Ref<Buffer>& buffer, Buffer& after) {

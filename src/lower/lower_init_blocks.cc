@@ -76,11 +76,22 @@ class InitHoister {
           loops_.pop_back();
         },
         [&](const Ref<BlockRealize>& realize, Visitor& v) {
-          if (realize->block->init.defined()) plan(realize);
+          const Block& block = *realize->block;
+          if (block.init.defined()) plan(realize);
+          // A block that only holds buffers is no border: reductions go on through it.
+          bool is_host = block.iter_vars.empty() && is_true(realize->predicate) && !block.init.defined();
+          if (is_host) {
+            hosts_.emplace_back(loops_.size(), &block);
+            v(block.body);
+            hosts_.pop_back();
+            return;
+          }
           auto outer = std::exchange(loops_, {});
-          v(realize->block->init);
-          v(realize->block->body);
+          auto outer_hosts = std::exchange(hosts_, {});
+          v(block.init);
+          v(block.body);
           loops_ = std::move(outer);
+          hosts_ = std::move(outer_hosts);
         },
         [&](const Ref<BufferStore>&, Visitor&) {}, [&](const Ref<Evaluate>&, Visitor&) {});
   }
@@ -126,9 +137,19 @@ class InitHoister {
     auto used_by = [](const Ref<For>& loop, const std::vector<Expr>& values) {
       return std::any_of(values.begin(), values.end(), [&](const Expr& e) { return uses_var(e, loop->loop_var); });
     };
+    // A reduction that goes on outside of this block has begun before.
+    for (const Expr& value : reduction) {
+      bool beyond = uses_any_var(value, [&](const Ref<Var>& v) {
+        return std::none_of(loops_.begin(), loops_.end(), [&](const Ref<For>& loop) { return loop->loop_var == v; });
+      });
+      if (beyond) return;
+    }
     size_t outermost = 0;
     while (outermost < loops_.size() && !used_by(loops_[outermost], reduction)) ++outermost;
     if (outermost == loops_.size()) return;
+    for (const auto& [depth, host] : hosts_) {
+      if (depth > outermost && allocates_written(*host, block)) return;
+    }
     std::vector<Ref<For>> copied;
     std::vector<Ref<Var>> reduction_vars;
     for (size_t i = outermost; i < loops_.size(); ++i) {
@@ -166,6 +187,13 @@ class InitHoister {
     }
     before_[loops_[outermost]].push_back(initialization(*realize, copied, predicate));
     hoisted_.insert(realize->block);
+  }
+
+  static bool allocates_written(const Block& host, const Block& block) {
+    return std::any_of(host.alloc_buffers.begin(), host.alloc_buffers.end(), [&](const Def<Buffer>& own) {
+      return std::any_of(block.writes.begin(), block.writes.end(),
+                         [&](const Ref<BufferRegion>& write) { return write->buffer == own; });
+    });
   }
 
   static bool maps_apart(const std::vector<Expr>& spatial, const std::vector<Ref<For>>& loops) {
@@ -225,6 +253,7 @@ class InitHoister {
   }
 
   std::vector<Ref<For>> loops_;
+  std::vector<std::pair<size_t, const Block*>> hosts_;  ///< blocks that only hold buffers, with the loops around them
   std::unordered_map<NodeRef, std::vector<Stmt>> before_;
   std::unordered_set<NodeRef> hoisted_;
 };

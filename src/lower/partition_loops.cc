@@ -70,12 +70,13 @@ struct Split {
 
 class Partitioner {
  public:
-  explicit Partitioner(const Target& target) : target_(target) {}
+  Partitioner(const PrimFunc& func, const Target& target) : target_(target) { assume_sizes(func, analyzer_); }
 
   Stmt run(const Stmt& body) {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return partition(loop, r); },
-        [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return simplify_branch(*branch, r); });
+        [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return simplify_branch(*branch, r); },
+        [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return seq(r.descend(all)->seq); });
   }
 
  private:
@@ -301,7 +302,7 @@ PassResult partition_loops(const Ref<PrimFunc>& func, PassContext& context) {
   bool has_conditions = false;
   visit(func->body, [&](const Ref<IfThenElse>&) { has_conditions = true; });
   if (!has_conditions) return func;
-  return with_body(func, Partitioner(context.target).run(func->body));
+  return with_body(func, Partitioner(*func, context.target).run(func->body));
 }
 
 }  // namespace tilewright::lower

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "arith/analyzer.h"
 #include "ir/stmt.h"
 #include "support/result.h"
 #include "target/target.h"
@@ -40,8 +41,16 @@ inline int64_t vector_lanes(const Target& target, int bits) { return std::max(1,
 inline int64_t register_bytes(const Target& target) {
   return int64_t{target.vector_bits} / 8 * target.vector_registers;
 }
-/// Whether the allocation is a buffer of scope "local" that could live in registers, if only just.
-bool fits_registers(const Allocate& allocate, const Target& target);
+bool is_local(const Allocate& allocate);
+/// Why a buffer of scope "local" cannot live in registers, however it is accessed; empty if it can, if only just.
+std::string why_no_registers(const Allocate& allocate, const Target& target);
+/// Whether the allocation is a buffer of scope "local" that could live in registers.
+inline bool fits_registers(const Allocate& allocate, const Target& target) {
+  return is_local(allocate) && why_no_registers(allocate, target).empty();
+}
+
+/// Sizes of arguments are not negative.
+void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer);
 
 /// The function with another body.
 Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body);

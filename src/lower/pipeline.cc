@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "ir/build.h"
+#include "ir/traverse.h"
 #include "ir/verify.h"
 #include "lower/passes.h"
 
@@ -44,20 +45,55 @@ Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body) {
   return make<PrimFunc>(std::move(copy), func.span());
 }
 
-bool fits_registers(const Allocate& allocate, const Target& target) {
-  const PointerType* type = allocate.buffer_var->type_annotation.as<PointerType>();
-  if (!type || !type->storage_scope.starts_with("local") || allocate.extents.size() != 1) return false;
-  auto size = const_int(allocate.extents[0]);
-  return size && *size * allocate.dtype.bytes() * allocate.dtype.lanes <= register_bytes(target);
+void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer) {
+  for (const auto& [param, buffer] : func.buffer_map) {
+    for (const Expr& extent : buffer->shape) {
+      if (extent.is<Var>()) analyzer.assume(ge(extent, zero(extent.dtype())));
+    }
+  }
 }
 
-namespace {
+bool is_local(const Allocate& allocate) {
+  const PointerType* type = allocate.buffer_var->type_annotation.as<PointerType>();
+  return type && type->storage_scope.starts_with("local");
+}
+
+std::string why_no_registers(const Allocate& allocate, const Target& target) {
+  auto size = allocate.extents.size() == 1 ? const_int(allocate.extents[0]) : std::nullopt;
+  if (!size) return "its size is not a constant";
+  int64_t bytes = *size * allocate.dtype.bytes() * allocate.dtype.lanes;
+  if (bytes <= register_bytes(target)) return "";
+  return "its " + std::to_string(bytes) + " bytes are more than the " + std::to_string(register_bytes(target)) +
+         " of all vector registers";
+}
 
 Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage) {
   Status status = verify(module, stage);
   if (status.ok()) return Ok{};
   return internal_error("lower/broken", "pass " + std::string(pass) + " broke a program: " + status.error().message +
                                             " [" + status.error().code + "]");
+}
+
+namespace {
+
+/// The first buffer that is meant for registers and cannot live there.
+Status check_registers(const Ref<Module>& module, const PassContext& context, bool flat) {
+  std::optional<Promotion> failed;
+  for (const Promotion& promotion : context.promotions) {
+    if (!promotion.promoted && !failed) failed = promotion;
+  }
+  if (flat) {
+    visit(module, [&](const Ref<Allocate>& allocate) {
+      if (failed || !is_local(*allocate)) return;
+      std::string reason = why_no_registers(*allocate, context.target);
+      if (!reason.empty()) failed = Promotion{"", allocate->buffer_var->name_hint, false, 0, reason};
+    });
+  }
+  if (!failed) return Ok{};
+  return schedule_error(
+      "lower/not-in-registers",
+      "buffer '" + failed->buffer + "' has scope \"local\", but cannot live in registers: " + failed->reason,
+      "use smaller tiles, and unroll or vectorize the loops that index it");
 }
 
 /// The same with errors told in terms of the pipeline.
@@ -96,6 +132,7 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (report) report->times.push_back({pass.name, elapsed.count()});
     if (pass.run == lower_blocks) stage = Stage::kLowered;
+    if (options.require_registers) TW_RETURN_IF_ERROR(check_registers(current, context, pass.run == flatten_buffers));
     if (options.verify) TW_RETURN_IF_ERROR(check_pass(current, pass.name, stage));
     if (options.observe) options.observe(pass.name, current);
     if (pass.name == options.stop_after) break;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "ir/stmt.h"
+#include "ir/verify.h"
 #include "lower/pass.h"
 #include "support/result.h"
 #include "target/target.h"
@@ -27,6 +28,9 @@ struct LowerOptions {
 #else
   bool verify = true;
 #endif
+  /// Refuse a program with a buffer of scope "local" that cannot live in registers ("lower/not-in-registers"), as soon
+  /// as that is known.
+  bool require_registers = false;
 };
 
 struct PassTime {
@@ -43,6 +47,9 @@ struct LowerReport {
 
 Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options = {},
                           LowerReport* report = nullptr);
+
+/// What a pass made is a program of its stage; if not, that is a defect of ours, and the message names the pass.
+Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage);
 
 struct PassInfo {
   std::string_view name;

@@ -70,21 +70,14 @@ class Promoter {
 
   Stmt run(const Stmt& body) {
     visit(body, [&](const Ref<Allocate>& allocate) {
-      const PointerType* type = allocate->buffer_var->type_annotation.as<PointerType>();
-      if (!type || !type->storage_scope.starts_with("local")) return;
+      if (!is_local(*allocate)) return;
       LocalBuffer local;
       local.name = allocate->buffer_var->name_hint;
       local.dtype = allocate->dtype;
       auto size = const_int(allocate->extents[0]);
       if (size) local.size = *size;
-      if (!size) {
-        local.problem = "its size is not a constant";
-      } else if (!fits_registers(*allocate, context_.target)) {
-        local.problem = "its " + std::to_string(*size * allocate->dtype.bytes()) + " bytes are more than the " +
-                        std::to_string(register_bytes(context_.target)) + " of all vector registers";
-      } else if (allocate->dtype.is_vector()) {
-        local.problem = "its elements are vectors";
-      }
+      local.problem = why_no_registers(*allocate, context_.target);
+      if (local.problem.empty() && allocate->dtype.is_vector()) local.problem = "its elements are vectors";
       locals_.emplace(allocate->buffer_var, std::move(local));
       order_.push_back(allocate->buffer_var);
     });

@@ -21,10 +21,12 @@ namespace {
 
 class Simplifier {
  public:
+  explicit Simplifier(const PrimFunc& func) { assume_sizes(func, analyzer_); }
   Stmt run(const Stmt& body) {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return simplify_loop(loop, r); },
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return simplify_branch(*branch, branch, r); },
+        [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return seq(r.descend(all)->seq); },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
           Expr value = let->value.dtype().is_integral() ? index(r(let->value)) : r(let->value);
           bool trivial = value.is<IntImm>() || value.is<Var>();
@@ -123,7 +125,7 @@ class Simplifier {
 }  // namespace
 
 PassResult simplify_indices(const Ref<PrimFunc>& func, PassContext&) {
-  return with_body(func, Simplifier().run(func->body));
+  return with_body(func, Simplifier(*func).run(func->body));
 }
 
 }  // namespace tilewright::lower

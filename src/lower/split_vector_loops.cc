@@ -58,6 +58,16 @@ int widest_element(const Stmt& body) {
   return bits;
 }
 
+/// One masked vector is better than several short ones where much is computed with it and little is stored: masked
+/// stores are slow on many processors.
+bool computes_in_registers(const Stmt& body) {
+  bool found = false;
+  visit(
+      body, [&](const Ref<For>&) { found = true; },
+      [&](const Ref<BufferStore>& store) { found |= store->buffer->scope().starts_with("local"); });
+  return found;
+}
+
 class Splitter {
  public:
   Splitter(const Ref<For>& loop, int64_t native) : loop_(loop), native_(native), type_(loop->loop_var.dtype()) {}
@@ -108,9 +118,16 @@ class Splitter {
     std::vector<Stmt> parts;
     int64_t full = extent / native_, rest = extent % native_;
     if (full > 0) parts.push_back(outer(native_, int_imm(type_, full), ForKind::kUnrolled, {}));
-    if (rest > 0) {
+    if (rest > 0 && computes_in_registers(loop_->body)) {
       int64_t lanes = next_power_of_two(rest);
       parts.push_back(vector(int_imm(type_, full * native_), lanes, lanes == rest ? Expr() : loop_->extent));
+      rest = 0;
+    }
+    for (int64_t start = full * native_, lanes = native_; rest > 0; lanes /= 2) {
+      if (rest < lanes) continue;
+      parts.push_back(vector(int_imm(type_, start), lanes, {}));
+      start += lanes;
+      rest -= lanes;
     }
     return seq(std::move(parts));
   }

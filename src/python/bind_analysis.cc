@@ -18,7 +18,7 @@ nb::tuple parameter_facts(const analysis::ParameterUse& use) {
   if (!use.buffer.defined()) {
     throw Exception(argument_error(
         "tune/scalar-parameter", "parameter '" + name + "' is a scalar; a search has no value to call the program with",
-        "tune a program in which it is a constant (PrimFunc.specialize)"));
+        "tune a program in which it is a constant"));
   }
   nb::list shape;
   for (const Expr& extent : use.buffer->shape) {
@@ -36,17 +36,27 @@ nb::tuple parameter_facts(const analysis::ParameterUse& use) {
   return nb::make_tuple(name, use.buffer->dtype.str(), nb::tuple(shape), role_name(use));
 }
 
+void put_work(const analysis::Workload& workload, nb::dict& facts) {
+  facts["flops"] = workload.flops;
+  facts["int_ops"] = workload.int_ops;
+  facts["bytes"] = workload.bytes_read + workload.bytes_written;
+  facts["exact"] = workload.exact;
+}
+
 nb::dict workload_facts(const Ref<PrimFunc>& func) {
   analysis::Workload workload = analysis::analyze_workload(func);
   nb::list params;
   for (const analysis::ParameterUse& use : workload.params) params.append(parameter_facts(use));
   nb::dict facts;
   facts["params"] = params;
-  facts["flops"] = workload.flops;
-  facts["int_ops"] = workload.int_ops;
-  facts["bytes"] = workload.bytes_read + workload.bytes_written;
+  put_work(workload, facts);
   facts["reduction_length"] = workload.reduction_length;
-  facts["exact"] = workload.exact;
+  return facts;
+}
+
+nb::dict work_facts(const Ref<PrimFunc>& func) {
+  nb::dict facts;
+  put_work(analysis::analyze_workload(func), facts);
   return facts;
 }
 
@@ -54,6 +64,8 @@ nb::dict workload_facts(const Ref<PrimFunc>& func) {
 
 void bind_analysis(nb::module_& m) {
   m.def("analyze_workload", &workload_facts, nb::arg("func"));
+  m.def("analyze_work", &work_facts, nb::arg("func"),
+        "Operations and bytes of a call; scalar parameters are allowed, and what is not constant counts as 1.");
   m.def("shrink", &analysis::shrink, nb::arg("func"), nb::arg("limit") = 16);
 }
 

@@ -5,6 +5,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include "analysis/buffer_homes.h"
 #include "codegen/codegen.h"
 #include "codegen/export.h"
 #include "codegen/interpreted.h"
@@ -140,7 +141,7 @@ void bind_compile(nb::module_& m) {
   m.def(
       "interpreted_callable",
       [](const Ref<Module>& module, const std::string& name) {
-        auto kernel = unwrap(codegen::InterpretedKernel::make(module, name));
+        auto kernel = unwrap(codegen::InterpretedKernel::make(analysis::with_private_buffers(module), name));
         const tw_signature* signature = &kernel->signature();
         auto* raw = const_cast<codegen::InterpretedKernel*>(kernel.get());
         auto* keep = new std::shared_ptr<const codegen::InterpretedKernel>(std::move(kernel));
@@ -152,6 +153,7 @@ void bind_compile(nb::module_& m) {
         return nb::steal(callable);
       },
       nb::sig("def interpreted_callable(module: Module, name: str) -> KernelBase"));
+  m.def("llvm_version", &codegen::llvm_version);
   m.def("load_object", [](nb::bytes bytes) {
     std::string_view view(bytes.c_str(), bytes.size());
     nb::gil_scoped_release release;

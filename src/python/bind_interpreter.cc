@@ -1,6 +1,7 @@
 // What judges programs: interpret(), the reference interpreter on NumPy arrays and Python numbers, and verify().
 #include <chrono>
 
+#include "analysis/buffer_homes.h"
 #include "ir/interpreter.h"
 #include "ir/verify.h"
 #include "python/module.h"
@@ -87,7 +88,7 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
   };
   Status status = [&] {
     nb::gil_scoped_release unlocked;
-    return interpret(module, name, args, options);
+    return interpret(analysis::with_private_buffers(module), name, args, options);
   }();
   if (PyErr_Occurred()) throw nb::python_error();
   if (!status.ok()) throw Exception(script::located(std::move(status.error()), module));

@@ -1,6 +1,8 @@
 // Node classes derived from the field lists, and the operators of expressions.
 #include <nanobind/stl/optional.h>
 
+#include <unordered_set>
+
 #include "ir/json.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -176,7 +178,9 @@ void bind_expr_operators(nb::class_<ExprNode, NodeBase>& cls) {
   bind_operator<le>(cls, "__le__", nullptr);
   bind_operator<gt>(cls, "__gt__", nullptr);
   bind_operator<ge>(cls, "__ge__", nullptr);
-  cls.def("__neg__", [](const Expr& self) { return -self; });
+  // As TVM's Python does; for floats 0 - x would lose the sign of zero.
+  cls.def("__neg__",
+          [](const Expr& self) { return self.dtype().is_uint() ? -self : self * constant(self.dtype(), int64_t{-1}); });
   cls.def("__pos__", [](const Expr& self) { return self; });
   cls.def("__invert__", [](const Expr& self) {
     return self.dtype().is_bool() ? logical_not(self) : call(Intrinsic::k_bitwise_not, {self});
@@ -202,6 +206,39 @@ void visit_python(const NodeRef& root, nb::callable fn) {
     NodeRef node = std::move(stack.back());
     stack.pop_back();
     fn(node);
+    std::vector<NodeRef> children;
+    for_each_child(node, [&](const NodeRef& child, Role) { children.push_back(child); });
+    stack.insert(stack.end(), std::make_move_iterator(children.rbegin()), std::make_move_iterator(children.rend()));
+  }
+}
+
+/// Children before their node, every node once.
+void post_order_visit_python(const NodeRef& root, nb::callable fn) {
+  std::unordered_set<NodeRef> seen;
+  std::vector<std::pair<NodeRef, bool>> stack{{root, false}};
+  while (!stack.empty()) {
+    auto [node, ready] = std::move(stack.back());
+    stack.pop_back();
+    if (ready) {
+      fn(node);
+      continue;
+    }
+    if (!seen.insert(node).second) continue;
+    std::vector<NodeRef> children;
+    for_each_child(node, [&](const NodeRef& child, Role) { children.push_back(child); });
+    stack.emplace_back(std::move(node), true);
+    for (auto it = children.rbegin(); it != children.rend(); ++it) stack.emplace_back(std::move(*it), false);
+  }
+}
+
+/// A node before its children, every node once; the children of a node for which `fn` gives False are left out.
+void pre_order_visit_python(const NodeRef& root, nb::callable fn) {
+  std::unordered_set<NodeRef> seen;
+  std::vector<NodeRef> stack{root};
+  while (!stack.empty()) {
+    NodeRef node = std::move(stack.back());
+    stack.pop_back();
+    if (!seen.insert(node).second || !nb::cast<bool>(fn(node))) continue;
     std::vector<NodeRef> children;
     for_each_child(node, [&](const NodeRef& child, Role) { children.push_back(child); });
     stack.insert(stack.end(), std::make_move_iterator(children.rbegin()), std::make_move_iterator(children.rend()));
@@ -239,6 +276,22 @@ NodeRef rewrite_python(const NodeRef& root, nb::callable fn) {
   return PythonRewrite{std::move(fn), {}}(root);
 }
 
+/// Arithmetic and order of an iteration variable are those of its variable; `==` compares identity, as for all nodes
+/// that are no expressions.
+void bind_iter_var_operators() {
+  nb::object expr = nb::borrow(nb::type<ExprNode>()), axis = nb::borrow(nb::type<NodeOf<IterVar>>());
+  for (const char* name :
+       {"add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "and", "or", "xor", "lshift", "rshift"}) {
+    for (const char* prefix : {"__", "__r"}) {
+      std::string method = prefix + std::string(name) + "__";
+      nb::setattr(axis, method.c_str(), nb::getattr(expr, method.c_str()));
+    }
+  }
+  for (const char* method : {"__lt__", "__le__", "__gt__", "__ge__", "__neg__", "__pos__", "__invert__", "astype"}) {
+    nb::setattr(axis, method, nb::getattr(expr, method));
+  }
+}
+
 void bind_functions(nb::module_& m) {
   m.def(
       "structural_equal",
@@ -264,11 +317,16 @@ void bind_functions(nb::module_& m) {
     return substitute(Stmt(node), vars);
   });
   m.def("visit", &visit_python, nb::arg("root"), nb::arg("fn"));
+  m.def("post_order_visit", &post_order_visit_python, nb::arg("stmt"), nb::arg("fvisit"),
+        "Calls the function with each node once, after its children.");
+  m.def("pre_order_visit", &pre_order_visit_python, nb::arg("stmt"), nb::arg("fvisit"),
+        "Calls the function with each node once, before its children, which it leaves out by giving False.");
   m.def("rewrite", &rewrite_python, nb::arg("root"), nb::arg("fn"));
   m.def("call_intrinsic", [](const std::string& name, std::vector<Expr> args) {
     Intrinsic intrinsic = find_intrinsic(name);
     if (intrinsic == Intrinsic::kUnknown)
-      throw Exception(argument_error("ir/intrinsic-name", "no intrinsic is called '" + name + "'"));
+      throw Exception(argument_error("ir/intrinsic-name", "no intrinsic is called '" + name + "'",
+                                     "docs/reference/intrinsics.md lists them"));
     return call(intrinsic, std::move(args));
   });
   m.def("cast", [](DataType dtype, const Expr& value) { return cast(dtype, value); });
@@ -375,6 +433,7 @@ void bind_ir(nb::module_& m) {
 #define X(name, sort, first, last) bind_node<name, sort##Node>(m, #name);
 #include "ir/kinds.def"
 #undef X
+  bind_iter_var_operators();
   bind_method<IntImm>("__int__", [](const Ref<IntImm>& self) {
     bool big = self->dtype.is_uint() && self->value < 0;
     return big ? nb::object(nb::int_(static_cast<uint64_t>(self->value))) : nb::object(nb::int_(self->value));

@@ -23,6 +23,8 @@ struct PySchedule {
   Schedule schedule;
   /// Python code has looked at a drawn value, so its later steps may depend on it.
   bool decisions_read = false;
+  /// What the first, second, ... draw takes instead of drawing; None draws.
+  std::vector<Value> given{};
 };
 using SchedulePtr = std::shared_ptr<PySchedule>;
 
@@ -53,9 +55,22 @@ bool same_row(const Handle& a, const Handle& b) {
 
 [[noreturn]] void fail(Diagnostic diagnostic) { throw Exception(std::move(diagnostic)); }
 
+/// The handle, when this schedule or the one that it was copied from has given it.
+template <class RV>
+RV own(const State& state, const PyHandle<RV>& handle, std::string_view method) {
+  if (handle.rv.index >= state.num_handles() || !same_row(state.handle(handle.rv.index), handle.row())) {
+    fail(argument_error("schedule/handle", std::string(method) + "() got a handle that another schedule has given",
+                        "get the handle from this schedule, or from the one it was copied from"));
+  }
+  return handle.rv;
+}
+
 /// The message with the program and the nodes it is about.
 [[noreturn]] void fail_in(const PySchedule& self, Diagnostic diagnostic) {
-  fail(script::located(std::move(diagnostic), self.schedule.module()));
+  std::vector<ObjectPtr> nodes = diagnostic.nodes;
+  diagnostic = script::located(std::move(diagnostic), self.schedule.module());
+  diagnostic.nodes = std::move(nodes);
+  fail(std::move(diagnostic));
 }
 
 std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
@@ -70,9 +85,10 @@ class Arguments {
     size_t position = 0, param = 0;
     for (; position < args.size(); ++position, ++param) {
       if (param == info_.params.size()) {
-        fail(argument_error("schedule/argument", std::string(info_.method) + "() takes at most " +
-                                                     std::to_string(info_.params.size()) + " arguments",
-                            "its signature is " + info_.signature()));
+        fail(argument_error(
+            "schedule/argument",
+            std::string(info_.method) + "() takes at most " + std::to_string(info_.params.size()) + " arguments",
+            "its signature is " + info_.signature()));
       }
       if (info_.params[param].star) {
         values[param] = rest(args, position);
@@ -87,7 +103,8 @@ class Arguments {
       if (i == info_.params.size() || values[i]) {
         fail(argument_error("schedule/argument",
                             std::string(info_.method) + "() got " +
-                                (i == info_.params.size() ? "an unknown argument '" : "twice the argument '") + name + "'",
+                                (i == info_.params.size() ? "an unknown argument '" : "twice the argument '") + name +
+                                "'",
                             "its signature is " + info_.signature()));
       }
       values[i] = value(item, info_.params[i]);
@@ -106,23 +123,15 @@ class Arguments {
     return {std::move(list)};
   }
 
-  template <class RV>
-  Value handle(const PyHandle<RV>& handle) {
-    const State& state = self_->schedule.state();
-    if (handle.rv.index >= state.num_handles() || !same_row(state.handle(handle.rv.index), handle.row())) {
-      fail(argument_error("schedule/handle",
-                          std::string(info_.method) + "() got a handle that another schedule has given",
-                          "get the handle from this schedule, or from the one it was copied from"));
-    }
-    return {handle.rv};
-  }
-
   Value value(nb::handle object, const Param& param) {
     if (object.is_none()) return {None{}};
     if (PyBool_Check(object.ptr())) return {object.ptr() == Py_True};
-    if (nb::isinstance<PyLoop>(object)) return handle(nb::cast<const PyLoop&>(object));
-    if (nb::isinstance<PyBlock>(object)) return handle(nb::cast<const PyBlock&>(object));
-    if (nb::isinstance<PyExpr>(object)) return handle(nb::cast<const PyExpr&>(object));
+    if (nb::isinstance<PyLoop>(object))
+      return {own(self_->schedule.state(), nb::cast<const PyLoop&>(object), info_.method)};
+    if (nb::isinstance<PyBlock>(object))
+      return {own(self_->schedule.state(), nb::cast<const PyBlock&>(object), info_.method)};
+    if (nb::isinstance<PyExpr>(object))
+      return {own(self_->schedule.state(), nb::cast<const PyExpr&>(object), info_.method)};
     if (PyUnicode_Check(object.ptr())) return text(nb::cast<std::string>(object), param);
     if (PyIndex_Check(object.ptr())) return {integer(object, param)};
     if (PyFloat_Check(object.ptr()) || nb::hasattr(object, "__float__")) {
@@ -163,8 +172,36 @@ class Arguments {
     return number;
   }
 
+  /// lambda i, j: (j, i) is called with variables of these names.
+  Value index_map(nb::handle function, const Param& param) {
+    nb::object inspect = nb::module_::import_("inspect");
+    IndexMap map;
+    nb::list names;
+    for (nb::handle p : inspect.attr("signature")(function).attr("parameters").attr("values")()) {
+      if (p.attr("kind").equal(inspect.attr("Parameter").attr("VAR_POSITIONAL"))) {
+        unfit(param, "a function of any number of indices");
+      }
+      map.initial_indices.emplace_back(var(nb::cast<std::string>(p.attr("name"))));
+      names.append(NodeRef(map.initial_indices.back()));
+    }
+    nb::object result = function(*names);
+    nb::list items;
+    if (nb::isinstance<nb::tuple>(result) || nb::isinstance<nb::list>(result)) {
+      items = nb::list(result);
+    } else {
+      items.append(result);
+    }
+    for (nb::handle item : items) {
+      Expr e;
+      if (!nb::try_cast(item, e) || !e.defined()) unfit(param, "a function that gives a '" + class_name(item) + "'");
+      map.final_indices.push_back(std::move(e));
+    }
+    return {NodeRef(make<IndexMap>(std::move(map)))};
+  }
+
   /// Constants of the IR are numbers; a buffer is itself.
   Value node(nb::handle object, const Param& param) {
+    if (param.type.starts_with("Callable") && PyCallable_Check(object.ptr())) return index_map(object, param);
     NodeRef node;
     if (nb::try_cast(object, node) && node.defined()) {
       if (const IntImm* number = node.as<IntImm>()) return {number->value};
@@ -198,6 +235,14 @@ nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& a
   auto values = Arguments(self, info).bind(args, kwargs);
   auto instruction = info.build(info, values);
   if (!instruction.ok()) fail(std::move(instruction.error()));
+  if (info.family == Family::kSample && !self->given.empty() && decision_of(*instruction).is_none()) {
+    size_t draw = self->schedule.trace().decisions().size();
+    if (draw < self->given.size()) {
+      auto decided = with_decision(*instruction, self->given[draw]);
+      if (!decided.ok()) fail(std::move(decided.error()));
+      instruction = std::move(decided);
+    }
+  }
   auto outputs = self->schedule.apply(std::move(*instruction));
   if (!outputs.ok()) fail_in(*self, std::move(outputs.error()));
   if (info.returns == Shape::kNothing) return nb::none();
@@ -275,19 +320,26 @@ void bind_expr(nb::module_& m) {
   for (const char* name : kBinary) {
     nb::object function = op.attr(name);
     std::string plainly = std::string("__") + name + "__", reflected = std::string("__r") + name + "__";
-    cls.def(plainly.c_str(), [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
-      return function(nb::int_(read(self)), plain(other));
-    }, nb::is_operator(), nb::arg("other").none());
-    cls.def(reflected.c_str(), [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
-      return function(plain(other), nb::int_(read(self)));
-    }, nb::is_operator(), nb::arg("other").none());
+    cls.def(
+        plainly.c_str(),
+        [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
+          return function(nb::int_(read(self)), plain(other));
+        },
+        nb::is_operator(), nb::arg("other").none());
+    cls.def(
+        reflected.c_str(),
+        [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
+          return function(plain(other), nb::int_(read(self)));
+        },
+        nb::is_operator(), nb::arg("other").none());
   }
   for (const char* name : kCompare) {
     nb::object function = op.attr(name);
     cls.def((std::string("__") + name + "__").c_str(),
             [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
               return function(nb::int_(read(self)), plain(other));
-            }, nb::is_operator(), nb::arg("other").none());
+            },
+            nb::is_operator(), nb::arg("other").none());
   }
 }
 
@@ -310,8 +362,8 @@ Value decision_from_python(nb::handle object) {
     return {std::move(list)};
   }
   if (PyIndex_Check(object.ptr())) return {nb::cast<int64_t>(nb::int_(nb::borrow(object)))};
-  fail(argument_error("schedule/decision", "a decision is an integer or a list of integers, not a '" +
-                                               class_name(object) + "'"));
+  fail(argument_error("schedule/decision",
+                      "a decision is an integer or a list of integers, not a '" + class_name(object) + "'"));
 }
 
 void bind_trace(nb::module_& m) {
@@ -322,23 +374,31 @@ void bind_trace(nb::module_& m) {
       .def("__str__", &Trace::script)
       .def("__repr__", &Trace::script)
       .def("as_python", &Trace::as_python, "One line of Python per step.")
-      .def("as_json", [](const Trace& self) { return json_loads(self.as_json()); },
-           "The trace in TVM's JSON form, as nested lists.", nb::sig("def as_json(self) -> list[object]"))
+      .def(
+          "as_json", [](const Trace& self) { return json_loads(self.as_json()); },
+          "The trace in TVM's JSON form, as nested lists.", nb::sig("def as_json(self) -> list[object]"))
       .def("simplified", &Trace::simplified, "The trace without lookups and draws whose results nothing uses.")
-      .def_prop_ro("decisions", [](const Trace& self) {
+      .def_prop_ro(
+          "decisions",
+          [](const Trace& self) {
             nb::list result;
             for (const Value& value : self.decisions()) result.append(decision_to_python(value));
             return result;
-          }, "What each drawing step drew, in order.",
-          nb::sig("def decisions(self) -> list[int | list[int] | None]"))
-      .def_static("from_json", [](nb::handle json) {
+          },
+          "What each drawing step drew, in order.", nb::sig("def decisions(self) -> list[int | list[int] | None]"))
+      .def_static(
+          "from_json",
+          [](nb::handle json) {
             std::string text = PyUnicode_Check(json.ptr())
                                    ? nb::cast<std::string>(json)
                                    : nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(json));
             return unwrap(Trace::from_json(text));
-          }, nb::arg("json"), "The trace that as_json() gave, or its text.",
+          },
+          nb::arg("json"), "The trace that as_json() gave, or its text.",
           nb::sig("def from_json(json: object) -> Trace"))
-      .def("apply_to_schedule", [](const Trace& self, PySchedule& target, bool fresh, const nb::object& decide) {
+      .def(
+          "apply_to_schedule",
+          [](const Trace& self, PySchedule& target, bool fresh, const nb::object& decide) {
             ReplayOptions options;
             options.fresh = fresh;
             if (!decide.is_none()) {
@@ -365,11 +425,12 @@ void bind_methods(nb::class_<PySchedule>& cls) {
   };
   for (const KindInfo& info : all_kinds()) {
     const KindInfo* row = &info;
-    cls.def(keep_text(std::string(info.method)),
-            [row](const SchedulePtr& self, const nb::args& args, const nb::kwargs& kwargs) {
-              return call(self, *row, args, kwargs);
-            },
-            nb::sig(keep_text(info.signature())), keep_text(std::string(info.doc)));
+    cls.def(
+        keep_text(std::string(info.method)),
+        [row](const SchedulePtr& self, const nb::args& args, const nb::kwargs& kwargs) {
+          return call(self, *row, args, kwargs);
+        },
+        nb::sig(keep_text(info.signature())), keep_text(std::string(info.doc)));
   }
 }
 
@@ -381,44 +442,79 @@ void bind_class(nb::module_& m) {
           "    seed: of the random decisions; a random one by default.");
   cls.def_prop_ro("mod", [](const PySchedule& self) { return self.schedule.module(); }, "The program as it is now.");
   cls.def_prop_ro("trace", [](const PySchedule& self) { return self.schedule.trace(); }, "The steps so far.");
-  cls.def_prop_ro("func_working_on", [](const PySchedule& self) -> std::optional<std::string> {
+  cls.def_prop_ro(
+      "func_working_on",
+      [](const PySchedule& self) -> std::optional<std::string> {
         auto func = self.schedule.state().working_function();
         if (!func) return std::nullopt;
         return self.schedule.state().function_name(*func);
-      }, "The function that get_block looks into by default.");
+      },
+      "The function that get_block looks into by default.");
   cls.def_rw("decisions_read", &PySchedule::decisions_read,
              "Whether Python code has read a drawn value, by int() or an operator: then another draw may need other "
              "steps, and the code has to be run again instead of replaying the trace.");
-  cls.def("work_on", [](PySchedule& self, const std::string& name) { unwrap_status(self.schedule.work_on(name)); },
-          nb::arg("func_name"), "Let get_block look into this function by default.");
-  cls.def("copy", [](PySchedule& self) {
+  cls.def(
+      "work_on", [](PySchedule& self, const std::string& name) { unwrap_status(self.schedule.work_on(name)); },
+      nb::arg("func_name"), "Let get_block look into this function by default.");
+  cls.def(
+      "copy",
+      [](PySchedule& self) {
         return std::make_shared<PySchedule>(PySchedule{self.schedule.fork(), self.decisions_read});
-      }, "A copy with a random stream of its own. Handles of this schedule stay valid for the copy.");
-  cls.def("seed", [](PySchedule& self, int64_t seed) { self.schedule.seed(pick_seed(seed)); }, nb::arg("seed"),
-          "Start the random stream anew; -1 for a random seed.");
-  cls.def("get", [](const SchedulePtr& self, const PyLoop& loop) { return NodeRef(unwrap(self->schedule.state().find(loop.rv)).node()); },
-          nb::arg("handle"), "The For node of a loop, the Block node of a block, the number that was drawn.",
-          nb::sig("def get(self, handle: LoopRV) -> tilewright._core.For"));
-  cls.def("get", [](const SchedulePtr& self, const PyBlock& block) {
-        Place place = unwrap(self->schedule.state().find(block.rv));
+      },
+      "A copy with a random stream of its own. Handles of this schedule stay valid for the copy.");
+  cls.def(
+      "seed", [](PySchedule& self, int64_t seed) { self.schedule.seed(pick_seed(seed)); }, nb::arg("seed"),
+      "Start the random stream anew; -1 for a random seed.");
+  cls.def(
+      "get",
+      [](const SchedulePtr& self, const PyLoop& loop) {
+        return NodeRef(unwrap(self->schedule.state().find(own(self->schedule.state(), loop, "get"))).node());
+      },
+      nb::arg("handle"), "The For node of a loop, the Block node of a block, the number that was drawn.",
+      nb::sig("def get(self, handle: LoopRV) -> tilewright._core.For"));
+  cls.def(
+      "get",
+      [](const SchedulePtr& self, const PyBlock& block) {
+        Place place = unwrap(self->schedule.state().find(own(self->schedule.state(), block, "get")));
         return NodeRef(place.tree->block_ref(place.at));
-      }, nb::arg("handle"), nb::sig("def get(self, handle: BlockRV) -> tilewright._core.Block"));
-  cls.def("get", [](const SchedulePtr&, const PyExpr& expr) { return read(expr); }, nb::arg("handle"),
-          nb::sig("def get(self, handle: ExprRV) -> int"));
-  cls.def("with_decisions", [](const PySchedule& self, const nb::dict& changes) {
+      },
+      nb::arg("handle"), nb::sig("def get(self, handle: BlockRV) -> tilewright._core.Block"));
+  cls.def(
+      "get",
+      [](const SchedulePtr& self, const PyExpr& expr) {
+        own(self->schedule.state(), expr, "get");
+        return read(expr);
+      },
+      nb::arg("handle"), nb::sig("def get(self, handle: ExprRV) -> int"));
+  cls.def(
+      "take_decisions",
+      [](PySchedule& self, const nb::list& decisions) {
+        self.given.clear();
+        for (nb::handle decision : decisions) self.given.push_back(decision_from_python(decision));
+      },
+      nb::arg("decisions"),
+      "Let the first, second, ... draw of this schedule take a decision instead of drawing.\n\nArgs:\n"
+      "    decisions: as Trace shows them: a position, or the factors of a tile; None draws.");
+  cls.def(
+      "with_decisions",
+      [](const PySchedule& self, const nb::dict& changes) {
         std::map<size_t, Value> sorted;
         for (auto [draw, decision] : changes) sorted.emplace(nb::cast<size_t>(draw), decision_from_python(decision));
         auto result = self.schedule.with_decisions({sorted.begin(), sorted.end()});
         if (!result.ok()) fail_in(self, std::move(result.error()));
         return std::make_shared<PySchedule>(PySchedule{std::move(*result), false});
-      }, nb::arg("changes"),
+      },
+      nb::arg("changes"),
       "The schedule with other decisions.\n\nArgs:\n"
       "    changes: decision by the number of the drawing step. Steps before the first are shared, not done again.",
       nb::sig("def with_decisions(self, changes: Mapping[int, int | Sequence[int]]) -> Schedule"));
-  cls.def("show", [](const PySchedule& self) {
+  cls.def(
+      "show",
+      [](const PySchedule& self) {
         std::string text = script::print(self.schedule.module()) + "\n\n" + self.schedule.trace().script();
         nb::module_::import_("tilewright.script.display").attr("print_script")(text);
-      }, "Print the program and the trace, colored where the program would be.");
+      },
+      "Print the program and the trace, colored where the program would be.");
   cls.def("__repr__", [](const PySchedule& self) { return script::print(self.schedule.module()); });
   bind_methods(cls);
 }

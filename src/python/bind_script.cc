@@ -3,6 +3,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include <algorithm>
+
+#include "ir/verify.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "script/interval.h"
@@ -74,15 +77,33 @@ void bind_builder(nb::module_& m) {
       .def("get", [](const IRBuilder& self) { return unwrap(self.get()); })
       .def("depth", [](const IRBuilder& self) { return self.frames().size(); })
       .def_static(
-          "current", []() -> IRBuilder& { return IRBuilder::require("IRBuilder.current()"); }, nb::rv_policy::reference)
+          "current",
+          []() -> IRBuilder& {
+            if (IRBuilder* builder = IRBuilder::current()) return *builder;
+            throw Exception(argument_error("builder/none", "no IRBuilder is entered here",
+                                           "use it inside `with IRBuilder():`, or ask IRBuilder.is_in_scope()"));
+          },
+          nb::rv_policy::reference)
       .def_static("is_in_scope", [] { return IRBuilder::current() != nullptr; })
-      .def_static("name", [](const std::string& name, const NodeRef& node) {
-        IRBuilder::require("IRBuilder.name").name(name, node);
-        return node;
+      .def_static("name",
+                  [](const std::string& name, const NodeRef& node) {
+                    IRBuilder::require("IRBuilder.name").name(name, node);
+                    return node;
+                  })
+      .def_static("name_many", [](const std::vector<std::string>& names, const std::vector<NodeRef>& nodes) {
+        if (names.size() != nodes.size()) throw nb::value_error("as many names as nodes are needed");
+        for (size_t i = 0; i < names.size(); ++i) IRBuilder::require("IRBuilder.name_many").name(names[i], nodes[i]);
+        return nodes;
       });
   m.def("is_unnamed", [](const NodeRef& node) {
     IRBuilder* builder = IRBuilder::current();
     return builder && builder->is_unnamed(node);
+  });
+  m.def("is_axis", [](const Ref<Var>& var) {
+    IRBuilder* builder = IRBuilder::current();
+    const auto* block = builder ? builder->find<script::BlockFrame>() : nullptr;
+    return block && std::any_of(block->iter_vars.begin(), block->iter_vars.end(),
+                                [&](const Ref<IterVar>& axis) { return axis->var.get() == var.get(); });
   });
   m.def("discard", []() -> FramePtr { return std::make_shared<script::DiscardFrame>(); });
 }
@@ -176,7 +197,7 @@ std::vector<Expr> to_extents(nb::handle object, DataType index = DataType::int_(
   std::vector<Expr> result;
   auto add = [&](nb::handle item) {
     Expr e;
-    if (PyUnicode_Check(item.ptr())) {
+    if (PyUnicode_Check(item.ptr()) && PyUnicode_IsIdentifier(item.ptr())) {
       e = script::fresh_var(make<PrimType>({index}));
       if (IRBuilder* builder = IRBuilder::current()) builder->name(nb::cast<std::string>(item), e);
     } else if (!nb::try_cast(item, e) || !e.defined()) {
@@ -216,6 +237,18 @@ BufferSpec buffer_spec(nb::handle shape, DataType dtype, Ref<Var> data, nb::hand
   return spec;
 }
 
+/// A fraction would be lost without notice.
+void warn_of_rounding(const Ref<Buffer>& buffer, const Expr& value) {
+  if (!value.defined() || !value.dtype().is_float() || buffer->dtype.is_float()) return;
+  std::optional<double> number = const_float(value);
+  if (number && *number == static_cast<double>(static_cast<int64_t>(*number))) return;
+  std::string type = buffer->dtype.element().str();
+  std::string text = "a value of type " + value.dtype().str() + " is stored to '" + buffer->name + "', which holds " +
+                     buffer->dtype.str() + ": it is cut off; say how to round, as in T.Cast(\"" + type +
+                     "\", T.floor(value))";
+  if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) throw nb::python_error();
+}
+
 #define TW_SPEC_PARAMS                                                                                      \
   nb::object shape, DataType dtype, Ref<Var> data, nb::object strides, Expr elem_offset, std::string scope, \
       int64_t align, int64_t offset_factor, std::string buffer_type, std::optional<std::vector<int64_t>> separators
@@ -228,7 +261,11 @@ BufferSpec buffer_spec(nb::handle shape, DataType dtype, Ref<Var> data, nb::hand
   nb::arg("offset_factor") = 0, nb::arg("buffer_type") = "", nb::arg("axis_separators") = nb::none()
 
 void bind_buffers(nb::module_& m) {
-  m.def("buffer", [](TW_SPEC_PARAMS) { return script::make_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS);
+  m.def(
+      "buffer", [](TW_SPEC_PARAMS, const std::string& name) { return script::make_buffer(TW_SPEC, name); },
+      nb::arg("shape"), TW_SPEC_ARGS, nb::arg("name") = "buffer");
+  m.def("alloc_existing", &script::alloc_existing);
+  m.def("match_existing", &script::match_existing);
   m.def("alloc_buffer", [](TW_SPEC_PARAMS) { return script::alloc_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS);
   m.def("decl_buffer", [](TW_SPEC_PARAMS) { return script::decl_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS);
   m.def(
@@ -259,10 +296,13 @@ void bind_buffers(nb::module_& m) {
       nb::arg("data"), nb::arg("dtype"), nb::arg("extents"), nb::arg("annotations") = nb::none());
   m.def(
       "realize",
-      [](const NodeRef& region, const std::string& scope, Expr condition) {
-        return script::realize(to_region(region), scope, std::move(condition));
+      [](const NodeRef& region, std::optional<std::string> scope, Expr condition) {
+        if (region.is<Buffer>()) {
+          throw Exception(script_error("builder/region", "T.realize of a whole buffer", "write A[0:n, 0:m]"));
+        }
+        return script::realize(to_region(region), std::move(scope), std::move(condition));
       },
-      nb::arg("buffer_slice"), nb::arg("scope"), nb::arg("condition") = nb::none());
+      nb::arg("buffer_slice"), nb::arg("scope").none(), nb::arg("condition") = nb::none());
   m.def("to_region", &to_region);
   m.def(
       "buffer_store",
@@ -272,6 +312,7 @@ void bind_buffers(nb::module_& m) {
           throw Exception(script_error("builder/store-value", "a " + std::string(kind_name(value.kind())) +
                                                                   " is stored to '" + buffer->name + "'"));
         }
+        warn_of_rounding(buffer, Expr(value));
         script::buffer_store(buffer, Expr(value), target.as<BufferLoad>()->indices, std::move(predicate));
       },
       nb::arg("buffer"), nb::arg("value"), nb::arg("indices"), nb::arg("predicate") = nb::none());
@@ -287,7 +328,9 @@ void add_method(const char* method, Function function, Extra... extra) {
 std::vector<Expr> vector_indices(const Ref<Buffer>& buffer, nb::object begin, std::optional<DataType> dtype) {
   std::vector<Expr> indices = to_extents(begin);
   int lanes = dtype ? dtype->lanes / std::max<int>(buffer->dtype.lanes, 1) : 1;
-  if (lanes > 1 && !indices.empty()) indices.back() = ramp(indices.back(), one(indices.back().dtype()), lanes);
+  if (lanes > 1 && !indices.empty() && indices.back().dtype().is_scalar()) {
+    indices.back() = ramp(indices.back(), one(indices.back().dtype()), lanes);
+  }
   return indices;
 }
 
@@ -351,6 +394,23 @@ void bind_buffer_methods() {
       nb::arg("extent") = nb::none());
   add_method<Buffer>("offset_of",
                      [](const Ref<Buffer>& self, nb::object indices) { return offset_of(self, to_extents(indices)); });
+  // The name under which a script defined it, as Python functions have.
+  auto func = nb::borrow<nb::object>(nb::type<NodeOf<PrimFunc>>());
+  nb::object get_name = nb::cpp_function([](const Ref<PrimFunc>& self) {
+    const NodeRef symbol = self->attrs.get("global_symbol");
+    const StringImm* name = symbol.as<StringImm>();
+    return name ? name->value : std::string("main");
+  });
+  nb::object property = nb::module_::import_("builtins").attr("property")(get_name);
+  // Not by setattr: that would name the class.
+  auto* type = reinterpret_cast<PyTypeObject*>(func.ptr());
+#if PY_VERSION_HEX >= 0x030C0000
+  nb::object members = nb::steal(PyType_GetDict(type));
+#else
+  nb::object members = nb::borrow(type->tp_dict);
+#endif
+  PyDict_SetItemString(members.ptr(), "__name__", property.ptr());
+  PyType_Modified(type);
   add_method<GlobalVar>("__call__", [](const Ref<GlobalVar>& self, nb::args args) {
     std::vector<NodeRef> items;
     for (nb::handle arg : args) items.push_back(nb::cast<NodeRef>(arg));
@@ -383,6 +443,9 @@ void bind_expressions(nb::module_& m) {
         return make<BufferLoad>({buffer, std::move(indices), std::move(predicate)});
       },
       nb::arg("buffer"), nb::arg("indices"), nb::arg("predicate") = nb::none());
+  m.def("tensor_data", [](DataType dtype, std::vector<int64_t> shape, nb::bytes bytes) {
+    return make<TensorData>({dtype, std::move(shape), std::string(bytes.c_str(), bytes.size())});
+  });
   // (name, number of arguments, where scripts write the dtype: 0 nowhere, 1 first, 2 last, 3 no function of T)
   m.def("intrinsics", [] {
     nb::list rows;
@@ -411,7 +474,14 @@ void bind_expressions(nb::module_& m) {
 
 void bind_frames(nb::module_& m) {
   m.def("module", &script::module);
-  m.def("module_attrs", &script::module_attrs);
+  m.def("module_attrs", &script::module_attrs, nb::arg("attrs"));
+  m.def(
+      "module_attr",
+      [](const Annotations& added, bool overwrite) {
+        for (const auto& [name, value] : added.entries()) script::module_attr(name, value, overwrite);
+      },
+      nb::arg("added"), nb::arg("overwrite"));
+  m.def("module_attributes", [] { return script::module_attributes(); });
   m.def(
       "decl_function",
       [](const std::string& name, const NodeRef& signature) {
@@ -419,43 +489,52 @@ void bind_frames(nb::module_& m) {
         return script::decl_function(name, func ? func->ret_type : Type(signature));
       },
       nb::arg("name"), nb::arg("signature").none());
-  m.def("def_function", &script::def_function);
+  m.def("def_function", &script::def_function, nb::arg("name"), nb::arg("func"));
   m.def("prim_func", &script::prim_func, nb::arg("is_private") = false);
-  m.def("func_name", &script::func_name);
-  m.def("func_attr", &script::func_attr);
-  m.def("func_ret", &script::func_ret);
-  m.def("arg", [](const std::string& name, const NodeRef& node) -> NodeRef {
-    if (node.is<Buffer>()) return script::arg(name, node.borrow<Buffer>());
-    if (node.is<Var>()) return script::arg(name, node.borrow<Var>());
-    throw Exception(script_error("builder/arg", "the parameter '" + name + "' is neither a variable nor a buffer"));
-  });
+  m.def("func_name", &script::func_name, nb::arg("name"));
+  m.def("func_attr", &script::func_attr, nb::arg("attrs"));
+  m.def("func_ret", &script::func_ret, nb::arg("ret_type"));
+  m.def(
+      "arg",
+      [](const std::string& name, const NodeRef& node) -> NodeRef {
+        if (node.is<Buffer>()) return script::arg(name, node.borrow<Buffer>());
+        if (node.is<Var>()) return script::arg(name, node.borrow<Var>());
+        throw Exception(script_error("builder/arg", "the parameter '" + name + "' is neither a variable nor a buffer"));
+      },
+      nb::arg("name"), nb::arg("obj"));
   TW_LOOP(serial);
   TW_LOOP(parallel);
   TW_LOOP(vectorized);
   TW_LOOP(unroll);
-  m.def("thread_binding", [](Expr start, Expr stop, const std::string& thread, Annotations annotations) {
-    return script::thread_binding(std::move(start), std::move(stop), thread, std::move(annotations));
-  });
-  m.def("grid", &script::grid);
-  m.def("while_", &script::while_);
-  m.def("if_", &script::if_);
+  m.def(
+      "thread_binding",
+      [](Expr start, Expr stop, const std::string& thread, Annotations annotations) {
+        return script::thread_binding(std::move(start), std::move(stop), thread, std::move(annotations));
+      },
+      nb::arg("start"), nb::arg("stop"), nb::arg("thread"), nb::arg("annotations") = nb::none());
+  m.def("grid", &script::grid, nb::arg("extents"));
+  m.def("while_", &script::while_, nb::arg("condition"));
+  m.def("if_", &script::if_, nb::arg("condition"));
   m.def("then_", &script::then_);
   m.def("else_", &script::else_);
-  m.def("assert_", &script::assert_);
+  m.def("assert_", &script::assert_, nb::arg("condition"), nb::arg("message"));
   m.def("let", &script::let, nb::arg("value"), nb::arg("var").none() = nb::none());
   m.def("attr", &script::attr, nb::arg("node").none(), nb::arg("key"), nb::arg("value"));
-  m.def("env_thread", &script::env_thread);
-  m.def("launch_thread", [](const NodeRef& thread, Expr extent) {
-    if (const StringImm* tag = thread.as<StringImm>()) return script::launch_thread(tag->value, std::move(extent));
-    if (thread.is<Var>()) return script::launch_thread(thread.borrow<Var>(), std::move(extent));
-    throw Exception(script_error("builder/thread", "T.launch_thread needs a thread axis or its tag"));
-  });
+  m.def("env_thread", &script::env_thread, nb::arg("thread_tag"), nb::arg("dtype") = "int32");
+  m.def(
+      "launch_thread",
+      [](const NodeRef& thread, Expr extent) {
+        if (const StringImm* tag = thread.as<StringImm>()) return script::launch_thread(tag->value, std::move(extent));
+        if (thread.is<Var>()) return script::launch_thread(thread.borrow<Var>(), std::move(extent));
+        throw Exception(script_error("builder/thread", "T.launch_thread needs a thread axis or its tag"));
+      },
+      nb::arg("thread"), nb::arg("extent"));
   m.def("block", &script::block, nb::arg("name") = "", nb::arg("no_realize") = false);
   m.def("init", &script::init);
-  m.def("where", &script::where);
+  m.def("where", &script::where, nb::arg("predicate"));
   m.def("reads", [](const std::vector<NodeRef>& regions) { script::reads(to_regions(regions)); });
   m.def("writes", [](const std::vector<NodeRef>& regions) { script::writes(to_regions(regions)); });
-  m.def("block_attr", &script::block_attr);
+  m.def("block_attr", &script::block_attr, nb::arg("attrs"));
   m.def(
       "axis",
       [](int type, const Ref<Range>& dom, Expr binding, DataType dtype) {
@@ -464,7 +543,7 @@ void bind_frames(nb::module_& m) {
       nb::arg("type"), nb::arg("dom"), nb::arg("binding").none(), nb::arg("dtype") = "int32");
   m.def("remap", &script::remap);
   m.def("range_between", &script::range_between);
-  m.def("evaluate", &script::evaluate);
+  m.def("evaluate", &script::evaluate, nb::arg("value"));
   m.def("fresh_var", &script::fresh_var, nb::arg("type"), nb::arg("is_size") = false);
   m.def("add", [](const Stmt& stmt) { IRBuilder::require("a statement").add(stmt); });
 }
@@ -523,6 +602,15 @@ void bind_script(nb::module_& m) {
   bind_buffer_methods();
   bind_expressions(script);
   bind_frames(script);
+  script.def(
+      "find_ill_formed",
+      [](const NodeRef& program) -> nb::object {
+        Status status = verify(program, Stage::kScheduled, Rules::kLanguage);
+        if (status.ok()) return nb::none();
+        const Diagnostic& found = status.error();
+        return nb::make_tuple(found.code, found.message, found.hint, found.span);
+      },
+      "Code, message, hint and span of the first rule of the language that the program breaks.");
   script.def("enter_source", &enter_source);
   script.def("leave_source", &leave_source);
   script.def("set_span", &set_span);

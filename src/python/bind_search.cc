@@ -31,6 +31,7 @@ Diagnostic diagnostic_of(nb::python_error& error) {
     diagnostic.message = message.empty() ? nb::cast<std::string>(nb::str(value)) : message;
     diagnostic.hint = nb::cast<std::string>(value.attr("hint"));
     if (diagnostic.code.empty()) diagnostic.code = "space/exception";
+    if (diagnostic.code == "space/deadline") diagnostic.blame = Blame::kResource;
   }
   return diagnostic;
 }
@@ -43,11 +44,11 @@ class FunctionSource final : public CandidateSource {
     nb::gil_scoped_acquire gil;
     draw_.reset();
   }
-  Result<Drawn> draw(uint64_t seed, uint64_t attempt) override {
+  Result<std::optional<Drawn>> draw(const Draw& request) override {
     nb::gil_scoped_acquire gil;
     try {
-      nb::object answer = draw_(seed, attempt);
-      return Drawn{nb::cast<Ref<Module>>(answer[0]), nb::cast<std::string>(answer[1])};
+      nb::object answer = draw_(request.seed, request.attempt, request.parent);
+      return std::optional<Drawn>({nb::cast<Ref<Module>>(answer[0]), nb::cast<std::string>(answer[1])});
     } catch (nb::python_error& error) {
       if (error.matches(PyExc_KeyboardInterrupt)) throw;
       return diagnostic_of(error);
@@ -62,7 +63,7 @@ std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
   return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
 }
 
-/// (name, dtype, shape, role, initial bytes, expected bytes) for each parameter.
+/// (name, dtype, shape, role, initial bytes) for each parameter.
 Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_t reduction_length) {
   std::vector<ArgumentSpec> specs;
   for (nb::handle item : list) {
@@ -80,7 +81,7 @@ Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_
     }
     if (spec.role != Role::kInput) {
       Tolerance tolerance = tolerance_for(spec.dtype, spec.dtype, reduction_length);
-      TW_RETURN_IF_ERROR(arguments->set_expected(index, bytes_of(nb::cast<nb::bytes>(item[5])), tolerance));
+      TW_RETURN_IF_ERROR(arguments->set_tolerance(index, tolerance));
     }
     ++index;
   }
@@ -92,6 +93,8 @@ nb::dict record_dict(const Record& record) {
   result["trace"] = record.trace;
   result["seconds"] = record.seconds;
   result["median"] = record.median();
+  result["outcome"] = record.outcome;
+  result["error"] = record.error;
   result["index"] = record.index;
   result["seed"] = record.seed;
   result["verification"] = record.verification;
@@ -109,7 +112,8 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
                                      const std::string& script, const std::string& space, const nb::object& trace,
                                      const nb::object& draw, const nb::callable& arguments, int64_t reduction_length,
                                      std::shared_ptr<Database> database, int64_t trials, double seconds, uint64_t seed,
-                                     int threads, const std::string& target, bool fresh, const std::string& versions) {
+                                     int threads, const std::string& target, bool fresh, double reference_timeout,
+                                     const std::string& versions) {
   TuneTask task;
   task.module = module;
   task.function = function;
@@ -132,6 +136,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   options.fresh = fresh;
   options.target = unwrap(Target::parse(target)).with_num_cores(threads);
   options.pipeline.threads = threads;
+  options.pipeline.reference_timeout = reference_timeout;
   options.versions = versions;
   auto result = std::make_unique<PyTuner>();
   auto started = [&] {
@@ -159,6 +164,7 @@ nb::dict progress_dict(const TuneProgress& p) {
   result["attempts"] = p.attempts;
   result["refused"] = p.refused;
   result["duplicates"] = p.duplicates;
+  result["reference_seconds"] = p.reference_seconds;
   result["median_build_seconds"] = p.median_build_seconds;
   result["phase"] = p.phase;
   return result;
@@ -169,7 +175,7 @@ void bind_tuner(nb::module_& m) {
       .def(nb::new_(&start_tuner), nb::kw_only(), nb::arg("module"), nb::arg("function"), nb::arg("name"),
            nb::arg("script"), nb::arg("space"), nb::arg("trace").none(), nb::arg("draw").none(), nb::arg("arguments"),
            nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"), nb::arg("seconds"), nb::arg("seed"),
-           nb::arg("threads"), nb::arg("target"), nb::arg("fresh"), nb::arg("versions"))
+           nb::arg("threads"), nb::arg("target"), nb::arg("fresh"), nb::arg("reference_timeout"), nb::arg("versions"))
       .def(
           "step",
           [](PyTuner& self, double seconds) {
@@ -235,11 +241,28 @@ void bind_database(nb::module_& m) {
                result.append(record_dict(r));
              return result;
            })
-      .def("count_outcomes", [](Database& self, const std::string& hash, const std::string& target) {
-        nb::dict result;
-        for (const auto& [name, count] : unwrap(self.count_outcomes(hash_from_hex(hash), target)))
-          result[name.c_str()] = count;
-        return result;
+      .def(
+          "records",
+          [](Database& self, const std::string& hash, const std::string& target) {
+            nb::list result;
+            for (const Record& r : unwrap(self.records(hash_from_hex(hash), target))) result.append(record_dict(r));
+            return result;
+          },
+          "All of a program in the order of their commits, failures included; an empty target means any.")
+      .def("count_outcomes",
+           [](Database& self, const std::string& hash, const std::string& target) {
+             nb::dict result;
+             for (const auto& [name, count] : unwrap(self.count_outcomes(hash_from_hex(hash), target)))
+               result[name.c_str()] = count;
+             return result;
+           })
+      .def("meta",
+           [](Database& self, const std::string& key) -> nb::object {
+             std::optional<std::string> value = unwrap(self.meta(key));
+             return value ? nb::object(nb::str(value->c_str(), value->size())) : nb::none();
+           })
+      .def("set_meta", [](Database& self, const std::string& key, const std::string& value) {
+        unwrap_status(self.set_meta(key, value));
       });
 }
 

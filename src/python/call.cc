@@ -53,7 +53,17 @@ void raise_kernel_error(int32_t code, std::string message) {
     hint = message.substr(at + sizeof(TW_HINT_PREFIX) - 1);
     message.resize(at);
   }
-  set_python_error(diagnostic_of(code, std::move(message), std::move(hint)));
+  Diagnostic diagnostic = diagnostic_of(code, message, hint);
+  // The interpreter finds more than a kernel does, and writes what it calls it before the message.
+  size_t end = message.starts_with("[interpret/") ? message.find("] ") : std::string::npos;
+  if (end != std::string::npos) {
+    diagnostic.code = message.substr(1, end - 1);
+    diagnostic.message = message.substr(end + 2);
+    // What a program asserts is about its arguments; the rest is what the program itself does.
+    bool program = code == TW_ERROR_ASSERTION && diagnostic.code != "interpret/assertion";
+    if (program) diagnostic.blame = Blame::kScript;
+  }
+  set_python_error(diagnostic);
 }
 
 std::string describe(const tw_signature* signature, const tw_param* param) {

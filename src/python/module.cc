@@ -3,20 +3,33 @@
 
 #include <nanobind/stl/string.h>
 
+#include "python/node_caster.h"
 #include "support/diagnostic.h"
 
 namespace nb = nanobind;
 
 namespace tilewright::python {
 
+namespace {
+
+/// Messages quote what they complain about, which need not be UTF-8.
+nb::object lenient_text(const std::string& text) {
+  return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
+}
+
+}  // namespace
+
 void set_python_error(const Diagnostic& diagnostic) {
   try {
     nb::object cls = nb::module_::import_("tilewright.errors").attr(std::string(blame_name(diagnostic.blame)).c_str());
-    nb::object error = cls(diagnostic.render());
+    nb::object error = cls(lenient_text(diagnostic.render()));
     error.attr("code") = diagnostic.code;
-    error.attr("message") = diagnostic.message;
-    error.attr("hint") = diagnostic.hint;
+    error.attr("message") = lenient_text(diagnostic.message);
+    error.attr("hint") = lenient_text(diagnostic.hint);
     error.attr("span") = diagnostic.span;
+    nb::list nodes;
+    for (const ObjectPtr& object : diagnostic.nodes) nodes.append(node_to_python(kept(object)));
+    error.attr("nodes") = nb::tuple(nodes);
     PyErr_SetObject(cls.ptr(), error.ptr());
   } catch (nb::python_error& failure) {
     failure.restore();
@@ -37,6 +50,7 @@ NB_MODULE(_core, m) {
       },
       nullptr);
   tilewright::python::bind_ir(m);
+  tilewright::python::bind_node_methods();
   tilewright::python::bind_arith(m);
   tilewright::python::bind_machine(m);
   tilewright::python::bind_call(m);

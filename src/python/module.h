@@ -15,6 +15,8 @@ namespace nb = nanobind;
 void set_python_error(const Diagnostic& diagnostic);
 
 void bind_ir(nanobind::module_& m);
+/// After bind_ir.
+void bind_node_methods();
 void bind_arith(nanobind::module_& m);
 void bind_call(nanobind::module_& m);
 void bind_compile(nanobind::module_& m);

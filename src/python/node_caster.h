@@ -43,6 +43,12 @@ handle put_node(const tilewright::NodeBase* node, cleanup_list* cleanup) noexcep
 /// The node behind a Python object, borrowed; null if it is none.
 const tilewright::NodeBase* get_node(handle source, uint32_t flags, cleanup_list* cleanup) noexcept;
 
+/// What stands for the node where an expression is expected: an iteration variable for its variable.
+inline tilewright::NodeRef as_expression(tilewright::NodeRef node) {
+  if (const auto* axis = node.as<tilewright::IterVar>()) return axis->var;
+  return node;
+}
+
 template <class Handle, bool (*Accept)(const tilewright::NodeRef&), bool Constants, bool TypeNames>
 struct node_caster {
   static constexpr bool IsClass = true;
@@ -69,6 +75,7 @@ struct node_caster {
         }
       }
     }
+    if constexpr (std::is_same_v<Handle, tilewright::Expr>) node = as_expression(std::move(node));
     if (!node.defined() || !Accept(node)) return false;
     value = static_cast<const Handle&>(node);
     return true;

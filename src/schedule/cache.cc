@@ -4,17 +4,17 @@
 #include <array>
 
 #include "ir/build.h"
+#include "ir/structural.h"
 #include "ir/traverse.h"
 
 namespace tilewright::schedule {
 
 bool is_storage_scope(const std::string& scope) {
   static constexpr std::array<std::string_view, 12> kScopes = {
-      "global",          "shared",  "warp",    "local",      "wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator",
-      "texture", "amx.tmm", "m16n8k8.matrix", "metal.simdgroup", ""};
-  return std::any_of(kScopes.begin(), kScopes.end(), [&](std::string_view known) {
-    return known.empty() ? scope.empty() : scope.starts_with(known);
-  });
+      "global",           "shared",  "warp",    "local",          "wmma.matrix_a",   "wmma.matrix_b",
+      "wmma.accumulator", "texture", "amx.tmm", "m16n8k8.matrix", "metal.simdgroup", ""};
+  return std::any_of(kScopes.begin(), kScopes.end(),
+                     [&](std::string_view known) { return known.empty() ? scope.empty() : scope.starts_with(known); });
 }
 
 Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<BufferRegion>>& regions,
@@ -45,10 +45,22 @@ Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<
                 {block.node()}, hint);
 }
 
+std::optional<Written> written_by(const Tree& tree, int writer, const Ref<BufferRegion>& write,
+                                  const std::vector<int>& loops, arith::Analyzer& analyzer) {
+  const BlockRealize& realize = *tree.realize_at(writer);
+  if (auto box = analysis::produced(realize, write, tree, loops, analyzer)) return Written{*box, bool_imm(true)};
+  Expr condition = analysis::outer_condition(realize.predicate, analysis::inputs_of(tree, loops));
+  analysis::assume_all(condition, analyzer);
+  auto box = analysis::produced(realize, write, tree, loops, analyzer);
+  if (!box) return std::nullopt;
+  return Written{*box, condition};
+}
+
 Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Region region, bool compact) {
   Copy copy;
   copy.original = original;
   copy.name = original->name + "_" + scope;
+  copy.condition = bool_imm(true);
   std::vector<Expr> shape;
   for (size_t d = 0; d < region.size(); ++d) {
     shape.push_back(compact ? region[d]->extent : original->shape[d]);
@@ -71,8 +83,10 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
     loops.push_back(var("ax" + number, dtype));
     Ref<Var> axis = var("v" + number, dtype);
     const Expr& size = copy.original->shape[d];
-    block.iter_vars.push_back(make<IterVar>(
-        {.dom = range(zero(dtype), cast(dtype, size)), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+    block.iter_vars.push_back(make<IterVar>({.dom = range(zero(dtype), cast(dtype, size)),
+                                             .var = axis,
+                                             .iter_type = IterType::kDataPar,
+                                             .thread_tag = ""}));
     values.push_back(r.min + loops.back());
     original.push_back(axis);
     cache.push_back(axis - copy.offset[d]);
@@ -91,21 +105,27 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
     block.body = store(copy.original, load(copy.cache, cache), original);
   }
   *made = make<Block>(std::move(block));
-  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = bool_imm(true), .block = *made});
+  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = copy.condition, .block = *made});
   for (size_t d = loops.size(); d-- > 0;) nest = loop(loops[d], copy.region[d]->extent, std::move(nest));
   return nest;
 }
 
+namespace {
+Expr behind(const Expr& index, const Expr& offset) {
+  return same_expr(index, offset) ? zero(index.dtype()) : index - offset;
+}
+}  // namespace
+
 Ref<Block> redirect(const Ref<Block>& block, const Copy& copy, bool reads, bool writes) {
   auto shifted = [&](std::vector<Expr> indices) {
-    for (size_t d = 0; d < indices.size(); ++d) indices[d] = indices[d] - copy.offset[d];
+    for (size_t d = 0; d < indices.size(); ++d) indices[d] = behind(indices[d], copy.offset[d]);
     return indices;
   };
   auto region = [&](const Ref<BufferRegion>& old) {
     if (old->buffer != copy.original) return old;
     BufferRegion moved{copy.cache, {}};
     for (size_t d = 0; d < old->region.size(); ++d) {
-      moved.region.push_back(range(old->region[d]->min - copy.offset[d], old->region[d]->extent));
+      moved.region.push_back(range(behind(old->region[d]->min, copy.offset[d]), old->region[d]->extent));
     }
     return make<BufferRegion>(std::move(moved), old.span());
   };

@@ -26,7 +26,17 @@ struct Copy {
   arith::Region region;      ///< what is copied, of the original
   std::vector<Expr> offset;  ///< of the cache within the original
   std::string name;          ///< of the new buffer and of the block
+  Expr condition;            ///< under which there is something to copy
 };
+
+/// What the block at `writer` has written to `write` once `loops` have run, and the condition on loops around them
+/// under which it has written anything. Nothing if that cannot be proved.
+struct Written {
+  arith::Box box;
+  Expr condition;
+};
+std::optional<Written> written_by(const Tree& tree, int writer, const Ref<BufferRegion>& write,
+                                  const std::vector<int>& loops, arith::Analyzer& analyzer);
 
 /// A new buffer BUFFER_SCOPE for a region of the original; `compact`: as small as the region, which must not vary then.
 Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Region region, bool compact);

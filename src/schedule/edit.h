@@ -29,9 +29,7 @@ class TreeEdit {
   void insert_before(int at, Stmt what) { changes_[at].before.push_back(std::move(what)); }
   void insert_after(int at, Stmt what) { changes_[at].after.push_back(std::move(what)); }
   /// Changes fields other than the body; runs after everything below the block was changed.
-  void change_block(int at, std::function<void(Block&)> change) {
-    changes_[at].on_block.push_back(std::move(change));
-  }
+  void change_block(int at, std::function<void(Block&)> change) { changes_[at].on_block.push_back(std::move(change)); }
   /// Likewise for a BlockRealize other than the root.
   void change_realize(int at, std::function<void(BlockRealize&)> change) {
     changes_[at].on_realize.push_back(std::move(change));

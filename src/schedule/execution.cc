@@ -7,34 +7,30 @@
 namespace tilewright::schedule {
 namespace {
 
-struct Rule {
-  const char* code;
-  const char* hint;
-};
-Rule rule_of(analysis::Conflict conflict) {
-  switch (conflict) {
+Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependent& problem) {
+  switch (problem.conflict) {
     case analysis::Conflict::kBareStatement:
-      return {"/P1", "put it into a block, so that the script says what it reads and writes"};
+      return refuse(codes.bare_statement, problem.obstacle,
+                    "put it into a block, so that the script says what it reads and writes");
     case analysis::Conflict::kOtherBlock:
-      return {"/P2", ""};
+      return refuse(codes.other_block, problem.obstacle);
     case analysis::Conflict::kReduction:
-      return {"/P3", "take a loop that drives spatial axes only"};
+      return refuse(codes.reduction, problem.obstacle, "take a loop that drives spatial axes only");
     case analysis::Conflict::kWrite:
-      return {"/P4", ""};
+      return refuse(codes.write, problem.obstacle);
     case analysis::Conflict::kRead:
-      return {"/P5", ""};
+      return refuse(codes.read, problem.obstacle);
   }
-  return {"", ""};
+  return {};
 }
 
 }  // namespace
 
-Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const std::string& method, bool private_buffers,
+Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const ExecutionCodes& codes,
                       const std::string& thread_axis) {
   TW_TRY(place, state.find(rv));
-  if (auto problem = analysis::why_dependent(*place.tree, place.at, private_buffers)) {
-    Rule rule = rule_of(problem->conflict);
-    return refuse(method + rule.code, problem->obstacle, rule.hint);
+  if (auto problem = analysis::why_dependent(*place.tree, place.at, analysis::execution_of(kind, thread_axis))) {
+    return refuse_conflict(codes, *problem);
   }
   For loop = place.loop();
   loop.kind = kind;

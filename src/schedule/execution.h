@@ -5,9 +5,13 @@
 
 namespace tilewright::schedule {
 
-/// The program with the loop of another kind, if its iterations are independent: refusals are METHOD/P1 to METHOD/P5.
-/// `private_buffers`: each iteration can have its own copy of a buffer.
-Result<Plan> set_kind(const State& state, LoopRV loop, ForKind kind, const std::string& method, bool private_buffers,
+/// The codes of the refusals, by what stands against it.
+struct ExecutionCodes {
+  const char *bare_statement, *other_block, *reduction, *write, *read;
+};
+
+/// The program with the loop of another kind, if its iterations are independent.
+Result<Plan> set_kind(const State& state, LoopRV loop, ForKind kind, const ExecutionCodes& codes,
                       const std::string& thread_axis = "");
 
 }  // namespace tilewright::schedule

@@ -1,6 +1,7 @@
 // How each type of field of an instruction turns into a Value and back, and what it is called in Python.
 #pragma once
 
+#include "ir/json.h"
 #include "schedule/instruction.h"
 
 namespace tilewright::schedule {
@@ -84,9 +85,7 @@ struct FieldTraits<std::variant<T...>> {
   static Value to(const std::variant<T...>& field) {
     return std::visit([](const auto& v) { return Value{v}; }, field);
   }
-  static bool from(const Value& value, std::variant<T...>& field) {
-    return (take<T>(value, field) || ...);
-  }
+  static bool from(const Value& value, std::variant<T...>& field) { return (take<T>(value, field) || ...); }
 
  private:
   template <class A>
@@ -155,6 +154,41 @@ struct FieldTraits<Decision<T>> {
     if (!FieldTraits<T>::from(value, item)) return false;
     field.value = std::move(item);
     return true;
+  }
+};
+
+template <>
+struct FieldTraits<TouchedBuffer> {
+  static constexpr Role kRole = Role::kAttr;
+  static std::string type() { return "tuple[str, int] | str | Buffer"; }
+  static Value to(const TouchedBuffer& field) {
+    Value index = FieldTraits<BufferIndex>::to(field.index);
+    return field.kind.empty() ? index : Value{Value::List{Value{field.kind}, std::move(index)}};
+  }
+  static bool from(const Value& value, TouchedBuffer& field) {
+    const Value::List* pair = value.as<Value::List>();
+    if (!pair) return !value.as<int64_t>() && FieldTraits<BufferIndex>::from(value, field.index);
+    const std::string* kind = pair->size() == 2 ? (*pair)[0].as<std::string>() : nullptr;
+    const int64_t* index = kind ? (*pair)[1].as<int64_t>() : nullptr;
+    if (!index || (*kind != "read" && *kind != "write")) return false;
+    field.kind = *kind;
+    field.index = *index;
+    return true;
+  }
+};
+/// As text, in JSON, the map is the JSON of its node.
+template <>
+struct FieldTraits<IndexFunction> {
+  static constexpr Role kRole = Role::kAttr;
+  static std::string type() { return "Callable[..., Any] | IndexMap"; }
+  static Value to(const IndexFunction& field) { return {field.map}; }
+  static bool from(const Value& value, IndexFunction& field) {
+    if (const NodeRef* node = value.as<NodeRef>()) field.map = *node;
+    if (const std::string* text = value.as<std::string>()) {
+      auto read = from_json(*text);
+      if (read.ok()) field.map = *read;
+    }
+    return field.map.is<IndexMap>();
   }
 };
 

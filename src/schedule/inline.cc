@@ -8,18 +8,18 @@
 
 namespace tilewright::schedule {
 
-Result<Assignment> assignment_of(const Place& place, const std::string& method) {
+Result<Assignment> assignment_of(const Place& place, const char* code) {
   const Block& block = place.block();
   const auto& facts = analysis::BlockFacts::of(place.tree->block_ref(place.at));
   const BufferStore* store = block.body.as<BufferStore>();
   bool plain = facts.role == analysis::BlockRole::kComplete && store && !store->predicate.defined() &&
                block.alloc_buffers.empty() && block.match_buffers.empty();
   if (plain) return Assignment{store, store->buffer};
-  std::string why = !facts.why.empty()                                    ? facts.why
-                    : facts.role == analysis::BlockRole::kReduction        ? "it is a reduction"
-                    : facts.role == analysis::BlockRole::kUpdate           ? "it updates elements that have a value before"
-                                                                           : "its body is more than one store";
-  return refuse(method + "/P1", describe(place) + " is not one plain assignment: " + why, {place.node()});
+  std::string why = !facts.why.empty()                              ? facts.why
+                    : facts.role == analysis::BlockRole::kReduction ? "it is a reduction"
+                    : facts.role == analysis::BlockRole::kUpdate    ? "it updates elements that have a value before"
+                                                                    : "its body is more than one store";
+  return refuse(code, describe(place) + " is not one plain assignment: " + why, {place.node()});
 }
 
 std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices) {

@@ -12,11 +12,11 @@ struct Assignment {
   const BufferStore* store;
   Ref<Buffer> buffer;
 };
-/// METHOD/P1: the block is complete and is one such assignment.
-Result<Assignment> assignment_of(const Place& block, const std::string& method);
+/// Refuses a block that is not complete or not one such assignment.
+Result<Assignment> assignment_of(const Place& block, const char* code);
 
-/// Which axis each index is: the axis variable by dimension, null for a dimension of one element. Nothing where an index
-/// is anything else, or an axis of more than one value is missing or occurs twice.
+/// Which axis each index is: the axis variable by dimension, null for a dimension of one element. Nothing where an
+/// index is anything else, or an axis of more than one value is missing or occurs twice.
 std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices);
 
 /// Axes in terms of the indices of an access; axes of one value are that value.

@@ -26,9 +26,8 @@ std::string return_type() {
 template <class I>
 std::vector<Value> read_values(const Instruction& instruction) {
   std::vector<Value> result;
-  for_each_field(std::get<I>(instruction), [&]<class F>(std::string_view, const F& field) {
-    result.push_back(FieldTraits<F>::to(field));
-  });
+  for_each_field(std::get<I>(instruction),
+                 [&]<class F>(std::string_view, const F& field) { result.push_back(FieldTraits<F>::to(field)); });
   return result;
 }
 
@@ -36,7 +35,8 @@ Diagnostic bad_argument(const KindInfo& info, const Param& param, const Value* g
   std::string call = std::string(info.method) + "()";
   std::string name = "'" + std::string(param.name) + "'";
   if (!got) {
-    return argument_error("schedule/argument", call + " needs the argument " + name, "its signature is " + info.signature());
+    return argument_error("schedule/argument", call + " needs the argument " + name,
+                          "its signature is " + info.signature());
   }
   return argument_error("schedule/argument",
                         call + ": the argument " + name + " takes " + param.type + ", not " + got->kind(),
@@ -111,8 +111,8 @@ std::string python_default(const Value& value) {
 }  // namespace
 
 std::string Value::kind() const {
-  static constexpr std::array names = {"None",    "a bool",  "an integer",      "a float", "a string", "a loop",
-                                       "a block", "a sampled value", "a list",  "a dict",  "a node"};
+  static constexpr std::array names = {"None",    "a bool",          "an integer", "a float", "a string", "a loop",
+                                       "a block", "a sampled value", "a list",     "a dict",  "a node"};
   if (const auto* node = as<NodeRef>()) return node->defined() ? "a " + std::string(kind_name(node->kind())) : "None";
   return names[data.index()];
 }
@@ -193,9 +193,8 @@ struct VisitHandles {
 
 Value decision_of(const Instruction& instruction) {
   Value result{None{}};
-  visit_decision(const_cast<Instruction&>(instruction), [&]<class D>(const D& decision) {
-    result = FieldTraits<std::remove_cvref_t<D>>::to(decision);
-  });
+  visit_decision(const_cast<Instruction&>(instruction),
+                 [&]<class D>(const D& decision) { result = FieldTraits<std::remove_cvref_t<D>>::to(decision); });
   return result;
 }
 
@@ -205,16 +204,15 @@ Result<Instruction> with_decision(const Instruction& instruction, const Value& d
   bool fits = decision.is_none();
   visit_decision(result, [&]<class D>(D& field) { fits = FieldTraits<D>::from(decision, field); });
   if (!fits) {
-    return argument_error("schedule/decision", std::string(info.method) + "() cannot take " + decision.kind() +
-                                                   " as its decision");
+    return argument_error("schedule/decision",
+                          std::string(info.method) + "() cannot take " + decision.kind() + " as its decision");
   }
   return result;
 }
 
 void for_each_handle(Instruction& instruction, const HandleFn& f) {
-  std::visit(
-      [&](auto& inst) { for_each_field(inst, [&](std::string_view, auto& field) { VisitHandles{f}(field); }); },
-      instruction);
+  std::visit([&](auto& inst) { for_each_field(inst, [&](std::string_view, auto& field) { VisitHandles{f}(field); }); },
+             instruction);
 }
 
 }  // namespace tilewright::schedule

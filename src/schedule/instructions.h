@@ -33,6 +33,15 @@ template <class T>
 struct Decision {
   std::optional<T> value;
 };
+/// One of the buffers that a block touches: by position among its reads or writes, by name, or itself.
+struct TouchedBuffer {
+  std::string kind;  ///< "read" or "write" with a position, else ""
+  BufferIndex index = int64_t{0};
+};
+/// A function of indices: an IndexMap.
+struct IndexFunction {
+  NodeRef map;
+};
 /// A list that is left out where it is empty.
 template <class T>
 struct OmitEmpty {
@@ -74,7 +83,8 @@ struct SamplePerfectTile {
   using Returns = std::vector<std::optional<ExprRV>>;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kSample;
-  static constexpr std::string_view kDoc = R"(Draw n factors whose product is the extent of a loop, uniformly among all such factors.
+  static constexpr std::string_view kDoc =
+      R"(Draw n factors whose product is the extent of a loop, uniformly among all such factors.
 
 Args:
     loop: the loop to tile; it stays as it is.
@@ -171,7 +181,8 @@ struct GetOutputBlocks {
   using Returns = std::vector<BlockRV>;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kLookup;
-  static constexpr std::string_view kDoc = R"(Give the blocks of a scope that write a buffer which is not allocated inside it.
+  static constexpr std::string_view kDoc =
+      R"(Give the blocks of a scope that write a buffer which is not allocated inside it.
 
 Args:
     scope_block: the enclosing block, often get_block("root").
@@ -187,7 +198,8 @@ struct Fuse {
   using Returns = LoopRV;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Make one loop out of directly nested ones, in the same order of iterations.
+  static constexpr std::string_view kDoc =
+      R"(Make one loop out of directly nested ones, in the same order of iterations.
 
 Args:
     *loops: the loops, outermost first, each the only content of the one before.
@@ -288,8 +300,8 @@ struct CacheRead {
   BufferIndex read_buffer_index = int64_t{0};
   std::string storage_scope;
   OmitEmpty<BlockRV> consumer_blocks;
-  using Members = Fields<&CacheRead::block, &CacheRead::read_buffer_index, &CacheRead::storage_scope,
-                         &CacheRead::consumer_blocks>;
+  using Members =
+      Fields<&CacheRead::block, &CacheRead::read_buffer_index, &CacheRead::storage_scope, &CacheRead::consumer_blocks>;
   using Returns = BlockRV;
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
@@ -340,7 +352,8 @@ struct ComputeAt {
   using Returns = None;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Move a producer under a loop of its consumers, and compute there only what they need.
+  static constexpr std::string_view kDoc =
+      R"(Move a producer under a loop of its consumers, and compute there only what they need.
 
 Args:
     block: the producer.
@@ -359,7 +372,8 @@ struct ReverseComputeAt {
   using Returns = None;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Move a consumer under a loop of its producers, and compute there what they have just produced.
+  static constexpr std::string_view kDoc =
+      R"(Move a consumer under a loop of its producers, and compute there what they have just produced.
 
 Args:
     block: the consumer.
@@ -374,7 +388,8 @@ struct ComputeInline {
   using Returns = None;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kTransform;
-  static constexpr std::string_view kDoc = R"(Put the expression that a block stores in place of every load of it, and drop the block.
+  static constexpr std::string_view kDoc =
+      R"(Put the expression that a block stores in place of every load of it, and drop the block.
 
 Args:
     block: the producer.)";
@@ -437,6 +452,29 @@ struct Unannotate {
 Args:
     block_or_loop: what was annotated.
     ann_key: the key.)";
+};
+
+struct TransformLayout {
+  BlockRV block;
+  TouchedBuffer buffer;
+  IndexFunction index_map;
+  bool assume_injective_transform = false;
+  using Members = Fields<&TransformLayout::block, &TransformLayout::buffer, &TransformLayout::index_map,
+                         &TransformLayout::assume_injective_transform>;
+  using Returns = None;
+  static constexpr int kRequired = 3;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Store the elements of an allocated buffer in another order.
+
+Every access of the buffer follows; loops and blocks stay as they are.
+
+Args:
+    block: a block that touches the buffer.
+    buffer: ("read", position), ("write", position), the buffer's name, or the buffer.
+    index_map: from old indices to new ones, as in lambda i, j: (j // 16, i, j % 16), of +, -, *, // and %; different
+        indices must have different images.
+    assume_injective_transform: let the new buffer have elements that no access reaches, as where the division leaves a
+        remainder.)";
 };
 
 namespace detail {

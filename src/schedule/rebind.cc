@@ -16,7 +16,32 @@ Rebind::Rebind(const analysis::Tree& tree, int at, bool preserve_unit_iters)
 
 void Rebind::bind(const Ref<Var>& loop_var, const Expr& min, const Expr& extent) {
   if (preserve_unit_iters_ && is_const_int(extent, 1)) return;
+  inputs_.emplace_back(loop_var, range(min, extent));
   analyzer_.bind(loop_var, range(min, extent));
+}
+
+void Rebind::rebind_axes(BlockRealize& realize) {
+  bool changed = false, divides = false;
+  for (Expr& value : realize.iter_values) {
+    Expr after = substitute(value, map_);
+    if (after == value) continue;
+    changed = true;
+    value = std::move(after);
+    visit(value, [&](const Ref<FloorDiv>&) { divides = true; }, [&](const Ref<FloorMod>&) { divides = true; });
+  }
+  if (!changed) return;
+  if (!divides) {
+    for (Expr& value : realize.iter_values) value = analyzer_.simplify(value);
+    return;
+  }
+  // Term by term, (a * 7 + b) % 6 is as well (a + b) % 6, which hides that its neighbor is (a * 7 + b) // 6. Seen as
+  // digits of one iterator the two stay what they are.
+  arith::IterMapResult map = arith::detect_iter_map(realize.iter_values, inputs_, realize.predicate,
+                                                    arith::IterMapLevel::kSurjective, analyzer_);
+  if (!map.ok()) return;
+  for (size_t i = 0; i < map.indices.size(); ++i) {
+    realize.iter_values[i] = arith::normalize_iter_map_to_expr(map.indices[i], analyzer_);
+  }
 }
 
 Stmt Rebind::operator()(const Stmt& body, const Expr& condition) {
@@ -39,9 +64,9 @@ Stmt Rebind::operator()(const Stmt& body, const Expr& condition) {
       },
       [&](const Ref<BlockRealize>& realize, Rewriter&) -> Stmt {
         BlockRealize copy = *realize;
-        for (Expr& value : copy.iter_values) value = changed(value);
         copy.predicate = substitute(copy.predicate, map_);
         if (condition.defined()) copy.predicate = logical_and(copy.predicate, condition);
+        rebind_axes(copy);
         const auto& outside = analysis::FreeVars::of(copy.block);
         for (const auto& [from, to] : map_) {
           if (!outside.contains(from)) continue;

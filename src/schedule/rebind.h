@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "analysis/tree.h"
-#include "arith/analyzer.h"
+#include "arith/iter_map.h"
 #include "ir/substitute.h"
 
 namespace tilewright::schedule {
@@ -19,14 +19,17 @@ class Rebind {
   /// From now on uses of `from` become `to`.
   void replace(const Ref<Var>& from, Expr to) { map_.emplace(from, std::move(to)); }
 
-  /// The statement in the new variables, with bindings and loop bounds simplified. A `condition` other than null is added
-  /// to the predicate of each block met first.
+  /// The statement in the new variables, with bindings and loop bounds simplified. A `condition` other than null is
+  /// added to the predicate of each block met first.
   Stmt operator()(const Stmt& body, const Expr& condition = {});
 
   arith::Analyzer& analyzer() { return analyzer_; }
 
  private:
+  void rebind_axes(BlockRealize& realize);
+
   arith::Analyzer analyzer_;
+  arith::IterDomains inputs_;  ///< all loops around what is being rebound
   VarMap map_;
   bool preserve_unit_iters_;
 };

@@ -1,6 +1,7 @@
 #include "schedule/relocate.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "analysis/block_facts.h"
 #include "analysis/independence.h"
@@ -14,11 +15,12 @@ namespace {
 
 using arith::IntSet;
 
-/// index = axis * scale + offset, where offset mentions no axis but may be spread over [0, slack] by smaller terms.
+/// index = axis * scale + offset, or offset - axis * scale, where offset mentions no axis but may be spread over
+/// [0, slack] by smaller terms.
 struct Solved {
   int axis = -1;
   int64_t scale = 1;
-  int64_t divisor = 1;  ///< index = axis // divisor
+  bool mirrored = false;
   Expr offset;
   Expr slack;  ///< null: 0
 };
@@ -30,33 +32,37 @@ int axis_number(const Block& block, const Expr& e) {
   return -1;
 }
 
+struct Term {
+  Expr value;
+  bool negative;
+};
+
 /// Splits a sum into terms.
-void collect_terms(const Expr& e, std::vector<Expr>& terms) {
+void collect_terms(const Expr& e, bool negative, std::vector<Term>& terms) {
   if (const Add* sum = e.as<Add>()) {
-    collect_terms(sum->a, terms);
-    collect_terms(sum->b, terms);
-  } else if (const Sub* difference = e.as<Sub>(); difference && const_int(difference->b)) {
-    collect_terms(difference->a, terms);
-    terms.push_back(constant(e.dtype(), -*const_int(difference->b)));
+    collect_terms(sum->a, negative, terms);
+    collect_terms(sum->b, negative, terms);
+  } else if (const Sub* difference = e.as<Sub>()) {
+    collect_terms(difference->a, negative, terms);
+    collect_terms(difference->b, !negative, terms);
   } else {
-    terms.push_back(e);
+    terms.push_back({e, negative});
   }
 }
 
 /// Takes an index apart around the axis with the largest factor.
 std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::Analyzer& analyzer) {
-  if (const FloorDiv* quotient = index.as<FloorDiv>()) {
-    int axis = axis_number(block, quotient->a);
-    auto divisor = const_int(quotient->b);
-    if (axis < 0 || !divisor || *divisor < 1) return std::nullopt;
-    return Solved{axis, 1, *divisor, zero(index.dtype()), {}};
-  }
-  std::vector<Expr> terms;
-  collect_terms(index, terms);
+  struct Scaled {
+    int64_t scale;
+    int axis;
+    bool negative;
+  };
+  std::vector<Term> terms;
+  collect_terms(index, false, terms);
   Solved best;
   best.offset = zero(index.dtype());
-  std::vector<std::pair<int64_t, int>> scaled;  // scale, axis
-  for (const Expr& term : terms) {
+  std::vector<Scaled> scaled;
+  for (const auto& [term, negative] : terms) {
     int axis = axis_number(block, term);
     int64_t scale = 1;
     if (const Mul* product = term.as<Mul>(); product && const_int(product->b)) {
@@ -64,24 +70,28 @@ std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::A
       scale = *const_int(product->b);
     }
     if (axis >= 0 && scale > 0) {
-      scaled.emplace_back(scale, axis);
+      scaled.push_back({scale, axis, negative});
     } else if (uses_any_var(term, [&](const Ref<Var>& v) { return axis_number(block, v) >= 0; })) {
       return std::nullopt;
     } else {
-      best.offset = best.offset + term;
+      best.offset = negative ? best.offset - term : best.offset + term;
     }
   }
   if (scaled.empty()) return std::nullopt;
-  auto largest = std::max_element(scaled.begin(), scaled.end());
-  best.scale = largest->first;
-  best.axis = largest->second;
+  auto largest = std::max_element(scaled.begin(), scaled.end(), [](const Scaled& a, const Scaled& b) {
+    return std::pair(a.scale, a.axis) < std::pair(b.scale, b.axis);
+  });
+  best.scale = largest->scale;
+  best.axis = largest->axis;
+  best.mirrored = largest->negative;
   Expr slack = zero(index.dtype());
-  for (const auto& [scale, axis] : scaled) {
-    if (axis == best.axis && scale == best.scale) continue;
-    if (axis == best.axis) return std::nullopt;
-    const Ref<Range>& dom = block.iter_vars[axis]->dom;
-    best.offset = best.offset + dom->min * scale;
-    slack = slack + (dom->extent - 1) * scale;
+  for (const Scaled& other : scaled) {
+    if (&other == &*largest) continue;
+    if (other.axis == best.axis) return std::nullopt;
+    const Ref<Range>& dom = block.iter_vars[other.axis]->dom;
+    Expr low = dom->min * other.scale, reach = (dom->extent - 1) * other.scale;
+    best.offset = other.negative ? best.offset - low - reach : best.offset + low;
+    slack = slack + reach;
   }
   if (!is_const_int(slack, 0)) best.slack = analyzer.simplify(slack);
   return best;
@@ -95,23 +105,25 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
   for (size_t d = 0; d < box.size(); ++d) {
     if (!box[d].is_bounded()) continue;
     const Range& range = *region->region[d];
-    std::optional<Solved> solved = take_apart(block, range.min, analyzer);
+    Expr index = range.min, first = box[d].min, last = box[d].max;
+    // e // c lies between two numbers where e lies between their multiples.
+    for (const FloorDiv* quotient = index.as<FloorDiv>(); quotient; quotient = index.as<FloorDiv>()) {
+      auto divisor = const_int(quotient->b);
+      if (!divisor || *divisor < 1 || !is_const_int(range.extent, 1)) break;
+      first = first * *divisor;
+      last = last * *divisor + (*divisor - 1);
+      index = Expr(quotient->a);
+    }
+    std::optional<Solved> solved = take_apart(block, index, analyzer);
     if (!solved) continue;
     // The region of an instance is [axis * scale + offset, ... + reach].
     Expr reach = range.extent - 1;
     if (solved->slack.defined()) reach = reach + solved->slack;
-    Expr low = box[d].min - solved->offset, high = box[d].max - solved->offset;
-    Expr min, max;
-    if (solved->divisor != 1) {
-      min = low * solved->divisor;
-      max = high * solved->divisor + (solved->divisor - 1);
-    } else if (fit == Fit::kTouch) {
-      min = floordiv(low - reach + (solved->scale - 1), solved->scale);
-      max = floordiv(high, solved->scale);
-    } else {
-      min = floordiv(low + (solved->scale - 1), solved->scale);
-      max = floordiv(high - reach, solved->scale);
-    }
+    // Bounds of axis * scale: the region begins there at least, and at most.
+    Expr low = first - solved->offset, high = last - solved->offset;
+    (fit == Fit::kTouch ? low : high) = (fit == Fit::kTouch ? low : high) - reach;
+    if (solved->mirrored) std::tie(low, high) = std::pair(zero(high.dtype()) - high, zero(low.dtype()) - low);
+    Expr min = floordiv(low + (solved->scale - 1), solved->scale), max = floordiv(high, solved->scale);
     IntSet set = IntSet::interval(analyzer.simplify(min), analyzer.simplify(max));
     if (analyzer.can_prove_equal(set.min, set.max)) set = IntSet::point(set.min);
     IntSet& old = sets[solved->axis];
@@ -132,20 +144,19 @@ int statement_with(const Tree& tree, const std::vector<int>& statements, int at)
   return -1;
 }
 
-Status check_only_writer(const Move& move, const analysis::Scope& scope, int self, const char* rule) {
-  for (const Ref<BufferRegion>& write : move.block.block().writes) {
+Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code) {
+  for (const Ref<BufferRegion>& write : block.block().writes) {
     const std::string& name = write->buffer->name;
     for (int reader : scope.readers(write->buffer)) {
       if (reader >= self) continue;
-      return refuse(move.method + rule,
+      return refuse(code,
                     describe_block(*scope.children()[reader]->block) + " reads '" + name + "' before " +
-                        describe(move.block) + " writes it",
-                    {move.block.node()});
+                        describe(block) + " writes it",
+                    {block.node()});
     }
     if (scope.writers(write->buffer).size() > 1) {
-      return refuse(move.method + rule,
-                    "'" + name + "' is written by other blocks than " + describe(move.block) + " as well",
-                    {move.block.node()}, "move the block before its reduction is decomposed");
+      return refuse(code, "'" + name + "' is written by other blocks than " + describe(block) + " as well",
+                    {block.node()}, "move the block before its reduction is decomposed");
     }
   }
   return Ok{};
@@ -156,12 +167,11 @@ Status check_same_scope(const Move& move) {
   bool same = move.block.func == move.loop.func && tree[move.block.at].scope == tree[move.loop.at].scope &&
               tree[move.block.at].scope != Tree::kNone;
   if (!same) {
-    return refuse(move.method + "/P2", describe(move.block) + " and " + describe(move.loop) +
-                                           " are not in the same scope", {move.block.node(), move.loop.node()},
-                  "a block moves among the loops of the block that encloses it");
+    return refuse(move.codes.scope, describe(move.block) + " and " + describe(move.loop) + " are not in the same scope",
+                  {move.block.node(), move.loop.node()}, "a block moves among the loops of the block that encloses it");
   }
   if (tree.contains(move.loop.at, move.block.at)) {
-    return refuse(move.method + "/P2", describe(move.loop) + " is already around " + describe(move.block),
+    return refuse(move.codes.scope, describe(move.loop) + " is already around " + describe(move.block),
                   {move.block.node(), move.loop.node()});
   }
   return Ok{};
@@ -172,28 +182,54 @@ Status check_block_role(const Move& move) {
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(move.block.at));
   bool good = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
   if (!good) {
-    std::string why = facts.role == analysis::BlockRole::kUpdate ? "it updates elements that another block has set"
-                                                                 : facts.why;
-    return refuse(move.method + "/P1", describe(move.block) + " is neither a complete nor a reduction block: " + why,
+    std::string why =
+        facts.role == analysis::BlockRole::kUpdate ? "it updates elements that another block has set" : facts.why;
+    return refuse(move.codes.role, describe(move.block) + " is neither a complete nor a reduction block: " + why,
                   {move.block.node()});
   }
   std::vector<int> loops = tree.loops_above(move.block.at);
   int from = loops.empty() ? tree[move.block.at].parent : tree[loops.front()].parent;
   if (auto obstacle = analysis::why_irregular_reduction(tree, from, move.block.at)) {
-    return refuse(move.method + "/P1", *obstacle);
+    return refuse(move.codes.role, *obstacle);
   }
   return Ok{};
 }
 
-Status recheck_execution(const Tree& tree, int at, const std::string& method) {
-  for (; at != Tree::kNone; at = tree[at].parent) {
-    if (!tree[at].is_loop) continue;
-    const For& loop = tree.for_at(at);
-    if (loop.kind == ForKind::kSerial || loop.kind == ForKind::kUnrolled) continue;
-    bool block_axis = loop.thread_binding.defined() && loop.thread_binding->thread_tag.starts_with("blockIdx");
-    auto problem = analysis::why_dependent(tree, at, loop.kind == ForKind::kParallel || block_axis);
+namespace {
+
+bool share_a_buffer(const Block& a, const Block& b) {
+  auto touches = [&](const Ref<BufferRegion>& region) {
+    auto same = [&](const Ref<BufferRegion>& other) { return other->buffer->data == region->buffer->data; };
+    return std::any_of(b.reads.begin(), b.reads.end(), same) || std::any_of(b.writes.begin(), b.writes.end(), same);
+  };
+  return std::any_of(a.reads.begin(), a.reads.end(), touches) || std::any_of(a.writes.begin(), a.writes.end(), touches);
+}
+
+/// Loops whose order of iterations is not that of the program, around `at` and all that shares a buffer with it.
+std::vector<int> concurrent_loops(const Tree& tree, int at) {
+  std::vector<int> found;
+  for (int other : tree.blocks()) {
+    if (other == 0 || !share_a_buffer(tree.block_at(at), tree.block_at(other))) continue;
+    for (int loop = tree[other].parent; loop != Tree::kNone; loop = tree[loop].parent) {
+      if (!tree[loop].is_loop) continue;
+      ForKind kind = tree.for_at(loop).kind;
+      if (kind != ForKind::kSerial && kind != ForKind::kUnrolled) found.push_back(loop);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
+}
+
+}  // namespace
+
+Status recheck_execution(const Tree& tree, int at, const char* code) {
+  for (int loop_at : concurrent_loops(tree, at)) {
+    const For& loop = tree.for_at(loop_at);
+    std::string_view axis = loop.thread_binding.defined() ? loop.thread_binding->thread_tag : std::string_view();
+    auto problem = analysis::why_dependent(tree, loop_at, analysis::execution_of(loop.kind, axis));
     if (!problem) continue;
-    Diagnostic d = refuse(method + "/P9", problem->obstacle,
+    Diagnostic d = refuse(code, problem->obstacle,
                           "take this step before the loop is made parallel, vectorized or bound to a thread");
     d.message = "the iterations of " + describe_loop(loop) + " would no longer be independent: " + d.message;
     return d;
@@ -201,7 +237,7 @@ Status recheck_execution(const Tree& tree, int at, const std::string& method) {
   return Ok{};
 }
 
-Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const std::string& method) {
+Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code) {
   const BlockRealize &was = *before.realize_at(old_at), &is = *after.realize_at(new_at);
   int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
   auto new_loops = analysis::loops_between(after, new_scope, new_at);
@@ -209,9 +245,9 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
   analysis::bind_above(analyzer, before, old_scope);
   for (size_t i = 0; i < was.block->writes.size(); ++i) {
     const Ref<BufferRegion>& write = was.block->writes[i];
-    arith::Box all = arith::relax_region(analysis::bound_region(was, write),
-                                         analysis::domains_of(before, before.loops_above(old_at)), analyzer,
-                                         was.predicate);
+    arith::Box all =
+        arith::relax_region(analysis::bound_region(was, write),
+                            analysis::domains_of(before, before.loops_above(old_at)), analyzer, was.predicate);
     std::optional<arith::Box> now;
     arith::Box most;
     if (new_loops) {
@@ -221,7 +257,7 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
     }
     bool same = now && arith::proves_subset(all, *now, analyzer) && arith::proves_subset(most, all, analyzer);
     if (same) continue;
-    return refuse(method + "/P6",
+    return refuse(code,
                   "in the new place " + describe_block(*was.block) + " would not provably write the same of '" +
                       write->buffer->name + "': before, " + brief(write->buffer, all) + "; then, " +
                       (now ? brief(write->buffer, *now) : std::string("nothing is known")),
@@ -243,7 +279,7 @@ std::optional<arith::Box> instances_now(const Tree& tree, int block) {
   analysis::bind_above(analyzer, tree, scope);
   arith::Region points;
   for (const Expr& value : realize.iter_values) points.push_back(range(value, one(value.dtype())));
-  auto all = arith::region_lower_bound(points, analysis::inputs_of(tree, loops), realize.predicate, analyzer);
+  auto all = analysis::surely_reached(points, analysis::inputs_of(tree, loops), realize.predicate, analyzer);
   if (!all) return std::nullopt;
   arith::Box most = arith::relax_region(points, analysis::domains_of(tree, loops), analyzer, realize.predicate);
   return arith::proves_subset(most, *all, analyzer) ? all : std::nullopt;
@@ -265,8 +301,9 @@ bool is_safe_everywhere(const Block& block) {
 /// Loops ax0, ax1, ... around the block.
 class Nest {
  public:
-  Nest(bool preserve_unit_loops, arith::Analyzer& analyzer)
-      : preserve_unit_loops_(preserve_unit_loops), analyzer_(analyzer) {}
+  /// `around`: the variables of the loops that the nest will stand in.
+  Nest(bool preserve_unit_loops, std::vector<Ref<Var>> around, arith::Analyzer& analyzer)
+      : preserve_unit_loops_(preserve_unit_loops), around_(std::move(around)), analyzer_(analyzer) {}
 
   /// `bound`: the instances that may run at all.
   void add_axis(const Ref<IterVar>& axis, const IntSet& wanted, const IntSet& bound) {
@@ -275,6 +312,8 @@ class Nest {
     Expr min = set.min, max = set.max;
     if (analyzer_.can_prove(le(min, bound.min))) min = bound.min;
     if (analyzer_.can_prove(ge(max, bound.max))) max = bound.max;
+    // A loop whose length varies is no gain over a condition.
+    if (varies(max - min) && !varies(set.max - set.min)) std::tie(min, max) = std::pair(set.min, set.max);
     DataType dtype = axis->var.dtype();
     min = cast(dtype, analyzer_.simplify(min));
     Expr extent = cast(dtype, analyzer_.simplify(max - min + 1));
@@ -286,9 +325,12 @@ class Nest {
       value = min + loop_var;
     }
     values_.push_back(value);
-    Expr low = ge(value, bound.min), high = lt(value, bound.max + 1);
+    // Constants stand on one side, and unit loops nowhere: i * 8 + ax0 >= 1 and i * 8 + ax0 < 25.
+    auto [moving, constant] = split_constant(analyzer_.simplify(value));
+    Expr low = ge(moving, analyzer_.simplify(bound.min - constant));
+    Expr high = lt(moving, analyzer_.simplify(bound.max + 1 - constant));
     if (!analyzer_.can_prove(low)) predicate_ = logical_and(predicate_, low);
-    if (!analyzer_.can_prove(high)) predicate_ = logical_and(predicate_, analyzer_.simplify(high));
+    if (!analyzer_.can_prove(high)) predicate_ = logical_and(predicate_, high);
   }
 
   Stmt finish(const Ref<Block>& block, SpanId span) {
@@ -298,7 +340,25 @@ class Nest {
   }
 
  private:
+  bool varies(const Expr& e) const {
+    return uses_any_var(analyzer_.simplify(e), [&](const Ref<Var>& v) {
+      return std::any_of(around_.begin(), around_.end(), [&](const Ref<Var>& loop_var) { return loop_var == v; });
+    });
+  }
+
+  /// e as a sum of what moves and a constant.
+  std::pair<Expr, Expr> split_constant(const Expr& e) {
+    std::vector<Term> terms;
+    collect_terms(e, false, terms);
+    Expr constant = zero(e.dtype());
+    for (const auto& [term, negative] : terms) {
+      if (const_int(term)) constant = negative ? constant - term : constant + term;
+    }
+    return {analyzer_.simplify(e - constant), constant};
+  }
+
   bool preserve_unit_loops_;
+  std::vector<Ref<Var>> around_;
   arith::Analyzer& analyzer_;
   std::vector<std::pair<Ref<Var>, Expr>> loops_;
   std::vector<Expr> values_;
@@ -312,22 +372,23 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
   const Block& block = move.block.block();
   int64_t index = move.index == -1 ? move.last : move.index == -2 ? move.first : move.index;
   if (move.first > move.last || index < move.first || index > move.last) {
-    return refuse(move.method + "/P7",
-                  describe(move.block) + " cannot stand at position " + std::to_string(index) + " under " +
-                      describe(move.loop) + ": possible are " + std::to_string(move.first) + " to " +
-                      std::to_string(move.last),
-                  {move.block.node(), move.loop.node()},
-                  "it has to come after what it reads from and before what reads from it");
+    return refuse(
+        move.codes.index,
+        describe(move.block) + " cannot stand at position " + std::to_string(index) + " under " + describe(move.loop) +
+            ": possible are " + std::to_string(move.first) + " to " + std::to_string(move.last),
+        {move.block.node(), move.loop.node()}, "it has to come after what it reads from and before what reads from it");
   }
   std::optional<arith::Box> before = instances_now(tree, move.block.at);
-  if (!before && !(move.method == "compute_at" && is_safe_everywhere(block))) {
-    return refuse(move.method + "/P8", "it cannot be proved which instances of " + describe(move.block) +
-                                           " run where it stands now", {move.block.node()},
-                  "simplify the loops around it, or move it earlier in the schedule");
+  if (!before && !(move.may_add_instances && is_safe_everywhere(block))) {
+    return refuse(move.codes.instances,
+                  "it cannot be proved which instances of " + describe(move.block) + " run where it stands now",
+                  {move.block.node()}, "simplify the loops around it, or move it earlier in the schedule");
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, move.loop.at);
-  Nest nest(move.preserve_unit_loops, analyzer);
+  std::vector<Ref<Var>> around{move.loop.loop().loop_var};
+  for (int at : tree.loops_above(move.loop.at)) around.push_back(tree.for_at(at).loop_var);
+  Nest nest(move.preserve_unit_loops, std::move(around), analyzer);
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
     const Ref<IterVar>& axis = block.iter_vars[i];
     IntSet bound = before ? (*before)[i] : IntSet::of_range(axis->dom);

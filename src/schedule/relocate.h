@@ -21,12 +21,19 @@ enum class Fit {
 AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const arith::Box& box, Fit fit,
                     arith::Analyzer& analyzer);
 
+/// The codes of the refusals that compute_at and reverse_compute_at share.
+struct MoveCodes {
+  const char *role, *scope, *writer, *index, *instances;
+};
+
 struct Move {
   Place block, loop;
   bool preserve_unit_loops;
-  int64_t index;       ///< as given by the user: -1 last, -2 first
-  int first, last;     ///< possible places among the statements of the loop, both included
-  std::string method;  ///< "compute_at": codes are METHOD/P...
+  int64_t index;    ///< as given by the user: -1 last, -2 first
+  int first, last;  ///< possible places among the statements of the loop, both included
+  const MoveCodes& codes;
+  /// Instances that did not run before may run now, if every one of them is harmless.
+  bool may_add_instances;
 };
 
 /// The statements of a loop's body: the parts of a sequence, or the one that it is.
@@ -34,19 +41,20 @@ std::vector<int> statements_of(const Tree& tree, int loop);
 /// Which of these statements holds the position; -1 if none does.
 int statement_with(const Tree& tree, const std::vector<int>& statements, int at);
 
-/// The program with the block under the loop, running over `axes`. Refusals: METHOD/P7 (index), METHOD/P8 (nothing is
-/// known about which instances ran before).
+/// The program with the block under the loop, running over `axes`. Refused: the index; that nothing is known about
+/// which instances ran before.
 Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes);
 
-/// METHOD/P2: both in one function and scope, and the loop not around the block.
+/// Both in one function and scope, and the loop not around the block.
 Status check_same_scope(const Move& move);
-/// METHOD/P1: the block is complete or a regular reduction.
+/// The block is complete or a regular reduction.
 Status check_block_role(const Move& move);
-/// METHOD/P3: no other block writes its buffers, and none before it reads them. `self`: the block in its scope.
-Status check_only_writer(const Move& move, const analysis::Scope& scope, int self, const char* rule = "/P3");
-/// METHOD/P6: over all its loops, a block writes the same region as before.
-Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const std::string& method);
-/// METHOD/P9: loops around `at` that are parallel, vectorized or bound to threads still have independent iterations.
-Status recheck_execution(const Tree& tree, int at, const std::string& method);
+/// No other block writes the block's buffers, and none before it reads them. `self`: the block in its scope.
+Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code);
+/// Over all its loops, a block writes the same region as before.
+Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code);
+/// Loops that are parallel, vectorized or bound to threads still have independent iterations: those around the block
+/// `at`, and around all that shares a buffer with it.
+Status recheck_execution(const Tree& tree, int at, const char* code);
 
 }  // namespace tilewright::schedule

@@ -98,9 +98,10 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     planned = std::move(*result);
   } catch (const Exception& e) {
     // Making a node was refused: a gap in the primitive's own conditions. The state is untouched.
-    Diagnostic d = internal_error("schedule/plan", std::string(kind_info(instruction).method) +
-                                                       "() could not build its result: " + e.diagnostic().message,
-                                  "this is a defect of Tilewright, please report it");
+    Diagnostic d = internal_error(
+        "schedule/plan",
+        std::string(kind_info(instruction).method) + "() could not build its result: " + e.diagnostic().message,
+        "this is a defect of Tilewright, please report it");
     return d;
   }
   std::shared_ptr<const State> before;
@@ -121,8 +122,7 @@ Result<Schedule> Schedule::with_decisions(const std::vector<std::pair<size_t, Va
   size_t first = 0, draws = 0, first_draw = changes.front().first;
   for (;; ++first) {
     if (first == steps.size()) {
-      return argument_error("schedule/decision",
-                            "the trace has no drawing step number " + std::to_string(first_draw));
+      return argument_error("schedule/decision", "the trace has no drawing step number " + std::to_string(first_draw));
     }
     if (steps[first]->before && draws++ == first_draw) break;
   }

@@ -32,8 +32,8 @@ class Schedule {
   void seed(Random random) { state_.set_random(random); }
   /// A copy with a random stream of its own; this one moves on by one draw.
   Schedule fork();
-  /// The schedule with other decisions at some drawing steps (numbers among the drawing steps, ascending). Work starts at
-  /// the first of them: all before is shared. Later steps keep their decisions.
+  /// The schedule with other decisions at some drawing steps (numbers among the drawing steps, ascending). Work starts
+  /// at the first of them: all before is shared. Later steps keep their decisions.
   Result<Schedule> with_decisions(const std::vector<std::pair<size_t, Value>>& changes) const;
 
   Result<Outputs> apply(Instruction instruction);

@@ -180,10 +180,11 @@ TEST(Trace, PrintsAsTvmDoes) {
                 "v4 = sch.sample_categorical(candidates=[4, 8], probs=[0.5, 0.5], decision=1)",
                 "l5, l6 = sch.split(loop=l1, factors=[None, v4], preserve_unit_iters=True, disable_predication=False)",
                 "sch.annotate(block_or_loop=l2, ann_key=\"k\", ann_val=\"v\")"}));
-  EXPECT_EQ(sch.trace().as_json(),
-            R"([[["GetBlock",[],["C","main"],["b0"]],["GetLoops",["b0"],[],["l1","l2","l3"]],)"
-            R"(["SampleCategorical",[],[[4,8],[0.5,0.5]],["v4"]],["Split",["l1","None","v4"],[true,false],["l5","l6"]],)"
-            R"(["Annotate",["l2","\"v\""],["k"],[]]],[[2,1]]])");
+  EXPECT_EQ(
+      sch.trace().as_json(),
+      R"([[["GetBlock",[],["C","main"],["b0"]],["GetLoops",["b0"],[],["l1","l2","l3"]],)"
+      R"(["SampleCategorical",[],[[4,8],[0.5,0.5]],["v4"]],["Split",["l1","None","v4"],[true,false],["l5","l6"]],)"
+      R"(["Annotate",["l2","\"v\""],["k"],[]]],[[2,1]]])");
 }
 
 TEST(Trace, JsonRoundTripsAndReplays) {
@@ -198,9 +199,10 @@ TEST(Trace, JsonRoundTripsAndReplays) {
 }
 
 TEST(Trace, RefusesOtherJson) {
-  for (const char* text : {"", "{}", "[]", "[[],[],[]]", "[[[\"Nothing\",[],[],[]]],[]]", "[[[\"GetLoops\",[\"b0\"],[],[]]],[]]",
-                           "[[[\"GetBlock\",[],[3,\"main\"],[\"b0\"]]],[]]", "[[],[[0,1]]]", "[[[\"GetBlock\",[],[\"x\"],[\"q0\"]]],[]]",
-                           "[[[\"GetBlock\",[],[\"x\",\"y\",\"z\"],[\"b0\"]]],[]]"}) {
+  for (const char* text :
+       {"", "{}", "[]", "[[],[],[]]", "[[[\"Nothing\",[],[],[]]],[]]", "[[[\"GetLoops\",[\"b0\"],[],[]]],[]]",
+        "[[[\"GetBlock\",[],[3,\"main\"],[\"b0\"]]],[]]", "[[],[[0,1]]]", "[[[\"GetBlock\",[],[\"x\"],[\"q0\"]]],[]]",
+        "[[[\"GetBlock\",[],[\"x\",\"y\",\"z\"],[\"b0\"]]],[]]"}) {
     auto result = Trace::from_json(text);
     ASSERT_FALSE(result.ok()) << text;
     EXPECT_EQ(result.error().code, "trace/json") << text;

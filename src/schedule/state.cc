@@ -94,11 +94,13 @@ Result<Place> State::find_row(uint32_t index) const {
     if (at != Tree::kNone) return Place{row.func, &tree, at};
   }
   if (loop_var) {
-    return schedule_error("schedule/expired", "loop '" + (*loop_var)->name_hint + "' is no longer in the program",
-                          "a step since has replaced it (split, fuse, compute_at, ...); use the handles which that step "
-                          "gave, or get_loops again");
+    return schedule_error(
+        "schedule/expired", "loop '" + (*loop_var)->name_hint + "' is no longer in the program",
+        "a step since has replaced it (split, fuse, compute_at, ...); use the handles which that step "
+        "gave, or get_loops again");
   }
-  return schedule_error("schedule/expired", "block '" + std::get<Handle::BlockId>(row.target).name + "' is no longer in the program",
+  return schedule_error("schedule/expired",
+                        "block '" + std::get<Handle::BlockId>(row.target).name + "' is no longer in the program",
                         "a step since has removed it (compute_inline, ...)");
 }
 

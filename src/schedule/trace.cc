@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "analysis/brief.h"
+
 namespace tilewright::schedule {
 namespace {
 
@@ -41,6 +43,14 @@ std::string python_float(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
+std::string python_lambda(const IndexMap& map) {
+  std::string params, results;
+  for (const Def<Var>& v : map.initial_indices) params += (params.empty() ? "" : ", ") + v->name_hint;
+  for (const Expr& e : map.final_indices) results += analysis::brief(e) + ", ";
+  if (map.final_indices.size() > 1) results.resize(results.size() - 2);
+  return "lambda " + params + ": (" + results + ")";
+}
+
 std::string python_value(const Value& value) {
   struct Print {
     std::string operator()(None) const { return "None"; }
@@ -52,6 +62,7 @@ std::string python_value(const Value& value) {
     std::string operator()(BlockRV rv) const { return "b" + std::to_string(rv.index); }
     std::string operator()(ExprRV rv) const { return "v" + std::to_string(rv.index); }
     std::string operator()(const NodeRef& node) const {
+      if (const IndexMap* map = node.as<IndexMap>()) return python_lambda(*map);
       return node.defined() ? std::string(kind_name(node.kind())) : "None";
     }
     std::string operator()(const Value::List& list) const {

@@ -3,6 +3,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "ir/json.h"
 #include "schedule/trace.h"
 
 namespace tilewright::schedule {
@@ -21,7 +22,9 @@ Json to_json(const Value& value, bool is_input) {
     Json operator()(LoopRV rv) const { return handle_name({rv}); }
     Json operator()(BlockRV rv) const { return handle_name({rv}); }
     Json operator()(ExprRV rv) const { return handle_name({rv}); }
-    Json operator()(const NodeRef&) const { return nullptr; }
+    Json operator()(const NodeRef& node) const {
+      return node.is<IndexMap>() ? Json(tilewright::to_json(node)) : Json(nullptr);
+    }
     Json operator()(const Value::List& list) const {
       Json result = Json::array();
       for (const Value& item : list) result.push_back(to_json(item, is_input));
@@ -61,7 +64,8 @@ class Reader {
 
  private:
   Diagnostic bad(const std::string& message) const {
-    return schedule_error("trace/json", "not a trace: " + message + (step_ ? " (instruction " + std::to_string(step_) + ")" : ""),
+    return schedule_error("trace/json",
+                          "not a trace: " + message + (step_ ? " (instruction " + std::to_string(step_) + ")" : ""),
                           "traces are written by Trace.as_json()");
   }
 

@@ -18,6 +18,13 @@ Spelling dtype_place(Intrinsic intrinsic) {
     case Intrinsic::k_vectorcombine:
     case Intrinsic::k_undef:
     case Intrinsic::k_large_uint_imm:
+    case Intrinsic::k_ptx_mma:
+    case Intrinsic::k_ptx_mma_sp:
+    case Intrinsic::k_ptx_ldmatrix:
+    case Intrinsic::k_ptx_cp_async:
+    case Intrinsic::k_ptx_cp_async_bulk:
+    case Intrinsic::k_mma_store:
+    case Intrinsic::k_mma_fill:
       return Spelling::kDtypeFirst;
     case Intrinsic::k_tvm_struct_get:
       return Spelling::kDtypeLast;
@@ -48,7 +55,24 @@ DataType fixed_type(Intrinsic intrinsic, const std::vector<NodeRef>& args) {
     case Intrinsic::k_print:
     case Intrinsic::k_q_multiply_shift:
     case Intrinsic::k_q_multiply_shift_per_axis:
+    case Intrinsic::k_tvm_call_packed_lowered:
+    case Intrinsic::k_tvm_call_cpacked_lowered:
+    case Intrinsic::k_tvm_check_return:
+    case Intrinsic::k_tvm_context_id:
+    case Intrinsic::k_anylist_resetitem:
+    case Intrinsic::k_anylist_setitem_call_packed:
+    case Intrinsic::k_anylist_setitem_call_cpacked:
+    case Intrinsic::k_TVMBackendFreeWorkspace:
       return DataType::int_(32);
+    case Intrinsic::k_ptx_wait_group:
+    case Intrinsic::k_ptx_commit_group:
+    case Intrinsic::k_ptx_cp_async_barrier:
+    case Intrinsic::k_ptx_init_barrier_thread_count:
+    case Intrinsic::k_ptx_arrive_barrier:
+    case Intrinsic::k_ptx_arrive_barrier_expect_tx:
+    case Intrinsic::k_ptx_wait_barrier:
+    case Intrinsic::k_create_barriers:
+      return DataType::void_();
     case Intrinsic::k_tvm_warp_activemask:
       return DataType::uint(32);
     case Intrinsic::k_assume:

@@ -228,14 +228,35 @@ void ModuleFrame::finish(IRBuilder& builder) {
 
 FramePtr module() { return std::make_shared<ModuleFrame>(); }
 
-void module_attrs(Annotations attrs) {
+namespace {
+
+ModuleFrame& module_frame(std::string_view caller) {
+  auto* frame = IRBuilder::require(caller).find<ModuleFrame>();
+  if (frame == nullptr) refuse("builder/place", std::string(caller) + " belongs inside I.ir_module");
+  return *frame;
+}
+
+}  // namespace
+
+void module_attrs(const Annotations& attrs) {
   auto& frame = expect_inside<ModuleFrame>("I.module_attrs", FrameKind::kModule);
   if (frame.has_attrs) refuse("builder/twice", "I.module_attrs is given twice", "put all attributes into one call");
   frame.has_attrs = true;
+  for (const auto& [name, value] : attrs.entries()) module_attr(name, value, false);
+}
+
+void module_attr(const std::string& name, NodeRef value, bool overwrite) {
+  ModuleFrame& frame = module_frame("I.module_set_attr");
+  if (frame.result->attrs.has(name) && !overwrite) {
+    refuse("builder/twice", "the attribute '" + name + "' of the module is given twice",
+           "allow_overwrite=True of I.module_set_attr replaces it");
+  }
   Module changed = *frame.result;
-  changed.attrs = std::move(attrs);
+  changed.attrs.set(name, std::move(value));
   frame.result = make<Module>(std::move(changed));
 }
+
+const Annotations& module_attributes() { return module_frame("I.module_get_attrs").result->attrs; }
 
 Ref<GlobalVar> decl_function(const std::string& name, const Type& result) {
   auto& frame = expect_inside<ModuleFrame>("I.decl_function", FrameKind::kModule);
@@ -262,12 +283,11 @@ Expr call_function(const Ref<GlobalVar>& callee, std::vector<NodeRef> args) {
 }
 
 void def_function(const std::string& name, const Func& func) {
-  auto* frame = IRBuilder::require("I.def_function").find<ModuleFrame>();
-  if (frame == nullptr) refuse("builder/place", "I.def_function belongs inside I.ir_module");
-  if (frame->result->get(name).defined()) {
+  ModuleFrame& frame = module_frame("I.def_function");
+  if (frame.result->get(name).defined()) {
     refuse("builder/same-name", "two functions of the module are called '" + name + "'", "rename one of them");
   }
-  frame->result = with_function(frame->result, name, func);
+  frame.result = with_function(frame.result, name, func);
 }
 
 void PrimFuncFrame::check_place(IRBuilder& builder) {

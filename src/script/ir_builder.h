@@ -177,7 +177,11 @@ FramePtr open(FramePtr frame);
 // ---- modules and functions -------------------------------------------------------------------------------------
 
 FramePtr module();
-void module_attrs(Annotations attrs);
+void module_attrs(const Annotations& attrs);
+/// One more attribute; a value that is there already is replaced or refused.
+void module_attr(const std::string& name, NodeRef value, bool overwrite);
+/// Those given so far.
+const Annotations& module_attributes();
 /// Declares a function that others may call before it is defined; `result` (null: nothing) is what it returns.
 Ref<GlobalVar> decl_function(const std::string& name, const Type& result);
 /// A call of a function of the module, with the type of its declared result.
@@ -198,27 +202,32 @@ Ref<Buffer> arg(const std::string& name, const Ref<Buffer>& buffer);
 struct BufferSpec {
   std::vector<Expr> shape;
   DataType dtype = DataType::float_(32);
-  Ref<Var> data;              ///< null: a fresh pointer
-  std::vector<Expr> strides;  ///< empty: compact
-  Expr elem_offset;           ///< null: 0, or a fresh variable where offset_factor is given
+  Ref<Var> data = {};              ///< null: a fresh pointer
+  std::vector<Expr> strides = {};  ///< empty: compact
+  Expr elem_offset = {};           ///< null: 0, or a fresh variable where offset_factor is given
   std::string scope = "global";
   int64_t align = 0;          ///< bytes; 0 or less: 64
   int64_t offset_factor = 0;  ///< 0: 1
   BufferKind buffer_type = BufferKind::kDefault;
-  std::vector<int64_t> axis_separators;
+  std::vector<int64_t> axis_separators = {};
 };
 Ref<Buffer> make_buffer(const BufferSpec& spec, const std::string& name = "buffer");
 /// The buffer behind a parameter of the function.
 Ref<Buffer> match_buffer(const Ref<Var>& param, const BufferSpec& spec);
 /// A view of a region, in the innermost block. Without a shape it has the shape of the region.
 Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, BufferSpec spec);
+/// A new parameter with the name `name_hint` whose buffer is one that exists already.
+void match_existing(const std::string& name_hint, const Ref<Buffer>& buffer);
 /// A buffer of the innermost block, or of the function's root block.
 Ref<Buffer> alloc_buffer(const BufferSpec& spec);
+/// The same with a buffer that exists already.
+void alloc_existing(const Ref<Buffer>& buffer);
 FramePtr decl_buffer(const BufferSpec& spec);
 FramePtr allocate(std::vector<Expr> extents, DataType dtype, const std::string& scope = "global", Expr condition = {},
                   Annotations annotations = {});
 FramePtr allocate_const(Ref<TensorData> data, DataType dtype, std::vector<Expr> extents, Annotations annotations = {});
-FramePtr realize(const Ref<BufferRegion>& region, const std::string& scope, Expr condition = {});
+/// With a scope, under an attribute that says it.
+FramePtr realize(const Ref<BufferRegion>& region, std::optional<std::string> scope, Expr condition = {});
 
 // ---- loops and control flow ------------------------------------------------------------------------------------
 
@@ -258,6 +267,7 @@ std::vector<Ref<Var>> remap(std::string_view kinds, const std::vector<Expr>& loo
 // ---- statements and values -------------------------------------------------------------------------------------
 
 /// Casts the value where nothing can be lost but precision; refuses to store a float as an integer.
+/// Values are cast to the type of the buffer.
 Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate = {});
 void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate = {});
 void evaluate(Expr value);

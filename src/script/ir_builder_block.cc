@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
+#include "ir/structural.h"
 #include "ir/traverse.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
@@ -27,6 +28,22 @@ bool contains_block(const Stmt& body) {
   bool found = false;
   visit(body, [&](const Ref<Block>&, Visitor&) { found = true; });
   return found;
+}
+
+/// Both; what both have must be equal, or dicts without conflict.
+Annotations merge(Annotations a, const Annotations& b) {
+  for (const auto& [key, value] : b.entries()) {
+    NodeRef before = a.get(key);
+    const Dict *left = before.as<Dict>(), *right = value.as<Dict>();
+    if (!before.defined()) {
+      a.set(key, value);
+    } else if (left && right) {
+      a.set(key, make<Dict>({merge(left->items, right->items)}));
+    } else if (!structural_equal(before, value)) {
+      refuse("builder/twice", "T.block_attr gives '" + key + "' a second value");
+    }
+  }
+  return a;
 }
 
 std::string_view axis_name(IterType type) {
@@ -100,17 +117,22 @@ void BlockFrame::finish(IRBuilder& builder) {
                  "(extent, i)");
     }
   }
+  Annotations attrs = annotations.value_or(Annotations{});
+  if ((!reads || !writes) && !builder.find<PrimFuncFrame>()) {
+    // A lone block keeps the note that TVM leaves for whoever completes it: 1 reads, 2 writes.
+    attrs.set("tir.script_parsing_detect_access", i64((reads ? 0 : 1) + (writes ? 0 : 2)));
+  }
   Ref<Block> block = make<Block>({.iter_vars = iter_vars,
                                   .reads = reads.value_or(std::vector<Ref<BufferRegion>>{}),
                                   .writes = writes.value_or(std::vector<Ref<BufferRegion>>{}),
                                   .name_hint = name,
                                   .alloc_buffers = alloc_buffers,
                                   .match_buffers = match_buffers,
-                                  .annotations = annotations.value_or(Annotations{}),
+                                  .annotations = std::move(attrs),
                                   .init = init,
                                   .body = body(),
                                   .id = {}});
-  if (!reads || !writes) block = complete_regions(builder, block, *this);
+  if ((!reads || !writes) && builder.find<PrimFuncFrame>()) block = complete_regions(builder, block, *this);
   if (no_realize) {
     builder.add(block);
     return;
@@ -168,8 +190,7 @@ void writes(std::vector<Ref<BufferRegion>> regions) {
 
 void block_attr(const Annotations& attrs) {
   BlockFrame& frame = block_frame("T.block_attr");
-  if (frame.annotations) refuse("builder/twice", "T.block_attr is given twice", "put all attributes into one call");
-  frame.annotations = attrs;
+  frame.annotations = frame.annotations ? merge(*frame.annotations, attrs) : attrs;
 }
 
 Ref<Var> axis(IterType type, const Ref<Range>& dom, Expr binding, DataType dtype) {

@@ -48,11 +48,12 @@ struct DeclBufferFrame final : Frame {
 struct RealizeFrame final : Frame {
   RealizeFrame() : Frame(FrameKind::kRealize) {}
   Ref<BufferRegion> region;
-  std::string scope;
+  std::optional<std::string> scope;
   Expr condition;
   void finish(IRBuilder& builder) override {
     Stmt realized = make<BufferRealize>({region->buffer, region->region, condition, body()});
-    builder.add(make<AttrStmt>({region->buffer, "realize_scope", string_imm(scope), realized}));
+    if (scope) realized = make<AttrStmt>({region->buffer, "realize_scope", string_imm(*scope), realized});
+    builder.add(std::move(realized));
   }
 };
 
@@ -127,32 +128,72 @@ Ref<Buffer> match_buffer(const Ref<Var>& param, const BufferSpec& spec) {
   return buffer;
 }
 
+namespace {
+
+/// The view has the last dimensions of the region; the others must be single elements.
+void check_view(const BufferRegion& source, const BufferSpec& spec) {
+  const Buffer& buffer = *source.buffer;
+  auto mismatch = [&](const std::string& what) {
+    refuse("builder/match-region", "the view of '" + buffer.name + "' " + what);
+  };
+  if (spec.dtype != buffer.dtype) mismatch("is " + spec.dtype.str() + ", the buffer " + buffer.dtype.str());
+  if (!spec.data.defined() && spec.scope != buffer.scope()) {
+    mismatch("is in '" + spec.scope + "', the buffer in '" + buffer.scope() + "'");
+  }
+  if (spec.shape.size() > source.region.size()) {
+    mismatch("has " + std::to_string(spec.shape.size()) + " dimensions, the region " +
+             std::to_string(source.region.size()));
+  }
+  size_t leading = source.region.size() - spec.shape.size();
+  for (size_t i = 0; i < source.region.size(); ++i) {
+    auto have = const_int(source.region[i]->extent);
+    auto want = i < leading ? std::optional<int64_t>(1) : const_int(spec.shape[i - leading]);
+    if (have && want && *have != *want) {
+      mismatch("has the extent " + std::to_string(*want) + " where the region has " + std::to_string(*have));
+    }
+  }
+}
+
+}  // namespace
+
 Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, BufferSpec spec) {
   auto& block = expect_inside<BlockFrame>("T.match_buffer of a region", FrameKind::kBlock);
   if (spec.shape.empty()) {
     for (const Ref<Range>& range : source->region) spec.shape.push_back(range->extent);
   }
+  check_view(*source, spec);
   Ref<Buffer> buffer = make_buffer(spec);
   block.match_buffers.push_back(make<MatchBufferRegion>({buffer, source}));
   return buffer;
 }
 
+namespace {
+
+/// Those of the innermost block, or of the function's root block.
+std::vector<Def<Buffer>>& allocated_buffers() {
+  IRBuilder& builder = IRBuilder::require("T.alloc_buffer");
+  auto* block = builder.find<BlockFrame>();
+  auto* function = builder.find<PrimFuncFrame>();
+  if (block == nullptr && function == nullptr) {
+    refuse("builder/place", "T.alloc_buffer belongs inside a function or a block");
+  }
+  return block ? block->alloc_buffers : function->root_alloc_buffers;
+}
+
+}  // namespace
+
 Ref<Buffer> alloc_buffer(const BufferSpec& spec) {
-  Frame* at = IRBuilder::require("T.alloc_buffer").innermost();
-  if (auto* block = dynamic_cast<BlockFrame*>(at)) {
-    Ref<Buffer> buffer = make_buffer(spec);
-    block->alloc_buffers.emplace_back(buffer);
-    return buffer;
-  }
-  if (auto* function = dynamic_cast<PrimFuncFrame*>(at)) {
-    Ref<Buffer> buffer = make_buffer(spec);
-    function->root_alloc_buffers.emplace_back(buffer);
-    return buffer;
-  }
-  refuse("builder/place",
-         "T.alloc_buffer belongs directly inside a function or a block, here it is inside " +
-             (at ? std::string(frame_name(at->kind)) : "nothing"),
-         "move it to the top of the function, or use T.decl_buffer");
+  std::vector<Def<Buffer>>& buffers = allocated_buffers();
+  Ref<Buffer> buffer = make_buffer(spec);
+  buffers.emplace_back(buffer);
+  return buffer;
+}
+
+void alloc_existing(const Ref<Buffer>& buffer) { allocated_buffers().emplace_back(buffer); }
+
+void match_existing(const std::string& name_hint, const Ref<Buffer>& buffer) {
+  Ref<Var> param = arg(name_hint, var(name_hint, DataType::handle()));
+  IRBuilder::require("T.arg").find<PrimFuncFrame>()->buffer_map.emplace_back(param, buffer);
 }
 
 FramePtr decl_buffer(const BufferSpec& spec) {
@@ -202,10 +243,10 @@ FramePtr allocate_const(Ref<TensorData> data, DataType dtype, std::vector<Expr> 
   return frame;
 }
 
-FramePtr realize(const Ref<BufferRegion>& region, const std::string& scope, Expr condition) {
+FramePtr realize(const Ref<BufferRegion>& region, std::optional<std::string> scope, Expr condition) {
   auto frame = std::make_shared<RealizeFrame>();
   frame->region = region;
-  frame->scope = scope;
+  frame->scope = std::move(scope);
   frame->condition = condition.defined() ? cast(DataType::bool_(), condition) : bool_imm(true);
   return frame;
 }
@@ -225,12 +266,6 @@ Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices
     bool lanes_fit = from.is_scalar() || (from.lanes == type.lanes && from.scalable == type.scalable);
     if (!lanes_fit || from.is_handle() || type.is_handle() || from.is_void()) {
       refuse("builder/store-dtype", what());
-    }
-    bool is_whole =
-        const_float(value) && *const_float(value) == static_cast<double>(static_cast<int64_t>(*const_float(value)));
-    if (from.is_float() && !type.is_float() && !is_whole) {
-      refuse("builder/store-dtype", what(),
-             "say how to round: T.Cast(\"" + type.element().str() + "\", T.floor(value))");
     }
     value = cast(type, std::move(value));
   }

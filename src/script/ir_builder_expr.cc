@@ -4,6 +4,7 @@
 #include "script/intrinsic_spelling.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
+#include "support/diagnostic.h"
 
 namespace tilewright::script {
 
@@ -16,12 +17,20 @@ Expr intrinsic(std::string_view name, std::vector<NodeRef> args) {
     refuse("builder/intrinsic", "T." + std::string(name) + " takes " + std::to_string(row.arity) + " arguments, not " +
                                     std::to_string(args.size()));
   }
+  if (std::any_of(args.begin(), args.end(), [](const NodeRef& a) { return !a.defined(); })) {
+    refuse("builder/intrinsic", "an argument of T." + std::string(name) + " is None", "pass an expression");
+  }
   bool all_exprs = std::all_of(args.begin(), args.end(), [](const NodeRef& a) { return a.sort() == Sort::kExpr; });
   if (row.typing == Typing::kExplicit || !all_exprs) {
     return make<Call>({plain_call_type(intrinsic, args), intrinsic_op(intrinsic), std::move(args)});
   }
   std::vector<Expr> exprs;
   for (const NodeRef& arg : args) exprs.emplace_back(arg);
+  if (row.typing == Typing::kSameFloat) {  // T.exp(0)
+    for (Expr& e : exprs) {
+      if (e.is<IntImm>()) e = cast(DataType::float_(32), std::move(e));
+    }
+  }
   if (exprs.size() == 2) promote(exprs[0], exprs[1]);
   if (row.typing == Typing::kSecond) {
     promote(exprs[1], exprs[2]);
@@ -55,7 +64,8 @@ Expr operator_node(Kind kind, Expr a, Expr b) {
     TW_NODE(Or);
 #undef TW_NODE
     default:
-      refuse("builder/operator", std::string(kind_name(kind)) + " is no operator of two operands");
+      TW_CHECK(false, kind_name(kind));
+      return {};
   }
 }
 

@@ -1,8 +1,8 @@
 // Frames of loops, branches and the other statements with a body.
 #include <algorithm>
 
-#include "script/ir_builder.h"
 #include "script/interval.h"
+#include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
 
 namespace tilewright::script {
@@ -89,7 +89,6 @@ ForFrame::Loop make_loop(Expr start, Expr stop) {
   promote(start, stop);
   Expr extent = extent_of(start, stop);
   DataType dtype = start.dtype();
-  if (dtype.is_uint()) dtype = DataType::int_(dtype.bits);
   ForFrame::Loop loop;
   loop.var = var("v", dtype);
   loop.min = cast(dtype, start);
@@ -154,7 +153,10 @@ FramePtr thread_binding(Expr start, Expr stop, const std::string& thread, Annota
 
 FramePtr grid(const std::vector<Expr>& extents) {
   std::vector<ForFrame::Loop> loops;
-  for (const Expr& extent : extents) loops.push_back(make_loop(zero(extent.dtype()), extent));
+  for (const Expr& extent : extents) {
+    if (!extent.defined()) refuse("builder/loop", "an extent of T.grid is None", "extents are integers");
+    loops.push_back(make_loop(zero(extent.dtype()), extent));
+  }
   return nest(std::move(loops));
 }
 

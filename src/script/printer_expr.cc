@@ -131,10 +131,10 @@ void Printer::binary_call(std::string_view name, const Expr& a, const Expr& b) {
 }
 
 void Printer::binary(Kind kind, const Expr& a, const Expr& b, DataType dtype, int min_precedence) {
+  if (kind == Kind::kMod) return binary_call("truncmod", a, b);  // which scripts never fold
   if (operator_folds(kind, a, b)) return binary_call(kind_name(kind), a, b);
   if (kind == Kind::kMin) return binary_call("min", a, b);
   if (kind == Kind::kMax) return binary_call("max", a, b);
-  if (kind == Kind::kMod) return binary_call("truncmod", a, b);
   Infix infix = infix_of(kind, a.dtype());
   // `and` and `or` of vectors would be bitwise.
   if (kind == Kind::kAnd && dtype.is_scalar()) infix = {" and ", kAnd};
@@ -171,10 +171,12 @@ void Printer::access_indices(const std::vector<Expr>& indices) {
   if (indices.empty()) text("()");
   list(indices, [&](const Expr& index) {
     const Ramp* ramp = index.as<Ramp>();
-    if (!slices_ || !ramp || !ramp->stride.is<IntImm>() || !ramp->lanes.is<IntImm>()) return expr(index);
+    if (!slices_ || !ramp || !ramp->stride.is<IntImm>()) return expr(index);
     int64_t stride = ramp->stride.as<IntImm>()->value;
     Expr step = stride == 1 ? Expr() : ramp->stride;
-    Expr extent = constant(ramp->base.dtype(), stride * ramp->lanes.as<IntImm>()->value);
+    const IntImm* lanes = ramp->lanes.as<IntImm>();
+    Expr extent = lanes ? constant(ramp->base.dtype(), stride * lanes->value)
+                        : ramp->lanes * constant(ramp->lanes.dtype(), stride);
     Expr stop = stop_of(ramp->base, extent);
     if (stride <= 0) return expr(index);
     Expr again = ramp_of_slice(ramp->base, stop, step);

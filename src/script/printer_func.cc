@@ -8,6 +8,9 @@
 namespace tilewright::script {
 namespace {
 
+/// What I.module_global_infos says is an attribute of the module.
+constexpr std::string_view kGlobalInfos = "global_infos";
+
 std::string_view global_symbol(const PrimFunc& func) {
   const NodeRef symbol = func.attrs.get("global_symbol");
   const StringImm* name = symbol.as<StringImm>();
@@ -166,11 +169,13 @@ void Printer::prim_func(const Ref<PrimFunc>& func, const std::string& name) {
   size_t begin = out_.size(), insertions = insertions_.size(), marks = marks_.size();
   shown_params_.clear();
   env_threads_.clear();
+  const bool outer = std::exchange(in_function_, true);
   while (!prim_func_once(func, name)) {
     out_.resize(begin);
     insertions_.resize(insertions);
     marks_.resize(marks);
   }
+  in_function_ = outer;
 }
 
 void Printer::module(const Ref<Module>& module) {
@@ -180,10 +185,19 @@ void Printer::module(const Ref<Module>& module) {
   text("class Module:\n");
   ++indent_;
   const Module* outer = std::exchange(module_, &*module);
-  if (!module->attrs.empty()) {
+  Annotations attrs = module->attrs;
+  const Dict* infos = attrs.get(kGlobalInfos).as<Dict>();
+  if (infos) attrs.erase(kGlobalInfos);
+  if (!attrs.empty()) {
     begin_line();
     text(ir_ + "module_attrs(");
-    annotations(module->attrs);
+    annotations(attrs);
+    text(")\n");
+  }
+  if (infos) {
+    begin_line();
+    text(ir_ + "module_global_infos(");
+    annotations(infos->items);
     text(")\n");
   }
   if (module->functions.empty() && module->attrs.empty()) {

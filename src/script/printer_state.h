@@ -170,7 +170,12 @@ class Printer {
   void let(const Let& let);
   void comm_reducer(const CommReducer& reducer);
   void dtype_name(DataType dtype);
-  void dtype_string(DataType dtype) { string_literal(dtype.str()); }
+  /// Vectors of bool as TVM spells them.
+  void dtype_string(DataType dtype) {
+    std::string name = dtype.str();
+    string_literal(dtype.is_bool() && !dtype.is_scalar() ? "uint1" + name.substr(std::string_view("bool").size())
+                                                         : name);
+  }
 
   // calls (printer_call.cc)
   void call(const Call& call);
@@ -224,7 +229,8 @@ class Printer {
   bool launch_thread(const AttrStmt& attr, bool concise);
   void assert_stmt(const AssertStmt& assertion, bool concise);
   void buffer_store(const BufferStore& store);
-  void realize(const BufferRealize& realize, bool concise);
+  /// `storage` is what an attribute around it says, null without one.
+  void realize(const BufferRealize& realize, const StringImm* storage, bool concise);
   void allocate(const Allocate& allocate, bool concise);
   bool allocate_buffer(const Allocate& allocate, bool concise);
   void allocate_const(const AllocateConst& allocate, bool concise);
@@ -276,6 +282,7 @@ class Printer {
   /// Loops around, by their variable: what T.axis.remap may refer to.
   std::unordered_map<const NodeBase*, const For*> loops_;
   const Module* module_ = nullptr;
+  bool in_function_ = false;  ///< only there `return` means something
   bool slices_ = true;
 
   /// Parameters of the function being printed whose sugar hides the handle, and those that were needed after all.

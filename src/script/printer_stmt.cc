@@ -87,6 +87,14 @@ std::string_view loop_function(const For& loop) {
   return "serial";
 }
 
+/// What `return` makes.
+const Call* as_return(const Expr& value) {
+  const Call* call = value.as<Call>();
+  const Op* op = call ? call->op.as<Op>() : nullptr;
+  bool fits = op && op->name == "tir.ret" && call->args.size() == 1 && call->args[0].sort() == Sort::kExpr;
+  return fits ? call : nullptr;
+}
+
 }  // namespace
 
 bool Printer::grid(const Ref<For>& loop) {
@@ -287,6 +295,10 @@ bool Printer::launch_thread(const AttrStmt& attr, bool concise) {
 
 void Printer::attr_stmt(const AttrStmt& attr, bool concise) {
   if (launch_thread(attr, concise)) return;
+  const BufferRealize* realized = attr.body.as<BufferRealize>();
+  if (realized && attr.attr_key == "realize_scope" && attr.node == realized->buffer && attr.value.is<StringImm>()) {
+    return realize(*realized, attr.value.as<StringImm>(), concise);
+  }
   push_frame();
   scope(
       concise, "", "",
@@ -327,7 +339,7 @@ void Printer::assert_stmt(const AssertStmt& assertion, bool concise) {
       [] {}, assertion.body);
 }
 
-void Printer::realize(const BufferRealize& realize, bool concise) {
+void Printer::realize(const BufferRealize& realize, const StringImm* storage, bool concise) {
   push_frame();
   line_start_ = out_.size();
   name_of(realize.buffer);
@@ -337,10 +349,12 @@ void Printer::realize(const BufferRealize& realize, bool concise) {
         tir("realize(");
         text(name_of(realize.buffer));
         region_bounds(realize.bounds);
-        text(", ");
-        string_literal(realize.buffer->scope());
-        if (!is_true(realize.condition)) {
+        if (storage) {
           text(", ");
+          string_literal(storage->value);
+        }
+        if (!is_true(realize.condition)) {
+          text(storage ? ", " : ", condition=");
           expr(realize.condition);
         }
         text(")");
@@ -475,7 +489,7 @@ void Printer::stmt(const Stmt& s, bool concise) {
       buffer_store(*s.as<BufferStore>());
       break;
     case Kind::kBufferRealize:
-      realize(*s.as<BufferRealize>(), concise);
+      realize(*s.as<BufferRealize>(), nullptr, concise);
       break;
     case Kind::kAllocate:
       allocate(*s.as<Allocate>(), concise);
@@ -494,6 +508,13 @@ void Printer::stmt(const Stmt& s, bool concise) {
     case Kind::kEvaluate: {
       const Expr& value = s.as<Evaluate>()->value;
       begin_line();
+      const Call* returned = in_function_ ? as_return(value) : nullptr;
+      if (returned) {
+        text("return ");
+        expr(Expr(returned->args[0]));
+        out_ += '\n';
+        break;
+      }
       bool is_call = value.is<Call>();
       if (!is_call) tir("evaluate(");
       expr(value);

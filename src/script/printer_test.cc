@@ -271,7 +271,7 @@ TEST(Printer, ScopesLastToTheEndOfTheBlockOrNot) {
             "with T.allocate_const([1, -1, 258], \"int16\", [3]) as data:\n    T.evaluate(0)");
   Ref<Buffer> a = decl_buffer({i32(8)}, f32, "A");
   EXPECT_EQ(print(make<BufferRealize>({a, {range(i32(0), i32(8))}, bool_imm(true), evaluate(0)})),
-            "A = T.Buffer((8,))\nwith T.realize(A[0:8], \"global\"):\n    T.evaluate(0)");
+            "A = T.Buffer((8,))\nwith T.realize(A[0:8]):\n    T.evaluate(0)");
 }
 
 TEST(Printer, ControlFlow) {
@@ -327,7 +327,7 @@ TEST(Printer, ConstructorsWhereOperatorsWouldFold) {
   EXPECT_EQ(print(make<Add>({a, i32(0)})), "T.Add(a, 0)");
   EXPECT_EQ(print(make<Mul>({i32(1), a})), "T.Mul(1, a)");
   EXPECT_EQ(print(make<FloorDiv>({a, i32(0)})), "T.FloorDiv(a, 0)");
-  EXPECT_EQ(print(make<Mod>({i64(3), i64(4)})), "T.Mod(T.int64(3), T.int64(4))");
+  EXPECT_EQ(print(make<Mod>({i64(3), i64(4)})), "T.truncmod(T.int64(3), T.int64(4))");
   EXPECT_EQ(print(make<Max>({a, a})), "T.Max(a, a)");
   EXPECT_EQ(print(make<And>({bool_imm(true), p})), "T.And(T.bool(True), p)");
   EXPECT_EQ(print(make<Not>({bool_imm(true)})), "T.Not(T.bool(True))");
@@ -355,7 +355,7 @@ TEST(Printer, InfixMeansWhatOperatorsBuild) {
   auto check = [&](Kind kind, const Expr& l, const Expr& r, const Expr& node) {
     std::string text = print(node);
     bool constructor = text.starts_with("T." + std::string(kind_name(kind)) + "(");
-    if (constructor) return;
+    if (constructor || kind == Kind::kMod) return;  // T.truncmod never folds
     ++infix;
     EXPECT_TRUE(structural_equal(binary(kind, l, r), node)) << text;
   };
@@ -371,8 +371,12 @@ TEST(Printer, InfixMeansWhatOperatorsBuild) {
     CHECK_BINARY(Add)
     CHECK_BINARY(Sub)
     CHECK_BINARY(Mul)
-    CHECK_BINARY(Div) CHECK_BINARY(FloorDiv) CHECK_BINARY(FloorMod) CHECK_BINARY(Min) CHECK_BINARY(Max) CHECK_BINARY(EQ)
-        CHECK_BINARY(NE) CHECK_BINARY(LT) CHECK_BINARY(LE) CHECK_BINARY(GT) CHECK_BINARY(GE)
+    CHECK_BINARY(Div)
+    CHECK_BINARY(FloorDiv)
+    CHECK_BINARY(FloorMod)
+    CHECK_BINARY(Min)
+    CHECK_BINARY(Max)
+    CHECK_BINARY(EQ) CHECK_BINARY(NE) CHECK_BINARY(LT) CHECK_BINARY(LE) CHECK_BINARY(GT) CHECK_BINARY(GE)
   };
   sweep(ints, common);
   sweep(ints, [&](const Expr& l, const Expr& r) { CHECK_BINARY(Mod) });
@@ -505,7 +509,8 @@ TEST(Printer, UnderlinesAndAnnotates) {
             "lines skipped ...)");
   const Ref<Block>& block = inner.as<For>()->body.as<BlockRealize>()->block;
   text = print(func, {.num_context_lines = 0, .obj_to_annotate = {{block, "this one"}}});
-  EXPECT_EQ(text, "(... 6 lines skipped ...)\n        with T.block(\"C\"):  # this one\n(... 6 lines skipped ...)");
+  EXPECT_EQ(text,
+            "(... 6 lines skipped ...)\n        # this one\n        with T.block(\"C\"):\n(... 6 lines skipped ...)");
   text = print(func, {.print_line_numbers = true,
                       .num_context_lines = 0,
                       .path_to_underline = {"<root>.body.block.body.body.body.body.block.body.value.b.a"}});

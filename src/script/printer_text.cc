@@ -49,7 +49,7 @@ size_t count_characters(std::string_view text) {
 /// What stands below and behind one line.
 struct Decoration {
   std::string carets;
-  std::string notes;
+  std::vector<std::string> notes;
 };
 
 void decorate_line(Decoration& decoration, std::string_view line, size_t begin, size_t end) {
@@ -71,7 +71,7 @@ std::map<size_t, Decoration> decorate(const std::string& text, const std::vector
   for (const Mark& mark : marks) {
     size_t line = std::upper_bound(starts.begin(), starts.end(), mark.begin) - starts.begin();
     if (line-- == 0) continue;
-    if (!mark.note.empty()) decorations[line].notes += "  # " + mark.note;
+    if (!mark.note.empty()) decorations[line].notes.push_back("# " + mark.note);
     for (; mark.underline && line < lines.size() && starts[line] < mark.end; ++line) {
       size_t begin = std::max(mark.begin, starts[line]) - starts[line];
       decorate_line(decorations[line], lines[line], begin, mark.end - starts[line]);
@@ -96,16 +96,26 @@ std::string assemble(const std::vector<std::string_view>& lines, const std::map<
       i += skipped;
       continue;
     }
+    auto it = decorations.find(i);
+    static const std::vector<std::string> kNone;
+    const std::vector<std::string>& notes = it == decorations.end() ? kNone : it->second.notes;
+    const bool opens_body = lines[i].ends_with(':');  // then notes stand above, where they can be long
+    const std::string margin(width > 0 ? width + 1 : 0, ' ');
+    if (opens_body) {
+      std::string indent(lines[i].find_first_not_of(' '), ' ');
+      for (const std::string& note : notes) result += margin + indent + note + '\n';
+    }
     if (width > 0) {
       std::string number = std::to_string(i + 1);
       result += std::string(width - number.size(), ' ') + number + ' ';
     }
     result += lines[i];
-    auto it = decorations.find(i);
-    if (it != decorations.end()) result += it->second.notes;
+    if (!opens_body) {
+      for (const std::string& note : notes) result += "  " + note;
+    }
     result += '\n';
     if (it != decorations.end() && !it->second.carets.empty()) {
-      result += std::string(width > 0 ? width + 1 : 0, ' ') + it->second.carets + '\n';
+      result += margin + it->second.carets + '\n';
     }
     ++i;
   }

@@ -19,7 +19,7 @@ struct Insertion {
 struct Mark {
   size_t begin, end;
   bool underline;
-  std::string note;  ///< shown as a comment behind the first line; may be empty
+  std::string note;  ///< shown as a comment: above the first line where it opens a body, else behind it
 };
 
 struct Layout {

@@ -8,49 +8,30 @@
 //   }
 //   const TuneResult& result = tuner->result();
 //
-// Attempt number n of seed s is the same candidate in every run, whatever was measured before and however many threads
-// work: a session that was interrupted goes on where it stopped, and one that is finished measures nothing. A draw that
-// the schedule refuses, or that gives a program seen before, costs an attempt but no trial.
+// Candidates are drawn in turn: every other one, once some results are there, is a neighbor of a good one, the others
+// are any point of the space. A draw that the schedule refuses, or that gives a program seen before, costs an attempt
+// but no trial.
+//
+// Given the same results, the same seed draws the same candidates in every run, however many threads work: candidate n
+// depends on the results of the candidates up to n - kLag alone. So a session that was interrupted goes on where it
+// stopped, and one that is finished measures nothing.
+//
+// The program as it was written is run first, in the measuring helper; what it computes is what candidates are compared
+// with. At the end the best candidates are timed against one another.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
-#include "schedule/schedule.h"
+#include "search/candidate_source.h"
 #include "search/database/database.h"
 #include "search/measure/pipeline.h"
 #include "target/target.h"
 
 namespace tilewright::search {
-
-/// One point of a space.
-struct Drawn {
-  Ref<Module> module;
-  std::string trace;  ///< JSON
-};
-
-/// Where candidates come from.
-class CandidateSource {
- public:
-  virtual ~CandidateSource() = default;
-  /// The candidate of an attempt; a refusal is data.
-  virtual Result<Drawn> draw(uint64_t seed, uint64_t attempt) = 0;
-};
-
-/// Replays a trace with fresh decisions.
-class TraceSource final : public CandidateSource {
- public:
-  TraceSource(Ref<Module> module, schedule::Trace trace) : module_(std::move(module)), trace_(std::move(trace)) {}
-  Result<Drawn> draw(uint64_t seed, uint64_t attempt) override;
-
- private:
-  Ref<Module> module_;
-  schedule::Trace trace_;
-};
 
 struct TuneTask {
   Ref<Module> module;  ///< the program as the user wrote it
@@ -58,7 +39,7 @@ struct TuneTask {
   std::string name, script;  ///< for the database
   Hash128 space;             ///< what tells this space from another one
   std::shared_ptr<CandidateSource> source;
-  /// Makes inputs and expected outputs; called when something has to be measured.
+  /// Makes inputs and tolerances; called when something has to be measured.
   std::function<Result<std::shared_ptr<Arguments>>()> arguments;
 };
 
@@ -82,14 +63,20 @@ struct TuneProgress {
   /// By code of the failure: how often, and the first message.
   std::map<std::string, std::pair<int64_t, std::string>> failures;
   int64_t attempts = 0, refused = 0, duplicates = 0;
+  double reference_seconds = 0;  ///< one call of the program as it was written; 0: not run
   double median_build_seconds = 0;
-  std::string phase;  ///< "search", "finals", "done"
+  std::string phase;  ///< "reference", "search", "finals", "done"
 };
 
 struct TuneResult {
-  std::string stop_reason;  ///< "trials", "seconds", "exhausted", "canceled"
-  std::optional<Record> best;
+  std::string stop_reason;     ///< "trials", "seconds", "exhausted", "canceled"
+  std::optional<Record> best;  ///< of all sessions of this program and target
 };
+
+/// How far the results that a candidate is drawn from lie back: as many may be built or measured at a time.
+inline constexpr int64_t kLag = 8;
+/// Candidates before the first one that is a neighbor of another.
+inline constexpr int64_t kRandomStart = 16;
 
 class Tuner {
  public:

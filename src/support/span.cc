@@ -1,5 +1,6 @@
 #include "support/span.h"
 
+#include <algorithm>
 #include <deque>
 #include <fstream>
 #include <map>
@@ -67,16 +68,31 @@ std::string source_line(const std::string& file, int number) {
   return line;
 }
 
+constexpr size_t kLongestLine = 400;
+constexpr int kContext = 150;  ///< columns shown in front of the place in a longer line
+
 std::string render_one(const Span& span) {
   std::string where = " --> " + span.file + ":" + std::to_string(span.line) + ":" + std::to_string(span.column);
   std::string line = source_line(span.file, span.line);
   if (line.empty()) return where;
   int end = span.end_line == span.line ? span.end_column : static_cast<int>(line.size()) + 1;
   int width = end > span.column ? end - span.column : 1;
+  int column = std::max(span.column, 1);
+  if (line.size() > kLongestLine) {
+    // Of a very long line the part around the place; a cut never splits a character of UTF-8.
+    size_t first = std::min<size_t>(column > kContext ? column - kContext : 0, line.size());
+    while (first < line.size() && (line[first] & 0xC0) == 0x80) ++first;
+    size_t last = std::min(first + kLongestLine, line.size());
+    while (last < line.size() && (line[last] & 0xC0) == 0x80) ++last;
+    line = (first > 0 ? "... " : "") + line.substr(first, last - first) + (last < line.size() ? " ..." : "");
+    if (first > 0) column += 4 - static_cast<int>(first);
+    column = std::max(column, 1);
+    width = std::clamp(width, 1, std::max(1, static_cast<int>(line.size()) + 1 - column));
+  }
   std::string number = std::to_string(span.line);
   std::string pad(number.size(), ' ');
-  return where + "\n" + pad + " |\n" + number + " | " + line + "\n" + pad + " | " +
-         std::string(span.column > 0 ? span.column - 1 : 0, ' ') + std::string(width, '^');
+  return where + "\n" + pad + " |\n" + number + " | " + line + "\n" + pad + " | " + std::string(column - 1, ' ') +
+         std::string(width, '^');
 }
 
 }  // namespace

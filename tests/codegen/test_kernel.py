@@ -37,8 +37,19 @@ def test_the_interpreter_says_what_is_undefined() -> None:
         for i in range(9):
             A[i] = T.float32(0)
 
-    with pytest.raises(tw.Error, match="interpret/out-of-bounds"):
+    with pytest.raises(tw.ScriptError, match="function 'outside' writes") as error:
         tw.compile(outside, target="interpreter")(np.zeros(8, "float32"))
+    assert error.value.code == "interpret/out-of-bounds"
+    assert "call/" not in str(error.value)
+
+    @T.prim_func
+    def small(n: T.int32, A: T.Buffer((8,), "float32")):
+        assert n < 8, "too many"
+        A[n] = T.float32(0)
+
+    for target in ("interpreter", "native"):
+        with pytest.raises(tw.ArgumentError, match="too many"):
+            tw.compile(small, target=target)(8, np.zeros(8, "float32"))
 
 
 def test_inspect() -> None:

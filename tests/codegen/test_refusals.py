@@ -41,7 +41,7 @@ def test_functions_without_code_on_a_cpu() -> None:
 
 
 def test_a_size_that_no_argument_tells() -> None:
-    @T.prim_func
+    @T.prim_func(check_well_formed=False)
     def square(a: T.handle):
         n = T.int32()
         A = T.match_buffer(a, (n * n,), "float32")
@@ -118,7 +118,7 @@ def test_only_objects_can_be_loaded() -> None:
 
 
 def test_calls_in_a_module_have_to_fit() -> None:
-    @I.ir_module
+    @I.ir_module(check_well_formed=False)
     class Wrong:
         @T.prim_func(private=True)
         def helper(A: T.Buffer((4,), "float32"), n: T.int32):

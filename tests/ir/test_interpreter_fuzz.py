@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright import ir
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "script"))
-from random_programs import program  # noqa: E402
+from random_programs import program
 
 
 def argument(param, buffers, sizes):

@@ -9,7 +9,18 @@ def loop_of(sch):
 
 
 @pytest.mark.parametrize(
-    "value", [3, -1, 1 << 40, True, 0.5, 0.1, "text", [1, [2, "x"], []], {"b": 1, "a": {"c": [0.25]}}]
+    "value",
+    [
+        3,
+        -1,
+        1 << 40,
+        True,
+        0.5,
+        0.1,
+        'text with "quotes" and \\ and \n',
+        [1, [2, "x"], []],
+        {"b": 1, "a": {"c": [0.25]}},
+    ],
 )
 def test_values_round_trip(value):
     sch = check(workloads.transpose(4, 6), lambda sch: sch.annotate(loop_of(sch), "key", value))

@@ -45,12 +45,31 @@ def test_only_named_consumers_read_the_copy():
     assert "A_global[vi, vj] + T.float32(1.0)" in both.mod.script()
 
 
+def test_under_shared_loops_the_copy_stays_there():
+    def transform(sch):
+        i, _ = sch.get_loops("C")
+        sch.compute_at(sch.get_block("B"), i)
+        sch.cache_read("C", 0, "local")
+        assert [repr(loop) for loop in sch.get_loops("B_local")][1:] == ["Loop(ax0, extent=1)", "Loop(ax1, extent=6)"]
+
+    check(workloads.elementwise_chain(4, 6), transform)
+
+
 def test_both_operands_of_a_matmul():
     def transform(sch):
         for number, scope in [(0, "local"), (1, "global")]:
             sch.cache_read("C", number, scope)
 
     check(workloads.matmul(4, 6, 5), transform)
+
+
+def test_the_buffer_itself_selects_it():
+    def transform(sch):
+        buffer = sch.get(sch.get_block("C")).reads[1].buffer
+        sch.cache_read("C", buffer, "global")
+
+    sch = check(workloads.matmul(4, 6, 5), transform)
+    assert "read_buffer_index=1" in str(sch.trace)
 
 
 def test_writing_back():

@@ -245,3 +245,21 @@ def test_a_producer_that_does_not_write_all_is_refused():
                 C[vi] = B[vi] + A[vi]
 
     check_refused(half, at("B", "C", 0), "compute_at/P6")
+
+
+def test_instances_that_may_not_run_are_not_added():
+    @T.prim_func
+    def odd(A: T.Buffer((8,)), C: T.Buffer((8,))):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                T.where(i * i % 11 < 7)
+                B[vi] = A[vi * vi % 11]
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi]
+
+    error = check_refused(odd, at("B", "C", 0), "compute_at/P8")
+    assert "which instances of block 'B' run where it stands now" in str(error)

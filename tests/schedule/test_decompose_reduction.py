@@ -38,7 +38,7 @@ def test_a_tiled_matmul():
 def test_the_update_can_be_scheduled_further():
     def transform(sch):
         decompose("C", 2)(sch)
-        i, j, k = loops_of(sch, "C_update")
+        i, _j, k = loops_of(sch, "C_update")
         sch.split(k, [None, 2])
         sch.parallel(i)
 
@@ -64,7 +64,7 @@ def test_the_handle_of_the_block_stays():
 
 @T.prim_func
 def repeated(A: T.Buffer((4, 5)), C: T.Buffer((4,))):
-    for r, i, k in T.grid(3, 4, 5):
+    for _r, i, k in T.grid(3, 4, 5):
         with T.block("C"):
             vi, vk = T.axis.remap("SR", [i, k])
             with T.init():

@@ -93,7 +93,7 @@ def test_refusals():
 
     @T.prim_func
     def vast(A: T.Buffer((8,)), B: T.Buffer((8,))):
-        for i, j in T.grid(1 << 20, 1 << 20):
+        for i, _j in T.grid(1 << 20, 1 << 20):
             with T.block("B"):
                 vi = T.axis.spatial(8, i // (1 << 17))
                 B[vi] = A[vi]

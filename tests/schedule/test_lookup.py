@@ -85,12 +85,51 @@ class Two:
                 B[vi] = A[vi] + T.float32(1)
 
 
+def test_functions_of_a_module():
+    check_refused(Two, lambda sch: sch.get_block("B"), "get_block/P1")
+    check_refused(Two, lambda sch: sch.get_block("B", func_name="h"), "schedule/function")
+    sch = tw.Schedule(Two)
+    assert sch.func_working_on is None
+    sch.work_on("g")
+    assert sch.func_working_on == "g"
+    sch.unroll(sch.get_loops("B")[0])
+    assert "T.unroll" in sch.mod.functions["g"].script() and "T.unroll" not in sch.mod.functions["f"].script()
+    with pytest.raises(tw.ScheduleError):
+        sch.work_on("h")
+
+    def unroll_both(sch):
+        for name in ["f", "g"]:
+            sch.unroll(sch.get_loops(sch.get_block("B", name))[0])
+
+    replayed = tw.Schedule(Two)
+    unroll_both(replayed)
+    other = tw.Schedule(Two)
+    replayed.trace.apply_to_schedule(other)
+    assert tw.ir.structural_equal(other.mod, replayed.mod)
+
+
+def test_copies_share_handles():
+    sch = tw.Schedule(workloads.transpose(4, 6))
+    i, j = sch.get_loops("B")
+    copy = sch.copy()
+    copy.split(i, [2, 3])
+    sch.unroll(i)
+    assert repr(i) == "Loop(i, extent=6)"
+    with pytest.raises(tw.ScheduleError):
+        copy.unroll(i)
+    copy.unroll(j)
+
+
 def test_handles_of_other_schedules_are_refused():
     transpose = workloads.transpose(4, 6)
     one, other = tw.Schedule(transpose), tw.Schedule(workloads.transpose(4, 6))
     (i, _), _ = one.get_loops("B"), other.get_loops("B")
     with pytest.raises(tw.ArgumentError, match="another schedule"):
         other.unroll(i)
+    for handle in (i, one.get_block("B"), one.sample_categorical([3], [1.0])):
+        one.get(handle)
+        with pytest.raises(tw.ArgumentError, match=r"get\(\) got a handle that another schedule has given"):
+            other.get(handle)
 
 
 def test_arguments():
@@ -106,7 +145,7 @@ def test_arguments():
         sch.unroll(i, j)
     with pytest.raises(tw.ArgumentError, match="takes LoopRV, not a block"):
         sch.unroll(sch.get_block("B"))
-    with pytest.raises(tw.ArgumentError, match="'factors' takes .* not a list"):
+    with pytest.raises(tw.ArgumentError, match=r"'factors' takes .* not a list"):
         sch.split(i, [2.5])
     with pytest.raises(tw.ArgumentError, match="beyond 64 bits"):
         sch.split(i, [1 << 70])
@@ -150,3 +189,23 @@ def test_show(capsys):
     printed = capsys.readouterr().out
     assert "def main" in printed and "b0 = sch.get_block" in printed
     assert repr(sch) == sch.mod.script()
+
+
+def test_output_blocks_inside_of_blocks():
+    @T.prim_func
+    def nested(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        with T.block("outer"):
+            vo = T.axis.spatial(1, 0)
+            local = T.alloc_buffer((8,))
+            for i in range(8):
+                with T.block("local"):
+                    vi = T.axis.spatial(8, i)
+                    local[vi] = A[vi]
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i + vo)
+                    B[vi] = local[vi]
+
+    sch = tw.Schedule(nested)
+    assert [sch.get(b).name_hint for b in sch.get_output_blocks("root")] == ["outer", "B"]
+    assert [sch.get(b).name_hint for b in sch.get_output_blocks("outer")] == ["B"]

@@ -10,6 +10,12 @@ METHODS = {
     "vectorize": lambda sch, loop: sch.vectorize(loop),
     "bind": lambda sch, loop: sch.bind(loop, "threadIdx.x"),
 }
+#: Refusals by rule, P1 first.
+CODES = {
+    "parallel": ["parallel/P1", "parallel/P2", "parallel/P3", "parallel/P4", "parallel/P5"],
+    "vectorize": ["vectorize/P1", "vectorize/P2", "vectorize/P3", "vectorize/P4", "vectorize/P5"],
+    "bind": ["bind/P1", "bind/P2", "bind/P3", "bind/P4", "bind/P5"],
+}
 EACH = pytest.mark.parametrize("method", METHODS)
 
 
@@ -38,9 +44,45 @@ def test_spatial_loops_of_a_reduction(method):
 
 
 @EACH
+def test_masked_and_fused_loops(method):
+    def tile(sch):
+        i, j, _ = loops_of(sch, "C")
+        outer, _ = sch.split(sch.fuse(i, j), [None, 7])
+        METHODS[method](sch, outer)
+
+    check(workloads.matmul(4, 6, 5), tile)
+
+
+@EACH
 def test_reductions_are_refused(method):
-    error = check_refused(workloads.matmul(4, 6, 5), apply(method, "C", 2), f"{method}/P3")
+    def reduction(sch):
+        loop = loops_of(sch, "C")[2]
+        if method == "bind":
+            sch.bind(loop, "blockIdx.x")
+        else:
+            METHODS[method](sch, loop)
+
+    error = check_refused(workloads.matmul(4, 6, 5), reduction, CODES[method][2])
     assert "drives the reduction axis 'vl'" in str(error)
+
+
+def test_threads_of_a_block_share_a_reduction():
+    sch = check(workloads.matmul(4, 6, 5), apply("bind", "C", 2))
+    assert 'T.thread_binding(5, thread="threadIdx.x")' in sch.mod.script()
+
+    def without_init(sch):
+        _, _, k = loops_of(sch, "C")
+        sch.decompose_reduction("C", k)
+        sch.bind(k, "threadIdx.x")
+
+    check_refused(workloads.matmul(4, 6, 5), without_init, "bind/P3")
+
+    def consumer_inside(sch):
+        *_, k = loops_of(sch, "C")
+        sch.bind(k, "threadIdx.x")
+        sch.reverse_compute_at("D", k)
+
+    check_refused(workloads.matmul_relu(4, 6, 5), consumer_inside, "reverse_compute_at/P5")
 
 
 @EACH
@@ -53,7 +95,7 @@ def test_bare_statements_are_refused(method):
                 vi = T.axis.spatial(8, i)
                 B[vi] = T.float32(0)
 
-    check_refused(before, apply(method, "B", 0), f"{method}/P1")
+    check_refused(before, apply(method, "B", 0), CODES[method][0])
 
 
 @EACH
@@ -65,7 +107,7 @@ def test_dependent_instances_are_refused(method):
                 vi = T.axis.spatial(7, i)
                 A[vi + 1] = A[vi] + T.float32(1)
 
-    check_refused(running, apply(method, "B", 0), f"{method}/P2")
+    check_refused(running, apply(method, "B", 0), CODES[method][1])
 
     @T.prim_func
     def same_element(A: T.Buffer((8,)), B: T.Buffer((1,))):
@@ -74,7 +116,7 @@ def test_dependent_instances_are_refused(method):
                 vi = T.axis.spatial(8, i)
                 B[0] = A[vi]
 
-    check_refused(same_element, apply(method, "B", 0), f"{method}/P2")
+    check_refused(same_element, apply(method, "B", 0), CODES[method][1])
 
     @T.prim_func
     def scatter(A: T.Buffer((8,)), I: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
@@ -85,7 +127,7 @@ def test_dependent_instances_are_refused(method):
                 T.writes(B[0:8])
                 B[I[vi] % 8] = A[vi]
 
-    check_refused(scatter, apply(method, "B", 0), f"{method}/P2")
+    check_refused(scatter, apply(method, "B", 0), CODES[method][1])
 
 
 @EACH
@@ -99,7 +141,7 @@ def test_undeclared_accesses_are_refused(method):
                 T.writes(B[vi])
                 B[vi] = A[7 - vi]
 
-    error = check_refused(liar, apply(method, "B", 0), f"{method}/P2")
+    error = check_refused(liar, apply(method, "B", 0), CODES[method][1])
     assert "reads more of 'A' than it declares" in str(error)
 
 
@@ -107,12 +149,12 @@ def test_undeclared_accesses_are_refused(method):
 def test_a_loop_that_selects_nothing_is_refused(method):
     @T.prim_func
     def repeated(A: T.Buffer((8,)), B: T.Buffer((8,))):
-        for r, i in T.grid(4, 8):
+        for _r, i in T.grid(4, 8):
             with T.block("B"):
                 vi = T.axis.spatial(8, i)
                 B[vi] = A[vi]
 
-    check_refused(repeated, apply(method, "B", 0), f"{method}/P4")
+    check_refused(repeated, apply(method, "B", 0), CODES[method][3])
 
 
 @EACH
@@ -127,7 +169,7 @@ def test_reading_what_another_iteration_writes_is_refused(method):
                 vi = T.axis.spatial(8, i)
                 C[vi] = B[T.max(vi - 1, 0)]
 
-    check_refused(neighbors, apply(method, "C", 0), f"{method}/P5")
+    check_refused(neighbors, apply(method, "C", 0), CODES[method][4])
 
     @T.prim_func
     def overwritten(A: T.Buffer((8,)), B: T.Buffer((8,)), C: T.Buffer((8,))):
@@ -139,7 +181,7 @@ def test_reading_what_another_iteration_writes_is_refused(method):
                 vi = T.axis.spatial(8, i)
                 B[vi] = A[vi]
 
-    check_refused(overwritten, apply(method, "C", 0), f"{method}/P5")
+    check_refused(overwritten, apply(method, "C", 0), CODES[method][4])
 
 
 def test_private_copies_are_for_parallel_loops_only():
@@ -148,8 +190,7 @@ def test_private_copies_are_for_parallel_loops_only():
         sch.compute_at(sch.get_block("B"), i)
         return i
 
-    chain = workloads.elementwise_chain(4, 6)
-    check(chain, lambda sch: sch.parallel(copy_rows(sch)))
+    check(workloads.elementwise_chain(4, 6), lambda sch: sch.parallel(copy_rows(sch)))
 
 
 def test_vectorize_needs_a_constant_extent_from_zero():

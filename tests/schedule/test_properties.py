@@ -1,4 +1,5 @@
-"""Random steps on several programs: whatever a schedule accepts computes the same as the original.
+"""Random steps on several programs: whatever a schedule accepts computes the same as the original, interpreted and
+compiled.
 
 TILEWRIGHT_PROPERTY_CASES sets the number of cases per program (the default keeps the run short).
 """
@@ -10,11 +11,12 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import _core
 from tilewright.script import tir as T
 from tilewright.testing import check_schedule, workloads
-from tilewright.testing.check import run_in_interpreter
+from tilewright.testing.check import random_arguments
 
-CASES = int(os.environ.get("TILEWRIGHT_PROPERTY_CASES", "12"))
+CASES = int(os.environ.get("TILEWRIGHT_PROPERTY_CASES", "24"))
 
 
 @T.prim_func
@@ -71,16 +73,105 @@ def suspicious(A: T.Buffer((8,)), X: T.Buffer((8,)), C: T.Buffer((8,))):
             C[vi] = X[vi] * B[vi]
 
 
+@T.prim_func
+def symbolic_matmul(a: T.handle, b: T.handle, c: T.handle):
+    n = T.int32()
+    m = T.int32()
+    k = T.int32()
+    A = T.match_buffer(a, (n, k))
+    B = T.match_buffer(b, (k, m))
+    C = T.match_buffer(c, (n, m))
+    for i, j, p in T.grid(n, m, k):
+        with T.block("C"):
+            vi, vj, vp = T.axis.remap("SSR", [i, j, p])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vp] * B[vp, vj]
+
+
+@T.prim_func
+def symbolic_chain(a: T.handle, d: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n, 6))
+    D = T.match_buffer(d, (n, 6))
+    B = T.alloc_buffer((n, 6))
+    C = T.alloc_buffer((n, 6))
+    for i, j in T.grid(n, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+    for i, j in T.grid(n, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] * T.float32(2)
+    for i, j in T.grid(n, 6):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = C[vi, vj] - A[vi, vj]
+
+
+@T.prim_func
+def symbolic_softmax(a: T.handle, b: T.handle):
+    n = T.int32()
+    m = T.int32()
+    A = T.match_buffer(a, (n, m))
+    B = T.match_buffer(b, (n, m))
+    top = T.alloc_buffer((n,))
+    total = T.alloc_buffer((n,))
+    for i, j in T.grid(n, m):
+        with T.block("top"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                top[vi] = T.float32(-100)
+            top[vi] = T.max(top[vi], A[vi, vj])
+    for i, j in T.grid(n, m):
+        with T.block("total"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                total[vi] = T.float32(0)
+            total[vi] = total[vi] + (A[vi, vj] - top[vi])
+    for i, j in T.grid(n, m):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = (A[vi, vj] - top[vi]) * total[vi]
+
+
+@T.prim_func
+def symbolic_halo(a: T.handle, c: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,))
+    C = T.match_buffer(c, (n,))
+    Q = T.alloc_buffer((n + 2,))
+    for i in range(n + 2):
+        with T.block("Q"):
+            vi = T.axis.spatial(n + 2, i)
+            Q[vi] = T.if_then_else(vi >= 1 and vi < n + 1, A[vi - 1], T.float32(0))
+    for i, k in T.grid(n, 3):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + Q[vi + vk]
+
+
 PROGRAMS = {
     "matmul": workloads.matmul(6, 8, 10),
     "matmul_relu": workloads.matmul_relu(4, 6, 5),
+    "softmax": workloads.softmax_like(4, 6),
     "conv": workloads.conv1d(8, 3, 2),
     "transpose": workloads.transpose(6, 8),
     "chain": workloads.elementwise_chain(4, 6),
     "pool": workloads.pool(6),
+    "halo": two_dimensional_halo,
     "reshaped": reshaped,
     "suspicious": suspicious,
+    "symbolic_matmul": symbolic_matmul,
+    "symbolic_chain": symbolic_chain,
+    "symbolic_softmax": symbolic_softmax,
+    "symbolic_halo": symbolic_halo,
 }
+#: Values of symbolic sizes: neither multiples of the factors drawn, nor larger than them.
+SIZES = [{"n": 7, "m": 5, "k": 9}, {"n": 1, "m": 1, "k": 1}, {"n": 16, "m": 17, "k": 3}]
 
 
 def blocks_below(sch, block):
@@ -189,37 +280,66 @@ STEPS = [
 STEPS += [reverse_compute_at, reverse_compute_at, decompose_reduction, bind, compute_inline, reverse_compute_inline]
 
 
+def annotate(d):
+    d.sch.annotate(d.block(), "note", d.rng.choice([1, "text", [1, 2]]))
+
+
+STEPS += [annotate]
+
+
 def random_schedule(program, seed, steps):
+    """A schedule after as many attempts at random steps, and the codes of those that were refused."""
     rng = random.Random(seed)
     sch = tw.Schedule(program, seed=seed)
     dice = Dice(sch, rng)
-    accepted = 0
+    refusals = []
     for _ in range(steps):
         try:
             rng.choice(STEPS)(dice)
-            accepted += 1
         except tw.ScheduleError as error:
-            assert error.code, error
+            refusals.append(error.code)
         except (ValueError, IndexError) as error:
             # No loops, or too few of them, to choose from.
             assert not isinstance(error, tw.Error), error
-    return sch, accepted
+    return sch, refusals
+
+
+def sizes_of(name):
+    return SIZES if name.startswith("symbolic") else SIZES[:1]
+
+
+def interpreted(module, seed, sizes):
+    arrays = random_arguments(module.functions["main"], seed, sizes)
+    _core.interpret(module, "main", *arrays, timeout=60.0)
+    return arrays
+
+
+def called(kernel, module, seed, sizes):
+    arrays = random_arguments(module.functions["main"], seed, sizes)
+    kernel(*arrays)
+    return arrays
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_accepted_schedules_compute_the_same(name):
     program = PROGRAMS[name]
-    want = [run_in_interpreter(program, seed) for seed in (0, 1)]
-    total = 0
+    want = [interpreted(tw.Schedule(program).mod, 0, sizes) for sizes in sizes_of(name)]
+    accepted = 0
     for case in range(CASES):
-        sch, accepted = random_schedule(program, seed=case, steps=12)
-        total += accepted
+        sch, refusals = random_schedule(program, seed=case, steps=12)
+        accepted += 12 - len(refusals)
         try:
-            for seed in (0, 1):
-                for got, expected in zip(run_in_interpreter(sch.mod, seed), want[seed], strict=True):
-                    np.testing.assert_array_equal(got, expected)
+            for sizes, expected in zip(sizes_of(name), want, strict=True):
+                np.testing.assert_equal(interpreted(sch.mod, 0, sizes), expected)
             if case % 4 == 0:
                 check_schedule(sch, program)
+            # There are no threads of a GPU on a CPU.
+            if case % 4 < 2 and "thread_binding" not in sch.mod.script():
+                kernel = tw.compile(sch)
+                for sizes, expected in zip(sizes_of(name), want, strict=True):
+                    np.testing.assert_equal(called(kernel, sch.mod, 0, sizes), expected)
         except Exception as error:
-            raise AssertionError(f"{name}, case {case}: {error}\n{sch.trace}\n{sch.mod.script()}") from error
-    assert total >= CASES, "hardly any step was accepted: the test shows nothing"
+            raise AssertionError(
+                f"{name}, case {case}: {error}\n{sch.trace.simplified()}\n{sch.mod.script()}"
+            ) from error
+    assert accepted >= CASES, "hardly any step was accepted: the test shows nothing"

@@ -131,7 +131,7 @@ def test_two_blocks_in_one_nest():
 def test_a_loop_that_repeats_a_reduction_stays_outside():
     @T.prim_func
     def repeated(A: T.Buffer((4, 5)), C: T.Buffer((4,))):
-        for r, i, k in T.grid(3, 4, 5):
+        for _r, i, k in T.grid(3, 4, 5):
             with T.block("C"):
                 vi, vk = T.axis.remap("SR", [i, k])
                 with T.init():

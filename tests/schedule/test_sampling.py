@@ -143,3 +143,24 @@ def test_refusals():
                 A[vi] = T.float32(1)
 
     check_refused(empty, lambda sch: sch.sample_perfect_tile(loop_of(sch), n=2), "sample_perfect_tile/P3")
+
+
+def test_decisions_that_draws_take():
+    def draws(sch):
+        i, j = sch.get_loops("B")
+        first = sch.sample_categorical([10, 20, 30], [1.0, 1.0, 1.0])
+        tile = sch.sample_perfect_tile(i, n=2)
+        return int(first), [int(factor) for factor in tile], int(sch.sample_categorical([7, 8], [1.0, 1.0], decision=0))
+
+    sch = tw.Schedule(workloads.transpose(12, 6), seed=1)
+    sch.take_decisions([2, [3, 2], 1])
+    assert draws(sch) == (30, [3, 2], 7)  # what the script says itself goes first
+    free = tw.Schedule(workloads.transpose(12, 6), seed=1)
+    expected = draws(free)
+    mixed = tw.Schedule(workloads.transpose(12, 6), seed=1)
+    mixed.take_decisions([None])
+    assert draws(mixed) == expected
+    with pytest.raises(tw.Error):
+        wrong = tw.Schedule(workloads.transpose(12, 6))
+        wrong.take_decisions([[1, 2]])
+        draws(wrong)

@@ -1,6 +1,7 @@
 import pytest
 
 import tilewright as tw
+from tilewright.script import tir as T
 from tilewright.testing import check_same, workloads
 
 
@@ -110,3 +111,29 @@ def test_a_trace_of_another_program():
 def test_a_callback_that_raises():
     with pytest.raises(ZeroDivisionError):
         tiled().trace.apply_to_schedule(tw.Schedule(workloads.matmul(16, 16, 16)), decide=lambda draw: 1 // 0)
+
+
+def test_a_draw_that_gives_nothing_there():
+    @T.prim_func
+    def symbolic(a: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                A[vi] = T.float32(1)
+
+    trace = tw.Trace.from_json(
+        [
+            [
+                ["GetBlock", [], ["B", "main"], ["b0"]],
+                ["GetLoops", ["b0"], [], ["l1"]],
+                ["SamplePerfectTile", ["l1"], [2, 16], ["v2", "v3"]],
+                ["Split", ["l1", "v2", "v3"], [True, False], ["l4", "l5"]],
+            ],
+            [],
+        ]
+    )
+    with pytest.raises(tw.ScheduleError, match=r"step 3 of the trace, split\(\): it uses a handle") as error:
+        trace.apply_to_schedule(tw.Schedule(symbolic))
+    assert error.value.code == "trace/handle"

@@ -32,6 +32,8 @@ def test_types_of_fields(cpp, python):
             "    def __radd__(self, arg: object, /) -> object: ...",
             "    def __radd__(self, arg: ExprLike, /) -> Expr: ...",
         ),
+        ("def show(self, **options) -> None: ...", "def show(self, **options: Any) -> None: ..."),
+        ("def f(*args, **kwargs) -> int: ...", "def f(*args: Any, **kwargs: Any) -> int: ..."),
         ("    __match_args__: tuple = ('value')", "    __match_args__ = ('value',)"),
         ("def make_tuple(a: tuple[int, ...]) -> list: ...", "def make_tuple(a: tuple[int, ...]) -> list[Any]: ..."),
     ],

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,18 @@ def test_cmake_names_all_missing_packages_at_once(tmp_path):
     done = configure(tmp_path, "-DCMAKE_DISABLE_FIND_PACKAGE_fmt=ON", "-DCMAKE_DISABLE_FIND_PACKAGE_SQLite3=ON")
     assert done.returncode != 0
     assert "apt-get install -y --no-install-recommends libsqlite3-dev libfmt-dev" in " ".join(done.stderr.split())
+
+
+def test_pip_install_without_llvm_prints_the_apt_line(tmp_path):
+    """In an environment of the user's own pip only says what is missing: it installs no system packages."""
+    options = {"cmake.define.CMAKE_DISABLE_FIND_PACKAGE_LLVM": "ON", "build-dir": tmp_path / "build"}
+    command = [sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation", "-w", tmp_path]
+    settings = [f"--config-settings={key}={value}" for key, value in options.items()]
+    done = subprocess.run([*command, *settings], capture_output=True, text=True)
+    assert done.returncode != 0
+    lines = [line.strip() for line in (done.stdout + done.stderr).splitlines()]
+    assert "apt-get update && apt-get install -y --no-install-recommends llvm-19-dev" in lines
+    assert not list(tmp_path.glob("*.whl"))
 
 
 def test_cmake_without_a_compiler_prints_the_apt_line(tmp_path):

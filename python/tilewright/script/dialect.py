@@ -6,6 +6,8 @@ dialect: a decorator or a frame says so by its attribute ``script_dialect``.
 
 >>> @register("tir", "While")
 ... def visit_while(parser, node): ...
+
+A new dialect on top of another is made by ``dialect("mine", base="tir")``, before its first handler.
 """
 
 from __future__ import annotations
@@ -72,10 +74,10 @@ class Dialect:
 _DIALECTS: dict[str, Dialect] = {"python": Dialect("python")}
 
 
-def dialect(name: str) -> Dialect:
-    """The dialect of that name; it is made when it is first asked for."""
+def dialect(name: str, base: str = "python") -> Dialect:
+    """The dialect of that name; it is made, on top of `base`, when it is first asked for."""
     if name not in _DIALECTS:
-        _DIALECTS[name] = Dialect(name, _DIALECTS["python"])
+        _DIALECTS[name] = Dialect(name, dialect(base))
     return _DIALECTS[name]
 
 

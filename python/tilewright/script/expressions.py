@@ -14,6 +14,7 @@ from types import CodeType
 from typing import Any, cast
 
 from tilewright import _core
+from tilewright.script.core import script as _script
 from tilewright.script.dialect import register
 from tilewright.script.parser import Parser
 from tilewright.script.report import ScriptProblem
@@ -53,8 +54,12 @@ _MAX_BITS = 1 << 16
 
 def operand(parser: Parser, node: ast.AST) -> Any:
     """A value: slices with both bounds become vectors."""
-    if node.__class__ is ast.Subscript:
+    kind = node.__class__
+    if kind is ast.Subscript:
         return _subscript(parser, node, vectors=True)
+    if kind is ast.List or kind is ast.Tuple:
+        items = _items(parser, node.elts, operand)  # type: ignore[attr-defined]
+        return items if kind is ast.List else tuple(items)
     return parser.table[node.__class__](parser, node)
 
 
@@ -130,12 +135,21 @@ def _bool_op(parser: Parser, node: ast.BoolOp) -> Any:
         if isinstance(value, Expr):
             right = operand(parser, item)
             parser.mark(node)
-            value = (_core.logical_and if is_and else _core.logical_or)(value, right)
+            value = logic(is_and, value, right)
         elif bool(value) is not is_and:
             return value
         else:
-            value = operand(parser, item)
+            right = operand(parser, item)
+            parser.mark(node)
+            value = logic(is_and, value, right) if isinstance(right, Expr) and "x" in right.dtype else right
     return value
+
+
+def logic(is_and: bool, a: Any, b: Any) -> Any:
+    """`a and b` or `a or b`; on vectors lane by lane."""
+    if "x" in a.dtype if isinstance(a, Expr) else "x" in b.dtype:
+        return _script.intrinsic("bitwise_and" if is_and else "bitwise_or", [a, b])
+    return (_core.logical_and if is_and else _core.logical_or)(a, b)
 
 
 @register("python", "Compare")
@@ -149,7 +163,7 @@ def _compare(parser: Parser, node: ast.Compare) -> Any:
         if result is True:
             result = one
         elif isinstance(result, Expr) or (result and isinstance(one, Expr)):
-            result = _core.logical_and(result, one)
+            result = logic(True, result, one)
         else:
             result = result and one
         left = right
@@ -230,13 +244,13 @@ def _slice(parser: Parser, node: ast.Slice) -> Any:
     return index(parser, node, vectors=False)
 
 
-def _items(parser: Parser, nodes: list[Any]) -> list[Any]:
+def _items(parser: Parser, nodes: list[Any], value_of: Callable[[Parser, Any], Any] | None = None) -> list[Any]:
     items: list[Any] = []
     for node in nodes:
         if node.__class__ is ast.Starred:
             items.extend(parser.eval(node.value))
         else:
-            items.append(parser.eval(node))
+            items.append(value_of(parser, node) if value_of else parser.eval(node))
     return items
 
 

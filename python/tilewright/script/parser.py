@@ -67,14 +67,18 @@ class Parser:
         self.at: ast.AST | None = None  # the node at work: where a failure of Python code is reported
         self.trail: tuple[tuple[Source, Place], ...] = ()
         self.statement_call: ast.AST | None = None  # the call that is a statement of its own
+        self.statement: ast.stmt | None = None  # the innermost one at work
         self.name = ""  # of the function, for messages
         self._log: list[tuple[str, Any]] = []
+        self._scope_start = 0  # where in the log the names of the innermost scope start
         self._reported_names: set[str] = set()
+        self.check_well_formed = True  # whether the program as a whole is verified; one decorator that says no suffices
 
     # ---- running
 
-    def run(self, work: Callable[[], Any]) -> Any:
+    def run(self, work: Callable[[], Any], check_well_formed: bool = True) -> Any:
         """Calls `work` with this parser active; raises one ScriptError for all problems."""
+        self.check_well_formed = check_well_formed
         try:
             return self._run(work)
         except RecursionError:
@@ -91,6 +95,7 @@ class Parser:
                     result = work()
                     if not self.problems:
                         result = builder.get() if result is None else result
+                        self._verify(result)
                 except TooManyProblems:
                     pass
                 except RecursionError:
@@ -107,6 +112,13 @@ class Parser:
             raise to_error(self.problems, self.name) from None
         return result
 
+    def _verify(self, program: Any) -> None:
+        """Each node by itself was checked when it was made; this is about what takes more than one."""
+        found = _script.find_ill_formed(program) if self.check_well_formed else None
+        if found is not None:
+            code, message, hint, span = found
+            self.problems.append(Problem(code, message, hint, self.source, self.place(None), span=span))
+
     def _run_deep(self, work: Callable[[], Any]) -> Any:
         """Once more from the start with a deep stack."""
         outcome: list[Any] = [None, None]
@@ -117,7 +129,15 @@ class Parser:
                 outcome[0] = self._run(work)
             except RecursionError:
                 outcome[1] = to_error(
-                    [Problem("script/too-deep", "the script is nested too deep", "", self.source, self.place(self.at))],
+                    [
+                        Problem(
+                            "script/too-deep",
+                            "the script is nested too deep, or a Python function in it never stops calling itself",
+                            "",
+                            self.source,
+                            self.place(self.at),
+                        )
+                    ],
                     self.name,
                 )
             except BaseException as error:
@@ -147,6 +167,10 @@ class Parser:
         """Binds a name until the scope around ends."""
         self._log.append((name, self.names.get(name, _MISSING)))
         self.names[name] = value
+
+    def is_own(self, name: str) -> bool:
+        """Whether the name is bound in the innermost scope itself."""
+        return any(known == name for known, _ in self._log[self._scope_start :])
 
     def lookup(self, name: str) -> Any:
         """The value of a name, which must be known."""
@@ -198,12 +222,14 @@ class Parser:
     @contextmanager
     def scope(self) -> Iterator[None]:
         """Names bound inside end with it."""
-        mark = len(self._log)
+        before, mark = self._scope_start, len(self._log)
+        self._scope_start = mark
         try:
             yield
         finally:
             while len(self._log) > mark:
                 self._undo()
+            self._scope_start = before
 
     @contextmanager
     def use_dialect(self, dialect: Dialect) -> Iterator[None]:
@@ -224,13 +250,14 @@ class Parser:
         trail: tuple[tuple[Source, Place], ...],
     ) -> Iterator[None]:
         """Works on another text, with other names, for a while."""
-        before = self.source, self.names, self.outer, self._log, self.trail, self.at
-        self.source, self.names, self.outer, self._log, self.trail = source, names, list(outer), [], trail
+        before = self.source, self.names, self.outer, self._log, self._scope_start, self.trail, self.at
+        self.source, self.names, self.outer, self.trail = source, names, list(outer), trail
+        self._log, self._scope_start = [], 0
         self.resume_spans()
         try:
             yield
         finally:
-            self.source, self.names, self.outer, self._log, self.trail, self.at = before
+            self.source, self.names, self.outer, self._log, self._scope_start, self.trail, self.at = before
             self.resume_spans()
 
     @contextmanager
@@ -274,6 +301,8 @@ class Parser:
             problem = Problem("script/syntax", str(error), "", error.source, error.place)
         else:
             problem = self._to_problem(error, node)
+        if any(p.code == problem.code and p.place == problem.place and p.trail == problem.trail for p in self.problems):
+            return  # a loop of Python came by again
         self.problems.append(problem)
         if len(self.problems) >= MAX_PROBLEMS:
             raise TooManyProblems
@@ -316,7 +345,7 @@ class Parser:
         """Handles statements one after the other, going on after a failure."""
         table = self.table
         for statement in statements:
-            self.at = statement
+            self.at = self.statement = statement
             try:
                 table[statement.__class__](self, statement)
             except (TooManyProblems, RecursionError):

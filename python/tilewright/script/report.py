@@ -6,7 +6,7 @@ import ast
 import difflib
 import linecache
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import CodeType, TracebackType
 
@@ -28,6 +28,7 @@ class Problem:
     source: Source
     place: Place
     trail: tuple[tuple[Source, Place], ...] = ()  # the calls of macros that led there, innermost first
+    span: int = 0  # where it was found in the program; says more than place and trail
 
 
 class ScriptProblem(Exception):
@@ -56,6 +57,10 @@ def span_of(source: Source, place: Place, trail: tuple[tuple[Source, Place], ...
     return _core.intern_span(source.file, *place, parent)
 
 
+#: Called with each error before it is raised, for tools that collect them.
+observer: Callable[[ScriptError], None] | None = None
+
+
 def to_error(problems: list[Problem], name: str) -> ScriptError:
     """One error for all problems, with a traceback that ends at the first one's line."""
     parts = [_one_error(problem) for problem in problems]
@@ -67,8 +72,11 @@ def to_error(problems: list[Problem], name: str) -> ScriptError:
         first = parts[0]
         error.code, error.message, error.hint, error.span = first.code, first.message, first.hint, first.span
         error.errors = tuple(parts)
-    problem = problems[0]
-    error.script_traceback = _traceback(problem.source.file, problem.place, name or "<script>")
+    assert error.place is not None
+    file, *place = error.place
+    error.script_traceback = _traceback(file, (place[0], place[1], place[2], place[3]), name or "<script>")
+    if observer is not None:
+        observer(error)
     return error
 
 
@@ -76,7 +84,7 @@ def _one_error(problem: Problem) -> ScriptError:
     _show_source(problem.source)
     for source, _ in problem.trail:
         _show_source(source)
-    span = span_of(problem.source, problem.place, problem.trail)
+    span = problem.span or span_of(problem.source, problem.place, problem.trail)
     text = f"[{problem.code}] {problem.message}\n{_core.render_span(span)}"
     if problem.hint:
         text += f"\n  hint: {problem.hint}"
@@ -93,7 +101,7 @@ def _show_source(source: Source) -> None:
     lines = linecache.getlines(source.file)
     if not lines:
         lines = [*["\n"] * (source.first_line - 1), *source.lines]
-    _core.register_source(source.file, "".join(lines))
+    _core.register_source(source.file, "".join(lines).encode(errors="replace").decode())
 
 
 def _traceback(file: str, place: Place, name: str) -> TracebackType | None:

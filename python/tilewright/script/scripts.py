@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import inspect
 import linecache
 import sys
 from collections.abc import Mapping
@@ -37,16 +36,16 @@ def from_source(
         tilewright.ScriptError: the text is not a valid program.
     """
     if isinstance(source, FunctionType):
-        return parse_function(source, sys._getframe(1), False)
+        return parse_function(source, sys._getframe(1), False, check_well_formed)
     if isinstance(source, type):
-        return ir_module(source)
+        return ir_module(check_well_formed=check_well_formed)(source)
     if not isinstance(source, str):
         raise ArgumentError(f"a script is text, not a {type(source).__name__}")
     digest = hashlib.sha256(source.encode(errors="surrogatepass")).hexdigest()[:12]
-    return _boundary(source, f"<script {digest}>", extra_vars or {})
+    return _boundary(source, f"<script {digest}>", extra_vars or {}, check_well_formed)
 
 
-def from_file(path: str | Path, extra_vars: Mapping[str, Any] | None = None) -> Any:
+def from_file(path: str | Path, extra_vars: Mapping[str, Any] | None = None, check_well_formed: bool = True) -> Any:
     """The program in a file, as :func:`from_source` reads it.
 
     Raises:
@@ -57,18 +56,17 @@ def from_file(path: str | Path, extra_vars: Mapping[str, Any] | None = None) -> 
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise ResourceError(f"the script {path} cannot be read: {error}") from None
-    return _boundary(text, str(path), extra_vars or {})
+    return _boundary(text, str(path), extra_vars or {}, check_well_formed)
 
 
-def _parse(text: str, file: str, extra_vars: Mapping[str, Any]) -> Any:
-    text = inspect.cleandoc("\n" + text) if text[:1] in " \t\n" else text
+def _parse(text: str, file: str, extra_vars: Mapping[str, Any], check_well_formed: bool) -> Any:
     try:
         source = from_text(text, file)
     except BadSyntax as error:
         raise to_error([Problem("script/syntax", str(error), "", error.source, error.place)], "") from None
     names = {name: value() for token in ("tir", "ir") for name, value in dialect(token).names.items()}
     parser = Parser(source, dialect("ir"), {**names, **extra_vars})
-    return parser.run(lambda: _Script(parser, text).run())
+    return parser.run(lambda: _Script(parser, text).run(), check_well_formed)
 
 
 _boundary = _script.Boundary(_parse)
@@ -131,6 +129,7 @@ class _Script:
             )
         self.found = node
         parser.name = node.name
+        parser.check_well_formed &= getattr(decorator, "check_well_formed", True)
         with parser.use_dialect(dialect(decorator.script_dialect)):
             if isinstance(node, ast.ClassDef):
                 define_module(parser, node)

@@ -89,8 +89,25 @@ def from_text(text: str, file: str) -> Source:
     """A whole script given as text."""
     source = Source(file, text.splitlines(keepends=True), 1)
     source.ascii = text.isascii()
-    source.tree = parse_text(source, text)
+    _parse_indented(source, text)
     return source
+
+
+def _parse_indented(source: Source, text: str) -> None:
+    """Sets the tree. An indented text is put under an `if`: columns and strings over several lines stay as they are."""
+    first = next((line for line in source.lines if line.strip() and not line.lstrip().startswith("#")), "")
+    if first[:1] not in (" ", "\t"):
+        source.tree = parse_text(source, text)
+        return
+    source.shift -= 1
+    try:
+        tree = parse_text(source, "if 1:\n" + text)
+    except BadSyntax:
+        source.shift += 1
+        raise
+    assert isinstance(tree.body[0], ast.If)
+    tree.body = [*tree.body[0].body, *tree.body[1:]]
+    source.tree = tree
 
 
 def from_function(func: FunctionType) -> Source:
@@ -131,21 +148,12 @@ def _from_lines(file: str, first: int, module: dict[str, Any], name: str) -> Sou
         piece = lines[first - 1 : end]
         source = Source(file, piece, first)
         source.ascii = all(map(str.isascii, piece))
-        text = "".join(piece)
-        if piece[0][0] in " \t":
-            text = "if 1:\n" + text  # columns and strings over several lines stay as they are
-            source.shift = first - 2
-        else:
-            source.shift = first - 1
+        source.shift = first - 1
         try:
-            tree = parse_text(source, text)
+            _parse_indented(source, "".join(piece))
         except BadSyntax as error:
             failure = error
             continue
-        statement = tree.body[0]
-        if isinstance(statement, ast.If) and source.shift == first - 2:
-            tree.body = statement.body
-        source.tree = tree
         return source
     assert failure is not None
     raise failure

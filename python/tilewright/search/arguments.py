@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tilewright import _core, ir
-from tilewright.errors import ArgumentError, ScriptError
+from tilewright.errors import ArgumentError, InternalError, ResourceError, ScriptError
 from tilewright.timing import Work
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from tilewright.kernel import Kernel
 
     Array = NDArray[Any]
 
@@ -46,13 +48,33 @@ class Task:
     work: Work
     reduction_length: int
 
+    @property
+    def program(self) -> ir.PrimFunc:
+        """The function itself."""
+        return _prim_func(self.module, self.function)
+
+    def compile(self, scheduled: Any = None, target: str = "native") -> Kernel:
+        """The kernel of the function, of the program as it is or as a schedule has made it."""
+        from tilewright.kernel import KernelModule, compile
+
+        kernel = compile(self.module if scheduled is None else scheduled, target)
+        return kernel[self.entry] if isinstance(kernel, KernelModule) else kernel
+
+
+def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
+    function = module.functions[name]
+    if not isinstance(function, ir.PrimFunc):
+        raise ArgumentError(f"the function {name} is no tensor program, so it cannot be tuned")
+    return function
+
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
     """NumPy's dtype for one of ours; the narrow floats are ml_dtypes'."""
     if dtype.startswith(("bfloat", "float8", "float4")):
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, dtype))
+        narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
+        return narrow
     return np.dtype(dtype)
 
 
@@ -71,14 +93,36 @@ def task_of(program: ir.PrimFunc | ir.Module) -> Task:
             f"the module has the functions {', '.join(names)}; which one is to be tuned?\n"
             "  hint: call one of them main, or pass a module with that function alone"
         )
-    entry = module.functions[function].attrs.get("global_symbol")
+    program_function = _prim_func(module, function)
+    entry = program_function.attrs.get("global_symbol")
     if entry is None:
         raise ArgumentError(f"the function {function} is private, so no kernel of that name exists")
-    facts = _core.analyze_workload(module.functions[function])
+    facts = _core.analyze_workload(program_function)
     parameters = tuple(Parameter(name, dtype, tuple(shape), role) for name, dtype, shape, role in facts["params"])
     floats = [p.dtype for p in parameters if "float" in p.dtype]
     work = Work(facts["flops"] or facts["int_ops"], facts["bytes"], floats[0] if floats else "int32", facts["exact"])
     return Task(module, function, entry, parameters, work, int(facts["reduction_length"]))
+
+
+def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:
+    """What a call with these arguments computes and moves; they give symbolic sizes and scalars their values."""
+    sizes: dict[ir.Var, int] = {}
+    dtypes: list[str] = []
+    for param, value in zip(function.params, args, strict=True):
+        buffer = function.buffer_map.get(param)
+        if buffer is None:
+            if isinstance(value, int | np.integer):
+                sizes[param] = int(value)
+            continue
+        dtypes.append(buffer.dtype)
+        shape = value.shape if hasattr(value, "shape") else np.shape(value)
+        sizes |= {extent: n for extent, n in zip(buffer.shape, shape, strict=True) if isinstance(extent, ir.Var)}
+    constants: dict[Any, Any] = {var: ir.IntImm(var.dtype, n) for var, n in sizes.items()}
+    sized = _core.substitute(function, constants)
+    assert isinstance(sized, ir.PrimFunc)
+    facts = _core.analyze_work(sized)
+    floats = [dtype for dtype in dtypes if "float" in dtype]
+    return Work(facts["flops"] or facts["int_ops"], facts["bytes"], floats[0] if floats else "int32", facts["exact"])
 
 
 def random_array(parameter: Parameter, generator: np.random.Generator) -> Array:
@@ -116,11 +160,17 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
                 )
             arrays[parameter.name] = np.ascontiguousarray(value)
         elif parameter.role == "output":
-            fill = np.nan if "float" in parameter.dtype else (False if dtype == bool else np.iinfo(dtype).min)
+            fill = (
+                np.nan if "float" in parameter.dtype else (False if parameter.dtype == "bool" else np.iinfo(dtype).min)
+            )
             arrays[parameter.name] = np.full(parameter.shape, fill, dtype)
         else:
             arrays[parameter.name] = random_array(parameter, generator)
     return arrays
+
+
+#: seconds that the interpreter may take for small shapes
+INTERPRETER_SECONDS = 10.0
 
 
 @dataclass(frozen=True)
@@ -131,27 +181,58 @@ class Verdict:
     note: str
 
 
-def check_untuned(task: Task) -> Verdict:
+def _valid_everywhere(task: Task, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """Small stand-ins for the arrays of integers among `inputs`."""
+    generator = np.random.default_rng(2)
+    smallest = min((extent for p in task.parameters for extent in p.shape), default=1)
+    return {
+        p.name: generator.integers(0, max(smallest, 1), p.shape).astype(numpy_dtype(p.dtype))
+        for p in task.parameters
+        if p.name in inputs and "int" in p.dtype
+    }
+
+
+def _with_hint_on_inputs(error: ScriptError, task: Task, inputs: Mapping[str, Any]) -> ScriptError:
+    """The error of a program that was tried with random values, where these may be the reason."""
+    drawn = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name not in inputs]
+    if error.code != "interpret/out-of-bounds" or not drawn:
+        return error
+    text = str(error).partition("\n  hint:")[0]
+    better = ScriptError(
+        f"{text}\n  hint: {', '.join(drawn)} held random values; give arrays of indices with "
+        f"inputs={{{drawn[0]!r}: array}}, in tw.tune or in tw.space"
+    )
+    better.code, better.message, better.span = error.code, error.message, error.span
+    return better
+
+
+def check_untuned(task: Task, inputs: Mapping[str, Any]) -> Verdict:
     """Compiles the program with its shapes made small, runs it, and compares with the reference interpreter.
 
+    Arrays of integers that `inputs` gives hold indices, mostly: in small shapes they are replaced by indices that are
+    valid everywhere.
+
     Raises:
-        tilewright.ScriptError: the program itself is wrong (out of bounds, uninitialized memory, a race).
+        tilewright.ScriptError: the program itself is wrong (out of bounds, uninitialized memory, a race), or its
+            inputs are.
         tilewright.InternalError: the two differ.
     """
-    from tilewright.kernel import compile as compile_program
-
-    small = task_of(_core.shrink(task.module.functions[task.function]))
-    arrays = make_arrays(small, {}, seed=1)
+    small = task_of(_core.shrink(task.program))
+    is_shrunk = [p.shape for p in small.parameters] != [p.shape for p in task.parameters]
+    given = _valid_everywhere(small, inputs) if is_shrunk else inputs
+    arrays = make_arrays(small, given, seed=1)
     expected = {name: array.copy() for name, array in arrays.items()}
     try:
-        compile_program(small.module, target="interpreter")(*expected.values())
+        _core.interpret(small.module, small.function, *expected.values(), timeout=INTERPRETER_SECONDS)
+    except ResourceError as error:
+        return Verdict(False, f"not checked against the interpreter: {error.message} ({error.code})")
     except ScriptError as error:
-        if small.module is not task.module and any("int" in p.dtype for p in small.parameters):
+        if is_shrunk and given:
             return Verdict(
                 False, f"not checked against the interpreter: no valid inputs for small shapes ({error.code})"
             )
-        raise
-    compile_program(small.module)(*arrays.values())
+        raise _with_hint_on_inputs(error, task, inputs) from None
+    small.compile()(*arrays.values())
     for parameter in small.parameters:
         if parameter.role == "input":
             continue
@@ -164,8 +245,6 @@ def check_untuned(task: Task) -> Verdict:
             small.reduction_length,
         )
         if problem:
-            from tilewright.errors import InternalError
-
             raise InternalError(f"the compiled program differs from the interpreter at small shapes: {problem}")
     shapes = ", ".join(f"{p.name}{list(p.shape)}" for p in small.parameters)
     return Verdict(True, f"untuned program checked against the interpreter at {shapes}")

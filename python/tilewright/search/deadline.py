@@ -44,9 +44,11 @@ def limit(seconds: float, what: str) -> Iterator[None]:
             for _ in range(1_000_000):
                 pass
     except _Overdue:
-        raise ResourceError(
+        error = ResourceError(
             f"{what} within {seconds:g} s and was interrupted\n  hint: look for a loop that does not end"
-        ) from None
+        )
+        error.code = "space/deadline"
+        raise error from None
     finally:
         with lock:
             state["running"] = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import html
 import json
 import math
 import sys
@@ -37,6 +38,10 @@ def failures_text(progress: Progress) -> str:
     return ", ".join(f"{n} {name}" for n, name in parts) or "none"
 
 
+#: by phase, what happens where no candidate is measured
+WAITS = {"reference": "running the program as it was written", "finals": "timing the best against one another"}
+
+
 class Describe:
     """Words for the state of a search."""
 
@@ -44,34 +49,53 @@ class Describe:
         self.task, self.threads = task, threads
         self._roof: machine.Roof | None = None
 
-    @property
-    def roof(self) -> machine.Roof:
-        # Measured when the first candidate is there, so that the measuring does not delay the search's start.
-        if self._roof is None:
-            work = self.task.work
-            self._roof = machine.roofs(self.threads).binding(work.flops, work.bytes, work.dtype)
-        return self._roof
+    def start(self) -> str:
+        """The first line. To be called before anything is measured: measuring the roof takes the whole machine."""
+        work = self.task.work
+        self._roof = machine.roofs(self.threads).binding(work.flops, work.bytes, work.dtype)
+        many = "s" if self.threads > 1 else ""
+        return (
+            f"tuning {self.task.entry} for {self.threads} thread{many}; the roof is "
+            f"{format_seconds(self._roof.seconds)} ({self._roof.name})"
+        )
 
     def best(self, progress: Progress) -> str:
+        """The best so far, against the roof."""
         if math.isinf(progress.best_seconds):
             return "nothing correct yet"
-        gflops = self.task.work.flops / progress.best_seconds / 1e9
-        share = 100 * self.roof.seconds / progress.best_seconds
-        return f"{format_seconds(progress.best_seconds)}, {gflops:.1f} GFLOP/s, {share:.0f} % of {self.roof.name}"
+        work, seconds = self.task.work, progress.best_seconds
+        words = [format_seconds(seconds), f"{work.flops / seconds / 1e9:.1f} {machine.rate_unit(work.dtype)}"]
+        if self._roof is not None:
+            words.append(f"{100 * self._roof.seconds / seconds:.0f} % of {self._roof.name}")
+        return ", ".join(words)
+
+    def left(self, progress: Progress) -> str:
+        """ "12 s left", or what else keeps the user waiting; empty where that is unknown or past."""
+        if progress.phase in WAITS:
+            return WAITS[progress.phase]
+        left = progress.time_left
+        return "" if math.isinf(left) or progress.phase == "done" else f"{left:.0f} s left"
 
     def line(self, progress: Progress) -> str:
-        left = progress.time_left
-        eta = "" if math.isinf(left) or progress.phase == "done" else f" | {left:.0f} s left"
-        return (
-            f"trial {progress.trials}/{progress.total} | best {self.best(progress)} | "
-            f"{progress.rate:.1f} candidates/s | failed: {failures_text(progress)}{eta}"
-        )
+        """All of it."""
+        parts = [
+            f"trial {progress.trials}/{progress.total}",
+            f"best {self.best(progress)}",
+            f"{progress.rate:.1f} candidates/s",
+            f"failed: {failures_text(progress)}",
+            self.left(progress),
+        ]
+        return " | ".join(part for part in parts if part)
 
 
 def _plain(describe: Describe) -> Reporter:
     last = {"time": 0.0, "trials": -1}
 
     def report(progress: Progress) -> None:
+        if not last["time"]:
+            print(describe.start(), flush=True)
+            last.update(time=time.monotonic(), trials=progress.trials)
+            return
         now = time.monotonic()
         due = now - last["time"] >= LINE_SECONDS or progress.phase == "done"
         if due and progress.trials != last["trials"]:
@@ -82,12 +106,13 @@ def _plain(describe: Describe) -> Reporter:
 
 
 def _json_lines() -> Reporter:
-    last = {"trials": -1}
+    last: list[tuple[int, str]] = []
 
     def report(progress: Progress) -> None:
-        if progress.trials == last["trials"]:
+        state = (progress.trials, progress.phase)
+        if last and state == last[0]:
             return
-        last["trials"] = progress.trials
+        last[:] = [state]
         best = None if math.isinf(progress.best_seconds) else progress.best_seconds
         event = {
             "event": "progress",
@@ -107,34 +132,54 @@ def _json_lines() -> Reporter:
 def _terminal(describe: Describe) -> Iterator[Reporter]:
     from rich.console import Console
     from rich.live import Live
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+    from rich.progress_bar import ProgressBar
     from rich.table import Table
+    from rich.text import Text
 
-    bar = Bar(TextColumn("tuning"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(compact=True))
-    handle = bar.add_task("tuning", total=1)
+    screen = Console(highlight=False)
 
     def block(progress: Progress) -> Any:
-        bar.update(handle, completed=progress.trials, total=progress.total)
-        grid = Table.grid(padding=(0, 1))
-        grid.add_row(bar)
-        grid.add_row(f"best    {describe.best(progress)}")
-        grid.add_row(f"speed   {progress.rate:.1f} candidates/s, {progress.median_build_seconds * 1e3:.0f} ms a build")
-        grid.add_row(
-            f"failed  {failures_text(progress)}; {progress.refused} refused, {progress.duplicates} seen before"
-        )
+        head = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=progress.total, completed=progress.trials, width=40)
+        head.add_row(f"trial   {progress.trials}/{progress.total}", bar, describe.left(progress))
+        grid = Table.grid()
+        grid.add_row(head)
+        for line in (
+            f"best    {describe.best(progress)}",
+            f"speed   {progress.rate:.1f} candidates/s, {progress.median_build_seconds * 1e3:.0f} ms a build",
+            f"failed  {failures_text(progress)}; {progress.refused} refused, {progress.duplicates} seen before",
+        ):
+            grid.add_row(Text(line))
         return grid
 
-    with Live(console=Console(), refresh_per_second=8, transient=False) as live:
-        yield lambda progress: live.update(block(progress))
+    lives: list[Live] = []
+
+    def report(progress: Progress) -> None:
+        if not lives:
+            screen.print(Text(describe.start()))
+            lives.append(Live(console=screen, refresh_per_second=8, transient=False))
+            lives[0].start()
+        lives[0].update(block(progress))
+
+    try:
+        yield report
+    finally:
+        for live in lives:
+            live.stop()
 
 
 @contextlib.contextmanager
 def _notebook(describe: Describe) -> Iterator[Reporter]:
     from IPython.display import HTML, display
 
-    handle = display(HTML("<pre>tuning ...</pre>"), display_id=True)
-    yield lambda progress: handle.update(HTML(f"<pre>{describe.line(progress)}</pre>"))
+    shown: list[Any] = []
+
+    def report(progress: Progress) -> None:
+        if not shown:
+            shown.extend([html.escape(describe.start()), display(HTML(""), display_id=True)])
+        shown[1].update(HTML(f"<pre>{shown[0]}\n{html.escape(describe.line(progress))}</pre>"))
+
+    yield report
 
 
 @contextlib.contextmanager

@@ -1,100 +1,246 @@
-"""What is shown and written when a search is over."""
+"""What is shown and kept when a search is over: times against a peer, and the best schedule as Python."""
 
 from __future__ import annotations
 
+import dataclasses
+import datetime
+import functools
+import hashlib
+import json
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import timing
+from tilewright import _core, ir, timing
+from tilewright.errors import ScriptError
+from tilewright.machine import rate_unit
+from tilewright.search.arguments import Task, make_arrays, task_of
 from tilewright.timing import Timing, format_seconds
-from tilewright.search.arguments import make_arrays
 
 if TYPE_CHECKING:
     from tilewright.search.session import TuneResult
     from tilewright.search.space import Space
 
+#: libraries that peers come from, by the module of what they return
+LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX", "jaxlib": "JAX"}
+
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table."""
+    """One line of the table.
+
+    Attributes:
+        seconds: median of a call.
+        gflops: 1e9 operations per second; of integers where the program has no floats.
+        fraction_of_roof: 1 means no faster kernel exists on this machine, because of `roof`.
+        ratio_to_peer: how many times faster than the peer, paired by rounds, with the quartiles; None where that was
+            not measured.
+    """
 
     what: str
-    timing: Timing
-    #: how many times faster than the peer, paired by rounds; None without a peer or for the peer itself
-    ratio: tuple[float, float, float] | None
+    threads: int
+    seconds: float
+    gflops: float
+    gbs: float
+    roof: str
+    fraction_of_roof: float
+    ratio_to_peer: tuple[float, float, float] | None = None
 
 
+def row(what: str, time: Timing, peer: Timing | None = None) -> Row:
+    """The line of a measurement."""
+    ratio = None if peer is None else timing.paired_ratio(peer.seconds, time.seconds)
+    return Row(what, time.threads, time.median, time.gflops, time.gbs, time.roof.name, time.fraction, ratio)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What there is to tell of a search.
+
+    Attributes:
+        rows: untuned, best and peer, for each number of threads.
+        measured: when the rows were, UTC; empty when that was just now.
+        warning: that the peer computes something else; empty otherwise.
+        schedule: the best one, as Python to be pasted under the script.
+        checks: what was done to know that the kernel is right.
+    """
+
+    result: TuneResult
+    program: str
+    rows: tuple[Row, ...]
+    measured: str
+    warning: str
+    schedule: str
+    checks: tuple[str, ...]
+
+    def tables(self, name: str) -> list[Any]:
+        """A table for each number of threads."""
+        when = f", measured {self.measured}" if self.measured else ""
+        tables = []
+        for threads in dict.fromkeys(row.threads for row in self.rows):
+            title = f"{name}, {threads} thread{'s' if threads > 1 else ''}{when}"
+            rows = [row for row in self.rows if row.threads == threads]
+            tables.append(table(rows, title, self.result.task.work.dtype))
+        return tables
+
+    def as_json(self) -> dict[str, Any]:
+        """The same for programs."""
+        best = self.result.record
+        return {
+            "event": "result",
+            "program": self.program,
+            "stop_reason": self.result.stop_reason,
+            "trials": self.result.progress.trials,
+            "measured_before": self.result.progress.earlier,
+            "best_seconds": None if best is None else best.median,
+            "rows": [dataclasses.asdict(row) for row in self.rows],
+            "rows_measured": self.measured,
+            "warning": self.warning,
+            "schedule": self.schedule,
+            "checks": list(self.checks),
+        }
+
+
+def summarize(result: TuneResult, space: Space, program: str, records: str | os.PathLike[str]) -> Summary:
+    """Compares the best kernel with the untuned program and the peer, for one thread and for all cores.
+
+    The comparison is kept in the database beside the records: when nothing was measured since, it is not made again.
+
+    Args:
+        program: the Python expression that stands for the program under the script.
+        records: the database of the search.
+    """
+    from tilewright.search.session import open_database
+
+    best = result.best_record()
+    counts = tuple(dict.fromkeys([1, result.threads, _core.Target("native").num_cores]))
+    key = _key_of_rows(result, space, counts)
+    store = open_database(records)
+    kept = store.meta(key) if result.progress.trials == result.progress.earlier else None
+    if kept:
+        old = json.loads(kept)
+        rows, measured, warning = tuple(Row(**row) for row in old["rows"]), old["measured"], old["warning"]
+    else:
+        rows = measure_rows(result, space, counts)
+        measured, warning = "", check_peer(result, space)
+        now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        facts = {"measured": now, "warning": warning, "rows": [dataclasses.asdict(row) for row in rows]}
+        store.set_meta(key, json.dumps(facts))
+    checks = [] if result.verdict is None else [result.verdict.note]
+    checks.append(f"results checked: {json.dumps(best.verification)}")
+    schedule = runnable_schedule(result, program)
+    return Summary(result, program, rows, measured, warning, schedule, tuple(checks))
+
+
+def _key_of_rows(result: TuneResult, space: Space, counts: tuple[int, ...]) -> str:
+    """The name that a comparison has in the database: another program, schedule, peer or machine is another one."""
+    facts = [
+        _core.structural_hash(result.task.module),
+        result.best_record().trace,
+        result.best_record().target,
+        "" if space.reference is None else peer_name(space),
+        _core.host_cpu()["brand"],
+        list(counts),
+    ]
+    return "rows/" + hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
+
+
+def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
+    """What the peer makes of the arrays that the program reads.
+
+    Raises:
+        tilewright.ScriptError: it raises.
+    """
+    from tilewright.user_script import place_of
+
+    assert space.reference is not None
+    read = [arrays[p.name] for p in task.parameters if p.role != "output"]
+    try:
+        return space.reference(*read)
+    except Exception as error:
+        names = ", ".join(p.name for p in task.parameters if p.role != "output")
+        place = place_of(error)
+        raise ScriptError(
+            f"the reference of space '{space.name}' raised {type(error).__name__}: {error}"
+            + (f"\n{place}" if place else "")
+            + f"\n  hint: it is called with the arrays that the program reads ({names}) and returns what it writes"
+        ) from error
+
+
+def try_peer(space: Space) -> None:
+    """Calls the peer once, so that a mistake in it shows before the search and not after it."""
+    if space.reference is not None:
+        task = task_of(space.program)
+        call_peer(space, task, make_arrays(task, space.inputs, seed=0))
+
+
+@functools.cache
 def peer_name(space: Space) -> str:
-    """The peer that a script names: the library its reference comes from, as far as can be seen."""
-    function = space.reference
-    name = getattr(function, "__name__", "") or "reference"
-    return "NumPy" if name == "<lambda>" else name
+    """What the table calls the peer: its own name, or the library that its result comes from."""
+    name = str(getattr(space.reference, "__name__", ""))
+    if name not in ("", "<lambda>", "reference"):
+        return name
+    task = task_of(space.program)
+    answer = call_peer(space, task, make_arrays(task, space.inputs, seed=0))
+    first = answer[0] if isinstance(answer, tuple) and answer else answer
+    return LIBRARIES.get(type(first).__module__.partition(".")[0], "reference")
 
 
-def measure_rows(result: TuneResult, space: Space, threads: int, *, rounds: int = 15) -> list[Row]:
-    """Untuned, best and peer, timed in turn with `threads` threads."""
-    from tilewright.kernel import compile as compile_program
-
+def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rounds: int = 15) -> tuple[Row, ...]:
+    """Untuned, best and peer with each number of threads; the last two timed in turn."""
     task = result.task
     arrays = make_arrays(task, space.inputs, seed=0)
     values = list(arrays.values())
-    functions: dict[str, Callable[[], object]] = {}
-    kernel = result.kernel
-    functions["best found"] = lambda: kernel(*values)
-    peer = space.reference
-    if peer is not None:
-        read = [arrays[p.name] for p in task.parameters if p.role != "output"]
-        functions[peer_name(space)] = lambda: peer(*read)
-    times = timing.compare(functions, task.work, threads=threads, rounds=rounds)
-
-    untuned = compile_program(task.module)
-    # Minutes may pass in a naive program: it gets three turns, after the others.
-    times |= timing.compare({"untuned": lambda: untuned(*values)}, task.work, threads=threads, rounds=3)
-
-    def ratio(name: str) -> tuple[float, float, float] | None:
-        if peer is None or name == peer_name(space):
-            return None
-        return timing.paired_ratio(times[peer_name(space)].seconds, times[name].seconds)
-
-    order = ["untuned", "best found", *([peer_name(space)] if peer is not None else [])]
-    return [Row(name, times[name], ratio(name)) for name in order]
+    kernel, untuned = result.kernel, task.compile()
+    functions: dict[str, Callable[[], object]] = {"best": lambda: kernel(*values)}
+    if space.reference is not None:
+        functions["peer"] = lambda: call_peer(space, task, arrays)
+    rows: list[Row] = []
+    slow: Timing | None = None
+    for threads in counts:
+        times = timing.compare(functions, task.work, threads=threads, rounds=rounds)
+        if slow is None or _has_parallel_loop(task):
+            # Minutes may pass in a naive program: it gets three turns, after the others.
+            naive = {"untuned": lambda: untuned(*values)}
+            slow = timing.compare(naive, task.work, threads=threads, rounds=3)["untuned"]
+        slow = dataclasses.replace(slow, threads=threads, roof=times["best"].roof)
+        rows += [row("untuned", slow), row("best found", times["best"], times.get("peer"))]
+        if "peer" in times:
+            rows.append(row(peer_name(space), times["peer"]))
+    return tuple(rows)
 
 
-def table(rows: Sequence[Row], title: str) -> Any:
-    """A rich table of rows that share their number of threads."""
+def _has_parallel_loop(task: Task) -> bool:
+    """Whether more threads could make a difference to the program as it was written."""
+    found: list[ir.Node] = []
+    ir.visit(
+        task.module,
+        lambda node: found.append(node) if isinstance(node, ir.For) and node.kind == ir.ForKind.PARALLEL else None,
+    )
+    return bool(found)
+
+
+def table(rows: list[Row], title: str, dtype: str) -> Any:
+    """A rich table of untuned, best and perhaps peer with one number of threads; it fits into 80 columns."""
+    from rich import box
     from rich.table import Table
 
-    result = Table(title=title, title_justify="left")
-    for column in ("", "time", "GFLOP/s", "GB/s", f"of {rows[0].timing.roof.name}", "against the peer"):
-        result.add_column(column, justify="left" if not column else "right")
+    result = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    columns = ("time", rate_unit(dtype), "GB/s", f"of {rows[0].roof}")
+    result.add_column("", no_wrap=True)
+    peer = [f"speed / {row.what}" for row in rows[2:]]
+    for column in (*columns, *peer):
+        result.add_column(column, justify="right", no_wrap=True)
     for row in rows:
-        t = row.timing
-        against = "" if row.ratio is None else f"{row.ratio[0]:.2f}x ({row.ratio[1]:.2f} to {row.ratio[2]:.2f})"
-        cells = (format_seconds(t.median), f"{t.gflops:.1f}", f"{t.gbs:.1f}", f"{100 * t.fraction:.0f} %", against)
+        ratio = row.ratio_to_peer
+        against = [] if ratio is None else [f"{ratio[0]:.2f} ({ratio[1]:.2f} to {ratio[2]:.2f})"]
+        share = f"{100 * row.fraction_of_roof:.0f} %"
+        cells = (format_seconds(row.seconds), f"{row.gflops:.1f}", f"{row.gbs:.1f}", share, *against)
         result.add_row(row.what, *cells)
     return result
-
-
-def rows_as_json(rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """The table for programs."""
-    return [
-        {
-            "what": row.what,
-            "threads": row.timing.threads,
-            "seconds": row.timing.median,
-            "gflops": row.timing.gflops,
-            "gbs": row.timing.gbs,
-            "roof": row.timing.roof.name,
-            "fraction_of_roof": row.timing.fraction,
-            "ratio_to_peer": None if row.ratio is None else row.ratio[0],
-        }
-        for row in rows
-    ]
 
 
 def check_peer(result: TuneResult, space: Space) -> str:
@@ -102,28 +248,31 @@ def check_peer(result: TuneResult, space: Space) -> str:
     if space.reference is None:
         return ""
     arrays = make_arrays(result.task, space.inputs, seed=1)
-    read = [arrays[p.name].copy() for p in result.task.parameters if p.role != "output"]
-    expected = space.reference(*read)
+    expected = call_peer(space, result.task, {name: array.copy() for name, array in arrays.items()})
     result.kernel(*arrays.values())
-    written = [arrays[p.name] for p in result.task.parameters if p.role != "input"]
+    written = [p.name for p in result.task.parameters if p.role != "input"]
     outputs = expected if isinstance(expected, tuple) else (expected,)
-    for got, want in zip(written, outputs, strict=False):
-        scale = float(np.max(np.abs(np.asarray(want, dtype=np.float64)))) or 1.0
-        worst = float(np.max(np.abs(got.astype(np.float64) - np.asarray(want, dtype=np.float64)))) / scale
+    if len(outputs) != len(written):
+        return f"the peer returns {len(outputs)} arrays, the program writes {len(written)}: {', '.join(written)}"
+    for name, answer in zip(written, outputs, strict=True):
+        try:
+            want = np.asarray(answer, dtype=np.float64)
+        except (TypeError, ValueError):
+            return f"the peer returns {type(answer).__name__} for {name}, which is no array of numbers"
+        got = arrays[name].astype(np.float64)
+        if want.shape != got.shape:
+            return f"the peer computes something else: {name} has shape {list(want.shape)}, not {list(got.shape)}"
+        scale = float(np.max(np.abs(want), initial=0.0)) or 1.0
+        worst = float(np.max(np.abs(got - want), initial=0.0)) / scale
         if not worst < 1e-2:
-            return f"the peer computes something else: outputs differ by {worst:.2g} of the largest value"
+            return f"the peer computes something else: {name} differs by {worst:.2g} of its largest value"
     return ""
 
 
-def runnable_schedule(result: TuneResult, program_name: str) -> str:
-    """The best schedule as Python that can be pasted under the script."""
-    steps = "\n".join(f"    {line}" for line in result.schedule.trace.as_python())
+def runnable_schedule(result: TuneResult, program: str) -> str:
+    """The best schedule as Python that can be pasted under the script; `program` stands for the program there."""
+    steps = "\n".join(f"    {line}" for line in result.schedule.trace.as_python()) or "    pass"
     return (
-        f"def apply_schedule(sch: tw.Schedule) -> None:\n{steps}\n\n\n"
-        f"sch = tw.Schedule({program_name})\napply_schedule(sch)\n"
+        f"import tilewright as tw\n\n\ndef apply_schedule(sch: tw.Schedule) -> None:\n{steps}\n\n\n"
+        f"sch = tw.Schedule({program})\napply_schedule(sch)"
     )
-
-
-def export(result: TuneResult, folder: str | os.PathLike[str], name: str) -> list[Path]:
-    """Writes library, object and header."""
-    return [Path(path) for path in result.kernel.export(folder, name=name)]

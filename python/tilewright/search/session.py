@@ -7,7 +7,7 @@ import inspect
 import json
 import os
 import platform
-import traceback
+import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,13 +21,17 @@ from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
 from tilewright.search.arguments import Task, Verdict, check_untuned, make_arrays, task_of
+from tilewright.search.interrupts import Interrupts
 from tilewright.search.space import Space
+from tilewright.user_script import place_of
 
 if TYPE_CHECKING:
     from tilewright.kernel import Kernel
 
 #: seconds that a user's space may take for one candidate
 SPACE_DEADLINE = 10.0
+#: seconds that one call of the program as it was written may take
+REFERENCE_DEADLINE = 300.0
 #: seconds between two looks at progress, and at signals
 STEP_SECONDS = 0.1
 
@@ -57,7 +61,12 @@ class Record:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search is. Times in seconds; `failures` maps a code to how often and the first message."""
+    """Where a search is. Times in seconds; `failures` maps a code to how often and the first message.
+
+    Attributes:
+        reference_seconds: of one call of the program as it was written; 0 when it was not run.
+        phase: "reference" (that program runs), "search", "finals" (the best are timed against one another), "done".
+    """
 
     trials: int
     total: int
@@ -70,6 +79,7 @@ class Progress:
     attempts: int
     refused: int
     duplicates: int
+    reference_seconds: float
     median_build_seconds: float
     phase: str
 
@@ -110,28 +120,43 @@ class TuneResult:
             tilewright.ResourceError: no candidate was correct.
         """
         if "schedule" not in self._cache:
-            self._cache["schedule"] = schedule_of(self.task.module, self._best().trace)
+            self._cache["schedule"] = schedule_of(self.task.module, self.best_record().trace)
         schedule: Schedule = self._cache["schedule"]
         return schedule
 
     @property
     def kernel(self) -> Kernel:
         """The best schedule, compiled with full optimization."""
-        from tilewright.kernel import compile as compile_program
-
         if "kernel" not in self._cache:
-            self._cache["kernel"] = compile_program(self.schedule)
+            self._cache["kernel"] = self.task.compile(self.schedule)
         kernel: Kernel = self._cache["kernel"]
         return kernel
 
-    def _best(self) -> Record:
+    def best_record(self) -> Record:
+        """The best candidate.
+
+        Raises:
+            tilewright.ResourceError: no candidate was correct.
+        """
         if self.record is None:
-            reasons = "\n".join(f"  {n} x {code}: {text}" for code, (n, text) in self.progress.failures.items())
-            raise ResourceError(
-                f"no candidate was correct and fast enough to be kept ({self.progress.trials} trials)\n{reasons}"
-                "\n  hint: look at the first message of each kind of failure, or try tw.compile on one sample"
-            )
+            raise self._without_record()
         return self.record
+
+    def _without_record(self) -> ResourceError:
+        progress = self.progress
+        reasons = "".join(f"\n  {n} x {code}: {text}" for code, (n, text) in progress.failures.items())
+        if progress.trials == 0 and progress.refused:
+            code = "tune/no-valid-point"
+            text = f"the space has no valid point: {progress.refused} of {progress.attempts} draws were refused"
+            hint = "apply it to tw.Schedule(program, seed=1), and look at the program where it is refused"
+        else:
+            code = "tune/no-correct-candidate"
+            counts = ", ".join(f"{n} {name}" for name, n in sorted(progress.outcomes.items()))
+            text = f"no candidate was correct and fast enough to be kept ({progress.trials} trials: {counts or 'none'})"
+            hint = "look at the first message of each kind of failure, or try tw.compile on one sample"
+        error = ResourceError(f"{text}{reasons}\n  hint: {hint}")
+        error.code, error.message, error.hint = code, text, hint
+        return error
 
 
 def record_of(row: Mapping[str, Any]) -> Record:
@@ -160,24 +185,22 @@ def run_space(space: Space, schedule: Schedule) -> None:
     except Error:
         raise
     except Exception as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        where = f"{frames[-1].filename}:{frames[-1].lineno}: {frames[-1].line}" if frames else space.name
+        place = place_of(error)
         raise ScheduleError(
-            f"the space '{space.name}' raised {type(error).__name__}: {error}\n --> {where}\n"
-            "  hint: try it alone: sch = tw.Schedule(program); space(sch); print(sch.mod.script())"
+            f"the space '{space.name}' raised {type(error).__name__}: {error}"
+            + (f"\n{place}" if place else "")
+            + "\n  hint: try it alone: sch = tw.Schedule(program); space(sch); print(sch.mod.script())"
         ) from error
     if answer is not None:
         raise ScheduleError(
-            f"the space '{space.name}' returned {type(answer).__name__}; it must change the schedule in place and return None"
+            f"the space '{space.name}' returned {type(answer).__name__}; it must change the schedule in place and "
+            "return None"
         )
 
 
 def space_hash(space: Space, trace: Trace, replayable: bool) -> str:
     """What tells this space from another: its steps, or where Python decides between them, its source."""
-    if replayable:
-        text = json.dumps(trace.as_json()[0])
-    else:
-        text = inspect.getsource(space.function)
+    text = json.dumps(trace.as_json()[0]) if replayable else inspect.getsource(space.function)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -188,7 +211,7 @@ def _versions() -> str:
 def tune(
     program: ir.PrimFunc | ir.Module | Space,
     *,
-    space: Space | Callable[[Schedule], None] | None = None,
+    space: Space | Callable[[Schedule], object] | None = None,
     trials: int = 64,
     seconds: float | None = None,
     seed: int = 0,
@@ -199,7 +222,10 @@ def tune(
     fresh: bool = False,
     progress: Callable[[Progress], None] | str | None = "auto",
 ) -> TuneResult:
-    """Searches a space of schedules at random and keeps the fastest correct one.
+    """Searches a space of schedules and keeps the fastest correct one.
+
+    Candidates are drawn at random; from the 17th on, every other draw is a neighbor of a good one (one decision is
+    drawn anew). At the end the best are timed against one another.
 
     Args:
         program: what to tune; a :class:`Space` brings its own program.
@@ -259,13 +285,15 @@ class _Search:
     ) -> None:
         self.space, self.task, self.threads, self.seed = space, task, threads, seed
         self.inputs = {**space.inputs, **(inputs or {})}
-        self.options = {
+        self.interrupts = Interrupts()
+        self.options: dict[str, Any] = {
             "trials": trials,
             "seconds": seconds or 0.0,
             "seed": seed,
             "threads": threads,
             "target": target,
             "fresh": fresh,
+            "reference_timeout": REFERENCE_DEADLINE,
             "versions": _versions(),
         }
 
@@ -278,7 +306,7 @@ class _Search:
         tuner = _core.Tuner(
             module=self.task.module,
             function=self.task.entry,
-            name=self.space.name,
+            name=self.task.entry,
             script=self.task.module.script(),
             space=space_hash(self.space, first.trace, replayable),
             trace=first.trace if replayable else None,
@@ -288,17 +316,9 @@ class _Search:
             database=store,
             **self.options,
         )
-        interrupted = False
         try:
-            while not tuner.finished:
-                try:
-                    tuner.step(STEP_SECONDS)
-                except KeyboardInterrupt:
-                    if interrupted:
-                        raise
-                    interrupted = True
-                    tuner.cancel()
-                report(Progress(**tuner.progress()))
+            with self.interrupts:
+                self._run_to_the_end(tuner, report)
         finally:
             tuner.close()
         result = tuner.result()
@@ -313,24 +333,39 @@ class _Search:
             verdict[0] if verdict else None,
         )
 
-    def _draw(self, seed: int, attempt: int) -> tuple[ir.Module, str]:
-        """One candidate of a space that looks at sampled values."""
-        schedule = Schedule(self.task.module, seed=(seed * 1_000_003 + attempt) % 2**62)
-        run_space(self.space, schedule)
+    def _run_to_the_end(self, tuner: Any, report: Callable[[Progress], None]) -> None:
+        canceled = False
+        while not tuner.finished:
+            try:
+                report(Progress(**tuner.progress()))
+                tuner.step(STEP_SECONDS)
+                if tuner.finished:
+                    report(Progress(**tuner.progress()))
+            except KeyboardInterrupt:  # in the user's space or progress function, or for the second time
+                if canceled:
+                    raise
+                self.interrupts.seen = True
+            if self.interrupts.seen and not canceled:
+                canceled = True
+                tuner.cancel()
+
+    def _draw(self, seed: int, attempt: int, parent: str) -> tuple[ir.Module, str]:
+        """One candidate of a space that looks at sampled values: a neighbor of the parent (a trace) if there is one."""
+        number = (seed * 1_000_003 + attempt) % 2**62
+        schedule = Schedule(self.task.module, seed=number)
+        if parent:
+            decisions = [decision for _, decision in json.loads(parent)[1]]
+            decisions[random.Random(number).randrange(len(decisions))] = None
+            schedule.take_decisions(decisions)
+        with self.interrupts.raised():
+            run_space(self.space, schedule)
         return schedule.mod, json.dumps(schedule.trace.as_json())
 
     def _arguments(self, verdict: list[Verdict]) -> list[tuple[Any, ...]]:
-        """For each parameter what it is, its initial bytes, and what the untuned program makes of them."""
-        from tilewright.kernel import compile as compile_program
-
-        verdict.append(check_untuned(self.task))
+        """For each parameter what it is, and its initial bytes."""
         initial = make_arrays(self.task, self.inputs, self.seed)
-        after = {name: array.copy() for name, array in initial.items()}
-        compile_program(self.task.module)(*after.values())
-        return [
-            (p.name, p.dtype, list(p.shape), p.role, initial[p.name].tobytes(), after[p.name].tobytes())
-            for p in self.task.parameters
-        ]
+        verdict.append(check_untuned(self.task, self.inputs))
+        return [(p.name, p.dtype, list(p.shape), p.role, initial[p.name].tobytes()) for p in self.task.parameters]
 
 
 def open_database(path: str | os.PathLike[str] | None) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +27,13 @@ class Space:
     """
 
     program: PrimFunc | Module
-    function: Callable[[Schedule], None]
+    function: Callable[[Schedule], object]
     reference: Callable[..., Any] | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
 
     def __call__(self, schedule: Schedule) -> None:
+        """Schedules, as the function does."""
         self.function(schedule)
 
 
@@ -64,11 +65,8 @@ def space(
         )
 
     def wrap(function: Callable[[Schedule], None]) -> Space:
-        return Space(program, function, reference, dict(inputs or {}), name or getattr(function, "__name__", "space"))
+        return Space(
+            program, function, reference, dict(inputs or {}), name or str(getattr(function, "__name__", "space"))
+        )
 
     return wrap
-
-
-def spaces_of(names: Mapping[str, Any]) -> Sequence[Space]:
-    """The spaces among the names of a script, in the order of their definition."""
-    return [value for value in names.values() if isinstance(value, Space)]

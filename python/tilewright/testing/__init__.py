@@ -7,6 +7,7 @@ from tilewright.testing.check import (
     check_refused,
     check_same,
     check_schedule,
+    check_trace,
     run_in_interpreter,
 )
 
@@ -16,6 +17,7 @@ __all__ = [
     "check_refused",
     "check_same",
     "check_schedule",
+    "check_trace",
     "run_in_interpreter",
     "workloads",
 ]

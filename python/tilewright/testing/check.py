@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -29,14 +29,19 @@ def _without_symbol(module: ir.Module) -> ir.Module:
     return ir.Module(functions, module.attrs)
 
 
-def check_same(got: Program, want: Program) -> None:
+def check_same(got: Program, want: Program, *, map_free_vars: bool = False) -> None:
     """Assert that two programs are equal but for the names of variables, buffers, blocks and functions.
+
+    Args:
+        got: a program.
+        want: what it should be.
+        map_free_vars: whether free variables match by their first occurrence instead of by identity.
 
     Raises:
         AssertionError: they differ; the message shows where, as a diff of the scripts.
     """
     left, right = _without_symbol(as_module(got)), _without_symbol(as_module(want))
-    if not ir.structural_equal(left, right):
+    if not ir.structural_equal(left, right, map_free_vars):
         raise AssertionError(f"the programs differ (- wanted, + got):\n{_core.script_diff(right, left)}")
 
 
@@ -69,7 +74,8 @@ def _numpy_dtype(dtype: str) -> np.dtype:
     except TypeError:
         import ml_dtypes
 
-        return np.dtype(getattr(ml_dtypes, dtype))
+        narrow: np.dtype = np.dtype(getattr(ml_dtypes, dtype))
+        return narrow
 
 
 def run_in_interpreter(program: Program, seed: int = 0, name: str | None = None) -> list[np.ndarray]:
@@ -77,7 +83,9 @@ def run_in_interpreter(program: Program, seed: int = 0, name: str | None = None)
     module = as_module(program)
     if name is None:
         name = "main" if "main" in module.functions else next(iter(module.functions))
-    arrays = random_arguments(module.functions[name], seed)
+    function = module.functions[name]
+    assert isinstance(function, ir.PrimFunc)
+    arrays = random_arguments(function, seed)
     _core.interpret(module, name, *arrays, timeout=60.0)
     return arrays
 
@@ -93,31 +101,48 @@ def check_equivalent(before: Program, after: Program, seeds: tuple[int, ...] = (
             )
 
 
+def check_trace(sch: Schedule, before: Program, formats: Sequence[str] = ("json", "python")) -> Schedule:
+    """Assert that the trace of a schedule replays from its texts to the same program and the same trace.
+
+    Args:
+        sch: a schedule of `before`.
+        before: the original program.
+        formats: the texts: "json", "python".
+
+    Returns:
+        The schedule that was made by the last replay.
+    """
+    replayed = sch
+    for text in formats:
+        replayed = Schedule(before, seed=1)
+        if text == "json":
+            Trace.from_json(sch.trace.as_json()).apply_to_schedule(replayed)
+        elif text == "python":
+            scope: dict[str, object] = {}
+            exec(str(sch.trace), scope)
+            scope["apply_trace"](replayed)  # type: ignore[operator]
+        else:
+            raise ValueError(f"{text!r} is no text of a trace: it is 'json' or 'python'")
+        check_same(replayed.mod, sch.mod)
+        if replayed.trace.as_python() != sch.trace.as_python():
+            raise AssertionError(f"the trace changed on its way through {text}")
+    return replayed
+
+
 def check_schedule(sch: Schedule, before: Program) -> None:
     """Assert all that must hold of any schedule of `before`.
 
-    The program prints and parses back to itself; the trace replays to it, from JSON and from Python text alike; it computes
-    what `before` computes.
+    The program prints and parses back to itself; the trace replays to it, from JSON and from Python text alike; it
+    computes what `before` computes.
     """
     module = sch.mod
-    text = module.script()
+    text = module.script(show_meta=True)
     parsed = script.from_source(text)
     if not ir.structural_equal(parsed, module):
         raise AssertionError(f"print and parse changed the program:\n{_core.script_diff(module, parsed)}")
     if not ir.structural_equal(ir.load_json(ir.save_json(module)), module):
         raise AssertionError("the program does not survive JSON")
-    replayed = Schedule(before, seed=1)
-    Trace.from_json(sch.trace.as_json()).apply_to_schedule(replayed)
-    check_same(replayed.mod, module)
-    if replayed.trace.as_python() != sch.trace.as_python():
-        raise AssertionError("the trace changed on its way through JSON")
-    scope: dict[str, object] = {}
-    exec(str(sch.trace), scope)
-    pasted = Schedule(before, seed=2)
-    scope["apply_trace"](pasted)  # type: ignore[operator]
-    check_same(pasted.mod, module)
-    if pasted.trace.as_python() != sch.trace.as_python():
-        raise AssertionError("the trace changed on its way through Python text")
+    check_trace(sch, before)
     check_equivalent(before, module)
 
 

@@ -332,34 +332,46 @@ void FunctionEmitter::emit_prefetch(const Call& call) {
                            {pointer, constant(1, 0), constant(2, 3), constant(3, 1)});
 }
 
-/// T.print(...): the values on one line of standard output.
+/// T.print(...): the values on one line of standard output, in the interpreter's format.
 void FunctionEmitter::emit_print(const Call& call) {
   std::string format;
   std::vector<Value*> values{nullptr};
+  auto scalar = [&](Value* value, DataType type) {
+    if (type.is_float()) {
+      values.push_back(convert(value, type, DataType::float_(64)));
+      format += type.bits == 64 ? "%.17g" : "%.9g";
+    } else if (type.is_integral()) {
+      values.push_back(convert(value, type, type.is_int() ? DataType::int_(64) : DataType::uint(64)));
+      format += type.is_int() ? "%lld" : "%llu";
+    } else {
+      values.push_back(value);
+      format += "%p";
+    }
+  };
   for (const NodeRef& arg : call.args) {
     if (!format.empty()) format += " ";
     Expr e(arg);
     DataType type = e.dtype();
+    Value* value = emit(e);
     if (e.is<StringImm>()) {
-      values.push_back(emit(e));
+      values.push_back(value);
       format += "%s";
-    } else if (!type.is_scalar()) {
-      unsupported(DataType::void_(), "T.print of the vector type " + type.str());
-      return;
-    } else if (type.is_float()) {
-      values.push_back(convert(emit(e), type, DataType::float_(64)));
-      format += "%.9g";
-    } else if (type.is_integral()) {
-      values.push_back(convert(emit(e), type, type.is_int() ? DataType::int_(64) : DataType::uint(64)));
-      format += type.is_int() ? "%lld" : "%llu";
+    } else if (type.is_scalar()) {
+      scalar(value, type);
     } else {
-      values.push_back(emit(e));
-      format += "%p";
+      for (int lane = 0; lane < type.lanes; ++lane) {
+        format += lane == 0 ? "[" : ", ";
+        scalar(builder_.CreateExtractElement(value, builder_.getInt32(lane)), type.element());
+      }
+      format += "]";
     }
   }
   values[0] = state_.text(format + "\n");
   auto* type = llvm::FunctionType::get(builder_.getInt32Ty(), {builder_.getPtrTy()}, true);
   builder_.CreateCall(state_.external("printf", type), values);
+  // Python has a buffer of its own for standard output: without this, lines of both would come in any order.
+  auto* flush = llvm::FunctionType::get(builder_.getInt32Ty(), {builder_.getPtrTy()}, false);
+  builder_.CreateCall(state_.external("fflush", flush), {llvm::ConstantPointerNull::get(builder_.getPtrTy())});
 }
 
 }  // namespace tilewright::codegen

@@ -1,4 +1,5 @@
 // A module of lowered functions becomes one LLVM module: raw bodies, entries, tables.
+#include <llvm/Config/llvm-config.h>
 #include <llvm/IR/Verifier.h>
 #include <llvm/Support/raw_ostream.h>
 #include <llvm/Target/TargetMachine.h>
@@ -212,5 +213,7 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, con
   code.bytes = emit_object(module, machine);
   return code;
 }
+
+std::string_view llvm_version() { return LLVM_VERSION_STRING; }
 
 }  // namespace tilewright::codegen

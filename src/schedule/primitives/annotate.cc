@@ -6,7 +6,8 @@
 //       vi = T.axis.spatial(8, i)             vi = T.axis.spatial(8, i)
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
-// Requires  P1 the key is free · P2 the value is made of strings, numbers, lists and dicts
+// Requires  P1 the key is free
+//           P2 the value is made of strings, numbers, lists and dicts
 #include "schedule/annotations.h"
 #include "schedule/primitive.h"
 

@@ -6,9 +6,14 @@
 //       vi = T.axis.spatial(128, i)           vi = T.axis.spatial(128, i)
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
-// Requires  P1 everything below is in blocks · P2 their instances may run in any order · P3 the loop drives no reduction
-//           P4 no two iterations write the same element · P5 none reads what another one writes · P6 the axis is
-//           blockIdx, threadIdx or vthread with .x, .y or .z · P7 no loop around or below has the same axis
+// Requires  P1 everything below is in blocks
+//           P2 their instances may run in any order
+//           P3 the loop drives no reduction; a loop bound to threadIdx may drive a commutative one with an init, and
+//              nothing else of that block: the threads put its parts together
+//           P4 no two iterations write the same element
+//           P5 none reads what another one writes
+//           P6 the axis is blockIdx, threadIdx or vthread with .x, .y or .z
+//           P7 no loop around or below has the same axis
 #include "schedule/execution.h"
 
 #include "ir/build.h"
@@ -16,6 +21,8 @@
 
 namespace tilewright::schedule {
 namespace {
+
+constexpr ExecutionCodes kCodes = {"bind/P1", "bind/P2", "bind/P3", "bind/P4", "bind/P5"};
 
 bool is_thread_axis(const std::string& tag) {
   size_t dot = tag.find('.');
@@ -42,11 +49,12 @@ Result<Plan> plan(const State& state, const Bind& bind) {
   }
   visit(place.loop().body, [&](const Ref<For>& below) { look(below); });
   if (same.defined()) {
-    return refuse("bind/P7", describe(place) + " and " + describe_loop(*same.as<For>()) + " would both be bound to " +
-                                 bind.thread_axis, {place.node(), same}, "each axis can be taken once along a nest");
+    return refuse(
+        "bind/P7",
+        describe(place) + " and " + describe_loop(*same.as<For>()) + " would both be bound to " + bind.thread_axis,
+        {place.node(), same}, "each axis can be taken once along a nest");
   }
-  return set_kind(state, bind.loop, ForKind::kThreadBinding, "bind", bind.thread_axis.starts_with("blockIdx"),
-                  bind.thread_axis);
+  return set_kind(state, bind.loop, ForKind::kThreadBinding, kCodes, bind.thread_axis);
 }
 
 }  // namespace tilewright::schedule

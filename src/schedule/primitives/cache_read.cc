@@ -11,10 +11,13 @@
 //                                             vi = T.axis.spatial(16, i)
 //                                             B[vi] = A_global[vi] + 1.0
 //
-// Requires  P1 the read exists, and the block is not the root · P2 the scope is a storage scope · P3 at most one block of
-//           the scope writes the buffer, and it is complete or a reduction · P4 the copy holds all that the readers read
-//           P5 the named consumers read it, in the same scope · P6 what stands in the scope touches the buffer in blocks
-//           only · P9 parallel loops around stay independent
+// Requires  P1 the read exists, and the block is not the root
+//           P2 the scope is a storage scope
+//           P3 at most one block of the scope writes the buffer, and it is complete or a reduction
+//           P4 the copy holds all that the readers read
+//           P5 the named consumers read it, in the same scope
+//           P6 what stands in the scope touches the buffer in blocks only
+//           P9 parallel loops around stay independent
 #include <algorithm>
 
 #include "analysis/block_facts.h"
@@ -38,8 +41,9 @@ Result<std::vector<int>> find_consumers(const State& state, const std::vector<Bl
   for (BlockRV rv : named) {
     TW_TRY(consumer, state.find(rv));
     if (consumer.func != block.func || std::find(readers.begin(), readers.end(), consumer.at) == readers.end()) {
-      return refuse("cache_read/P5", describe(consumer) + " does not read '" + buffer->name + "' in the scope of " +
-                                         describe(block), {consumer.node(), block.node()});
+      return refuse("cache_read/P5",
+                    describe(consumer) + " does not read '" + buffer->name + "' in the scope of " + describe(block),
+                    {consumer.node(), block.node()});
     }
     chosen.push_back(consumer.at);
   }
@@ -90,12 +94,11 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheRead& cache, const Req
   auto loops = analysis::loops_between(tree, outside, request.writer);
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, outside);
+  std::optional<Written> written;
   for (const Ref<BufferRegion>& write : producer.writes) {
-    if (write->buffer != buffer || !loops) continue;
-    auto box = analysis::produced(*tree.realize_at(request.writer), write, tree, *loops, analyzer);
-    if (box) region = arith::clip_to_shape(*box, buffer->shape, analyzer);
+    if (write->buffer == buffer && loops) written = written_by(tree, request.writer, write, *loops, analyzer);
   }
-  if (region.empty() && !buffer->shape.empty()) {
+  if (!written) {
     return refuse("cache_read/P4",
                   "it cannot be proved what of '" + buffer->name + "' " + describe_block(producer) +
                       " has written where the copy would stand",
@@ -103,7 +106,10 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheRead& cache, const Req
   }
   // Right in the body of the scope the region does not vary, and the copy can be as small as it.
   bool direct = outside == request.scope || tree[outside].parent == request.scope;
-  return std::pair(place, make_copy(buffer, cache.storage_scope, std::move(region), direct));
+  Copy copy =
+      make_copy(buffer, cache.storage_scope, arith::clip_to_shape(written->box, buffer->shape, analyzer), direct);
+  copy.condition = written->condition;
+  return std::pair(place, std::move(copy));
 }
 
 }  // namespace
@@ -131,8 +137,8 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
                   "make the copy before the reduction is decomposed");
   }
   if (!writers.empty()) request.writer = tree.block(scope.children()[writers[0]]->block->id.value);
-  TW_TRY(readers, find_consumers(state, cache.consumer_blocks.items, block, scope, buffer,
-                                 writers.empty() ? -1 : writers[0]));
+  TW_TRY(readers,
+         find_consumers(state, cache.consumer_blocks.items, block, scope, buffer, writers.empty() ? -1 : writers[0]));
   request.readers = readers;
   TW_TRY(chosen, choose_copy(cache, request));
   const auto& [place, copy] = chosen;
@@ -141,7 +147,8 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   TreeEdit edit(tree);
   place_copy(edit, tree, place, copy, copy_nest(copy, true, &made));
   for (int reader : request.readers) {
-    edit.change_realize(reader, [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, false); });
+    edit.change_realize(reader,
+                        [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, false); });
   }
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
@@ -152,8 +159,11 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
     obstacle = analysis::why_not_covered(after, copier, reader, copy.cache);
   }
   if (obstacle) return refuse("cache_read/P4", *obstacle);
-  TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_read"));
+  TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_read/P9"));
   plan.outputs.push_back(Handle::block(block.func, *made));
+  CacheRead recorded = cache;
+  recorded.read_buffer_index = position;
+  plan.recorded = std::move(recorded);
   return plan;
 }
 

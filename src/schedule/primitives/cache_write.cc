@@ -11,10 +11,13 @@
 //                                             v0 = T.axis.spatial(16, ax0)
 //                                             B[v0] = B_global[v0]
 //
-// Requires  P1 the write exists, and the block is not the root · P2 the scope is a storage scope · P3 no other block of the
-//           scope writes the buffer, and this one is complete or a reduction · P4 it is provable what it writes until the
-//           copy, and the copy holds all that is read afterwards · P5 the named consumers read it, in the same scope
-//           P6 what stands in the scope touches the buffer in blocks only · P9 parallel loops around stay independent
+// Requires  P1 the write exists, and the block is not the root
+//           P2 the scope is a storage scope
+//           P3 no other block of the scope writes the buffer, and this one is complete or a reduction
+//           P4 it is provable what it writes until the copy, and the copy holds all that is read afterwards
+//           P5 the named consumers read it, in the same scope
+//           P6 what stands in the scope touches the buffer in blocks only
+//           P9 parallel loops around stay independent
 #include <algorithm>
 
 #include "analysis/block_facts.h"
@@ -28,6 +31,7 @@ namespace {
 struct Request {
   Place block;
   int scope;
+  int64_t position;  ///< among the block's writes
   Ref<BufferRegion> write;
   std::vector<int> readers;     ///< of the buffer, in the scope, other than the block
   std::vector<int> redirected;  ///< those that shall read the new buffer
@@ -36,9 +40,10 @@ struct Request {
 Result<Request> check(const State& state, const CacheWrite& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
-  Request request{block, tree[block.at].scope, {}, {}, {}};
+  Request request{block, tree[block.at].scope, 0, {}, {}, {}};
   if (request.scope == Tree::kNone) return refuse("cache_write/P1", "the root block is no writer", {block.node()});
   TW_TRY(position, buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "cache_write/P1"));
+  request.position = position;
   request.write = block.block().writes[position];
   if (!is_storage_scope(cache.storage_scope)) {
     return refuse("cache_write/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
@@ -51,7 +56,7 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
                   {NodeRef(scope.bare_statement())}, "put it into a block");
   }
   int self = scope.child(block.block().id.value);
-  TW_RETURN_IF_ERROR(check_only_writer({block, block, false, 0, 0, 0, "cache_write"}, scope, self));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "cache_write/P3"));
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
   if (facts.role != analysis::BlockRole::kComplete && facts.role != analysis::BlockRole::kReduction) {
     return refuse("cache_write/P3",
@@ -91,13 +96,15 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Re
   const Ref<Buffer>& buffer = request.write->buffer;
   const BlockRealize& realize = *tree.realize_at(writer);
   if (loops) {
-    auto box = analysis::produced(realize, request.write, tree, *loops, analyzer);
+    auto written = written_by(tree, writer, request.write, *loops, analyzer);
     arith::Box all = arith::relax_region(analysis::bound_region(realize, request.write),
                                          analysis::domains_of(tree, *loops), analyzer, realize.predicate);
-    if (box && arith::proves_subset(all, *box, analyzer)) {
+    if (written && arith::proves_subset(all, written->box, analyzer)) {
       bool direct = outside == request.scope || tree[outside].parent == request.scope;
-      arith::Region region = arith::clip_to_shape(*box, buffer->shape, analyzer);
-      return std::pair(place, make_copy(buffer, cache.storage_scope, std::move(region), direct));
+      arith::Region region = arith::clip_to_shape(written->box, buffer->shape, analyzer);
+      Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), direct);
+      copy.condition = written->condition;
+      return std::pair(place, std::move(copy));
     }
   }
   return refuse("cache_write/P4",
@@ -120,7 +127,8 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   edit.change_realize(request.block.at,
                       [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, true); });
   for (int reader : request.redirected) {
-    edit.change_realize(reader, [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, false); });
+    edit.change_realize(reader,
+                        [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, false); });
   }
   Plan plan = give_loops(request.block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
@@ -128,15 +136,18 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   auto obstacle = analysis::why_inputs_incomplete(after, copier);
   for (size_t i = 0; i < request.readers.size() && !obstacle; ++i) {
     int reader = after.block(tree.block_at(request.readers[i]).id.value);
-    bool redirected = std::find(request.redirected.begin(), request.redirected.end(), request.readers[i]) !=
-                      request.redirected.end();
+    bool redirected =
+        std::find(request.redirected.begin(), request.redirected.end(), request.readers[i]) != request.redirected.end();
     obstacle = redirected ? analysis::why_not_covered(after, writer, reader, copy.cache)
                           : analysis::why_not_covered(after, copier, reader, copy.original);
   }
   if (obstacle) return refuse("cache_write/P4", *obstacle);
-  TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_write"));
-  TW_RETURN_IF_ERROR(recheck_execution(after, writer, "cache_write"));
+  TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_write/P9"));
+  TW_RETURN_IF_ERROR(recheck_execution(after, writer, "cache_write/P9"));
   plan.outputs.push_back(Handle::block(request.block.func, *made));
+  CacheWrite recorded = cache;
+  recorded.write_buffer_index = request.position;
+  plan.recorded = std::move(recorded);
   return plan;
 }
 

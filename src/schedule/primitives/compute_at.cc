@@ -12,12 +12,15 @@
 //       C[vi, vj] = B[vi, vj] * 2.0                 vi, vj = T.axis.remap("SS", [x, y])
 //                                                   C[vi, vj] = B[vi, vj] * 2.0
 //
-// Requires  P1 the block is complete or a regular reduction · P2 it and the loop are in one scope, and the loop is not
-//           around it · P3 it is the only writer of its buffers, which are allocated in the scope, and nothing before reads
-//           them · P4 all its consumers are
-//           under the loop, and it has some · P5 what it reads is complete where it stands and where it goes
-//           P6 what the consumers read is complete afterwards · P7 the index is possible · P8 instances that did not run
-//           before can be left out, or do no harm · P9 parallel loops around stay independent
+// Requires  P1 the block is complete or a regular reduction
+//           P2 it and the loop are in one scope, and the loop is not around it
+//           P3 it is the only writer of its buffers, which are allocated in the scope, and nothing before reads them
+//           P4 all its consumers are under the loop, and it has some
+//           P5 what it reads is complete where it stands and where it goes
+//           P6 what the consumers read is complete afterwards
+//           P7 the index is possible
+//           P8 instances that did not run before can be left out, or do no harm
+//           P9 parallel loops around stay independent
 #include <algorithm>
 
 #include "analysis/scope.h"
@@ -26,6 +29,12 @@
 
 namespace tilewright::schedule {
 namespace {
+
+constexpr MoveCodes kCodes = {.role = "compute_at/P1",
+                              .scope = "compute_at/P2",
+                              .writer = "compute_at/P3",
+                              .index = "compute_at/P7",
+                              .instances = "compute_at/P8"};
 
 /// Nobody but blocks of the scope sees what the block writes.
 Status check_local(const Move& move, const analysis::Scope& scope, int self) {
@@ -40,14 +49,14 @@ Status check_local(const Move& move, const analysis::Scope& scope, int self) {
 Result<Plan> plan(const State& state, const ComputeAt& compute) {
   TW_TRY(block, state.find(compute.block));
   TW_TRY(loop, state.find(compute.loop));
-  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, "compute_at"};
+  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, kCodes, true};
   const Tree& tree = *block.tree;
   TW_RETURN_IF_ERROR(check_same_scope(move));
   TW_RETURN_IF_ERROR(check_block_role(move));
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_local(move, scope, self));
-  TW_RETURN_IF_ERROR(check_only_writer(move, scope, self));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kCodes.writer));
 
   std::vector<int> statements = statements_of(tree, loop.at);
   move.last = static_cast<int>(statements.size());
@@ -59,9 +68,9 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
     int consumer = position(child);
     int statement = statement_with(tree, statements, consumer);
     if (statement < 0) {
-      return refuse("compute_at/P4", "its consumer " + describe_block(tree.block_at(consumer)) + " is not under " +
-                                         describe(loop), {block.node(), loop.node(), tree.stmt(consumer)},
-                    "take a loop that is around all its consumers");
+      return refuse("compute_at/P4",
+                    "its consumer " + describe_block(tree.block_at(consumer)) + " is not under " + describe(loop),
+                    {block.node(), loop.node(), tree.stmt(consumer)}, "take a loop that is around all its consumers");
     }
     move.last = std::min(move.last, statement);
     std::vector<int> below = tree.loops_above(consumer);
@@ -96,7 +105,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
       }
     }
   }
-  TW_RETURN_IF_ERROR(recheck_execution(after, moved, "compute_at"));
+  TW_RETURN_IF_ERROR(recheck_execution(after, moved, "compute_at/P9"));
   return give_loops(block.func, root, {});
 }
 

@@ -11,10 +11,13 @@
 //       vi = T.axis.spatial(16, x)
 //       C[vi] = B[vi] * 2.0
 //
-// Requires  P1 the block is one plain assignment, complete · P2 its buffer is allocated in the scope, and no other block
-//           writes it · P3 the indices of the store are the axes, each once · P4 it has consumers, and they read the
-//           buffer by loads only · P5 what it reads is complete where it stands and where its consumers stand
-//           P6 the consumers read only what it has written · P9 parallel loops around them stay independent
+// Requires  P1 the block is one plain assignment, complete
+//           P2 its buffer is allocated in the scope, and no other block writes it
+//           P3 the indices of the store are the axes, each once
+//           P4 it has consumers, and they read the buffer by loads only
+//           P5 what it reads is complete where it stands and where its consumers stand
+//           P6 the consumers read only what it has written
+//           P9 parallel loops around them stay independent
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
@@ -54,10 +57,12 @@ Ref<Block> inlined(const Ref<Block>& consumer, const Block& producer, const Assi
 Status check_producer(const Place& block, const analysis::Scope& scope, int self, const Assignment& assignment) {
   const Tree& tree = *block.tree;
   if (scope.is_output(self)) {
-    return refuse("compute_inline/P2", describe(block) + " is an output block: '" + assignment.buffer->name +
-                                           "' is not allocated in the scope", {block.node()});
+    return refuse(
+        "compute_inline/P2",
+        describe(block) + " is an output block: '" + assignment.buffer->name + "' is not allocated in the scope",
+        {block.node()});
   }
-  TW_RETURN_IF_ERROR(check_only_writer({block, block, false, 0, 0, 0, "compute_inline"}, scope, self, "/P2"));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "compute_inline/P2"));
   if (scope.consumers(self).empty()) {
     return refuse("compute_inline/P4", describe(block) + " has no consumers", {block.node()});
   }
@@ -77,14 +82,15 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   TW_TRY(block, state.find(compute.block));
   const Tree& tree = *block.tree;
   int scope_at = tree[block.at].scope;
-  TW_TRY(assignment, assignment_of(block, "compute_inline"));
+  TW_TRY(assignment, assignment_of(block, "compute_inline/P1"));
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_producer(block, scope, self, assignment));
   auto axes = axes_by_dimension(block.block(), assignment.store->indices);
   if (!axes) {
-    return refuse("compute_inline/P3", describe(block) + " stores to '" + assignment.buffer->name +
-                                           "' at other indices than its axes", {block.node()});
+    return refuse("compute_inline/P3",
+                  describe(block) + " stores to '" + assignment.buffer->name + "' at other indices than its axes",
+                  {block.node()});
   }
   TreeEdit edit(tree);
   edit.remove(block.at);
@@ -92,9 +98,10 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
     Ref<Block> after = inlined(tree.block_ref(consumer), block.block(), assignment, *axes);
     if (!after.defined()) {
-      return refuse("compute_inline/P4", describe_block(tree.block_at(consumer)) + " uses '" +
-                                             assignment.buffer->name + "' other than by plain loads",
-                    {tree.stmt(consumer), block.node()});
+      return refuse(
+          "compute_inline/P4",
+          describe_block(tree.block_at(consumer)) + " uses '" + assignment.buffer->name + "' other than by plain loads",
+          {tree.stmt(consumer), block.node()});
     }
     BlockRealize realize = *tree.realize_at(consumer);
     realize.block = after;
@@ -108,7 +115,7 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);
     if (auto obstacle = analysis::why_inputs_incomplete(after, consumer)) return refuse("compute_inline/P5", *obstacle);
-    TW_RETURN_IF_ERROR(recheck_execution(after, consumer, "compute_inline"));
+    TW_RETURN_IF_ERROR(recheck_execution(after, consumer, "compute_inline/P9"));
   }
   return plan;
 }

@@ -11,9 +11,13 @@
 //                                               vk = T.axis.reduce(32, k)
 //                                               C[vi] = C[vi] + A[vi, vk]
 //
-// Requires  P1 the block is a reduction block with an init · P2 the loop is around it, in the same scope · P3 no loop
-//           around that one drives the reduction · P4 below it each element is reduced exactly once · P5 no other block
-//           writes its buffers, none before reads them, and those below the loop read them only when complete
+// Requires  P1 the block is a reduction block with an init
+//           P2 the loop is around it, in the same scope
+//           P3 no loop around that one drives the reduction
+//           P4 below it each element is reduced exactly once
+//           P5 no other block writes its buffers, none before reads them, and those below the loop read them only when
+//              complete
+//           P9 parallel loops around stay independent
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
@@ -61,7 +65,7 @@ Status check(const Place& block, const Place& loop) {
   }
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
-  TW_RETURN_IF_ERROR(check_only_writer({block, loop, false, 0, 0, 0, "decompose_reduction"}, scope, self, "/P5"));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "decompose_reduction/P5"));
   for (int child : scope.consumers(self)) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
     if (!tree.contains(loop.at, consumer)) continue;
@@ -149,7 +153,7 @@ Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
   });
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
-  TW_RETURN_IF_ERROR(recheck_execution(after, after.block(init->id.value), "decompose_reduction"));
+  TW_RETURN_IF_ERROR(recheck_execution(after, after.block(init->id.value), "decompose_reduction/P9"));
   plan.outputs.push_back(Handle::block(block.func, *init));
   return plan;
 }

@@ -7,8 +7,11 @@
 //       vj = T.axis.spatial(8, j)             vj = T.axis.spatial(8, i_j_fused % 8)
 //       B[vi, vj] = A[vi, vj]                 B[vi, vj] = A[vi, vj]
 //
-// Requires  P1 at least one loop · P2 each is serial, without annotation or binding · P3 each starts at 0
-//           P4 each is the only statement of the one before · P5 no extent depends on another loop of them
+// Requires  P1 at least one loop
+//           P2 each is serial, without annotation or binding
+//           P3 each starts at 0
+//           P4 each is the only statement of the one before
+//           P5 no extent depends on another loop of them
 //           P6 the product of the extents fits the type of the new loop
 #include "ir/build.h"
 #include "ir/numeric.h"

@@ -1,6 +1,7 @@
 // Find the block with a name, anywhere in a function.
 //
-// Requires  P1 a function to look in · P2 exactly one block of that name
+// Requires  P1 a function to look in
+//           P2 exactly one block of that name
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {

@@ -1,19 +1,28 @@
-// Give the blocks of a scope that write a buffer which is not allocated inside it.
-#include "analysis/scope.h"
+// Give the blocks inside of a block, nested ones too, that write a buffer which is not allocated inside it.
+#include <algorithm>
+
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const GetOutputBlocks& get) {
   TW_TRY(place, state.find(get.scope_block));
-  const analysis::Scope& scope = analysis::Scope::of(place.block());
-  Plan plan;
-  for (size_t i = 0; i < scope.children().size(); ++i) {
-    if (scope.is_output(static_cast<int>(i))) {
-      plan.outputs.push_back(Handle::block(place.func, *scope.children()[i]->block));
-    }
+  const Tree& tree = *place.tree;
+  std::vector<int> outputs;
+  for (int at : tree.blocks()) {
+    if (at == place.at || !tree.contains(place.at, at)) continue;
+    const Block& block = tree.block_at(at);
+    bool seen_outside = std::any_of(block.writes.begin(), block.writes.end(), [&](const Ref<BufferRegion>& write) {
+      for (int around = tree[at].scope;; around = tree[around].scope) {
+        for (const Ref<Buffer>& own : tree.block_at(around).alloc_buffers) {
+          if (own->data == write->buffer->data) return false;
+        }
+        if (around == place.at) return true;
+      }
+    });
+    if (seen_outside) outputs.push_back(at);
   }
-  return plan;
+  return give_blocks(place.func, tree, outputs);
 }
 
 }  // namespace tilewright::schedule

@@ -6,15 +6,21 @@
 //       vi = T.axis.spatial(128, i)           vi = T.axis.spatial(128, i)
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
-// Requires  P1 everything below is in blocks · P2 their instances may run in any order · P3 the loop drives no reduction
-//           P4 no two iterations write the same element · P5 none reads what another one writes. A buffer that is used
-//           below the loop only, and that each iteration fills before it reads it, counts as one per iteration.
+// Requires  P1 everything below is in blocks
+//           P2 their instances may run in any order
+//           P3 the loop drives no reduction
+//           P4 no two iterations write the same element
+//           P5 none reads what another one writes. A buffer that is used below the loop only, and that each iteration
+//              fills before it reads it, counts as one per iteration.
 #include "schedule/execution.h"
 
 namespace tilewright::schedule {
+namespace {
+constexpr ExecutionCodes kCodes = {"parallel/P1", "parallel/P2", "parallel/P3", "parallel/P4", "parallel/P5"};
+}  // namespace
 
 Result<Plan> plan(const State& state, const Parallel& parallel) {
-  return set_kind(state, parallel.loop, ForKind::kParallel, "parallel", true);
+  return set_kind(state, parallel.loop, ForKind::kParallel, kCodes);
 }
 
 }  // namespace tilewright::schedule

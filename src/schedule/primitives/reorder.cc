@@ -7,11 +7,14 @@
 //       vj = T.axis.spatial(8, j)             vj = T.axis.spatial(8, j)
 //       B[vi, vj] = A[vi, vj]                 B[vi, vj] = A[vi, vj]
 //
-// Requires  P1 no loop is named twice · P2 the loops lie on one chain, and between the outermost and the innermost of them
-//           stand only loops, each the only statement of the one before · P3 the range of a loop depends on no loop that
-//           comes to stand inside it · P4 the blocks below see the same in any order: each is complete, or an affine
-//           reduction that no loop repeats; and what one reads of another is complete in the same iteration
+// Requires  P1 no loop is named twice
+//           P2 the loops lie on one chain, and between the outermost and the innermost of them stand only loops, each
+//              the only statement of the one before
+//           P3 the range of a loop depends on no loop that comes to stand inside it
+//           P4 the blocks below see the same in any order: each is complete, or an affine reduction that no loop
+//              repeats; and what one reads of another is complete in the same iteration
 //           P5 a reduction that is not commutative keeps the order of its loops
+//           P6 parallel, vectorized and thread-bound loops stay independent
 #include <algorithm>
 
 #include "analysis/block_facts.h"
@@ -19,15 +22,15 @@
 #include "ir/make.h"
 #include "ir/substitute.h"
 #include "schedule/edit.h"
-#include "schedule/primitive.h"
+#include "schedule/relocate.h"
 
 namespace tilewright::schedule {
 namespace {
 
 /// The chain of loops from the outermost to the innermost of those named.
 Result<std::vector<int>> find_chain(const Tree& tree, const std::vector<Place>& named) {
-  auto [top, bottom] = std::minmax_element(named.begin(), named.end(),
-                                           [](const Place& a, const Place& b) { return a.at < b.at; });
+  auto [top, bottom] =
+      std::minmax_element(named.begin(), named.end(), [](const Place& a, const Place& b) { return a.at < b.at; });
   std::vector<int> chain;
   for (int at = bottom->at;; at = tree[at].parent) {
     if (at == Tree::kNone || at < top->at) {
@@ -36,9 +39,9 @@ Result<std::vector<int>> find_chain(const Tree& tree, const std::vector<Place>& 
     }
     if (!tree[at].is_loop) {
       return refuse("reorder/P2",
-                    "between " + describe(*top) + " and " + describe(*bottom) + " stands something else than a loop: a " +
-                        std::string(kind_name(tree[at].node->kind)),
-                    {top->node(), bottom->node(), tree.stmt(at)},
+                    "between " + describe(*top) + " and " + describe(*bottom) +
+                        " stands something else than a loop: a " + std::string(kind_name(tree[at].node->kind)),
+                    {tree.stmt(tree[at].parent), bottom->node()},
                     "loops can change places only where each is the only statement of the one before");
     }
     chain.push_back(at);
@@ -47,9 +50,9 @@ Result<std::vector<int>> find_chain(const Tree& tree, const std::vector<Place>& 
   std::reverse(chain.begin(), chain.end());
   for (const Place& place : named) {
     if (std::find(chain.begin(), chain.end(), place.at) == chain.end()) {
-      return refuse("reorder/P2", describe(place) + " is not on the way from " + describe(*top) + " to " +
-                                      describe(*bottom), {place.node(), top->node(), bottom->node()},
-                    "reorder takes loops of one nest");
+      return refuse("reorder/P2",
+                    describe(place) + " is not on the way from " + describe(*top) + " to " + describe(*bottom),
+                    {place.node(), top->node(), bottom->node()}, "reorder takes loops of one nest");
     }
   }
   return chain;
@@ -61,8 +64,9 @@ Status check_ranges(const Tree& tree, const std::vector<int>& order) {
     for (size_t inner = outer + 1; inner < order.size(); ++inner) {
       const For& other = tree.for_at(order[inner]);
       if (!uses_var(loop.min, other.loop_var) && !uses_var(loop.extent, other.loop_var)) continue;
-      return refuse("reorder/P3", "the range of " + describe_loop(loop) + " depends on " + describe_loop(other) +
-                                      ", which would come to stand inside it",
+      return refuse("reorder/P3",
+                    "the range of " + describe_loop(loop) + " depends on " + describe_loop(other) +
+                        ", which would come to stand inside it",
                     {tree.stmt(order[outer]), tree.stmt(order[inner])});
     }
   }
@@ -140,6 +144,9 @@ Result<Plan> plan(const State& state, const Reorder& reorder) {
   std::vector<int> new_chain;
   for (int at : order) new_chain.push_back(after.loop(tree.for_at(at).loop_var));
   if (auto problem = analysis::why_order_matters(after, new_chain)) return refuse("reorder/P4", problem->obstacle);
+  for (int block : after.child_blocks(new_chain.front())) {
+    TW_RETURN_IF_ERROR(recheck_execution(after, block, "reorder/P6"));
+  }
   return plan;
 }
 

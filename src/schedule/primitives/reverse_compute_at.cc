@@ -12,11 +12,15 @@
 //       C[vi, vj] = B[vi, vj] * 2.0                 vi, vj = T.axis.remap("SS", [i, ax0])
 //                                                   C[vi, vj] = B[vi, vj] * 2.0
 //
-// Requires  P1 the block is complete or a regular reduction · P2 it and the loop are in one scope, and the loop is not
-//           around it · P3 it is the only writer of its buffers, and nothing before reads them · P4 all its producers are
-//           under the loop, and it has some · P5 what it reads is complete where it stands and where it goes
-//           P6 all that it wrote before is written afterwards, and complete where it is read · P7 the index is possible
-//           P8 it can be proved which instances run now · P9 parallel loops around stay independent
+// Requires  P1 the block is complete or a regular reduction
+//           P2 it and the loop are in one scope, and the loop is not around it
+//           P3 it is the only writer of its buffers, and nothing before reads them
+//           P4 all its producers are under the loop, and it has some
+//           P5 what it reads is complete where it stands and where it goes
+//           P6 all that it wrote before is written afterwards, and complete where it is read
+//           P7 the index is possible
+//           P8 it can be proved which instances run now
+//           P9 parallel loops around stay independent
 #include <algorithm>
 
 #include "analysis/scope.h"
@@ -24,16 +28,24 @@
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {
+namespace {
+constexpr MoveCodes kCodes = {.role = "reverse_compute_at/P1",
+                              .scope = "reverse_compute_at/P2",
+                              .writer = "reverse_compute_at/P3",
+                              .index = "reverse_compute_at/P7",
+                              .instances = "reverse_compute_at/P8"};
+}  // namespace
+
 Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   TW_TRY(block, state.find(compute.block));
   TW_TRY(loop, state.find(compute.loop));
-  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, "reverse_compute_at"};
+  Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, kCodes, false};
   const Tree& tree = *block.tree;
   TW_RETURN_IF_ERROR(check_same_scope(move));
   TW_RETURN_IF_ERROR(check_block_role(move));
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
-  TW_RETURN_IF_ERROR(check_only_writer(move, scope, self));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, kCodes.writer));
 
   std::vector<int> statements = statements_of(tree, loop.at);
   move.last = static_cast<int>(statements.size());
@@ -45,8 +57,8 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
     int producer = position(child);
     int statement = statement_with(tree, statements, producer);
     if (statement < 0) {
-      return refuse("reverse_compute_at/P4", "its producer " + describe_block(tree.block_at(producer)) +
-                                                 " is not under " + describe(loop),
+      return refuse("reverse_compute_at/P4",
+                    "its producer " + describe_block(tree.block_at(producer)) + " is not under " + describe(loop),
                     {block.node(), loop.node(), tree.stmt(producer)}, "take a loop that is around all its producers");
     }
     move.first = std::max(move.first, statement + 1);
@@ -67,7 +79,8 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
     int statement = statement_with(tree, statements, position(child));
     if (statement >= 0) move.last = std::min(move.last, statement);
   }
-  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return refuse("reverse_compute_at/P5", *obstacle);
+  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at))
+    return refuse("reverse_compute_at/P5", *obstacle);
 
   TW_TRY(root, relocate(move, *possible));
   const Tree& after = Tree::of(root);
@@ -75,7 +88,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) {
     return refuse("reverse_compute_at/P5", *obstacle);
   }
-  TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, moved, "reverse_compute_at"));
+  TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, moved, "reverse_compute_at/P6"));
   for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);
     for (const Ref<BufferRegion>& write : block.block().writes) {
@@ -84,7 +97,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
       }
     }
   }
-  TW_RETURN_IF_ERROR(recheck_execution(after, moved, "reverse_compute_at"));
+  TW_RETURN_IF_ERROR(recheck_execution(after, moved, "reverse_compute_at/P9"));
   return give_loops(block.func, root, {});
 }
 

@@ -11,10 +11,13 @@
 //       vi = T.axis.spatial(16, x)
 //       C[vi] = B[vi] * 2.0
 //
-// Requires  P1 the block is one plain assignment, complete · P2 it has one producer, also one plain assignment, of a
-//           buffer that is allocated in the scope and that nobody else reads or writes · P3 it reads that buffer at its
-//           axes, each once and always the same · P4 it is the only writer of its own buffer, and nothing before reads
-//           that · P5 all that it reads is complete where its producer stands · P6 the same is written as before
+// Requires  P1 the block is one plain assignment, complete
+//           P2 it has one producer, also one plain assignment, of a buffer that is allocated in the scope and that
+//              nobody else reads or writes
+//           P3 it reads that buffer at its axes, each once and always the same
+//           P4 it is the only writer of its own buffer, and nothing before reads that
+//           P5 all that it reads is complete where its producer stands
+//           P6 the same is written as before
 //           P9 parallel loops around the producer stay independent
 #include "analysis/block_facts.h"
 #include "ir/build.h"
@@ -34,7 +37,7 @@ struct Pair {
 
 Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int self) {
   const Tree& tree = *block.tree;
-  TW_TRY(outer, assignment_of(block, "reverse_compute_inline"));
+  TW_TRY(outer, assignment_of(block, "reverse_compute_inline/P1"));
   std::vector<int> producers = scope.producers(self);
   if (producers.size() != 1) {
     return refuse("reverse_compute_inline/P2",
@@ -42,7 +45,7 @@ Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int sel
                   {block.node()});
   }
   Place producer{block.func, &tree, tree.block(scope.children()[producers[0]]->block->id.value)};
-  auto inner = assignment_of(producer, "reverse_compute_inline");
+  auto inner = assignment_of(producer, "reverse_compute_inline/P1");
   if (!inner.ok()) {
     inner.error().code = "reverse_compute_inline/P2";
     return std::move(inner.error());
@@ -50,7 +53,8 @@ Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int sel
   const Ref<Buffer>& buffer = inner->buffer;
   bool local = !scope.is_output(producers[0]) && scope.writers(buffer).size() == 1 && scope.readers(buffer).size() == 1;
   if (!local) {
-    return refuse("reverse_compute_inline/P2", "'" + buffer->name + "' is used by other blocks too, or outside of the scope",
+    return refuse("reverse_compute_inline/P2",
+                  "'" + buffer->name + "' is used by other blocks too, or outside of the scope",
                   {producer.node(), block.node()});
   }
   return Pair{producer, *inner, outer};
@@ -75,11 +79,11 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   TW_TRY(block, state.find(compute.block));
   const Tree& tree = *block.tree;
   int scope_at = tree[block.at].scope;
-  TW_RETURN_IF_ERROR(assignment_of(block, "reverse_compute_inline"));
+  TW_RETURN_IF_ERROR(assignment_of(block, "reverse_compute_inline/P1"));
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
   int self = scope.child(block.block().id.value);
   TW_TRY(pair, find_pair(block, scope, self));
-  TW_RETURN_IF_ERROR(check_only_writer({block, block, false, 0, 0, 0, "reverse_compute_inline"}, scope, self, "/P4"));
+  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "reverse_compute_inline/P4"));
   if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) {
     return refuse("reverse_compute_inline/P5", *obstacle);
   }
@@ -87,8 +91,8 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   auto indices = load_indices(*pair.outer.store, buffer);
   auto axes = indices ? axes_by_dimension(block.block(), *indices) : std::nullopt;
   if (!axes) {
-    return refuse("reverse_compute_inline/P3", describe(block) + " reads '" + buffer->name +
-                                                   "' at other indices than its axes", {block.node()});
+    return refuse("reverse_compute_inline/P3",
+                  describe(block) + " reads '" + buffer->name + "' at other indices than its axes", {block.node()});
   }
   // In terms of the producer's axes; what it stored becomes a value.
   VarMap map = bind_axes(block.block(), *axes, pair.inner.store->indices);
@@ -120,14 +124,14 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
                   {block.node(), pair.producer.node()});
   }
   if (auto obstacle = analysis::why_inputs_incomplete(after, at)) return refuse("reverse_compute_inline/P5", *obstacle);
-  TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, at, "reverse_compute_inline"));
+  TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, at, "reverse_compute_inline/P6"));
   for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);
     if (auto obstacle = analysis::why_not_covered(after, at, consumer, pair.outer.buffer)) {
       return refuse("reverse_compute_inline/P6", *obstacle);
     }
   }
-  TW_RETURN_IF_ERROR(recheck_execution(after, at, "reverse_compute_inline"));
+  TW_RETURN_IF_ERROR(recheck_execution(after, at, "reverse_compute_inline/P9"));
   return plan;
 }
 

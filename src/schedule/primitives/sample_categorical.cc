@@ -1,6 +1,7 @@
 // Draw one of some integers, with given weights.
 //
-// Requires  P1 as many weights as candidates, at least one · P2 weights are finite, not negative, not all 0
+// Requires  P1 as many weights as candidates, at least one
+//           P2 weights are finite, not negative, not all 0
 //           P3 the decision is a position among the candidates
 #include <cmath>
 
@@ -25,10 +26,10 @@ Result<Plan> plan(const State& state, const SampleCategorical& sample) {
   if (sample.decision.value) {
     decision = *sample.decision.value;
     if (decision < 0 || decision >= static_cast<int64_t>(n)) {
-      return refuse("sample_categorical/P3",
-                    "decision " + std::to_string(decision) + " is not a position among " + std::to_string(n) +
-                        " candidates",
-                    {}, "the decision is the index of the candidate, not its value");
+      return refuse(
+          "sample_categorical/P3",
+          "decision " + std::to_string(decision) + " is not a position among " + std::to_string(n) + " candidates", {},
+          "the decision is the index of the candidate, not its value");
     }
   } else {
     Random random = state.random();

@@ -1,7 +1,9 @@
 // Draw n factors whose product is the extent of a loop, uniformly among all such lists of factors.
 //
-// Requires  P1 n is at least 1 · P2 max_innermost_factor is -1 or at least 1; with n = 1 it is -1 or no limit
-//           P3 the extent is at least 1 · P4 a decision has n positive factors
+// Requires  P1 n is at least 1
+//           P2 max_innermost_factor is -1 or at least 1; with n = 1 it is -1 or no limit
+//           P3 the extent is at least 1
+//           P4 a decision has n positive factors
 #include "ir/build.h"
 #include "schedule/primitive.h"
 #include "schedule/tiling.h"

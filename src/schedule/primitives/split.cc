@@ -7,10 +7,13 @@
 //                                             T.where(i_0 * 32 + i_1 < 100)
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
-// Requires  P1 the loop is serial, without annotation or binding · P2 it starts at 0 · P3 at most one factor is inferred,
-//           and there is at least one factor · P4 factors are positive and their product fits the loop's type
-//           P5 the product is provably at least the extent · P6 where it exceeds the extent, everything below is in
-//           blocks (nothing else can be given a condition) · P7 with disable_predication it equals the extent
+// Requires  P1 the loop is serial, without annotation or binding
+//           P2 it starts at 0
+//           P3 at most one factor is inferred, and there is at least one factor
+//           P4 factors are positive and their product fits the loop's type
+//           P5 the product is provably at least the extent
+//           P6 where it exceeds the extent, everything below is in blocks (nothing else can be given a condition)
+//           P7 with disable_predication it equals the extent
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "ir/numeric.h"
@@ -77,8 +80,8 @@ Result<Extents> new_extents(const State& state, const Split& split, const Place&
     total = extent * total;
   } else if (!analyzer.can_prove(ge(total, loop.extent))) {
     return refuse("split/P5",
-                  "the product of " + factors + " is " + std::to_string(product) + ", which is not provably at least the extent of " +
-                      describe(place),
+                  "the product of " + factors + " is " + std::to_string(product) +
+                      ", which is not provably at least the extent of " + describe(place),
                   {place.node()}, "let one factor be None, and it is inferred");
   }
   result.exact = analyzer.can_prove_equal(total, loop.extent);
@@ -95,8 +98,9 @@ Result<Plan> plan(const State& state, const Split& split) {
   Rebind rebind(*place.tree, place.at, split.preserve_unit_iters);
   TW_TRY(nest, new_extents(state, split, place, rebind.analyzer()));
   if (!nest.exact && split.disable_predication) {
-    return refuse("split/P7", "factors=" + factor_list(state, split) + " do not provably multiply to the extent of " +
-                                  describe(place) + ", so a condition is needed",
+    return refuse("split/P7",
+                  "factors=" + factor_list(state, split) + " do not provably multiply to the extent of " +
+                      describe(place) + ", so a condition is needed",
                   {place.node()}, "leave out disable_predication");
   }
 
@@ -115,8 +119,10 @@ Result<Plan> plan(const State& state, const Split& split) {
   }
   if (condition.defined()) {
     if (const NodeBase* bare = analysis::bare_statement_in(loop.body)) {
-      return refuse("split/P6", "below " + describe(place) + " stands a statement outside of any block, which cannot be "
-                                "skipped for iterations beyond the extent",
+      return refuse("split/P6",
+                    "below " + describe(place) +
+                        " stands a statement outside of any block, which cannot be "
+                        "skipped for iterations beyond the extent",
                     {place.node(), NodeRef(bare)}, "use factors that multiply to the extent, or put it into a block");
     }
   }

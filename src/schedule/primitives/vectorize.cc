@@ -6,15 +6,22 @@
 //       vi = T.axis.spatial(16, i)            vi = T.axis.spatial(16, i)
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
-// Requires  P1 everything below is in blocks · P2 their instances may run in any order · P3 the loop drives no reduction
-//           P4 no two iterations write the same element · P5 none reads what another one writes · P6 the loop starts at 0
-//           and its extent is constant · P7 no loop below is parallel, vectorized or bound to a thread
+// Requires  P1 everything below is in blocks
+//           P2 their instances may run in any order
+//           P3 the loop drives no reduction
+//           P4 no two iterations write the same element
+//           P5 none reads what another one writes
+//           P6 the loop starts at 0 and its extent is constant
+//           P7 no loop below is parallel, vectorized or bound to a thread
 #include "schedule/execution.h"
 
 #include "ir/build.h"
 #include "ir/traverse.h"
 
 namespace tilewright::schedule {
+namespace {
+constexpr ExecutionCodes kCodes = {"vectorize/P1", "vectorize/P2", "vectorize/P3", "vectorize/P4", "vectorize/P5"};
+}  // namespace
 
 Result<Plan> plan(const State& state, const Vectorize& vectorize) {
   TW_TRY(place, state.find(vectorize.loop));
@@ -29,11 +36,12 @@ Result<Plan> plan(const State& state, const Vectorize& vectorize) {
     walk.descend(below);
   });
   if (inner.defined()) {
-    return refuse("vectorize/P7", "below " + describe(place) + " " + describe_loop(*inner.as<For>()) +
-                                      " is parallel, vectorized or bound to a thread",
+    return refuse("vectorize/P7",
+                  "below " + describe(place) + " " + describe_loop(*inner.as<For>()) +
+                      " is parallel, vectorized or bound to a thread",
                   {place.node(), inner}, "vectorize the innermost of them");
   }
-  return set_kind(state, vectorize.loop, ForKind::kVectorized, "vectorize", false);
+  return set_kind(state, vectorize.loop, ForKind::kVectorized, kCodes);
 }
 
 }  // namespace tilewright::schedule

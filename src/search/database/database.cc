@@ -25,11 +25,16 @@ using sqlite::Connection;
 using sqlite::Statement;
 using sqlite::Transaction;
 
-constexpr const char* kRecordColumns =
-    "SELECT r.id, w.hash, t.text, r.trace, r.decisions, r.seconds, r.outcome, r.error, r.verification, r.seed, "
-    "r.round, "
-    "r.position, r.versions, r.created FROM record r JOIN workload w ON w.id = r.workload_id JOIN target t ON t.id = "
-    "r.target_id WHERE w.hash = ?1 AND (?2 = '' OR t.text = ?2)";
+/// The columns of read_record(); what follows may use the tables r, w, t and f, and parameters from ?3.
+std::string select_records(const char* seconds, const char* rest) {
+  return fmt::format(
+      "SELECT r.id, w.hash, t.text, r.trace, r.decisions, {}, r.outcome, r.error, r.verification, r.seed, r.round, "
+      "r.position, r.versions, r.created FROM record r JOIN workload w ON w.id = r.workload_id "
+      "JOIN target t ON t.id = r.target_id "
+      "LEFT JOIN finals f ON f.workload_id = r.workload_id AND f.target_id = r.target_id "
+      "WHERE w.hash = ?1 AND (?2 = '' OR t.text = ?2) {}",
+      seconds, rest);
+}
 
 std::array<unsigned char, 16> to_blob(const Hash128& hash) {
   std::array<unsigned char, 16> bytes;
@@ -202,12 +207,12 @@ struct Database::Impl {
     return id;
   }
 
-  Result<std::vector<Record>> read_records(const Hash128& workload, const std::string& target, const char* rest,
-                                           std::optional<size_t> limit = {}) {
-    const std::lock_guard lock(mutex);
-    TW_TRY(statement, connection.prepare(std::string(kRecordColumns) + rest));
+  /// The caller holds the mutex.
+  Result<std::vector<Record>> read_records(const Hash128& workload, const std::string& target, const std::string& query,
+                                           std::optional<int64_t> third = {}) {
+    TW_TRY(statement, connection.prepare(query));
     statement.bind_blob(1, to_blob(workload)).bind(2, target);
-    if (limit) statement.bind(3, static_cast<int64_t>(std::min<size_t>(*limit, std::numeric_limits<int64_t>::max())));
+    if (third) statement.bind(3, *third);
     std::vector<Record> records;
     while (true) {
       TW_TRY(row, statement.step());
@@ -305,7 +310,14 @@ Result<int64_t> Database::commit(const Record& record) { return impl_->commit(re
 Result<int64_t> Database::commit(const Record& record, const SessionStep& step) { return impl_->commit(record, &step); }
 
 Result<std::vector<Record>> Database::top_k(const Hash128& workload, const std::string& target, size_t count) {
-  return impl_->read_records(workload, target, " AND r.median IS NOT NULL ORDER BY r.median, r.id LIMIT ?3", count);
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->read_records(
+      workload, target,
+      select_records("CASE WHEN r.id = f.winner THEN f.seconds ELSE r.seconds END",
+                     "AND r.median IS NOT NULL "
+                     "ORDER BY f.winner IS NOT NULL AND r.id <> f.winner AND r.id <= f.last_record, "
+                     "CASE WHEN r.id = f.winner THEN f.median ELSE r.median END, r.id LIMIT ?3"),
+      static_cast<int64_t>(std::min<size_t>(count, std::numeric_limits<int64_t>::max())));
 }
 
 Result<std::optional<Record>> Database::best(const Hash128& workload, const std::string& target) {
@@ -314,7 +326,8 @@ Result<std::optional<Record>> Database::best(const Hash128& workload, const std:
 }
 
 Result<std::vector<Record>> Database::records(const Hash128& workload, const std::string& target) {
-  return impl_->read_records(workload, target, " ORDER BY r.id");
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->read_records(workload, target, select_records("r.seconds", "ORDER BY r.id"));
 }
 
 Result<std::map<std::string, int64_t>> Database::count_outcomes(const Hash128& workload, const std::string& target) {
@@ -335,6 +348,39 @@ Result<std::map<std::string, int64_t>> Database::count_outcomes(const Hash128& w
 Result<int64_t> Database::size() {
   const std::lock_guard lock(impl_->mutex);
   return impl_->connection.integer("SELECT count(*) FROM record");
+}
+
+Status Database::commit_finals(const Hash128& workload, const std::string& target, const Finals& finals) {
+  const std::lock_guard lock(impl_->mutex);
+  TW_TRY(transaction, Transaction::begin(impl_->connection));
+  TW_TRY(workload_id, impl_->workload_id(workload));
+  TW_TRY(target_id, impl_->target_id(target));
+  TW_TRY(statement, impl_->connection.prepare("INSERT OR REPLACE INTO finals (workload_id, target_id, winner, seconds, "
+                                              "median, last_record, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"));
+  Record winner;
+  winner.seconds = finals.seconds;
+  statement.bind(1, workload_id).bind(2, target_id).bind(3, finals.winner).bind(4, to_json(finals.seconds));
+  statement.bind(5, winner.median()).bind(6, finals.last_record).bind(7, now_utc());
+  TW_RETURN_IF_ERROR(statement.run());
+  return transaction.commit();
+}
+
+Result<std::optional<Finals>> Database::finals(const Hash128& workload, const std::string& target) {
+  const std::lock_guard lock(impl_->mutex);
+  TW_TRY(statement, impl_->connection.prepare(
+                        "SELECT f.winner, f.seconds, f.last_record FROM finals f JOIN workload w ON w.id = "
+                        "f.workload_id JOIN target t ON t.id = f.target_id WHERE w.hash = ?1 AND t.text = ?2"));
+  TW_TRY(row, statement.bind_blob(1, to_blob(workload)).bind(2, target).step());
+  if (!row) return std::optional<Finals>();
+  return std::optional<Finals>({statement.integer(0), from_json(statement.text(1)), statement.integer(2)});
+}
+
+Result<std::vector<Record>> Database::session_records(const SessionKey& key) {
+  const std::lock_guard lock(impl_->mutex);
+  TW_TRY(id, impl_->session_id(key));
+  if (!id) return std::vector<Record>();
+  return impl_->read_records(key.workload, key.target,
+                             select_records("r.seconds", "AND r.session_id = ?3 ORDER BY r.position"), *id);
 }
 
 Result<std::optional<Session>> Database::session(const SessionKey& key) {

@@ -60,6 +60,15 @@ struct Record {
   double median() const;
 };
 
+/// The best records, timed against one another in turn. Times of different minutes differ by more than good candidates
+/// do, so the winner stays the best of its workload and target until a record that came later is faster, or the next
+/// finals say otherwise.
+struct Finals {
+  int64_t winner = 0;           ///< id of a record
+  std::vector<double> seconds;  ///< per call of the winner, one for each round
+  int64_t last_record = 0;      ///< id of the last record that could take part
+};
+
 /// What identifies a search: another space or seed is another session.
 struct SessionKey {
   Hash128 workload;
@@ -103,7 +112,8 @@ class Database {
   Result<int64_t> commit(const Record& record);
   Result<int64_t> commit(const Record& record, const SessionStep& step);
 
-  /// The fastest correct records, best first, at most `count`. An empty target means any.
+  /// The correct records, best first, at most `count`: what beats the winner of the finals or lost to nobody, then
+  /// those that had their chance; by time. The winner has the times of the finals. An empty target means any.
   Result<std::vector<Record>> top_k(const Hash128& workload, const std::string& target, size_t count);
   Result<std::optional<Record>> best(const Hash128& workload, const std::string& target);
   /// All, failures included, in the order of their commits.
@@ -112,7 +122,13 @@ class Database {
   Result<std::map<std::string, int64_t>> count_outcomes(const Hash128& workload, const std::string& target);
   Result<int64_t> size();
 
+  /// Replaces the finals of a workload and target.
+  Status commit_finals(const Hash128& workload, const std::string& target, const Finals& finals);
+  Result<std::optional<Finals>> finals(const Hash128& workload, const std::string& target);
+
   Result<std::optional<Session>> session(const SessionKey& key);
+  /// Its records by index, failures included; none when there is no such session.
+  Result<std::vector<Record>> session_records(const SessionKey& key);
   /// Stores the state alone, for candidates that end before they are measured.
   Status save_session(const SessionKey& key, const std::string& state);
   /// Starts afresh: the session is gone, its records stay.

@@ -1,5 +1,6 @@
 #include "search/database/database.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -185,6 +186,63 @@ TEST(Database, ReadsWhileAnotherWrites) {
   auto refused = reader->commit(record_of({3}));
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().code, "database/read-only");
+}
+
+TEST(Database, FinalsDecideUntilSomethingFasterComes) {
+  auto database = with_matmul();
+  const int64_t fast = *database->commit(record_of({1.0}, 0));
+  const int64_t winner = *database->commit(record_of({1.1}, 1));
+  EXPECT_FALSE(*database->finals(kMatmul, kTarget));
+  EXPECT_EQ((*database->best(kMatmul, kTarget))->id, fast);
+  // In turn the second is faster, though both are slower than they were.
+  ASSERT_TRUE(database->commit_finals(kMatmul, kTarget, {winner, {1.5, 1.3, 1.4}, winner}).ok());
+  EXPECT_EQ((*database->finals(kMatmul, kTarget))->last_record, winner);
+  auto top = *database->top_k(kMatmul, kTarget, 5);
+  ASSERT_EQ(top.size(), 2u);
+  EXPECT_EQ(top[0].id, winner);
+  EXPECT_EQ(top[0].seconds, (std::vector<double>{1.5, 1.3, 1.4}));
+  EXPECT_EQ(top[1].id, fast);
+  // Those that came later had no part in it.
+  const int64_t slower = *database->commit(record_of({1.45}, 2));
+  EXPECT_EQ((*database->best(kMatmul, ""))->id, winner);
+  const int64_t faster = *database->commit(record_of({1.2}, 3));
+  EXPECT_EQ((*database->best(kMatmul, ""))->id, faster);
+  // The next finals replace the first.
+  ASSERT_TRUE(database->commit_finals(kMatmul, kTarget, {slower, {2.0}, faster}).ok());
+  EXPECT_EQ((*database->best(kMatmul, kTarget))->id, slower);
+  EXPECT_EQ(database->records(kMatmul, kTarget)->front().seconds, std::vector<double>{1.0});  // as they were measured
+}
+
+TEST(Database, ASessionHasItsOwnRecords) {
+  auto database = with_matmul();
+  const SessionKey key{kMatmul, kTarget, kSpace, 0};
+  ASSERT_TRUE(database->commit(record_of({3.0}, 1), {kSpace, "{}"}).ok());
+  ASSERT_TRUE(database->commit(record_of({2.0}, 0), {kSpace, "{}"}).ok());
+  ASSERT_TRUE(database->commit(record_of({1.0}, 0), {kSoftmax, "{}"}).ok());  // another space, the same seed
+  auto records = *database->session_records(key);
+  ASSERT_EQ(records.size(), 2u);
+  EXPECT_EQ(records[0].median(), 2.0);
+  EXPECT_EQ(records[1].index, 1);
+  ASSERT_TRUE(database->forget_session(key).ok());
+  EXPECT_TRUE(database->session_records(key)->empty());
+}
+
+TEST(Database, AFileOfTheFirstSchemaIsMigrated) {
+  TestFolder folder;
+  {
+    sqlite::OpenOptions how;
+    how.create = true;
+    auto connection = sqlite::Connection::open(folder / "t.db", how);
+    ASSERT_TRUE(connection->execute(fmt::format("PRAGMA application_id = {}", kApplicationId)).ok());
+    ASSERT_TRUE(migrate(*connection, migrations().first(1)).ok());
+  }
+  auto read_only = Database::open(folder / "t.db", {.read_only = true});
+  ASSERT_FALSE(read_only.ok());
+  EXPECT_EQ(read_only.error().code, "database/newer-version");
+  auto database = open(folder / "t.db");
+  ASSERT_TRUE(database->commit_workload(kMatmul, "matmul", "").ok());
+  const int64_t id = *database->commit(record_of({1.0}));
+  EXPECT_TRUE(database->commit_finals(kMatmul, kTarget, {id, {1.0}, id}).ok());
 }
 
 TEST(Database, MetaHoldsFreeFacts) {

@@ -48,6 +48,19 @@ CREATE TABLE record (
 CREATE INDEX record_best ON record (workload_id, target_id, median) WHERE median IS NOT NULL;
 CREATE UNIQUE INDEX record_trial ON record (session_id, position) WHERE session_id IS NOT NULL;
 )sql",
+    // 1 -> 2: what was found when the best were timed against one another.
+    R"sql(
+CREATE TABLE finals (
+  workload_id INTEGER NOT NULL REFERENCES workload (id),
+  target_id INTEGER NOT NULL REFERENCES target (id),
+  winner INTEGER NOT NULL REFERENCES record (id),
+  seconds TEXT NOT NULL,
+  median REAL NOT NULL,
+  last_record INTEGER NOT NULL,
+  created TEXT NOT NULL,
+  PRIMARY KEY (workload_id, target_id)
+) WITHOUT ROWID;
+)sql",
 };
 
 }  // namespace

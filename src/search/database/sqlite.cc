@@ -39,7 +39,7 @@ Diagnostic describe(sqlite3* db, int code, const std::string& path) {
                             "free some space and run again; the records committed so far are kept");
     case SQLITE_IOERR:
       // SQLite tells only ENOSPC apart, not a quota or a limit on file sizes.
-      if (code == SQLITE_IOERR_WRITE) {
+      if (code == SQLITE_IOERR_WRITE || code == SQLITE_IOERR_SHMSIZE) {
         return resource_error(
             "database/full",
             fmt::format("{}: a write failed: no space left, or a limit on the size of files{}", path, system_why),

@@ -170,13 +170,47 @@ Status Arguments::set_initial(size_t index, std::span<const std::byte> values) {
 Status Arguments::set_expected(size_t index, std::span<const std::byte> values, const Tolerance& tolerance) {
   const bool fits = index < specs_.size() && specs_[index].role != Role::kInput;
   TW_RETURN_IF_ERROR(check_size(index, values, fits || index >= specs_.size(), "expected"));
-  slots_[index].expected.emplace(values.begin(), values.end());
-  if (specs_[index].role == Role::kOutput) {
-    slots_[index].before.resize(values.size());
-    fill_with_wrong_values(specs_[index].dtype, values, slots_[index].before);
-  }
   slots_[index].tolerance = tolerance;
-  slots_[index].allowance = allowance_for(specs_[index].dtype, values, tolerance);
+  expect(index, values);
+  return Ok{};
+}
+
+Status Arguments::set_tolerance(size_t index, const Tolerance& tolerance) {
+  const bool fits = index < specs_.size() && specs_[index].role != Role::kInput;
+  // Until the reference has run: anything that a forgotten element can be told by.
+  const std::vector<std::byte> zeros(index < specs_.size() ? specs_[index].bytes() : 0);
+  TW_RETURN_IF_ERROR(check_size(index, zeros, fits || index >= specs_.size(), "expected"));
+  slots_[index].tolerance = tolerance;
+  expect(index, zeros);
+  slots_[index].expected.reset();
+  slots_[index].waits = true;
+  return Ok{};
+}
+
+void Arguments::expect(size_t index, std::span<const std::byte> values) {
+  Slot& slot = slots_[index];
+  slot.expected.emplace(values.begin(), values.end());
+  slot.waits = false;
+  if (specs_[index].role == Role::kOutput) {
+    slot.before.resize(values.size());
+    fill_with_wrong_values(specs_[index].dtype, values, slot.before);
+  }
+  slot.allowance = allowance_for(specs_[index].dtype, values, slot.tolerance);
+}
+
+bool Arguments::expects_reference() const {
+  return std::any_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.waits; });
+}
+
+Status Arguments::adopt_outputs() {
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (specs_[i].role == Role::kInput) continue;
+    const std::string margin = margin_message(i);
+    if (!margin.empty()) return script_error("measure/reference", margin);
+  }
+  for (size_t i = 0; i < specs_.size(); ++i) {
+    if (slots_[i].waits) expect(i, data(i));
+  }
   return Ok{};
 }
 
@@ -186,7 +220,7 @@ Status Arguments::check_complete() const {
     if (role != Role::kOutput && !slots_[i].is_set)
       return argument_error("measure/argument", fmt::format("{} has no initial values", specs_[i].name));
     // Without them a wrong kernel could be stored as the best one.
-    if (role != Role::kInput && !slots_[i].expected)
+    if (role != Role::kInput && !slots_[i].expected && !slots_[i].waits)
       return argument_error("measure/argument", fmt::format("{} has no expected values", specs_[i].name));
   }
   return Ok{};

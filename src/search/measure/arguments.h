@@ -2,7 +2,7 @@
 //
 //   TW_TRY(arguments, Arguments::create({{"A", f32, {512, 512}}, {"C", f32, {512, 512}, Role::kOutput}}));
 //   arguments->set_initial(0, bytes_of_a);
-//   arguments->set_expected(1, bytes_of_c, tolerance_for(f32, f32, 512));
+//   arguments->set_expected(1, bytes_of_c, tolerance_for(f32, f32, 512));     // or set_tolerance(), see there
 //
 // The data lie in shared memory that belongs to this process, so they survive the measuring helper. The helper maps
 // inputs read-only and every argument between pages that nobody may touch; the end of the data is as close to the
@@ -76,7 +76,10 @@ class Arguments {
   Status set_initial(size_t index, std::span<const std::byte> values);
   /// Contents after a call, of an output or in-out argument.
   Status set_expected(size_t index, std::span<const std::byte> values, const Tolerance& tolerance);
-  /// An error while some input or expected output was never set.
+  /// The expected contents are what the reference will compute: a candidate marked as such, which is run before the
+  /// others (pipeline.h).
+  Status set_tolerance(size_t index, const Tolerance& tolerance);
+  /// An error while some input was never set, or nothing says what an output should be.
   Status check_complete() const;
 
   const std::vector<ArgumentSpec>& specs() const { return specs_; }
@@ -89,6 +92,10 @@ class Arguments {
   ControlBlock& control();
   /// Puts wrong values into outputs, the initial ones into in-out arguments, the pattern around both.
   void prepare_outputs();
+  /// Outputs wait for the reference.
+  bool expects_reference() const;
+  /// What the call of the reference left behind is right from now on; the error says what it wrote around its outputs.
+  Status adopt_outputs();
   /// What a call left behind. The message is that of the first output that is wrong.
   CheckReport check_outputs(const std::atomic<bool>* cancel = nullptr) const;
 
@@ -97,6 +104,7 @@ class Arguments {
     Placement place;
     std::vector<std::byte> before;  // what a call finds: initial values of in-out arguments, wrong ones of outputs
     std::optional<std::vector<std::byte>> expected;
+    bool waits = false;   // for the reference
     bool is_set = false;  // the initial contents; those of inputs are in the shared memory
     Tolerance tolerance;
     Allowance allowance;
@@ -106,6 +114,7 @@ class Arguments {
   std::span<std::byte> pages(size_t index) const;
   std::span<std::byte> data(size_t index) const;
   std::string margin_message(size_t index) const;
+  void expect(size_t index, std::span<const std::byte> values);
 
   std::vector<ArgumentSpec> specs_;
   std::vector<int64_t> scalars_;

@@ -2,7 +2,7 @@
 //
 //   TW_TRY(arguments, Arguments::create(...));                    // inputs, expected outputs: arguments.h
 //   TW_TRY(pipeline, MeasurePipeline::start(arguments, options));
-//   pipeline->submit({.id = 0, .module = bytes, .options = {}, .entry = "main"});
+//   pipeline->submit({.id = 0, .module = bytes, .options = {}, .entry = "main"});   // the first may be the .reference
 //   while (pipeline->outstanding() > 0) {
 //     for (const Measured& result : pipeline->poll(std::chrono::milliseconds(50))) {
 //       if (result.is_ok()) database->commit(record_of(result));
@@ -42,7 +42,9 @@ struct PipelineOptions {
   int threads = 1;            ///< of the kernel; its processors are reserved for measuring
   bool cold = false;          ///< the caches hold other data before each call
   double build_timeout = 10;  ///< seconds
-  double run_timeout = 10;    ///< seconds for one call
+  /// Seconds for one call. With a reference: at least twice its time, at most ten times (but not below a second).
+  double run_timeout = 10;
+  double reference_timeout = 300;  ///< seconds for the call of the reference
   /// Beyond `race.first_stop_ratio` times the incumbent and this, a call is killed: less would cost more in new
   /// processes than it saves.
   double kill_grace = 0.02;
@@ -57,6 +59,9 @@ struct Candidate {
   std::string module;   ///< what the compile function of the helper takes
   std::string options;  ///< likewise
   std::string entry;    ///< name of the kernel in the object
+  /// Called once, before all others: its outputs are what theirs are compared with (Arguments::set_tolerance). While
+  /// there is none that succeeds, the others wait.
+  bool reference = false;
 };
 
 struct Measured {

@@ -143,6 +143,7 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
     finish(std::move(job), reply.outcome, resource_error(code, reply.message));
     return true;
   }
+  if (worker.job->candidate.reference) return on_reference(worker, reply);
   Proceed proceed;
   proceed.id = reply.id;
   proceed.rules = options_.race;
@@ -165,6 +166,23 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
   const double extra = options_.cold ? 10.0 : 2.0;
   worker.deadline =
       Clock::now() + from_seconds(2 * options_.race.budget_seconds + 5 * std::max(reply.first.wall, 0.0) + extra);
+  return true;
+}
+
+bool MeasurePipeline::Loop::on_reference(Worker& worker, const CheckedReply& reply) {
+  Proceed stop;
+  stop.id = reply.id;
+  worker.process->post(encode_message(stop));
+  const Status adopted = arguments_->adopt_outputs();
+  Job job = take_job(worker);
+  if (!adopted.ok()) {
+    finish(std::move(job), Outcome::kWrongResult, adopted.error());
+    return true;
+  }
+  const double seconds = std::max(reply.first.wall, 0.0);
+  job.result.seconds = {seconds};
+  run_timeout_ = std::min(std::max(options_.run_timeout, 2 * seconds), std::max(1.0, 10 * seconds));
+  finish(std::move(job), Outcome::kOk);
   return true;
 }
 
@@ -225,7 +243,7 @@ void MeasurePipeline::Loop::look_at_call(Worker& worker) {
     worker.deadline = std::min(now + from_seconds(std::max(worker.limit - running, 1e-3)), worker.last_deadline);
     return;
   }
-  if (running >= worker.limit && worker.limit < options_.run_timeout) {
+  if (running >= worker.limit && worker.limit < run_timeout_ && !worker.job->candidate.reference) {
     kill(worker, Outcome::kSlowStopped,
          resource_error("measure/slow", fmt::format("stopped after {} in its first call, the best so far takes {}",
                                                     milliseconds(running), milliseconds(incumbent()))));
@@ -249,9 +267,10 @@ void MeasurePipeline::Loop::on_timeout(Worker& worker) {
     case State::kTiming:
     case State::kFinals:
       kill(worker, Outcome::kRunTimeout,
-           resource_error("measure/run-timeout",
-                          fmt::format("the kernel did not come back in time ({} s for a call) and was killed",
-                                      options_.run_timeout)));
+           resource_error(
+               "measure/run-timeout",
+               fmt::format("the kernel did not come back in time ({:.3g} s for a call) and was killed",
+                           worker.job && worker.job->candidate.reference ? options_.reference_timeout : run_timeout_)));
       break;
     case State::kNone:
     case State::kIdle:

@@ -143,6 +143,32 @@ TEST_F(FaultTest, TimedCalls) {
   });
 }
 
+TEST_F(FaultTest, AReferenceThatFailsIsToldAndTheOthersWait) {
+  const DataType f32 = DataType::float_(32);
+  options.reference_timeout = 0.6;
+  for (const Expectation& expected : std::vector<Expectation>{
+           {"build:null", Outcome::kRunCrash, "measure/run-crash", "killed by signal 11"},
+           {"build:loop", Outcome::kRunTimeout, "measure/run-timeout", "in time (0.6 s for a call)"},
+           {"build:one_beyond", Outcome::kWrongResult, "measure/reference", "wrote behind the end of C"},
+           {"refuse", Outcome::kBuildError, "split/P1", "not serial"}}) {
+    arguments = add_arguments(3, 333);
+    ASSERT_TRUE(arguments->set_tolerance(2, tolerance_for(f32, f32, 1)).ok());
+    start();
+    submit("build:add", 1);
+    pipeline->submit({.id = 0, .module = expected.module, .options = {}, .entry = "main", .reference = true});
+    std::vector<Measured> results;
+    while (results.empty()) results = pipeline->poll(std::chrono::milliseconds(50));
+    ASSERT_EQ(results.size(), 1u) << expected.module;
+    EXPECT_EQ(results[0].id, 0u);
+    EXPECT_EQ(outcome_name(results[0].outcome), outcome_name(expected.outcome)) << results[0].error.message;
+    EXPECT_EQ(results[0].error.code, expected.code);
+    EXPECT_NE(results[0].error.message.find(expected.message), std::string::npos) << results[0].error.message;
+    pipeline->cancel();
+    EXPECT_EQ(drain(5).at(1).outcome, Outcome::kCanceled);
+    pipeline.reset();
+  }
+}
+
 TEST_F(FaultTest, AnEndlessLogHoldsNobodyUp) {
   options.build_timeout = 10;
   const Measured result = run("build_noisily:add");

@@ -35,7 +35,8 @@ MeasurePipeline::Loop::Loop(std::shared_ptr<Arguments> arguments, const Pipeline
       plan_(std::move(plan)),
       helper_(std::move(helper)),
       owner_(::getpid()),
-      incumbent_(options.race.incumbent) {
+      incumbent_(options.race.incumbent),
+      run_timeout_(options.run_timeout) {
   const int available = std::clamp(static_cast<int>(plan_.build.size()), 1, kMaxDefaultBuilders);
   const int builders = options.builders > 0 ? options.builders : available;
   workers_.resize(static_cast<size_t>(builders) + 1);
@@ -162,15 +163,22 @@ void MeasurePipeline::Loop::dispatch_builds() {
 void MeasurePipeline::Loop::dispatch_measurement() {
   Worker& worker = workers_.front();
   if (worker.state != State::kIdle || to_measure_.empty()) return;
-  worker.job = std::move(to_measure_.front());
-  to_measure_.pop_front();
+  auto next = to_measure_.begin();
+  if (arguments_->expects_reference()) {
+    next = std::find_if(next, to_measure_.end(), [](const Job& job) { return job.candidate.reference; });
+    if (next == to_measure_.end()) return;
+  }
+  worker.job = std::move(*next);
+  to_measure_.erase(next);
   worker.request = next_request_++;
   worker.state = State::kChecking;
   arguments_->prepare_outputs();
   arguments_->control().call_began = 0;
   arguments_->control().crashed = 0;
   const double best = incumbent();
-  worker.limit = std::min(options_.run_timeout, options_.race.first_stop_ratio * best + options_.kill_grace);
+  worker.limit = worker.job->candidate.reference
+                     ? options_.reference_timeout
+                     : std::min(run_timeout_, options_.race.first_stop_ratio * best + options_.kill_grace);
   const auto now = Clock::now();
   worker.deadline = now + from_seconds(worker.limit);
   // Loading has the time of a build.
@@ -196,7 +204,7 @@ void MeasurePipeline::Loop::dispatch_finals() {
   request.cold = options_.cold;
   worker.state = State::kFinals;
   // The budget is checked between rounds; loading and the last round come on top.
-  worker.deadline = Clock::now() + from_seconds(2 * finals_->budget_seconds + options_.run_timeout);
+  worker.deadline = Clock::now() + from_seconds(2 * finals_->budget_seconds + run_timeout_);
   arguments_->prepare_outputs();
   arguments_->control().crashed = 0;
   worker.process->clear_log();

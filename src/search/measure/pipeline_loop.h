@@ -92,6 +92,7 @@ class MeasurePipeline::Loop {
   bool on_start_message(Worker& worker, const Frame& frame);
   bool on_built(Worker& worker, const Frame& frame);
   bool on_checked(Worker& worker, const Frame& frame);
+  bool on_reference(Worker& worker, const CheckedReply& reply);
   bool on_measured(Worker& worker, const Frame& frame);
   bool on_timed(Worker& worker, const Frame& frame);
   void look_at_call(Worker& worker);
@@ -139,6 +140,7 @@ class MeasurePipeline::Loop {
   std::optional<FinalsRequest> finals_;
   uint64_t next_request_ = 1;
   double best_probe_ = 0;
+  double run_timeout_;  // of options_, fitted to the reference's time
   int failed_starts_ = 0;
   bool building_phase_ = true;
   bool stopping_ = false;

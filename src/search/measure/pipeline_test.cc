@@ -177,6 +177,26 @@ TEST_F(PipelineTest, FinalsWithABadKernelSayWhy) {
   EXPECT_TRUE(run("build:add").is_ok());
 }
 
+TEST_F(PipelineTest, TheReferenceComesFirst) {
+  arguments = add_arguments(3, 333);
+  const DataType f32 = DataType::float_(32);
+  ASSERT_TRUE(arguments->set_tolerance(2, tolerance_for(f32, f32, 1)).ok());
+  EXPECT_TRUE(arguments->expects_reference());
+  options.builders = 2;
+  start();
+  submit("build:add", 1);
+  submit("build:last_element_off", 2);
+  // Built last, and yet what the others are compared with.
+  pipeline->submit({.id = 0, .module = "build_slowly:add_in:1000", .options = {}, .entry = "main", .reference = true});
+  const auto results = drain();
+  ASSERT_EQ(results.size(), 3u);
+  EXPECT_TRUE(results.at(0).is_ok()) << results.at(0).error.render();
+  EXPECT_GE(results.at(0).median(), 1e-3);
+  EXPECT_TRUE(results.at(1).is_ok()) << results.at(1).error.render();
+  EXPECT_EQ(results.at(2).outcome, Outcome::kWrongResult);
+  EXPECT_FALSE(arguments->expects_reference());
+}
+
 TEST_F(PipelineTest, IncompleteArgumentsAreRefused) {
   const DataType f32 = DataType::float_(32);
   const auto refusal = [&](const std::shared_ptr<Arguments>& incomplete) {
@@ -191,6 +211,8 @@ TEST_F(PipelineTest, IncompleteArgumentsAreRefused) {
   const std::vector<std::byte> few(3), right(16);
   EXPECT_EQ(no_input->set_initial(0, few).error().message, "A: 3 bytes of initial values, but it holds 16");
   EXPECT_EQ(no_input->set_expected(0, right, {}).error().message, "A takes no expected values");
+  EXPECT_EQ(no_input->set_tolerance(0, {}).error().message, "A takes no expected values");
+  EXPECT_EQ(no_output->set_tolerance(9, {}).error().message, "there is no argument 9");
   EXPECT_EQ(no_output->set_initial(0, right).error().message, "C takes no initial values");
   EXPECT_EQ(no_output->set_initial(9, right).error().message, "there is no argument 9");
   EXPECT_EQ(Arguments::create({{"h", DataType::void_(), {4}}}).error().code, "measure/argument");

@@ -37,20 +37,61 @@ class FunctionNames:
         return self._functions[name]
 
 
+#: The attribute that holds what module_global_infos says.
+GLOBAL_INFOS = "global_infos"
+
+
 def module_attrs(attrs: dict[str, Any]) -> None:
     """The attributes of the module."""
-    # Python also runs the body of the class, before the decorator parses its text.
+    # Python also runs the body of the class, before the decorator parses its text: then there is no builder.
     if _script.IRBuilder.is_in_scope():
         _script.module_attrs(attrs)
 
 
-def parse_module(source: Source, names: Mapping[str, Any], outer: Sequence[Mapping[str, Any]]) -> Any:
+def module_get_attrs() -> dict[str, Any]:
+    """The attributes given so far; of a class that Python runs itself, none."""
+    return dict(_script.module_attributes()) if _script.IRBuilder.is_in_scope() else {}
+
+
+def module_get_attr(attr_key: str) -> Any:
+    """One attribute of the module, None when it is not there."""
+    return module_get_attrs().get(attr_key)
+
+
+def module_set_attr(attr_key: str, attr_value: Any, allow_overwrite: bool = False) -> None:
+    """One more attribute of the module.
+
+    Args:
+        attr_key: its name.
+        attr_value: its value.
+        allow_overwrite: whether it may replace a value given before.
+    """
+    if _script.IRBuilder.is_in_scope():
+        _script.module_attr({attr_key: attr_value}, allow_overwrite)
+
+
+def module_global_infos(global_infos: dict[str, list[Any]]) -> None:
+    """What functions of the module share that is no code: lists of descriptions, each a dict.
+
+    Nothing in tensor programs refers to them; they are kept, printed and compared as the attribute ``global_infos``.
+    """
+    module_set_attr(GLOBAL_INFOS, global_infos)
+
+
+def dummy_global_info() -> dict[str, Any]:
+    """A description that says nothing."""
+    return {"kind": "dummy"}
+
+
+def parse_module(
+    source: Source, names: Mapping[str, Any], outer: Sequence[Mapping[str, Any]], check_well_formed: bool = True
+) -> Any:
     """The module that the class in `source` says."""
     node = source.tree.body[-1]
     assert isinstance(node, ast.ClassDef)
     parser = Parser(source, dialect("ir"), names, outer)
     parser.name = node.name
-    return parser.run(lambda: define_module(parser, node))
+    return parser.run(lambda: define_module(parser, node), check_well_formed)
 
 
 def define_module(parser: Parser, node: ast.ClassDef) -> None:
@@ -100,6 +141,7 @@ def visit_function(parser: Parser, node: ast.FunctionDef) -> None:
             "put @T.prim_func above it, or define it outside of the module",
             node,
         )
+    parser.check_well_formed &= getattr(decorator, "check_well_formed", True)
     with parser.use_dialect(dialect(decorator.script_dialect)):
         define = getattr(decorator, "define_function", define_function)
         define(parser, node, bool(getattr(decorator, "private", False)), {})
@@ -134,13 +176,14 @@ def visit_pass(parser: Parser, node: ast.Pass) -> None:
 
 def _ir_module(cls: type | None = None, *, check_well_formed: bool = True) -> Any:
     if cls is None:
-        decorator = _script.Boundary(lambda cls: _decorate(cls, sys._getframe(1)))
+        decorator = _script.Boundary(lambda cls: _decorate(cls, sys._getframe(1), check_well_formed))
         decorator.script_dialect = "ir"
+        decorator.check_well_formed = check_well_formed
         return decorator
-    return _decorate(cls, sys._getframe(1))
+    return _decorate(cls, sys._getframe(1), check_well_formed)
 
 
-def _decorate(cls: Any, frame: FrameType) -> Any:
+def _decorate(cls: Any, frame: FrameType, check_well_formed: bool) -> Any:
     if not isinstance(cls, type):
         raise ArgumentError(f"I.ir_module decorates a class, not a {type(cls).__name__}")
     try:
@@ -153,7 +196,9 @@ def _decorate(cls: Any, frame: FrameType) -> Any:
             names.update(captured(value))
     names.pop(cls.__name__, None)
     local = [frame.f_locals] if frame.f_code.co_name != "<module>" else []
-    return parse_module(source, names, [*local, *enclosing(frame), frame.f_globals])
+    module = parse_module(source, names, [*local, *enclosing(frame), frame.f_globals], check_well_formed)
+    module.__name__ = cls.__name__
+    return module
 
 
 ir_module: Callable[..., Any] = _script.Boundary(_ir_module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any
 
 from tilewright.script import tir as _tir
@@ -9,7 +10,7 @@ from tilewright.script.core import script as _script
 from tilewright.script.tir import *  # noqa: F403
 
 
-def prim_func(is_private: bool = False) -> Any:
+def prim_func(is_private: builtins.bool = False) -> Any:  # type: ignore[no-redef]
     """A function; give it a name with T.func_name and parameters with T.arg."""
     return _script.prim_func(is_private)
 

@@ -18,7 +18,8 @@ from tilewright.script.tir import statements as _statements
 from tilewright.script.tir.buffers import Buffer, Ptr, buffer_var
 from tilewright.script.tir.dtypes import DTYPES as _DTYPES
 from tilewright.script.tir.dtypes import DType as _DType
-from tilewright.script.tir.dtypes import handle
+from tilewright.script.tir.dtypes import handle, ptr
+from tilewright.script.tir.formulas import compute, prod, reduce_axis, sum
 from tilewright.script.tir.functions import prim_func
 from tilewright.script.tir.macros import macro
 from tilewright.script.tir.macros import macro as inline
@@ -32,11 +33,18 @@ for _module in (_frames, _intrinsics):
 globals().update({k: v for k, v in _intrinsics.INTRINSICS.items() if k not in vars(_intrinsics)})
 globals().update(_intrinsics.OPERATORS)
 globals().update(_DTYPES)
+# Of two values, or over axes.
+from tilewright.script.tir.formulas import max, min  # noqa: E402
+
 del globals()["INTRINSICS"], globals()["OPERATORS"]
 
 _dialect("tir").names["T"] = lambda: __import__("tilewright.script.tir", fromlist=["T"])
 
-__all__ = [_name for _name in globals() if not _name.startswith("_") and _name not in {"annotations", "Any"}]
+__all__ = [
+    _name
+    for _name, _value in globals().items()
+    if not _name.startswith("_") and _name not in {"annotations", "Any"} and not isinstance(_value, type(_sys))
+]
 
 
 def __getattr__(name: str) -> Any:

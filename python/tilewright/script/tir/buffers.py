@@ -63,3 +63,8 @@ Ptr = _Ptr()
 def buffer_var(dtype: Any, storage_scope: str = "global") -> Any:
     """A fresh pointer variable."""
     return handle(str(dtype), storage_scope)
+
+
+def declare(shape: Any, dtype: str = "float32", *, name: str = "buffer", **layout: Any) -> Any:
+    """A buffer with a name of its own; `layout` as for T.Buffer."""
+    return _script.buffer(shape, dtype, name=name, **layout)

@@ -57,6 +57,11 @@ DTYPES["bool"] = DTYPES["boolean"] = DType("bool")
 DTYPES["void"] = DType("void")
 
 
+def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) -> Any:
+    """A fresh pointer variable to elements of `dtype`; the same as ``T.handle(dtype, storage_scope)``."""
+    return handle(str(dtype), storage_scope, is_size_var=is_size_var)
+
+
 def handle(dtype: Any = None, storage_scope: str = "global", *, is_size_var: bool = False) -> Any:
     """A fresh pointer variable: to elements of `dtype` in memory of `storage_scope`, or opaque without a dtype."""
     if dtype is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re as _re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,9 +21,9 @@ where = _script.where
 block_attr = _script.block_attr
 func_attr = _script.func_attr
 func_name = _script.func_name
-func_ret = _script.func_ret
 arg = _script.arg
 evaluate = _script.evaluate
+_CACHE_LINE_BITS = 512
 While = _script.while_
 If = _script.if_
 Then = _script.then_
@@ -40,6 +41,35 @@ def fail(code: str, message: str, hint: str = "") -> ScriptError:
     error = ScriptError(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
     error.code, error.message, error.hint = code, message, hint
     return error
+
+
+def func_ret(ret_type: Any) -> None:
+    """The type of what the function returns: T.int32, or a type as a node."""
+    if callable(ret_type) and not isinstance(ret_type, _core.Node):
+        ret_type = ret_type()
+    _script.func_ret(ret_type.type_annotation if isinstance(ret_type, _core.Var) else ret_type)
+
+
+def prefetch(buffer: Any, bounds: Any = None) -> None:
+    """Asks for a region to be brought into the cache: one hint for each line of 64 bytes.
+
+    Args:
+        buffer: the buffer, or a region of it (``T.prefetch(A[i, 0:64])``).
+        bounds: the ranges of the region, one for each dimension.
+    """
+    region = _script.to_region(buffer) if bounds is None else _core.BufferRegion(buffer, list(bounds))
+    buffer = region.buffer
+    ranges = list(region.region)
+    last = ranges[-1]
+    bits = _re.search(r"\d+", buffer.dtype)
+    step = max(1, _CACHE_LINE_BITS // int(bits.group()) if bits else 64)
+    extents = [*(r.extent for r in ranges[:-1]), _core.ceildiv(last.extent, step)]
+    with _script.grid(extents) as variables:
+        lines = list(variables) if isinstance(variables, tuple) else [variables]
+        lines[-1] = lines[-1] * step
+        indices = [r.min + i for r, i in zip(ranges, lines, strict=True)]
+        address = _script.intrinsic("address_of", [_script.load(buffer, indices, None)])
+        _script.evaluate(_script.call("handle", "tir.prefetch", [address, 0, 3, 1]))
 
 
 def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> Any:
@@ -121,16 +151,20 @@ def tensor_data(data: Any, dtype: Any = None) -> Any:
         array = np.ascontiguousarray(data, dtype=getattr(ml_dtypes, name))
     else:
         array = np.ascontiguousarray(data, dtype=name)
-    return _core.TensorData(str(array.dtype), list(array.shape), array.tobytes())  # type: ignore[arg-type]
+    return _script.tensor_data(str(array.dtype), list(array.shape), array.tobytes())
 
 
-def realize(buffer_slice: Any, storage_scope: str = "", condition: Any = True) -> Any:
-    """Memory for a region of a buffer."""
+def realize(buffer_slice: Any, storage_scope: str | None = None, condition: Any = True) -> Any:
+    """Memory for a region of a buffer; a scope is said by an attribute around it."""
     return _script.realize(buffer_slice, storage_scope, condition)
 
 
 def attr(node: Any, attr_key: str, value: Any) -> Any:
     """An attribute of a node for the statements inside."""
+    if isinstance(value, dict):
+        value = _core.Dict(value)
+    if isinstance(node, list | tuple):
+        node = _core.List(list(node))
     return _script.attr(node, attr_key, value)
 
 
@@ -214,5 +248,5 @@ class axis:
         return axes[0] if len(axes) == 1 else tuple(axes)
 
 
-for _function in (reads, writes, match_buffer, realize):
+for _function in (reads, writes, match_buffer, realize, prefetch):
     vars(_function)["takes_regions"] = True  # their slices are regions, those of other arguments vectors

@@ -46,14 +46,16 @@ def read(func: FunctionType) -> Source:
         raise to_error([Problem("script/syntax", str(error), "", error.source, error.place)], func.__name__) from None
 
 
-def parse_function(func: FunctionType, frame: FrameType | None, is_private: bool) -> Any:
+def parse_function(
+    func: FunctionType, frame: FrameType | None, is_private: bool, check_well_formed: bool = True
+) -> Any:
     """The PrimFunc that the text of `func` says."""
     source = read(func)
     node = source.tree.body[0]
     assert isinstance(node, ast.FunctionDef)
     parser = Parser(source, dialect("tir"), captured(func), [*enclosing(frame), func.__globals__])
     parser.name = node.name
-    return parser.run(lambda: define_function(parser, node, is_private, func.__annotations__))
+    return parser.run(lambda: define_function(parser, node, is_private, func.__annotations__), check_well_formed)
 
 
 def define_function(parser: Parser, node: ast.FunctionDef, is_private: bool, annotations: Mapping[str, Any]) -> None:
@@ -113,6 +115,8 @@ def parameter(parser: Parser, arg: ast.arg, annotations: Mapping[str, Any]) -> A
             "use T.Buffer(...), T.handle, or a dtype like T.int32",
             arg.annotation,
         )
+    if isinstance(value, _core.Var) and not isinstance(arg.annotation, ast.Name) and not _script.is_unnamed(value):
+        value = _script.fresh_var(value.type_annotation, value.is_size)  # made by Python, before there was a builder
     return value
 
 
@@ -168,6 +172,7 @@ def _decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameTyp
         boundary = _script.Boundary(decorate)
         boundary.script_dialect = "tir"
         boundary.private = private
+        boundary.check_well_formed = check_well_formed
         return boundary
     if not isinstance(func, FunctionType):
         from tilewright.errors import ArgumentError
@@ -175,7 +180,7 @@ def _decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameTyp
         raise ArgumentError(f"T.prim_func decorates a function, not a {type(func).__name__}")
     if _in_module_class(frame):
         return func
-    return parse_function(func, frame, private)
+    return parse_function(func, frame, private, check_well_formed)
 
 
 prim_func: Callable[..., Any] = _script.Boundary(_prim_func)

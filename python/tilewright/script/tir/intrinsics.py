@@ -16,7 +16,6 @@ ceildiv = _core.ceildiv
 floordiv = _core.floordiv
 floormod = _core.floormod
 truncdiv = _core.truncdiv
-truncmod = _core.truncmod
 indexdiv = _core.floordiv
 indexmod = _core.floormod
 max_value = _core.max_value
@@ -40,6 +39,11 @@ _OPERATOR_NAMES = (
     *("EQ", "NE", "LT", "LE", "GT", "GE", "And", "Or"),
 )
 OPERATORS = {name: _operator(name) for name in _OPERATOR_NAMES}
+
+
+def truncmod(a: Any, b: Any) -> Any:
+    """The remainder of a division that rounds towards zero: the node Mod, not folded."""
+    return _script.operator_node("Mod", a, b)
 
 
 def Not(a: Any) -> Any:
@@ -70,6 +74,9 @@ def Ramp(base: Any, stride: Any, lanes: Any) -> Any:
 def Broadcast(value: Any, lanes: Any) -> Any:
     """A vector with the same value in all `lanes`."""
     return _script.broadcast(value, lanes)
+
+
+ramp, broadcast = Ramp, Broadcast
 
 
 def Shuffle(vectors: Sequence[Any], indices: Sequence[Any]) -> Any:
@@ -223,9 +230,15 @@ def abs(x: Any) -> Any:
     return _script.intrinsic("fabs", [x])
 
 
-def if_then_else(cond: Any, t: Any, f: Any) -> Any:
+def _of_type(name: str, args: list[Any], dtype: Any) -> Any:
+    """The intrinsic; scripts may say the type of its result, as they have to for calls of their own functions."""
+    call = _script.intrinsic(name, args)
+    return call if dtype is None or call.dtype == str(dtype) else _script.call(dtype, f"tir.{name}", args)
+
+
+def if_then_else(cond: Any, t: Any, f: Any, *, dtype: Any = None) -> Any:
     """One of two values, of which only this one is evaluated."""
-    return _script.intrinsic("if_then_else", [cond, t, f])
+    return _of_type("if_then_else", [cond, t, f], dtype)
 
 
 def power(x: Any, y: Any) -> Any:
@@ -238,8 +251,13 @@ def clz(x: Any) -> Any:
     return _script.call("int32", "tir.clz", [x])
 
 
-def reinterpret(dtype: Any, value: Any) -> Any:
-    """The bits of the value as another type of the same size."""
+def reinterpret(*args: Any, dtype: Any = None) -> Any:
+    """The bits of the value as another type of the same size: ``T.reinterpret("int32", x)``, or with ``dtype=``."""
+    if len(args) != (2 if dtype is None else 1):
+        raise fail("script/arguments", "T.reinterpret takes a type and a value", 'T.reinterpret("int32", x)')
+    dtype, value = args if dtype is None else (dtype, args[0])
+    if isinstance(value, _core.Expr) and value.dtype == str(dtype):
+        return value
     return _script.call(dtype, "tir.reinterpret", [value])
 
 
@@ -248,27 +266,27 @@ def div(a: Any, b: Any) -> Any:
     return _core.truncdiv(a, b) if isinstance(a, _core.Expr) and "int" in a.dtype else a / b
 
 
-def undef() -> Any:
+def undef(dtype: Any = "int32") -> Any:
     """A value that does not matter."""
-    return _script.call("int32", "tir.undef", [])
+    return _script.call(dtype, "tir.undef", [])
 
 
 def _plain(name: str, arity: int) -> Callable[..., Any]:
     if arity == 1:
 
-        def unary(x: Any) -> Any:
-            return _script.intrinsic(name, [x])
+        def unary(x: Any, *, dtype: Any = None) -> Any:
+            return _of_type(name, [x], dtype)
 
         return unary
     if arity == 2:
 
-        def binary(x: Any, y: Any) -> Any:
-            return _script.intrinsic(name, [x, y])
+        def binary(x: Any, y: Any, *, dtype: Any = None) -> Any:
+            return _of_type(name, [x, y], dtype)
 
         return binary
 
-    def many(*args: Any) -> Any:
-        return _script.intrinsic(name, list(args))
+    def many(*args: Any, dtype: Any = None) -> Any:
+        return _of_type(name, list(args), dtype)
 
     return many
 
@@ -279,7 +297,7 @@ def _dtype_first(name: str) -> Callable[..., Any]:
             if not args:
                 raise fail("script/arguments", f"T.{name} needs the type of its result")
             dtype, args = args[0], args[1:]
-        return _script.call(dtype, f"tir.{name}", list(args))
+        return _script.call(dtype or "void", f"tir.{name}", list(args))
 
     return call
 
@@ -334,3 +352,25 @@ def get_vscale_expr(dtype: Any, min_size: int = 128) -> Any:
     bits = _core.const(0, dtype).dtype
     size = int("".join(c for c in bits if c.isdigit()) or 32)
     return min_size // size * vscale()
+
+
+def tvm_call_packed(*args: Any, dtype: Any = None) -> Any:
+    """A call of a function by name, with arguments of any type."""
+    return _of_type("call_packed", list(args), dtype)
+
+
+def tvm_call_cpacked(*args: Any, dtype: Any = None) -> Any:
+    """A call of a C function with packed arguments."""
+    return _of_type("call_cpacked", list(args), dtype)
+
+
+def llvm_lookup_intrinsic_id(name: str) -> Any:
+    """What names an intrinsic of LLVM in a call: its name."""
+    return _core.StringImm(name)
+
+
+def target(config: Any, host: Any = None) -> Any:
+    """A target as the value of an attribute."""
+    if host is None:
+        return config
+    return {**({"kind": config} if isinstance(config, str) else config), "host": host}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 from collections.abc import Mapping, Sequence
 from types import FunctionType
@@ -60,6 +61,10 @@ class Macro:
         outer = self._outer if self.hygienic else parser.outer
         with parser.expansion(self._source, {**base, **bound.arguments}, outer):
             parser.body(self._node.body)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        """A macro in a class is called like a method."""
+        return self if instance is None else functools.partial(self, instance)
 
     def __repr__(self) -> str:
         return f"<macro {self.__name__}>"

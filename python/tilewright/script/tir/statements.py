@@ -32,14 +32,31 @@ def _name(text: str, value: Any) -> Any:
 
 def bind(parser: Parser, target: Any, value: Any, *, let: bool) -> None:
     """Binds names to a value; with `let`, expressions become variables of the program."""
-    if target.__class__ is ast.Name:
+    if isinstance(value, MetaVar):
+        bind_python(parser, target, value.value)
+    elif target.__class__ is ast.Name:
         name = target.id
+        if let and isinstance(value, _NAMED) and _script.is_unnamed(value):
+            _check_redefinition(parser, name, value)
         parser.define(name, _let(parser, name, value) if let else _bound(name, value))
     elif isinstance(target, ast.Tuple | ast.List):
+        if isinstance(value, Var) and len(target.elts) == 1:  # `vi, = T.axis.remap("S", [i])`
+            value = [value]
         for item, part in unpack(target, value):
             bind(parser, item, part, let=let)
     else:
         raise ScriptProblem("script/target", f"a value cannot be bound to '{ast.unparse(target)}'", "", target)
+
+
+def _check_redefinition(parser: Parser, name: str, value: Buffer | Var) -> None:
+    """Two buffers or two axes of one block with one name: surely one was meant to be called otherwise.
+
+    Variables that `T.int32()` makes may share a name: each binding of a let expression needs one of its own.
+    """
+    if isinstance(value, Var) and not _script.is_axis(value):
+        return
+    if parser.is_own(name) and isinstance(parser.names[name], _NAMED):
+        raise ScriptProblem("script/redefined", f"'{name}' is defined already in this block", "choose another name")
 
 
 def _bound(name: str, value: Any) -> Any:
@@ -50,8 +67,6 @@ def _bound(name: str, value: Any) -> Any:
 
 def _let(parser: Parser, name: str, value: Any) -> Any:
     """What `name = value` binds: what has a place of its own is named, other expressions are computed there."""
-    if isinstance(value, MetaVar):
-        return value.value
     if isinstance(value, Frame):
         return _bound(name, value.open())
     if isinstance(value, list | tuple):
@@ -62,7 +77,7 @@ def _let(parser: Parser, name: str, value: Any) -> Any:
         _name(name, value.var)
         return value
     if isinstance(value, Expr | int | float) or (hasattr(value, "__dlpack_device__") is False and _is_number(value)):
-        if isinstance(value, _core.StringImm | _core.Op | _core.GlobalVar | _core.CommReducer):
+        if isinstance(value, _core.Op | _core.GlobalVar | _core.CommReducer):
             return value
         return _name(name, _script.let(value).open())
     return value
@@ -79,9 +94,8 @@ def _visit_for(parser: Parser, node: ast.For) -> None:
     with parser.scope():
         frame: Any = None
         with parser.attempt(node.iter, node.target):
-            frame = _loop_frame(parser, node)
-            if not isinstance(frame, Frame):
-                frame = _host_items(frame, node)
+            iterated = _loop_frame(parser, node)
+            frame = iterated if isinstance(iterated, Frame) else _host_items(iterated, node)
         if frame is None:
             _skip(parser, node.body)
         elif isinstance(frame, Frame):
@@ -226,6 +240,9 @@ def _visit_with(parser: Parser, node: ast.With) -> None:
                 opened.append(frame)
                 token = getattr(frame, "script_dialect", token)
                 if item.optional_vars is not None:
+                    parser.at = item.optional_vars
+                    if value is None and isinstance(frame, Frame):
+                        raise ScriptProblem("script/with", f"{frame.kind} defines nothing that could be named")
                     bind(parser, item.optional_vars, value, let=False)
             if frame is None or (not opened or opened[-1] is not frame):
                 opened.append(_script.discard())

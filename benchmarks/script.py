@@ -1,0 +1,147 @@
+"""Parse, print, structural hash and structural equality, all cold, on programs of 10 to 5,000 lines.
+
+    python benchmarks/script.py [--peer PYTHON] [--lines 10 5000]
+
+With the interpreter of an environment that has the `apache-tvm` wheel (`python -m venv peer; peer/bin/pip install
+apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1 cloudpickle psutil tornado`), the same programs run there too,
+in turn with ours, and the ratios are printed. Cold: each operation is timed on a program that nothing has looked at
+yet, so neither side answers from what it remembered. Each figure is the best of several; `us/line` shows whether it is
+linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+LINES = (10, 50, 200, 1000, 5000)
+OPERATIONS = ("parse", "print", "hash", "equal")
+
+#: `{block}` is what the dialect of the side calls a block.
+NEST = """\
+    for i{k}, j{k} in T.grid(16, 16):
+        with T.{block}("B{k}"):
+            vi, vj = T.axis.remap("SS", [i{k}, j{k}])
+            T.reads(A[vi, vj], B[vi, vj])
+            T.writes(B[vi, vj])
+            B[vi, vj] = B[vi, vj] + A[vi, vj] * T.float32(2) + T.exp(A[vi, vj])
+"""
+
+
+def text_of(lines: int, block: str, decorator: str) -> str:
+    head = f'@{decorator}\ndef main(A: T.Buffer((16, 16), "float32"), B: T.Buffer((16, 16), "float32")):\n'
+    nests = max(1, (lines - 2) // NEST.count("\n"))
+    return head + "".join(NEST.format(k=k, block=block) for k in range(nests))
+
+
+def timed(work: Callable[..., Any], *args: Any) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = work(*args)
+    return time.perf_counter() - start, result
+
+
+def measure(side: dict[str, Any], lines: int, repeats: int) -> dict[str, float]:
+    """Seconds of each operation: the best of `repeats`, each on programs of its own."""
+    text = text_of(lines, side["block"], side["decorator"])
+    best = dict.fromkeys(OPERATIONS, float("inf"))
+    for _ in range(repeats):
+        spent, program = timed(side["parse"], text)
+        best["parse"] = min(best["parse"], spent)
+        best["print"] = min(best["print"], timed(program.script)[0])
+        fresh, other = side["parse"](text), side["parse"](text)
+        best["hash"] = min(best["hash"], timed(side["hash"], fresh)[0])
+        again = side["parse"](text)
+        spent, same = timed(side["equal"], other, again)
+        assert same
+        best["equal"] = min(best["equal"], spent)
+    return best
+
+
+def ours() -> dict[str, Any]:
+    import tilewright as tw
+    from tilewright import ir
+
+    return {
+        "block": "block",
+        "decorator": "T.prim_func",
+        "parse": tw.script.from_source,
+        "hash": ir.structural_hash,
+        "equal": ir.structural_equal,
+    }
+
+
+def peer() -> dict[str, Any]:
+    import tvm_ffi
+    from tvm.script import from_source
+
+    return {
+        "block": "sblock",
+        "decorator": "T.prim_func(s_tir=True)",
+        "parse": from_source,
+        "hash": tvm_ffi.structural_hash,
+        "equal": tvm_ffi.structural_equal,
+    }
+
+
+def serve() -> None:
+    """The peer's side: a line with the number of lines and of repeats in, a line with the figures out."""
+    side = peer()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        lines, repeats = json.loads(line)
+        print(json.dumps(measure(side, lines, repeats)), flush=True)
+
+
+class Peer:
+    """The other interpreter; it answers one request at a time."""
+
+    def __init__(self, python: str) -> None:
+        self.process = subprocess.Popen(
+            [python, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        if self.answer().strip() != "ready":
+            raise SystemExit(f"{python} has no apache-tvm: see the head of this file")
+
+    def answer(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+    def measure(self, lines: int, repeats: int) -> dict[str, float]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps([lines, repeats]) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.answer())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--peer", help="Python of an environment with apache-tvm")
+    parser.add_argument("--lines", type=int, nargs="*", default=LINES, help="sizes of the programs")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        serve()
+        return
+    side = ours()
+    other = Peer(options.peer) if options.peer else None
+    measure(side, 10, 3)  # imports
+    if other:
+        other.measure(10, 1)
+    print(f"{'lines':>6} {'':8}{'ms':>10}{'us/line':>10}" + (f"{'peer ms':>12}{'ratio':>8}" if other else ""))
+    for lines in options.lines:
+        own = measure(side, lines, 10 if lines <= 200 else 4)
+        theirs = other.measure(lines, 3 if lines <= 200 else 1) if other else {}
+        for name in OPERATIONS:
+            row = f"{lines:>6} {name:8}{own[name] * 1e3:>10.3f}{own[name] / lines * 1e6:>10.3f}"
+            if theirs:
+                row += f"{theirs[name] * 1e3:>12.3f}{theirs[name] / own[name]:>8.1f}"
+            print(row, flush=True)
+
+
+if __name__ == "__main__":
+    main()

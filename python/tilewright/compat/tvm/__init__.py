@@ -1,0 +1,56 @@
+"""TVM's names for what Tilewright has, as of v0.20, so that existing scripts run unchanged.
+
+Three ways to start it::
+
+    import tilewright.compat.tvm          # then: import tvm, from tvm.script import tir as T, ...
+    python -m tilewright.compat.tvm script.py
+    pytest -p tilewright.compat.tvm tests/test_something.py
+
+Importing this module makes ``import tvm`` mean Tilewright in this process; where the real package has been imported
+before, it refuses. A name that Tilewright does not have raises and says so. There is no logic here: what a name does
+is done elsewhere in Tilewright.
+"""
+
+from __future__ import annotations
+
+from tilewright.compat.tvm.alias import install, missing
+
+install()
+
+from tilewright.compat.tvm import arith, error, ir, meta_schedule, runtime, script, target, te, testing, tir  # noqa: E402
+from tilewright.compat.tvm.driver import build, compile  # noqa: E402
+from tilewright.compat.tvm.error import TVMError  # noqa: E402
+from tilewright.compat.tvm.ir import IRModule  # noqa: E402
+from tilewright.compat.tvm.printing import print_as_tvm  # noqa: E402
+from tilewright.compat.tvm.runtime import DataType, cpu, cuda, device, nd  # noqa: E402
+from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
+from tilewright.compat.tvm.tir.schedule.errors import translate_errors  # noqa: E402
+
+__version__ = "0.20.0"
+__getattr__ = missing("tvm")
+
+__all__ = [
+    "DataType",
+    "IRModule",
+    "TVMError",
+    "arith",
+    "build",
+    "compile",
+    "cpu",
+    "cuda",
+    "device",
+    "error",
+    "ir",
+    "meta_schedule",
+    "nd",
+    "pytest_generate_tests",
+    "runtime",
+    "script",
+    "target",
+    "te",
+    "testing",
+    "tir",
+]
+
+print_as_tvm()
+translate_errors()

@@ -1,0 +1,165 @@
+"""How the names of TVM find their way to Tilewright: an import hook, and classes under another signature."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+HOME = "tilewright.compat.tvm"
+
+#: Modules of TVM that are modules of Tilewright as they stand.
+SAME = {
+    "tvm.script.ir": "tilewright.script.ir",
+    "tvm.script.tir": "tilewright.script.tir",
+    "tvm.script.parser.ir": "tilewright.script.ir",
+    "tvm.script.parser.tir": "tilewright.script.tir",
+    "tvm.script.ir_builder": "tilewright.script.ir_builder",
+    "tvm.script.ir_builder.ir": "tilewright.script.ir_builder.ir",
+    "tvm.script.ir_builder.tir": "tilewright.script.ir_builder.tir",
+}
+
+
+class Loader(importlib.abc.Loader):
+    """Gives a module that exists under another name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._spec: Any = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        """The module itself, not a copy: what one name sees, the other sees too."""
+        module = importlib.import_module(self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Ran already; the import system has put its own spec over the module's."""
+        module.__spec__ = self._spec
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    """Finds ``tvm`` and its modules; what Tilewright does not have is refused by name."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        """The spec of the module behind the name; None for names of others."""
+        if fullname.startswith(HOME + "."):
+            fullname = fullname.removeprefix("tilewright.compat.")
+            if fullname not in SAME:
+                if _exists(f"tilewright.compat.{fullname}"):
+                    return None  # the ordinary import finds it
+                raise missing_module(fullname)
+            return importlib.machinery.ModuleSpec(f"tilewright.compat.{fullname}", Loader(SAME[fullname]))
+        if fullname != "tvm" and not fullname.startswith("tvm."):
+            return None
+        name = SAME.get(fullname, f"tilewright.compat.{fullname}")
+        if not _exists(name):
+            raise missing_module(fullname)
+        return importlib.machinery.ModuleSpec(fullname, Loader(name))
+
+
+def _exists(name: str) -> bool:
+    if name in sys.modules:
+        return True
+    parent, _, leaf = name.rpartition(".")
+    path = getattr(importlib.import_module(parent), "__path__", None)
+    return bool(path) and importlib.machinery.PathFinder.find_spec(f"{parent}.{leaf}", path) is not None
+
+
+def missing_module(name: str) -> ModuleNotFoundError:
+    """The error for a name that cannot be imported."""
+    return ModuleNotFoundError(f"Tilewright has no {name} yet", name=name)
+
+
+def missing(module: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of the module that stands for `module`."""
+
+    def getattr_(name: str) -> Any:
+        raise AttributeError(f"Tilewright has no {module}.{name} yet", name=name)
+
+    return getattr_
+
+
+class Absent:
+    """What stands for a name that a module mentions when it is imported, but that Tilewright does not have.
+
+    It has its name; every use of it raises.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.__name__ = name.rpartition(".")[2]
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"Tilewright has no {self._name} yet", name=name)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Refuses."""
+        raise AttributeError(f"Tilewright has no {self._name} yet", name=self.__name__)
+
+    def __repr__(self) -> str:
+        return f"<Tilewright has no {self._name} yet>"
+
+
+def absent(module: str) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a module that files import beside what they use, and that is not there at all."""
+
+    def getattr_(name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(f"Tilewright has no {module}.{name} yet", name=name)
+        return Absent(f"{module}.{name}")
+
+    return getattr_
+
+
+def install() -> None:
+    """Makes ``import tvm`` give Tilewright.
+
+    Raises:
+        ImportError: the real package is imported already; mixing both would end in confusion.
+    """
+    known = sys.modules.get("tvm")
+    if known is not None and known is not sys.modules[HOME]:
+        where = getattr(known, "__file__", None) or "unknown place"
+        raise ImportError(
+            f"another package 'tvm' is imported already (from {where}); import {HOME} before it, or use one of the two"
+        )
+    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Finder())
+    sys.modules["tvm"] = sys.modules[HOME]
+
+
+class Renamed(type):
+    """The metaclass of a class that stands for another one under TVM's signature.
+
+    Calling it calls its ``make``; its instances are those of ``node``.
+    """
+
+    node: Any
+    make: Callable[..., Any]
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        """An object of the class behind."""
+        return cls.make(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, cls.node)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, cls.node)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(cls.node, name)
+
+
+def no_span(span: Any) -> None:
+    """Spans come from the text of scripts; nobody else may set them."""
+    if span is not None:
+        raise TypeError("Tilewright takes no span here yet")

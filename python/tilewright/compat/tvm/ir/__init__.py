@@ -1,0 +1,112 @@
+"""tvm.ir: what all dialects share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+from tilewright._core import Expr as BaseExpr
+from tilewright._core import Expr as PrimExpr
+from tilewright._core import Expr as RelayExpr
+from tilewright._core import Func as BaseFunc
+from tilewright._core import GlobalVar, PrimType, TupleType, Type
+from tilewright.compat.tvm.alias import Renamed, missing, no_span
+from tilewright.compat.tvm.ir import diagnostics
+from tilewright.compat.tvm.ir.base import (
+    Node,
+    assert_structural_equal,
+    load_json,
+    make_node,
+    save_json,
+    structural_equal,
+    structural_hash,
+)
+
+__getattr__ = missing("tvm.ir")
+
+__all__ = [
+    "BaseExpr",
+    "BaseFunc",
+    "GlobalVar",
+    "IRModule",
+    "Node",
+    "Op",
+    "PointerType",
+    "PrimExpr",
+    "PrimType",
+    "Range",
+    "RelayExpr",
+    "TupleType",
+    "Type",
+    "assert_structural_equal",
+    "diagnostics",
+    "load_json",
+    "make_node",
+    "save_json",
+    "structural_equal",
+    "structural_hash",
+]
+
+
+class IRModule(metaclass=Renamed):
+    """A module from functions by name."""
+
+    node = _core.Module
+
+    @staticmethod
+    def make(functions: Any = None, attrs: Any = None, global_infos: None = None) -> Any:
+        """The module."""
+        if global_infos:
+            raise TypeError("Tilewright has no global_infos of modules yet")
+        named = {getattr(key, "name_hint", key): value for key, value in (functions or {}).items()}
+        return _core.Module(named, attrs or {})
+
+    @staticmethod
+    def from_expr(expr: _core.PrimFunc, functions: Any = None) -> Any:
+        """A module with this function under its global symbol."""
+        if functions:
+            raise TypeError("Tilewright takes no further functions here yet")
+        return _core.as_module(expr)
+
+
+class PointerType(metaclass=Renamed):
+    """The type of a pointer; TVM's empty storage scope is spelled "global"."""
+
+    node = _core.PointerType
+
+    @staticmethod
+    def make(element_type: Any, storage_scope: str = "") -> Any:
+        """The type."""
+        return _core.PointerType(element_type, storage_scope or "global")
+
+
+class Range(metaclass=Renamed):
+    """The integers from `begin` to `end`; from 0 when there is one argument."""
+
+    node = _core.Range
+
+    @staticmethod
+    def make(begin: Any, end: Any = None, span: Any = None) -> Any:
+        """The range."""
+        no_span(span)
+        from tilewright.script.tir.frames import Range as between
+
+        return between(begin, end) if end is not None else between(0, begin)
+
+    @staticmethod
+    def from_min_extent(min_value: Any, extent: Any, span: Any = None) -> Any:
+        """The range of that start and length."""
+        no_span(span)
+        return _core.Range(min_value, extent)
+
+
+class Op(metaclass=Renamed):
+    """An operator."""
+
+    node = _core.Op
+    make = _core.Op
+
+    @staticmethod
+    def get(op_name: str) -> Any:
+        """The operator of that name."""
+        return _core.Op(op_name)

@@ -1,0 +1,62 @@
+"""tvm.ir.base: comparison, hashes, JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+from tilewright._core import Node
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.runtime.object_path import ObjectPath
+from tilewright.ir import load_json, save_json
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.ir.base")
+
+__all__ = [
+    "Node",
+    "assert_structural_equal",
+    "load_json",
+    "make_node",
+    "save_json",
+    "structural_equal",
+    "structural_hash",
+]
+
+
+def _as_node(value: Any) -> Any:
+    return _core.List(list(value)) if isinstance(value, list | tuple) else value
+
+
+def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
+    """Whether two programs, or lists of nodes, are equal but for names."""
+    return _core.structural_equal(_as_node(lhs), _as_node(rhs), map_free_vars)
+
+
+def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
+    """Raises a ValueError that shows the difference as TVM does, underlined on both sides."""
+    lhs, rhs = _as_node(lhs), _as_node(rhs)
+    found = _core.structural_mismatch(lhs, rhs, map_free_vars)
+    if found is None:
+        return
+    path: str = found[0]  # type: ignore[index]
+    left, right = (ObjectPath.from_text(root, path) for root in (lhs, rhs))
+    raise ValueError(
+        f"StructuralEqual check failed, caused by lhs at {left}:\n"
+        f"{lhs.script(path_to_underline=[left], syntax_sugar=False)}\n"
+        f"and rhs at {right}:\n{rhs.script(path_to_underline=[right], syntax_sugar=False)}"
+    )
+
+
+def structural_hash(node: Any, map_free_vars: bool = False) -> int:
+    """A number that equal programs share."""
+    if map_free_vars:
+        raise TypeError("Tilewright has no structural hash with mapped free variables yet")
+    return int(_core.structural_hash(node), 16)
+
+
+def make_node(type_key: str, **kwargs: Any) -> Any:
+    """Attributes as a dict; Tilewright makes other nodes by their classes only."""
+    if type_key not in ("ir.DictAttrs", "DictAttrs"):
+        raise TypeError(f"Tilewright has no make_node of {type_key} yet")
+    return kwargs

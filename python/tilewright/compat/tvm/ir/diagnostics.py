@@ -1,0 +1,54 @@
+"""tvm.ir.diagnostics: the mistakes in a script as objects."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.errors import ScriptError
+from tilewright.script import report
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.ir.diagnostics")
+
+__all__ = ["Diagnostic", "DiagnosticContext", "Span", "override_renderer"]
+
+
+@dataclass(frozen=True)
+class Span:
+    """A place in a text; lines and columns count from 1."""
+
+    source_name: str
+    line: int
+    end_line: int
+    column: int
+    end_column: int
+
+
+@dataclass(frozen=True)
+class Diagnostic:
+    """One mistake."""
+
+    level: str
+    message: str
+    span: Span
+
+
+@dataclass(frozen=True)
+class DiagnosticContext:
+    """What a renderer gets: TVM reports the first mistake of a script."""
+
+    diagnostics: list[Diagnostic]
+
+
+def _context(error: ScriptError) -> DiagnosticContext:
+    first = error.errors[0] if error.errors else error
+    file, line, column, end_line, end_column = first.place or ("", 0, 0, 0, 0)
+    return DiagnosticContext([Diagnostic("error", first.message, Span(file, line, end_line, column, end_column))])
+
+
+def override_renderer(render_func: Callable[[Any], None] | None) -> None:
+    """Calls the function with the mistakes of each script that is not valid, before they are raised; None ends that."""
+    report.observer = None if render_func is None else lambda error: render_func(_context(error))

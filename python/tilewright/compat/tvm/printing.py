@@ -1,0 +1,36 @@
+"""Printed programs start with TVM's imports while its names are in use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+from tilewright.compat.tvm.runtime.object_path import ObjectPath
+
+_script = _core.Node.script
+
+
+def script(self: _core.Node, *args: Any, **options: Any) -> str:
+    """The node as TVMScript text, with TVM's imports."""
+    underlined = options.get("path_to_underline") or []
+    noted = options.get("path_to_annotate") or {}
+    if underlined:
+        options["path_to_underline"] = [_text(self, path) for path in underlined]
+    if noted:
+        options["path_to_annotate"] = {_text(self, path): note for path, note in noted.items()}
+    return _script(self, *args, **{"package": "tvm", **options})
+
+
+def _text(root: _core.Node, path: str) -> str:
+    return path.to_text(root) if isinstance(path, ObjectPath) else path
+
+
+def text(self: _core.Node) -> str:
+    """The node as TVMScript text, with TVM's imports."""
+    return script(self)
+
+
+def print_as_tvm() -> None:
+    """From now on."""
+    for name, function in {"script": script, "__str__": text, "__repr__": text}.items():
+        setattr(_core.Node, name, function)

@@ -1,0 +1,12 @@
+"""tvm.script: programs as text."""
+
+from __future__ import annotations
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.script import highlight, parser, relax
+from tilewright.script import from_source, ir, ir_builder, ir_module, tir
+
+parse = from_source
+__getattr__ = missing("tvm.script")
+
+__all__ = ["from_source", "highlight", "ir", "ir_builder", "ir_module", "parse", "parser", "relax", "tir"]

@@ -1,0 +1,23 @@
+"""tvm.script.highlight: programs in color."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import missing
+from tilewright.script.display import print_script
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.script.highlight")
+
+__all__ = ["cprint"]
+
+
+def cprint(printable: Any, style: str | None = None, black_format: bool | None = None) -> None:
+    """Prints a program, or its text."""
+    if black_format:
+        raise ValueError("scripts are not reformatted: leave black_format away")
+    if not isinstance(printable, str | _core.Node):
+        raise TypeError(f"cprint prints programs and their text, not a {type(printable).__name__}")
+    print_script(printable if isinstance(printable, str) else printable.script(), style)

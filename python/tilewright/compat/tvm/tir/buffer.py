@@ -1,0 +1,45 @@
+"""tvm.tir.buffer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright._core import Buffer
+from tilewright.compat.tvm.alias import missing, no_span
+from tilewright.script.tir import buffers
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.buffer")
+
+__all__ = ["Buffer", "decl_buffer"]
+
+
+def decl_buffer(
+    shape: Any,
+    dtype: Any = None,
+    name: str = "buffer",
+    data: Any = None,
+    strides: Any = None,
+    elem_offset: Any = None,
+    scope: str = "",
+    data_alignment: int = -1,
+    offset_factor: int = 0,
+    buffer_type: str = "",
+    axis_separators: Any = None,
+    span: Any = None,
+) -> Any:
+    """A buffer."""
+    no_span(span)
+    return buffers.declare(
+        shape,
+        "float32" if dtype is None else str(dtype),
+        name=name,
+        data=data,
+        strides=strides,
+        elem_offset=elem_offset,
+        scope=scope or "global",
+        align=0 if data_alignment == -1 else data_alignment,
+        offset_factor=offset_factor,
+        buffer_type=buffer_type,
+        axis_separators=axis_separators,
+    )

@@ -1,0 +1,37 @@
+"""tvm.tir.function."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import Renamed, missing, no_span
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.function")
+
+__all__ = ["PrimFunc"]
+
+
+class PrimFunc(metaclass=Renamed):
+    """A function."""
+
+    node = _core.PrimFunc
+
+    @staticmethod
+    def make(
+        params: Any, body: Any, ret_type: Any = None, buffer_map: Any = None, attrs: Any = None, span: Any = None
+    ) -> Any:
+        """The function; a buffer among the parameters gets a handle."""
+        no_span(span)
+        buffers = dict(buffer_map or {})
+        variables = []
+        for param in params:
+            if isinstance(param, _core.Buffer):
+                handle = _core.Var(param.name, "handle")
+                buffers[handle] = param
+                variables.append(handle)
+            else:
+                variables.append(param)
+        nothing = _core.TupleType([])
+        return _core.PrimFunc(variables, buffers, nothing if ret_type is None else ret_type, attrs or {}, body)

@@ -1,0 +1,43 @@
+"""tvm.tir.op: functions of expressions."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import missing
+from tilewright.script.tir import intrinsics
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.op")
+
+_FUNCTIONS = {**intrinsics.INTRINSICS, **vars(intrinsics)}
+globals().update({name: f for name, f in _FUNCTIONS.items() if name.islower() and name[0] != "_" and callable(f)})
+del globals()["fail"]
+
+
+truncmod = _core.truncmod
+
+
+def call_tir(global_var: Any, *args: Any) -> Any:
+    """A call of a function of the module."""
+    return global_var(*args)
+
+
+def const(value: Any, dtype: str | None = None, span: None = None) -> Any:
+    """A constant; int32, float32 or bool when no type is given."""
+    return _core.const(value, dtype)
+
+
+def all(*args: Any, span: None = None) -> Any:
+    """The conjunction."""
+    return reduce(_core.logical_and, args)
+
+
+def any(*args: Any, span: None = None) -> Any:
+    """The disjunction."""
+    return reduce(_core.logical_or, args)
+
+
+__all__ = [name for name in globals() if not name.startswith("_") and name not in ("annotations", "missing", "reduce")]

@@ -1,0 +1,48 @@
+"""Errors of schedule primitives in TVM's words: the whole program, with the places underlined and numbered."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ScheduleError
+
+#: What TVM calls primitives in messages where that is not the method's name with dashes.
+_SPELLED = {
+    "transform_layout": "transform_layout",
+    "transform_block_layout": "transform_block_layout",
+    "reindex_cache_read": "reverse-cache-read",
+    "reindex_cache_write": "reverse-cache-write",
+}
+
+
+def _text(method: str, program: _core.Node, error: ScheduleError) -> str:
+    """The message with the program; the first two underlined places are tir.Block#0, tir.For#1, ..."""
+    names = {node: f"tir.{type(node).__name__}#{i}" for i, node in enumerate(error.nodes)}
+    script = program.script(syntax_sugar=False, obj_to_underline=list(names), obj_to_annotate=names)
+    primitive = _SPELLED.get(method, method.replace("_", "-"))
+    return (
+        f"ScheduleError: An error occurred in the schedule primitive '{primitive}'.\n\n"
+        f"The IR with diagnostic is:\n{script}\nError message: {error}"
+    )
+
+
+def _translated(method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(self: _core.Schedule, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(self, *args, **kwargs)
+        except ScheduleError as error:
+            error.args = (_text(method, self.mod, error),)
+            raise
+
+    return call
+
+
+def translate_errors() -> None:
+    """From now on, in this process."""
+    for name, function in list(vars(_core.Schedule).items()):
+        if not name.startswith("_") and callable(function):
+            setattr(_core.Schedule, name, _translated(name, function))

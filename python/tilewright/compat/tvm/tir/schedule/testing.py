@@ -1,0 +1,34 @@
+"""tvm.tir.schedule.testing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.testing import check_same, check_trace
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.schedule.testing")
+
+__all__ = ["assert_structural_equal_ignore_global_symbol", "verify_trace_roundtrip"]
+
+
+def assert_structural_equal_ignore_global_symbol(f1: Any, f2: Any, *, map_free_vars: bool = False) -> None:
+    """Compares functions or modules but for the names they are exported under."""
+    check_same(f1, f2, map_free_vars=map_free_vars)
+
+
+def verify_trace_roundtrip(
+    sch: Any,
+    mod: Any,
+    *,
+    debug_mask: str | int = "all",
+    text_format: str | Sequence[str] = ("python", "json"),
+) -> Any:
+    """Replays the trace from its texts on `mod` and compares; gives the last replayed schedule.
+
+    `debug_mask` is checked as for a schedule.
+    """
+    formats = [text_format] if isinstance(text_format, str) else list(text_format)
+    return check_trace(sch, mod, formats)

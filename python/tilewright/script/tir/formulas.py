@@ -1,0 +1,295 @@
+"""Formulas in scripts: ``C = T.compute((n, m), lambda i, j: A[i, j] + B[j, i])``, and reductions over axes.
+
+A formula becomes a nest of loops around one block. The same code builds the programs of :mod:`tilewright.te`.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+from tilewright.script.core import script as _script
+from tilewright.script.parser import active_parser
+from tilewright.script.tir import frames as _frames
+
+_DATA_PAR = _core.IterType.DATA_PAR
+_COMM_REDUCE = _core.IterType.COMM_REDUCE
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """What a reducer makes of the values at all points of some axes. It stands for the whole value of a formula."""
+
+    reducer: _core.CommReducer
+    values: tuple[_core.Expr, ...]
+    axes: tuple[_core.IterVar, ...]
+    condition: _core.Expr | None
+    initial: tuple[_core.Expr, ...] | None
+
+    def start(self) -> tuple[_core.Expr, ...]:
+        """What the reduction starts from."""
+        return self.initial if self.initial is not None else builtins.tuple(self.reducer.identity_element)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """The values at a point of the axes."""
+
+    axes: tuple[_core.IterVar, ...]
+    body: Reduction | tuple[_core.Expr, ...]
+
+    @property
+    def values(self) -> tuple[_core.Expr, ...]:
+        """The values, one for each tensor."""
+        return self.body.values if isinstance(self.body, Reduction) else self.body
+
+    def expressions(self) -> list[_core.Expr]:
+        """All expressions that are computed."""
+        if not isinstance(self.body, Reduction):
+            return list(self.body)
+        condition = [] if self.body.condition is None else [self.body.condition]
+        return [*self.body.values, *self.body.start(), *condition]
+
+
+def as_shape(shape: Any) -> list[Any]:
+    """The extents of a shape, which may be one number."""
+    return list(shape) if isinstance(shape, list | tuple) else [shape]
+
+
+def reduce_axis(dom: Any, name: str = "rv") -> _core.IterVar:
+    """An axis to reduce over: ``(begin, end)`` or a range."""
+    domain = _frames._range(tuple(dom) if isinstance(dom, list) else dom)
+    variable = _core.Var(name, domain.extent.dtype)
+    if _script.IRBuilder.is_in_scope():
+        variable = _script.fresh_var(variable.type_annotation)
+    return _core.IterVar(domain, variable, _COMM_REDUCE, "")
+
+
+def _as_expr(value: Any, dtype: str | None = None) -> _core.Expr:
+    return value if isinstance(value, _core.Expr) else _core.const(value, dtype)
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _is_axis(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return bool(value) and all(_is_axis(item) for item in value)
+    return isinstance(value, _core.IterVar)
+
+
+def comm_reducer(
+    fcombine: Callable[..., Any], fidentity: Callable[..., Any], name: str = "reduce"
+) -> Callable[..., Any]:
+    """A reducer of one's own.
+
+    Args:
+        fcombine: two values -> their combination; for tuples two tuples -> a tuple.
+        fidentity: the dtype of the value, or those of the tuple's -> the identity.
+        name: of the function that is returned.
+
+    Returns:
+        A function ``(expr, axis, where=None, init=None)`` whose result is the value of a formula. Called with values
+        only, it combines them.
+    """
+
+    def reduce(expr: Any, axis: Any = None, where: Any = None, init: Any = None, *more: Any) -> Any:
+        if not _is_axis(axis):
+            result = expr
+            for item in (axis, where, init, *more):
+                result = result if item is None else fcombine(result, item)
+            return result
+        values = tuple(_as_expr(value) for value in _as_tuple(expr))
+        dtypes = [value.dtype for value in values]
+        many = len(values) > 1
+        lhs, rhs = (
+            [_core.Var(f"{letter}{i}" if many else letter, dtype) for i, dtype in enumerate(dtypes)] for letter in "xy"
+        )
+        combined = fcombine(tuple(lhs), tuple(rhs)) if many else (fcombine(lhs[0], rhs[0]),)
+        identity = [_as_expr(item, dtype) for item, dtype in zip(_as_tuple(fidentity(*dtypes)), dtypes, strict=True)]
+        initial = None
+        if init is not None:
+            initial = tuple(_as_expr(item, dtype) for item, dtype in zip(_as_tuple(init), dtypes, strict=True))
+        reducer = _core.CommReducer(lhs, rhs, list(combined), identity)
+        return Reduction(reducer, values, _as_tuple(axis), None if where is None else _as_expr(where), initial)
+
+    reduce.__name__ = reduce.__qualname__ = name
+    reduce.__doc__ = f"""The {name} of `expr` over `axis`: the value of a formula.
+
+    Args:
+        expr: the value at a point, or a tuple of them.
+        axis: from reduce_axis, or a list of them; without axes, all arguments are combined.
+        where: a condition: only points where it holds count.
+        init: what to start from, instead of the identity.
+    """
+    return reduce
+
+
+sum = comm_reducer(lambda x, y: x + y, lambda dtype: _core.const(0, dtype), "sum")
+prod = comm_reducer(lambda x, y: x * y, lambda dtype: _core.const(1, dtype), "prod")
+max = comm_reducer(_core.max, _core.min_value, "max")
+min = comm_reducer(_core.min, _core.max_value, "min")
+
+
+def _axis_names(function: Callable[..., Any], count: int) -> list[str]:
+    parameters = list(inspect.signature(function).parameters.values())
+    names = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.kind is p.VAR_POSITIONAL for p in parameters):
+        names += [f"i{i}" for i in range(len(names), count)]
+    if len(names) != count:
+        raise ArgumentError(f"a formula for {count} dimensions is a function of {len(names)} indices")
+    return names
+
+
+def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str] | None = None) -> Formula:
+    """The formula that a function of the indices says.
+
+    Args:
+        shape: the extents.
+        function: indices -> value, tuple of values, or a reduction.
+        names: of the indices; by default those of the function's parameters.
+
+    Raises:
+        tilewright.ArgumentError: the function takes another number of indices, or gives no values.
+    """
+    own = _axis_names(function, len(shape)) if names is None else list(names)
+    if len(own) != len(shape):
+        raise ArgumentError(f"there are {len(own)} names for {len(shape)} indices")
+    axes = []
+    for name, extent in zip(own, shape, strict=True):
+        domain = _frames._range(extent)
+        axes.append(_core.IterVar(domain, _core.Var(name, domain.extent.dtype), _DATA_PAR, ""))
+    body = function(*[axis.var for axis in axes])
+    if isinstance(body, Reduction):
+        return Formula(tuple(axes), body)
+    items = _as_tuple(body)
+    if any(isinstance(item, Reduction) for item in items):
+        raise ArgumentError(
+            "a reduction stands for the whole value of a formula, not for a part of it: reduce tuples by one reducer"
+        )
+    if not items or any(item is None for item in items):
+        raise ArgumentError("the function of a formula gives no value")
+    return Formula(tuple(axes), tuple(_as_expr(item) for item in items))
+
+
+def emit(what: Formula, names: Sequence[str], buffers: Sequence[Any], attrs: dict[str, Any]) -> None:
+    """Adds the loops and blocks that compute `buffers` to what the current builder builds.
+
+    Args:
+        what: the formula.
+        names: of the blocks: one for each value, all the same for a reduction.
+        buffers: where the values go.
+        attrs: annotations of the blocks.
+    """
+    reduction = what.body if isinstance(what.body, Reduction) else None
+    axes = [*what.axes, *(reduction.axes if reduction else ())]
+    opened: list[Any] = []
+    loops: list[Any] = []
+    try:
+        for axis in axes:
+            assert axis.dom is not None
+            frame = _script.serial(axis.dom.min, axis.dom.min + axis.dom.extent)
+            loops.append(_script.IRBuilder.name(axis.var.name_hint, frame.__enter__()))
+            opened.append(frame)
+        if reduction:
+            with _script.block(names[0]):
+                indices, mapping = _block_axes(axes, loops, len(what.axes), attrs)
+                _emit_reduction(reduction, buffers, indices, mapping)
+        else:
+            for name, buffer, value in zip(names, buffers, what.values, strict=True):
+                with _script.block(name):
+                    indices, mapping = _block_axes(axes, loops, len(axes), attrs)
+                    _script.buffer_store(buffer, _core.substitute(value, mapping), indices)
+    except BaseException as error:
+        for frame in reversed(opened):
+            frame.__exit__(type(error), error, None)
+        raise
+    for frame in reversed(opened):
+        frame.__exit__(None, None, None)
+
+
+def _block_axes(
+    axes: Sequence[_core.IterVar], loops: Sequence[Any], spatial: int, attrs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[Any, Any]]:
+    """The axes of the block, as indices of its stores and as what replaces the formula's own."""
+    own = []
+    for position, (axis, loop) in enumerate(zip(axes, loops, strict=True)):
+        kind = _DATA_PAR if position < spatial else _COMM_REDUCE
+        variable = _script.axis(int(kind), axis.dom, loop, axis.var.dtype)
+        own.append(_script.IRBuilder.name(f"v_{axis.var.name_hint}", variable))
+    if attrs:
+        _script.block_attr(attrs)
+    return tuple(own[:spatial]), {axis.var: new for axis, new in zip(axes, own, strict=True)}
+
+
+def _emit_reduction(reduction: Reduction, buffers: Sequence[Any], indices: tuple[Any, ...], mapping: Any) -> None:
+    with _script.init():
+        for buffer, value in zip(buffers, reduction.start(), strict=True):
+            _script.buffer_store(buffer, _core.substitute(value, mapping), indices)
+    reducer = reduction.reducer
+    results: list[Any]
+    before = [buffer[indices] for buffer in buffers]
+    here = [_core.substitute(value, mapping) for value in reduction.values]
+    combine = dict(zip([*reducer.lhs, *reducer.rhs], [*before, *here], strict=True))
+    results = [_core.substitute(result, combine) for result in reducer.result]
+    opened = []
+    if reduction.condition is not None:
+        opened = [_script.if_(_core.substitute(reduction.condition, mapping)), _script.then_()]
+        for frame in opened:
+            frame.__enter__()
+    if len(results) > 1:  # each one sees what was there before the step
+        variables = []
+        for buffer, result in zip(buffers, results, strict=True):
+            frame = _script.let(result)
+            variables.append(_script.IRBuilder.name(f"v_{buffer.name}", frame.__enter__()))
+            opened.append(frame)
+        results = variables
+    for buffer, value in zip(buffers, results, strict=True):
+        _script.buffer_store(buffer, value, indices)
+    for frame in reversed(opened):
+        frame.__exit__(None, None, None)
+
+
+def compute(shape: Any, fcompute: Callable[..., Any], name: str | None = None, out: Any = None) -> Any:
+    """Computes a buffer by a formula, here in the script; a formula with a tuple of values gives as many buffers.
+
+    With `out` there is no result.
+
+    Args:
+        shape: the extents.
+        fcompute: a function of the indices that gives the value, a tuple of values, or a reduction.
+        name: of the block; by default that of the variable which the result is assigned to.
+        out: an existing buffer to compute, or a list of them; by default they are allocated.
+    """
+    extents = as_shape(shape)
+    what = formula(extents, fcompute)
+    count = len(what.values)
+    if out is not None:
+        buffers = list(_as_tuple(out))
+        if len(buffers) != count:
+            raise ArgumentError(f"a formula with {count} values computes {len(buffers)} buffers")
+        name = name or buffers[0].name
+    else:
+        buffers = [_script.alloc_buffer(extents, value.dtype) for value in what.values]
+        name = name or _assigned_name()
+    names = [name] * count if isinstance(what.body, Reduction) or count == 1 else [f"{name}_{i}" for i in range(count)]
+    emit(what, names, buffers, {})
+    if out is not None:
+        return None
+    return buffers[0] if count == 1 else buffers
+
+
+def _assigned_name() -> str:
+    """The name that the statement at work assigns to."""
+    parser = active_parser()
+    statement = parser.statement if parser else None
+    if isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
+        return statement.targets[0].id
+    return "compute"

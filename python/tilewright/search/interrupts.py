@@ -1,0 +1,53 @@
+"""Ctrl-C while a search runs ends it at a place that suits it, and not in the middle of a line of output."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Interrupts:
+    """Remembers the first Ctrl-C while it is entered; the second one is a KeyboardInterrupt, as always.
+
+    Attributes:
+        seen: there was one.
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+        self._raises = False
+        self._before: Any = None
+
+    def __enter__(self) -> Interrupts:
+        # Other threads get no signals, and a host program's own handler is its own business.
+        if (
+            threading.current_thread() is threading.main_thread()
+            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        ):
+            self._before = signal.signal(signal.SIGINT, self._on_signal)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self.seen or self._raises:
+            raise KeyboardInterrupt
+        self.seen = True
+
+    @contextlib.contextmanager
+    def raised(self) -> Iterator[None]:
+        """Inside, in the user's code, the first one is a KeyboardInterrupt, too."""
+        self._raises = True
+        try:
+            yield
+        finally:
+            self._raises = False

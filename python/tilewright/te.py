@@ -1,0 +1,375 @@
+"""Tensor expressions: programs said as formulas.
+
+>>> A = te.placeholder((128, 64), name="A")
+>>> B = te.placeholder((64, 128), name="B")
+>>> k = te.reduce_axis((0, 64), name="k")
+>>> C = te.compute((128, 128), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+>>> matmul = te.create_prim_func([A, B, C])
+
+Each tensor becomes a nest of loops around one block. A reduction (`te.sum` and its like) stands for the whole value
+that a function given to :func:`compute` returns. Inside of scripts, ``T.compute`` does the same in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from weakref import WeakValueDictionary
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+from tilewright.script.core import script as _script
+from tilewright.script.tir import formulas as _formulas
+from tilewright.script.tir import frames as _frames
+from tilewright.script.tir.formulas import Formula, Reduction, comm_reducer, max, min, prod, reduce_axis, sum
+
+__all__ = [
+    "ComputeOp",
+    "ExternOp",
+    "PlaceholderOp",
+    "Tensor",
+    "comm_reducer",
+    "compute",
+    "const",
+    "create_prim_func",
+    "extern",
+    "max",
+    "min",
+    "placeholder",
+    "prod",
+    "reduce_axis",
+    "size_var",
+    "sum",
+    "thread_axis",
+    "var",
+]
+
+#: Which tensor a buffer in an expression is, as long as somebody holds the tensor.
+_TENSORS: WeakValueDictionary[Any, Tensor] = WeakValueDictionary()
+
+
+class Tensor:
+    """A tensor of a formula; ``A[i, j]``, or ``A(i, j)``, is an element.
+
+    Attributes:
+        buffer: what stands for it in programs.
+        op: how it is computed.
+    """
+
+    def __init__(self, buffer: _core.Buffer, op: PlaceholderOp | ComputeOp | ExternOp) -> None:
+        self.buffer = buffer
+        self.op = op
+        _TENSORS[buffer] = self
+
+    @property
+    def shape(self) -> tuple[_core.Expr, ...]:
+        """The extents."""
+        return self.buffer.shape
+
+    @property
+    def dtype(self) -> str:
+        """The type of the elements."""
+        return self.buffer.dtype
+
+    @property
+    def name(self) -> str:
+        """The name, which is that of its buffer too."""
+        return self.buffer.name
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.buffer.shape)
+
+    def __getitem__(self, indices: Any) -> Any:
+        return self.buffer[indices]
+
+    def __call__(self, *indices: Any) -> Any:
+        """The element."""
+        return self.buffer[indices]
+
+    __iter__ = None  # else Python would try A[0], A[1], ... without end
+
+    def __repr__(self) -> str:
+        return f"Tensor(shape={list(self.shape)}, dtype={self.dtype}, name={self.name})"
+
+
+class PlaceholderOp:
+    """An input."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.input_tensors: list[Tensor] = []
+
+
+class ComputeOp:
+    """What computes tensors by a formula.
+
+    Attributes:
+        axis: one for each dimension.
+        reduce_axis: those that it reduces over.
+        body: the values, or the reduction.
+        tensors: what is computed.
+    """
+
+    def __init__(self, name: str, tag: str, attrs: dict[str, Any], formula: Formula) -> None:
+        self.name = name
+        self.tag = tag
+        self.attrs = attrs
+        self.formula = formula
+        self.input_tensors = _tensors_in(formula.expressions())
+        self.tensors: list[Tensor] = []
+
+    @property
+    def axis(self) -> tuple[_core.IterVar, ...]:
+        """The axes of the tensors."""
+        return self.formula.axes
+
+    @property
+    def reduce_axis(self) -> tuple[_core.IterVar, ...]:
+        """The axes of the reduction."""
+        return self.formula.body.axes if isinstance(self.formula.body, Reduction) else ()
+
+    @property
+    def body(self) -> Reduction | tuple[_core.Expr, ...]:
+        """What is computed."""
+        return self.formula.body
+
+    def output(self, index: int) -> Tensor:
+        """A tensor that is computed."""
+        return self.tensors[index]
+
+
+class ExternOp:
+    """What computes tensors by a statement of its own."""
+
+    def __init__(self, name: str, tag: str, attrs: dict[str, Any], inputs: list[Tensor], body: _core.Stmt) -> None:
+        self.name = name
+        self.tag = tag
+        self.attrs = attrs
+        self.input_tensors = inputs
+        self.body = body
+        self.tensors: list[Tensor] = []
+
+    def output(self, index: int) -> Tensor:
+        """A tensor that is computed."""
+        return self.tensors[index]
+
+
+def _tensors_in(expressions: Sequence[_core.Expr]) -> list[Tensor]:
+    """The tensors that expressions read, each once, in the order of their first use."""
+    found: dict[Tensor, None] = {}
+
+    def look(node: _core.Node) -> None:
+        if isinstance(node, _core.BufferLoad):
+            tensor = _TENSORS.get(node.buffer)
+            if tensor is None:
+                raise ArgumentError(f"the formula reads '{node.buffer.name}', which is no tensor of te")
+            found[tensor] = None
+
+    for expression in expressions:
+        _core.visit(expression, look)
+    return list(found)
+
+
+def var(name: str = "tindex", dtype: str = "int32") -> _core.Var:
+    """A variable, for instance an extent."""
+    return _core.Var(name, dtype)
+
+
+def size_var(name: str = "size", dtype: str = "int32") -> _core.Var:
+    """A variable that is at least 0."""
+    return _core.Var(name, dtype, True)
+
+
+def const(value: Any, dtype: str = "int32") -> _core.Expr:
+    """A constant."""
+    return _core.const(value, dtype)
+
+
+def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> _core.IterVar:
+    """An axis of threads, for instance ``"threadIdx.x"``; written also with the tag alone."""
+    if isinstance(dom, str):
+        dom, tag = None, dom
+    if not tag:
+        raise ArgumentError("te.thread_axis needs the tag of the axis")
+    domain = None if dom is None else _frames._range(tuple(dom) if isinstance(dom, list) else dom)
+    dtype = "int32" if domain is None else domain.extent.dtype
+    return _core.IterVar(domain, _core.Var(name or tag, dtype), _core.IterType.THREAD_INDEX, tag)
+
+
+def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder") -> Tensor:
+    """An input; float32 by default."""
+    return Tensor(_core.decl_buffer(_formulas.as_shape(shape), dtype or "float32", name), PlaceholderOp(name))
+
+
+def compute(
+    shape: Any,
+    fcompute: Callable[..., Any],
+    name: str = "compute",
+    tag: str = "",
+    attrs: dict[str, Any] | None = None,
+    varargs_names: Sequence[str] | None = None,
+) -> Any:
+    """A tensor whose elements a function of the indices says; a tuple of values gives a tuple of tensors.
+
+    Args:
+        shape: the extents.
+        fcompute: indices -> value, tuple of values, or a reduction.
+        name: of the tensor and of its block.
+        tag: a note, kept as ``op.tag``.
+        attrs: annotations of the block; ``layout_free_placeholders`` lists inputs whose layout may be changed.
+        varargs_names: names for the indices of a function that takes ``*indices``.
+
+    Raises:
+        tilewright.ArgumentError: the function takes another number of indices, or uses what is no tensor.
+    """
+    extents = _formulas.as_shape(shape)
+    formula = _formulas.formula(extents, fcompute, varargs_names)
+    op = ComputeOp(name, tag, attrs or {}, formula)
+    op.tensors = _outputs(op, [(extents, value.dtype) for value in formula.values])
+    return op.tensors[0] if len(op.tensors) == 1 else tuple(op.tensors)
+
+
+def _outputs(op: Any, specs: Sequence[tuple[list[Any], str]]) -> list[Tensor]:
+    names = [op.name] if len(specs) == 1 else [f"{op.name}_v{i}" for i in range(len(specs))]
+    return [
+        Tensor(_core.decl_buffer(shape, dtype, name), op) for (shape, dtype), name in zip(specs, names, strict=True)
+    ]
+
+
+def extern(
+    shape: Any,
+    inputs: Sequence[Tensor],
+    fcompute: Callable[[list[Any], list[Any]], Any],
+    name: str = "extern",
+    dtype: Any = None,
+    in_buffers: Sequence[Any] | None = None,
+    out_buffers: Sequence[Any] | None = None,
+    tag: str = "",
+    attrs: dict[str, Any] | None = None,
+) -> Any:
+    """Tensors that a statement of one's own computes, for instance a call of a library.
+
+    Args:
+        shape: the extents of the output, or a list of them.
+        inputs: the tensors that are read.
+        fcompute: (buffers of the inputs, buffers of the outputs) -> a statement or a call.
+        name: of the block and of the tensors.
+        dtype: of the outputs; that of the inputs when they have one type.
+        in_buffers: buffers for the inputs, must be None: the tensors' own are used.
+        out_buffers: buffers for the outputs, instead of new ones.
+        tag: a note, kept as ``op.tag``.
+        attrs: annotations of the block.
+
+    Raises:
+        tilewright.ArgumentError: the dtype is not clear, or the function gives no statement.
+    """
+    if in_buffers is not None:
+        raise ArgumentError("te.extern sees inputs through their own buffers: leave in_buffers away")
+    many = isinstance(shape, list | tuple) and bool(shape) and isinstance(shape[0], list | tuple)
+    shapes = [list(item) for item in shape] if many else [_formulas.as_shape(shape)]
+    if dtype is None:
+        types = {tensor.dtype for tensor in inputs}
+        if len(types) != 1:
+            raise ArgumentError("te.extern cannot tell the dtype of its output: pass dtype")
+        dtype = types.pop()
+    dtypes = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * len(shapes)
+    op = ExternOp(name, tag, attrs or {}, list(inputs), _core.Evaluate(0))
+    if out_buffers is not None:
+        op.tensors = [Tensor(buffer, op) for buffer in out_buffers]
+    else:
+        op.tensors = _outputs(op, list(zip(shapes, dtypes, strict=True)))
+    body = fcompute([tensor.buffer for tensor in inputs], [tensor.buffer for tensor in op.tensors])
+    if isinstance(body, _core.Expr):
+        body = _core.Evaluate(body)
+    if not isinstance(body, _core.Stmt):
+        raise ArgumentError(f"the function of te.extern gives a {type(body).__name__} instead of a statement or a call")
+    op.body = body
+    return op.tensors[0] if len(op.tensors) == 1 else op.tensors
+
+
+def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None) -> _core.PrimFunc:
+    """The program that computes tensors.
+
+    Args:
+        ops: its parameters: tensors, inputs and outputs, and variables.
+        index_dtype_override: must be None: give shapes in the type that indices should have.
+
+    Raises:
+        tilewright.ArgumentError: an input is missing among the parameters, or a parameter is no tensor.
+    """
+    if index_dtype_override is not None:
+        raise ArgumentError("there is no index_dtype_override: give the shapes in the type that indices should have")
+    tensors = [item for item in ops if isinstance(item, Tensor)]
+    order = _producers_first(tensors)
+    with _script.IRBuilder() as builder, _script.prim_func():
+        _script.func_name("main")
+        _script.func_attr({"tir.noalias": True, **_layout_free(order, tensors)})
+        for item in ops:
+            if isinstance(item, Tensor):
+                _script.match_existing(f"var_{item.name}", item.buffer)
+            elif isinstance(item, _core.Var):
+                _script.arg(item.name_hint, item)
+            else:
+                raise ArgumentError(f"a parameter of a program is a tensor or a variable, not {type(item).__name__}")
+        used: dict[str, int] = {}
+        for op in order:
+            for tensor in op.tensors:
+                if tensor not in tensors:
+                    _script.alloc_existing(tensor.buffer)
+            _emit(op, _fresh(op.name, used))
+    return _core.renew_defs(builder.get())  # type: ignore[return-value]
+
+
+def _fresh(name: str, used: dict[str, int]) -> str:
+    """The name, with a number behind it where another block has it already."""
+    count = used.get(name, 0)
+    used[name] = count + 1
+    return name if count == 0 else _fresh(f"{name}_{count}", used)
+
+
+def _emit(op: ComputeOp | ExternOp, name: str) -> None:
+    buffers = [tensor.buffer for tensor in op.tensors]
+    attrs = {key: value for key, value in op.attrs.items() if key != "layout_free_placeholders"}
+    if isinstance(op, ComputeOp):
+        one = len(buffers) == 1 or isinstance(op.body, Reduction)
+        names = [name] * len(buffers) if one else [f"{name}.v{i}" for i in range(len(buffers))]
+        _formulas.emit(op.formula, names, buffers, attrs)
+        return
+    with _script.block(name):
+        _script.reads([tensor.buffer for tensor in op.input_tensors])
+        _script.writes(buffers)
+        if attrs:
+            _script.block_attr(attrs)
+        _script.add(op.body)
+
+
+def _layout_free(order: Sequence[ComputeOp | ExternOp], params: list[Tensor]) -> dict[str, Any]:
+    """The attribute with the positions of the parameters whose layout may be changed."""
+    free = {tensor for op in order for tensor in op.attrs.get("layout_free_placeholders", ())}
+    positions = [position for position, tensor in enumerate(params) if tensor in free]
+    return {"layout_free_buffers": positions} if positions else {}
+
+
+def _producers_first(outputs: Sequence[Tensor]) -> list[ComputeOp | ExternOp]:
+    """All operations that the tensors need; an input that is no parameter is a mistake."""
+    order: list[ComputeOp | ExternOp] = []
+    done: set[int] = set()
+    stack: list[tuple[Tensor, bool]] = [(tensor, False) for tensor in reversed(outputs)]
+    while stack:
+        tensor, ready = stack.pop()
+        op = tensor.op
+        if isinstance(op, PlaceholderOp):
+            if tensor not in outputs:
+                raise ArgumentError(f"the input '{tensor.name}' is not among the parameters of the program")
+            continue
+        if ready:
+            order.append(op)
+            continue
+        if id(op) in done:
+            continue
+        done.add(id(op))
+        stack.append((tensor, True))
+        stack.extend((producer, False) for producer in reversed(op.input_tensors))
+    return order

@@ -1,0 +1,36 @@
+"""Marks of tests that need something of the machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Requirement:
+    """Something that a test needs; tests are skipped where it is missing.
+
+    >>> @requires_llvm
+    ... def test_it(): ...
+    >>> @pytest.mark.parametrize("target", [pytest.param("cuda", marks=requires_cuda.marks())])
+    """
+
+    def __init__(self, name: str, *, available: bool = False) -> None:
+        self.name = name
+        self.available = available
+
+    def marks(self) -> list[Any]:
+        """The marks for pytest."""
+        import pytest
+
+        return [pytest.mark.skipif(not self.available, reason=f"Tilewright has no {self.name} yet")]
+
+    def __call__(self, func: Any = None, *, support_required: str = "compile-and-run") -> Any:
+        """Decorator; also written with brackets. `support_required` may be "compile-only" as well: both need it."""
+        if support_required not in ("compile-and-run", "compile-only", "optional"):
+            raise ValueError(f"support_required is {support_required!r}")
+        if func is None:
+            return self
+        if support_required == "optional":
+            return func
+        for mark in self.marks():
+            func = mark(func)
+        return func

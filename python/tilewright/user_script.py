@@ -1,0 +1,174 @@
+"""The file that a user hands to the command line: running it, and finding the programs and spaces it defines."""
+
+from __future__ import annotations
+
+import importlib.util
+import linecache
+import sys
+import sysconfig
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import ArgumentError, Error, ScriptError
+
+if TYPE_CHECKING:
+    from tilewright.search import Space
+
+#: this package, Python's own library, and what is installed beside it
+NOT_THE_USERS = (Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")))
+
+
+@dataclass(frozen=True)
+class NamedSpace:
+    """A space of a script.
+
+    Attributes:
+        name: of the files that its result is exported to.
+        program: the Python expression that stands for its program under the script.
+        space: itself.
+    """
+
+    name: str
+    program: str
+    space: Space
+
+
+def load_script(file: Path) -> ModuleType:
+    """Runs the user's file as a module.
+
+    Raises:
+        tilewright.ScriptError: there is no such file, or running it raises; the message shows the user's own line.
+    """
+    if file.is_dir():
+        raise ScriptError(f"{file} is a folder\n  hint: name the Python file in it that defines the program")
+    if not file.is_file():
+        raise ScriptError(f"{file}: no such file\n  hint: the path is relative to {Path.cwd()}")
+    # A name of its own in sys.modules, so that a script called json.py does not stand in for another module.
+    spec = importlib.util.spec_from_file_location(f"tilewright_script_{file.stem}", file.resolve())
+    if spec is None or spec.loader is None:
+        raise ScriptError(f"{file} is not a Python file\n  hint: its name has to end in .py")
+    # Which exception Python raises for it depends on its version.
+    if b"\0" in file.read_bytes():
+        raise ScriptError(f"{file} cannot be read as Python: it holds null bytes\n  hint: it has to be text in UTF-8")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[module.__name__] = module
+    sys.path.insert(0, str(file.resolve().parent))
+    try:
+        spec.loader.exec_module(module)
+    except Error:
+        raise
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise _not_python(file, error) from None
+    except SystemExit as error:
+        message = f"the script ended itself with sys.exit({error.code!r}) while it was read"
+        hint = 'put what is to run only by itself under: if __name__ == "__main__":'
+        raise ScriptError(f"{message}{_below(place_of(error))}\n  hint: {hint}") from None
+    except Exception as error:
+        message = f"the script raised {type(error).__name__}: {error}"
+        raise ScriptError(message + _below(place_of(error))) from error
+    finally:
+        sys.path.pop(0)
+    return module
+
+
+def _not_python(file: Path, error: SyntaxError | UnicodeDecodeError) -> ScriptError:
+    if isinstance(error, UnicodeDecodeError) or not error.lineno:
+        return ScriptError(f"{file} cannot be read as Python: {error}\n  hint: it has to be text in UTF-8")
+    column, line = error.offset or 1, error.lineno
+    end = error.end_offset or 0
+    if (error.end_lineno or line) != line or end <= column:
+        end = column + 1
+    name = error.filename or str(file)
+    return ScriptError(error.msg + _below(_render(name, line, column, end)))
+
+
+def _below(place: str) -> str:
+    return f"\n{place}" if place else ""
+
+
+def _render(file: str, line: int, column: int, end_column: int) -> str:
+    """The line with its number, and carets below what is meant; columns count from 1."""
+    from tilewright import _core
+
+    return _core.render_span(_core.intern_span(file, line, column, line, end_column)).rstrip("\n")
+
+
+def place_of(error: BaseException) -> str:
+    """The innermost line of the user's own that an exception comes from, with carets below what was at work there.
+
+    Empty when its traceback holds none: lines of Tilewright and of installed packages do not count.
+    """
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if frame.lineno is None or not path.is_file() or any(path.is_relative_to(folder) for folder in NOT_THE_USERS):
+            continue
+        text = linecache.getline(frame.filename, frame.lineno).rstrip()
+        start, end = frame.colno, frame.end_colno
+        if start is None or end is None or frame.end_lineno != frame.lineno:
+            start, end = len(text) - len(text.lstrip()), len(text)
+        return _render(frame.filename, frame.lineno, start + 1, end + 1)
+    return ""
+
+
+def programs_of(script: ModuleType) -> dict[str, Any]:
+    """The programs that a script defines, by name, in the order of their definition."""
+    from tilewright import ir
+
+    return {
+        name: value
+        for name, value in vars(script).items()
+        if isinstance(value, (ir.PrimFunc, ir.Module)) and not name.startswith("_")
+    }
+
+
+def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[str, Any]:
+    """The program called `name`, or the only one there is."""
+    programs = programs_of(script)
+    if not programs:
+        raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
+    if name is None:
+        if len(programs) == 1:
+            return next(iter(programs.items()))
+        raise ArgumentError(f"{file} has the programs {', '.join(programs)}\n  hint: choose one with --program")
+    if name not in programs:
+        raise ArgumentError(f"{file} has no program called {name}\n  hint: it has {', '.join(programs)}")
+    return name, programs[name]
+
+
+def spaces_of_script(script: ModuleType, file: Path, only: str | None) -> list[NamedSpace]:
+    """The spaces of a script, in the order of their definition.
+
+    Raises:
+        tilewright.ScriptError: there is none.
+        tilewright.ArgumentError: none is called `only`.
+    """
+    from tilewright.search import Space
+
+    spaces = {id(value): (name, value) for name, value in vars(script).items() if isinstance(value, Space)}
+    if not spaces:
+        raise ScriptError(
+            f"{file} defines no space of schedules\n"
+            "  hint: put @tw.space(PROGRAM) over a function that takes a schedule; `tilewright compile` needs none"
+        )
+    if only is not None and only not in (space.name for _, space in spaces.values()):
+        known = ", ".join(space.name for _, space in spaces.values())
+        raise ArgumentError(f"{file} has no space called {only}\n  hint: it has {known}")
+    programs = programs_of(script)
+    found: list[tuple[str | None, str, Space]] = []
+    for variable, space in spaces.values():
+        program = next((name for name, value in programs.items() if value is space.program), None)
+        found.append((program, variable, space))
+    files = [program or space.name for program, _, space in found]
+    return [
+        NamedSpace(
+            # Two spaces of one program must not write to the same files.
+            name if files.count(name) == 1 else f"{name}_{space.name}",
+            program or f"{variable}.program",
+            space,
+        )
+        for name, (program, variable, space) in zip(files, found, strict=True)
+        if only is None or space.name == only
+    ]

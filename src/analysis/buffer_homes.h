@@ -1,0 +1,38 @@
+// Where the buffers that blocks allocate belong: the one answer for lowering and for the reference interpreter.
+//
+//   t = T.alloc_buffer((66,))                 home of t: the loop i. No value in t outlives an iteration of i, so each
+//   for i in T.parallel(8):                   iteration may have a buffer of its own. What is more, the iterations of
+//     for j in range(10): t[i * 8 + j] = ..   a parallel loop must: neighbors copy overlapping parts, at the same time.
+//     for j in range(8): ... = t[..]
+//
+// A home is never inside of a loop that carries values in the buffer:
+//   - a vectorized one, whose iterations are lanes;
+//   - one that drives a reduction of a block which writes the buffer;
+//   - one whose iterations read what they have not provably written. Of parallel and thread-bound loops that is asked
+//     only where a serial loop runs around them: else no other execution is there to leave values, and what flows
+//     between their own iterations has no order. The interpreter reports that.
+#pragma once
+
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+struct BufferHome {
+  Ref<Buffer> buffer;
+  NodeRef home;     ///< a For, in whose body the buffer is allocated, or a Block
+  Ref<For> shared;  ///< the innermost parallel or thread-bound loop between allocating block and home; may be null
+};
+
+/// Homes of all buffers that are accessed at all, in the order of their allocations.
+std::vector<BufferHome> buffer_homes(const Ref<PrimFunc>& func);
+
+/// The function with its buffers allocated at their homes. Buffers that nothing accesses are gone.
+Ref<PrimFunc> with_buffers_at_home(const Ref<PrimFunc>& func);
+
+/// The module with buffers allocated inside of the parallel and thread-bound loops whose iterations each own one, and
+/// all others where they were: what the interpreter shall run.
+Ref<Module> with_private_buffers(const Ref<Module>& module);
+
+}  // namespace tilewright::analysis

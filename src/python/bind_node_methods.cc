@@ -1,0 +1,115 @@
+// What functions and modules offer beside their fields: copies with one thing changed, and lookup by name.
+#include <nanobind/stl/optional.h>
+
+#include "python/module.h"
+#include "python/node_caster.h"
+
+namespace tilewright::python {
+namespace {
+
+template <class T, class Function, class... Extra>
+void add_method(const char* method, Function function, Extra... extra) {
+  auto cls = nb::borrow<nb::object>(nb::type<NodeOf<T>>());
+  nb::setattr(cls, method, nb::cpp_function(function, nb::name(method), nb::is_method(), nb::scope(cls), extra...));
+}
+
+/// One attribute, or all those of a dict.
+template <class T>
+Ref<T> with_attr(const Ref<T>& self, nb::object key, nb::object value) {
+  T copy = *self;
+  if (nb::isinstance<nb::dict>(key)) {
+    for (auto [name, item] : nb::borrow<nb::dict>(key)) {
+      copy.attrs.set(nb::cast<std::string>(name), value_from_python(item));
+    }
+  } else {
+    copy.attrs.set(nb::cast<std::string>(key), value_from_python(value));
+  }
+  return make<T>(std::move(copy), self.span());
+}
+
+template <class T>
+Ref<T> without_attr(const Ref<T>& self, const std::string& key) {
+  T copy = *self;
+  copy.attrs.erase(key);
+  return make<T>(std::move(copy), self.span());
+}
+
+template <class T>
+void add_attr_methods() {
+  add_method<T>("with_attr", &with_attr<T>, nb::arg("attr_key_or_dict"), nb::arg("attr_value") = nb::none(),
+                "A copy with one more attribute, or with those of a dict.");
+  add_method<T>("without_attr", &without_attr<T>, nb::arg("attr_key"), "A copy without the attribute.");
+}
+
+std::string function_name(nb::handle key) {
+  NodeRef node;
+  if (nb::try_cast(key, node) && node.is<GlobalVar>()) return node.as<GlobalVar>()->name_hint;
+  return nb::cast<std::string>(key);
+}
+
+Ref<GlobalVar> global_var(const Ref<Module>& self, const std::string& name) {
+  if (!self->get(name).defined()) {
+    std::string known;
+    for (const auto& [key, func] : self->functions) known += (known.empty() ? "'" : ", '") + key + "'";
+    throw Exception(argument_error("ir/no-function", "the module has no function '" + name + "'",
+                                   known.empty() ? "it is empty" : "it has " + known));
+  }
+  return make<GlobalVar>({name});
+}
+
+}  // namespace
+
+void bind_node_methods() {
+  add_attr_methods<PrimFunc>();
+  add_attr_methods<Module>();
+  add_method<PrimFunc>(
+      "with_body",
+      [](const Ref<PrimFunc>& self, const Stmt& body) {
+        PrimFunc copy = *self;
+        copy.body = body;
+        return make<PrimFunc>(std::move(copy), self.span());
+      },
+      nb::arg("new_body"), "A copy with another body.");
+  add_method<Module>(
+      "__getitem__",
+      [](const Ref<Module>& self, nb::handle key) {
+        std::string name = function_name(key);
+        global_var(self, name);
+        return self->get(name);
+      },
+      nb::arg("name"), "The function of that name.");
+  auto var = nb::borrow<nb::object>(nb::type<NodeOf<Var>>());
+  nb::object name = nb::cpp_function([](const Ref<Var>& self) { return self->name_hint; }, nb::name("name"),
+                                     nb::is_method(), nb::scope(var), "The same as name_hint.");
+  nb::setattr(var, "name", nb::module_::import_("builtins").attr("property")(name));
+  // Functions of a module are told apart by their names.
+  add_method<GlobalVar>(
+      "__eq__",
+      [](const Ref<GlobalVar>& self, nb::handle other) {
+        NodeRef node(nb::detail::get_node(other, 0, nullptr));
+        return node.is<GlobalVar>() && node.as<GlobalVar>()->name_hint == self->name_hint;
+      },
+      nb::arg("other").none());
+  add_method<GlobalVar>(
+      "__ne__", [](nb::handle self, nb::handle other) { return !self.equal(other); }, nb::arg("other").none());
+  add_method<GlobalVar>("__hash__",
+                        [](const Ref<GlobalVar>& self) { return std::hash<std::string>()(self->name_hint); });
+  add_method<SeqStmt>("__len__", [](const Ref<SeqStmt>& self) { return self->seq.size(); });
+  add_method<SeqStmt>(
+      "__getitem__", [](nb::handle self, nb::handle index) -> nb::object { return self.attr("seq")[index]; },
+      nb::arg("index"), "A statement of the sequence.");
+  add_method<Module>("__contains__",
+                     [](const Ref<Module>& self, nb::handle key) { return self->get(function_name(key)).defined(); });
+  add_method<Module>("__len__", [](const Ref<Module>& self) { return self->functions.size(); });
+  add_method<Module>("get_global_var", &global_var, nb::arg("name"), "What calls the function of that name.");
+  add_method<Module>(
+      "get_global_vars",
+      [](const Ref<Module>& self) {
+        nb::list result;
+        for (const auto& [name, func] : self->functions) result.append(node_to_python(make<GlobalVar>({name})));
+        return result;
+      },
+      "What calls the functions, in the order of their names.");
+}
+
+}  // namespace tilewright::python

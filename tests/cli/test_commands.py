@@ -1,0 +1,114 @@
+"""Help, show, compile, db and info."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import from_source
+
+from .conftest import HEAD, Run
+
+COMMANDS = ["tune", "show", "compile", "db", "info"]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help(command: str, run: Run) -> None:
+    result = run(*command.split(), "--help")
+    assert result.exit_code == 0
+    assert "Usage:" in result.stdout
+    for word in COMMANDS if not command else ["--help"]:
+        assert word in result.stdout
+
+
+def test_show_prints_the_program_as_a_script(run: Run) -> None:
+    result = run("show", "product.py")
+    assert result.exit_code == 0
+    program = from_source(result.stdout)
+    assert program.attrs["global_symbol"] == "product"
+    assert result.stdout == program.script() + "\n"
+
+
+def test_show_after_a_pass_llvm_and_assembly(run: Run) -> None:
+    assert "T.init" in run("show", "product.py").stdout
+    after = run("show", "product.py", "--after", "lower_init_blocks").stdout
+    assert "T.block" in after
+    assert "T.init" not in after
+    assert "T.block(" not in run("show", "product.py", "--after", "lower_blocks").stdout
+    assert "define i32 @product(" in run("show", "product.py", "--llvm").stdout
+    assert "\nproduct:" in run("show", "product.py", "--asm").stdout
+
+
+def test_a_module_of_several_kernels(run: Run, folder: Path) -> None:
+    text = HEAD + "from tilewright.script import ir as I\n\n\n@I.ir_module\nclass Two:\n"
+    for name in ("first", "second"):
+        text += f'    @T.prim_func\n    def {name}(A: T.Buffer((8,), "float32")):\n        A[0] = T.float32(1)\n\n'
+    (folder / "two.py").write_text(text)
+    assert "\nfirst:" in run("show", "two.py", "--asm").stdout
+    assert "\nsecond:" in run("show", "two.py", "--asm").stdout
+    result = run("compile", "two.py")
+    assert result.stdout.split() == ["out/Two.so", "out/Two.o", "out/Two.h"]
+    assert sorted(tw.load("out/Two.so")) == ["first", "second"]
+
+
+def test_compile(run: Run) -> None:
+    result = run("compile", "product.py", "--out", "here")
+    assert result.exit_code == 0
+    assert result.stdout.split() == ["here/product.so", "here/product.o", "here/product.h"]
+    a, b = np.random.default_rng(0).random((2, 64, 64), dtype=np.float32)
+    c = np.empty_like(a)
+    tw.load("here/product.so")(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+
+
+def test_records_are_used_where_they_are_asked_for(run: Run) -> None:
+    assert run("tune", "product.py", "--trials", "3", "--quiet").exit_code == 0
+    shown = run("show", "product.py", "--record", "best").stdout
+    assert "T.vectorized" in shown
+    assert "T.vectorized" not in run("show", "product.py").stdout
+    assembly = run("show", "product.py", "--record", "best", "--asm").stdout
+    assert "\nproduct:" in assembly
+    assert assembly != run("show", "product.py", "--asm").stdout
+    lowered = run("show", "product.py", "--record", "best", "--after", "vectorize_loops").stdout
+    assert "T.Ramp(" in lowered or "T.Broadcast(" in lowered
+    assert run("compile", "product.py", "--database", "out/tilewright.db").exit_code == 0
+
+    listing = run("db", "out/tilewright.db").stdout
+    assert listing.startswith("product  ")
+    assert re.search(r"llvm -mcpu=\S+", listing)
+    assert re.search(r"outcomes: .*\d ok", listing)
+    records = [json.loads(line) for line in run("db", "out/tilewright.db", "--json").stdout.splitlines()]
+    assert len(records) == 3
+    assert {record["program"] for record in records} == {"product"}
+    ok = [record for record in records if record["outcome"] == "ok"]
+    best = min(ok, key=lambda record: record["median"])
+    names = [instruction[0] for instruction in best["trace"][0]]
+    assert names[:2] == ["GetBlock", "GetLoops"]
+    assert best["verification"]["tolerance"]["C"]
+
+
+def test_an_empty_database(run: Run, folder: Path) -> None:
+    from tilewright import _core
+
+    _core.Database.open(str(folder / "empty.db"))
+    assert run("db", "empty.db").stdout == "empty.db holds no records\n"
+    assert run("db", "empty.db", "--json").stdout == ""
+
+
+def test_info(run: Run) -> None:
+    text = run("info").stdout
+    assert f"tilewright {tw.__version__}, LLVM 19." in text
+    native = tw.Target("native")
+    assert f"({native.cpu}), {native.num_cores} core" in text
+    for limit in ("float32 arithmetic", "reading L1", "reading memory", "measured limits, 1 thread"):
+        assert limit in text
+    facts = json.loads(run("info", "--json").stdout)
+    assert facts["versions"]["tilewright"] == tw.__version__
+    assert facts["processor"]["features"] == native.features
+    assert facts["limits"][0]["threads"] == 1
+    assert facts["limits"][0]["operations_per_second"]["float32"] > 1e9

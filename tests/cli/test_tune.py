@@ -1,0 +1,210 @@
+"""The main job: a script is tuned, and everything that is said of it is so."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.kernel import best_schedule
+from tilewright.search import report
+from tilewright.user_script import load_script
+
+from .conftest import PRODUCT, Run
+
+
+def events(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_plain_output(run: Run) -> None:
+    result = run("tune", "product.py", "--trials", "4")
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert re.fullmatch(r"tuning product for 1 thread; the roof is [\d.]+ [mun]s \(.+\)", lines[0])
+    number = r"[\d.]+"
+    assert re.fullmatch(
+        rf"trial 4/4 \| best {number} [mun]s, {number} GFLOP/s, \d+ % of .+ \| {number} candidates/s \| failed: .+",
+        lines[1],
+    )
+    threads = list(dict.fromkeys([1, tw.Target("native").num_cores]))
+    for count in threads:
+        start = next(i for i, line in enumerate(lines) if line.startswith(f"product, {count} thread"))
+        assert re.match(r" +time +GFLOP/s +GB/s +of .+ +speed / NumPy", lines[start + 2])
+        rows = [line.split("  ")[1].strip() for line in lines[start + 4 : start + 7]]
+        assert rows == ["untuned", "best found", "NumPy"]
+        assert re.search(rf"{number} \({number} to {number}\)", lines[start + 5])
+    assert "untuned program checked against the interpreter at A[9, 9], B[9, 9], C[9, 9]" in lines
+    assert lines[-1] == "written: out/tilewright.db, out/product.so, out/product.o, out/product.h"
+    for name in ("tilewright.db", "product.so", "product.o", "product.h"):
+        assert Path("out", name).stat().st_size > 0
+
+
+def test_the_printed_schedule_pasted_under_the_script_rebuilds_the_program(run: Run, folder: Path) -> None:
+    result = run("tune", "product.py", "--trials", "4")
+    start = result.stdout.index("import tilewright as tw\n\n\ndef apply_schedule")
+    end = result.stdout.index("apply_schedule(sch)", start) + len("apply_schedule(sch)\n")
+    (folder / "pasted.py").write_text(PRODUCT + "\n\n" + result.stdout[start:end])
+    pasted = load_script(folder / "pasted.py")
+    best = best_schedule(pasted.product, "out/tilewright.db")
+    tw.ir.assert_structural_equal(pasted.sch.mod, best.mod)
+    assert not tw.ir.structural_equal(pasted.sch.mod, tw.Schedule(pasted.product).mod)
+
+
+def test_a_program_without_a_name_of_its_own_can_be_pasted_too(run: Run, folder: Path) -> None:
+    text = PRODUCT.replace("@T.prim_func\ndef product", "@T.prim_func\ndef _product").replace(
+        "tw.space(product", "tw.space(_product"
+    )
+    (folder / "script.py").write_text(text)
+    (event,) = (e for e in events(run("tune", "script.py", "--trials", "2", "--json").stdout) if e["event"] == "result")
+    assert event["program"] == "tiles.program"
+    (folder / "pasted.py").write_text(text + "\n\n" + event["schedule"])
+    pasted = load_script(folder / "pasted.py")
+    tw.ir.assert_structural_equal(pasted.sch.mod, best_schedule(pasted._product, "out/tilewright.db").mod)
+
+
+def test_a_finished_session_measures_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = run("tune", "product.py", "--trials", "3")
+
+    def measured(*_: object, **__: object) -> None:
+        raise AssertionError("something was measured")
+
+    monkeypatch.setattr(report.timing, "compare", measured)
+    again = run("tune", "product.py", "--trials", "3")
+    assert again.exit_code == 0, again.output
+    assert "all 3 trials were measured before, so nothing was measured" in again.stdout
+    assert "more trials: tilewright tune product.py --trials 6; the same ones anew: --fresh" in again.stdout
+    assert re.search(r"product, 1 thread, measured \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", again.stdout)
+    row = next(line for line in first.stdout.splitlines() if "best found" in line)
+    assert row in again.stdout.splitlines()
+    monkeypatch.undo()
+
+
+def test_more_trials_go_on_and_fresh_begins_anew(run: Run) -> None:
+    def tune(*options: str) -> list[dict[str, Any]]:
+        return events(run("tune", "product.py", "--json", *options).stdout)
+
+    first = tune("--trials", "2")[-1]
+    assert (first["trials"], first["measured_before"], first["stop_reason"]) == (2, 0, "trials")
+    more = tune("--trials", "4")
+    assert (more[0]["trials"], more[-1]["trials"], more[-1]["measured_before"]) == (2, 4, 2)
+    anew = tune("--trials", "2", "--fresh")[-1]
+    assert (anew["trials"], anew["measured_before"]) == (2, 0)
+
+
+def test_json(run: Run) -> None:
+    *progress, result = events(run("tune", "product.py", "--trials", "2", "--json").stdout)
+    assert progress[-1]["event"] == "progress"
+    assert progress[-1]["phase"] == "done"
+    assert sum(progress[-1]["outcomes"].values()) == 2
+    assert result["written"] == ["out/tilewright.db", "out/product.so", "out/product.o", "out/product.h"]
+    names = [(row["what"], row["threads"]) for row in result["rows"]]
+    assert names[:3] == [("untuned", 1), ("best found", 1), ("NumPy", 1)]
+    best = result["rows"][1]
+    assert best["gflops"] == pytest.approx(2 * 64**3 / best["seconds"] / 1e9)
+    assert best["gbs"] == pytest.approx(3 * 64 * 64 * 4 / best["seconds"] / 1e9)
+    assert best["roof"] in ("vector ports", "L1", "L2", "L3", "memory")
+    assert 0 < best["ratio_to_peer"][1] <= best["ratio_to_peer"][0] <= best["ratio_to_peer"][2]
+    assert result["warning"] == ""
+
+
+def test_quiet(run: Run) -> None:
+    result = run("tune", "product.py", "--trials", "2", "--quiet")
+    assert (result.exit_code, result.output) == (0, "")
+    assert Path("out/product.so").exists()
+
+
+def test_the_library_that_was_written_computes_the_product(run: Run) -> None:
+    run("tune", "product.py", "--trials", "2", "--quiet", "--out", "elsewhere")
+    a, b = np.random.default_rng(0).random((2, 64, 64), dtype=np.float32)
+    c = np.empty_like(a)
+    tw.load("elsewhere/product.so")(a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+    assert Path("elsewhere/tilewright.db").exists()
+    assert not Path("out").exists()
+
+
+def test_a_peer_that_computes_something_else_is_told(run: Run, folder: Path) -> None:
+    (folder / "script.py").write_text(PRODUCT.replace("a @ b", "a + b"))
+    result = run("tune", "script.py", "--trials", "1")
+    assert "warning: the peer computes something else: C differs by" in result.stdout
+    (folder / "script.py").write_text(PRODUCT.replace("a @ b", "(a, b)"))
+    result = run("tune", "script.py", "--trials", "1", "--fresh")
+    assert "warning: the peer returns 2 arrays, the program writes 1: C" in result.stdout
+
+
+def test_two_spaces_of_one_program_do_not_overwrite_one_another(run: Run, folder: Path) -> None:
+    second = PRODUCT[PRODUCT.index("@tw.space") :].replace("def tiles", "def others").replace("[8, 16]", "[4, 32]")
+    (folder / "script.py").write_text(PRODUCT + "\n\n" + second)
+    results = [e for e in events(run("tune", "script.py", "--trials", "1", "--json").stdout) if e["event"] == "result"]
+    assert [e["written"][1] for e in results] == ["out/product_tiles.so", "out/product_others.so"]
+    (only,) = (
+        e
+        for e in events(run("tune", "script.py", "--space", "others", "--json", "--trials", "1").stdout)
+        if e["event"] == "result"
+    )
+    assert only["written"][1] == "out/product_others.so"
+
+
+def test_a_small_space_ends_by_itself(run: Run, folder: Path) -> None:
+    text = (
+        PRODUCT[: PRODUCT.index("    i, j, k = sch")]
+        + "    sch.vectorize(sch.split(sch.get_loops(sch.get_block('C'))[1], [None, 8])[1])\n"
+    )
+    (folder / "script.py").write_text(text)
+    result = run("tune", "script.py", "--trials", "8")
+    assert "the space has no more than 1 different programs" in result.stdout
+
+
+SLOW = PRODUCT.replace("import tilewright", "import time\n\nimport tilewright").replace(
+    "    i, j, k = ", "    time.sleep(0.2)\n    int(sch.sample_categorical([0, 1], [0.5, 0.5]))\n    i, j, k = "
+)
+
+
+def test_the_time_is_over(run: Run, folder: Path) -> None:
+    (folder / "script.py").write_text(SLOW)
+    result = run("tune", "script.py", "--trials", "50", "--seconds", "2")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"the time was over after \d+ of 50 trials; the same command goes on", result.stdout)
+
+
+@pytest.mark.parametrize("whole_group", [False, True])
+def test_an_interrupted_session_goes_on(folder: Path, environment: dict[str, str], whole_group: bool) -> None:
+    """Ctrl-C in a terminal reaches the helper processes as well."""
+    (folder / "script.py").write_text(SLOW)
+    command = [sys.executable, "-m", "tilewright", "tune", "script.py", "--json", "--trials"]
+    process = subprocess.Popen(
+        [*command, "50"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    for line in process.stdout:
+        if json.loads(line)["trials"] >= 2:
+            break
+    (os.killpg if whole_group else os.kill)(process.pid, signal.SIGINT)
+    _, problems = process.communicate(timeout=60)
+    assert process.returncode == 130
+    found = re.fullmatch(
+        r"interrupted after (\d+) of 50 trials(?:, the best takes .+)?; they are kept in out/tilewright.db, and the "
+        r"same command goes on\n",
+        problems,
+    )
+    assert found, problems
+    done = int(found[1])
+    assert 2 <= done < 50
+    again = subprocess.run([*command, str(done + 1)], env=environment, capture_output=True, text=True, check=True)
+    result = events(again.stdout)[-1]
+    assert (result["trials"], result["measured_before"]) == (done + 1, done)

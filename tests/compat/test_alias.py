@@ -1,0 +1,405 @@
+"""`import tvm` means Tilewright, in each of the three ways to start it; each test has a process of its own."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+
+def run(*args, cwd=None):
+    done = subprocess.run([sys.executable, *args], capture_output=True, text=True, cwd=cwd, timeout=280)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def python(tmp_path):
+    """Runs a text as a script and gives what it prints."""
+
+    def call(text):
+        path = tmp_path / "program.py"
+        path.write_text(textwrap.dedent(text))
+        code, out, err = run(str(path), cwd=tmp_path)
+        assert code == 0, err
+        return out.splitlines()
+
+    return call
+
+
+PROGRAM = """
+import tvm
+from tvm import tir
+from tvm.script import tir as T
+from tvm.tir.schedule.testing import verify_trace_roundtrip
+
+@T.prim_func
+def double(A: T.Buffer((16,)), B: T.Buffer((16,))):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * T.float32(2)
+
+def test_split():
+    sch = tir.Schedule(double, debug_mask="all")
+    (i,) = sch.get_loops("B")
+    sch.split(i, factors=[None, 4])
+    assert isinstance(sch, tir.Schedule) and isinstance(double, tvm.tir.PrimFunc)
+    assert str(double).startswith("# from tvm.script import tir as T")
+    verify_trace_roundtrip(sch, double)
+
+if __name__ == "__main__":
+    test_split()
+    print("ran", tvm.__name__)
+"""
+
+
+def test_as_an_import(python):
+    assert python("import tilewright.compat.tvm\n" + PROGRAM) == ["ran tilewright.compat.tvm"]
+
+
+def test_as_a_runner(tmp_path):
+    (tmp_path / "neighbor.py").write_text("name = 'beside'")
+    (tmp_path / "script.py").write_text(PROGRAM + "\n    import sys, neighbor\n    print(sys.argv[1:], neighbor.name)")
+    code, out, err = run("-m", "tilewright.compat.tvm", str(tmp_path / "script.py"), "-x", "y")
+    assert code == 0, err
+    assert out.splitlines() == ["ran tilewright.compat.tvm", "['-x', 'y'] beside"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [([], 2, "usage"), (["--help"], 0, "usage"), (["missing.py"], 2, "there is no file missing.py")],
+)
+def test_runner_says_how(arguments, code, message):
+    got, _, err = run("-m", "tilewright.compat.tvm", *arguments)
+    assert got == code
+    assert message in err
+
+
+def test_as_a_plugin_of_pytest(tmp_path):
+    (tmp_path / "test_it.py").write_text(PROGRAM)
+    code, out, _ = run("-m", "pytest", "-q", "-p", "tilewright.compat.tvm", "-p", "no:cacheprovider", str(tmp_path))
+    assert code == 0, out
+    assert "1 passed" in out
+
+
+def test_parameters_of_tests(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        textwrap.dedent("""
+        import pytest, tvm.testing
+
+        one = tvm.testing.parameter(1, 2)
+        named = tvm.testing.parameter(by_dict={"small": 3, "large": 4})
+        left, right = tvm.testing.parameters((1, 10), (2, 20))
+
+        @tvm.testing.fixture
+        def total(one, named):
+            return one + named
+
+        @tvm.testing.fixture(cache_return_value=True)
+        def items():
+            return []
+
+        def test_total(one, named, total):
+            assert total == one + named
+
+        def test_together(left, right):
+            assert right == 10 * left
+
+        def test_copies(items, one):
+            assert items == []
+            items.append(one)
+
+        @tvm.testing.requires_cuda
+        def test_gpu():
+            raise AssertionError("must be skipped")
+
+        @tvm.testing.requires_llvm
+        def test_llvm():
+            pass
+
+        if __name__ == "__main__":
+            tvm.testing.main()
+    """)
+    )
+    code, out, _ = run("-m", "pytest", "-q", "-p", "tilewright.compat.tvm", "-p", "no:cacheprovider", str(tmp_path))
+    assert code == 0, out
+    assert "9 passed, 1 skipped" in out
+    code, out, _ = run("-m", "tilewright.compat.tvm", str(tmp_path / "test_it.py"), "-q", "-k", "llvm")
+    assert code == 0, out
+
+
+def test_names_resolve(python):
+    assert python("""
+        import tilewright.compat.tvm
+        import tvm, tvm.testing
+        import tilewright as tw
+        from tvm import arith, ir, runtime, target, te, testing, tir
+        from tvm.ir.base import assert_structural_equal
+        from tvm.ir.diagnostics import override_renderer
+        from tvm.script import from_source, ir as I, ir_builder, tir as T
+        from tvm.script.ir_builder import IRBuilder, ir as IB, tir as TB
+        from tvm.script.parser import tir as TP
+        from tvm.tir.expr import Add
+        from tvm.tir.schedule import BlockRV, Schedule
+        from tvm.tir.stmt_functor import post_order_visit
+        from tilewright.script import tir
+        print(T is tir, TP is tir, te.compute is tw.te.compute, Add is tw.ir.Add)
+        print(issubclass(tvm.TVMError, Exception), tvm.error.DiagnosticError is tw.ScriptError)
+        print(issubclass(tvm.tir.ScheduleError, tvm.TVMError), tvm.IRModule is ir.IRModule, target.Target("llvm").kind)
+    """) == ["True True True True", "True True", "True True llvm"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "name"),
+    [
+        ("import tvm.relay", "ModuleNotFoundError", "tvm.relay"),
+        ("from tvm import relay", "ModuleNotFoundError", "tvm.relay"),
+        ("from tvm.tir import Layout", "ModuleNotFoundError", "tvm.tir.Layout"),
+        ("from tvm.te import scan", "ModuleNotFoundError", "tvm.te.scan"),
+        ("import tvm; tvm.register_func", "AttributeError", "tvm.register_func"),
+        ("import tvm; tvm.tir.transform", "AttributeError", "tvm.tir.transform"),
+        ("import tvm; tvm.testing.requires_magic", "AttributeError", "tvm.testing.requires_magic"),
+    ],
+)
+def test_missing_names_are_named(python, statement, error, name):
+    assert python(f"""
+        import tilewright.compat.tvm
+        try:
+            {statement}
+        except Exception as error:
+            print(type(error).__name__, error)
+    """) == [f"{error} Tilewright has no {name} yet"]
+
+
+def test_nothing_is_accepted_and_ignored(python):
+    lines = python("""
+        import tilewright.compat.tvm
+        import tvm
+        from tvm import tir
+        f = tir.PrimFunc([], tir.Evaluate(0))
+        for attempt in (
+            lambda: tir.Schedule(f, enable_check=False),
+            lambda: tir.Schedule(f, error_render_level="fast"),
+            lambda: tir.Schedule(f, debug_mask="some"),
+            lambda: tir.Var("x", "int32", span=1),
+            lambda: tvm.IRModule({}, global_infos={"a": []}),
+            lambda: tvm.ir.make_node("tir.Var", name="x"),
+            lambda: tvm.ir.structural_hash(f, map_free_vars=True),
+            lambda: tir.stmt_functor.ir_transform(f.body, print, None),
+            lambda: tvm.nd.array([1], tvm.cuda()),
+            lambda: tvm.device("vulkan"),
+        ):
+            try:
+                attempt()
+                print("accepted")
+            except (TypeError, ValueError) as error:
+                print("yet" in str(error) or str(error))
+    """)
+    assert lines == ["True", "True", "debug_mask is 'all', 'none' or a number, not 'some'", *["True"] * 7]
+
+
+def test_it_refuses_beside_the_real_package(tmp_path):
+    package = tmp_path / "tvm"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (tmp_path / "script.py").write_text("import tvm\nimport tilewright.compat.tvm")
+    code, _, err = run(str(tmp_path / "script.py"), cwd=tmp_path)
+    assert code == 1
+    assert "ImportError: another package 'tvm' is imported already" in err
+    # One that is installed but not imported is not in the way.
+    (tmp_path / "script.py").write_text("import tilewright.compat.tvm, tvm\nprint(tvm.__name__)")
+    code, out, err = run(str(tmp_path / "script.py"), cwd=tmp_path)
+    assert (code, out) == (0, "tilewright.compat.tvm\n"), err
+
+
+def test_constructors_have_the_signatures_of_tvm(python):
+    assert python("""
+        import tilewright.compat.tvm
+        import numpy as np, tvm
+        from tvm import tir
+        x = tir.Var("x", "int32")
+        n = tir.SizeVar("n", dtype="int64")
+        print(isinstance(x, tir.Var), isinstance(x, tir.SizeVar), isinstance(n, tir.SizeVar))
+        A = tir.decl_buffer((4, 4), "float32", name="A", offset_factor=1)
+        print(A.name, A.elem_offset.name_hint)
+        loop = tir.For(x, 0, 4, tir.ForKind.SERIAL, tir.BufferStore(A, 0.1, [x, x]))
+        block = tir.Block([], [], [A[0:4, 0:4]], "B", loop, annotations={"a": 1})
+        func = tir.PrimFunc([A, n], tir.BlockRealize([], True, block), attrs={"global_symbol": "f"})
+        print(len(func.params), list(func.buffer_map.values())[0].same_as(A), func.attrs)
+        print(tvm.IRModule.from_expr(func)["f"].same_as(func), tvm.IRModule({"main": func}).get_global_vars())
+        data = tir.AllocateConst(tir.Var("p", tvm.ir.PointerType(tvm.ir.PrimType("int32"))), "int32", [2],
+                                 tvm.nd.array(np.array([1, 2], "int32")), tir.Evaluate(0))
+        print(data.data.shape, tvm.ir.Range(2, 6), tvm.ir.Range(3).extent, tvm.ir.Range.from_min_extent(1, 2).extent)
+        print(tir.IterVar((0, 8), "a", tir.IterVar.CommReduce).iter_type.name, tir.Call("float32", "tir.exp", [1.0]))
+        seen = []
+        tir.stmt_functor.post_order_visit(func.body, lambda node: seen.append(type(node).__name__))
+        print(seen.index("Var") < seen.index("BufferStore") < seen.index("For") < seen.index("BlockRealize"))
+        print([tir.all(x > 1, x < 3), tir.any(x > 1, x < 3), tir.const(1, "int8"), tir.max(x, 3)])
+    """) == [
+        "True False True",
+        "A A_elem_offset",
+        "2 True {'global_symbol': 'f'}",
+        'True [I.GlobalVar("main")]',
+        "(2,) I.Range(2, 6) 3 2",
+        "COMM_REDUCE T.exp(T.float32(1.0))",
+        "True",
+        "[x > 1 and x < 3, x > 1 or x < 3, T.int8(1), T.max(x, 3)]",
+    ]
+
+
+def test_errors_of_schedules_show_the_program_as_tvm_does(python):
+    lines = python(
+        PROGRAM.replace('if __name__ == "__main__":', "if True:")
+        .replace(
+            'print("ran", tvm.__name__)',
+            """try:
+        sch = tir.Schedule(double)
+        i, = sch.get_loops("B")
+        sch.fuse(i, i)
+    except tvm.tir.ScheduleError as error:
+        print(error)
+        print([type(node).__name__ for node in error.nodes])""",
+        )
+        .replace("import tvm\n", "import tilewright.compat.tvm\nimport tvm\n", 1)
+    )
+    assert lines[0] == "ScheduleError: An error occurred in the schedule primitive 'fuse'."
+    at = lines.index("            for i in range(16):")
+    assert lines[at - 1] == "            # tir.For#1"
+    assert lines[at + 1] == "            ^^^^^^^^^^^^^^^^^^^"
+    assert any(line.startswith("Error message: [fuse/") for line in lines)
+    assert lines[-1].startswith("['For'")
+
+
+def test_structural_differences_are_told_as_tvm_does(python):
+    assert python("""
+        import tilewright.compat.tvm
+        import tvm
+        from tvm.runtime import ObjectPath
+        from tvm.script import ir as I, tir as T
+
+        def module(n):
+            @I.ir_module
+            class Module:
+                @T.prim_func
+                def f(a: T.handle, b: T.handle):
+                    T.func_attr({"x": {"y": n}})
+                    A = T.match_buffer(a, (4,))
+                    B = T.match_buffer(b, (n,))
+                    T.evaluate(A[0])
+            return Module
+
+        left, right = module(4), module(5)
+        print(left.__name__, tvm.ir.structural_equal([T.int32(1)], [T.int32(1)]))
+        try:
+            tvm.ir.assert_structural_equal(left, right)
+        except ValueError as error:
+            print(str(error).splitlines()[0])
+        f = left["f"]
+        b = ObjectPath.root().attr("functions").map_value("f").attr("buffer_map").map_value(f.params[1])
+        path = b.attr("shape").array_index(0).attr("value")
+        print(path)
+        print([line for line in left.script(path_to_underline=[path]).splitlines() if "^" in line])
+        for wrong in (left.script(path_to_annotate={path: "here"}), left.script()):
+            print(wrong.count("# here"))
+    """) == [
+        "Module True",
+        "StructuralEqual check failed, caused by lhs at <root>.functions[f].buffer_map[b].shape[0].value:",
+        "<root>.functions[f].buffer_map[b].shape[0].value",
+        "['                                                     ^']",
+        "1",
+        "0",
+    ]
+
+
+def test_mistakes_of_scripts_reach_a_renderer(python):
+    assert (
+        python("""
+        import tilewright.compat.tvm
+        import tvm
+        from tvm.ir.diagnostics import override_renderer
+        seen = []
+        override_renderer(lambda context: seen.extend(context.diagnostics))
+        text = "@T.prim_func\\ndef f(a):\\n    T.evaluate(0)"
+        for _ in range(2):
+            try:
+                tvm.script.from_source(text)
+            except tvm.error.DiagnosticError:
+                print(len(seen), seen[0].level, seen[0].span.line, seen[0].span.column, seen[0].message[:15])
+            override_renderer(None)
+    """)
+        == ["1 error 2 7 type annotation"] * 2
+    )
+
+
+def test_the_graph_dialect_can_be_mentioned_not_used(python):
+    assert python("""
+        import tilewright.compat.tvm
+        import tvm
+        from tvm.script import relax as R
+        print(tvm.script.parser.relax.entry.TensorProxy.__name__, R.Tensor)
+        for use in (lambda: R.function(print), lambda: R.Tensor([1], "int8"), lambda: R.call.x):
+            try:
+                use()
+            except AttributeError as error:
+                print(error)
+    """) == [
+        "TensorProxy <Tilewright has no tvm.script.relax.Tensor yet>",
+        "Tilewright has no tvm.script.relax.function yet",
+        "Tilewright has no tvm.script.relax.Tensor yet",
+        "Tilewright has no tvm.script.relax.call yet",
+    ]
+
+
+def test_kernels_and_arrays(python):
+    assert python("""
+        import tilewright.compat.tvm
+        import numpy as np, tvm, tvm.testing
+        from tvm.script import tir as T
+
+        @T.prim_func
+        def double(A: T.Buffer((4,)), B: T.Buffer((4,))):
+            for i in range(4):
+                B[i] = A[i] * 2.0
+
+        kernel = tvm.build(double, target="llvm")
+        a, b = tvm.nd.array(np.arange(4, dtype="float32"), tvm.cpu()), tvm.nd.empty((4,), device=tvm.device("llvm"))
+        kernel(a, b)
+        tvm.testing.assert_allclose(b.numpy(), a.numpy() * 2)
+        print(type(b.numpy()).__name__, b.device, tvm.cuda().exist, tvm.DataType("int8x4"))
+    """) == ["ndarray cpu(0) False int8x4"]
+
+
+def test_tuning_in_the_space_of_a_function(python, tmp_path):
+    assert python(f"""
+        import tilewright.compat.tvm
+        from tvm import meta_schedule as ms
+        from tvm.script import tir as T
+
+        @T.prim_func
+        def double(A: T.Buffer((64, 64)), B: T.Buffer((64, 64))):
+            for i, j in T.grid(64, 64):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] * T.float32(2)
+
+        def tiles(sch):
+            i, j = sch.get_loops("B")
+            sch.split(j, factors=sch.sample_perfect_tile(j, n=2))
+
+        if __name__ == "__main__":
+            space = ms.space_generator.ScheduleFn(tiles)
+            found = ms.tune_tir(double, "llvm", {str(tmp_path)!r}, 2, space=space, seed=1)
+            sch = ms.tir_integration.compile_tir(found, double, "llvm")
+            print(len(sch.get_loops("B")))
+            for wrong in (lambda: ms.tune_tir(double, "llvm", {str(tmp_path)!r}, 2), lambda: ms.TaskScheduler,
+                          lambda: ms.tir_integration.compile_tir(None, double, "llvm")):
+                try:
+                    wrong()
+                except (TypeError, AttributeError) as error:
+                    print(error)
+    """)[-4:] == [
+        "3",
+        "Tilewright has no space 'post-order-apply' yet: pass a ScheduleFn",
+        "Tilewright has no tvm.meta_schedule.TaskScheduler yet",
+        "Tilewright takes what tune_tir gave here",
+    ]

@@ -1,0 +1,80 @@
+"""The lessons run as their first lines say, and so do the programs in C++ and C."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+
+from .conftest import ROOT
+
+
+def python(*arguments: object, cwd: Path) -> str:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    command = [sys.executable, *map(str, arguments)]
+    done = subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_lesson_is_tested() -> None:
+    assert [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))] == ["01", "02", "03", "04"]
+
+
+@pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
+def test_lessons_that_tune(lesson: str, peer: str, examples: Path, tmp_path: Path) -> None:
+    text = python("-m", "tilewright", "tune", examples / lesson, "--trials", 3, "--json", cwd=tmp_path)
+    result = json.loads(text.splitlines()[-1])
+    assert result["trials"] == 3
+    assert result["warning"] == ""
+    times = {row["what"]: row["seconds"] for row in result["rows"] if row["threads"] == 1}
+    assert set(times) == {"untuned", "best found", peer}
+    assert all((tmp_path / name).exists() for name in result["written"])
+
+
+def test_lesson_2_schedules_by_hand(examples: Path, tmp_path: Path) -> None:
+    text = python(examples / "02_schedule_by_hand.py", cwd=tmp_path)
+    assert "for i_0 in T.parallel(32):" in text
+    assert "T.where(i_0 * 32 + i_1 < 1000)" in text
+    assert "sch.vectorize(" in text
+    assert "GFLOP/s" in text.splitlines()[-1]
+
+
+def test_lesson_3_writes_a_pass(examples: Path, tmp_path: Path) -> None:
+    assert "Y[vi] = X[vi] * T.float32(0.125)" in python(examples / "03_write_a_pass.py", cwd=tmp_path)
+
+
+def test_the_program_in_cpp(examples: Path, tmp_path: Path) -> None:
+    """Built with the line that stands in its head; no Python is involved when it runs."""
+    package = Path(tw.__file__).parent
+    program = tmp_path / "matmul"
+    flags = ["-std=c++20", "-Wall", "-Werror", "-I", ROOT / "src", f"-L{package}", f"-Wl,-rpath,{package}"]
+    command = ["c++", *flags, examples / "cpp/matmul.cc", "-ltilewright", "-lfmt", "-o", program]
+    subprocess.run([str(part) for part in command], check=True)
+    done = subprocess.run([program], cwd=tmp_path, env={}, check=True, capture_output=True, text=True)
+    assert "T.vectorized(16)" in done.stdout
+    assert done.stdout.endswith("the product is right\n")
+
+
+def test_the_program_in_c_calls_an_exported_kernel(examples: Path, tmp_path: Path) -> None:
+    """The library was made in one folder; it is used from another one, without Python and without the compiler."""
+    python("-m", "tilewright", "compile", examples / "01_matmul.py", "--out", "made", cwd=tmp_path)
+    library = tmp_path / "library"
+    (tmp_path / "made").rename(library)
+    program = tmp_path / "elsewhere" / "main"
+    program.parent.mkdir()
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-DSIZE=256", "-I", library]
+    command = ["cc", *flags, examples / "c/main.c", library / "matmul.so", f"-Wl,-rpath,{library}", "-o", program]
+    subprocess.run([str(part) for part in command], check=True)
+    done = subprocess.run([program], cwd=program.parent, env={}, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.startswith("C[0, 1] = ")
+    needed = subprocess.run(["ldd", library / "matmul.so"], check=True, capture_output=True, text=True).stdout
+    assert "python" not in needed
+    assert "libtilewright" not in needed

@@ -1,0 +1,67 @@
+"""What the README shows can be done as it stands there."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .conftest import ROOT
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+COMMANDS = [
+    line.partition("#")[0].strip() for kind, block in BLOCKS if kind != "python" for line in block.splitlines() if line
+]
+
+
+def test_the_program_runs(tmp_path: Path) -> None:
+    text = "\n".join(block for kind, block in BLOCKS if kind == "python")
+    names: dict[str, Any] = {}
+    (tmp_path / "readme.py").write_text(text)
+    exec(compile(text, tmp_path / "readme.py", "exec"), names)
+    a, b = np.random.default_rng(0).random((2, 1024, 1024), dtype=np.float32)
+    c = np.empty_like(a)
+    names["kernel"](a, b, c)
+    np.testing.assert_allclose(c, a @ b, rtol=1e-4)
+    script = names["sch"].mod.script()
+    assert "T.vectorized(16)" in script
+    assert "T.unroll(4)" in script
+    assert "matmul:" in names["kernel"].inspect("asm")
+    names["tw"].load(names["kernel"].export(tmp_path, name="matmul").library)(a, b, c)
+
+
+def test_the_commands_run(examples: Path, tmp_path: Path) -> None:
+    """In their order, in a folder that has the examples; trials are few."""
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}
+    commands = [command for command in COMMANDS if command.startswith("tilewright ")]
+    assert {command.split()[1] for command in commands} >= {"tune", "show", "db", "info"}
+    for command in commands:
+        arguments = re.sub(r"--trials \d+", "--trials 2", command).split()[1:]
+        done = subprocess.run(
+            [sys.executable, "-m", "tilewright", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, f"{command}: {done.stderr}"
+        assert done.stdout
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith("make ")])
+def test_make_knows_its_targets(command: str) -> None:
+    done = subprocess.run([*command.split(), "--dry-run"], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "scripts/setup" in done.stdout
+
+
+def test_files_and_folders_that_are_named_exist() -> None:
+    for name in re.findall(r"`((?:\w+/)+[\w.]*|[A-Z]+\.md)`", README):
+        assert name.startswith("out/") or (ROOT / name).exists(), name

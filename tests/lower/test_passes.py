@@ -1,0 +1,549 @@
+"""Each pass on the example of its contract, and where it has to stop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright import _core
+from tilewright.ir import assert_structural_equal
+from tilewright.script import tir as T
+
+TARGET = "llvm -mcpu=x86-64-v3"  # 16 registers of 8 floats
+
+
+def check(before: Any, name: str, expected: Any) -> None:
+    """Lowering `before` up to pass `name` gives `expected`, whatever their names are."""
+    after = tw.lower(before, after=name, target=TARGET)
+    assert_structural_equal(next(iter(after.functions.values())).body, expected.body, map_free_vars=True)
+
+
+def unchanged(before: Any, name: str) -> None:
+    names = [pass_name for pass_name, _ in _core.list_passes()]
+    earlier = tw.lower(before, after=names[names.index(name) - 1], target=TARGET)
+    assert_structural_equal(tw.lower(before, after=name, target=TARGET), earlier)
+
+
+def test_passes_are_listed_with_reasons() -> None:
+    passes = _core.list_passes()
+    assert passes[0][0] == "plan_allocations"
+    assert all(reason for _, reason in passes)
+
+
+# ---- plan_allocations
+
+
+@T.prim_func
+def two_stages(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    with T.block("root"):
+        t = T.alloc_buffer((64,))
+        for i in range(16):
+            for j in range(4):
+                with T.block("t"):
+                    v = T.axis.spatial(64, i * 4 + j)
+                    t[v] = A[v] * T.float32(2)
+            for j in range(4):
+                with T.block("B"):
+                    v = T.axis.spatial(64, i * 4 + j)
+                    B[v] = t[v] + T.float32(1)
+
+
+def allocations(program: Any, after: str) -> dict[str, tuple[str, list[Any]]]:
+    """For each allocated buffer: the loop around its block, and its shape."""
+    found: dict[str, tuple[str, list[Any]]] = {}
+
+    def walk(node: Any, loop: str) -> None:
+        if isinstance(node, _core.For):
+            loop = node.loop_var.name_hint
+        if isinstance(node, _core.Block):
+            for buffer in node.alloc_buffers:
+                found[buffer.name] = (loop, [getattr(extent, "value", extent) for extent in buffer.shape])
+        for child in (getattr(node, name, None) for name in ("body", "block", "then_case", "else_case", "init")):
+            if child is not None:
+                walk(child, loop)
+        for child in getattr(node, "seq", ()):
+            walk(child, loop)
+
+    for func in tw.lower(program, after=after, target=TARGET).functions.values():
+        walk(func.body, "")
+    return found
+
+
+def test_buffers_move_to_their_accesses_and_shrink() -> None:
+    assert allocations(two_stages, "plan_allocations") == {"t": ("i", [64])}
+    assert allocations(two_stages, "compact_buffers") == {"t": ("i", [4])}
+
+
+def test_buffers_stay_outside_of_loops_that_carry_values() -> None:
+    @T.prim_func
+    def program(A: T.Buffer((16, 16), "float32"), C: T.Buffer((16,), "float32"), D: T.Buffer((16,), "float32")):
+        with T.block("root"):
+            total = T.alloc_buffer((16,))
+            state = T.alloc_buffer((1,))
+            for k in range(16):
+                for i in range(16):
+                    with T.block("total"):
+                        vi, vk = T.axis.remap("SR", [i, k])
+                        with T.init():
+                            total[vi] = T.float32(0)
+                        total[vi] = total[vi] + A[vi, vk]
+            for i in range(16):
+                with T.block("C"):
+                    vi = T.axis.spatial(16, i)
+                    C[vi] = total[vi]
+            for t in range(16):
+                with T.block("state"):
+                    vt = T.axis.opaque(16, t)
+                    state[0] = T.if_then_else(vt == 0, T.float32(0), state[0]) + C[vt]
+                    D[vt] = state[0]
+
+    assert allocations(program, "plan_allocations") == {"total": ("", [16]), "state": ("", [1])}
+
+
+def test_nothing_is_allocated_in_a_vectorized_loop() -> None:
+    @T.prim_func
+    def program(A: T.Buffer((4, 16), "float32"), B: T.Buffer((4, 16), "float32")):
+        with T.block("root"):
+            t = T.alloc_buffer((4, 16))
+            for i in range(4):
+                for j in T.vectorized(16):
+                    with T.block("t"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        t[vi, vj] = A[vi, vj]
+                    with T.block("B"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vi, vj] = t[vi, vj]
+
+    assert allocations(program, "compact_buffers") == {"t": ("i", [1, 16])}
+
+
+# ---- compact_buffers
+
+
+@pytest.mark.parametrize(("scope", "rows"), [("global", 6), ("local", 6)])
+def test_tiles_with_a_tail_have_the_size_of_a_tile(scope: str, rows: int) -> None:
+    @T.prim_func
+    def program(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+        with T.block("root"):
+            t = T.alloc_buffer((100,), scope=scope)
+            for i in range(17):
+                for a in range(6):
+                    with T.block("t"):
+                        T.where(i * 6 + a < 100)
+                        v = T.axis.spatial(100, i * 6 + a)
+                        t[v] = A[v]
+                for a in range(6):
+                    with T.block("B"):
+                        T.where(i * 6 + a < 100)
+                        v = T.axis.spatial(100, i * 6 + a)
+                        B[v] = t[v]
+
+    assert allocations(program, "compact_buffers") == {"t": ("i", [rows])}
+
+
+def test_halos_are_part_of_the_region() -> None:
+    @T.prim_func
+    def program(A: T.Buffer((66,), "float32"), B: T.Buffer((64,), "float32")):
+        with T.block("root"):
+            t = T.alloc_buffer((66,))
+            for i in range(8):
+                for a in range(10):
+                    with T.block("t"):
+                        v = T.axis.spatial(66, i * 8 + a)
+                        t[v] = A[v]
+                for a in range(8):
+                    with T.block("B"):
+                        v = T.axis.spatial(64, i * 8 + a)
+                        B[v] = t[v] + t[v + 1] + t[v + 2]
+
+    assert allocations(program, "compact_buffers") == {"t": ("i", [10])}
+
+
+def test_rows_are_padded_where_a_block_asks_for_it() -> None:
+    @T.prim_func
+    def program(A: T.Buffer((8, 64), "float32"), B: T.Buffer((8, 64), "float32")):
+        with T.block("root"):
+            t = T.alloc_buffer((8, 64))
+            for i, j in T.grid(8, 64):
+                with T.block("t"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    T.block_attr({"buffer_dim_align": [[0, 0, 32, 16]]})
+                    t[vi, vj] = A[vi, vj]
+            for i, j in T.grid(8, 64):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = t[vi, vj]
+
+    assert "t_1[i * 80 + j]" in tw.lower(program, after="flatten_buffers").script()
+
+
+def test_pointers_that_leave_our_sight_keep_their_buffer() -> None:
+    @T.prim_func
+    def program(A: T.Buffer((64,), "float32")):
+        with T.block("root"):
+            t = T.alloc_buffer((64,))
+            for i in range(4):
+                with T.block("t"):
+                    v = T.axis.spatial(4, i)
+                    T.reads()
+                    T.writes(t[v])
+                    t[v] = T.float32(1)
+                    T.evaluate(T.address_of(t[v]))
+
+    assert allocations(program, "compact_buffers")["t"][1] == [64]
+
+
+# ---- lower_init_blocks, inline_block_axes, lower_match_buffers, lower_blocks
+
+
+def test_initialization_runs_before_its_reduction() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((16, 64, 8), "float32"), C: T.Buffer((16, 8), "float32")):
+        for i, k, j in T.grid(16, 64, 8):
+            with T.block("C"):
+                vi, vk, vj = T.axis.remap("SRS", [i, k, j])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk, vj]
+
+    @T.prim_func
+    def expected(A: T.Buffer((16, 64, 8), "float32"), C: T.Buffer((16, 8), "float32")):
+        for i in range(16):
+            for j in range(8):
+                C[i, j] = T.float32(0)
+            for k, j in T.grid(64, 8):
+                C[i, j] = C[i, j] + A[i, k, j]
+
+    check(before, "lower_blocks", expected)
+
+
+def test_initialization_stays_where_loops_mix_axes() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((16, 64), "float32"), C: T.Buffer((16,), "float32")):
+        for k, i in T.grid(64, 32):
+            with T.block("C"):
+                vi = T.axis.spatial(16, i // 2)
+                vk = T.axis.reduce(128, k * 2 + i % 2)
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk // 2]
+
+    @T.prim_func
+    def expected(A: T.Buffer((16, 64), "float32"), C: T.Buffer((16,), "float32")):
+        for k, i in T.grid(64, 32):
+            if k * 2 + i % 2 == 0:
+                C[i // 2] = T.float32(0)
+            C[i // 2] = C[i // 2] + A[i // 2, (k * 2 + i % 2) // 2]
+
+    check(before, "lower_blocks", expected)
+
+
+def test_views_are_their_source() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((8, 8), "float32")):
+        for i in range(2):
+            with T.block("B"):
+                v = T.axis.spatial(2, i)
+                s = T.int32()
+                W = T.match_buffer(A[v * 4 : v * 4 + 4, 0:4], (4, 4), strides=[s, 1])
+                for a, b in T.grid(4, 4):
+                    W[a, b] = T.Cast("float32", s)
+
+    @T.prim_func
+    def expected(A: T.Buffer((8, 8), "float32")):
+        for i in range(2):
+            for a, b in T.grid(4, 4):
+                A[i * 4 + a, b] = T.Cast("float32", 8)
+
+    check(before, "lower_blocks", expected)
+
+
+# ---- flatten_buffers, simplify_indices
+
+
+def test_strides_and_offsets_are_in_the_index() -> None:
+    @T.prim_func
+    def before(a: T.handle):
+        s = T.int32()
+        o = T.int32()
+        A = T.match_buffer(a, (8, 8), "float32", strides=[s, 1], elem_offset=o)
+        for i, j in T.grid(8, 8):
+            A[i, j] = T.float32(0)
+
+    assert "A_1[i * A.strides[0] + j + A.elem_offset]" in tw.lower(before, after="flatten_buffers").script()
+
+
+def test_large_buffers_are_counted_with_64_bits() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((70000, 70000), "int8")):
+        A[69999, 69999] = T.int8(1)
+
+    assert "4899999999" in tw.lower(before, after="simplify_indices").script()
+
+
+def test_indices_are_simplified() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            if i < 64:
+                B[(i * 4 + 2) // 4] = A[i % 64]
+
+    @T.prim_func
+    def expected(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        A_1 = T.decl_buffer((64,), "float32", data=A.data)
+        B_1 = T.decl_buffer((64,), "float32", data=B.data)
+        for i in range(64):
+            B_1[i] = A_1[i]
+
+    check(before, "simplify_indices", expected)
+
+
+# ---- vectors
+
+
+def test_plain_loops_become_vectors() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((16,), "float32"), s: T.float32, B: T.Buffer((16,), "float32")):
+        for i in range(16):
+            B[i] = A[i] * s
+
+    @T.prim_func
+    def expected(A: T.Buffer((16,), "float32"), s: T.float32, B: T.Buffer((16,), "float32")):
+        A_1 = T.decl_buffer((16,), "float32", data=A.data)
+        B_1 = T.decl_buffer((16,), "float32", data=B.data)
+        B_1[0:16] = A_1[0:16] * T.Broadcast(s, 16)
+
+    check(before, "vectorize_loops", expected)
+
+
+def test_what_speaks_against_vectors() -> None:
+    @T.prim_func
+    def total(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):
+        for i in range(64):
+            B[0] = B[0] + A[i]
+
+    @T.prim_func
+    def shifted(A: T.Buffer((65,), "float32")):
+        for i in range(64):
+            A[i + 1] = A[i]
+
+    @T.prim_func
+    def strided(A: T.Buffer((128,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            B[i] = A[i * 2]
+
+    @T.prim_func
+    def called(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            B[i] = T.sin(A[i])
+
+    for program in (total, shifted, strided, called):
+        unchanged(program, "vectorize_plain_loops")
+
+
+@pytest.mark.parametrize(
+    ("extent", "lanes"),
+    [
+        (8, [8]),
+        (12, [8, 4]),
+        (13, [8, 4, 1]),
+        (7, [4, 2, 1]),
+        (24, [8, 8, 8]),
+        (40, [8] * 5),
+        (64, [64]),
+        (1000, [32, 8]),
+    ],
+)
+def test_lanes_are_powers_of_two(extent: int, lanes: list[int]) -> None:
+    @T.prim_func
+    def before(A: T.Buffer((extent,), "float32")):
+        for i in T.vectorized(extent):
+            A[i] = T.float32(1)
+
+    stores: list[int] = []
+    body = tw.lower(before, after="unroll_loops", target=TARGET)
+
+    def note(node: Any) -> None:
+        if isinstance(node, _core.BufferStore):
+            stores.append(count_lanes(node))
+
+    tw.ir.visit(body, note)
+    assert stores == lanes
+
+
+def count_lanes(store: Any) -> int:
+    name = str(store.value.dtype)
+    return int(name.split("x")[1]) if "x" in name else 1
+
+
+def test_conditions_of_lanes_are_masks() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((8,), "float32"), n: T.int32):
+        for i in T.vectorized(8):
+            if i < n:
+                A[i] = A[i] + T.float32(1)
+
+    after = tw.lower(before, after="vectorize_loops", target=TARGET)
+    assert after.script().count("predicate=T.Ramp(0, 1, 8) < T.Broadcast(n, 8)") == 2
+
+
+# ---- partition_loops, unroll_loops, promote_registers, plan_workspaces
+
+
+def test_full_tiles_have_no_conditions() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+        for i, a in T.grid(17, 6):
+            if i * 6 + a < 100:
+                B[i * 6 + a] = T.sin(A[i * 6 + a])
+
+    @T.prim_func
+    def expected(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
+        A_1 = T.decl_buffer((100,), "float32", data=A.data)
+        B_1 = T.decl_buffer((100,), "float32", data=B.data)
+        for i, a in T.grid(16, 6):
+            B_1[i * 6 + a] = T.sin(A_1[i * 6 + a])
+        for a in range(4):
+            B_1[96 + a] = T.sin(A_1[96 + a])
+
+    check(before, "partition_loops", expected)
+
+
+def test_symbolic_tails() -> None:
+    @T.prim_func
+    def before(b: T.handle):
+        n = T.int32()
+        B = T.match_buffer(b, (n,), "float32")
+        for i in range((n + 3) // 4):
+            for a in range(4):
+                if i * 4 + a < n:
+                    B[i * 4 + a] = T.sin(B[i * 4 + a])
+
+    text = tw.lower(before, after="partition_loops").script()
+    assert "for i, a in T.grid(n // 4, 4):" in text
+    assert "if " not in text
+
+
+def test_parallel_loops_branch_instead() -> None:
+    @T.prim_func
+    def before(B: T.Buffer((100,), "float32")):
+        for i in T.parallel(17):
+            for a in range(6):
+                if i * 6 + a < 100:
+                    B[i * 6 + a] = T.sin(B[i * 6 + a])
+
+    text = tw.lower(before, after="partition_loops").script()
+    assert text.count("T.parallel") == 1
+    assert "if i < 16:" in text and "for a in range(4):" in text
+
+
+def test_accumulators_become_slots() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((64, 16), "float32"), B: T.Buffer((16,), "float32")):
+        with T.block("root"):
+            X = T.alloc_buffer((2, 8), scope="local")
+            for i in range(2):
+                for j in T.vectorized(8):
+                    X[i, j] = T.float32(0)
+            for k in range(64):
+                for i in range(2):
+                    for j in T.vectorized(8):
+                        X[i, j] = X[i, j] + A[k, i * 8 + j]
+            for i in range(2):
+                for j in T.vectorized(8):
+                    B[i * 8 + j] = X[i, j]
+
+    @T.prim_func
+    def expected(A: T.Buffer((64, 16), "float32"), B: T.Buffer((16,), "float32")):
+        A_1 = T.decl_buffer((1024,), "float32", data=A.data)
+        B_1 = T.decl_buffer((16,), "float32", data=B.data)
+        x = T.decl_buffer((1,), "float32x8", scope="local")
+        y = T.decl_buffer((1,), "float32x8", scope="local")
+        x[0] = T.Broadcast(T.float32(0), 8)
+        y[0] = T.Broadcast(T.float32(0), 8)
+        for k in range(64):
+            x[0] = x[0] + A_1[k * 16 : k * 16 + 8]
+            y[0] = y[0] + A_1[k * 16 + 8 : k * 16 + 8 + 8]
+        B_1[0:8] = x[0]
+        B_1[8:16] = y[0]
+
+    check(before, "promote_registers", expected)
+    promotion = tw.compile(before, target=TARGET).report["promotions"][0]
+    assert promotion == {"function": "before", "buffer": "X", "promoted": True, "registers": 2, "reason": ""}
+
+
+def refusal(program: Any) -> str:
+    report = tw.compile(program, target=TARGET).report["promotions"][0]
+    assert not report["promoted"]
+    return str(report["reason"])
+
+
+def test_what_cannot_live_in_registers_is_reported() -> None:
+    @T.prim_func
+    def large(A: T.Buffer((1000,), "float32")):
+        with T.block("root"):
+            X = T.alloc_buffer((1000,), scope="local")
+            for i in range(1000):
+                X[i] = T.float32(1)
+            for i in range(1000):
+                A[i] = X[i]
+
+    @T.prim_func
+    def selected(A: T.Buffer((8,), "float32"), n: T.int32):
+        with T.block("root"):
+            X = T.alloc_buffer((8,), scope="local")
+            for i in range(8):
+                X[i] = A[i]
+            A[0] = X[n]
+
+    @T.prim_func
+    def shared(A: T.Buffer((8,), "float32")):
+        with T.block("root"):
+            X = T.alloc_buffer((8,), scope="local")
+            for i in range(8):
+                X[i] = A[i]
+            for j in T.parallel(8):
+                A[j] = X[0]
+
+    assert "4000 bytes" in refusal(large)
+    assert "not constant" in refusal(selected)
+    assert "parallel loop 'j'" in refusal(shared)
+
+
+def test_workspaces_are_allocated_once_and_shared() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(4):
+            t = T.decl_buffer((100,), "float32")
+            for j in range(64):
+                t[j] = T.sin(A[j])
+            u = T.decl_buffer((50,), "float32")
+            for j in range(50):
+                u[j] = T.sin(t[j])
+            B[i] = u[i]
+        for i in range(4):
+            v = T.decl_buffer((200,), "float32")
+            for j in range(64):
+                v[j] = T.sin(A[j])
+            B[i + 4] = v[i]
+
+    text = tw.lower(before).script()
+    assert text.count("T.allocate(") == 2
+    assert 'T.allocate([T.int64(200)], "float32", "global")' in text
+    assert text.index("T.allocate(") < text.index("for i in range(4)")
+
+
+def test_unrolling_is_full_or_a_hint() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((64,), "float32")):
+        for i in T.unroll(4):
+            A[i] = T.sin(A[i])
+        for i in T.unroll(64, annotations={"pragma_unroll_explicit": 0}):
+            A[i] = T.cos(A[i])
+
+    text = tw.lower(before, after="unroll_loops").script()
+    assert text.count("T.sin") == 4
+    assert text.count("T.cos") == 1
+    assert '"unroll_hint": 64' in text

@@ -1,0 +1,57 @@
+"""Reductions that go on around other things, and buffers of iterations that a condition leaves out."""
+
+import numpy as np
+
+import tilewright as tw
+from tilewright.script import tir as T
+
+
+def test_a_reduction_around_a_buffer_of_its_own():
+    @T.prim_func
+    def taps(A: T.Buffer((6,)), C: T.Buffer((4,))):
+        B = T.alloc_buffer((6,))
+        for k in range(3):
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(6, i + k)
+                    B[vi] = A[vi] * T.float32(2)
+            for i in range(4):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = T.float32(0)
+                    C[vi] = C[vi] + B[vi + vk]
+
+    a, c = np.arange(6, dtype="float32"), np.zeros(4, "float32")
+    # Each step has its own B, and the sums are set to zero once, before the first of them.
+    text = tw.lower(taps, after="lower_init_blocks").script()
+    assert text.index("C_init") < text.index("for k in range(3)") < text.index("B = T.alloc_buffer")
+    tw.compile(taps)(a, c)
+    np.testing.assert_array_equal(c, [6, 12, 18, 24])
+
+
+def test_a_tail_of_unknown_length():
+    @T.prim_func
+    def tiles(a: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        C = T.match_buffer(c, (n,))
+        B = T.alloc_buffer((n,))
+        for i_0, i_1 in T.grid((n + 7) // 8, 2):
+            for j in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(n, i_0 * 8 + i_1 * 4 + j)
+                    T.where(i_0 * 8 + i_1 * 4 + j < n)
+                    B[vi] = A[vi] + T.float32(1)
+            for j in range(4):
+                with T.block("C"):
+                    vi = T.axis.spatial(n, i_0 * 8 + i_1 * 4 + j)
+                    T.where(i_0 * 8 + i_1 * 4 + j < n)
+                    C[vi] = B[vi] * T.float32(2)
+
+    # The second tile of nine elements is empty, and takes no negative amount of memory.
+    assert "B = T.alloc_buffer((4,))" in tw.lower(tiles, after="compact_buffers").script()
+    for size in (1, 9, 16):
+        a, c = np.arange(size, dtype="float32"), np.zeros(size, "float32")
+        tw.compile(tiles)(a, c)
+        np.testing.assert_array_equal(c, (a + 1) * 2)

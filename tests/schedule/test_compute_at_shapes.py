@@ -1,0 +1,134 @@
+"""Which instances compute_at and reverse_compute_at choose: reversed, tiled, clipped and reshaped accesses."""
+
+from tilewright.script import tir as T
+from tilewright.testing import check
+
+
+def test_a_reversed_producer():
+    @T.prim_func
+    def before(X: T.Buffer((10, 8)), Z: T.Buffer((8, 10))):
+        Y = T.alloc_buffer((10, 8))
+        for i, j in T.grid(10, 8):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[9 - vi, 7 - vj] = X[vi, vj]
+        for i, j in T.grid(8, 10):
+            with T.block("Z"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Z[vi, vj] = Y[vj, vi]
+
+    @T.prim_func
+    def after(X: T.Buffer((10, 8)), Z: T.Buffer((8, 10))):
+        Y = T.alloc_buffer((10, 8))
+        for i in range(8):
+            for k in range(10):
+                with T.block("Y"):
+                    vi = T.axis.spatial(10, k)
+                    vj = T.axis.spatial(8, 7 - i)
+                    Y[9 - vi, 7 - vj] = X[vi, vj]
+            for j in range(10):
+                with T.block("Z"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    Z[vi, vj] = Y[vj, vi]
+
+    check(before, lambda sch: sch.compute_at("Y", sch.get_loops("Z")[0]), after)
+
+
+def test_a_reshaping_consumer():
+    @T.prim_func
+    def before(A: T.Buffer((3, 16)), C: T.Buffer((6, 8))):
+        B = T.alloc_buffer((3, 16))
+        for i, j in T.grid(3, 16):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+        for i, j in T.grid(6, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[(vi * 8 + vj) // 16, (vi * 8 + vj) % 16]
+
+    @T.prim_func
+    def after(A: T.Buffer((3, 16)), C: T.Buffer((6, 8))):
+        B = T.alloc_buffer((3, 16))
+        for i in range(3):
+            for j in range(16):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj]
+            for p, q in T.grid(2, 8):
+                with T.block("C"):
+                    vi = T.axis.spatial(6, i * 2 + p)
+                    vj = T.axis.spatial(8, q)
+                    C[vi, vj] = B[(vi * 8 + vj) // 16, (vi * 8 + vj) % 16]
+
+    check(before, lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0]), after)
+
+
+def test_a_consumer_of_less_than_a_tile():
+    @T.prim_func
+    def before(A: T.Buffer((16,)), D: T.Buffer((2,))):
+        B = T.alloc_buffer((16,))
+        for i_0, i_1 in T.grid(4, 4):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i_0 * 4 + i_1)
+                B[vi] = A[vi]
+        for i in range(2):
+            with T.block("D"):
+                vi = T.axis.spatial(2, i)
+                D[vi] = B[vi]
+
+    @T.prim_func
+    def after(A: T.Buffer((16,)), D: T.Buffer((2,))):
+        B = T.alloc_buffer((16,))
+        for i_0 in range(4):
+            for i_1 in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i_0 * 4 + i_1)
+                    B[vi] = A[vi]
+            for k in range(4):
+                with T.block("D"):
+                    vi = T.axis.spatial(2, i_0 * 4 + k)
+                    T.where(i_0 * 4 + k < 2)
+                    D[vi] = B[vi]
+
+    check(before, lambda sch: sch.reverse_compute_at("D", sch.get_loops("B")[0]), after)
+
+
+def test_a_padded_window():
+    @T.prim_func
+    def before(A: T.Buffer((24,)), C: T.Buffer((24,))):
+        B = T.alloc_buffer((24,))
+        for i in range(24):
+            with T.block("B"):
+                vi = T.axis.spatial(24, i)
+                B[vi] = A[vi]
+        for i_0, i_1, k in T.grid(3, 8, 3):
+            with T.block("C"):
+                vi = T.axis.spatial(24, i_0 * 8 + i_1)
+                vk = T.axis.reduce(3, k)
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + T.if_then_else(vi + vk >= 1 and vi + vk < 25, B[vi + vk - 1], T.float32(0))
+
+    sch = check(before, lambda sch: sch.compute_at("B", sch.get_loops("C")[0]))
+    assert "T.where(i_0 * 8 + ax0 >= 1 and i_0 * 8 + ax0 < 25)" in sch.mod.script()
+
+
+def test_a_constant_beside_the_loops():
+    @T.prim_func
+    def before(C: T.Buffer((4, 6))):
+        B = T.alloc_buffer((4,))
+        offsets = T.allocate_const([1.0, 2.0, 3.0, 4.0], dtype="float32", extents=[4])
+        offset = T.decl_buffer([4], data=offsets)
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = offset[vi] * T.float32(2)
+        for i, j in T.grid(4, 6):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi]
+
+    check(before, lambda sch: sch.compute_at("B", sch.get_loops("C")[0]))
+    check(before, lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0]))
+    check(before, lambda sch: sch.compute_inline("B"))

@@ -1,0 +1,231 @@
+"""compute_inline and reverse_compute_inline."""
+
+import pytest
+
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+def inline(block):
+    return lambda sch: sch.compute_inline(sch.get_block(block))
+
+
+def reverse(block):
+    return lambda sch: sch.reverse_compute_inline(sch.get_block(block))
+
+
+def test_a_chain_becomes_one_block():
+    @T.prim_func
+    def after(A: T.Buffer((4, 6)), D: T.Buffer((4, 6))):
+        for i, j in T.grid(4, 6):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = (A[vi, vj] + T.float32(1)) * T.float32(2) - A[vi, vj]
+
+    def forwards(sch):
+        sch.compute_inline("B")
+        sch.compute_inline("C")
+
+    def backwards(sch):
+        sch.reverse_compute_inline("C")
+        sch.reverse_compute_inline("D")
+
+    chain = workloads.elementwise_chain(4, 6)
+    check(chain, forwards, after)
+    check(chain, backwards, after)
+
+
+def test_padding_into_a_convolution():
+    sch = check(workloads.conv1d(8, 3, 2), inline("pad"))
+    assert "T.if_then_else" in sch.mod.script() and "alloc_buffer" not in sch.mod.script()
+
+
+def test_into_tiled_and_parallel_loops():
+    def transform(sch):
+        i, _ = sch.get_loops("C")
+        i_0, _ = sch.split(i, [None, 3])
+        sch.parallel(i_0)
+        sch.compute_inline("B")
+
+    check(workloads.elementwise_chain(4, 6), transform)
+
+    def backwards(sch):
+        sch.split(sch.get_loops("B")[0], [None, 3])
+        sch.reverse_compute_inline("C")
+
+    check(workloads.elementwise_chain(4, 6), backwards)
+
+
+def test_a_transposing_consumer():
+    @T.prim_func
+    def before(A: T.Buffer((4, 6)), C: T.Buffer((6, 4))):
+        B = T.alloc_buffer((4, 6))
+        for i, j in T.grid(4, 6):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+        for i, j in T.grid(6, 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vj, vi] * T.float32(2)
+
+    check(before, inline("B"))
+    check(before, reverse("C"))
+
+
+@T.prim_func
+def two_writers(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("B2"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] * T.float32(2)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def shifted(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((9,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi + 1] = A[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi + 1]
+
+
+@T.prim_func
+def unused(A: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+
+
+@T.prim_func
+def input_overwritten(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("A"):
+            vi = T.axis.spatial(8, i)
+            A[vi] = T.float32(0)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def half(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(4):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def smaller(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def late_input(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    X = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("X"):
+            vi = T.axis.spatial(8, i)
+            X[vi] = A[vi] + T.float32(1)
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi] + X[vi]
+
+
+@T.prim_func
+def read_before(A: T.Buffer((8,)), C: T.Buffer((8,)), D: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = C[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def viewed(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            T.reads(B[vi])
+            T.writes(C[vi])
+            V = T.match_buffer(B[vi], (1,))
+            C[vi] = V[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (workloads.matmul_relu(4, 4, 4), inline("C"), "compute_inline/P1"),
+        (workloads.elementwise_chain(4, 4), inline("D"), "compute_inline/P2"),
+        (two_writers, inline("B"), "compute_inline/P2"),
+        (shifted, inline("B"), "compute_inline/P3"),
+        (unused, inline("B"), "compute_inline/P4"),
+        (viewed, inline("B"), "compute_inline/P4"),
+        (input_overwritten, inline("B"), "compute_inline/P5"),
+        (half, inline("B"), "compute_inline/P6"),
+        (workloads.matmul(4, 4, 4), reverse("C"), "reverse_compute_inline/P1"),
+        (workloads.matmul_relu(4, 4, 4), reverse("D"), "reverse_compute_inline/P2"),
+        (late_input, reverse("C"), "reverse_compute_inline/P2"),
+        (workloads.transpose(4, 4), reverse("B"), "reverse_compute_inline/P2"),
+        (workloads.pool(4), reverse("C"), "reverse_compute_inline/P3"),
+        (read_before, reverse("C"), "reverse_compute_inline/P4"),
+        (half, reverse("C"), "reverse_compute_inline/P5"),
+        (smaller, reverse("C"), "reverse_compute_inline/P6"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)

@@ -1,0 +1,91 @@
+"""Constructs whose effect only shows when the program runs: interpreted and compiled they do the same."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import ir
+from tilewright.script import tir as T
+
+
+def run(func: ir.PrimFunc, array: np.ndarray, *scalars: int) -> np.ndarray:
+    interpreted, compiled = array.copy(), array.copy()
+    ir.interpret(ir.as_module(func), "main", interpreted, *scalars)
+    tw.compile(func)(compiled, *scalars)
+    np.testing.assert_array_equal(interpreted, compiled)
+    return compiled
+
+
+def test_print(capfd: pytest.CaptureFixture[str]) -> None:
+    @T.prim_func
+    def main(A: T.Buffer((4,), "float32"), n: T.int32):
+        T.print("100% of", n, A[1], A[0:4], n > 2)
+        if n > 2:
+            T.print(T.int8(-3), T.uint64(5), T.float16(1.5), T.Cast("bfloat16", A[3]), T.Cast("float64", n) / 7.0)
+        for i in range(2):
+            T.print(i)
+        T.print()
+
+    lines = ["100% of 3 1 [0, 1, 2, 3] 1", "-3 5 1.5 3 0.42857142857142855", "0", "1", ""]
+    values = np.arange(4, dtype="float32")
+    ir.interpret(ir.as_module(main), "main", values, 3)
+    assert capfd.readouterr().out.splitlines() == lines
+    sys.stdout.flush()
+    tw.compile(main)(values, 3)
+    assert capfd.readouterr().out.splitlines() == lines
+
+
+def test_constants() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32")):
+        small = T.allocate_const([1, 2, 3, -4], "int32", [4])
+        S = T.Buffer((4,), "int32", data=small)
+        large = T.allocate_const(np.arange(600).reshape(2, 300), "float32", [2, 300])
+        L = T.decl_buffer((2, 300), "float32", data=large)
+        for i, j in T.grid(2, 4):
+            with T.block("b"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                A[vi * 4 + vj] = L[vi, vj] + T.Cast("float32", S[vj])
+
+    expected = np.arange(600).reshape(2, 300)[:, :4] + [1, 2, 3, -4]
+    np.testing.assert_array_equal(run(main, np.zeros(8, "float32")), expected.reshape(8))
+
+
+def test_prefetch_changes_nothing() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8, 40), "float32"), n: T.int32):
+        T.prefetch(A, [T.Range(0, 4), T.Range(0, 40)])
+        for i in range(8):
+            T.prefetch(A[i, 0:n])
+            A[i, n] = A[i, n] + 1.0
+
+    assert str(main).count('T.call_intrin("handle", "tir.prefetch"') == 2
+    assert "T.grid(4, 3)" in str(main)  # 40 floats lie on three lines
+    expected = np.zeros((8, 40), "float32")
+    expected[:, 2] = 1
+    np.testing.assert_array_equal(run(main, np.zeros((8, 40), "float32"), 2), expected)
+
+
+def test_shuffle() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32")):
+        A[0:4] = T.Shuffle([A[0:4], A[4:8]], [7, 0, 5, 2])
+        A[7] = T.Shuffle([A[0:4]], [2])
+
+    result = run(main, np.arange(8, dtype="float32"))
+    np.testing.assert_array_equal(result, [7, 0, 5, 2, 4, 5, 6, 5])
+
+
+def test_scalable_vectors_are_interpreted_and_refused_where_the_machine_has_none() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((16,), "float32")):
+        for i in range(T.ceildiv(16, 4 * T.vscale())):
+            A[T.Ramp(i * 4 * T.vscale(), 1, 4 * T.vscale())] = T.Broadcast(T.float32(1), 4 * T.vscale())
+
+    array = np.zeros(16, "float32")
+    ir.interpret(ir.as_module(main), "main", array)
+    np.testing.assert_array_equal(array, 1)
+    with pytest.raises(tw.ScriptError, match="vscale is not there on a CPU"):
+        tw.compile(main)

@@ -1,0 +1,124 @@
+"""Ctrl-C at any moment: a clear line, status 130, the records so far kept, and the same command goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+
+from .test_database_faults import SCRIPT, scale, tiles
+
+PYTHON = Path(__file__).resolve().parents[2] / "python"
+
+
+def start(folder: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-u", "-m", "tilewright", "tune", "script.py", *options],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(PYTHON)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def indices(folder: Path) -> list[int]:
+    file = folder / "out" / "tilewright.db"
+    if not file.exists():
+        return []
+    with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
+        return [row[0] for row in connection.execute("SELECT position FROM record ORDER BY position")]
+
+
+def test_at_any_moment(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    kept: list[int] = []
+    statuses = []
+    # From the imports over the first candidates to whatever comes after the search.
+    for delay in (0.3, 0.5, 0.7, 0.9, 1.2, 1.6, 2.0, 2.5):
+        process = start(tmp_path, "--trials", "30", "--quiet")
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, problems = process.communicate(timeout=60)
+        # CPython ends itself by the signal where it came in the middle of an exec() of a library: 130 in a shell, too.
+        status = 130 if process.returncode == -signal.SIGINT else process.returncode
+        statuses.append(status)
+        assert status in (0, 130), problems
+        assert "Traceback" not in problems
+        if status == 130 and problems:  # nothing can be said before there is a program
+            assert "interrupted" in problems
+        now = indices(tmp_path)
+        assert set(kept) <= set(now)
+        kept = now
+    assert 130 in statuses
+    last = start(tmp_path, "--trials", "30", "--quiet")
+    last.communicate(timeout=120)
+    assert last.returncode == 0
+    assert indices(tmp_path) == list(range(30))
+
+
+@pytest.mark.parametrize("phase", ["reference", "search"])
+def test_in_each_phase(phase: str, tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    process = start(tmp_path, "--trials", "400", "--json")
+    assert process.stdout is not None
+    for line in process.stdout:
+        if f'"phase": "{phase}"' in line:
+            break
+    process.send_signal(signal.SIGINT)
+    _, problems = process.communicate(timeout=60)
+    assert process.returncode == 130
+    kept = len(indices(tmp_path))
+    assert f"interrupted after {kept} of 400 trials" in problems
+    assert "kept in out/tilewright.db, and the same command goes on" in problems
+
+
+def test_in_the_users_own_code(tmp_path: Path) -> None:
+    text = SCRIPT.replace(
+        "def tiles(sch):\n", "def tiles(sch):\n    wait(int(sch.sample_categorical([0, 1], [0.5, 0.5])))\n"
+    )
+    waits = "import pathlib\nimport time\n\n\ndef wait(value):\n    if pathlib.Path('out/tilewright.db').exists():\n"
+    (tmp_path / "script.py").write_text(waits + "        while True:\n            pass\n\n\n" + text)
+    process = start(tmp_path, "--trials", "8", "--quiet")
+    while not (tmp_path / "out" / "tilewright.db").exists():
+        time.sleep(0.02)
+    time.sleep(1)  # it draws the first candidate now
+    before = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, problems = process.communicate(timeout=60)
+    assert process.returncode == 130 and "interrupted" in problems and "Traceback" not in problems
+    assert time.monotonic() - before < 5  # long before the deadline of the space
+
+
+def test_from_python_the_result_so_far_is_returned(tmp_path: Path) -> None:
+    def interrupt(progress: tw.search.Progress) -> None:
+        if progress.trials >= 3:
+            signal.raise_signal(signal.SIGINT)
+
+    before: Any = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):  # the second one is not held back
+        tw.tune(scale, space=tiles, trials=100, database=tmp_path / "a.db", progress=interrupt)
+    assert signal.getsignal(signal.SIGINT) is before
+
+    sent: list[int] = []
+
+    def interrupt_once(progress: tw.search.Progress) -> None:
+        if progress.trials >= 3 and not sent:
+            sent.append(progress.trials)
+            signal.raise_signal(signal.SIGINT)
+
+    result = tw.tune(scale, space=tiles, trials=100, database=tmp_path / "b.db", progress=interrupt_once)
+    assert result.stop_reason == "canceled" and result.record is not None
+    assert sent[0] <= result.progress.trials < 100
+    again = tw.tune(scale, space=tiles, trials=result.progress.trials + 1, database=tmp_path / "b.db", progress=None)
+    assert again.progress.earlier == result.progress.trials and again.stop_reason == "trials"

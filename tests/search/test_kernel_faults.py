@@ -1,0 +1,195 @@
+"""Candidates that crash, hang, write where they must not, eat memory or are wrong: counted, told, never kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tilewright as tw
+from tilewright import _core
+from tilewright.cli import app
+from tilewright.script import tir as T
+from tilewright.search import session
+
+from . import faulty_kernels
+from .faulty_kernels import FAULTS, INDICES, choose, gather
+
+SCRIPT = Path(faulty_kernels.__file__)
+
+
+@pytest.fixture(params=list(FAULTS))
+def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str, str]:
+    """The first candidate of the search is a kernel that misbehaves."""
+    program, *expected = FAULTS[request.param]
+
+    def draw(self: Any, seed: int, attempt: int, parent: str) -> tuple[tw.ir.Module, str]:
+        return tw.ir.Module({"main": program if attempt == 0 else gather}), "[[], []]"
+
+    monkeypatch.setattr(session._Search, "_draw", draw)
+    return expected[0], expected[1], expected[2]
+
+
+def records_of(database: Path) -> list[dict[str, Any]]:
+    store = _core.Database.open(str(database), read_only=True)
+    return [record for workload in store.workloads() for record in store.records(workload["hash"], "")]
+
+
+def test_a_faulty_kernel_costs_one_candidate(fault: tuple[str, str, str], tmp_path: Path) -> None:
+    outcome, code, message = fault
+    result = tw.tune(gather, space=choose, trials=2, database=tmp_path / "t.db", progress=None)
+    assert result.progress.outcomes == {outcome: 1, "ok": 1}
+    (count, text), (only,) = result.progress.failures[code], result.progress.failures
+    assert count == 1 and only == code and message in text
+    x, y = np.random.default_rng(0).random(1000, dtype=np.float32), np.empty(1000, np.float32)
+    result.kernel(x, INDICES, y)
+    np.testing.assert_array_equal(y, x[INDICES])
+    assert [record["outcome"] for record in records_of(tmp_path / "t.db")] == [outcome, "ok"]
+
+
+def test_nothing_but_a_faulty_kernel_is_an_error_of_the_command(fault: tuple[str, str, str], tmp_path: Path) -> None:
+    outcome, code, message = fault
+    result = CliRunner().invoke(app, ["tune", str(SCRIPT), "--trials", "1", "--quiet", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert f"error: no candidate was correct and fast enough to be kept (1 trials: 1 {outcome})" in result.stderr
+    assert f"1 x {code}: " in result.stderr and message in result.stderr and "hint: look at" in result.stderr
+    assert [record["outcome"] for record in records_of(tmp_path / "tilewright.db")] == [outcome]
+    assert not (tmp_path / "gather.so").exists()
+
+
+def test_the_code_says_that_nothing_was_correct(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = tw.ir.Module({"main": FAULTS["subtly_wrong"][0]})
+    monkeypatch.setattr(session._Search, "_draw", lambda self, seed, attempt, parent: (wrong, "[[], []]"))
+    result = tw.tune(gather, space=choose, trials=1, progress=None)
+    with pytest.raises(tw.ResourceError) as caught:
+        _ = result.kernel
+    assert caught.value.code == "tune/no-correct-candidate"
+
+
+def test_the_tolerance_is_stored_and_told(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["tune", str(SCRIPT), "--trials", "1", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    line = next(line for line in result.stdout.splitlines() if line.startswith("results checked: "))
+    told = json.loads(line.removeprefix("results checked: "))
+    # 2 * 8 * sqrt(1) * 2^-24 for the sum of one term, and twice the rounding to float32.
+    spread = 16 * 2.0**-24
+    assert told["tolerance"]["Y"] == pytest.approx({"relative": spread + 2 * 2.0**-24, "spread": spread}, rel=1e-4)
+    (record,) = records_of(tmp_path / "tilewright.db")
+    assert json.loads(record["verification"]) == told
+
+
+# ---- The program itself, as it was written ---------------------------------------------------------------------------
+
+
+@T.prim_func
+def endless(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("Y"):
+            vi = T.axis.spatial(8, i)
+            Y[vi] = X[vi] * X[vi]
+            while Y[vi] >= 0.0:
+                Y[vi] = Y[vi] + 1.0
+
+
+def test_indices_that_nobody_gave_are_asked_for() -> None:
+    with pytest.raises(tw.ScriptError, match="out-of-bounds") as caught:
+        tw.tune(gather, space=choose.function, trials=1, progress=None)
+    assert "Y[vi] = X[I[vi]]" in str(caught.value)
+    assert "hint: I held random values; give arrays of indices with inputs={'I': array}" in str(caught.value)
+
+
+def test_wrong_indices_crash_the_helper_and_not_this_process() -> None:
+    far = INDICES + 100_000_000
+    with pytest.raises(tw.ScriptError, match=r"'gather' as it was written.* failed: the kernel was killed") as caught:
+        tw.tune(gather, space=choose, inputs={"I": far}, trials=1, progress=None)
+    assert caught.value.code == "tune/reference"
+    assert "hint: arrays that hold indices are given with inputs=" in str(caught.value)
+
+
+def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "REFERENCE_DEADLINE", 0.5)
+    monkeypatch.setattr("tilewright.search.arguments.INTERPRETER_SECONDS", 0.2)
+    with pytest.raises(tw.ResourceError, match=r"did not come back in time \(0.5 s for a call\)") as caught:
+        tw.tune(endless, space=lambda sch: None, trials=1, progress=None)
+    assert caught.value.code == "tune/reference"
+
+
+def test_a_program_that_exhausts_memory() -> None:
+    with pytest.raises(tw.ResourceError, match="out of memory for a workspace") as caught:
+        tw.tune(FAULTS["exhausts_memory"][0], space=choose.function, inputs=choose.inputs, trials=1, progress=None)
+    assert caught.value.code == "tune/reference"
+
+
+# ---- Helper processes ------------------------------------------------------------------------------------------------
+
+
+def helpers(mode: str) -> list[int]:
+    """The helper processes of this one."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            arguments = (folder / "cmdline").read_bytes().split(b"\0")
+        except OSError:  # it has just ended
+            continue
+        if arguments[1:3] == [mode.encode(), str(os.getpid()).encode()]:
+            found.append(int(folder.name))
+    return found
+
+
+@T.prim_func
+def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
+    for i, j in T.grid(64, 96):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] * T.float32(2)
+
+
+def many_tiles(sch: tw.Schedule) -> None:
+    i, j = sch.get_loops(sch.get_block("Y"))
+    sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
+    sch.split(j, factors=sch.sample_perfect_tile(j, n=3))
+
+
+@pytest.mark.parametrize(("mode", "outcome"), [("build", "build_crash"), ("measure", "run_crash")])
+def test_a_helper_that_is_killed_is_replaced(mode: str, outcome: str) -> None:
+    victims: list[tuple[int, float]] = []
+    successors: set[int] = set()
+
+    def kill_one(progress: tw.search.Progress) -> None:
+        now = time.monotonic()
+        if not victims and progress.trials >= 4:
+            (pid, *_) = helpers(mode)
+            os.kill(pid, signal.SIGSTOP)  # so that it dies in the middle of a candidate
+            victims.append((pid, now))
+        elif victims and now - victims[0][1] > 0.5 and victims[0][0] in helpers(mode):
+            os.kill(victims[0][0], signal.SIGKILL)
+        elif victims:
+            successors.update(set(helpers(mode)) - {victims[0][0]})
+
+    result = tw.tune(scale, space=many_tiles, trials=40, progress=kill_one)
+    assert victims and result.stop_reason == "trials" and result.record is not None
+    assert result.progress.trials == 40
+    assert successors
+    # A measuring helper that stands still in a call is killed for that before the test gets to it.
+    assert result.progress.outcomes.get(outcome) == 1 or mode == "measure"
+    assert helpers("build") == helpers("measure") == []
+
+
+def test_a_helper_that_cannot_start_ends_the_search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TILEWRIGHT_HELPER", "/bin/false")
+    with pytest.raises(tw.ResourceError, match="the helper /bin/false does not start") as caught:
+        tw.tune(scale, space=many_tiles, trials=1, progress=None)
+    assert caught.value.code == "measure/helper-start" and "hint:" in str(caught.value)
+    monkeypatch.setenv("TILEWRIGHT_HELPER", str(tmp_path / "nothing"))
+    result = CliRunner().invoke(app, ["tune", str(SCRIPT), "--trials", "1", "--quiet", "--out", str(tmp_path)])
+    assert result.exit_code == 1
+    assert f"{tmp_path}/nothing" in result.stderr and "hint:" in result.stderr

@@ -1,0 +1,185 @@
+"""What a session is: the same candidates for the same seed, going on where it stopped, finals, spaces and time."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import _core
+from tilewright.script import tir as T
+
+from .test_database_faults import scale, tiles
+
+
+def traces(database: Path) -> dict[int, Any]:
+    store = _core.Database.open(str(database), read_only=True)
+    (workload,) = store.workloads()
+    return {record["index"]: record["trace"] for record in store.records(workload["hash"], "")}
+
+
+def test_the_same_seed_gives_the_same_candidates_whatever_the_threads(tmp_path: Path) -> None:
+    for name, options in {"one": {"threads": 1}, "two": {"threads": 2}, "other": {"seed": 1}}.items():
+        result = tw.tune(scale, space=tiles, trials=12, database=tmp_path / name, progress=None, **options)
+        assert result.progress.trials == 12
+    one, two, other = (traces(tmp_path / name) for name in ("one", "two", "other"))
+    assert sorted(one) == list(range(12))
+    assert one == two and one != other
+
+
+def test_the_same_results_give_the_same_candidates(tmp_path: Path) -> None:
+    """Later candidates depend on results, but on nothing else: a session that lost its last part finds it again."""
+    file = tmp_path / "t.db"
+    tw.tune(scale, space=tiles, trials=40, database=file, progress=None)
+    whole = traces(file)
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("DELETE FROM finals")
+        connection.execute("DELETE FROM record WHERE position >= 30")
+        connection.commit()
+    again = tw.tune(scale, space=tiles, trials=40, database=file, progress=None)
+    assert (again.progress.earlier, again.progress.trials) == (30, 40)
+    # Candidate n is drawn from the results of those up to n - 8.
+    assert [traces(file)[i] for i in range(38)] == [whole[i] for i in range(38)]
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_later_candidates_are_neighbors_of_good_ones(tmp_path: Path, reads: bool) -> None:
+    """Also where the space looks at what it has drawn, and is run anew for each candidate."""
+
+    def wide(sch: tw.Schedule) -> None:
+        i, j = sch.get_loops(sch.get_block("Y"))
+        # 100 million points, and nothing that can be had by chance.
+        for _ in range(4):
+            value = sch.sample_categorical(list(range(100)), [0.01] * 100)
+            sch.annotate(i, f"a{_}", int(value) if reads else value)
+        sch.split(j, factors=[None, 8])
+
+    result = tw.tune(scale, space=wide, trials=40, database=tmp_path / "t.db", progress=None)
+    assert result.progress.trials == 40
+    decisions = {i: tw.schedule.Trace.from_json(trace).decisions for i, trace in traces(tmp_path / "t.db").items()}
+
+    def is_neighbor(index: int) -> bool:
+        return any(sum(a != b for a, b in zip(decisions[index], decisions[k], strict=True)) == 1 for k in range(index))
+
+    assert not any(is_neighbor(index) for index in range(16))
+    assert sum(is_neighbor(index) for index in range(16, 40)) >= 8
+
+
+def test_the_best_are_timed_against_one_another(tmp_path: Path) -> None:
+    file = tmp_path / "t.db"
+    phases = []
+    result = tw.tune(scale, space=tiles, trials=8, database=file, progress=lambda p: phases.append(p.phase))
+    assert phases[-1] == "done" and phases.index("search") < len(phases) - 1
+    store = _core.Database.open(str(file), read_only=True)
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        ((winner, last),) = connection.execute("SELECT position, last_record FROM finals, record WHERE id = winner")
+    assert result.record is not None and result.record.index == winner and last == 8
+    (workload,) = store.workloads()
+    assert store.top_k(workload["hash"], "", 1)[0]["index"] == winner
+    # Another seed: its best meets the best so far, so the winner of the second finals beats that of the first.
+    other = tw.tune(scale, space=tiles, trials=8, seed=1, database=file, progress=None)
+    assert other.progress.earlier == 0 and other.record is not None
+
+
+@T.prim_func
+def take(X: T.Buffer((1000,), "float32"), I: T.Buffer((300,), "int32"), Y: T.Buffer((300,), "float32")):
+    for i in range(300):
+        with T.block("Y"):
+            vi = T.axis.spatial(300, i)
+            Y[vi] = X[I[vi]]
+
+
+def chunks(sch: tw.Schedule) -> None:
+    (i,) = sch.get_loops(sch.get_block("Y"))
+    sch.split(i, factors=sch.sample_perfect_tile(i, n=2))
+
+
+def test_inputs_supply_indices() -> None:
+    indices = np.random.default_rng(3).integers(0, 1000, 300).astype(np.int32)
+    result = tw.tune(take, space=chunks, trials=3, inputs={"I": indices}, progress=None)
+    assert result.record is not None and set(result.progress.outcomes) <= {"ok", "slow_stopped"}
+    assert result.verdict is not None and result.verdict.checked
+    x, y = np.random.default_rng(4).random(1000, dtype=np.float32), np.empty(300, np.float32)
+    result.kernel(x, indices, y)
+    np.testing.assert_array_equal(y, x[indices])
+
+
+def test_the_time_is_limited() -> None:
+    def slow(sch: tw.Schedule) -> None:
+        time.sleep(0.05)
+        int(sch.sample_categorical([1, 2], [0.5, 0.5]))
+        tiles(sch)
+
+    start = time.monotonic()
+    result = tw.tune(scale, space=slow, trials=10_000, seconds=1.5, progress=None)
+    assert result.stop_reason == "seconds" and result.record is not None
+    assert 0 < result.progress.trials < 10_000
+    assert time.monotonic() - start < 30
+
+
+def test_a_kernel_for_two_threads() -> None:
+    def in_parallel(sch: tw.Schedule) -> None:
+        i, _ = sch.get_loops(sch.get_block("Y"))
+        out, _ = sch.split(i, factors=sch.sample_perfect_tile(i, n=2))
+        sch.parallel(out)
+
+    result = tw.tune(scale, space=in_parallel, trials=4, threads=2, progress=None)
+    assert result.record is not None and result.threads == 2
+    assert "-num-cores=2" in result.record.target
+
+
+def test_two_spaces_of_one_program_are_two_sessions(tmp_path: Path) -> None:
+    file = tmp_path / "t.db"
+
+    def columns(sch: tw.Schedule) -> None:
+        _, j = sch.get_loops(sch.get_block("Y"))
+        sch.split(j, factors=sch.sample_perfect_tile(j, n=2))
+
+    tw.tune(scale, space=tiles, trials=4, database=file, progress=None)
+    second = tw.tune(scale, space=columns, trials=4, database=file, progress=None)
+    assert second.progress.earlier == 0 and second.progress.trials == 4
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT count(*) FROM session").fetchone() == (2,)
+
+
+@T.prim_func
+def symbolic(x: T.handle, y: T.handle):
+    n = T.int32()
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    for i in range(n):
+        with T.block("Y"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi]
+
+
+@T.prim_func
+def with_scalar(X: T.Buffer((8,), "float32"), factor: T.float32, Y: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("Y"):
+            vi = T.axis.spatial(8, i)
+            Y[vi] = X[vi] * factor
+
+
+@T.prim_func
+def strided(X: T.Buffer((8, 8), "float32", strides=(16, 1)), Y: T.Buffer((8, 8), "float32")):
+    for i, j in T.grid(8, 8):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj]
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [(symbolic, "tune/symbolic-shape"), (with_scalar, "tune/scalar-parameter"), (strided, "tune/strides")],
+)
+def test_programs_that_cannot_be_tuned(program: tw.ir.PrimFunc, code: str) -> None:
+    with pytest.raises(tw.ArgumentError) as caught:
+        tw.tune(program, space=lambda sch: None, trials=1, progress=None)
+    assert caught.value.code == code and "hint:" in str(caught.value)

@@ -1,0 +1,213 @@
+"""Tensor expressions: what their programs look like, and what they compute."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import ir, te
+from tilewright.script import tir as T
+from tilewright.testing import check_same
+
+
+def run(func, *arrays):
+    """Runs the program in the interpreter; the arrays are its arguments."""
+    module = ir.as_module(func)
+    ir.interpret(module, next(iter(module.functions)), *arrays)
+    return arrays
+
+
+def test_matmul_is_the_program_one_would_write():
+    A = te.placeholder((8, 4), name="A")
+    B = te.placeholder((4, 6), name="B")
+    k = te.reduce_axis((0, 4), name="k")
+    C = te.compute((8, 6), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
+
+    @T.prim_func
+    def main(A: T.Buffer((8, 4)), B: T.Buffer((4, 6)), C: T.Buffer((8, 6))):
+        T.func_attr({"tir.noalias": True})
+        for i, j, k in T.grid(8, 6, 4):
+            with T.block("C"):
+                v_i, v_j, v_k = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[v_i, v_j] = T.float32(0)
+                C[v_i, v_j] = C[v_i, v_j] + A[v_i, v_k] * B[v_k, v_j]
+
+    func = te.create_prim_func([A, B, C])
+    ir.assert_structural_equal(func, main)
+    assert func.script() == main.script()
+    assert (C.shape[0].value, C.dtype, C.ndim, C.name, C.op.name) == (8, "float32", 2, "C", "C")
+    assert C.op.reduce_axis == (k,) and len(C.op.axis) == 2 and C.op.input_tensors == [A, B]
+
+
+def test_chain_allocates_what_is_between():
+    A = te.placeholder((5,), "int32", name="A")
+    B = te.compute((5,), lambda i: A[i] + 1, name="B")
+    C = te.compute((5,), lambda *i: B(*i) * B(*i) - A(*i), name="C")
+    func = te.create_prim_func([A, C])
+    assert [b.name for b in func.body.block.alloc_buffers] == ["B"]
+    a, c = run(func, np.arange(5, dtype="int32"), np.zeros(5, "int32"))
+    np.testing.assert_array_equal(c, (a + 1) ** 2 - a)
+
+
+@pytest.mark.parametrize(
+    ("reducer", "numpy"), [(te.sum, np.sum), (te.prod, np.prod), (te.max, np.max), (te.min, np.min)]
+)
+def test_reducers(reducer, numpy):
+    A = te.placeholder((3, 4, 2), "int32", name="A")
+    k, l = te.reduce_axis((0, 4), "k"), te.reduce_axis((0, 2), "l")
+    B = te.compute((3,), lambda i: reducer(A[i, k, l], axis=[k, l]), name="B")
+    a = np.random.default_rng(0).integers(-3, 4, (3, 4, 2)).astype("int32")
+    _, b = run(te.create_prim_func([A, B]), a, np.zeros(3, "int32"))
+    np.testing.assert_array_equal(b, numpy(a, axis=(1, 2)))
+
+
+def test_reduction_where_and_init():
+    A = te.placeholder((3, 8), "int32", name="A")
+    start = te.placeholder((3,), "int32", name="start")
+    k = te.reduce_axis((2, 8), "k")
+    B = te.compute((3,), lambda i: te.sum(A[i, k], axis=k, where=k % 2 == 0, init=start[i]), name="B")
+    a, s = np.arange(24, dtype="int32").reshape(3, 8), np.array([100, 200, 300], "int32")
+    *_, b = run(te.create_prim_func([A, start, B]), a, s, np.zeros(3, "int32"))
+    np.testing.assert_array_equal(b, a[:, 2::2].sum(axis=1) + s)
+
+
+def test_reducer_of_tuples():
+    argmax = te.comm_reducer(
+        lambda x, y: (T.Select(x[1] >= y[1], x[0], y[0]), T.Select(x[1] >= y[1], x[1], y[1])),
+        lambda index, value: (te.const(-1, index), T.min_value(value)),
+        name="argmax",
+    )
+    n = te.var("n")
+    index, value = te.placeholder((n, 7), "int32", name="index"), te.placeholder((n, 7), "int32", name="value")
+    k = te.reduce_axis((0, 7), "k")
+    outputs = te.compute((n,), lambda i: argmax((index[i, k], value[i, k]), axis=k), name="argmax")
+    assert [t.name for t in outputs] == ["argmax_v0", "argmax_v1"]
+    func = te.create_prim_func([index, value, *outputs])
+    i, v = np.tile(np.arange(7, dtype="int32"), (4, 1)), np.random.default_rng(1).permutation(28).astype("int32")
+    v = v.reshape(4, 7)
+    _, _, at, top = run(func, i, v, np.zeros(4, "int32"), np.zeros(4, "int32"))
+    np.testing.assert_array_equal(at, v.argmax(axis=1))
+    np.testing.assert_array_equal(top, v.max(axis=1))
+
+
+def test_several_values_share_their_loops():
+    A = te.placeholder((4,), name="A")
+    B, C = te.compute((4,), lambda i: (A[i] + 1.0, A[i] * 2.0), name="B")
+    func = te.create_prim_func([A, B, C])
+    loop = func.body.block.body
+    assert isinstance(loop, ir.For) and [r.block.name_hint for r in loop.body.seq] == ["B.v0", "B.v1"]
+    a, b, c = run(func, np.arange(4, dtype="float32"), np.zeros(4, "float32"), np.zeros(4, "float32"))
+    np.testing.assert_array_equal((b, c), (a + 1, a * 2))
+
+
+def test_blocks_of_one_name_are_told_apart():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0)
+    C = te.compute((4,), lambda i: B[i] + 1.0)
+    D = te.compute((4,), lambda i: C[i] + 1.0)
+    func = te.create_prim_func([A, D])
+    assert [loop.body.block.name_hint for loop in func.body.block.body.seq] == ["compute", "compute_1", "compute_2"]
+
+
+def test_extern_reads_and_writes_whole_tensors():
+    A = te.placeholder((4, 4), name="A")
+    B = te.compute((4, 4), lambda i, j: A[i, j] + 1.0, name="B")
+    C = te.extern((4, 4), [B], lambda ins, outs: T.call_packed("library.f", ins[0].data, outs[0].data), name="C")
+    func = te.create_prim_func([A, C])
+    block = func.body.block.body.seq[1].block
+    assert block.name_hint == "C"
+    assert [str(region.buffer.name) for region in (*block.reads, *block.writes)] == ["B", "C"]
+    two = te.extern([(4,), (2,)], [A], lambda ins, outs: T.call_packed("f", outs[1].data), dtype=["int8", "int32"])
+    assert [(t.name, t.dtype, t.shape[0].value) for t in two] == [("extern_v0", "int8", 4), ("extern_v1", "int32", 2)]
+
+
+def test_scalars_become_parameters():
+    n, factor = te.size_var("n"), te.var("factor", "float32")
+    A = te.placeholder((n,), name="A")
+    B = te.compute((n,), lambda i: A[i] * factor, name="B")
+    func = te.create_prim_func([factor, A, B])
+    a = np.arange(6, dtype="float32")
+    *_, b = run(func, 2.5, a, np.zeros(6, "float32"))
+    np.testing.assert_array_equal(b, a * 2.5)
+
+
+def test_zero_dimensions_and_wide_indices():
+    A = te.placeholder((), name="A")
+    B = te.compute((), lambda: A[()] + 1.0, name="B")
+    a, b = run(te.create_prim_func([A, B]), np.array(2, "float32"), np.zeros((), "float32"))
+    assert (a, b) == (2, 3)
+    wide = te.compute((ir.const(4, "int64"),), lambda i: i + 1, name="wide")
+    assert wide.dtype == "int64" and wide.op.axis[0].var.dtype == "int64"
+
+
+def test_programs_share_nothing():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: A[i] + 1.0, name="B")
+    first, second = te.create_prim_func([A, B]), te.create_prim_func([A, B])
+    assert not first.params[0].same_as(second.params[0])
+    ir.assert_structural_equal(first, second)
+
+
+def test_attributes():
+    A, W = te.placeholder((4,), name="A"), te.placeholder((4,), name="W")
+    B = te.compute((4,), lambda i: A[i] * W[i], name="B", attrs={"layout_free_placeholders": [W], "note": "x"})
+    func = te.create_prim_func([A, W, B])
+    assert list(func.attrs["layout_free_buffers"]) == [1]
+    assert func.body.block.body.body.block.annotations == {"note": "x"}
+
+
+@pytest.mark.parametrize(
+    ("attempt", "message"),
+    [
+        (lambda A: te.compute((4, 4), lambda i: A[i]), "a function of 1 indices"),
+        (lambda A: te.compute((4,), lambda i: None), "gives no value"),
+        (lambda A: te.compute((4,), lambda i: (te.sum(A[0], axis=te.reduce_axis((0, 2))), 1)), "not for a part of it"),
+        (lambda A: te.create_prim_func([te.compute((4,), lambda i: A[i])]), "'A' is not among the parameters"),
+        (lambda A: te.create_prim_func([A, 3]), "not int"),
+        (lambda A: te.create_prim_func([A], "int64"), "index_dtype_override"),
+        (lambda A: te.compute((4,), lambda i: ir.decl_buffer((4,), name="raw")[i]), "'raw', which is no tensor"),
+        (lambda A: te.extern((4,), [A], lambda ins, outs: None), "instead of a statement or a call"),
+        (lambda A: te.extern((4,), [], lambda ins, outs: 0), "pass dtype"),
+        (lambda A: te.compute((4,), lambda *i: A(*i), varargs_names=["a", "b"]), "2 names for 1 indices"),
+        (lambda A: te.thread_axis((0, 4)), "needs the tag"),
+    ],
+)
+def test_mistakes(attempt, message):
+    with pytest.raises(tw.ArgumentError, match=message):
+        attempt(te.placeholder((4,), name="A"))
+
+
+def test_in_a_script():
+    @T.prim_func
+    def formula(A: T.Buffer((4, 6)), D: T.Buffer((4,))):
+        k = T.reduce_axis((0, 6))
+        B = T.compute((4, 6), lambda i, j: A[i, j] * 2.0)
+        T.compute(D.shape, lambda i: T.sum(B[i, k] + T.max(A[i, k], 0), axis=k), out=D)
+
+    @T.prim_func
+    def written(A: T.Buffer((4, 6)), D: T.Buffer((4,))):
+        B = T.alloc_buffer((4, 6))
+        for i, j in T.grid(4, 6):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+        for i, k in T.grid(4, 6):
+            with T.block("D"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    D[vi] = T.float32(0)
+                D[vi] = D[vi] + (B[vi, vk] + T.max(A[vi, vk], 0))
+
+    check_same(formula, written)
+    assert [loop.body.body.block.name_hint for loop in formula.body.block.body.seq] == ["B", "D"]
+
+
+def test_mistakes_in_a_script_are_shown_there():
+    with pytest.raises(tw.ScriptError, match="a function of 1 indices") as caught:
+
+        @T.prim_func
+        def formula(A: T.Buffer((4, 6))):
+            B = T.compute((4, 6), lambda i: A[i, i])
+            T.evaluate(B[0, 0])
+
+    assert "B = T.compute" in str(caught.value)

@@ -1,0 +1,33 @@
+"""The package as a whole: its names, and what importing it costs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import tilewright as tw
+
+
+def test_every_public_name_is_there() -> None:
+    for name in tw.__all__:
+        assert getattr(tw, name) is not None
+        assert name in dir(tw)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = tw.nothing
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    """Terminals, tables, the compiler and NumPy wait until they are used."""
+    code = "import sys, tilewright; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "tilewright.errors" in loaded
+    assert not {"numpy", "rich", "typer", "torch", "ml_dtypes", "tilewright._core"} & set(loaded)
+
+
+def test_looking_at_the_compiler_loads_no_command_line() -> None:
+    code = "import sys, tilewright as tw; tw.compile, tw.Schedule, tw.tune, tw.space; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "tilewright.search.session" in loaded
+    assert not {"rich", "typer", "torch", "threadpoolctl"} & set(loaded)
