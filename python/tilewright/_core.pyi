@@ -739,6 +739,14 @@ class BlockRealize(Stmt):
 
     __match_args__ = ("iter_values", "predicate", "block")
 
+class Prefetch(Stmt):
+    """Asks for a region to be brought into the cache; changes nothing else."""
+    def __init__(self, region: BufferRegion | None = None) -> None: ...
+    @property
+    def region(self) -> BufferRegion: ...
+
+    __match_args__ = ("region",)
+
 class PrimType(Type):
     def __init__(self, dtype: str | None = "void") -> None: ...
     @property

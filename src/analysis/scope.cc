@@ -30,6 +30,7 @@ const NodeBase* bare_statement_in(const Stmt& stmt) {
       [&](const Ref<Evaluate>& evaluate, Visitor&) {
         if (!evaluate->value.is<IntImm>()) bare(evaluate);
       },
+      [&](const Ref<Prefetch>& prefetch, Visitor&) { bare(prefetch); },
       [&](const Ref<While>& loop, Visitor& walk) {
         bare(loop);
         walk.descend(loop);

@@ -314,6 +314,8 @@ void Compiler::stmt(const Stmt& s) {
     case Kind::kSeqStmt:
       for (const Stmt& item : s.as<SeqStmt>()->seq) stmt(item);
       break;
+    case Kind::kPrefetch:  // only speed depends on it
+      break;
     case Kind::kEvaluate:
       expr(s.as<Evaluate>()->value);
       break;

@@ -119,6 +119,11 @@ struct BlockRealize {
   Ref<Block> block;
   using Members = Fields<&BlockRealize::iter_values, &BlockRealize::predicate, &BlockRealize::block>;
 };
+/// Asks for a region to be brought into the cache; changes nothing else.
+struct Prefetch {
+  Ref<BufferRegion> region;
+  using Members = Fields<&Prefetch::region>;
+};
 
 // ---- functions -------------------------------------------------------------------------------------------------
 

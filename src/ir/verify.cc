@@ -595,6 +595,7 @@ bool Verifier::stmt(const NodeRef& n) {
       return true;
     case Kind::kAssertStmt:
     case Kind::kEvaluate:
+    case Kind::kPrefetch:
 #define X TW_CASE_UNLESS_STMT
 #include "ir/kinds.def"
 #undef X

@@ -74,6 +74,10 @@ TEST(Verify, Stages) {
   Stmt realize = make<BufferRealize>({b, {range_of(i32(8))}, bool_imm(true), nop()});
   EXPECT_EQ(code_of(realize), "");
   EXPECT_EQ(code_of(realize, Stage::kLowered), "verify/stage");
+  Stmt prefetch = make<Prefetch>({make<BufferRegion>({b, {range_of(i32(8))}})});
+  EXPECT_EQ(code_of(prefetch), "");
+  EXPECT_EQ(code_of(prefetch, Stage::kLowered), "verify/stage");
+  EXPECT_EQ(code_of(function({}, prefetch)), "verify/buffer");
 }
 
 TEST(Verify, VariablesAreDefinedOnceAndBeforeTheyAreUsed) {

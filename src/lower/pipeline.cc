@@ -18,7 +18,8 @@ struct Pass {
 
 /// The one list.
 constexpr Pass kPasses[] = {
-    {"plan_allocations", plan_allocations, "first: axes and inits tell which loops carry values in a buffer"},
+    {"lower_prefetches", lower_prefetches, "first: passes know loads, not what a hint speaks of"},
+    {"plan_allocations", plan_allocations, "while blocks are whole: axes tell which loops carry values in a buffer"},
     {"lower_init_blocks", lower_init_blocks,
      "the condition is stated in reduction axes, which the next pass takes away"},
     {"inline_block_axes", inline_block_axes, "regions and predicates can be compared once they speak of loops only"},

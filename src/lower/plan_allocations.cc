@@ -13,8 +13,8 @@
 // Needs      blocks with axes and inits
 // Ensures    a buffer is allocated inside a loop only if no value in it outlives an iteration of that loop: the rules
 //            are those of analysis/buffer_homes.h, which the interpreter shares.
-// Placement  first: types of axes and inits tell which loops carry values. Before compaction, which shrinks a buffer
-//            to what is accessed where it is allocated.
+// Placement  while blocks are whole: types of axes and inits tell which loops carry values. Before compaction, which
+//            shrinks a buffer to what is accessed where it is allocated.
 #include "analysis/buffer_homes.h"
 #include "lower/passes.h"
 

@@ -544,6 +544,7 @@ void bind_frames(nb::module_& m) {
   m.def("remap", &script::remap);
   m.def("range_between", &script::range_between);
   m.def("evaluate", &script::evaluate, nb::arg("value"));
+  m.def("prefetch", [](const NodeRef& region) { script::prefetch(to_region(region)); }, nb::arg("region"));
   m.def("fresh_var", &script::fresh_var, nb::arg("type"), nb::arg("is_size") = false);
   m.def("add", [](const Stmt& stmt) { IRBuilder::require("a statement").add(stmt); });
 }

@@ -152,6 +152,11 @@ Ref<Block> redirect(const Ref<Block>& block, const Copy& copy, bool reads, bool 
         moved.source = region(moved.source);
         return make<MatchBufferRegion>(std::move(moved), old.span());
       },
+      [&](const Ref<Prefetch>& old, Rewriter& walk) -> Stmt {
+        Prefetch moved = *walk.descend(old);
+        if (reads) moved.region = region(moved.region);
+        return make<Prefetch>(std::move(moved), old.span());
+      },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         Block moved = *walk.descend(old);
         if (reads) {

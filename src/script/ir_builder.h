@@ -271,6 +271,7 @@ std::vector<Ref<Var>> remap(std::string_view kinds, const std::vector<Expr>& loo
 Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate = {});
 void buffer_store(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate = {});
 void evaluate(Expr value);
+void prefetch(const Ref<BufferRegion>& region);
 /// A fresh variable, to be named by name().
 Ref<Var> fresh_var(Type type, bool is_size = false);
 /// T.NAME(args): operands of two-sided ones are brought to one type, the result's type follows from the arguments.

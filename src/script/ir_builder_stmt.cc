@@ -245,6 +245,8 @@ FramePtr launch_thread(const std::string& tag, Expr extent) {
 
 void evaluate(Expr value) { IRBuilder::require("T.evaluate").add(make<Evaluate>({std::move(value)})); }
 
+void prefetch(const Ref<BufferRegion>& region) { IRBuilder::require("T.prefetch").add(make<Prefetch>({region})); }
+
 Ref<Var> fresh_var(Type type, bool is_size) {
   Ref<Var> variable = make<Var>({"v", std::move(type), is_size});
   if (IRBuilder* builder = IRBuilder::current()) builder->adopt(variable);

@@ -231,6 +231,7 @@ class Printer {
   void buffer_store(const BufferStore& store);
   /// `storage` is what an attribute around it says, null without one.
   void realize(const BufferRealize& realize, const StringImm* storage, bool concise);
+  void prefetch(const Prefetch& prefetch);
   void allocate(const Allocate& allocate, bool concise);
   bool allocate_buffer(const Allocate& allocate, bool concise);
   void allocate_const(const AllocateConst& allocate, bool concise);

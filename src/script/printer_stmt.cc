@@ -362,6 +362,20 @@ void Printer::realize(const BufferRealize& realize, const StringImm* storage, bo
       [] {}, realize.body);
 }
 
+void Printer::prefetch(const Prefetch& prefetch) {
+  begin_line();
+  tir("prefetch(");
+  text(name_of(prefetch.region->buffer));
+  text(", [");
+  list(prefetch.region->region, [&](const Ref<Range>& range) {
+    tir("Range(");
+    bounds(range->min, range->extent, ", ");
+    text(")");
+  });
+  text("])");
+  end_line();
+}
+
 // ---- memory ----------------------------------------------------------------------------------------------------
 
 void Printer::buffer_store(const BufferStore& store) {
@@ -535,6 +549,9 @@ void Printer::stmt(const Stmt& s, bool concise) {
       break;
     case Kind::kBlockRealize:
       block(s.as<BlockRealize>()->block, s.as<BlockRealize>());
+      break;
+    case Kind::kPrefetch:
+      prefetch(*s.as<Prefetch>());
       break;
 #define X TW_CASE_UNLESS_STMT
 #include "ir/kinds.def"

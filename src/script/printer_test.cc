@@ -272,6 +272,8 @@ TEST(Printer, ScopesLastToTheEndOfTheBlockOrNot) {
   Ref<Buffer> a = decl_buffer({i32(8)}, f32, "A");
   EXPECT_EQ(print(make<BufferRealize>({a, {range(i32(0), i32(8))}, bool_imm(true), evaluate(0)})),
             "A = T.Buffer((8,))\nwith T.realize(A[0:8]):\n    T.evaluate(0)");
+  EXPECT_EQ(print(make<Prefetch>({make<BufferRegion>({a, {range(i32(2), i32(4))}})})),
+            "A = T.Buffer((8,))\nT.prefetch(A, [T.Range(2, 6)])");
 }
 
 TEST(Printer, ControlFlow) {

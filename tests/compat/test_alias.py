@@ -247,6 +247,22 @@ def test_constructors_have_the_signatures_of_tvm(python):
     ]
 
 
+def test_a_prefetch_is_a_statement(python):
+    assert python("""
+        import tilewright.compat.tvm
+        from tvm import tir
+        from tvm.ir import Range
+        A = tir.decl_buffer((128, 128), "float16", name="A")
+        hint = tir.Prefetch(A, [Range(0, 64), Range(2, 3)])
+        print(isinstance(hint, tir.Prefetch), isinstance(tir.Evaluate(0), tir.Prefetch))
+        print(hint)
+    """) == [
+        "True False",
+        'A = T.Buffer((128, 128), "float16")',
+        "T.prefetch(A, [T.Range(0, 64), T.Range(2, 3)])",
+    ]
+
+
 def test_errors_of_schedules_show_the_program_as_tvm_does(python):
     lines = python(
         PROGRAM.replace('if __name__ == "__main__":', "if True:")

@@ -28,8 +28,26 @@ def unchanged(before: Any, name: str) -> None:
 
 def test_passes_are_listed_with_reasons() -> None:
     passes = _core.list_passes()
-    assert passes[0][0] == "plan_allocations"
+    assert passes[0][0] == "lower_prefetches"
     assert all(reason for _, reason in passes)
+
+
+# ---- lower_prefetches
+
+
+def test_a_prefetch_is_one_hint_for_each_cache_line() -> None:
+    @T.prim_func(private=True)
+    def before(A: T.Buffer((8, 40), "float32"), x: T.Buffer((), "float64"), n: T.int32):
+        T.prefetch(A, [T.Range(0, 4), T.Range(2, n)])
+        T.prefetch(x, [])
+
+    @T.prim_func(private=True)
+    def after(A: T.Buffer((8, 40), "float32"), x: T.Buffer((), "float64"), n: T.int32):
+        for i, j in T.grid(4, (n - 2 + 15) // 16):
+            T.call_intrin("handle", "tir.prefetch", T.address_of(A[i, 2 + j * 16]), 0, 3, 1)
+        T.call_intrin("handle", "tir.prefetch", T.address_of(x[()]), 0, 3, 1)
+
+    check(before, "lower_prefetches", after)
 
 
 # ---- plan_allocations

@@ -61,11 +61,37 @@ def test_prefetch_changes_nothing() -> None:
             T.prefetch(A[i, 0:n])
             A[i, n] = A[i, n] + 1.0
 
-    assert str(main).count('T.call_intrin("handle", "tir.prefetch"') == 2
-    assert "T.grid(4, 3)" in str(main)  # 40 floats lie on three lines
+    assert "T.prefetch(A, [T.Range(0, 4), T.Range(0, 40)])" in str(main)
+    assert "T.grid(4, 3)" in str(tw.lower(main, after="lower_prefetches"))  # 40 floats lie on three lines
     expected = np.zeros((8, 40), "float32")
     expected[:, 2] = 1
     np.testing.assert_array_equal(run(main, np.zeros((8, 40), "float32"), 2), expected)
+
+
+def test_prefetch_follows_its_buffer_or_holds_it() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8, 8), "float32"), C: T.Buffer((8, 8), "float32")):
+        B = T.alloc_buffer((8, 8))
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * 2.0
+        for i, j in T.grid(8, 8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.prefetch(B[vi, 0:8])
+                C[vi, vj] = B[vi, vj] + 1.0
+
+    sch = tw.Schedule(main)
+    with pytest.raises(tw.ScheduleError, match="compute_inline/P4"):
+        sch.compute_inline("B")
+    with pytest.raises(tw.ScheduleError, match="transform_layout/P2"):
+        sch.transform_layout("B", ("write", 0), lambda i, j: (j, i))
+    sch.cache_read("C", 0, "global")
+    assert "T.prefetch(B_global, [T.Range(vi, vi + 1), T.Range(0, 8)])" in str(sch.mod)
+    array, result = np.ones((8, 8), "float32"), np.zeros((8, 8), "float32")
+    tw.compile(sch.mod)(array, result)
+    np.testing.assert_array_equal(result, np.full((8, 8), 3, "float32"))
 
 
 def test_shuffle() -> None:

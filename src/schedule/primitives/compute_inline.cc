@@ -44,6 +44,10 @@ Ref<Block> inlined(const Ref<Block>& consumer, const Block& producer, const Assi
         good &= match->source->buffer != assignment.buffer;
         return walk.descend(match);
       },
+      [&](const Ref<Prefetch>& prefetch, Rewriter& walk) -> Stmt {
+        good &= prefetch->region->buffer != assignment.buffer;
+        return walk.descend(prefetch);
+      },
       [&](const Ref<Block>& block, Rewriter& walk) -> Stmt {
         // Regions that nested blocks declare would have to follow; a block without nested ones is found anew below.
         if (block->id.value != consumer->id.value) {

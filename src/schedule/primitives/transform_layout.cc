@@ -177,6 +177,10 @@ NodeRef other_use(const Ref<Block>& root, const Ref<Buffer>& buffer) {
         if (match->source->buffer == buffer) found = match;
         walk.descend(match);
       },
+      [&](const Ref<Prefetch>& prefetch, Visitor& walk) {
+        if (prefetch->region->buffer == buffer) found = prefetch;
+        walk.descend(prefetch);
+      },
       [&](const Ref<BufferLoad>& load, Visitor& walk) {
         if (load->buffer == buffer && !is_plain(*load)) found = load;
         walk.descend(load);

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re as _re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,7 +22,6 @@ func_attr = _script.func_attr
 func_name = _script.func_name
 arg = _script.arg
 evaluate = _script.evaluate
-_CACHE_LINE_BITS = 512
 While = _script.while_
 If = _script.if_
 Then = _script.then_
@@ -57,19 +55,7 @@ def prefetch(buffer: Any, bounds: Any = None) -> None:
         buffer: the buffer, or a region of it (``T.prefetch(A[i, 0:64])``).
         bounds: the ranges of the region, one for each dimension.
     """
-    region = _script.to_region(buffer) if bounds is None else _core.BufferRegion(buffer, list(bounds))
-    buffer = region.buffer
-    ranges = list(region.region)
-    last = ranges[-1]
-    bits = _re.search(r"\d+", buffer.dtype)
-    step = max(1, _CACHE_LINE_BITS // int(bits.group()) if bits else 64)
-    extents = [*(r.extent for r in ranges[:-1]), _core.ceildiv(last.extent, step)]
-    with _script.grid(extents) as variables:
-        lines = list(variables) if isinstance(variables, tuple) else [variables]
-        lines[-1] = lines[-1] * step
-        indices = [r.min + i for r, i in zip(ranges, lines, strict=True)]
-        address = _script.intrinsic("address_of", [_script.load(buffer, indices, None)])
-        _script.evaluate(_script.call("handle", "tir.prefetch", [address, 0, 3, 1]))
+    _script.prefetch(buffer if bounds is None else _core.BufferRegion(buffer, list(bounds)))
 
 
 def serial(start: Any, stop: Any = None, *, annotations: dict[str, Any] | None = None) -> Any:

@@ -46,6 +46,7 @@ __all__ = [
     "IfThenElse",
     "LetStmt",
     "MatchBufferRegion",
+    "Prefetch",
     "SeqStmt",
     "Stmt",
     "While",
@@ -132,6 +133,18 @@ class AllocateConst(metaclass=Renamed):
             raise TypeError("Tilewright has no constants of a module yet: pass the data")
         data = tensor_data(data_or_idx, dtype)
         return _core.AllocateConst(buffer_var, data, dtype, extents, body, annotations or {})
+
+
+class Prefetch(metaclass=Renamed):
+    """A request for a region to be brought into the cache."""
+
+    node = _core.Prefetch
+
+    @staticmethod
+    def make(buffer: Any, bounds: Any, span: Any = None) -> Any:
+        """The request."""
+        no_span(span)
+        return _core.Prefetch(_core.BufferRegion(buffer, list(bounds)))
 
 
 def stmt_seq(*args: Any) -> Any:
