@@ -1,18 +1,19 @@
 """Parse, print, structural hash and structural equality, all cold, on programs of 10 to 5,000 lines.
 
-    python benchmarks/script.py [--peer PYTHON] [--lines 10 5000]
+    python benchmarks/script.py [--peer PYTHON] [--lines 10 5000] [--rounds 9]
 
 With the interpreter of an environment that has the `apache-tvm` wheel (`python -m venv peer; peer/bin/pip install
 apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1 cloudpickle psutil tornado`), the same programs run there too,
 in turn with ours, and the ratios are printed. Cold: each operation is timed on a program that nothing has looked at
-yet, so neither side answers from what it remembered. Each figure is the best of several; `us/line` shows whether it is
-linear.
+yet, so neither side answers from what it remembered. Rounds of both sides alternate; printed are the medians of the
+rounds, and the ratio with the middle half of its values; `us/line` shows whether an operation is linear.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -45,21 +46,21 @@ def timed(work: Callable[..., Any], *args: Any) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def measure(side: dict[str, Any], lines: int, repeats: int) -> dict[str, float]:
-    """Seconds of each operation: the best of `repeats`, each on programs of its own."""
+def measure(side: dict[str, Any], lines: int) -> dict[str, float]:
+    """Seconds of each operation: the median over some programs if they are small, each looked at once."""
     text = text_of(lines, side["block"], side["decorator"])
-    best = dict.fromkeys(OPERATIONS, float("inf"))
-    for _ in range(repeats):
-        spent, program = timed(side["parse"], text)
-        best["parse"] = min(best["parse"], spent)
-        best["print"] = min(best["print"], timed(program.script)[0])
+    spent: dict[str, list[float]] = {name: [] for name in OPERATIONS}
+    for _ in range(max(1, 200 // lines)):
+        seconds, program = timed(side["parse"], text)
+        spent["parse"].append(seconds)
+        spent["print"].append(timed(program.script)[0])
         fresh, other = side["parse"](text), side["parse"](text)
-        best["hash"] = min(best["hash"], timed(side["hash"], fresh)[0])
+        spent["hash"].append(timed(side["hash"], fresh)[0])
         again = side["parse"](text)
-        spent, same = timed(side["equal"], other, again)
+        seconds, same = timed(side["equal"], other, again)
         assert same
-        best["equal"] = min(best["equal"], spent)
-    return best
+        spent["equal"].append(seconds)
+    return {name: statistics.median(values) for name, values in spent.items()}
 
 
 def ours() -> dict[str, Any]:
@@ -89,12 +90,11 @@ def peer() -> dict[str, Any]:
 
 
 def serve() -> None:
-    """The peer's side: a line with the number of lines and of repeats in, a line with the figures out."""
+    """The peer's side: the number of lines in, a line with the figures out."""
     side = peer()
     print("ready", flush=True)
     for line in sys.stdin:
-        lines, repeats = json.loads(line)
-        print(json.dumps(measure(side, lines, repeats)), flush=True)
+        print(json.dumps(measure(side, int(line))), flush=True)
 
 
 class Peer:
@@ -111,9 +111,9 @@ class Peer:
         assert self.process.stdout is not None
         return self.process.stdout.readline()
 
-    def measure(self, lines: int, repeats: int) -> dict[str, float]:
+    def measure(self, lines: int) -> dict[str, float]:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps([lines, repeats]) + "\n")
+        self.process.stdin.write(f"{lines}\n")
         self.process.stdin.flush()
         return json.loads(self.answer())
 
@@ -122,6 +122,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", help="Python of an environment with apache-tvm")
     parser.add_argument("--lines", type=int, nargs="*", default=LINES, help="sizes of the programs")
+    parser.add_argument("--rounds", type=int, default=9, help="how often each size is measured (at least 2)")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
@@ -129,17 +130,27 @@ def main() -> None:
         return
     side = ours()
     other = Peer(options.peer) if options.peer else None
-    measure(side, 10, 3)  # imports
-    if other:
-        other.measure(10, 1)
-    print(f"{'lines':>6} {'':8}{'ms':>10}{'us/line':>10}" + (f"{'peer ms':>12}{'ratio':>8}" if other else ""))
+    print(
+        f"{'lines':>6} {'':8}{'ms':>10}{'us/line':>10}"
+        + (f"{'peer ms':>12}{'ratio':>8}{'':4}half of them" if other else "")
+    )
     for lines in options.lines:
-        own = measure(side, lines, 10 if lines <= 200 else 4)
-        theirs = other.measure(lines, 3 if lines <= 200 else 1) if other else {}
+        measure(side, lines)  # the first of its kind also imports and allocates
+        if other:
+            other.measure(lines)
+        own, theirs = [], []
+        for _ in range(options.rounds):
+            own.append(measure(side, lines))
+            if other:
+                theirs.append(other.measure(lines))
         for name in OPERATIONS:
-            row = f"{lines:>6} {name:8}{own[name] * 1e3:>10.3f}{own[name] / lines * 1e6:>10.3f}"
-            if theirs:
-                row += f"{theirs[name] * 1e3:>12.3f}{theirs[name] / own[name]:>8.1f}"
+            spent = statistics.median(each[name] for each in own)
+            row = f"{lines:>6} {name:8}{spent * 1e3:>10.3f}{spent / lines * 1e6:>10.3f}"
+            if other:
+                ratios = sorted(peer[name] / mine[name] for peer, mine in zip(theirs, own, strict=True))
+                low, middle, high = statistics.quantiles(ratios, n=4)
+                theirs_spent = statistics.median(each[name] for each in theirs)
+                row += f"{theirs_spent * 1e3:>12.3f}{middle:>8.1f}    {low:.1f} to {high:.1f}"
             print(row, flush=True)
 
 

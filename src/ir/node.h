@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "ir/dtype.h"
+#include "ir/node_memory.h"
 #include "support/span.h"
 
 namespace tilewright {
@@ -48,6 +49,8 @@ class NodeBase {
   SpanId span = 0;     ///< takes no part in equality
 
   virtual ~NodeBase() = default;
+  static void* operator new(size_t bytes) { return allocate_node(bytes); }
+  static void operator delete(void* node, size_t bytes) noexcept { free_node(node, bytes); }
   void retain() const { refs_.fetch_add(1, std::memory_order_relaxed); }
   void release() const {
     if (refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) destroy(this);

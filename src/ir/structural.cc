@@ -1,7 +1,7 @@
 #include "ir/structural.h"
 
 #include <bit>
-#include <cstring>
+
 #include <vector>
 
 #include "support/deep_stack.h"
@@ -62,29 +62,58 @@ class Numbers {
   int shift_ = 64;
 };
 
+// Programs are hashed and compared right after other work, so most of the time goes into fetching code and nodes that
+// are not in the caches: the children of a node are asked for before the first is visited, and what all kinds share are
+// functions of their own, to keep the parts of each kind small.
+
+/// A handle that is used, not defined: vectors of them are arrays of NodeRef.
+template <class F>
+constexpr bool is_plain_handle = std::is_base_of_v<NodeRef, F> && sizeof(F) == sizeof(NodeRef) &&
+                                 !requires(F f) { []<class T>(const Def<T>&) {}(f); };
+
+template <class F>
+void prefetch(const F& value) {
+  if constexpr (std::is_base_of_v<NodeRef, F>) {
+    __builtin_prefetch(value.get());
+  } else if constexpr (requires { value.data(); }) {
+    __builtin_prefetch(value.data());
+  }
+}
+template <class T>
+void prefetch_fields(const T& data) {
+  [&]<auto... M>(Fields<M...>) { (prefetch(data.*M), ...); }(typename T::Members{});
+}
+
 class Comparer {
  public:
   explicit Comparer(bool map_free_vars) : map_free_(map_free_vars) {}
-  bool nodes(const NodeRef& a, const NodeRef& b);
+  [[gnu::noinline]] bool nodes(const NodeRef& a, const NodeRef& b);
   std::optional<Mismatch> mismatch;
 
  private:
-  bool differ(const NodeRef& a, const NodeRef& b, std::string reason) {
-    mismatch = Mismatch{"", a, b, std::move(reason)};
+  [[gnu::cold, gnu::noinline]] bool differ(const NodeRef& a, const NodeRef& b, std::string_view reason) {
+    mismatch = Mismatch{"", a, b, std::string(reason)};
     return false;
+  }
+  [[gnu::cold, gnu::noinline]] bool differ_in_kind(const NodeRef& a, const NodeRef& b) {
+    return differ(a, b, std::string(kind_name(a.kind())) + " and " + std::string(kind_name(b.kind())));
+  }
+  [[gnu::cold, gnu::noinline]] bool differ_in_size(const NodeRef& a, const NodeRef& b, size_t left, size_t right) {
+    return differ(a, b, std::to_string(left) + " and " + std::to_string(right) + " elements");
   }
   /// The way to a mismatch is put together on the way back from it: equal programs pay nothing.
-  bool inside(std::string_view step) {
-    mismatch->path.insert(0, step);
+  [[gnu::cold, gnu::noinline]] bool inside(std::string_view before, std::string_view step, std::string_view after) {
+    mismatch->path.insert(0, std::string(before) + std::string(step) + std::string(after));
     return false;
   }
-  void bind(const NodeRef& a, const NodeRef& b) {
+  [[gnu::cold, gnu::noinline]] bool inside_element(size_t i) { return inside("[", std::to_string(i), "]"); }
+  [[gnu::noinline]] void bind(const NodeRef& a, const NodeRef& b) {
     left_.set(a.get(), ++bound_);
     right_.set(b.get(), bound_);
     if (a != b) ++renamed_;
   }
   /// A variable where it is used, or where it is defined unless it already is.
-  bool use(const NodeRef& a, const NodeRef& b, bool define) {
+  [[gnu::noinline]] bool use(const NodeRef& a, const NodeRef& b, bool define) {
     uint32_t left = left_.find(a.get()), right = right_.find(b.get());
     if (left != 0 && left == right) return true;
     if (left != 0 || right != 0) return differ(a, b, "another variable");
@@ -108,7 +137,9 @@ class Comparer {
   bool field(const std::vector<F>& a, const std::vector<F>& b, const NodeRef& na, const NodeRef& nb);
   template <class A, class B>
   bool field(const std::pair<A, B>& a, const std::pair<A, B>& b, const NodeRef& na, const NodeRef& nb);
-  bool field(const Annotations& a, const Annotations& b, const NodeRef& na, const NodeRef& nb);
+  [[gnu::noinline]] bool field(const Annotations& a, const Annotations& b, const NodeRef& na, const NodeRef& nb);
+  [[gnu::noinline]] bool define(const NodeRef& a, const NodeRef& b);
+  [[gnu::noinline]] bool all(const NodeRef* a, const NodeRef* b, size_t count);
   bool field(const Identity&, const Identity&, const NodeRef&, const NodeRef&) { return true; }
 
   template <class T>
@@ -128,7 +159,7 @@ bool Comparer::nodes(const NodeRef& a, const NodeRef& b) {
   if (!a.defined() || !b.defined()) return a == b || differ(a, b, "present on one side only");
   if (a == b && renamed_ == 0 && !map_free_ && !in_buffer_ && !a.is<Var>() && !a.is<Buffer>()) return true;
   if (a.kind() != b.kind()) {
-    return differ(a, b, std::string(kind_name(a.kind())) + " and " + std::string(kind_name(b.kind())));
+    return differ_in_kind(a, b);
   }
   if (a.is<Var>()) return use(a, b, in_buffer_ && define_sizes_);
   if (a.is<Buffer>()) return use(a, b, false);
@@ -152,6 +183,8 @@ bool Comparer::compare(const T& a, const T& b, const NodeRef& na, const NodeRef&
   if constexpr (std::is_same_v<T, Block>) define_sizes_ = false;
   if constexpr (std::is_same_v<T, Buffer>) in_buffer_ = true;
   bool equal = true;
+  prefetch_fields(a);
+  prefetch_fields(b);
   auto one = [&]<auto M>() {
     constexpr std::string_view name = detail::kMemberName<M>;
     if constexpr (!is_label<T>(name)) {
@@ -161,7 +194,7 @@ bool Comparer::compare(const T& a, const T& b, const NodeRef& na, const NodeRef&
       } else {
         equal = field(a.*M, b.*M, na, nb);
       }
-      if (!equal) inside("." + std::string(name));
+      if (!equal) inside(".", name, "");
     }
   };
   [&]<auto... M>(Fields<M...>) { (one.template operator()<M>(), ...); }(typename T::Members{});
@@ -175,13 +208,16 @@ bool Comparer::field(const F& a, const F& b, const NodeRef& na, const NodeRef& n
   if constexpr (std::is_base_of_v<NodeRef, F>) {
     return nodes(a, b);
   } else if constexpr (std::is_same_v<F, double>) {
-    return std::memcmp(&a, &b, sizeof a) == 0 || differ(na, nb, "different values");
+    return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b) || differ(na, nb, "different values");
   } else {
     return a == b || differ(na, nb, "different values");
   }
 }
 template <class F>
 bool Comparer::field(const Def<F>& a, const Def<F>& b, const NodeRef&, const NodeRef&) {
+  return define(a, b);
+}
+bool Comparer::define(const NodeRef& a, const NodeRef& b) {
   if (!a.defined() || !b.defined()) return a == b || differ(a, b, "present on one side only");
   if (!contents(a, b)) return false;
   bind(a, b);
@@ -189,11 +225,22 @@ bool Comparer::field(const Def<F>& a, const Def<F>& b, const NodeRef&, const Nod
 }
 template <class F>
 bool Comparer::field(const std::vector<F>& a, const std::vector<F>& b, const NodeRef& na, const NodeRef& nb) {
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    if (!field(a[i], b[i], na, nb)) return inside("[" + std::to_string(i) + "]");
+  size_t count = std::min(a.size(), b.size());
+  if constexpr (is_plain_handle<F>) {
+    if (!all(a.data(), b.data(), count)) return false;
+  } else {
+    for (size_t i = 0; i < count; ++i) {
+      if (!field(a[i], b[i], na, nb)) return inside_element(i);
+    }
   }
-  return a.size() == b.size() ||
-         differ(na, nb, std::to_string(a.size()) + " and " + std::to_string(b.size()) + " elements");
+  return a.size() == b.size() || differ_in_size(na, nb, a.size(), b.size());
+}
+bool Comparer::all(const NodeRef* a, const NodeRef* b, size_t count) {
+  for (size_t i = 0; i < count; ++i) prefetch(a[i]), prefetch(b[i]);
+  for (size_t i = 0; i < count; ++i) {
+    if (!nodes(a[i], b[i])) return inside_element(i);
+  }
+  return true;
 }
 template <class A, class B>
 bool Comparer::field(const std::pair<A, B>& a, const std::pair<A, B>& b, const NodeRef& na, const NodeRef& nb) {
@@ -202,7 +249,7 @@ bool Comparer::field(const std::pair<A, B>& a, const std::pair<A, B>& b, const N
 bool Comparer::field(const Annotations& a, const Annotations& b, const NodeRef& na, const NodeRef& nb) {
   for (const auto& [key, value] : a.entries()) {
     bool equal = b.has(key) ? nodes(value, b.get(key)) : differ(na, nb, "key '" + key + "' on one side only");
-    if (!equal) return inside("['" + key + "']");
+    if (!equal) return inside("['", key, "']");
   }
   for (const auto& [key, value] : b.entries()) {
     if (!a.has(key)) return differ(na, nb, "key '" + key + "' on one side only");
@@ -214,12 +261,12 @@ bool Comparer::field(const Annotations& a, const Annotations& b, const NodeRef& 
 
 class HashWalk {
  public:
-  void node(const NodeRef& n) {
-    if (!n.defined()) return hasher_.word(0x6e756c6c);
+  [[gnu::noinline]] void node(const NodeRef& n) {
+    if (!n.defined()) return word(0x6e756c6c);
     if (n.is<Var>() || n.is<Buffer>()) {
       if (uint32_t number = numbers_.find(n.get())) {
-        hasher_.word(0x75736500 + static_cast<uint64_t>(n.kind()));
-        return hasher_.word(number);
+        word(0x75736500 + static_cast<uint64_t>(n.kind()));
+        return word(number);
       }
       return define(n, 0x66726565);
     }
@@ -228,8 +275,9 @@ class HashWalk {
   Hash128 finish() const { return hasher_.finish(); }
 
  private:
-  void define(const NodeRef& n, uint64_t tag) {
-    hasher_.word(tag);
+  [[gnu::noinline]] void word(uint64_t value) { hasher_.word(value); }
+  [[gnu::noinline]] void define(const NodeRef& n, uint64_t tag) {
+    word(tag);
     contents(n);
     numbers_.set(n.get(), ++defined_);
   }
@@ -240,12 +288,13 @@ class HashWalk {
 #include "ir/kinds.def"
 #undef X
     };
-    hasher_.word(0x100 + static_cast<uint64_t>(n.kind()));
+    word(0x100 + static_cast<uint64_t>(n.kind()));
     kTable[static_cast<int>(n.kind())](*this, n);
   }
   template <class T>
   static void fields(HashWalk& self, const NodeRef& n) {
     const T& data = *n.as<T>();
+    prefetch_fields(data);
     auto one = [&]<auto M>() {
       constexpr std::string_view name = detail::kMemberName<M>;
       if constexpr (is_label<T>(name)) {
@@ -263,32 +312,39 @@ class HashWalk {
     if constexpr (std::is_base_of_v<NodeRef, F>) {
       node(value);
     } else if constexpr (std::is_same_v<F, double>) {
-      hasher_.real(value);
+      word(std::bit_cast<uint64_t>(value));
     } else if constexpr (std::is_same_v<F, std::string>) {
       hasher_.bytes(value);
     } else if constexpr (std::is_same_v<F, DataType>) {
-      hasher_.word(value.packed());
+      word(value.packed());
     } else {
-      hasher_.word(static_cast<uint64_t>(value));
+      word(static_cast<uint64_t>(value));
     }
   }
   template <class F>
   void field(const Def<F>& value) {
-    if (!value.defined()) return hasher_.word(0x6e756c6c);
-    define(value, 0x646566);
+    value.defined() ? define(value, 0x646566) : word(0x6e756c6c);
   }
   template <class F>
   void field(const std::vector<F>& value) {
-    hasher_.word(value.size());
-    for (const F& item : value) field(item);
+    word(value.size());
+    if constexpr (is_plain_handle<F>) {
+      all(value.data(), value.size());
+    } else {
+      for (const F& item : value) field(item);
+    }
+  }
+  [[gnu::noinline]] void all(const NodeRef* nodes, size_t count) {
+    for (size_t i = 0; i < count; ++i) prefetch(nodes[i]);
+    for (size_t i = 0; i < count; ++i) node(nodes[i]);
   }
   template <class A, class B>
   void field(const std::pair<A, B>& value) {
     field(value.first);
     field(value.second);
   }
-  void field(const Annotations& value) {
-    hasher_.word(value.entries().size());
+  [[gnu::noinline]] void field(const Annotations& value) {
+    word(value.entries().size());
     for (const auto& [key, item] : value.entries()) {
       hasher_.bytes(key);
       node(item);

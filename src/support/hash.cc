@@ -1,13 +1,13 @@
 #include "support/hash.h"
 
-#include <cstdio>
-
 namespace tilewright {
 
 std::string Hash128::hex() const {
-  char text[33];
-  std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(hi),
-                static_cast<unsigned long long>(lo));
+  std::string text(32, '0');
+  for (int i = 0; i < 16; ++i) {
+    text[15 - i] = "0123456789abcdef"[hi >> (4 * i) & 15];
+    text[31 - i] = "0123456789abcdef"[lo >> (4 * i) & 15];
+  }
   return text;
 }
 

@@ -74,7 +74,7 @@ def test_every_stage_can_be_written_to_files(tmp_path: Path, monkeypatch: pytest
     assert sorted(f.name for f in (tmp_path / "stages").iterdir()) == ["add.0", "add.1"]
     files = sorted(f.name for f in (tmp_path / "stages" / "add.0").iterdir())
     assert files[0] == "00_input.py"
-    assert "04_compact_buffers.py" in files
+    assert any(name.endswith("_compact_buffers.py") for name in files)
     assert files[-2].endswith("_llvm.ll") and files[-1].endswith("_assembly.s")
     assert "T.block" in (tmp_path / "stages" / "add.0" / "00_input.py").read_text()
     (tmp_path / "file").write_text("")
