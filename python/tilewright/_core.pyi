@@ -1415,6 +1415,7 @@ def interpret(
     timeout: float = 0.0,
     check_races: bool = True,
     check_uninitialized: bool = True,
+    vscale: int = 2,
 ) -> object:
     """
     Runs a function of the module in the reference interpreter, which checks every access.
@@ -1427,6 +1428,7 @@ def interpret(
         timeout: seconds after which it is stopped; 0: no limit.
         check_races: report iterations of parallel loops that depend on each other.
         check_uninitialized: report reads of memory that nothing has written.
+        vscale: what T.vscale() is.
 
     Returns:
         What the function returns, or None.

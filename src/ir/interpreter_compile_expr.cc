@@ -237,6 +237,9 @@ int Compiler::math(Intrinsic intrinsic, const Call& call, DataType type) {
   // Tests and bit counts work in the type of their argument.
   DataType worked = static_cast<const Expr&>(call.args[0]).dtype();
   bool in_argument = intrinsic_row(intrinsic).typing == Typing::kBool || intrinsic == Intrinsic::k_clz;
+  if (intrinsic == Intrinsic::k_ldexp && static_cast<const Expr&>(call.args[1]).dtype().is_float()) {
+    args[1] = cast(Cast{DataType::int_(32, type.lanes), static_cast<const Expr&>(call.args[1])});
+  }
   int last = args.size() > 2 ? args[2] : kNone;
   if (args.size() == 4) {  // T.q_multiply_shift: the two scalars side by side
     last = take(2);

@@ -307,8 +307,19 @@ DataType check(Shuffle& v) {
   need_operands(v);
   if (v.vectors.empty() || v.indices.empty()) refuse("ir/missing-operand", "Shuffle needs vectors and indices");
   DataType element = v.vectors[0].dtype().element();
+  int64_t lanes = 0;
+  bool fixed = true;
   for (const Expr& vector : v.vectors) {
     if (vector.dtype().element() != element) refuse("ir/dtype-mismatch", "Shuffle of vectors of different types");
+    fixed = fixed && !vector.dtype().scalable;
+    lanes += vector.dtype().lanes;
+  }
+  for (const Expr& index : v.indices) {
+    const IntImm* number = index.as<IntImm>();
+    if (number && fixed && (number->value < 0 || number->value >= lanes)) {
+      refuse("ir/shuffle-index", "Shuffle takes element " + std::to_string(number->value) + " of vectors with " +
+                                     std::to_string(lanes) + " elements");
+    }
   }
   return element.with_lanes(static_cast<int>(v.indices.size()));
 }

@@ -65,7 +65,11 @@ nb::object returned_to_python(const ScalarArg& value) {
 }
 
 nb::object interpret_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
-                            uint64_t max_steps, double timeout, bool check_races, bool check_uninitialized) {
+                            uint64_t max_steps, double timeout, bool check_races, bool check_uninitialized,
+                            int vscale) {
+  if (vscale < 1 || vscale > 64) {
+    throw Exception(argument_error("interpret/argument", "vscale is " + std::to_string(vscale), "it is from 1 to 64"));
+  }
   std::vector<InterpretArg> args;
   for (nb::handle argument : arguments) args.push_back(exact_arg_from_python(argument));
   ScalarArg returned{DataType::void_()};
@@ -74,6 +78,7 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
   options.timeout_seconds = timeout;
   options.check_races = check_races;
   options.check_uninitialized = check_uninitialized;
+  options.vscale = vscale;
   options.returned = &returned;
   Clock::time_point next_poll = Clock::now();
   options.keep_going = [&] {
@@ -109,6 +114,7 @@ void verify_python(const NodeRef& node, const std::string& stage) {
 void bind_interpreter(nb::module_& m) {
   m.def("interpret", &interpret_python, nb::arg("module"), nb::arg("name"), nb::arg("args"), nb::arg("max_steps") = 0,
         nb::arg("timeout") = 0.0, nb::arg("check_races") = true, nb::arg("check_uninitialized") = true,
+        nb::arg("vscale") = 2,
         "Runs a function of the module in the reference interpreter, which checks every access.\n\n"
         "Args:\n"
         "    module: the module.\n"
@@ -117,7 +123,8 @@ void bind_interpreter(nb::module_& m) {
         "    max_steps: loop iterations and calls after which the program is stopped; 0: no limit.\n"
         "    timeout: seconds after which it is stopped; 0: no limit.\n"
         "    check_races: report iterations of parallel loops that depend on each other.\n"
-        "    check_uninitialized: report reads of memory that nothing has written.\n\n"
+        "    check_uninitialized: report reads of memory that nothing has written.\n"
+        "    vscale: what T.vscale() is.\n\n"
         "Returns:\n    What the function returns, or None.\n\n"
         "Raises:\n"
         "    tilewright.ScriptError: the program did something undefined; the message names block, buffer and index.\n"

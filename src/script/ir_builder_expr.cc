@@ -31,7 +31,7 @@ Expr intrinsic(std::string_view name, std::vector<NodeRef> args) {
       if (e.is<IntImm>()) e = cast(DataType::float_(32), std::move(e));
     }
   }
-  if (exprs.size() == 2) promote(exprs[0], exprs[1]);
+  if (exprs.size() == 2 && intrinsic != Intrinsic::k_ldexp) promote(exprs[0], exprs[1]);
   if (row.typing == Typing::kSecond) {
     promote(exprs[1], exprs[2]);
     return if_then_else(exprs[0], exprs[1], exprs[2]);

@@ -1,6 +1,7 @@
 // Frames of loops, branches and the other statements with a body.
 #include <algorithm>
 
+#include "ir/numeric.h"
 #include "script/interval.h"
 #include "script/ir_builder.h"
 #include "script/ir_builder_frames.h"
@@ -181,6 +182,17 @@ FramePtr assert_(Expr condition, const std::string& message) {
   return frame;
 }
 
+/// Whether the value, as a `type`, is in general another one. Integers become floating-point numbers silently, as in
+/// all arithmetic.
+static bool loses_values(const Expr& value, DataType type) {
+  DataType from = value.dtype();
+  if (from.is_float() && !type.is_float()) return true;
+  if (const IntImm* number = value.as<IntImm>()) {
+    return type.is_integral() && wrap_int(type, number->value) != number->value;
+  }
+  return from.is_integral() && type.is_integral() && type.bits < from.bits;
+}
+
 FramePtr let(Expr value, Ref<Var> variable) {
   auto frame = std::make_shared<LetFrame>();
   IRBuilder* builder = IRBuilder::current();
@@ -189,6 +201,11 @@ FramePtr let(Expr value, Ref<Var> variable) {
     variable = var("v", value.dtype());
     if (builder) builder->adopt(variable);
   } else if (variable.dtype() != value.dtype() && !value.dtype().is_handle()) {
+    if (loses_values(value, variable.dtype())) {
+      refuse("builder/let-dtype",
+             "a value of type " + value.dtype().str() + " is bound to a variable of type " + variable.dtype().str(),
+             "say how: T.Cast(\"" + variable.dtype().str() + "\", ...)");
+    }
     value = cast(variable.dtype(), std::move(value));
   }
   frame->values = {variable};

@@ -132,7 +132,7 @@ std::string render_span(SpanId id) {
   std::string text;
   for (int level = 0; id != 0 && level < 16; ++level) {
     Span span = span_of(id);
-    if (!text.empty()) text += "\n expanded from";
+    if (!text.empty()) text += "\n called from";
     text += render_one(span);
     id = span.parent;
   }

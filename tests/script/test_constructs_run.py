@@ -113,5 +113,47 @@ def test_scalable_vectors_are_interpreted_and_refused_where_the_machine_has_none
     array = np.zeros(16, "float32")
     ir.interpret(ir.as_module(main), "main", array)
     np.testing.assert_array_equal(array, 1)
-    with pytest.raises(tw.ScriptError, match="vscale is not there on a CPU"):
+    ir.interpret(ir.as_module(main), "main", np.zeros(16, "float32"), vscale=4)
+    with pytest.raises(tw.ArgumentError, match="vscale is 0"):
+        ir.interpret(ir.as_module(main), "main", array, vscale=0)
+    with pytest.raises(tw.ScriptError, match="scalable vectors, which the target does not have"):
         tw.compile(main)
+
+
+def test_the_interpreter_is_told_the_vscale() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((1,), "int32")):
+        A[0] = T.vscale()
+
+    array = np.zeros(1, "int32")
+    for vscale in (2, 8):
+        ir.interpret(ir.as_module(main), "main", array, vscale=vscale)
+        assert array[0] == vscale
+
+
+@pytest.mark.timeout(120)
+def test_leading_zeros_of_vectors() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "int32")):
+        A[0:8] = T.clz(A[0:8])
+
+    values = np.array([0, 1, 2, 3, -1, 1 << 30, 255, 256], "int32")
+    np.testing.assert_array_equal(run(main, values), [32 - int(v).bit_length() if v >= 0 else 0 for v in values])
+
+
+def test_a_call_that_says_a_wrong_type_is_refused() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "int32")):
+        A[0:8] = T.Broadcast(T.call_intrin("int32", "tir.clz", A[0:8]), 8)
+
+    with pytest.raises(tw.ScriptError, match="clz of these arguments does not give int32"):
+        tw.compile(main)
+
+
+def test_ldexp_of_integers_and_floats() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), n: T.int32):
+        for i in range(8):
+            A[i] = T.ldexp(A[i], n) + T.ldexp(T.float32(1), T.float32(3))
+
+    np.testing.assert_array_equal(run(main, np.arange(8, dtype="float32"), 2), np.arange(8) * 4.0 + 8)

@@ -159,6 +159,8 @@ def _compare(parser: Parser, node: ast.Compare) -> Any:
     for op, item in zip(node.ops, node.comparators, strict=True):
         right = operand(parser, item)
         parser.mark(node)
+        if op.__class__ in (ast.In, ast.NotIn) and isinstance(left, Expr):
+            _check_membership(left, right, node)
         one = _COMPARE[op.__class__](left, right)
         if result is True:
             result = one
@@ -168,6 +170,17 @@ def _compare(parser: Parser, node: ast.Compare) -> Any:
             result = result and one
         left = right
     return result
+
+
+def _check_membership(left: Expr, right: Any, node: ast.Compare) -> None:
+    """Python asks for the very expression, which a list of numbers never holds."""
+    if isinstance(right, list | tuple | set | range) and not any(isinstance(item, _core.Node) for item in right):
+        raise ScriptProblem(
+            "script/membership",
+            "whether an expression of the program is in a Python collection is not known while parsing",
+            f"compare: {left} == 1 or {left} == 2",
+            node,
+        )
 
 
 @register("python", "IfExp")
@@ -301,8 +314,14 @@ def _lambda(parser: Parser, node: ast.Lambda) -> Any:
     captured, source, outer, trail = dict(parser.names), parser.source, parser.outer, parser.trail
 
     def run(arguments: dict[str, Any]) -> Any:
+        is_here = parser.source is source
         with parser.moved_to(source, {**captured, **arguments}, outer, trail):
-            return operand(parser, node.body)
+            try:
+                return operand(parser, node.body)
+            except Exception as error:
+                if is_here and not hasattr(error, "script_node"):
+                    error.script_node = parser.at  # type: ignore[attr-defined]
+                raise
 
     call = ast.Call(ast.Name("__tilewright_run", ast.Load()), [ast.Call(ast.Name("locals", ast.Load()), [], [])], [])
     function = ast.Expression(ast.Lambda(node.args, call))
@@ -350,9 +369,8 @@ def unpack(target: ast.Tuple | ast.List, value: Any) -> Iterator[tuple[ast.expr,
     stars = [i for i, item in enumerate(target.elts) if isinstance(item, ast.Starred)]
     fixed = len(target.elts) - len(stars)
     if len(values) < fixed or (not stars and len(values) > fixed):
-        raise ScriptProblem(
-            "script/unpack", f"{len(values)} values are unpacked into {len(target.elts)} names", "", target
-        )
+        what = "1 value is" if len(values) == 1 else f"{len(values)} values are"
+        raise ScriptProblem("script/unpack", f"{what} unpacked into {len(target.elts)} names", "", target)
     if not stars:
         yield from zip(target.elts, values, strict=True)
         return

@@ -11,15 +11,19 @@ from __future__ import annotations
 
 import ast
 import builtins
+import inspect
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tilewright import _core
 from tilewright.errors import Error, ScriptError
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import Dialect
+from tilewright.script.host_code import place_in_function, raised_in
 from tilewright.script.report import MAX_PROBLEMS, Problem, ScriptProblem, did_you_mean, span_of, to_error
 from tilewright.script.source import BadSyntax, Place, Source
 
@@ -301,22 +305,35 @@ class Parser:
             problem = Problem("script/syntax", str(error), "", error.source, error.place)
         else:
             problem = self._to_problem(error, node)
-        if any(p.code == problem.code and p.place == problem.place and p.trail == problem.trail for p in self.problems):
-            return  # a loop of Python came by again
+        if any((p.code, p.place, p.message) == (problem.code, problem.place, problem.message) for p in self.problems):
+            return  # a loop of Python, or a macro, came by again
         self.problems.append(problem)
         if len(self.problems) >= MAX_PROBLEMS:
             raise TooManyProblems
 
     def _to_problem(self, error: BaseException, node: ast.AST | None) -> Problem:
-        place = self.place(node)
-        if isinstance(error, ScriptProblem):
-            if error.node is not None:
-                place = self.place(error.node)
-            return Problem(error.code, str(error), error.hint, self.source, place, self.trail)
-        if isinstance(error, Error) and error.message:
-            return Problem(error.code, error.message, error.hint, self.source, place, self.trail)
-        code, message, hint = explain(error, node)
-        return Problem(code, message, hint, self.source, place, self.trail)
+        node = getattr(error, "script_node", None) or node
+        source, place, trail = self.source, self.place(node), self.trail
+        if isinstance(error, ScriptProblem) and error.node is not None:
+            return Problem(error.code, str(error), error.hint, source, self.place(error.node), trail)
+        found = place_in_function(error, source)
+        if found is not None:  # inside of a Python function that the script calls
+            source, place, trail = *found, ((source, place), *trail)
+        if isinstance(error, ScriptProblem | Error) and error.message:
+            hint = _namesake(node) if error.code == "ir/truth" else ""
+            return Problem(error.code, error.message, hint or error.hint, source, place, trail)
+        code, message, hint = explain(error, node, is_placed=found is not None)
+        if not hint and isinstance(error, TypeError) and "keyword argument" in message:
+            hint = self._parameters_hint(message, node)
+        return Problem(code, message, hint, source, place, trail)
+
+    def _parameters_hint(self, message: str, node: ast.AST | None) -> str:
+        """Which parameters the called function has, when a keyword fits none of them."""
+        try:
+            names = list(inspect.signature(self.eval(node.func)).parameters)  # type: ignore[union-attr]
+        except Exception:
+            return ""
+        return did_you_mean(message.split("'")[1], names) or "it takes " + ", ".join(names)
 
     @contextmanager
     def attempt(self, node: ast.AST | None = None, *unknown: ast.AST | None) -> Iterator[None]:
@@ -398,28 +415,80 @@ def _is_inside(inner: ast.AST | None, outer: ast.AST) -> bool:
     return start is not None and line is not None and start <= line <= (getattr(outer, "end_lineno", None) or start)
 
 
-def explain(error: BaseException, node: ast.AST | None) -> tuple[str, str, str]:
-    """Code, message and hint for an exception of Python code."""
+def explain(error: BaseException, node: ast.AST | None, is_placed: bool = False) -> tuple[str, str, str]:
+    """Code, message and hint for an exception of Python code; with `is_placed`, its place is reported anyway."""
     text = str(error)
     if isinstance(error, AttributeError) and error.obj is not None and error.name:
         known = [name for name in dir(error.obj) if not name.startswith("_")]
-        what = _describe(error.obj, node)
-        return "script/unknown-attribute", f"{what} has no '{error.name}'", did_you_mean(error.name, known)
+        what = _describe(error.obj, None if is_placed else node)
+        hint = getattr(error, "hint", "") or did_you_mean(error.name, known)
+        return "script/unknown-attribute", f"{what} has no '{error.name}'", hint
     if isinstance(error, TypeError) and "incompatible function arguments" in text:
-        called = ast.unparse(node.func) if isinstance(node, ast.Call) else text.split("(", 1)[0]
-        types = text.rsplit("Invoked with types: ", 1)[-1].strip().replace("tilewright._core.", "")
-        signatures = [line.split(". ", 1)[1].strip() for line in text.splitlines() if line.startswith("    ")]
-        hint = "it takes " + " or ".join(s[s.find("(") :].split(" -> ")[0] for s in signatures)
-        return (
-            "script/arguments",
-            f"{called} cannot take ({types})",
-            hint.replace("tilewright._core.", "").replace("tilewright.ir.", ""),
-        )
-    where = _raised_in(error)
+        return _explain_arguments(text, node)
+    where = "" if is_placed else raised_in(error)
     if isinstance(error, TypeError) and not where:
-        return "script/type", text, ""
+        return "script/type", text, _namesake(node) or ("index it: A[i]" if "'Buffer'" in text else "")
     name = type(error).__name__
     return "script/python-error", f"{name}: {text}{where}" if text else f"{name}{where}", ""
+
+
+def _explain_arguments(text: str, node: ast.AST | None) -> tuple[str, str, str]:
+    """What was wrong with the arguments of a function of the core."""
+    called = ast.unparse(node.func) if isinstance(node, ast.Call) else text.split("(", 1)[0]
+    types = text.rsplit("Invoked with types: ", 1)[-1].strip().replace("tilewright._core.", "")
+    signatures = [line.split(". ", 1)[1].strip() for line in text.splitlines() if line.startswith("    ")]
+    parameters = [s[s.find("(") : s.rfind(" -> ")] for s in signatures]
+    names = [name for s in parameters for name in re.findall(r"[(,] ?(\w+):", s)]
+    for keyword in node.keywords if isinstance(node, ast.Call) else []:
+        if keyword.arg is not None and keyword.arg not in names and f"{keyword.arg}:" in types:
+            hint = did_you_mean(keyword.arg, names) or "it takes " + ", ".join(names)
+            return "script/arguments", f"{called} has no parameter '{keyword.arg}'", hint
+    if "dtype" in names:
+        for value in _texts(node, names.index("dtype")):
+            if not _is_dtype(value):
+                return "script/dtype", f"'{value}' is no data type", did_you_mean(value, _dtype_names())
+    hint = "it takes " + " or ".join(parameters)
+    return (
+        "script/arguments",
+        f"{called} cannot take ({types})",
+        hint.replace("tilewright._core.", "").replace("tilewright.ir.", "").replace("collections.abc.", ""),
+    )
+
+
+def _texts(node: ast.AST | None, at: int) -> Iterator[str]:
+    """The text that is written as an argument: the positional one at `at`, or dtype=."""
+    if isinstance(node, ast.Call):
+        for arg in [*node.args[at : at + 1], *(k.value for k in node.keywords if k.arg == "dtype")]:
+            if isinstance(arg, ast.Constant) and isinstance(arg.value, str):
+                yield arg.value
+
+
+def _is_dtype(text: str) -> bool:
+    try:
+        _core.PrimType(text)
+    except TypeError:
+        return False
+    return True
+
+
+def _dtype_names() -> Iterable[str]:
+    from tilewright.script.tir.dtypes import DTYPES
+
+    return DTYPES
+
+
+#: Functions of Python that cannot look into expressions, and what does.
+_NAMESAKES = {
+    **{name: f"T.{name}" for name in ("abs", "max", "min", "pow", "round")},
+    **{"int": 'T.Cast("int32", ...)', "float": 'T.Cast("float32", ...)', "bool": "a comparison"},
+    "len": "A.shape",
+}
+
+
+def _namesake(node: ast.AST | None) -> str:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NAMESAKES:
+        return f"'{node.func.id}' is Python's own function: use {_NAMESAKES[node.func.id]}"
+    return ""
 
 
 def _describe(value: Any, node: ast.AST | None) -> str:
@@ -429,19 +498,6 @@ def _describe(value: Any, node: ast.AST | None) -> str:
         except (RecursionError, ValueError):
             pass
     return f"a value of type {type(value).__name__}"
-
-
-def _raised_in(error: BaseException) -> str:
-    """Where in the user's own Python code the exception comes from."""
-    place = ""
-    traceback = error.__traceback__
-    while traceback is not None:
-        code = traceback.tb_frame.f_code
-        module = traceback.tb_frame.f_globals.get("__name__", "")
-        if not str(module).startswith("tilewright."):
-            place = f" (raised in {code.co_name}, {code.co_filename}:{traceback.tb_lineno})"
-        traceback = traceback.tb_next
-    return place
 
 
 __all__ = ["UNKNOWN", "Cascade", "Parser", "ScriptError", "active_parser", "explain"]

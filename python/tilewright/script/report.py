@@ -42,6 +42,13 @@ class ScriptProblem(Exception):
         self.node = node
 
 
+def fail(code: str, message: str, hint: str = "") -> ScriptError:
+    """An error for the parser to place, or for the caller in plain Python."""
+    error = ScriptError(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
+    error.code, error.message, error.hint = code, message, hint
+    return error
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint with the names that look like `name`; empty when none does."""
     close = difflib.get_close_matches(name, [k for k in known if isinstance(k, str)], n=3, cutoff=0.6)

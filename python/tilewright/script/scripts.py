@@ -83,7 +83,8 @@ class _Script:
     def run(self) -> None:
         parser = self.parser
         for statement in parser.source.tree.body:
-            with parser.attempt(statement):
+            targets = statement.targets if isinstance(statement, ast.Assign) else []
+            with parser.attempt(statement, *targets):
                 parser.at = statement
                 self._statement(statement)
         if self.found is None and not parser.problems:

@@ -35,12 +35,12 @@ class Source:
         end_line = (getattr(node, "end_lineno", None) or line - self.shift) + self.shift
         end_column = getattr(node, "end_col_offset", None) or column + 1
         if not self.ascii:
-            column = self._characters(line, column)
-            end_column = self._characters(end_line, end_column)
+            column = self.characters(line, column)
+            end_column = self.characters(end_line, end_column)
         return line, column + 1, end_line, end_column + 1
 
-    def _characters(self, line: int, offset: int) -> int:
-        """The tree counts bytes of UTF-8."""
+    def characters(self, line: int, offset: int) -> int:
+        """The column of a place that Python counts in bytes of UTF-8."""
         index = line - self.first_line
         if not 0 <= index < len(self.lines):
             return offset
@@ -74,7 +74,8 @@ def parse_text(source: Source, text: str) -> ast.Module:
         end_column = error.end_offset or 0
         if end_line == line and end_column <= column:
             end_column = column + 1
-        raise BadSyntax(f"invalid syntax: {error.msg}", source, (line, column, end_line, end_column)) from None
+        message = error.msg if error.msg.startswith("invalid syntax") else f"invalid syntax: {error.msg}"
+        raise BadSyntax(message, source, (line, column, end_line, end_column)) from None
     except (ValueError, UnicodeError) as error:  # null characters, lone surrogates
         raise BadSyntax(f"this is not a Python text: {error}", source, _start(source)) from None
     except (RecursionError, MemoryError):

@@ -77,7 +77,16 @@ llvm::Value* FunctionEmitter::emit_call(const Ref<Call>& call) {
   if (intrinsic == Intrinsic::kUnknown) {
     return unsupported(call->dtype, "no code can be generated for " + call->op.as<Op>()->name);
   }
-  return emit_intrinsic(*call, intrinsic);
+  if (intrinsic == Intrinsic::k_if_then_else && !Expr(call->args[0]).dtype().is_bool()) {
+    return unsupported(call->dtype, "the condition of T.if_then_else must be bool");
+  }
+  Value* value = emit_intrinsic(*call, intrinsic);
+  if (value && !call->dtype.is_void() && !call->dtype.is_handle() && value->getType() != type_of(call->dtype)) {
+    // A call says its type itself, and may be wrong; LLVM does not forgive it.
+    return unsupported(call->dtype, "T." + std::string(intrinsic_row(intrinsic).name) +
+                                        " of these arguments does not give " + call->dtype.str());
+  }
+  return value;
 }
 
 llvm::Value* FunctionEmitter::emit_intrinsic(const Call& call, Intrinsic intrinsic) {
@@ -255,6 +264,9 @@ llvm::Value* FunctionEmitter::emit_integer_intrinsic(const Call& call, Intrinsic
       return builder_.CreateXor(values[0], values[1]);
     case Intrinsic::k_bitwise_not:
       return builder_.CreateNot(values[0]);
+    case Intrinsic::k_vscale:
+      return unsupported(call.dtype, "T.vscale() needs scalable vectors, which the target does not have",
+                         "write a number of lanes; ir.interpret takes the program, with vscale=...");
     default:
       return unsupported(call.dtype, "T." + std::string(intrinsic_row(intrinsic).name) + " is not there on a CPU");
   }

@@ -201,6 +201,7 @@ def _decorate(cls: Any, frame: FrameType, check_well_formed: bool) -> Any:
     return module
 
 
+_ir_module.__name__ = _ir_module.__qualname__ = "ir_module"
 ir_module: Callable[..., Any] = _script.Boundary(_ir_module)
 ir_module.script_dialect = "ir"  # type: ignore[attr-defined]
 

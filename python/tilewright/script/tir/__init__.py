@@ -25,7 +25,7 @@ from tilewright.script.tir.macros import macro
 from tilewright.script.tir.macros import macro as inline
 from tilewright.script.tir.values import MetaVar as meta_var
 
-_HIDDEN = {"Any", "Callable", "Sequence", "ScriptError", "annotations", "fail", "tensor_data", "np"}
+_HIDDEN = {"Any", "Callable", "Sequence", "ScriptError", "annotations", "check_dtype", "fail", "tensor_data", "np"}
 
 for _module in (_frames, _intrinsics):
     globals().update({k: v for k, v in vars(_module).items() if not k.startswith("_") and k not in _HIDDEN})
@@ -47,8 +47,29 @@ __all__ = [
 ]
 
 
+#: Names that TVM's scripts know and that have no meaning here, with what to write instead.
+_ABSENT = {
+    "Reduce": "a reduction is a block with T.axis.reduce and T.init, or T.sum, T.max, ... in T.compute",
+    "ProducerLoad": "load from a buffer, A[i]; tensors are a matter of tilewright.te",
+    "CallEffectKind": "the effect of a call follows from what it calls",
+    "call_kernel": "kernels of other languages are not called from programs",
+    "buffer_decl": "write T.Buffer(...), T.decl_buffer(...) or T.alloc_buffer(...)",
+    "var": 'write T.int32(), or T.Var("name", "int32")',
+}
+
+
+class _AbsentName(AttributeError):
+    """A name that another system has."""
+
+    hint = ""
+
+
 def __getattr__(name: str) -> Any:
     """Vector types of any length: T.int8x12."""
+    if name in _ABSENT:
+        error = _AbsentName(f"Tilewright has no T.{name}: {_ABSENT[name]}", name=name, obj=_sys.modules[__name__])
+        error.hint = _ABSENT[name]
+        raise error
     if _re.fullmatch(r"(u?int|b?float|handle)\d+\w*", name):
         try:
             dtype = _DType(name)

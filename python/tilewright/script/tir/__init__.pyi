@@ -470,7 +470,7 @@ def Tuple(*fields: Any) -> Value:
 def Var(name: str, dtype: Any) -> Value:
     """A variable with this name; a dtype, or a type of a pointer."""
 
-def abs(x: Any) -> Value:
+def abs(x: Any, *, dtype: Any = None) -> Value:
     """The absolute value."""
 
 def acos(x: ExprLike) -> Value:
@@ -547,6 +547,9 @@ def buffer_var(dtype: Any, storage_scope: str = "global") -> Value:
 def call_cpacked(*args: Any) -> Value:
     """The intrinsic `tir.call_cpacked`."""
 
+def call_cpacked_lowered(*args: Any, dtype: Any = None) -> Value:
+    """A call of a C function, its arguments on the stack: ``T.tvm_call_cpacked_lowered``."""
+
 def call_extern(*args: Any, dtype: Any = None) -> Value:
     """The intrinsic `tir.call_extern`."""
 
@@ -562,6 +565,9 @@ def call_llvm_pure_intrin(*args: Any, dtype: Any = None) -> Value:
 def call_packed(*args: Any) -> Value:
     """The intrinsic `tir.call_packed`."""
 
+def call_packed_lowered(*args: Any, dtype: Any = None) -> Value:
+    """A call of a function by name, its arguments on the stack: ``T.tvm_call_packed_lowered``."""
+
 def call_pure_extern(*args: Any, dtype: Any = None) -> Value:
     """The intrinsic `tir.call_pure_extern`."""
 
@@ -574,7 +580,7 @@ def ceil(x: ExprLike) -> Value:
 def ceildiv(a: ExprLike, b: ExprLike) -> Value:
     """The function `ceildiv` of expressions."""
 
-def clz(x: Any) -> Value:
+def clz(x: Any, *, dtype: Any = None) -> Value:
     """The number of leading zero bits."""
 
 def copysign(x: ExprLike, y: ExprLike) -> Value:
@@ -802,7 +808,7 @@ def popcount(x: ExprLike) -> Value:
 def pow(x: ExprLike, y: ExprLike) -> Value:
     """The intrinsic `tir.pow`."""
 
-def power(x: Any, y: Any) -> Value:
+def power(x: Any, y: Any, *, dtype: Any = None) -> Value:
     """`x` to the power of `y`."""
 
 def prefetch(buffer: Any, bounds: Any = None) -> None:
@@ -1052,5 +1058,5 @@ def vectorlow(*args: Any, dtype: Any = None) -> Value:
 
 void: TypeAlias = Value
 
-def vscale() -> Value:
+def vscale(*, dtype: Any = None) -> Value:
     """The factor by which vectors of the machine are longer than their minimum."""

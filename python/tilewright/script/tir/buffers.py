@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.script.core import script as _script
-from tilewright.script.tir.dtypes import handle
+from tilewright.script.tir.dtypes import check_dtype, handle
 
 
 class _BufferNamespace:
@@ -17,6 +17,7 @@ class _BufferNamespace:
         """A buffer; `shape` may also be a buffer, to get another one like it."""
         if isinstance(shape, _core.Buffer):
             return like(shape)
+        check_dtype(dtype)
         return _script.buffer(shape, str(dtype), *args, **kwargs)
 
     def __getitem__(self, key: Any) -> Any:

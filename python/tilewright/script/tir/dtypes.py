@@ -2,10 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from tilewright import _core
+from tilewright.errors import ScriptError
 from tilewright.script.core import script as _script
+from tilewright.script.report import did_you_mean, fail
+
+
+def check_dtype(dtype: Any) -> None:
+    """Says so when a text is the name of no data type.
+
+    Raises:
+        tilewright.ScriptError: it is none.
+    """
+    if not isinstance(dtype, str):
+        return
+    try:
+        _core.PrimType(dtype)
+    except (TypeError, ValueError):
+        raise no_dtype(dtype) from None
+
+
+def no_dtype(text: str) -> ScriptError:
+    """The error for a text that is the name of no data type."""
+    hint = did_you_mean(text, DTYPES) or 'for instance "float32"'
+    return fail("script/dtype", f"'{text}' is no data type", hint)
 
 
 class DType:
@@ -29,8 +52,19 @@ class DType:
         if expr is None:
             return _script.fresh_var(self._type, is_size_var)
         if isinstance(expr, str):
-            expr = float(expr)
+            try:
+                expr = float(expr)
+            except ValueError:
+                raise fail("script/constant", f"'{expr}' is no number", "'inf', '-inf' or 'nan'") from None
+        if isinstance(expr, int) and not isinstance(expr, bool) and "int" in self.dtype:
+            self._check_range(expr)
         return _core.const(expr, self.dtype)
+
+    def _check_range(self, value: int) -> None:
+        signed, bits = re.match(r"(u?)int(\d+)", self.dtype).groups()  # type: ignore[union-attr]
+        low, high = (0, (1 << int(bits)) - 1) if signed else (-(1 << int(bits) - 1), (1 << int(bits) - 1) - 1)
+        if not low <= value <= high:
+            raise fail("script/constant", f"{value} is no {self.dtype}", f"these are from {low} to {high}")
 
     def __repr__(self) -> str:
         return f"T.{self.dtype}"

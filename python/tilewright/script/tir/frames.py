@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tilewright import _core
-from tilewright.errors import ScriptError
 from tilewright.script.core import script as _script
+from tilewright.script.report import fail
 
 parallel = _script.parallel
 vectorized = _script.vectorized
@@ -32,13 +32,6 @@ launch_thread = _script.launch_thread
 alloc_buffer = _script.alloc_buffer
 decl_buffer = _script.decl_buffer
 allocate = _script.allocate
-
-
-def fail(code: str, message: str, hint: str = "") -> ScriptError:
-    """An error for the parser to place, or for the caller in plain Python."""
-    error = ScriptError(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
-    error.code, error.message, error.hint = code, message, hint
-    return error
 
 
 def func_ret(ret_type: Any) -> None:

@@ -183,5 +183,6 @@ def _decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameTyp
     return parse_function(func, frame, private, check_well_formed)
 
 
+_prim_func.__name__ = _prim_func.__qualname__ = "prim_func"
 prim_func: Callable[..., Any] = _script.Boundary(_prim_func)
 vars(prim_func)["script_dialect"] = "tir"

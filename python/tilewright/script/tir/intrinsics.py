@@ -5,12 +5,14 @@ A function with a node's name in capitals (T.Add) builds exactly this node; the 
 
 from __future__ import annotations
 
+import re as _re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import _core
 from tilewright.script.core import script as _script
-from tilewright.script.tir.frames import fail
+from tilewright.script.report import fail
+from tilewright.script.tir.dtypes import check_dtype
 
 ceildiv = _core.ceildiv
 floordiv = _core.floordiv
@@ -58,11 +60,13 @@ def Select(condition: Any, true_value: Any, false_value: Any) -> Any:
 
 def Cast(dtype: Any, value: Any) -> Any:
     """The node Cast(dtype, value), not folded."""
+    check_dtype(dtype)
     return _core.Cast(dtype, value)
 
 
 def cast(value: Any, dtype: Any) -> Any:
     """The value as another type; constants are converted right away."""
+    check_dtype(dtype)
     return _core.cast(dtype, value)
 
 
@@ -195,18 +199,18 @@ def CommReducer(lhs: Sequence[Any], rhs: Sequence[Any], result: Sequence[Any], i
     return _core.CommReducer(list(lhs), list(rhs), list(result), list(identity_element))
 
 
-def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = None) -> Any:
-    """The map of indices that a function of them says."""
+def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = None, index_dtype: str = "int32") -> Any:
+    """The map of indices, of type `index_dtype`, that a function of them says."""
     import inspect
 
     parameters = inspect.signature(mapping).parameters.values()
     if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
         raise fail("script/index-map", "the number of indices of an index map must be fixed", "name each index")
-    indices = [_core.Var(p.name, _core.PrimType("int32")) for p in parameters]
+    indices = [_core.Var(p.name, _core.PrimType(index_dtype)) for p in parameters]
     final = mapping(*indices)
     final = list(final) if isinstance(final, list | tuple) else [final]
     if callable(inverse_index_map) and not isinstance(inverse_index_map, _core.Node):
-        inverse_index_map = index_map(inverse_index_map)
+        inverse_index_map = index_map(inverse_index_map, index_dtype=index_dtype)
     return _core.IndexMap(indices, final, inverse_index_map)
 
 
@@ -225,9 +229,9 @@ def max(a: Any, b: Any) -> Any:
     return _core.max(a, b)
 
 
-def abs(x: Any) -> Any:
+def abs(x: Any, *, dtype: Any = None) -> Any:
     """The absolute value."""
-    return _script.intrinsic("fabs", [x])
+    return _of_type("fabs", [x], dtype)
 
 
 def _of_type(name: str, args: list[Any], dtype: Any) -> Any:
@@ -241,14 +245,15 @@ def if_then_else(cond: Any, t: Any, f: Any, *, dtype: Any = None) -> Any:
     return _of_type("if_then_else", [cond, t, f], dtype)
 
 
-def power(x: Any, y: Any) -> Any:
+def power(x: Any, y: Any, *, dtype: Any = None) -> Any:
     """`x` to the power of `y`."""
-    return _script.intrinsic("pow", [x, y])
+    return _of_type("pow", [x, y], dtype)
 
 
-def clz(x: Any) -> Any:
+def clz(x: Any, *, dtype: Any = None) -> Any:
     """The number of leading zero bits."""
-    return _script.call("int32", "tir.clz", [x])
+    lanes = _re.sub(r"^[a-z]+\d*", "", x.dtype) if isinstance(x, _core.Expr) else ""
+    return _script.call(f"int32{lanes}", "tir.clz", [x])
 
 
 def reinterpret(*args: Any, dtype: Any = None) -> Any:
@@ -297,6 +302,7 @@ def _dtype_first(name: str) -> Callable[..., Any]:
             if not args:
                 raise fail("script/arguments", f"T.{name} needs the type of its result")
             dtype, args = args[0], args[1:]
+        check_dtype(dtype or "void")
         return _script.call(dtype or "void", f"tir.{name}", list(args))
 
     return call
@@ -305,7 +311,10 @@ def _dtype_first(name: str) -> Callable[..., Any]:
 def _dtype_last(name: str) -> Callable[..., Any]:
     def call(*args: Any, dtype: Any = None) -> Any:
         if dtype is None:
+            if not args:
+                raise fail("script/arguments", f"T.{name} needs the type of its result")
             dtype, args = args[-1], args[:-1]
+        check_dtype(dtype)
         return _script.call(dtype, f"tir.{name}", list(args))
 
     return call
@@ -327,6 +336,15 @@ def _table() -> dict[str, Callable[..., Any]]:
 INTRINSICS = _table()
 
 
+def print(*args: Any) -> Any:
+    """Prints the values, between blanks, on a line of their own when the program runs."""
+    for arg in args:
+        if isinstance(arg, _core.Buffer | _core.BufferRegion):
+            name = arg.name if isinstance(arg, _core.Buffer) else arg.buffer.name
+            raise fail("script/print", f"T.print takes values, not the buffer '{name}'", f"for instance {name}[0:4]")
+    return _script.intrinsic("print", list(args))
+
+
 def type_annotation(dtype: Any) -> Any:
     """A type as an argument of a call."""
     return _script.call(dtype, "tir.type_annotation", [])
@@ -334,10 +352,13 @@ def type_annotation(dtype: Any) -> Any:
 
 def ret(value: Any) -> Any:
     """Returns the value from the function."""
+    if not isinstance(value, _core.Expr | int | float):
+        what = f"the buffer '{value.name}'" if isinstance(value, _core.Buffer) else f"a {type(value).__name__}"
+        raise fail("script/return", f"a program returns a number, not {what}", "write results to buffers")
     return _script.intrinsic("ret", [value])
 
 
-def vscale() -> Any:
+def vscale(*, dtype: Any = None) -> Any:
     """The factor by which vectors of the machine are longer than their minimum."""
     return _script.intrinsic("vscale", [])
 
@@ -362,6 +383,16 @@ def tvm_call_packed(*args: Any, dtype: Any = None) -> Any:
 def tvm_call_cpacked(*args: Any, dtype: Any = None) -> Any:
     """A call of a C function with packed arguments."""
     return _of_type("call_cpacked", list(args), dtype)
+
+
+def call_packed_lowered(*args: Any, dtype: Any = None) -> Any:
+    """A call of a function by name, its arguments on the stack: ``T.tvm_call_packed_lowered``."""
+    return _of_type("tvm_call_packed_lowered", list(args), dtype)
+
+
+def call_cpacked_lowered(*args: Any, dtype: Any = None) -> Any:
+    """A call of a C function, its arguments on the stack: ``T.tvm_call_cpacked_lowered``."""
+    return _of_type("tvm_call_cpacked_lowered", list(args), dtype)
 
 
 def llvm_lookup_intrinsic_id(name: str) -> Any:

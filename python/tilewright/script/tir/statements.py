@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import copy
 from typing import Any
 
 from tilewright import _core
@@ -12,6 +13,7 @@ from tilewright.script.dialect import dialect, register
 from tilewright.script.expressions import bind_python, index, operand, unpack
 from tilewright.script.parser import Parser
 from tilewright.script.report import ScriptProblem
+from tilewright.script.tir.intrinsics import ret
 from tilewright.script.tir.macros import is_macro_decorator, nested_macro
 from tilewright.script.tir.values import MetaVar
 
@@ -295,6 +297,8 @@ def _store(
     parser.mark(node)
     if value is None:
         raise ScriptProblem("script/store", f"nothing (None) is stored to '{buffer.name}'", "", node)
+    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise ScriptProblem("script/constant-size", "this constant does not fit into 64 bits", "write a float", node)
     _script.buffer_store(buffer, value, key)
 
 
@@ -392,7 +396,7 @@ def _visit_return(parser: Parser, node: ast.Return) -> None:
         return
     value = operand(parser, node.value)
     parser.mark(node)
-    _script.evaluate(_script.intrinsic("ret", [value]))
+    _script.evaluate(ret(value))
 
 
 @register("tir", "Pass")
@@ -416,5 +420,6 @@ def _visit_function_def(parser: Parser, node: ast.FunctionDef) -> None:
                 node,
             )
     namespace = parser.environment()
-    exec(compile(ast.Module([node], []), parser.source.file, "exec"), namespace)
+    placed = ast.increment_lineno(copy.deepcopy(node), parser.source.shift)  # tracebacks show the lines of the file
+    exec(compile(ast.Module([placed], []), parser.source.file, "exec"), namespace)
     parser.define(node.name, namespace[node.name])
