@@ -85,7 +85,7 @@ class Node:
 
     def __str__(self) -> str: ...
     def __repr__(self) -> str: ...
-    def show(self, **options: Any) -> None:
+    def show(self, *style: Any, **options: Any) -> None:
         """
         Prints the node's script, colored in a terminal and in a notebook. Options are those of script(), and style:
         'light', 'dark', 'ansi' or the name of a Pygments style.
@@ -190,6 +190,10 @@ class StringImm(Expr):
     def value(self) -> str: ...
 
     __match_args__ = ("value",)
+
+    def __eq__(self, other: object | None) -> bool: ...  # type: ignore[override]
+    def __ne__(self, other: object | None) -> bool: ...  # type: ignore[override]
+    def __hash__(self) -> int: ...
 
 class Cast(Expr):
     def __init__(self, dtype: str | None = "void", value: ExprLike | None = None) -> None: ...
@@ -754,6 +758,10 @@ class PrimType(Type):
 
     __match_args__ = ("dtype",)
 
+    def __eq__(self, type: object | None) -> bool: ...
+    def __ne__(self, type: object | None) -> bool: ...
+    def __hash__(self) -> int: ...
+
 class PointerType(Type):
     def __init__(self, element_type: Type | str | None = None, storage_scope: str | None = "") -> None: ...
     @property
@@ -763,6 +771,10 @@ class PointerType(Type):
 
     __match_args__ = ("element_type", "storage_scope")
 
+    def __eq__(self, type: object | None) -> bool: ...
+    def __ne__(self, type: object | None) -> bool: ...
+    def __hash__(self) -> int: ...
+
 class TupleType(Type):
     """An empty tuple is the type of a function that returns nothing."""
     def __init__(self, fields: Sequence[Type | str] | None = ()) -> None: ...
@@ -770,6 +782,10 @@ class TupleType(Type):
     def fields(self) -> tuple[Type, ...]: ...
 
     __match_args__ = ("fields",)
+
+    def __eq__(self, type: object | None) -> bool: ...
+    def __ne__(self, type: object | None) -> bool: ...
+    def __hash__(self) -> int: ...
 
 class Range(Aux):
     def __init__(self, min: ExprLike | None = None, extent: ExprLike | None = None) -> None: ...
@@ -1415,7 +1431,6 @@ def interpret(
     timeout: float = 0.0,
     check_races: bool = True,
     check_uninitialized: bool = True,
-    vscale: int = 2,
 ) -> object:
     """
     Runs a function of the module in the reference interpreter, which checks every access.
@@ -1428,7 +1443,6 @@ def interpret(
         timeout: seconds after which it is stopped; 0: no limit.
         check_races: report iterations of parallel loops that depend on each other.
         check_uninitialized: report reads of memory that nothing has written.
-        vscale: what T.vscale() is.
 
     Returns:
         What the function returns, or None.

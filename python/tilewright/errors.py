@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any
 
 
-class Error(Exception):
+class Error(RuntimeError):
     """Base class of every error that Tilewright raises on purpose.
 
     Attributes:

@@ -58,6 +58,12 @@ class Kernel(_core.KernelBase):
         #: What lowering has to tell: ``times`` of the passes, ``promotions`` of local buffers to registers, ``notes``.
         self.report: dict[str, Any] = program.report if program else {}
 
+    def __getitem__(self, name: str) -> Kernel:
+        """The kernel itself under its name, as a module of kernels has its kernels."""
+        if name != self.name:
+            raise KeyError(name)
+        return self
+
     def inspect(self, what: Literal["tir", "llvm", "asm"], after: str = "") -> str:
         """The program as the code generator gets it, the optimized LLVM IR, or the assembly.
 

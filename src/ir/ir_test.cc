@@ -67,6 +67,9 @@ TEST(Make, RefusesWhatDoesNotFit) {
   bad = *a;
   bad.data = x;
   EXPECT_EQ(code_of([&] { make<Buffer>(bad); }), "ir/buffer-data");
+  bad = *a;
+  bad.elem_offset = string_imm("o");
+  EXPECT_EQ(code_of([&] { make<Buffer>(bad); }), "ir/index-dtype");
   For thread{x, i32(0), i32(4), ForKind::kThreadBinding, {}, {}, nop()};
   EXPECT_EQ(code_of([&] { make<For>(thread); }), "ir/thread-binding");
   Ref<Block> block = make<Block>(

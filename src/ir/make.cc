@@ -357,6 +357,9 @@ DataType check(Buffer& v) {
     if (!extent.dtype().is_integral())
       refuse("ir/index-dtype", "the shape of '" + v.name + "' holds " + extent.dtype().str());
   }
+  if (v.elem_offset.defined() && !v.elem_offset.dtype().is_integral()) {
+    refuse("ir/index-dtype", "the offset of '" + v.name + "' is " + v.elem_offset.dtype().str());
+  }
   return DataType::void_();
 }
 template <>

@@ -1,6 +1,7 @@
 // What functions and modules offer beside their fields: copies with one thing changed, and lookup by name.
 #include <nanobind/stl/optional.h>
 
+#include "ir/structural.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 
@@ -57,9 +58,38 @@ Ref<GlobalVar> global_var(const Ref<Module>& self, const std::string& name) {
   return make<GlobalVar>({name});
 }
 
+/// Types are values: two of the same structure are the same type.
+template <class T>
+void add_type_equality() {
+  add_method<T>(
+      "__eq__",
+      [](const Ref<T>& self, nb::handle type) {
+        NodeRef node(nb::detail::get_node(type, 0, nullptr));
+        return node.defined() && structural_equal(self, node);
+      },
+      nb::arg("type").none());
+  add_method<T>("__ne__", [](nb::handle self, nb::handle type) { return !self.equal(type); }, nb::arg("type").none());
+  add_method<T>("__hash__", [](const Ref<T>& self) { return static_cast<Py_hash_t>(structural_hash(self).lo >> 1); });
+}
+
+/// A string of a program compares with one of Python's, and with another node by its value.
+bool equals_string(const Ref<StringImm>& self, nb::handle other) {
+  if (nb::isinstance<nb::str>(other)) return nb::cast<std::string>(other) == self->value;
+  NodeRef node(nb::detail::get_node(other, 0, nullptr));
+  return node.is<StringImm>() && node.as<StringImm>()->value == self->value;
+}
+
 }  // namespace
 
 void bind_node_methods() {
+  add_type_equality<PrimType>();
+  add_type_equality<PointerType>();
+  add_type_equality<TupleType>();
+  add_method<StringImm>("__eq__", &equals_string, nb::arg("other").none());
+  add_method<StringImm>(
+      "__ne__", [](nb::handle self, nb::handle other) { return !self.equal(other); }, nb::arg("other").none());
+  add_method<StringImm>("__hash__",
+                        [](const Ref<StringImm>& self) { return std::hash<std::string>()(self->value) >> 1; });
   add_attr_methods<PrimFunc>();
   add_attr_methods<Module>();
   add_method<PrimFunc>(

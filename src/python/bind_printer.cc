@@ -69,10 +69,10 @@ void bind_printer(nb::module_& m) {
   cls.def("__repr__", plain);
   cls.def(
       "show",
-      [](const NodeRef& self, const nb::kwargs& options) {
-        nb::module_::import_("tilewright.script.display").attr("show")(self, **options);
+      [](const NodeRef& self, const nb::args& style, const nb::kwargs& options) {
+        nb::module_::import_("tilewright.script.display").attr("show")(self, *style, **options);
       },
-      nb::arg("options"),
+      nb::arg("style"), nb::arg("options"),
       "Prints the node's script, colored in a terminal and in a notebook. Options are those of script(), and style:\n"
       "'light', 'dark', 'ansi' or the name of a Pygments style.");
   cls.def(

@@ -198,8 +198,13 @@ std::vector<Expr> to_extents(nb::handle object, DataType index = DataType::int_(
   auto add = [&](nb::handle item) {
     Expr e;
     if (PyUnicode_Check(item.ptr()) && PyUnicode_IsIdentifier(item.ptr())) {
-      e = script::fresh_var(make<PrimType>({index}));
-      if (IRBuilder* builder = IRBuilder::current()) builder->name(nb::cast<std::string>(item), e);
+      std::string name = nb::cast<std::string>(item);
+      if (IRBuilder* builder = IRBuilder::current()) {
+        e = script::fresh_var(make<PrimType>({index}));
+        builder->name(name, e);
+      } else {
+        e = var(name, index);
+      }
     } else if (!nb::try_cast(item, e) || !e.defined()) {
       throw Exception(script_error(
           "builder/shape", "an extent is of the Python type " + nb::cast<std::string>(item.type().attr("__name__"))));

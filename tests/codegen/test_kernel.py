@@ -21,6 +21,13 @@ def add(A: T.Buffer((8, 16), "float32"), s: T.float32, B: T.Buffer((8, 16), "flo
             B[vi, vj] = A[vi, vj] + s
 
 
+def test_a_kernel_is_found_under_its_name() -> None:
+    kernel = tw.compile(add)
+    assert kernel["add"] is kernel
+    with pytest.raises(KeyError, match="main"):
+        kernel["main"]
+
+
 @pytest.mark.parametrize("target", ["native", "interpreter", "llvm -mcpu=x86-64-v3", "llvm -mcpu=x86-64"])
 def test_all_targets_are_called_alike(target: str) -> None:
     kernel = tw.compile(add, target=target)

@@ -247,6 +247,139 @@ def test_constructors_have_the_signatures_of_tvm(python):
     ]
 
 
+def test_texts_and_expressions_of_scripts(python, tmp_path):
+    assert python("""
+        import tilewright.compat.tvm
+        import inspect
+        from tvm import tir
+        from tvm.script.parser.core import doc, doc_core, utils
+        from tvm.script.parser.core.diagnostics import Source
+        from tvm.script.parser.core.evaluator import ExprEvaluator, eval_expr
+
+        def outer():
+            limit = 3
+            def inner(x):
+                # a comment
+
+                return x + limit
+            return inner
+
+        whole, part = Source(outer), Source(outer())
+        print(whole.source == inspect.getsource(outer), whole.source_name == __file__, whole.start_line)
+        print(whole.full_source == open(__file__).read(), part.start_line, part.start_column)
+        print(part.source.splitlines()[:3], type(part.as_ast()) is doc.Module is doc_core.Module)
+        print(utils.inspect_function_capture(outer())["limit"], doc.from_doc(doc.to_doc(part.as_ast())).body[0].name)
+
+        def calc(text, **names):
+            return ExprEvaluator.eval(None, names, Source(text).as_ast().body[0].value)
+
+        print(calc("max(x, 2) ** 2, [*y, 1][0], f(*y, k=3)", x=5, y=[4], f=lambda a, k: a * k))
+        b = tir.Var("b", "bool")
+        print(calc("not b and b", b=b), eval_expr(None, doc.parse("1 < 2", mode="eval"), None))
+        for attempt in (lambda: calc("z"), lambda: eval_expr(object(), doc.parse("1", mode="eval"), None)):
+            try:
+                attempt()
+            except Exception as error:
+                print(type(error).__name__, str(error).splitlines()[0])
+    """) == [
+        "True True 9",
+        "True 11 4",
+        "['def inner(x):', '    # a comment', ''] True",
+        "3 inner",
+        "(25, 4, 12)",
+        "not b and b True",
+        "ScriptError [script/unknown-name] 'z' is not defined",
+        "TypeError Tilewright takes no parser here yet",
+    ]
+
+
+def test_functions_of_a_module_by_their_global_vars(python):
+    assert python("""
+        import tilewright.compat.tvm
+        import tvm
+        from tvm.script import ir as I, tir as T
+
+        @I.ir_module
+        class Module:
+            @T.prim_func
+            def f(A: T.Buffer(4)):
+                A[0] = 1.0
+
+        var = Module.get_global_var("f")
+        functions = Module.functions
+        print([name.name_hint for name in functions], functions[var].same_as(functions["f"]))
+        print(var in functions, "g" in functions, functions.get(var).same_as(Module[var]), functions.get("g"))
+        print(tvm.IRModule(functions)["f"].same_as(Module["f"]))
+    """) == ["['f'] True", "True False True None", "True"]
+
+
+def test_small_names(python):
+    assert python("""
+        import tilewright.compat.tvm
+        import numpy as np, tvm
+        from tvm import ir, tir
+        from tvm.runtime import ObjectPath
+
+        path = ObjectPath.root().attr("a").array_index(1)
+        parent = path.parent
+        print(parent == ObjectPath.root().attr("a"), parent.is_prefix_of(path), path.is_prefix_of(parent))
+        print(ObjectPath.root().parent)
+        a = tvm.nd.empty((2,), "int32").copyfrom(np.array([1, 2]))
+        print(a.asnumpy(), a.copyto(tvm.cpu()), a.copyto(tvm.nd.empty((2,))))
+        try:
+            a.copyfrom([1, 2, 3])
+        except ValueError as error:
+            print(error)
+        print(tvm.runtime.convert([1, {"a": 2.5}, True]), tvm.convert("x"))
+        index_map = tir.IndexMap.from_func(lambda *i: i[::-1], ndim=2)
+        print(index_map.final_indices, isinstance(index_map, tir.IndexMap))
+        print(tir.IndexMap.from_func(lambda i: (i // 4, i % 4)).final_indices)
+        seen, e = [], tir.Var("x", "int32") + 1
+        tir.stmt_functor.post_order_visit(tir.Evaluate(e), lambda n: seen.append(type(n).__name__))
+        tir.stmt_functor.pre_order_visit(e, lambda n: seen.append(type(n).__name__) or True)
+        print(seen)
+        print(issubclass(tvm.TVMError, RuntimeError), tir.StringImm("a") == "a", tir.StringImm("a") != "a")
+        try:
+            tir.Any
+        except AttributeError as error:
+            print(error)
+    """) == [
+        "True True False",
+        "None",
+        "[1 2] [1 2] [1. 2.]",
+        "an array of shape (3,) cannot be copied to one of shape (2,)",
+        "[1, {'a': T.float32(2.5)}, T.bool(True)] x",
+        "(i1, i0) True",
+        "(i // 4, i % 4)",
+        "['Var', 'IntImm', 'Add', 'Evaluate', 'Add', 'Var', 'IntImm']",
+        "True True False",
+        "Tilewright has no tvm.tir.Any yet",
+    ]
+
+
+def test_programs_are_shown_as_tvm_shows_them(python):
+    lines = python("""
+        import tilewright.compat.tvm
+        from tvm import tir
+        from tvm.script.highlight import _format, cprint
+        func = tir.PrimFunc([], tir.Evaluate(0))
+        func.show(None, False)
+        cprint(func, black_format=True)
+        cprint("a + 1")
+        try:
+            _format("if (a == 1) { a +=1; }")
+        except ValueError as error:
+            print(str(error)[:23])
+        try:
+            cprint(1)
+        except TypeError as error:
+            print(error)
+    """)
+    assert lines[0] == "# from tvm.script import tir as T"
+    assert lines.count("def main():") == 2
+    assert lines[-3:] == ["a + 1", "ruff cannot format this", "cprint prints programs and their text, not a int"]
+
+
 def test_a_prefetch_is_a_statement(python):
     assert python("""
         import tilewright.compat.tvm

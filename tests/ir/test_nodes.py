@@ -25,6 +25,18 @@ def test_fields_are_attributes_and_patterns():
     assert e.a is e.a and e.dtype == "int32"
 
 
+def test_types_and_strings_are_values():
+    int32, pointer = ir.PrimType("int32"), ir.PointerType(ir.PrimType("int8"), "shared")
+    assert int32 == ir.PrimType("int32") != ir.PrimType("int64")
+    assert pointer == ir.PointerType(ir.PrimType("int8"), "shared") != ir.PointerType(ir.PrimType("int8"), "global")
+    assert ir.TupleType([int32, pointer]) == ir.TupleType([int32, pointer]) != ir.TupleType([int32])
+    assert len({int32, ir.PrimType("int32"), pointer}) == 2
+    assert int32 != "int32" and int32 != None and int32 != pointer  # noqa: E711
+    text = ir.StringImm("a")
+    assert text == "a" and text == ir.StringImm("a") and text != "b" and text != ir.StringImm("b") and text != 1
+    assert {text: 1}[ir.StringImm("a")] == 1
+
+
 def test_nodes_are_immutable():
     _, e = scale_and_shift()
     with pytest.raises(AttributeError):

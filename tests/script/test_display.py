@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import ir
+from tilewright.script.display import reformatted
 
 
 def program(extent=8):
@@ -69,9 +70,25 @@ def test_show_colors_where_a_style_is_asked_for(capsys, style):
     assert "\x1b[" in out and "prim_func" in out
 
 
-def test_show_refuses_what_it_does_not_do():
-    with pytest.raises(ValueError, match="black_format"):
+def test_show_lays_out_anew(capsys):
+    program().show("vim", black_format=True)
+    assert "\x1b[" in capsys.readouterr().out
+    program().show(None, True, name="other")
+    assert 'def other(A: T.Buffer((8,), "float32")):' in capsys.readouterr().out
+    assert reformatted("f( 1,2 )", "ruff") == "f(1, 2)\n"
+    with pytest.raises(ValueError, match="ruff cannot format this"):
+        reformatted("a +=")
+    with pytest.raises(ValueError, match="unknown formatter 'tidy'"):
+        reformatted("a", "tidy")
+
+
+def test_a_formatter_that_is_not_installed(monkeypatch):
+    monkeypatch.setattr("shutil.which", lambda *arguments, **options: None)
+    with pytest.raises(ValueError, match="no formatter is installed"):
         program().show(black_format=True)
+
+
+def test_show_refuses_what_it_does_not_do():
     with pytest.raises(ValueError, match="unknown style"):
         program().show(style="nope")
 

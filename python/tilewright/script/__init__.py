@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tilewright.script import ir, ir_builder, tir
     from tilewright.script.ir import ir_module
-    from tilewright.script.scripts import from_file, from_source
+    from tilewright.script.scripts import evaluate, from_file, from_source
 
 _MODULES = {"tir", "ir", "ir_builder"}
-_NAMES = {"from_source": "scripts", "from_file": "scripts", "ir_module": "ir"}
+_NAMES = {"from_source": "scripts", "from_file": "scripts", "evaluate": "scripts", "ir_module": "ir"}
 
-__all__ = ["from_file", "from_source", "ir", "ir_builder", "ir_module", "tir"]
+__all__ = ["evaluate", "from_file", "from_source", "ir", "ir_builder", "ir_module", "tir"]
 
 
 def __getattr__(name: str) -> Any:

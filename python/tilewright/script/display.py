@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -19,15 +22,33 @@ def show(node: Node, style: str | None = None, black_format: bool | None = None,
     Args:
         node: what to print.
         style: ``"light"``, ``"dark"``, ``"ansi"`` or the name of a Pygments style; None picks one.
-        black_format: must be False or None: the printer's layout is the only one.
+        black_format: whether a formatter of Python code lays the text out anew, if one is installed.
         options: passed to ``node.script``.
 
     Raises:
-        ValueError: black_format was asked for, or the style is unknown.
+        ValueError: the style is unknown.
     """
-    if black_format:
-        raise ValueError("scripts are not reformatted: leave black_format away")
-    print_script(node.script(**options), style)
+    text = node.script(**options)
+    print_script(reformatted(text) if black_format else text, style)
+
+
+def reformatted(text: str, formatter: str | None = None) -> str:
+    """Python text as ``"ruff"`` or ``"black"`` lays it out; None takes the one that is installed.
+
+    Raises:
+        ValueError: there is no such formatter, it is not installed, or the text is not Python.
+    """
+    if formatter not in (None, "ruff", "black"):
+        raise ValueError(f"unknown formatter {formatter!r}: use 'ruff' or 'black'")
+    for name, arguments in {"ruff": ["format"], "black": ["--quiet"]}.items():
+        program = shutil.which(name, path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}")
+        if program is None or formatter not in (None, name):
+            continue
+        done = subprocess.run([program, *arguments, "-"], input=text, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise ValueError(f"{name} cannot format this: {done.stderr.strip()}")
+        return done.stdout
+    raise ValueError(f"no formatter is installed: install {formatter or 'ruff or black'}, or leave black_format away")
 
 
 def print_script(text: str, style: str | None = None) -> None:

@@ -72,6 +72,26 @@ def _parse(text: str, file: str, extra_vars: Mapping[str, Any], check_well_forme
 _boundary = _script.Boundary(_parse)
 
 
+def evaluate(expression: str | ast.expr, names: Mapping[str, Any] | None = None) -> Any:
+    """The value of an expression, as it is inside of a program, where the names mean these values.
+
+    Raises:
+        tilewright.ScriptError: the expression is not valid, or a name in it is not known.
+    """
+    text = expression if isinstance(expression, str) else ast.unparse(expression)
+    try:
+        source = from_text(text, "<expression>")
+    except BadSyntax as error:
+        raise to_error([Problem("script/syntax", str(error), "", error.source, error.place)], "") from None
+    body = source.tree.body
+    if len(body) != 1 or not isinstance(body[0], ast.Expr):
+        place = (1, 1, 1, 2)
+        raise to_error([Problem("script/expression", "the text is not one expression", "", source, place)], "")
+    parser = Parser(source, dialect("tir"), names or {})
+    node = body[0].value
+    return parser.run(lambda: [parser.eval(node)], check_well_formed=False)[0]
+
+
 class _Script:
     """The statements of a text: all but the program itself are plain Python."""
 

@@ -21,8 +21,9 @@ from tilewright.compat.tvm import arith, error, ir, meta_schedule, runtime, scri
 from tilewright.compat.tvm.driver import build, compile  # noqa: E402
 from tilewright.compat.tvm.error import TVMError  # noqa: E402
 from tilewright.compat.tvm.ir import IRModule  # noqa: E402
+from tilewright.compat.tvm.ir.module import find_functions_as_tvm  # noqa: E402
 from tilewright.compat.tvm.printing import print_as_tvm  # noqa: E402
-from tilewright.compat.tvm.runtime import DataType, cpu, cuda, device, nd  # noqa: E402
+from tilewright.compat.tvm.runtime import DataType, convert, cpu, cuda, device, nd  # noqa: E402
 from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.errors import translate_errors  # noqa: E402
 
@@ -36,6 +37,7 @@ __all__ = [
     "arith",
     "build",
     "compile",
+    "convert",
     "cpu",
     "cuda",
     "device",
@@ -52,5 +54,6 @@ __all__ = [
     "tir",
 ]
 
+find_functions_as_tvm()
 print_as_tvm()
 translate_errors()

@@ -479,8 +479,8 @@ def acos(x: ExprLike) -> Value:
 def acosh(x: ExprLike) -> Value:
     """The intrinsic `tir.acosh`."""
 
-def address_of(x: ExprLike) -> Value:
-    """The intrinsic `tir.address_of`."""
+def address_of(x: Any, *, dtype: Any = None) -> Value:
+    """The address of an element; of a buffer, that of its first element."""
 
 def anylist_getitem(x: ExprLike, y: ExprLike) -> Value:
     """The intrinsic `tir.anylist_getitem`."""

@@ -266,6 +266,13 @@ def reinterpret(*args: Any, dtype: Any = None) -> Any:
     return _script.call(dtype, "tir.reinterpret", [value])
 
 
+def address_of(x: Any, *, dtype: Any = None) -> Any:
+    """The address of an element; of a buffer, that of its first element."""
+    if isinstance(x, _core.Buffer):
+        x = _script.load(x, [0] * len(x.shape), None)
+    return _of_type("address_of", [x], dtype)
+
+
 def div(a: Any, b: Any) -> Any:
     """Division; of integers it rounds towards zero."""
     return _core.truncdiv(a, b) if isinstance(a, _core.Expr) and "int" in a.dtype else a / b

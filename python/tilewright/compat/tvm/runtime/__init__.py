@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tilewright import _core
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime import ndarray
 from tilewright.compat.tvm.runtime import ndarray as nd
@@ -12,4 +15,15 @@ from tilewright.script.tir.dtypes import DType as DataType
 
 __getattr__ = missing("tvm.runtime")
 
-__all__ = ["DataType", "Device", "NDArray", "ObjectPath", "array", "cpu", "cuda", "device", "nd", "ndarray"]
+__all__ = ["DataType", "Device", "NDArray", "ObjectPath", "array", "convert", "cpu", "cuda", "device", "nd", "ndarray"]
+
+
+def convert(value: Any) -> Any:
+    """Numbers as constants, also inside of lists and dicts; what else there is stays."""
+    if isinstance(value, bool | int | float):
+        return _core.const(value)
+    if isinstance(value, list | tuple):
+        return [convert(item) for item in value]
+    if isinstance(value, dict):
+        return {key: convert(item) for key, item in value.items()}
+    return value

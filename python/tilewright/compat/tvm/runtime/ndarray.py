@@ -27,6 +27,21 @@ class NDArray(np.ndarray[Any, Any]):
         """A copy as a plain NumPy array."""
         return np.array(self)
 
+    asnumpy = numpy
+
+    def copyfrom(self, source_array: Any) -> NDArray:
+        """Takes over the elements of an array of the same shape."""
+        if np.shape(source_array) != self.shape:
+            raise ValueError(
+                f"an array of shape {np.shape(source_array)} cannot be copied to one of shape {self.shape}"
+            )
+        self[...] = source_array
+        return self
+
+    def copyto(self, target: NDArray | Device) -> NDArray:
+        """The elements in another array, or in a new one on a device."""
+        return array(self, target) if isinstance(target, Device) else target.copyfrom(self)
+
 
 def _check(device: Device | None) -> None:
     if device is not None and not device.exist:

@@ -46,6 +46,23 @@ class ObjectPath(str):
         """The value of the dict under the key."""
         return self._with(f"[{getattr(key, 'name_hint', key)}]", "map", key)
 
+    @property
+    def parent(self) -> ObjectPath | None:
+        """The place one step nearer to the root; None of the root."""
+        if not self._steps:
+            return None
+        path = ObjectPath.root()
+        for kind, key in self._steps[:-1]:
+            if kind == "attr":
+                path = path.attr(key)
+            else:
+                path = path.array_index(key) if kind == "index" else path.map_value(key)
+        return path
+
+    def is_prefix_of(self, other: ObjectPath) -> bool:
+        """Whether the other place is this one or inside of it."""
+        return other._steps[: len(self._steps)] == self._steps
+
     def to_text(self, root: Any) -> str:
         """The place as Tilewright writes it, in this program."""
         text, at = "<root>", root

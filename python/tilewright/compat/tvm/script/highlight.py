@@ -7,6 +7,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.compat.tvm.alias import missing
 from tilewright.script.display import print_script
+from tilewright.script.display import reformatted as _format
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.script.highlight")
@@ -16,8 +17,7 @@ __all__ = ["cprint"]
 
 def cprint(printable: Any, style: str | None = None, black_format: bool | None = None) -> None:
     """Prints a program, or its text."""
-    if black_format:
-        raise ValueError("scripts are not reformatted: leave black_format away")
     if not isinstance(printable, str | _core.Node):
         raise TypeError(f"cprint prints programs and their text, not a {type(printable).__name__}")
-    print_script(printable if isinstance(printable, str) else printable.script(), style)
+    text = printable if isinstance(printable, str) else printable.script()
+    print_script(_format(text) if black_format else text, style)

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from tilewright._core import IndexMap
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.tir import analysis, buffer, expr, function, op, schedule, stmt, stmt_functor
 from tilewright.compat.tvm.tir.buffer import *  # noqa: F403
 from tilewright.compat.tvm.tir.expr import *  # noqa: F403
 from tilewright.compat.tvm.tir.function import *  # noqa: F403
+from tilewright.compat.tvm.tir.index_map import IndexMap
 from tilewright.compat.tvm.tir.op import *  # noqa: F403
 from tilewright.compat.tvm.tir.schedule import Schedule, ScheduleError, Trace
 from tilewright.compat.tvm.tir.stmt import *  # noqa: F403

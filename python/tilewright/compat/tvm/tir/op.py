@@ -40,4 +40,6 @@ def any(*args: Any, span: None = None) -> Any:
     return reduce(_core.logical_or, args)
 
 
-__all__ = [name for name in globals() if not name.startswith("_") and name not in ("annotations", "missing", "reduce")]
+__all__ = [
+    name for name in globals() if not name.startswith("_") and name not in ("Any", "annotations", "missing", "reduce")
+]

@@ -5,15 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright import _core
+from tilewright import _core, ir
 from tilewright._core import renew_defs, substitute
 from tilewright.compat.tvm.alias import missing
-from tilewright.ir import post_order_visit, pre_order_visit
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.stmt_functor")
 
 __all__ = ["ir_transform", "post_order_visit", "pre_order_visit", "renew_defs", "substitute"]
+
+
+def post_order_visit(stmt: Any, fvisit: Callable[[Any], Any]) -> None:
+    """Calls the function for each statement and expression, the children first."""
+    ir.post_order_visit(stmt, lambda node: fvisit(node) if isinstance(node, _core.Stmt | _core.Expr) else None)
+
+
+def pre_order_visit(stmt: Any, fvisit: Callable[[Any], bool]) -> None:
+    """Calls the function for each statement and expression; the children follow where it returns True."""
+    ir.pre_order_visit(stmt, lambda node: fvisit(node) if isinstance(node, _core.Stmt | _core.Expr) else True)
 
 
 def ir_transform(

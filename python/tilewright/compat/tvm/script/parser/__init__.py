@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.script.parser import relax
+from tilewright.compat.tvm.script.parser import core, relax
 from tilewright.script import from_source as parse
 from tilewright.script import ir, ir_module, tir
 
 __getattr__ = missing("tvm.script.parser")
 
-__all__ = ["ir", "ir_module", "parse", "relax", "tir"]
+__all__ = ["core", "ir", "ir_module", "parse", "relax", "tir"]
