@@ -509,6 +509,10 @@ TEST(Printer, UnderlinesAndAnnotates) {
   EXPECT_EQ(text,
             "(... 5 lines skipped ...)\n    for i, j, k in T.grid(4, 4, 4):\n           ^                 ^\n(... 7 "
             "lines skipped ...)");
+  text = print(func, {.num_context_lines = 0, .obj_to_annotate = {{outer.body, "the second"}}});
+  EXPECT_EQ(
+      text,
+      "(... 5 lines skipped ...)\n    # the second\n    for i, j, k in T.grid(4, 4, 4):\n(... 7 lines skipped ...)");
   const Ref<Block>& block = inner.as<For>()->body.as<BlockRealize>()->block;
   text = print(func, {.num_context_lines = 0, .obj_to_annotate = {{block, "this one"}}});
   EXPECT_EQ(text,

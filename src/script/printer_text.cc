@@ -71,7 +71,11 @@ std::map<size_t, Decoration> decorate(const std::string& text, const std::vector
   for (const Mark& mark : marks) {
     size_t line = std::upper_bound(starts.begin(), starts.end(), mark.begin) - starts.begin();
     if (line-- == 0) continue;
-    if (!mark.note.empty()) decorations[line].notes.push_back("# " + mark.note);
+    if (std::string note = "# " + mark.note; !mark.note.empty()) {
+      // A loop of a grid has two places on its line, and one note.
+      std::vector<std::string>& notes = decorations[line].notes;
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+    }
     for (; mark.underline && line < lines.size() && starts[line] < mark.end; ++line) {
       size_t begin = std::max(mark.begin, starts[line]) - starts[line];
       decorate_line(decorations[line], lines[line], begin, mark.end - starts[line]);

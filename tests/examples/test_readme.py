@@ -1,4 +1,4 @@
-"""What the README shows can be done as it stands there."""
+"""What the README and the page about scripts show can be done as it stands there."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ import pytest
 
 from .conftest import ROOT
 
-README = (ROOT / "README.md").read_text()
-BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```", README, re.MULTILINE | re.DOTALL)
+
+def blocks_of(page: str) -> list[tuple[str, str]]:
+    """Language and text of each block of code."""
+    return re.findall(r"^```(\w*)\n(.*?)^```", (ROOT / page).read_text(), re.MULTILINE | re.DOTALL)
+
+
+BLOCKS = blocks_of("README.md")
 COMMANDS = [
     line.partition("#")[0].strip() for kind, block in BLOCKS if kind != "python" for line in block.splitlines() if line
 ]
@@ -35,6 +40,20 @@ def test_the_program_runs(tmp_path: Path) -> None:
     assert "T.unroll(4)" in script
     assert "matmul:" in names["kernel"].inspect("asm")
     names["tw"].load(names["kernel"].export(tmp_path, name="matmul").library)(a, b, c)
+
+
+def test_the_page_about_scripts_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "\n".join(block for kind, block in blocks_of("docs/scripts.md") if kind == "python")
+    names: dict[str, Any] = {}
+    (tmp_path / "scripts.py").write_text(text)
+    exec(compile(text, tmp_path / "scripts.py", "exec"), names)
+    assert "^\n        with T.block" in capsys.readouterr().out  # the underlined place
+    a = np.arange(8, dtype=np.float32)
+    b = np.full(2, np.nan, np.float32)
+    names["tw"].compile(names["sums_of_squares"])(a, b)
+    np.testing.assert_array_equal(b, [(a[:4] ** 2).sum(), (a[4:] ** 2).sum()])
+    for program in ("softplus", "product", "fill", "scale"):
+        names["tw"].compile(names[program])
 
 
 def test_the_commands_run(examples: Path, tmp_path: Path) -> None:
