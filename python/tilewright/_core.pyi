@@ -1468,12 +1468,26 @@ def verify(node: Node | None, stage: str = "scheduled") -> None:
 class LoopRV:
     """A handle of a loop. It stays valid while the loop exists."""
 
+    def __init__(self) -> None:
+        """A handle of no schedule, for traces made by hand."""
+
+    def same_as(self, other: object) -> bool:
+        """Whether it is the same handle."""
+
+    def __eq__(self, other: object, /) -> bool: ...
     def __repr__(self) -> str: ...
     def __hash__(self) -> int: ...
 
 class BlockRV:
     """A handle of a block. It stays valid while the block exists."""
 
+    def __init__(self) -> None:
+        """A handle of no schedule, for traces made by hand."""
+
+    def same_as(self, other: object) -> bool:
+        """Whether it is the same handle."""
+
+    def __eq__(self, other: object, /) -> bool: ...
     def __repr__(self) -> str: ...
     def __hash__(self) -> int: ...
 
@@ -1481,6 +1495,12 @@ class ExprRV:
     """
     A drawn integer. Passing it on keeps it symbolic in the trace; int() and the operators read it, which Schedule.decisions_read then says.
     """
+
+    def __init__(self) -> None:
+        """A handle of no schedule, for traces made by hand."""
+
+    def same_as(self, other: object) -> bool:
+        """Whether it is the same handle, not only the same value."""
 
     def __repr__(self) -> str: ...
     def __int__(self) -> int: ...
@@ -1509,53 +1529,201 @@ class ExprRV:
     def __gt__(self, other: object, /) -> Any: ...
     def __ge__(self, other: object, /) -> Any: ...
 
+class InstructionKind:
+    """What an instruction does: the name of a method of Schedule in traces."""
+
+    @staticmethod
+    def get(name: str) -> InstructionKind:
+        """The kind of that name, 'Split' for split()."""
+
+    @property
+    def name(self) -> str:
+        """As in traces."""
+
+    @property
+    def is_pure(self) -> bool:
+        """
+        Whether it leaves the program as it is, so that a trace may do without it.
+        """
+
+    def same_as(self, other: InstructionKind) -> bool:
+        """Whether it is the same kind."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __repr__(self) -> str: ...
+
+class Instruction:
+    """One step of a trace, without its decision."""
+
+    def __init__(
+        self, kind: InstructionKind, inputs: Sequence[object], attrs: Sequence[object], outputs: Sequence[object]
+    ) -> None:
+        """
+        Make an instruction by hand.
+
+        Args:
+            kind: what it does.
+            inputs: handles and values, in the order of the method's parameters, lists of loops flattened.
+            attrs: the other parameters.
+            outputs: handles for what it gives; None for none.
+        """
+
+    @property
+    def kind(self) -> InstructionKind:
+        """What it does."""
+
+    @property
+    def inputs(self) -> list[Any]:
+        """Handles and values."""
+
+    @property
+    def attrs(self) -> list[Any]:
+        """The other parameters."""
+
+    @property
+    def outputs(self) -> list[Any]:
+        """Handles of what it gives."""
+
+    def same_as(self, other: object) -> bool:
+        """Whether it is the same step."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __repr__(self) -> str: ...
+    def __str__(self) -> str: ...
+
 class Trace:
     """
-    The steps that led from the original program to the scheduled one, with their decisions. Immutable.
+    The steps that lead from an original program to a scheduled one, with their decisions. That of a schedule is what was done so far, and stays as it is.
     """
+
+    def __init__(self, insts: Sequence[Instruction], decisions: Mapping[Instruction, int | Sequence[int]] = {}) -> None:
+        """
+        Make a trace by hand.
+
+        Args:
+            insts: the steps.
+            decisions: what drawing steps shall take.
+        """
 
     def __len__(self) -> int: ...
     def __str__(self) -> str: ...
     def __repr__(self) -> str: ...
-    def as_python(self) -> list[str]:
-        """One line of Python per step."""
-
-    def as_json(self) -> list[object]:
-        """The trace in TVM's JSON form, as nested lists."""
-
-    def simplified(self) -> Trace:
-        """The trace without lookups and draws whose results nothing uses."""
+    @property
+    def insts(self) -> list[Instruction]:
+        """The steps."""
 
     @property
-    def decisions(self) -> list[int | list[int] | None]:
-        """What each drawing step drew, in order."""
+    def decisions(self) -> dict[Instruction, int | list[int]]:
+        """What drawing steps drew, by step, in order."""
+
+    def get_decision(self, inst: Instruction) -> int | list[int] | None:
+        """What a step drew; None where it draws nothing."""
+
+    def as_python(self, remove_postproc: bool = False) -> list[str]:
+        """
+        One line of Python per step.
+
+        Args:
+            remove_postproc: stop before enter_postproc().
+        """
+
+    def as_json(self, remove_postproc: bool = False) -> list[object]:
+        """
+        The trace in TVM's JSON form, as nested lists.
+
+        Args:
+            remove_postproc: stop before enter_postproc().
+        """
 
     @staticmethod
     def from_json(json: object) -> Trace:
         """The trace that as_json() gave, or its text."""
 
+    @staticmethod
+    def apply_json_to_schedule(json_obj: object, sch: Schedule) -> None:
+        """Apply all steps of a trace in JSON form to a schedule."""
+
     def apply_to_schedule(
-        self, sch: Schedule, fresh: bool = False, decide: Callable[[int], int | Sequence[int] | None] | None = None
+        self,
+        sch: Schedule,
+        remove_postproc: bool = False,
+        decision_provider: Callable[
+            [Instruction, list[Any], list[Any], int | list[int] | None], int | Sequence[int] | None
+        ]
+        | None = None,
+        *,
+        fresh: bool = False,
+        decide: Callable[[int], int | Sequence[int] | None] | None = None,
     ) -> None:
         """
-        Apply all steps to a schedule.
+        Apply the steps to a schedule.
 
         Args:
             sch: a schedule of the program that the trace was recorded on, or of one with the same names.
+            remove_postproc: stop before enter_postproc().
+            decision_provider: called for each drawing step with the instruction, its inputs and attributes in that schedule, and its decision; gives the decision to take.
             fresh: draw all decisions anew, from the random stream of the schedule.
             decide: called with the number of each drawing step; gives the decision to take, or None.
+        """
+
+    def append(self, inst: Instruction, decision: int | Sequence[int] | None = None) -> None:
+        """
+        Add a step.
+
+        Args:
+            inst: the step.
+            decision: what it shall draw.
+        """
+
+    def pop(self) -> Instruction | None:
+        """
+        Take the last step away.
+
+        Returns:
+            The step; None when there is none.
+        """
+
+    def with_decision(
+        self, inst: Instruction, decision: int | Sequence[int] | None, remove_postproc: bool = False
+    ) -> Trace:
+        """
+        The trace with another decision.
+
+        Args:
+            inst: a drawing step of the trace.
+            decision: what it shall take; None draws.
+            remove_postproc: stop before enter_postproc().
+        """
+
+    def simplified(self, remove_postproc: bool = False) -> Trace:
+        """
+        The trace without lookups and draws whose results nothing uses.
+
+        Args:
+            remove_postproc: stop before enter_postproc().
+        """
+
+    def show(self, style: str | None = None) -> None:
+        """
+        Print the trace, colored where a program would be.
+
+        Args:
+            style: as of a program's show().
         """
 
 class Schedule:
     """A program and the steps done to it."""
 
-    def __init__(self, program: Node | None, *, seed: int | None = None) -> None:
+    def __init__(self, program: Node | None, *, seed: int | None = None, error_render_level: str = "detail") -> None:
         """
         Start scheduling.
 
         Args:
             program: a PrimFunc, which becomes the function 'main' of a module, or an IRModule.
             seed: of the random decisions; a random one by default.
+            error_render_level: what a refusal shows: 'detail' with the program, 'fast' without it, 'none' only the rule.
         """
 
     @property
@@ -1567,8 +1735,12 @@ class Schedule:
         """The steps so far."""
 
     @property
-    def func_working_on(self) -> str | None:
+    def func_working_on(self) -> GlobalVar | None:
         """The function that get_block looks into by default."""
+
+    @property
+    def error_render_level(self) -> str:
+        """What a refusal shows."""
 
     @property
     def decisions_read(self) -> bool:
@@ -1589,6 +1761,9 @@ class Schedule:
     def seed(self, seed: int) -> None:
         """Start the random stream anew; -1 for a random seed."""
 
+    def fork_seed(self) -> int:
+        """A seed for another schedule, from the random stream of this one."""
+
     @overload
     def get(self, handle: LoopRV) -> For:
         """
@@ -1599,6 +1774,18 @@ class Schedule:
     def get(self, handle: BlockRV) -> Block: ...
     @overload
     def get(self, handle: ExprRV) -> int: ...
+    @overload
+    def get(self, handle: StmtSRef) -> For | Block | None: ...
+    @overload
+    def remove_rv(self, rand_var: LoopRV) -> None:
+        """
+        Forget a handle: the schedule no longer takes it. Its steps stay in the trace.
+        """
+
+    @overload
+    def remove_rv(self, rand_var: BlockRV) -> None: ...
+    @overload
+    def remove_rv(self, rand_var: ExprRV) -> None: ...
     def take_decisions(self, decisions: list[Any]) -> None:
         """
         Let the first, second, ... draw of this schedule take a decision instead of drawing.
@@ -1615,8 +1802,13 @@ class Schedule:
             changes: decision by the number of the drawing step. Steps before the first are shared, not done again.
         """
 
-    def show(self) -> None:
-        """Print the program and the trace, colored where the program would be."""
+    def show(self, style: str | None = None) -> None:
+        """
+        Print the program and the trace, colored where the program would be.
+
+        Args:
+            style: as of a program's show().
+        """
 
     def __repr__(self) -> str: ...
     def sample_categorical(
@@ -1759,6 +1951,17 @@ class Schedule:
 
         Args:
             *ordered_loops: the loops in their new order, outermost first. Loops of the nest that are not named keep their place.
+        """
+
+    def add_unit_loop(self, block_or_loop: BlockRV | LoopRV | str) -> LoopRV:
+        """
+        Put a loop of one iteration around a block or a loop.
+
+        Args:
+            block_or_loop: what to put it around.
+
+        Returns:
+            The new loop.
         """
 
     def parallel(self, loop: LoopRV) -> None:
@@ -1931,6 +2134,100 @@ class Schedule:
             assume_injective_transform: let the new buffer have elements that no access reaches, as where the division leaves a
                 remainder.
         """
+
+    def enter_postproc(self) -> None:
+        """
+        Mark where the steps of postprocessing begin: what can be asked for a trace without them stops here.
+        """
+
+    @property
+    def state(self) -> ScheduleState:
+        """Its statements by reference."""
+
+    @overload
+    def get_sref(self, rand_var_or_stmt: LoopRV) -> StmtSRef:
+        """
+        A reference that follows a loop or a block through the changes of the program.
+        """
+
+    @overload
+    def get_sref(self, rand_var_or_stmt: BlockRV) -> StmtSRef: ...
+    @overload
+    def get_sref(self, rand_var_or_stmt: Node | None) -> StmtSRef: ...
+
+class StmtSRef:
+    """A loop or a block of a schedule, followed through its changes."""
+
+    @property
+    def stmt(self) -> For | Block | None:
+        """The For or the Block as it is now; None when it is gone."""
+
+    @property
+    def parent(self) -> StmtSRef | None:
+        """The loop or block around it; None around the root."""
+
+    @property
+    def seq_index(self) -> int:
+        """Its place in a sequence of statements; -1 where it stands alone."""
+
+    def same_as(self, other: StmtSRef) -> bool:
+        """Whether it is the same statement of the same schedule."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+
+class DepKind(enum.IntEnum):
+    """How one block depends on another one before it."""
+
+    RAW = 0
+    """it reads what the other one writes"""
+
+    WAW = 1
+    """it writes what the other one writes"""
+
+    WAR = 2
+    """it writes what the other one reads"""
+
+class Dependency:
+    """That one block has to run after another one."""
+
+    @property
+    def src(self) -> StmtSRef:
+        """The block that runs first."""
+
+    @property
+    def dst(self) -> StmtSRef:
+        """The block that depends on it."""
+
+    @property
+    def kind(self) -> DepKind:
+        """How."""
+
+class BlockScope:
+    """
+    The blocks directly inside of a block, and how they depend on one another.
+    """
+
+    def get_deps_by_src(self, block: StmtSRef) -> list[Dependency]:
+        """What depends on a block, in program order."""
+
+    def get_deps_by_dst(self, block: StmtSRef) -> list[Dependency]:
+        """What a block depends on, in program order."""
+
+class ScheduleState:
+    """What a schedule knows of its program."""
+
+    @property
+    def mod(self) -> Module:
+        """The program as it is now."""
+
+    def get_sref(self, stmt: Node | None) -> StmtSRef | None:
+        """
+        The reference of a For or a Block; None when the program does not hold it.
+        """
+
+    def get_block_scope(self, block_sref: StmtSRef) -> BlockScope:
+        """The blocks directly inside of a block."""
 
 class Database:
     """Records of what was measured, in one SQLite file."""

@@ -65,8 +65,20 @@ class ScheduleError(Error):
     """A precondition of a schedule primitive does not hold; the schedule is unchanged."""
 
 
+class ScheduleValueError(ScheduleError, ValueError):
+    """What a step was to work on is not there: a loop or a block that is gone, a function that nobody has named."""
+
+
 class ArgumentError(Error, ValueError):
     """A function or a kernel was called with the wrong arguments."""
+
+
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument is of a type that is not taken there."""
+
+
+class HandleError(ArgumentError, IndexError):
+    """A handle of a loop, a block or a value that this schedule has not given, or has forgotten."""
 
 
 class ResourceError(Error):

@@ -2,6 +2,32 @@
 
 from __future__ import annotations
 
-from tilewright._core import BlockRV, ExprRV, LoopRV, Schedule, Trace
+from tilewright._core import (
+    BlockRV,
+    BlockScope,
+    Dependency,
+    DepKind,
+    ExprRV,
+    Instruction,
+    InstructionKind,
+    LoopRV,
+    Schedule,
+    ScheduleState,
+    StmtSRef,
+    Trace,
+)
 
-__all__ = ["BlockRV", "ExprRV", "LoopRV", "Schedule", "Trace"]
+__all__ = [
+    "BlockRV",
+    "BlockScope",
+    "DepKind",
+    "Dependency",
+    "ExprRV",
+    "Instruction",
+    "InstructionKind",
+    "LoopRV",
+    "Schedule",
+    "ScheduleState",
+    "StmtSRef",
+    "Trace",
+]

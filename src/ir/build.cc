@@ -102,15 +102,11 @@ Expr constant(DataType dtype, double value) {
 }
 Expr min_value(DataType dtype) {
   if (dtype.is_integral()) return constant(dtype, int_min(dtype.element()));
-  bool infinite =
-      round_float(dtype.element(), std::numeric_limits<double>::infinity()) == std::numeric_limits<double>::infinity();
-  return constant(dtype, infinite ? -std::numeric_limits<double>::infinity() : -float_max(dtype.element()));
+  return constant(dtype, -float_max(dtype.element()));
 }
 Expr max_value(DataType dtype) {
   if (dtype.is_integral()) return constant(dtype, int_max(dtype.element()));
-  bool infinite =
-      round_float(dtype.element(), std::numeric_limits<double>::infinity()) == std::numeric_limits<double>::infinity();
-  return constant(dtype, infinite ? std::numeric_limits<double>::infinity() : float_max(dtype.element()));
+  return constant(dtype, float_max(dtype.element()));
 }
 
 std::optional<int64_t> const_int(const Expr& e) {

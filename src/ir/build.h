@@ -27,7 +27,7 @@ Expr constant(DataType dtype, double value);
 inline Expr constant(DataType dtype, int value) { return constant(dtype, static_cast<int64_t>(value)); }
 inline Expr zero(DataType dtype) { return constant(dtype, int64_t{0}); }
 inline Expr one(DataType dtype) { return constant(dtype, int64_t{1}); }
-Expr min_value(DataType dtype);  ///< -inf for floats that have it
+Expr min_value(DataType dtype);  ///< of floats, the least finite one
 Expr max_value(DataType dtype);
 
 /// The value of an IntImm (also inside a Broadcast).

@@ -1,7 +1,6 @@
-// Schedules, handles and traces. Each method of the class comes from a row of schedule/instructions.def: parameters,
+// Schedules. Each method of the class comes from a row of schedule/instructions.def: parameters,
 // defaults, types and docstring are those of the aggregate.
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,71 +8,27 @@
 #include <memory>
 #include <random>
 
-#include "python/module.h"
-#include "python/node_caster.h"
-#include "schedule/schedule.h"
+#include "python/schedule_objects.h"
 #include "script/printer.h"
 
 namespace tilewright::python {
-namespace {
 
 using namespace schedule;
 
-struct PySchedule {
-  Schedule schedule;
-  /// Python code has looked at a drawn value, so its later steps may depend on it.
-  bool decisions_read = false;
-  /// What the first, second, ... draw takes instead of drawing; None draws.
-  std::vector<Value> given{};
-};
-using SchedulePtr = std::shared_ptr<PySchedule>;
-
-/// A handle knows the row of the table and what the row holds, so a handle of another schedule is noticed.
-template <class RV>
-struct PyHandle {
-  SchedulePtr owner;
-  RV rv;
-  const Handle& row() const { return owner->schedule.state().handle(rv.index); }
-};
-using PyLoop = PyHandle<LoopRV>;
-using PyBlock = PyHandle<BlockRV>;
-using PyExpr = PyHandle<ExprRV>;
-
-int64_t read(const PyExpr& expr) {
-  expr.owner->decisions_read = true;
-  return expr.owner->schedule.state().value(expr.rv);
-}
-
-bool same_row(const Handle& a, const Handle& b) {
-  if (a.target.index() != b.target.index()) return false;
-  if (auto* loop = std::get_if<Ref<Var>>(&a.target)) return *loop == std::get<Ref<Var>>(b.target);
-  if (auto* block = std::get_if<Handle::BlockId>(&a.target)) {
-    return block->identity == std::get<Handle::BlockId>(b.target).identity;
-  }
-  return a.value_number() == b.value_number();
-}
-
-[[noreturn]] void fail(Diagnostic diagnostic) { throw Exception(std::move(diagnostic)); }
-
-/// The handle, when this schedule or the one that it was copied from has given it.
-template <class RV>
-RV own(const State& state, const PyHandle<RV>& handle, std::string_view method) {
-  if (handle.rv.index >= state.num_handles() || !same_row(state.handle(handle.rv.index), handle.row())) {
-    fail(argument_error("schedule/handle", std::string(method) + "() got a handle that another schedule has given",
-                        "get the handle from this schedule, or from the one it was copied from"));
-  }
-  return handle.rv;
-}
-
-/// The message with the program and the nodes it is about.
-[[noreturn]] void fail_in(const PySchedule& self, Diagnostic diagnostic) {
+void fail_in(const PySchedule& self, Diagnostic diagnostic) {
   std::vector<ObjectPtr> nodes = diagnostic.nodes;
-  diagnostic = script::located(std::move(diagnostic), self.schedule.module());
-  diagnostic.nodes = std::move(nodes);
+  if (self.detail == ErrorDetail::kDetail) {
+    diagnostic = script::located(std::move(diagnostic), self.schedule.module());
+    diagnostic.nodes = std::move(nodes);
+  } else if (self.detail == ErrorDetail::kNone) {
+    diagnostic.rendered = "[" + diagnostic.code + "] (not rendered)";
+  }
   fail(std::move(diagnostic));
 }
 
 std::string class_name(nb::handle object) { return nb::cast<std::string>(nb::str(object.type().attr("__name__"))); }
+
+namespace {
 
 /// Turns arguments of one call into values.
 class Arguments {
@@ -126,12 +81,9 @@ class Arguments {
   Value value(nb::handle object, const Param& param) {
     if (object.is_none()) return {None{}};
     if (PyBool_Check(object.ptr())) return {object.ptr() == Py_True};
-    if (nb::isinstance<PyLoop>(object))
-      return {own(self_->schedule.state(), nb::cast<const PyLoop&>(object), info_.method)};
-    if (nb::isinstance<PyBlock>(object))
-      return {own(self_->schedule.state(), nb::cast<const PyBlock&>(object), info_.method)};
-    if (nb::isinstance<PyExpr>(object))
-      return {own(self_->schedule.state(), nb::cast<const PyExpr&>(object), info_.method)};
+    if (nb::isinstance<PyLoop>(object)) return {own(*self_, nb::cast<const PyLoop&>(object), info_.method)};
+    if (nb::isinstance<PyBlock>(object)) return {own(*self_, nb::cast<const PyBlock&>(object), info_.method)};
+    if (nb::isinstance<PyExpr>(object)) return {own(*self_, nb::cast<const PyExpr&>(object), info_.method)};
     if (PyUnicode_Check(object.ptr())) return text(nb::cast<std::string>(object), param);
     if (PyIndex_Check(object.ptr())) return {integer(object, param)};
     if (PyFloat_Check(object.ptr()) || nb::hasattr(object, "__float__")) {
@@ -223,14 +175,6 @@ class Arguments {
   const KindInfo& info_;
 };
 
-nb::object make_handle(const SchedulePtr& self, uint32_t number) {
-  if (number == LoopRV::kNone) return nb::none();
-  const Handle& row = self->schedule.state().handle(number);
-  if (std::holds_alternative<Ref<Var>>(row.target)) return nb::cast(PyLoop{self, {number}});
-  if (std::holds_alternative<int64_t>(row.target)) return nb::cast(PyExpr{self, {number}});
-  return nb::cast(PyBlock{self, {number}});
-}
-
 nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& args, const nb::kwargs& kwargs) {
   auto values = Arguments(self, info).bind(args, kwargs);
   auto instruction = info.build(info, values);
@@ -273,147 +217,21 @@ uint64_t pick_seed(std::optional<int64_t> seed) {
   return static_cast<uint64_t>(*seed);
 }
 
-SchedulePtr make_schedule(const NodeRef& program, std::optional<int64_t> seed) {
-  Schedule made = unwrap(Schedule::make(module_of(program), pick_seed(seed)));
-  return std::make_shared<PySchedule>(PySchedule{std::move(made), false});
+ErrorDetail detail_named(const std::string& name) {
+  if (name == "detail") return ErrorDetail::kDetail;
+  if (name == "fast") return ErrorDetail::kFast;
+  if (name == "none") return ErrorDetail::kNone;
+  fail(argument_error("schedule/error-level", "the error_render_level is '" + name + "'",
+                      "use 'detail', 'fast' (without the program) or 'none' (the rule only)"));
 }
 
-std::string show_handle(const PyLoop& loop) {
-  auto place = loop.owner->schedule.state().find(loop.rv);
-  const std::string& name = std::get<Ref<Var>>(loop.row().target)->name_hint;
-  if (!place.ok()) return "Loop(" + name + ", expired)";
-  std::string extent = script::print(place->loop().extent);
-  return "Loop(" + name + ", extent=" + extent + ")";
-}
-std::string show_handle(const PyBlock& block) {
-  auto place = block.owner->schedule.state().find(block.rv);
-  if (!place.ok()) return "Block(" + std::get<Handle::BlockId>(block.row().target).name + ", expired)";
-  return "Block(" + place->block().name_hint + ")";
-}
-std::string show_handle(const PyExpr& expr) {
-  return "Expr(v" + std::to_string(expr.rv.index) + "=" + std::to_string(expr.row().value_number()) + ")";
-}
-
-template <class RV>
-void bind_handle(nb::module_& m, const char* name, const char* doc) {
-  nb::class_<PyHandle<RV>>(m, name, doc)
-      .def("__repr__", [](const PyHandle<RV>& self) { return show_handle(self); })
-      .def("__hash__", [](const PyHandle<RV>& self) { return self.rv.index; });
-}
-
-/// Reading a value gives a plain integer: the operators of int do the rest.
-void bind_expr(nb::module_& m) {
-  nb::class_<PyExpr> cls(m, "ExprRV",
-                         "A drawn integer. Passing it on keeps it symbolic in the trace; int() and the operators read "
-                         "it, which Schedule.decisions_read then says.");
-  cls.def("__repr__", [](const PyExpr& self) { return show_handle(self); });
-  cls.def("__int__", &read).def("__index__", &read).def("__hash__", &read);
-  cls.def("__bool__", [](const PyExpr& self) { return read(self) != 0; });
-  cls.def("__float__", [](const PyExpr& self) { return static_cast<double>(read(self)); });
-  nb::object op = nb::module_::import_("operator");
-  auto plain = [](nb::handle other) -> nb::object {
-    if (nb::isinstance<PyExpr>(other)) return nb::int_(read(nb::cast<const PyExpr&>(other)));
-    return nb::borrow(other);
-  };
-  static constexpr const char* kBinary[] = {"add", "sub", "mul", "floordiv", "mod", "truediv", "pow"};
-  static constexpr const char* kCompare[] = {"eq", "ne", "lt", "le", "gt", "ge"};
-  for (const char* name : kBinary) {
-    nb::object function = op.attr(name);
-    std::string plainly = std::string("__") + name + "__", reflected = std::string("__r") + name + "__";
-    cls.def(
-        plainly.c_str(),
-        [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
-          return function(nb::int_(read(self)), plain(other));
-        },
-        nb::is_operator(), nb::arg("other").none());
-    cls.def(
-        reflected.c_str(),
-        [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
-          return function(plain(other), nb::int_(read(self)));
-        },
-        nb::is_operator(), nb::arg("other").none());
-  }
-  for (const char* name : kCompare) {
-    nb::object function = op.attr(name);
-    cls.def((std::string("__") + name + "__").c_str(),
-            [function, plain](const PyExpr& self, nb::handle other) -> nb::object {
-              return function(nb::int_(read(self)), plain(other));
-            },
-            nb::is_operator(), nb::arg("other").none());
-  }
-}
-
-nb::object json_loads(const std::string& text) { return nb::module_::import_("json").attr("loads")(text); }
-
-nb::object decision_to_python(const Value& value) {
-  if (auto* number = value.as<int64_t>()) return nb::int_(*number);
-  if (auto* list = value.as<Value::List>()) {
-    nb::list result;
-    for (const Value& item : *list) result.append(decision_to_python(item));
-    return result;
-  }
-  return nb::none();
-}
-Value decision_from_python(nb::handle object) {
-  if (object.is_none()) return {None{}};
-  if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
-    Value::List list;
-    for (nb::handle item : nb::borrow<nb::sequence>(object)) list.push_back(decision_from_python(item));
-    return {std::move(list)};
-  }
-  if (PyIndex_Check(object.ptr())) return {nb::cast<int64_t>(nb::int_(nb::borrow(object)))};
-  fail(argument_error("schedule/decision",
-                      "a decision is an integer or a list of integers, not a '" + class_name(object) + "'"));
-}
-
-void bind_trace(nb::module_& m) {
-  nb::class_<Trace>(m, "Trace",
-                    "The steps that led from the original program to the scheduled one, with their decisions. "
-                    "Immutable.")
-      .def("__len__", &Trace::size)
-      .def("__str__", &Trace::script)
-      .def("__repr__", &Trace::script)
-      .def("as_python", &Trace::as_python, "One line of Python per step.")
-      .def(
-          "as_json", [](const Trace& self) { return json_loads(self.as_json()); },
-          "The trace in TVM's JSON form, as nested lists.", nb::sig("def as_json(self) -> list[object]"))
-      .def("simplified", &Trace::simplified, "The trace without lookups and draws whose results nothing uses.")
-      .def_prop_ro(
-          "decisions",
-          [](const Trace& self) {
-            nb::list result;
-            for (const Value& value : self.decisions()) result.append(decision_to_python(value));
-            return result;
-          },
-          "What each drawing step drew, in order.", nb::sig("def decisions(self) -> list[int | list[int] | None]"))
-      .def_static(
-          "from_json",
-          [](nb::handle json) {
-            std::string text = PyUnicode_Check(json.ptr())
-                                   ? nb::cast<std::string>(json)
-                                   : nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(json));
-            return unwrap(Trace::from_json(text));
-          },
-          nb::arg("json"), "The trace that as_json() gave, or its text.",
-          nb::sig("def from_json(json: object) -> Trace"))
-      .def(
-          "apply_to_schedule",
-          [](const Trace& self, PySchedule& target, bool fresh, const nb::object& decide) {
-            ReplayOptions options;
-            options.fresh = fresh;
-            if (!decide.is_none()) {
-              options.decide = [&](size_t draw) { return decision_from_python(decide(draw)); };
-            }
-            auto done = replay(self, target.schedule, options);
-            if (!done.ok()) fail_in(target, std::move(done.error()));
-          },
-          nb::arg("sch"), nb::arg("fresh") = false, nb::arg("decide").none() = nb::none(),
-          "Apply all steps to a schedule.\n\nArgs:\n"
-          "    sch: a schedule of the program that the trace was recorded on, or of one with the same names.\n"
-          "    fresh: draw all decisions anew, from the random stream of the schedule.\n"
-          "    decide: called with the number of each drawing step; gives the decision to take, or None.",
-          nb::sig("def apply_to_schedule(self, sch: Schedule, fresh: bool = False, "
-                  "decide: Callable[[int], int | Sequence[int] | None] | None = None) -> None"));
+SchedulePtr make_schedule(const NodeRef& program, std::optional<int64_t> seed, const std::string& error_render_level) {
+  ErrorDetail detail = detail_named(error_render_level);
+  auto made = Schedule::make(module_of(program), pick_seed(seed));
+  if (!made.ok()) fail(std::move(made.error()));
+  auto result = std::make_shared<PySchedule>(PySchedule{std::move(*made)});
+  result->detail = detail;
+  return result;
 }
 
 void bind_methods(nb::class_<PySchedule>& cls) {
@@ -434,22 +252,69 @@ void bind_methods(nb::class_<PySchedule>& cls) {
   }
 }
 
-void bind_class(nb::module_& m) {
-  nb::class_<PySchedule> cls(m, "Schedule", "A program and the steps done to it.");
+/// A copy that starts as this schedule is.
+SchedulePtr with_schedule(const PySchedule& self, Schedule schedule) {
+  auto result = std::make_shared<PySchedule>(PySchedule{std::move(schedule)});
+  result->removed = self.removed;
+  result->detail = self.detail;
+  return result;
+}
+
+void bind_lookup(nb::class_<PySchedule>& cls) {
+  cls.def(
+      "get",
+      [](const SchedulePtr& self, const PyLoop& loop) {
+        return NodeRef(unwrap(self->schedule.state().find(own(*self, loop, "get"))).node());
+      },
+      nb::arg("handle"), "The For node of a loop, the Block node of a block, the number that was drawn.",
+      nb::sig("def get(self, handle: LoopRV) -> tilewright._core.For"));
+  cls.def(
+      "get",
+      [](const SchedulePtr& self, const PyBlock& block) {
+        Place place = unwrap(self->schedule.state().find(own(*self, block, "get")));
+        return NodeRef(place.tree->block_ref(place.at));
+      },
+      nb::arg("handle"), nb::sig("def get(self, handle: BlockRV) -> tilewright._core.Block"));
+  cls.def(
+      "get",
+      [](const SchedulePtr& self, const PyExpr& expr) {
+        own(*self, expr, "get");
+        return read(expr);
+      },
+      nb::arg("handle"), nb::sig("def get(self, handle: ExprRV) -> int"));
+  auto remove = [](PySchedule& self, const auto& handle) { self.removed.insert(own(self, handle, "remove_rv").index); };
+  const char* doc = "Forget a handle: the schedule no longer takes it. Its steps stay in the trace.";
+  cls.def("remove_rv", [=](PySchedule& self, const PyLoop& rv) { remove(self, rv); }, nb::arg("rand_var"), doc);
+  cls.def("remove_rv", [=](PySchedule& self, const PyBlock& rv) { remove(self, rv); }, nb::arg("rand_var"));
+  cls.def("remove_rv", [=](PySchedule& self, const PyExpr& rv) { remove(self, rv); }, nb::arg("rand_var"));
+}
+
+void bind_class(nb::class_<PySchedule>& cls) {
   cls.def(nb::new_(&make_schedule), nb::arg("program"), nb::kw_only(), nb::arg("seed").none() = nb::none(),
+          nb::arg("error_render_level") = "detail",
           "Start scheduling.\n\nArgs:\n"
           "    program: a PrimFunc, which becomes the function 'main' of a module, or an IRModule.\n"
-          "    seed: of the random decisions; a random one by default.");
+          "    seed: of the random decisions; a random one by default.\n"
+          "    error_render_level: what a refusal shows: 'detail' with the program, 'fast' without it, 'none' only "
+          "the rule.");
   cls.def_prop_ro("mod", [](const PySchedule& self) { return self.schedule.module(); }, "The program as it is now.");
-  cls.def_prop_ro("trace", [](const PySchedule& self) { return self.schedule.trace(); }, "The steps so far.");
+  cls.def_prop_ro(
+      "trace", [](const SchedulePtr& self) { return PyTrace{self->schedule.trace(), self, true, false}; },
+      "The steps so far.", nb::sig("def trace(self) -> Trace"));
   cls.def_prop_ro(
       "func_working_on",
-      [](const PySchedule& self) -> std::optional<std::string> {
+      [](const PySchedule& self) -> nb::object {
         auto func = self.schedule.state().working_function();
-        if (!func) return std::nullopt;
-        return self.schedule.state().function_name(*func);
+        if (!func) return nb::none();
+        return nb::cast(make<GlobalVar>({self.schedule.state().function_name(*func)}));
       },
-      "The function that get_block looks into by default.");
+      "The function that get_block looks into by default.", nb::sig("def func_working_on(self) -> GlobalVar | None"));
+  cls.def_prop_ro(
+      "error_render_level",
+      [](const PySchedule& self) {
+        return self.detail == ErrorDetail::kDetail ? "detail" : self.detail == ErrorDetail::kFast ? "fast" : "none";
+      },
+      "What a refusal shows.");
   cls.def_rw("decisions_read", &PySchedule::decisions_read,
              "Whether Python code has read a drawn value, by int() or an operator: then another draw may need other "
              "steps, and the code has to be run again instead of replaying the trace.");
@@ -459,33 +324,18 @@ void bind_class(nb::module_& m) {
   cls.def(
       "copy",
       [](PySchedule& self) {
-        return std::make_shared<PySchedule>(PySchedule{self.schedule.fork(), self.decisions_read});
+        SchedulePtr copy = with_schedule(self, self.schedule.fork());
+        copy->decisions_read = self.decisions_read;
+        return copy;
       },
       "A copy with a random stream of its own. Handles of this schedule stay valid for the copy.");
   cls.def(
       "seed", [](PySchedule& self, int64_t seed) { self.schedule.seed(pick_seed(seed)); }, nb::arg("seed"),
       "Start the random stream anew; -1 for a random seed.");
   cls.def(
-      "get",
-      [](const SchedulePtr& self, const PyLoop& loop) {
-        return NodeRef(unwrap(self->schedule.state().find(own(self->schedule.state(), loop, "get"))).node());
-      },
-      nb::arg("handle"), "The For node of a loop, the Block node of a block, the number that was drawn.",
-      nb::sig("def get(self, handle: LoopRV) -> tilewright._core.For"));
-  cls.def(
-      "get",
-      [](const SchedulePtr& self, const PyBlock& block) {
-        Place place = unwrap(self->schedule.state().find(own(self->schedule.state(), block, "get")));
-        return NodeRef(place.tree->block_ref(place.at));
-      },
-      nb::arg("handle"), nb::sig("def get(self, handle: BlockRV) -> tilewright._core.Block"));
-  cls.def(
-      "get",
-      [](const SchedulePtr& self, const PyExpr& expr) {
-        own(self->schedule.state(), expr, "get");
-        return read(expr);
-      },
-      nb::arg("handle"), nb::sig("def get(self, handle: ExprRV) -> int"));
+      "fork_seed", [](PySchedule& self) { return self.schedule.fork_seed(); },
+      "A seed for another schedule, from the random stream of this one.");
+  bind_lookup(cls);
   cls.def(
       "take_decisions",
       [](PySchedule& self, const nb::list& decisions) {
@@ -502,7 +352,7 @@ void bind_class(nb::module_& m) {
         for (auto [draw, decision] : changes) sorted.emplace(nb::cast<size_t>(draw), decision_from_python(decision));
         auto result = self.schedule.with_decisions({sorted.begin(), sorted.end()});
         if (!result.ok()) fail_in(self, std::move(result.error()));
-        return std::make_shared<PySchedule>(PySchedule{std::move(*result), false});
+        return with_schedule(self, std::move(*result));
       },
       nb::arg("changes"),
       "The schedule with other decisions.\n\nArgs:\n"
@@ -510,11 +360,13 @@ void bind_class(nb::module_& m) {
       nb::sig("def with_decisions(self, changes: Mapping[int, int | Sequence[int]]) -> Schedule"));
   cls.def(
       "show",
-      [](const PySchedule& self) {
+      [](const PySchedule& self, const std::optional<std::string>& style) {
         std::string text = script::print(self.schedule.module()) + "\n\n" + self.schedule.trace().script();
-        nb::module_::import_("tilewright.script.display").attr("print_script")(text);
+        nb::module_::import_("tilewright.script.display").attr("print_script")(text, style);
       },
-      "Print the program and the trace, colored where the program would be.");
+      nb::arg("style").none() = nb::none(),
+      "Print the program and the trace, colored where the program would be.\n\nArgs:\n"
+      "    style: as of a program's show().");
   cls.def("__repr__", [](const PySchedule& self) { return script::print(self.schedule.module()); });
   bind_methods(cls);
 }
@@ -522,11 +374,11 @@ void bind_class(nb::module_& m) {
 }  // namespace
 
 void bind_schedule(nb::module_& m) {
-  bind_handle<LoopRV>(m, "LoopRV", "A handle of a loop. It stays valid while the loop exists.");
-  bind_handle<BlockRV>(m, "BlockRV", "A handle of a block. It stays valid while the block exists.");
-  bind_expr(m);
+  bind_handles(m);
   bind_trace(m);
-  bind_class(m);
+  nb::class_<PySchedule> cls(m, "Schedule", "A program and the steps done to it.");
+  bind_class(cls);
+  bind_schedule_state(m, cls);
 }
 
 }  // namespace tilewright::python

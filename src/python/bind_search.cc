@@ -2,8 +2,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include "python/module.h"
-#include "python/node_caster.h"
+#include "python/schedule_objects.h"
 #include "search/database/json_lines.h"
 #include "search/measure/slice_timer.h"
 #include "search/tuner.h"
@@ -123,7 +122,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   if (trace.is_none()) {
     task.source = std::make_shared<FunctionSource>(nb::cast<nb::callable>(draw));
   } else {
-    task.source = std::make_shared<TraceSource>(module, nb::cast<schedule::Trace>(trace));
+    task.source = std::make_shared<TraceSource>(module, nb::cast<const PyTrace&>(trace).trace);
   }
   task.arguments = [&arguments, reduction_length]() -> Result<std::shared_ptr<Arguments>> {
     nb::gil_scoped_acquire gil;

@@ -19,9 +19,26 @@ nb::object lenient_text(const std::string& text) {
 
 }  // namespace
 
+namespace {
+
+/// The class that also is one of Python's own, where Python programs expect that; else the one of the blame.
+std::string class_of(const Diagnostic& diagnostic) {
+  static constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
+      {"schedule/handle", "HandleError"},         {"schedule/expired", "ScheduleValueError"},
+      {"schedule/argument", "ArgumentTypeError"}, {"schedule/program", "ArgumentTypeError"},
+      {"get_block/P1", "ScheduleValueError"},     {"add_unit_loop/P1", "ScheduleValueError"},
+  };
+  for (const auto& [code, name] : kClasses) {
+    if (diagnostic.code == code) return std::string(name);
+  }
+  return std::string(blame_name(diagnostic.blame));
+}
+
+}  // namespace
+
 void set_python_error(const Diagnostic& diagnostic) {
   try {
-    nb::object cls = nb::module_::import_("tilewright.errors").attr(std::string(blame_name(diagnostic.blame)).c_str());
+    nb::object cls = nb::module_::import_("tilewright.errors").attr(class_of(diagnostic).c_str());
     nb::object error = cls(lenient_text(diagnostic.render()));
     error.attr("code") = diagnostic.code;
     error.attr("message") = lenient_text(diagnostic.message);

@@ -151,6 +151,45 @@ const KindInfo* find_method(std::string_view method) {
 
 std::vector<Value> values_of(const Instruction& instruction) { return kind_info(instruction).values(instruction); }
 
+Parts parts_of(const Instruction& instruction) {
+  const KindInfo& info = kind_info(instruction);
+  std::vector<Value> values = values_of(instruction);
+  Parts parts;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (info.params[i].role == Role::kAttr) {
+      parts.attrs.push_back(std::move(values[i]));
+    } else if (info.params[i].flat) {
+      for (const Value& item : *values[i].as<Value::List>()) parts.inputs.push_back(item);
+    } else if (info.params[i].role == Role::kInput) {
+      parts.inputs.push_back(std::move(values[i]));
+    }
+  }
+  return parts;
+}
+
+Result<Instruction> from_parts(const KindInfo& info, const Parts& parts, const Value& decision) {
+  std::vector<std::optional<Value>> values;
+  auto input = parts.inputs.begin(), attr = parts.attrs.begin();
+  for (const Param& param : info.params) {
+    std::optional<Value>& value = values.emplace_back();
+    if (param.role == Role::kDecision) {
+      value = decision;
+    } else if (param.role == Role::kAttr) {
+      if (attr != parts.attrs.end()) value = *attr++;
+    } else if (param.flat) {
+      value = Value{Value::List(input, parts.inputs.end())};
+      input = parts.inputs.end();
+    } else if (input != parts.inputs.end()) {
+      value = *input++;
+    }
+  }
+  if (input != parts.inputs.end() || attr != parts.attrs.end()) {
+    return argument_error("schedule/argument", "'" + std::string(info.kind) + "' has too many inputs or attributes",
+                          "the method it records is " + info.signature());
+  }
+  return info.build(info, values);
+}
+
 namespace {
 
 /// Calls f(decision field) where the instruction has one.

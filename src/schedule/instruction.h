@@ -55,6 +55,13 @@ const KindInfo* find_method(std::string_view method);
 
 /// One value per parameter.
 std::vector<Value> values_of(const Instruction& instruction);
+/// The parameters as traces write them: without the decision, lists of inputs flattened.
+struct Parts {
+  std::vector<Value> inputs, attrs;
+};
+Parts parts_of(const Instruction& instruction);
+/// The other way round. ArgumentError "schedule/argument" where they do not fit.
+Result<Instruction> from_parts(const KindInfo& info, const Parts& parts, const Value& decision);
 /// The decision of a sampling instruction; None if it has none yet or draws nothing.
 Value decision_of(const Instruction& instruction);
 /// The same instruction with another decision (None: to be drawn). ArgumentError when the kinds do not fit.

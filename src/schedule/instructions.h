@@ -245,6 +245,21 @@ Args:
     *ordered_loops: the loops in their new order, outermost first. Loops of the nest that are not named keep their place.)";
 };
 
+struct AddUnitLoop {
+  BlockOrLoop block_or_loop;
+  using Members = Fields<&AddUnitLoop::block_or_loop>;
+  using Returns = LoopRV;
+  static constexpr int kRequired = 1;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Put a loop of one iteration around a block or a loop.
+
+Args:
+    block_or_loop: what to put it around.
+
+Returns:
+    The new loop.)";
+};
+
 struct Parallel {
   LoopRV loop;
   using Members = Fields<&Parallel::loop>;
@@ -475,6 +490,15 @@ Args:
         indices must have different images.
     assume_injective_transform: let the new buffer have elements that no access reaches, as where the division leaves a
         remainder.)";
+};
+
+struct EnterPostproc {
+  using Members = Fields<>;
+  using Returns = None;
+  static constexpr int kRequired = 0;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc =
+      R"(Mark where the steps of postprocessing begin: what can be asked for a trace without them stops here.)";
 };
 
 namespace detail {

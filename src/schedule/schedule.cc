@@ -50,7 +50,7 @@ Status replay_steps(Steps steps, size_t first, size_t kept, Schedule& schedule, 
                      step.instruction);
     }
     if (kind_info(instruction).family == Family::kSample) {
-      Value decision = options.decide ? options.decide(draw) : Value{None{}};
+      Value decision = options.decide ? options.decide(draw, step, instruction) : Value{None{}};
       ++draw;
       if (!decision.is_none() || options.fresh) {
         auto other = with_decision(instruction, decision);
@@ -79,6 +79,13 @@ Status replay_steps(Steps steps, size_t first, size_t kept, Schedule& schedule, 
 Result<Schedule> Schedule::make(const Ref<Module>& module, uint64_t seed) {
   TW_TRY(state, State::make(module, Random(seed)));
   return Schedule(std::move(state));
+}
+
+uint64_t Schedule::fork_seed() {
+  Random mine = state_.random();
+  uint64_t seed = 1 + mine.below((uint64_t{1} << 31) - 1);
+  state_.set_random(mine);
+  return seed;
 }
 
 Schedule Schedule::fork() {
@@ -129,7 +136,7 @@ Result<Schedule> Schedule::with_decisions(const std::vector<std::pair<size_t, Va
   Schedule result(*steps[first]->before);
   result.trace_ = trace_.prefix(first);
   ReplayOptions options;
-  options.decide = [&](size_t draw) {
+  options.decide = [&](size_t draw, const Step&, const Instruction&) {
     for (const auto& [number, decision] : changes) {
       if (number == first_draw + draw) return decision;
     }

@@ -30,6 +30,8 @@ class Schedule {
   void seed(uint64_t seed) { state_.set_random(Random(seed)); }
   /// The stream of one candidate of a search.
   void seed(Random random) { state_.set_random(random); }
+  /// A seed for another stream, from 1 to 2^31 - 1; this one moves on.
+  uint64_t fork_seed();
   /// A copy with a random stream of its own; this one moves on by one draw.
   Schedule fork();
   /// The schedule with other decisions at some drawing steps (numbers among the drawing steps, ascending). Work starts
@@ -73,8 +75,9 @@ class Schedule {
 struct ReplayOptions {
   /// Draw every decision anew, from the schedule's random stream.
   bool fresh = false;
-  /// Asked for each drawing step (its number among the drawing steps); None: as `fresh` says.
-  std::function<Value(size_t)> decide = {};
+  /// Asked for each drawing step: its number among the drawing steps, the step, and its instruction as it is about to
+  /// be applied, with the handles that it has there. None: as `fresh` says.
+  std::function<Value(size_t, const Step&, const Instruction&)> decide = {};
 };
 
 /// Applies the steps of a trace, whose handles get new numbers. Stops at the first refusal, whose message names the

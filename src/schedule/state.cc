@@ -84,8 +84,7 @@ Result<const Tree*> State::tree(uint32_t func) const {
   return &Tree::of(realize->block);
 }
 
-Result<Place> State::find_row(uint32_t index) const {
-  const Handle& row = handle(index);
+Result<Place> State::find(const Handle& row) const {
   const Ref<Var>* loop_var = std::get_if<Ref<Var>>(&row.target);
   auto found = tree(row.func);
   if (found.ok()) {
@@ -104,10 +103,10 @@ Result<Place> State::find_row(uint32_t index) const {
                         "a step since has removed it (compute_inline, ...)");
 }
 
-Result<Place> State::find(LoopRV loop) const { return find_row(loop.index); }
-Result<Place> State::find(BlockRV block) const { return find_row(block.index); }
+Result<Place> State::find(LoopRV loop) const { return find(handle(loop.index)); }
+Result<Place> State::find(BlockRV block) const { return find(handle(block.index)); }
 Result<Place> State::find(const BlockOrLoop& either) const {
-  return std::visit([&](auto rv) { return find_row(rv.index); }, either);
+  return std::visit([&](auto rv) { return find(handle(rv.index)); }, either);
 }
 
 std::vector<uint32_t> State::commit(Plan plan) {

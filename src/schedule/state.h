@@ -72,6 +72,8 @@ class State {
   Result<Place> find(LoopRV loop) const;
   Result<Place> find(BlockRV block) const;
   Result<Place> find(const BlockOrLoop& either) const;
+  /// Of a loop or a block, also where it is no row of the table.
+  Result<Place> find(const Handle& handle) const;
   int64_t value(ExprRV expr) const { return handle(expr.index).value_number(); }
 
   /// The function that get_block looks into by default: "main", or the only one.
@@ -87,7 +89,6 @@ class State {
 
  private:
   State(Ref<Module> module, Random random) : module_(std::move(module)), random_(random) {}
-  Result<Place> find_row(uint32_t index) const;
 
   Ref<Module> module_;
   PersistentStack<Handle> handles_;

@@ -10,15 +10,6 @@
 namespace tilewright::schedule {
 namespace {
 
-/// What a step gives, by the kind of its output and the number of the row.
-std::string output_name(const KindInfo& info, uint32_t number) {
-  if (number == LoopRV::kNone) return "_";
-  char kind = info.return_type.find("Loop") != std::string::npos    ? 'l'
-              : info.return_type.find("Block") != std::string::npos ? 'b'
-                                                                    : 'v';
-  return kind + std::to_string(number);
-}
-
 std::string quote(const std::string& text) {
   std::string result = "\"";
   for (unsigned char c : text) {
@@ -51,77 +42,99 @@ std::string python_lambda(const IndexMap& map) {
   return "lambda " + params + ": (" + results + ")";
 }
 
-std::string python_value(const Value& value) {
+std::string python_value(const Value& value, const HandleNames& names) {
   struct Print {
+    const HandleNames& names;
     std::string operator()(None) const { return "None"; }
     std::string operator()(bool b) const { return b ? "True" : "False"; }
     std::string operator()(int64_t i) const { return std::to_string(i); }
     std::string operator()(double d) const { return python_float(d); }
     std::string operator()(const std::string& s) const { return quote(s); }
-    std::string operator()(LoopRV rv) const { return "l" + std::to_string(rv.index); }
-    std::string operator()(BlockRV rv) const { return "b" + std::to_string(rv.index); }
-    std::string operator()(ExprRV rv) const { return "v" + std::to_string(rv.index); }
+    std::string operator()(LoopRV rv) const { return names.of(rv.index); }
+    std::string operator()(BlockRV rv) const { return names.of(rv.index); }
+    std::string operator()(ExprRV rv) const { return names.of(rv.index); }
     std::string operator()(const NodeRef& node) const {
       if (const IndexMap* map = node.as<IndexMap>()) return python_lambda(*map);
       return node.defined() ? std::string(kind_name(node.kind())) : "None";
     }
     std::string operator()(const Value::List& list) const {
       std::string text;
-      for (const Value& item : list) text += (text.empty() ? "" : ", ") + python_value(item);
+      for (const Value& item : list) text += (text.empty() ? "" : ", ") + python_value(item, names);
       return "[" + text + "]";
     }
     std::string operator()(const Value::Dict& dict) const {
       std::string text;
-      for (const auto& [key, item] : dict) text += (text.empty() ? "" : ", ") + quote(key) + ": " + python_value(item);
+      for (const auto& [key, item] : dict)
+        text += (text.empty() ? "" : ", ") + quote(key) + ": " + python_value(item, names);
       return "{" + text + "}";
     }
   };
-  return std::visit(Print{}, value.data);
+  return std::visit(Print{names}, value.data);
 }
 
 bool is_empty_list(const Value& value) { return value.as<Value::List>() && value.as<Value::List>()->empty(); }
 
-std::string python_call(const Step& step) {
-  const KindInfo& info = kind_info(step.instruction);
-  std::vector<Value> values = values_of(step.instruction);
+std::string python_call(const Instruction& instruction, const HandleNames& names) {
+  const KindInfo& info = kind_info(instruction);
+  std::vector<Value> values = values_of(instruction);
   std::string args;
   auto add = [&](const std::string& text) { args += (args.empty() ? "" : ", ") + text; };
   for (size_t i = 0; i < values.size(); ++i) {
     const Param& param = info.params[i];
     if (param.star) {
-      for (const Value& item : *values[i].as<Value::List>()) add(python_value(item));
+      for (const Value& item : *values[i].as<Value::List>()) add(python_value(item, names));
     } else if (param.role == Role::kDecision ? values[i].is_none() : param.omit_empty && is_empty_list(values[i])) {
       continue;
     } else if (info.positional) {
-      add(python_value(values[i]));
+      add(python_value(values[i], names));
     } else {
-      add(std::string(param.name) + "=" + python_value(values[i]));
+      add(std::string(param.name) + "=" + python_value(values[i], names));
     }
   }
   return "sch." + std::string(info.method) + "(" + args + ")";
 }
 
+std::string python_line(const std::vector<std::string>& outputs, Shape returns, const std::string& call) {
+  std::string text;
+  for (const std::string& name : outputs) text += (text.empty() ? "" : ", ") + name;
+  // A list of one is unpacked by a trailing comma; an empty one is not assigned.
+  if (returns == Shape::kMany && outputs.size() == 1) text += ",";
+  return (text.empty() ? "" : text + " = ") + call;
+}
+
 }  // namespace
 
-std::string handle_name(const Value& handle) { return python_value(handle); }
+std::vector<std::string> HandleNames::define(const Step& step) {
+  const std::string& type = kind_info(step.instruction).return_type;
+  char letter = type.find("Loop") != std::string::npos ? 'l' : type.find("Block") != std::string::npos ? 'b' : 'v';
+  std::vector<std::string> result;
+  for (uint32_t number : step.outputs) {
+    if (number == LoopRV::kNone) {
+      result.push_back("_");
+    } else {
+      result.push_back(letter + std::to_string(names_.size()));
+      names_[number] = result.back();
+    }
+  }
+  return result;
+}
 
-std::vector<std::string> output_names(const Step& step) {
-  std::vector<std::string> names;
-  for (uint32_t number : step.outputs) names.push_back(output_name(kind_info(step.instruction), number));
-  return names;
+std::string HandleNames::of(uint32_t number) const {
+  auto it = names_.find(number);
+  return it == names_.end() ? "_" : it->second;
+}
+
+std::string anonymous_python(const Instruction& instruction, size_t num_outputs) {
+  return python_line(std::vector<std::string>(num_outputs, "_"), kind_info(instruction).returns,
+                     python_call(instruction, {}));
 }
 
 std::vector<std::string> Trace::as_python() const {
   std::vector<std::string> lines;
+  HandleNames names;
   for (const Step* step : steps()) {
-    const KindInfo& info = kind_info(step->instruction);
-    std::string outputs;
-    for (const std::string& name : output_names(*step)) outputs += (outputs.empty() ? "" : ", ") + name;
-    if (info.returns == Shape::kMany) {
-      // A list of one is unpacked by a trailing comma; an empty one is not assigned.
-      if (step->outputs.size() == 1) outputs += ",";
-    }
-    lines.push_back((outputs.empty() ? "" : outputs + " = ") + python_call(*step));
+    std::string call = python_call(step->instruction, names);
+    lines.push_back(python_line(names.define(*step), kind_info(step->instruction).returns, call));
   }
   return lines;
 }
@@ -153,6 +166,24 @@ Trace Trace::simplified() const {
   for (size_t i = 0; i < all.size(); ++i) {
     // Without its state: it belongs to a schedule whose handles have other numbers.
     if (keep[i]) result.append({all[i]->instruction, all[i]->outputs, nullptr});
+  }
+  return result;
+}
+
+Trace Trace::without_postproc() const {
+  std::vector<const Step*> all = steps();
+  auto marker = std::find_if(all.begin(), all.end(),
+                             [](const Step* step) { return std::holds_alternative<EnterPostproc>(step->instruction); });
+  return prefix(static_cast<size_t>(marker - all.begin()));
+}
+
+Trace Trace::shifted(uint32_t by) const {
+  Trace result;
+  for (const Step* step : steps()) {
+    Step copy{step->instruction, step->outputs, nullptr};
+    for_each_handle(copy.instruction, [&](HandleKind, uint32_t& number) { number += by; });
+    for (uint32_t& number : copy.outputs) number += number == LoopRV::kNone ? 0 : by;
+    result.append(std::move(copy));
   }
   return result;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 #include "schedule/instruction.h"
 #include "support/persistent_stack.h"
@@ -35,6 +36,11 @@ class Trace {
     return result;
   }
 
+  void pop() { steps_ = steps_.prefix(steps_.size() - 1); }
+  /// What comes before the first EnterPostproc.
+  Trace without_postproc() const;
+  /// With other numbers for all handles; without the states that draws keep.
+  Trace shifted(uint32_t by) const;
   /// Without lookups and draws whose results nothing uses.
   Trace simplified() const;
   /// The decision of each drawing step, in order.
@@ -53,9 +59,19 @@ class Trace {
   PersistentStack<Step> steps_;
 };
 
-/// The name of a handle in printed traces by the number of its row: "l3", "b0", "v7".
-std::string handle_name(const Value& handle);
-/// The names of what a step gives; "_" for None.
-std::vector<std::string> output_names(const Step& step);
+/// What a trace calls its handles, "b0", "l1", "v2", counted in the order in which steps give them.
+class HandleNames {
+ public:
+  /// Names what a step gives; "_" for None.
+  std::vector<std::string> define(const Step& step);
+  /// "_" for what no step has given so far.
+  std::string of(uint32_t number) const;
+
+ private:
+  std::unordered_map<uint32_t, std::string> names_;
+};
+
+/// A single instruction as Python text, where each handle is "_".
+std::string anonymous_python(const Instruction& instruction, size_t num_outputs);
 
 }  // namespace tilewright::schedule

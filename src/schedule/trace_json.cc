@@ -11,32 +11,33 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json to_json(const Value& value, bool is_input) {
+Json to_json(const Value& value, bool is_input, const HandleNames& names) {
   struct Write {
     bool is_input;
+    const HandleNames& names;
     Json operator()(None) const { return is_input ? Json("None") : Json(nullptr); }
     Json operator()(bool b) const { return b; }
     Json operator()(int64_t i) const { return i; }
     Json operator()(double d) const { return d; }
     Json operator()(const std::string& s) const { return is_input ? '"' + s + '"' : s; }
-    Json operator()(LoopRV rv) const { return handle_name({rv}); }
-    Json operator()(BlockRV rv) const { return handle_name({rv}); }
-    Json operator()(ExprRV rv) const { return handle_name({rv}); }
+    Json operator()(LoopRV rv) const { return names.of(rv.index); }
+    Json operator()(BlockRV rv) const { return names.of(rv.index); }
+    Json operator()(ExprRV rv) const { return names.of(rv.index); }
     Json operator()(const NodeRef& node) const {
       return node.is<IndexMap>() ? Json(tilewright::to_json(node)) : Json(nullptr);
     }
     Json operator()(const Value::List& list) const {
       Json result = Json::array();
-      for (const Value& item : list) result.push_back(to_json(item, is_input));
+      for (const Value& item : list) result.push_back(to_json(item, is_input, names));
       return result;
     }
     Json operator()(const Value::Dict& dict) const {
       Json result = Json::object();
-      for (const auto& [key, item] : dict) result[key] = to_json(item, is_input);
+      for (const auto& [key, item] : dict) result[key] = to_json(item, is_input, names);
       return result;
     }
   };
-  return std::visit(Write{is_input}, value.data);
+  return std::visit(Write{is_input, names}, value.data);
 }
 
 /// Reads one trace; errors say which step and what was expected there.
@@ -77,33 +78,16 @@ class Reader {
     std::string kind = entry[0].get<std::string>();
     const KindInfo* info = find_kind(kind);
     if (!info) return bad("there is no instruction '" + kind + "'");
-    const Json &inputs = entry[1], &attrs = entry[2];
-    std::vector<std::optional<Value>> values;
-    size_t input = 0, attr = 0;
-    for (const Param& param : info->params) {
-      std::optional<Value> value;
-      if (param.role == Role::kDecision) {
-        value = decision;
-      } else if (param.role == Role::kAttr) {
-        if (attr < attrs.size()) {
-          TW_TRY(read, constant(attrs[attr++], false));
-          value = std::move(read);
-        }
-      } else if (param.flat) {
-        Value::List list;
-        for (; input < inputs.size(); ++input) {
-          TW_TRY(read, constant(inputs[input], true));
-          list.push_back(std::move(read));
-        }
-        value = Value{std::move(list)};
-      } else if (input < inputs.size()) {
-        TW_TRY(read, constant(inputs[input++], true));
-        value = std::move(read);
-      }
-      values.push_back(std::move(value));
+    Parts parts;
+    for (const Json& input : entry[1]) {
+      TW_TRY(read, constant(input, true));
+      parts.inputs.push_back(std::move(read));
     }
-    if (input != inputs.size() || attr != attrs.size()) return bad("'" + kind + "' has too many inputs or attributes");
-    auto instruction = info->build(*info, values);
+    for (const Json& attr : entry[2]) {
+      TW_TRY(read, constant(attr, false));
+      parts.attrs.push_back(std::move(read));
+    }
+    auto instruction = from_parts(*info, parts, decision);
     if (!instruction.ok()) return bad("'" + kind + "': " + instruction.error().message);
     Step step{std::move(*instruction), {}, nullptr};
     for (const Json& output : entry[3]) {
@@ -170,24 +154,18 @@ class Reader {
 
 std::string Trace::as_json() const {
   Json instructions = Json::array(), decisions = Json::array();
+  HandleNames names;
   for (const Step* step : steps()) {
-    const KindInfo& info = kind_info(step->instruction);
-    std::vector<Value> values = values_of(step->instruction);
-    Json inputs = Json::array(), attrs = Json::array(), outputs = Json::array();
-    for (size_t i = 0; i < values.size(); ++i) {
-      const Param& param = info.params[i];
-      if (param.role == Role::kDecision) {
-        if (!values[i].is_none()) decisions.push_back(Json::array({instructions.size(), to_json(values[i], false)}));
-      } else if (param.role == Role::kAttr) {
-        attrs.push_back(to_json(values[i], false));
-      } else if (param.flat) {
-        for (const Value& item : *values[i].as<Value::List>()) inputs.push_back(to_json(item, true));
-      } else {
-        inputs.push_back(to_json(values[i], true));
-      }
+    Parts parts = parts_of(step->instruction);
+    Json inputs = Json::array(), attrs = Json::array();
+    for (const Value& input : parts.inputs) inputs.push_back(to_json(input, true, names));
+    for (const Value& attr : parts.attrs) attrs.push_back(to_json(attr, false, names));
+    Value decision = decision_of(step->instruction);
+    if (!decision.is_none()) {
+      decisions.push_back(Json::array({instructions.size(), to_json(decision, false, names)}));
     }
-    for (const std::string& name : output_names(*step)) outputs.push_back(name);
-    instructions.push_back(Json::array({std::string(info.kind), inputs, attrs, outputs}));
+    instructions.push_back(
+        Json::array({std::string(kind_info(step->instruction).kind), inputs, attrs, names.define(*step)}));
   }
   return Json::array({instructions, decisions}).dump();
 }

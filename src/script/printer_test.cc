@@ -396,7 +396,8 @@ TEST(Printer, Constants) {
   EXPECT_EQ(print(float_imm(f32, 0.1)), "T.float32(0.10000000149011612)");
   EXPECT_EQ(print(float_imm(DataType::float_(64), 1e300)), "T.float64(1e+300)");
   EXPECT_EQ(print(float_imm(f32, -0.0)), "T.float32(-0.0)");
-  EXPECT_EQ(print(min_value(f32)), "T.float32(\"-inf\")");
+  EXPECT_EQ(print(float_imm(f32, -std::numeric_limits<double>::infinity())), "T.float32(\"-inf\")");
+  EXPECT_EQ(print(min_value(f32)), "T.float32(-3.4028234663852886e+38)");
   EXPECT_EQ(print(float_imm(f32, std::nan(""))), "T.float32(\"nan\")");
   EXPECT_EQ(print(float_imm(DataType::bfloat16(), 2)), "T.bfloat16(2.0)");
   EXPECT_EQ(print(float_imm(f32, 2), {.float_dtype = "float32"}), "2.0");

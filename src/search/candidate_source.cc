@@ -47,7 +47,9 @@ Result<std::optional<Drawn>> TraceSource::draw(const Draw& request) {
   }
   ReplayOptions options;
   options.fresh = true;
-  options.decide = [&](size_t draw) { return draw < given.size() && draw != changed ? given[draw] : Value{}; };
+  options.decide = [&](size_t draw, const auto&, const auto&) {
+    return draw < given.size() && draw != changed ? given[draw] : Value{};
+  };
 
   // What was drawn before is known as soon as all is drawn, which is mostly early.
   TW_TRY(sketch, Schedule::make(module_));
@@ -60,7 +62,7 @@ Result<std::optional<Drawn>> TraceSource::draw(const Draw& request) {
 
   if (draws_.size() == trace_.size()) return std::optional<Drawn>({sketch.module(), sketch.trace().as_json()});
   TW_TRY(whole, Schedule::make(module_));
-  options.decide = [&](size_t draw) { return decisions[draw]; };
+  options.decide = [&](size_t draw, const auto&, const auto&) { return decisions[draw]; };
   TW_RETURN_IF_ERROR(schedule::replay(trace_, whole, options));
   return std::optional<Drawn>({whole.module(), whole.trace().as_json()});
 }

@@ -179,7 +179,8 @@ def test_nothing_is_accepted_and_ignored(python):
         f = tir.PrimFunc([], tir.Evaluate(0))
         for attempt in (
             lambda: tir.Schedule(f, enable_check=False),
-            lambda: tir.Schedule(f, error_render_level="fast"),
+            lambda: tir.Schedule(f, error_render_level="some"),
+            lambda: tir.ScheduleState(f, enable_check=False),
             lambda: tir.Schedule(f, debug_mask="some"),
             lambda: tir.Var("x", "int32", span=1),
             lambda: tvm.IRModule({}, global_infos={"a": []}),
@@ -193,8 +194,9 @@ def test_nothing_is_accepted_and_ignored(python):
                 attempt()
                 print("accepted")
             except (TypeError, ValueError) as error:
-                print("yet" in str(error) or str(error))
+                print("yet" in str(error) or str(error).splitlines()[0])
     """)
+    assert lines.pop(1) == "[schedule/error-level] the error_render_level is 'some'"
     assert lines == ["True", "True", "debug_mask is 'all', 'none' or a number, not 'some'", *["True"] * 7]
 
 
@@ -457,6 +459,60 @@ def test_structural_differences_are_told_as_tvm_does(python):
         "['                                                     ^']",
         "1",
         "0",
+    ]
+
+
+def test_schedules_have_the_names_of_tvm(python):
+    assert python("""
+        import tilewright.compat.tvm
+        import tvm
+        from tvm import tir
+        from tvm.script import tir as T
+        from tvm.tir.block_scope import DepKind
+        from tvm.tir.schedule import BlockRV, Instruction, InstructionKind, ScheduleState, StmtSRef, Trace
+        from tvm.tir.schedule.testing import verify_trace_roundtrip
+
+        @T.prim_func
+        def double(A: T.Buffer((16,)), B: T.Buffer((16,))):
+            for i in range(16):
+                with T.block("B"):
+                    vi = T.axis.spatial(16, i)
+                    B[vi] = A[vi] * T.float32(2)
+
+        for level in ("detail", "fast", "none"):
+            sch = tir.Schedule(double, error_render_level=level)
+            try:
+                sch.get_block("C")
+            except tir.ScheduleError as error:
+                print(len(str(error).splitlines()) > 5, str(error).splitlines()[0])
+        print(sch.func_working_on, isinstance(sch.state, ScheduleState))
+        print(tir.ScheduleState(double).mod["main"] == double)
+        sch.split(sch.get_loops("B")[0], [4, 4])
+        sch.enter_postproc()
+        trace = Trace(sch.trace.insts, sch.trace.decisions)
+        print(str(trace) == str(sch.trace), isinstance(sch.get_sref(sch.get_block("B")), StmtSRef))
+        print(sch.trace.simplified(True))
+        verify_trace_roundtrip(sch, double, debug_mask="none")
+        for wrong in (lambda: tir.BlockDependenceInfo, lambda: verify_trace_roundtrip(sch, double, debug_mask="some"),
+                      lambda: tir.Schedule(double, debug_mask=None), lambda: sch.rfactor, lambda: sch.get(BlockRV())):
+            try:
+                wrong()
+            except Exception as error:
+                print([c.__name__ for c in type(error).__mro__ if c.__module__ == "builtins"][0])
+    """) == [
+        "True ScheduleError: An error occurred in the schedule primitive 'get-block'.",
+        "False ScheduleError: Cannot find a block with the specified name",
+        "False ScheduleError: (not rendered)",
+        'I.GlobalVar("main") True',
+        "True",
+        "True True",
+        "# from tvm import tir",
+        "def apply_trace(sch: tir.Schedule) -> None:",
+        '  b0 = sch.get_block(name="B", func_name="main")',
+        "  l1, = sch.get_loops(block=b0)",
+        "  l2, l3 = sch.split(loop=l1, factors=[4, 4], preserve_unit_iters=True, disable_predication=False)",
+        *("AttributeError", "ValueError", "TypeError", "AttributeError"),
+        "ValueError",
     ]
 
 

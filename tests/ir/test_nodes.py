@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import ir
+from tilewright.script import tir as T
 
 
 def scale_and_shift():
@@ -133,3 +134,13 @@ def test_a_deep_program_is_refused_with_a_message():
             e = ir.Add(e, y)
     with pytest.raises(tw.ArgumentError, match="too deep"):
         ir.rewrite(e, lambda node: None)
+
+
+def test_ends_of_types_are_finite_numbers():
+    for dtype in ("float16", "float32", "float64"):
+        assert T.max_value(dtype).value == np.finfo(dtype).max and T.min_value(dtype).value == np.finfo(dtype).min
+    assert (T.min_value("int8").value, T.max_value("uint8").value, T.max_value("bfloat16").dtype) == (
+        -128,
+        255,
+        "bfloat16",
+    )

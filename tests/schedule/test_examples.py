@@ -10,8 +10,8 @@ from tilewright.script import from_source
 from tilewright.testing import check
 
 FOLDER = Path(__file__).parents[2] / "src/schedule/primitives"
-#: Lookups and draws change no program.
-WITHOUT = {path.stem for path in FOLDER.glob("*.cc") if path.stem.startswith(("get_", "sample_"))}
+#: Lookups, draws and marks change no program.
+WITHOUT = {path.stem for path in FOLDER.glob("*.cc") if path.stem.startswith(("get_", "sample_", "enter_"))}
 
 
 def split_columns(text):

@@ -5,7 +5,7 @@ import pytest
 import tilewright as tw
 from tilewright.script import ir as I
 from tilewright.script import tir as T
-from tilewright.testing import check, check_refused, workloads
+from tilewright.testing import check, check_refused, check_trace, workloads
 
 
 @T.prim_func
@@ -41,7 +41,7 @@ def test_get_block():
                 vi = T.axis.spatial(8, i)
                 A[vi] = B[vi]
 
-    assert "Found 2 blocks" in str(check_refused(twice, lambda sch: sch.get_block("B"), "get_block/P2"))
+    assert "Found 2 blocks" in str(check_refused(twice, lambda sch: sch.get_block("B"), "get_block/P3"))
 
 
 def test_loops_and_children():
@@ -86,12 +86,13 @@ class Two:
 
 
 def test_functions_of_a_module():
-    check_refused(Two, lambda sch: sch.get_block("B"), "get_block/P1")
+    error = check_refused(Two, lambda sch: sch.get_block("B"), "get_block/P1")
+    assert isinstance(error, ValueError) and "does not know which function to be working on" in str(error)
     check_refused(Two, lambda sch: sch.get_block("B", func_name="h"), "schedule/function")
     sch = tw.Schedule(Two)
     assert sch.func_working_on is None
     sch.work_on("g")
-    assert sch.func_working_on == "g"
+    assert sch.func_working_on == sch.mod.get_global_var("g") != sch.mod.get_global_var("f")
     sch.unroll(sch.get_loops("B")[0])
     assert "T.unroll" in sch.mod.functions["g"].script() and "T.unroll" not in sch.mod.functions["f"].script()
     with pytest.raises(tw.ScheduleError):
@@ -115,21 +116,62 @@ def test_copies_share_handles():
     copy.split(i, [2, 3])
     sch.unroll(i)
     assert repr(i) == "Loop(i, extent=6)"
-    with pytest.raises(tw.ScheduleError):
+    with pytest.raises(tw.ScheduleError) as error:
         copy.unroll(i)
+    assert isinstance(error.value, ValueError)
     copy.unroll(j)
+
+
+def test_forgotten_handles():
+    sch = tw.Schedule(workloads.transpose(4, 6), seed=1)
+    block, (i, _), value = sch.get_block("B"), sch.get_loops("B"), sch.sample_categorical([3], [1.0])
+    for handle in (block, i, value):
+        sch.remove_rv(handle)
+        for schedule in (sch, sch.copy()):
+            with pytest.raises(IndexError, match="does not have"):
+                schedule.get(handle)
+    with pytest.raises(tw.ArgumentError, match="schedule/handle"):
+        sch.remove_rv(i)
+    sch.unroll(sch.get_loops("B")[0])
+    check_trace(sch, workloads.transpose(4, 6))
+
+
+def test_seeds_for_other_schedules():
+    def seeds(sch):
+        return [sch.fork_seed() for _ in range(3)]
+
+    one, same = (tw.Schedule(workloads.transpose(4, 6), seed=7) for _ in range(2))
+    first = seeds(one)
+    assert first == seeds(same) and len(set(first)) == 3 and all(1 <= seed < 2**31 for seed in first)
+    assert seeds(one) != first
 
 
 def test_handles_of_other_schedules_are_refused():
     transpose = workloads.transpose(4, 6)
     one, other = tw.Schedule(transpose), tw.Schedule(workloads.transpose(4, 6))
     (i, _), _ = one.get_loops("B"), other.get_loops("B")
-    with pytest.raises(tw.ArgumentError, match="another schedule"):
+    with pytest.raises(tw.ArgumentError, match="this schedule does not have"):
         other.unroll(i)
     for handle in (i, one.get_block("B"), one.sample_categorical([3], [1.0])):
         one.get(handle)
-        with pytest.raises(tw.ArgumentError, match=r"get\(\) got a handle that another schedule has given"):
+        with pytest.raises(tw.ArgumentError, match=r"get\(\) got a handle that this schedule does not have") as error:
             other.get(handle)
+        assert isinstance(error.value, IndexError)
+
+
+def test_what_a_refusal_shows():
+    texts = {}
+    for level in ("detail", "fast", "none"):
+        sch = tw.Schedule(nested, error_render_level=level)
+        assert sch.error_render_level == sch.copy().error_render_level == level
+        with pytest.raises(tw.ScheduleError) as error:
+            sch.fuse(*sch.get_loops("inner"), *sch.get_loops("outer"))
+        texts[level] = str(error.value)
+        assert error.value.message and error.value.nodes
+    assert "T.block" in texts["detail"] and "T.block" not in texts["fast"]
+    assert error.value.message not in texts["none"] and "(not rendered)" in texts["none"]
+    with pytest.raises(tw.ArgumentError, match="schedule/error-level"):
+        tw.Schedule(nested, error_render_level="some")
 
 
 def test_arguments():
@@ -143,7 +185,7 @@ def test_arguments():
         sch.split(i, [2], loop=i)
     with pytest.raises(tw.ArgumentError, match="takes at most 1 argument"):
         sch.unroll(i, j)
-    with pytest.raises(tw.ArgumentError, match="takes LoopRV, not a block"):
+    with pytest.raises(TypeError, match="takes LoopRV, not a block"):
         sch.unroll(sch.get_block("B"))
     with pytest.raises(tw.ArgumentError, match=r"'factors' takes .* not a list"):
         sch.split(i, [2.5])

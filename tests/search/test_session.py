@@ -62,7 +62,8 @@ def test_later_candidates_are_neighbors_of_good_ones(tmp_path: Path, reads: bool
 
     result = tw.tune(scale, space=wide, trials=40, database=tmp_path / "t.db", progress=None)
     assert result.progress.trials == 40
-    decisions = {i: tw.schedule.Trace.from_json(trace).decisions for i, trace in traces(tmp_path / "t.db").items()}
+    read = {i: tw.schedule.Trace.from_json(trace) for i, trace in traces(tmp_path / "t.db").items()}
+    decisions = {i: [*trace.decisions.values()] for i, trace in read.items()}
 
     def is_neighbor(index: int) -> bool:
         return any(sum(a != b for a, b in zip(decisions[index], decisions[k], strict=True)) == 1 for k in range(index))

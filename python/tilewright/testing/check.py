@@ -118,9 +118,7 @@ def check_trace(sch: Schedule, before: Program, formats: Sequence[str] = ("json"
         if text == "json":
             Trace.from_json(sch.trace.as_json()).apply_to_schedule(replayed)
         elif text == "python":
-            scope: dict[str, object] = {}
-            exec(str(sch.trace), scope)
-            scope["apply_trace"](replayed)  # type: ignore[operator]
+            exec("\n".join(sch.trace.as_python()), {"sch": replayed})
         else:
             raise ValueError(f"{text!r} is no text of a trace: it is 'json' or 'python'")
         check_same(replayed.mod, sch.mod)

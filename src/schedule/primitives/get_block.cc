@@ -1,7 +1,8 @@
 // Find the block with a name, anywhere in a function.
 //
 // Requires  P1 a function to look in
-//           P2 exactly one block of that name
+//           P2 a block of that name
+//           P3 only one
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {
@@ -13,8 +14,8 @@ Result<Plan> plan(const State& state, const GetBlock& get) {
     func = named;
   }
   if (!func) {
-    return refuse("get_block/P1", "the module has several functions and none of them is named 'main'", {},
-                  "say which one is meant: get_block(name, func_name=...) or work_on(func_name)");
+    return refuse("get_block/P1", "the schedule does not know which function to be working on: none is named 'main'",
+                  {}, "say which one is meant: get_block(name, func_name=...) or work_on(func_name)");
   }
   TW_TRY(tree, state.tree(*func));
   std::vector<int> found;
@@ -30,7 +31,7 @@ Result<Plan> plan(const State& state, const GetBlock& get) {
   }
   if (found.size() > 1) {
     Diagnostic d =
-        refuse("get_block/P2", "Found " + std::to_string(found.size()) + " blocks with the name: " + get.name, {},
+        refuse("get_block/P3", "Found " + std::to_string(found.size()) + " blocks with the name: " + get.name, {},
                "give the blocks different names in the script, or reach them with get_child_blocks");
     for (int at : found) d.nodes.push_back(keep(tree->stmt(at)));
     return d;

@@ -30,7 +30,15 @@ def text(self: _core.Node) -> str:
     return script(self)
 
 
+def trace_text(self: _core.Trace) -> str:
+    """The trace as a function that takes a schedule."""
+    lines = self.as_python() or ["pass"]
+    return "# from tvm import tir\ndef apply_trace(sch: tir.Schedule) -> None:\n" + "\n".join(f"  {x}" for x in lines)
+
+
 def print_as_tvm() -> None:
     """From now on."""
+    for name in ("__str__", "__repr__"):
+        setattr(_core.Trace, name, trace_text)
     for name, function in {"script": script, "__str__": text, "__repr__": text}.items():
         setattr(_core.Node, name, function)

@@ -4,19 +4,30 @@
 from __future__ import annotations
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.tir import analysis, buffer, expr, function, op, schedule, stmt, stmt_functor
+from tilewright.compat.tvm.tir import (
+    analysis,
+    block_scope,
+    buffer,
+    expr,
+    function,
+    op,
+    schedule,
+    stmt,
+    stmt_functor,
+)
+from tilewright.compat.tvm.tir.block_scope import BlockScope, StmtSRef
 from tilewright.compat.tvm.tir.buffer import *  # noqa: F403
 from tilewright.compat.tvm.tir.expr import *  # noqa: F403
 from tilewright.compat.tvm.tir.function import *  # noqa: F403
 from tilewright.compat.tvm.tir.index_map import IndexMap
 from tilewright.compat.tvm.tir.op import *  # noqa: F403
-from tilewright.compat.tvm.tir.schedule import Schedule, ScheduleError, Trace
+from tilewright.compat.tvm.tir.schedule import Schedule, ScheduleError, ScheduleState, Trace
 from tilewright.compat.tvm.tir.stmt import *  # noqa: F403
 
 __getattr__ = missing("tvm.tir")
 
 __all__ = [
-    *("analysis", "buffer", "expr", "function", "op", "schedule", "stmt", "stmt_functor"),
-    *("IndexMap", "Schedule", "ScheduleError", "Trace"),
+    *("analysis", "block_scope", "buffer", "expr", "function", "op", "schedule", "stmt", "stmt_functor"),
+    *("BlockScope", "IndexMap", "Schedule", "ScheduleError", "ScheduleState", "StmtSRef", "Trace"),
     *(buffer.__all__ + expr.__all__ + function.__all__ + op.__all__ + stmt.__all__),
 ]

@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
-from tilewright._core import BlockRV, ExprRV, LoopRV
+from tilewright._core import (
+    BlockRV,
+    BlockScope,
+    Dependency,
+    DepKind,
+    ExprRV,
+    Instruction,
+    InstructionKind,
+    LoopRV,
+    StmtSRef,
+    Trace,
+)
 from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.tir.schedule import instruction, state, trace
 from tilewright.compat.tvm.tir.schedule.schedule import Schedule, ScheduleError
-from tilewright.compat.tvm.tir.schedule.trace import Trace
+from tilewright.compat.tvm.tir.schedule.state import ScheduleState
 
 __getattr__ = missing("tvm.tir.schedule")
 
-__all__ = ["BlockRV", "ExprRV", "LoopRV", "Schedule", "ScheduleError", "Trace"]
+__all__ = [
+    "BlockRV",
+    "BlockScope",
+    "DepKind",
+    "Dependency",
+    "ExprRV",
+    "Instruction",
+    "InstructionKind",
+    "LoopRV",
+    "Schedule",
+    "ScheduleError",
+    "ScheduleState",
+    "StmtSRef",
+    "Trace",
+    "instruction",
+    "state",
+    "trace",
+]

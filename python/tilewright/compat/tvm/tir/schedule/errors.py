@@ -18,10 +18,21 @@ _SPELLED = {
 }
 
 
-def _text(method: str, program: _core.Node, error: ScheduleError) -> str:
+#: What "fast" messages of TVM say that scripts look at; others show the rule and what was observed.
+_FAST = {
+    "get_block/P2": "Cannot find a block with the specified name",
+    "get_block/P3": "Found multiple blocks with the specified name",
+}
+
+
+def _text(method: str, sch: _core.Schedule, error: ScheduleError) -> str:
     """The message with the program; the first two underlined places are tir.Block#0, tir.For#1, ..."""
+    if sch.error_render_level == "none":
+        return "ScheduleError: (not rendered)"
+    if sch.error_render_level == "fast":
+        return f"ScheduleError: {_FAST.get(error.code, error)}"
     names = {node: f"tir.{type(node).__name__}#{i}" for i, node in enumerate(error.nodes)}
-    script = program.script(syntax_sugar=False, obj_to_underline=list(names), obj_to_annotate=names)
+    script = sch.mod.script(syntax_sugar=False, obj_to_underline=list(names), obj_to_annotate=names)
     primitive = _SPELLED.get(method, method.replace("_", "-"))
     return (
         f"ScheduleError: An error occurred in the schedule primitive '{primitive}'.\n\n"
@@ -35,7 +46,7 @@ def _translated(method: str, function: Callable[..., Any]) -> Callable[..., Any]
         try:
             return function(self, *args, **kwargs)
         except ScheduleError as error:
-            error.args = (_text(method, self.mod, error),)
+            error.args = (_text(method, self, error),)
             raise
 
     return call

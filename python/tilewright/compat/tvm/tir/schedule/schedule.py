@@ -15,12 +15,20 @@ __getattr__ = missing("tvm.tir.schedule.schedule")
 __all__ = ["BlockRV", "ExprRV", "LoopRV", "Schedule", "ScheduleError"]
 
 
-class Schedule(metaclass=Renamed):
-    """A schedule.
+def checked_debug_mask(mask: str | int) -> None:
+    """Refuses what TVM refuses.
 
-    `debug_mask` asks for checks of caches; Tilewright derives those facts anew after each step, so every schedule is as
+    The mask asks for checks of caches; Tilewright derives those facts anew after each step, so every schedule is as
     checked as one with the mask "all".
     """
+    if not isinstance(mask, str | int):
+        raise TypeError(f"debug_mask is 'all', 'none' or a number, not {mask!r}")
+    if isinstance(mask, str) and mask not in ("all", "none"):
+        raise ValueError(f"debug_mask is 'all', 'none' or a number, not {mask!r}")
+
+
+class Schedule(metaclass=Renamed):
+    """A schedule."""
 
     node = _core.Schedule
 
@@ -34,10 +42,7 @@ class Schedule(metaclass=Renamed):
         enable_check: bool = True,
     ) -> Any:
         """A schedule of a function or a module."""
-        if debug_mask not in ("all", "none") and not isinstance(debug_mask, int):
-            raise ValueError(f"debug_mask is 'all', 'none' or a number, not {debug_mask!r}")
-        if error_render_level != "detail":
-            raise ValueError(f"Tilewright has no error_render_level {error_render_level!r} yet")
+        checked_debug_mask(debug_mask)
         if not enable_check:
             raise ValueError("Tilewright has no schedules without checks (enable_check=False) yet")
-        return _core.Schedule(mod, seed=seed)
+        return _core.Schedule(mod, seed=seed, error_render_level=error_render_level)

@@ -1,0 +1,88 @@
+// What the files that bind schedules share: the C++ side of their Python objects.
+#pragma once
+
+#include <nanobind/stl/shared_ptr.h>
+
+#include <set>
+
+#include "python/module.h"
+#include "python/node_caster.h"
+#include "schedule/schedule.h"
+
+namespace tilewright::python {
+
+/// How much a refusal tells: with the program, without it, its code only.
+enum class ErrorDetail { kDetail, kFast, kNone };
+
+struct PySchedule {
+  schedule::Schedule schedule;
+  /// Python code has looked at a drawn value, so its later steps may depend on it.
+  bool decisions_read = false;
+  /// What the first, second, ... draw takes instead of drawing; None draws.
+  std::vector<schedule::Value> given{};
+  /// Numbers of handles that remove_rv() took away.
+  std::set<uint32_t> removed{};
+  ErrorDetail detail = ErrorDetail::kDetail;
+};
+using SchedulePtr = std::shared_ptr<PySchedule>;
+
+/// A handle knows the row of the table and what the row holds, so a handle of another schedule is noticed. Without an
+/// owner it stands for itself, in traces that are made by hand or read; then its number is its own.
+template <class RV>
+struct PyHandle {
+  SchedulePtr owner;
+  RV rv;
+  const schedule::Handle& row() const { return owner->schedule.state().handle(rv.index); }
+};
+using PyLoop = PyHandle<schedule::LoopRV>;
+using PyBlock = PyHandle<schedule::BlockRV>;
+using PyExpr = PyHandle<schedule::ExprRV>;
+
+struct PyTrace {
+  schedule::Trace trace;
+  SchedulePtr owner{};       ///< of its handles
+  bool of_schedule = false;  ///< the record of a schedule
+  bool own_numbers = false;  ///< handles have numbers of their own, as far as they have no owner
+};
+
+[[noreturn]] inline void fail(Diagnostic diagnostic) { throw Exception(std::move(diagnostic)); }
+/// The message with the program and the nodes it is about, or less, as the schedule says.
+[[noreturn]] void fail_in(const PySchedule& self, Diagnostic diagnostic);
+std::string class_name(nb::handle object);
+
+bool same_row(const schedule::Handle& a, const schedule::Handle& b);
+/// Numbers that no other handle has; they start far above the rows of any schedule.
+uint32_t own_numbers(uint32_t count);
+
+/// The handle, when this schedule or the one that it was copied from has given it.
+template <class RV>
+RV own(const PySchedule& self, const PyHandle<RV>& handle, std::string_view method) {
+  const schedule::State& state = self.schedule.state();
+  bool known = handle.owner && handle.rv.index < state.num_handles() &&
+               same_row(state.handle(handle.rv.index), handle.row()) && !self.removed.contains(handle.rv.index);
+  if (!known) {
+    fail(argument_error("schedule/handle", std::string(method) + "() got a handle that this schedule does not have",
+                        "get the handle from this schedule, or from the one it was copied from"));
+  }
+  return handle.rv;
+}
+
+template <class RV>
+bool same_handle(const PyHandle<RV>& a, const PyHandle<RV>& b) {
+  if (a.rv.index != b.rv.index || !a.owner != !b.owner) return false;
+  return !a.owner || same_row(a.row(), b.row());
+}
+
+/// The drawn value; what Python reads, its further steps may depend on.
+int64_t read(const PyExpr& expr);
+/// The Python object of a row of the schedule's table.
+nb::object make_handle(const SchedulePtr& self, uint32_t number);
+
+nb::object decision_to_python(const schedule::Value& value);
+schedule::Value decision_from_python(nb::handle object);
+
+void bind_handles(nb::module_& m);
+void bind_trace(nb::module_& m);
+void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls);
+
+}  // namespace tilewright::python
