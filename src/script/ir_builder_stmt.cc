@@ -158,7 +158,9 @@ FramePtr grid(const std::vector<Expr>& extents) {
     if (!extent.defined()) refuse("builder/loop", "an extent of T.grid is None", "extents are integers");
     loops.push_back(make_loop(zero(extent.dtype()), extent));
   }
-  return nest(std::move(loops));
+  FramePtr frame = nest(std::move(loops));
+  frame->single_value = extents.size() == 1;  // `for i in T.grid(n)` is one variable, as `for i in range(n)`
+  return frame;
 }
 
 FramePtr while_(Expr condition) {

@@ -60,6 +60,13 @@ def test_a_fraction_that_is_lost_warns():
     assert lines[-1] == 'B[0] = T.Cast("int32", A[0])'
 
 
+def test_a_grid_of_one_loop_gives_one_variable():
+    assert lines_of("for i in T.grid(8):\n    A[i + 1] = A[i]") == lines_of("for i in range(8):\n    A[i + 1] = A[i]")
+    with ir_builder.IRBuilder() as builder, T.grid(4) as i:
+        T.evaluate(i + 1)
+    assert builder.get().script().startswith("for v in range(4):")
+
+
 def test_names_for_many():
     with ir_builder.IRBuilder() as builder, T.grid(4, 5) as (i, j):
         assert ir_builder.IRBuilder.name_many(["i", "j"], [i, j]) == [i, j]
