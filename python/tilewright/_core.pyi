@@ -1431,6 +1431,7 @@ def interpret(
     timeout: float = 0.0,
     check_races: bool = True,
     check_uninitialized: bool = True,
+    vscale: int = 2,
 ) -> object:
     """
     Runs a function of the module in the reference interpreter, which checks every access.
@@ -1443,6 +1444,7 @@ def interpret(
         timeout: seconds after which it is stopped; 0: no limit.
         check_races: report iterations of parallel loops that depend on each other.
         check_uninitialized: report reads of memory that nothing has written.
+        vscale: what T.vscale() is.
 
     Returns:
         What the function returns, or None.

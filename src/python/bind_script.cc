@@ -229,7 +229,7 @@ BufferSpec buffer_spec(nb::handle shape, DataType dtype, Ref<Var> data, nb::hand
   spec.data = std::move(data);
   spec.strides = to_extents(strides, spec.shape.empty() ? DataType::int_(32) : spec.shape[0].dtype());
   spec.elem_offset = std::move(elem_offset);
-  spec.scope = scope;
+  spec.scope = scope.empty() ? "global" : scope;  // TVM spells it both ways
   spec.align = align;
   spec.offset_factor = offset_factor;
   if (buffer_type == "auto_broadcast" || buffer_type == "auto") {
@@ -289,7 +289,8 @@ void bind_buffers(nb::module_& m) {
   m.def(
       "allocate",
       [](nb::object extents, DataType dtype, const std::string& scope, Expr condition, Annotations annotations) {
-        return script::allocate(to_extents(extents), dtype, scope, std::move(condition), std::move(annotations));
+        return script::allocate(to_extents(extents), dtype, scope.empty() ? "global" : scope, std::move(condition),
+                                std::move(annotations));
       },
       nb::arg("extents"), nb::arg("dtype"), nb::arg("scope") = "global", nb::arg("condition") = nb::none(),
       nb::arg("annotations") = nb::none());

@@ -167,11 +167,12 @@ Status check_same_scope(const Move& move) {
   bool same = move.block.func == move.loop.func && tree[move.block.at].scope == tree[move.loop.at].scope &&
               tree[move.block.at].scope != Tree::kNone;
   if (!same) {
-    return refuse(move.codes.scope, describe(move.block) + " and " + describe(move.loop) + " are not in the same scope",
+    return refuse(move.codes.scope,
+                  describe(move.block) + " and " + describe(move.loop) + " are not in the same block scope",
                   {move.block.node(), move.loop.node()}, "a block moves among the loops of the block that encloses it");
   }
   if (tree.contains(move.loop.at, move.block.at)) {
-    return refuse(move.codes.scope, describe(move.loop) + " is already around " + describe(move.block),
+    return refuse(move.codes.scope, describe(move.loop) + " is an ancestor of " + describe(move.block),
                   {move.block.node(), move.loop.node()});
   }
   return Ok{};
@@ -184,7 +185,7 @@ Status check_block_role(const Move& move) {
   if (!good) {
     std::string why =
         facts.role == analysis::BlockRole::kUpdate ? "it updates elements that another block has set" : facts.why;
-    return refuse(move.codes.role, describe(move.block) + " is neither a complete nor a reduction block: " + why,
+    return refuse(move.codes.role, describe(move.block) + " is neither a complete block nor a reduction block: " + why,
                   {move.block.node()});
   }
   std::vector<int> loops = tree.loops_above(move.block.at);

@@ -60,6 +60,13 @@ def test_a_fraction_that_is_lost_warns():
     assert lines[-1] == 'B[0] = T.Cast("int32", A[0])'
 
 
+def test_the_empty_scope_is_global():
+    assert "scope" not in lines_of("B = T.alloc_buffer((8,), scope='')\nB[0] = A[0]")[0]
+    assert lines_of("p = T.allocate([8], 'float32', '')\nT.evaluate(p)") == lines_of(
+        "p = T.allocate([8], 'float32', 'global')\nT.evaluate(p)"
+    )
+
+
 def test_a_grid_of_one_loop_gives_one_variable():
     assert lines_of("for i in T.grid(8):\n    A[i + 1] = A[i]") == lines_of("for i in range(8):\n    A[i + 1] = A[i]")
     with ir_builder.IRBuilder() as builder, T.grid(4) as i:

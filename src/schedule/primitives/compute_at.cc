@@ -69,7 +69,8 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
     int statement = statement_with(tree, statements, consumer);
     if (statement < 0) {
       return refuse("compute_at/P4",
-                    "its consumer " + describe_block(tree.block_at(consumer)) + " is not under " + describe(loop),
+                    "the step requires all the consumers under the loop: " + describe_block(tree.block_at(consumer)) +
+                        " is not under " + describe(loop),
                     {block.node(), loop.node(), tree.stmt(consumer)}, "take a loop that is around all its consumers");
     }
     move.last = std::min(move.last, statement);

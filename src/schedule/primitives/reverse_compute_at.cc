@@ -58,7 +58,8 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
     int statement = statement_with(tree, statements, producer);
     if (statement < 0) {
       return refuse("reverse_compute_at/P4",
-                    "its producer " + describe_block(tree.block_at(producer)) + " is not under " + describe(loop),
+                    "the step requires all the producers under the loop: " + describe_block(tree.block_at(producer)) +
+                        " is not under " + describe(loop),
                     {block.node(), loop.node(), tree.stmt(producer)}, "take a loop that is around all its producers");
     }
     move.first = std::max(move.first, statement + 1);
