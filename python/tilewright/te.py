@@ -12,12 +12,14 @@ that a function given to :func:`compute` returns. Inside of scripts, ``T.compute
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
 from tilewright import _core
 from tilewright.errors import ArgumentError
+from tilewright.script import tir as _tir
 from tilewright.script.core import script as _script
 from tilewright.script.tir import formulas as _formulas
 from tilewright.script.tir import frames as _frames
@@ -43,6 +45,21 @@ __all__ = [
     "thread_axis",
     "var",
 ]
+
+#: Functions of expressions, as in scripts.
+_FUNCTIONS = {
+    *("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "div", "erf", "exp", "floor"),
+    *("floordiv", "floormod", "fmod", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "log"),
+    *("log10", "log2", "nearbyint", "popcount", "pow", "power", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt"),
+    *("tan", "tanh", "trunc", "truncdiv", "truncmod"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FUNCTIONS:
+        return getattr(_tir, name)
+    raise AttributeError(f"module 'tilewright.te' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+
 
 #: Which tensor a buffer in an expression is, as long as somebody holds the tensor.
 _TENSORS: WeakValueDictionary[Any, Tensor] = WeakValueDictionary()

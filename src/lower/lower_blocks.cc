@@ -6,8 +6,10 @@
 //     t = T.alloc_buffer((8,))             t_1 = T.decl_buffer((8,), data=t)
 //     ...                                  ...
 //
+// T.realize(B[...]) becomes an allocation of the whole of B.
+//
 // Needs      no block has axes or an init
-// Ensures    no blocks; loops of one iteration are gone
+// Ensures    no blocks and no T.realize; loops of one iteration are gone
 // Placement  after the passes that read regions of blocks
 #include "ir/build.h"
 #include "ir/substitute.h"
@@ -39,6 +41,9 @@ PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext&) {
     }
     if (is_true(realize->predicate)) return inner;
     return make<IfThenElse>({realize->predicate, inner, {}}, realize.span());
+  });
+  body = rewrite(body, [](const Ref<BufferRealize>& realize, Rewriter& r) -> Stmt {
+    return allocate(realize->buffer, r(realize->body), {});
   });
   return with_body(func, std::move(body));
 }

@@ -304,7 +304,19 @@ void bind_functions(nb::module_& m) {
   });
   m.def("structural_hash", [](const NodeRef& node) { return structural_hash(node).hex(); }, nb::arg("node"));
   m.def("to_json", [](const NodeRef& node) { return to_json(node); }, nb::arg("node"));
-  m.def("from_json", [](std::string_view text) { return unwrap(from_json(text)); }, nb::arg("text"));
+  m.def(
+      "from_json",
+      [](nb::str text) {
+        Py_ssize_t size = 0;
+        const char* data = PyUnicode_AsUTF8AndSize(text.ptr(), &size);
+        if (!data) {
+          PyErr_Clear();
+          throw Exception(script_error("json/syntax", "the text holds halves of characters (lone surrogates)",
+                                       "only text written by to_json can be read"));
+        }
+        return unwrap(from_json(std::string_view(data, static_cast<size_t>(size))));
+      },
+      nb::arg("text"));
   m.def("renew_defs", [](const NodeRef& node) -> NodeRef {
     if (node.is<PrimFunc>()) return renew_defs(node.borrow<PrimFunc>());
     return renew_defs(Stmt(node));

@@ -251,7 +251,11 @@ void warn_of_rounding(const Ref<Buffer>& buffer, const Expr& value) {
   std::string text = "a value of type " + value.dtype().str() + " is stored to '" + buffer->name + "', which holds " +
                      buffer->dtype.str() + ": it is cut off; say how to round, as in T.Cast(\"" + type +
                      "\", T.floor(value))";
-  if (PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1) != 0) throw nb::python_error();
+  const Span place = span_of(current_span());  // while a script is parsed: the user's line
+  int failed = place.line > 0 ? PyErr_WarnExplicit(PyExc_RuntimeWarning, text.c_str(), place.file.c_str(), place.line,
+                                                   nullptr, nullptr)
+                              : PyErr_WarnEx(PyExc_RuntimeWarning, text.c_str(), 1);
+  if (failed != 0) throw nb::python_error();
 }
 
 #define TW_SPEC_PARAMS                                                                                      \

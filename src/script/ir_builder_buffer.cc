@@ -211,7 +211,7 @@ FramePtr allocate(std::vector<Expr> extents, DataType dtype, const std::string& 
   frame->extents = std::move(extents);
   frame->condition = condition.defined() ? cast(DataType::bool_(), condition) : bool_imm(true);
   frame->annotations = std::move(annotations);
-  frame->values = {pointer_var("v", dtype, scope)};
+  frame->values = {pointer_var("v", dtype, scope.empty() ? "global" : scope)};
   frame->single_value = true;
   if (IRBuilder* builder = IRBuilder::current()) builder->adopt(frame->values[0]);
   return frame;

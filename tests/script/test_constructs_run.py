@@ -157,3 +157,43 @@ def test_ldexp_of_integers_and_floats() -> None:
             A[i] = T.ldexp(A[i], n) + T.ldexp(T.float32(1), T.float32(3))
 
     np.testing.assert_array_equal(run(main, np.arange(8, dtype="float32"), 2), np.arange(8) * 4.0 + 8)
+
+
+def test_realized_buffers_are_allocated() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((16,), "float32")):
+        C = T.Buffer((16,), "float32")
+        with T.realize(C[0:16]):
+            for i in range(16):
+                C[i] = A[i] + 1.0
+            for i in range(16):
+                A[i] = C[15 - i]
+
+    values = np.arange(16, dtype="float32")
+    np.testing.assert_array_equal(run(main, values), values[::-1] + 1)
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 2)])
+def test_one_script_for_all_ranks(shape: tuple[int, ...]) -> None:
+    @T.prim_func
+    def main(A: T.Buffer(shape, "float32")):
+        for i in T.grid(*shape):
+            with T.block("b"):
+                v = T.axis.remap("S" * len(shape), [*i])
+                A[*v] = A[*v] + 1.0
+
+    np.testing.assert_array_equal(run(main, np.zeros(shape, "float32")), 1)
+
+
+def test_a_grid_of_one_loop_gives_its_variable() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32")):
+        for i in T.grid(4):
+            A[i + 1] = 1.0
+        for (i,) in T.grid(4):
+            A[i] += 1.0
+        for i, *rest in T.grid(2):
+            A[i + len(rest)] += 1.0
+
+    assert "for i in range(4)" in str(main)
+    np.testing.assert_array_equal(run(main, np.zeros(8, "float32")), [2, 3, 2, 2, 1, 0, 0, 0])

@@ -281,8 +281,9 @@ def test_access() -> None:
 
 
 def test_store() -> None:
-    with pytest.warns(RuntimeWarning, match="'B', which holds int32: it is cut off"):
+    with pytest.warns(RuntimeWarning, match="'B', which holds int32: it is cut off") as seen:
         from_source(FUNCTION + "    B = T.alloc_buffer((4,), 'int32')\n    B[0] = A[0]\n")
+    assert seen[0].filename.startswith("<script ") and seen[0].lineno == 5
     check_body("builder/store-dtype", "«A[0] = A[0:4]»", "float32x4")
     check_body("builder/store-dtype", "«A[0] = A.data»", "handle")
     check_body("builder/store-value", "«A[0] = T.Range(0, 4)»", "Range")

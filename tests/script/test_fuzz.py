@@ -148,6 +148,12 @@ def damaged_json(rng: random.Random) -> None:
         ir.structural_hash(read)
 
 
+def test_json_with_halves_of_characters() -> None:
+    with pytest.raises(tw.ScriptError, match="halves of characters") as caught:
+        ir.from_json('{"a": "\ud800"}')
+    assert caught.value.code == "json/syntax"
+
+
 def one(rng: random.Random) -> None:
     draw = rng.random()
     if draw < 0.25:

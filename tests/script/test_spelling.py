@@ -21,6 +21,7 @@ def lines_of(body: str) -> list[str]:
 @pytest.mark.parametrize(
     ("body", "lines"),
     [
+        ("p = T.allocate([4], 'float32', '')\nT.evaluate(p)", None),
         ("T.ret(n)", ["return n"]),
         ("return n + 1", ["return n + 1"]),
         ("T.evaluate(T.truncmod(3, 4))", ["T.evaluate(T.truncmod(3, 4))"]),

@@ -115,3 +115,19 @@ def test_a_cell_run_again_parses_its_newest_source(text: str, file: str) -> None
         run_cell(text.format(value="missing"), file.format(3), namespace)
     assert caught.value.file == file.format(3)
     assert "A[i] = missing" in str(caught.value)
+
+
+def test_cells_of_the_real_shell() -> None:
+    shells = pytest.importorskip("IPython.core.interactiveshell")
+    shell = shells.InteractiveShell()
+    shell.run_cell("from tilewright.script import tir as T, ir as I")
+    func = "@T.prim_func\ndef f(A: T.Buffer((4,), 'float32')):\n    A[0] = {}\n"
+    module = "@I.ir_module\nclass M:\n    @T.prim_func\n    def f(A: T.Buffer((4,), 'float32')):\n        A[0] = {}\n"
+    macro = "@T.macro\ndef m(A):\n    A[0] = {}\n\n@T.prim_func\ndef g(A: T.Buffer((4,), 'float32')):\n    m(A)\n"
+    for value in ("1.0", "2.0"):
+        for name, cell in {"f": func, "M": module, "g": macro}.items():
+            shell.run_cell(cell.format(value)).raise_error()
+            assert f"A[0] = T.float32({value})" in str(shell.user_ns[name])
+    error = shell.run_cell("x = 1\n" + func.format("missing")).error_in_exec
+    assert isinstance(error, tw.ScriptError)
+    assert error.line == 4 and "A[0] = missing" in str(error)

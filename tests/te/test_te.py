@@ -211,3 +211,13 @@ def test_mistakes_in_a_script_are_shown_there():
             T.evaluate(B[0, 0])
 
     assert "B = T.compute" in str(caught.value)
+
+
+def test_functions_of_expressions():
+    A = te.placeholder((4,), name="A")
+    B = te.compute((4,), lambda i: te.if_then_else(i < 2, te.exp(A[i]), te.sqrt(A[i])), name="B")
+    a = np.arange(4, dtype="float32")
+    _, b = run(te.create_prim_func([A, B]), a, np.zeros(4, "float32"))
+    np.testing.assert_allclose(b, np.where(np.arange(4) < 2, np.exp(a), np.sqrt(a)), rtol=1e-6)
+    with pytest.raises(AttributeError, match="'scan'"):
+        te.scan

@@ -52,6 +52,11 @@ _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
 _MAX_BITS = 1 << 16
 
 
+def spread(value: Any) -> Any:
+    """What `*value` stands for: one variable stands for itself, so that programs of any rank are written alike."""
+    return [value] if isinstance(value, _core.Var) else value
+
+
 def operand(parser: Parser, node: ast.AST) -> Any:
     """A value: slices with both bounds become vectors."""
     kind = node.__class__
@@ -200,7 +205,7 @@ def _call(parser: Parser, node: ast.Call) -> Any:
     args: list[Any] = []
     for arg in cast(list[Any], node.args):
         if arg.__class__ is ast.Starred:
-            items = parser.eval(arg.value)
+            items = spread(parser.eval(arg.value))
             parser.at = arg
             args.extend(items)
         else:
@@ -238,7 +243,7 @@ def index(parser: Parser, node: ast.expr, vectors: bool) -> Any:
         items: list[Any] = []
         for item in node.elts:  # type: ignore[attr-defined]
             if item.__class__ is ast.Starred:
-                items.extend(parser.eval(item.value))
+                items.extend(spread(parser.eval(item.value)))
             else:
                 items.append(index(parser, item, vectors))
         return tuple(items)
@@ -261,7 +266,7 @@ def _items(parser: Parser, nodes: list[Any], value_of: Callable[[Parser, Any], A
     items: list[Any] = []
     for node in nodes:
         if node.__class__ is ast.Starred:
-            items.extend(parser.eval(node.value))
+            items.extend(spread(parser.eval(node.value)))
         else:
             items.append(value_of(parser, node) if value_of else parser.eval(node))
     return items

@@ -36,6 +36,8 @@ def from_source(
         tilewright.ScriptError: the text is not a valid program.
     """
     if isinstance(source, FunctionType):
+        if source.__name__ == "<lambda>":
+            raise ArgumentError("a script is a function with a name: write def")
         return parse_function(source, sys._getframe(1), False, check_well_formed)
     if isinstance(source, type):
         return ir_module(check_well_formed=check_well_formed)(source)

@@ -42,12 +42,16 @@ def bind(parser: Parser, target: Any, value: Any, *, let: bool) -> None:
             _check_redefinition(parser, name, value)
         parser.define(name, _let(parser, name, value) if let else _bound(name, value))
     elif isinstance(target, ast.Tuple | ast.List):
-        if isinstance(value, Var) and len(target.elts) == 1:  # `vi, = T.axis.remap("S", [i])`
-            value = [value]
+        if isinstance(value, Var) and (len(target.elts) == 1 or _is_starred(target)):
+            value = [value]  # `vi, = T.axis.remap("S", [i])`, `i, *rest = ...`
         for item, part in unpack(target, value):
             bind(parser, item, part, let=let)
     else:
         raise ScriptProblem("script/target", f"a value cannot be bound to '{ast.unparse(target)}'", "", target)
+
+
+def _is_starred(target: ast.Tuple | ast.List) -> bool:
+    return any(isinstance(item, ast.Starred) for item in target.elts)
 
 
 def _check_redefinition(parser: Parser, name: str, value: Buffer | Var) -> None:
