@@ -49,7 +49,8 @@ def _equation(parser: Parser, node: ast.Assign) -> None:
     inputs = {name.id: parser.eval(name) for name in ast.walk(node.value) if isinstance(name, ast.Name)}
     parser.mark(node)
     with script.grid(list(target.shape)) as loops, script.block(target.name), parser.scope():
-        indices = script.remap("S" * len(loops), list(loops))
+        axes = list(loops) if isinstance(loops, tuple) else [loops]
+        indices = script.remap("S" * len(axes), axes)
         for name, buffer in inputs.items():
             parser.define(name, buffer[tuple(indices)])
         script.buffer_store(target, parser.eval(node.value), tuple(indices))

@@ -79,7 +79,7 @@ def grid(*extents: Any) -> Any:
             flat.extend(extent)
         else:
             flat.append(extent)
-    return _script.serial(flat[0]) if len(flat) == 1 else _script.grid(flat)
+    return _script.grid(flat)
 
 
 def _regions(what: str, regions: Sequence[Any]) -> list[Any]:
