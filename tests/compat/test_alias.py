@@ -573,6 +573,54 @@ def test_kernels_and_arrays(python):
     """) == ["ndarray cpu(0) False int8x4"]
 
 
+def test_kernels_have_the_methods_of_modules(python, tmp_path):
+    assert python(f"""
+        import tilewright.compat.tvm
+        import numpy as np, tvm
+        from tvm.script import ir as I, tir as T
+
+        @I.ir_module
+        class Module:
+            @T.prim_func
+            def main(A: T.Buffer((4,)), B: T.Buffer((4,))):
+                for i in range(4):
+                    B[i] = A[i] * 2.0
+
+            @T.prim_func
+            def other(A: T.Buffer((4,)), B: T.Buffer((4,))):
+                for i in range(4):
+                    B[i] = A[i] * 3.0
+
+        built = tvm.compile(Module, target="llvm")
+        a, b = tvm.nd.array(np.ones(4, "float32")), tvm.nd.empty((4,))
+        times = built.time_evaluator("other", tvm.cpu(), number=3, repeat=4)(a, b)
+        print(len(times.results), times.min <= times.median <= times.max, 0 < times.mean, b.numpy()[0])
+        filled = built.time_evaluator("main", tvm.cpu(), number=1, min_repeat_ms=2)(a, b)
+        print(len(filled.results), filled.std)
+        print(built.entry_func.name, "define" in built["main"].get_source(), "ret" in built["main"].get_source("asm"))
+        path = built.export_library({str(tmp_path / "both.so")!r})
+        tvm.runtime.load_module(path)["other"](a, b)
+        built.get_function("main")(a, a := tvm.nd.empty((4,)))
+        print(b.numpy()[1], a.numpy()[1])
+        for wrong in (lambda: built.time_evaluator("absent", tvm.cpu()),
+                      lambda: built.time_evaluator("main", tvm.cuda()),
+                      lambda: built["main"].get_source("cu"), lambda: built.export_library("both.tar")):
+            try:
+                wrong()
+            except (AttributeError, ValueError) as error:
+                print(type(error).__name__, error)
+    """) == [
+        "4 True True 3.0",
+        "1 0.0",
+        "main True True",
+        "3.0 2.0",
+        "AttributeError Module has no function 'absent'",
+        "ValueError Tilewright runs nothing on cuda(0) yet",
+        "ValueError Tilewright has no source of the kind 'cu'; there are 'll' and 'asm'",
+        "ValueError Tilewright exports shared libraries, so 'both.tar' has to end in '.so'",
+    ]
+
+
 def test_tuning_in_the_space_of_a_function(python, tmp_path):
     assert python(f"""
         import tilewright.compat.tvm
