@@ -28,31 +28,10 @@ struct Match {
       return e.as<IntImm>()->value == node.value && e.dtype().is_bool() == node.is_bool &&
              (node.is_bool || fits_type(e.dtype()));
     }
-    auto binary = [&](const auto* value) {
-      return matches(pattern, node.child[0], value->a) && matches(pattern, node.child[1], value->b);
-    };
+    if (BinaryOperands operands = binary_operands(e)) {
+      return matches(pattern, node.child[0], *operands.a) && matches(pattern, node.child[1], *operands.b);
+    }
     switch (node.kind) {
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return binary(e.as<Name>());
-      TW_CASE(Add)
-      TW_CASE(Sub)
-      TW_CASE(Mul)
-      TW_CASE(Div)
-      TW_CASE(Mod)
-      TW_CASE(FloorDiv)
-      TW_CASE(FloorMod)
-      TW_CASE(Min)
-      TW_CASE(Max)
-      TW_CASE(EQ)
-      TW_CASE(NE)
-      TW_CASE(LT)
-      TW_CASE(LE)
-      TW_CASE(GT)
-      TW_CASE(GE)
-      TW_CASE(And)
-      TW_CASE(Or)
-#undef TW_CASE
       case Kind::kNot:
         return matches(pattern, node.child[0], e.as<Not>()->a);
       case Kind::kSelect:
@@ -106,33 +85,13 @@ struct Match {
 
 std::array<int, 3> operand_kinds(const Expr& e) {
   auto kind = [](const Expr& operand) { return static_cast<int>(operand.kind()); };
-  switch (e.kind()) {
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return {kind(e.as<Name>()->a), kind(e.as<Name>()->b), CompiledRule::kAnyKind};
-    TW_CASE(Add)
-    TW_CASE(Sub)
-    TW_CASE(Mul)
-    TW_CASE(Div)
-    TW_CASE(Mod)
-    TW_CASE(FloorDiv)
-    TW_CASE(FloorMod)
-    TW_CASE(Min)
-    TW_CASE(Max)
-    TW_CASE(EQ)
-    TW_CASE(NE)
-    TW_CASE(LT)
-    TW_CASE(LE)
-    TW_CASE(GT)
-    TW_CASE(GE)
-    TW_CASE(And)
-    TW_CASE(Or)
-#undef TW_CASE
-    case Kind::kSelect:
-      return {kind(e.as<Select>()->condition), kind(e.as<Select>()->true_value), kind(e.as<Select>()->false_value)};
-    default:
-      return {CompiledRule::kAnyKind, CompiledRule::kAnyKind, CompiledRule::kAnyKind};
+  if (BinaryOperands operands = binary_operands(e)) {
+    return {kind(*operands.a), kind(*operands.b), CompiledRule::kAnyKind};
   }
+  if (const Select* select = e.as<Select>()) {
+    return {kind(select->condition), kind(select->true_value), kind(select->false_value)};
+  }
+  return {CompiledRule::kAnyKind, CompiledRule::kAnyKind, CompiledRule::kAnyKind};
 }
 
 bool worth_trying(const CompiledRule& rule, const std::array<int, 3>& kinds) {

@@ -139,29 +139,10 @@ bool identical(const Expr& a, const Expr& b) {
       return identical(a.as<Cast>()->value, b.as<Cast>()->value);
     case Kind::kNot:
       return identical(a.as<Not>()->a, b.as<Not>()->a);
-#define TW_BINARY(Name) \
-  case Kind::k##Name:   \
-    return identical(a.as<Name>()->a, b.as<Name>()->a) && identical(a.as<Name>()->b, b.as<Name>()->b);
-      TW_BINARY(Add)
-      TW_BINARY(Sub)
-      TW_BINARY(Mul)
-      TW_BINARY(Div)
-      TW_BINARY(Mod)
-      TW_BINARY(FloorDiv)
-      TW_BINARY(FloorMod)
-      TW_BINARY(Min)
-      TW_BINARY(Max)
-      TW_BINARY(EQ)
-      TW_BINARY(NE)
-      TW_BINARY(LT)
-      TW_BINARY(LE)
-      TW_BINARY(GT)
-      TW_BINARY(GE)
-      TW_BINARY(And)
-      TW_BINARY(Or)
-#undef TW_BINARY
-    default:
-      return false;
+    default: {
+      BinaryOperands x = binary_operands(a), y = binary_operands(b);
+      return x && identical(*x.a, *y.a) && identical(*x.b, *y.b);
+    }
   }
 }
 

@@ -259,35 +259,10 @@ bool commutes(Kind kind) {
 }
 
 std::vector<Expr> children(const Expr& e) {
-  switch (e.kind()) {
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return {e.as<Name>()->a, e.as<Name>()->b};
-    TW_CASE(Add)
-    TW_CASE(Sub)
-    TW_CASE(Mul)
-    TW_CASE(Div)
-    TW_CASE(Mod)
-    TW_CASE(FloorDiv)
-    TW_CASE(FloorMod)
-    TW_CASE(Min)
-    TW_CASE(Max)
-    TW_CASE(EQ)
-    TW_CASE(NE)
-    TW_CASE(LT)
-    TW_CASE(LE)
-    TW_CASE(GT)
-    TW_CASE(GE)
-    TW_CASE(And)
-    TW_CASE(Or)
-#undef TW_CASE
-    case Kind::kNot:
-      return {e.as<Not>()->a};
-    case Kind::kSelect:
-      return {e.as<Select>()->condition, e.as<Select>()->true_value, e.as<Select>()->false_value};
-    default:
-      return {};
-  }
+  if (BinaryOperands operands = binary_operands(e)) return {*operands.a, *operands.b};
+  if (const Not* negation = e.as<Not>()) return {negation->a};
+  if (const Select* select = e.as<Select>()) return {select->condition, select->true_value, select->false_value};
+  return {};
 }
 
 int compile(const Expr& e, std::vector<RuleNode>& out) {

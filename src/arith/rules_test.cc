@@ -27,23 +27,7 @@ Expr in_type(const Expr& e, DataType type, std::unordered_map<NodeRef, Expr>& va
   }
 #define TW_OP(Name) \
   if (const Name* n = e.as<Name>()) return make<Name>({in_type(n->a, type, vars), in_type(n->b, type, vars)});
-  TW_OP(Add)
-  TW_OP(Sub)
-  TW_OP(Mul)
-  TW_OP(Div)
-  TW_OP(Mod)
-  TW_OP(FloorDiv)
-  TW_OP(FloorMod)
-  TW_OP(Min)
-  TW_OP(Max)
-  TW_OP(EQ)
-  TW_OP(NE)
-  TW_OP(LT)
-  TW_OP(LE)
-  TW_OP(GT)
-  TW_OP(GE)
-  TW_OP(And)
-  TW_OP(Or)
+  TW_BINARY_KINDS(TW_OP)
 #undef TW_OP
   return e;
 }

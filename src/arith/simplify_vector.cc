@@ -6,39 +6,6 @@
 namespace tilewright::arith {
 namespace {
 
-template <class T>
-std::pair<Expr, Expr> pair_of(const Expr& e) {
-  return {e.as<T>()->a, e.as<T>()->b};
-}
-
-std::optional<std::pair<Expr, Expr>> binary_operands(const Expr& e) {
-  switch (e.kind()) {
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return pair_of<Name>(e);
-    TW_CASE(Add)
-    TW_CASE(Sub)
-    TW_CASE(Mul)
-    TW_CASE(Div)
-    TW_CASE(Mod)
-    TW_CASE(FloorDiv)
-    TW_CASE(FloorMod)
-    TW_CASE(Min)
-    TW_CASE(Max)
-    TW_CASE(EQ)
-    TW_CASE(NE)
-    TW_CASE(LT)
-    TW_CASE(LE)
-    TW_CASE(GT)
-    TW_CASE(GE)
-    TW_CASE(And)
-    TW_CASE(Or)
-#undef TW_CASE
-    default:
-      return std::nullopt;
-  }
-}
-
 struct Lanes {
   Expr base, stride;  ///< stride null: all lanes equal
 };
@@ -88,9 +55,9 @@ Expr Engine::simplify_vector(const Expr& e) {
     if (inner) return make<Broadcast>({simplify(make<Not>({inner->value})), inner->lanes});
     return result;
   }
-  auto sides = binary_operands(result);
+  BinaryOperands sides = binary_operands(result);
   if (!sides) return result;
-  auto [a, b] = *sides;
+  const Expr &a = *sides.a, &b = *sides.b;
   auto x = as_lanes(a), y = as_lanes(b);
   if (x && y) {
     Expr lifted = lift(result.kind(), a, b);
@@ -208,23 +175,7 @@ Expr as_written(Kind kind, const Expr& a, const Expr& b) {
 #define TW_CASE(Name) \
   case Kind::k##Name: \
     return make<Name>({a, b});
-    TW_CASE(Add)
-    TW_CASE(Sub)
-    TW_CASE(Mul)
-    TW_CASE(Div)
-    TW_CASE(Mod)
-    TW_CASE(FloorDiv)
-    TW_CASE(FloorMod)
-    TW_CASE(Min)
-    TW_CASE(Max)
-    TW_CASE(EQ)
-    TW_CASE(NE)
-    TW_CASE(LT)
-    TW_CASE(LE)
-    TW_CASE(GT)
-    TW_CASE(GE)
-    TW_CASE(And)
-    TW_CASE(Or)
+    TW_BINARY_KINDS(TW_CASE)
 #undef TW_CASE
     default:
       TW_CHECK(false, std::string(kind_name(kind)));

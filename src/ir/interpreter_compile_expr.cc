@@ -406,21 +406,7 @@ int Compiler::expr(const Expr& e) {
 #define TW_BINARY_CASE(Name) \
   case Kind::k##Name:        \
     return binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b, e.dtype());
-      TW_BINARY_CASE(Add)
-      TW_BINARY_CASE(Sub)
-      TW_BINARY_CASE(Mul)
-      TW_BINARY_CASE(Div)
-      TW_BINARY_CASE(Mod)
-      TW_BINARY_CASE(FloorDiv)
-      TW_BINARY_CASE(FloorMod)
-      TW_BINARY_CASE(Min)
-      TW_BINARY_CASE(Max)
-      TW_BINARY_CASE(EQ)
-      TW_BINARY_CASE(NE)
-      TW_BINARY_CASE(LT)
-      TW_BINARY_CASE(LE)
-      TW_BINARY_CASE(GT)
-      TW_BINARY_CASE(GE)
+      TW_BINARY_KINDS_BUT_LOGIC(TW_BINARY_CASE)
 #undef TW_BINARY_CASE
     case Kind::kAnd:
       return logic(e, true, e.as<And>()->a, e.as<And>()->b);

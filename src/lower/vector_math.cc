@@ -3,42 +3,6 @@
 #include "ir/traverse.h"
 
 namespace tilewright::lower {
-namespace {
-
-/// The two operands of a binary operator, in order of the kinds.
-struct Operands {
-  Expr a, b;
-};
-Operands operands_of(const Expr& e) {
-  switch (e.kind()) {
-#define TW_CASE(Name) \
-  case Kind::k##Name: \
-    return {e.as<Name>()->a, e.as<Name>()->b};
-    TW_CASE(Add)
-    TW_CASE(Sub)
-    TW_CASE(Mul)
-    TW_CASE(Div)
-    TW_CASE(Mod)
-    TW_CASE(FloorDiv)
-    TW_CASE(FloorMod)
-    TW_CASE(Min)
-    TW_CASE(Max)
-    TW_CASE(EQ)
-    TW_CASE(NE)
-    TW_CASE(LT)
-    TW_CASE(LE)
-    TW_CASE(GT)
-    TW_CASE(GE)
-    TW_CASE(And)
-    TW_CASE(Or)
-#undef TW_CASE
-    default:
-      return {};
-  }
-}
-
-}  // namespace
-
 Expr to_lanes(const Expr& value, int lanes) {
   return lanes == 1 || value.dtype().is_vector() ? value : broadcast(value, lanes);
 }
@@ -76,9 +40,8 @@ Expr vector_binary(Kind kind, const Expr& a, const Expr& b) {
 
 Stmt substitute_folding(const Stmt& body, const Ref<Var>& v, const Expr& value) {
   auto fold = [](const auto& node, Rewriter& r) -> Expr {
-    Operands old = operands_of(node);
-    Expr a = r(old.a), b = r(old.b);
-    if (a == old.a && b == old.b) return node;
+    Expr a = r(node->a), b = r(node->b);
+    if (a == node->a && b == node->b) return node;
     return vector_binary(Expr(node).kind(), a, b);
   };
 #define TW_FOLD(Name) [&](const Ref<Name>& node, Rewriter& r) -> Expr { return fold(node, r); }

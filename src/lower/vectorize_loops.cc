@@ -158,23 +158,7 @@ class LaneSpreader {
 #define TW_CASE(Name) \
   case Kind::k##Name: \
     return two(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b);
-      TW_CASE(Add)
-      TW_CASE(Sub)
-      TW_CASE(Mul)
-      TW_CASE(Div)
-      TW_CASE(Mod)
-      TW_CASE(FloorDiv)
-      TW_CASE(FloorMod)
-      TW_CASE(Min)
-      TW_CASE(Max)
-      TW_CASE(EQ)
-      TW_CASE(NE)
-      TW_CASE(LT)
-      TW_CASE(LE)
-      TW_CASE(GT)
-      TW_CASE(GE)
-      TW_CASE(And)
-      TW_CASE(Or)
+      TW_BINARY_KINDS(TW_CASE)
 #undef TW_CASE
       case Kind::kVar: {
         auto it = values_.find(e);

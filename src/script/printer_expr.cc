@@ -274,23 +274,7 @@ void Printer::expr(const Expr& e, int min_precedence) {
 #define TW_PRINT_BINARY(Name) \
   case Kind::k##Name:         \
     return binary(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b, e.dtype(), min_precedence);
-      TW_PRINT_BINARY(Add)
-      TW_PRINT_BINARY(Sub)
-      TW_PRINT_BINARY(Mul)
-      TW_PRINT_BINARY(Div)
-      TW_PRINT_BINARY(Mod)
-      TW_PRINT_BINARY(FloorDiv)
-      TW_PRINT_BINARY(FloorMod)
-      TW_PRINT_BINARY(Min)
-      TW_PRINT_BINARY(Max)
-      TW_PRINT_BINARY(EQ)
-      TW_PRINT_BINARY(NE)
-      TW_PRINT_BINARY(LT)
-      TW_PRINT_BINARY(LE)
-      TW_PRINT_BINARY(GT)
-      TW_PRINT_BINARY(GE)
-      TW_PRINT_BINARY(And)
-      TW_PRINT_BINARY(Or)
+      TW_BINARY_KINDS(TW_PRINT_BINARY)
 #undef TW_PRINT_BINARY
     case Kind::kNot:
       return logic(e, min_precedence);
