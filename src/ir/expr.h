@@ -65,18 +65,33 @@ struct Cast {
   Expr value;
   using Members = Fields<&Cast::dtype, &Cast::value>;
 };
-/// The kinds with two operands, `a` and `b`. Div truncates integers, Mod is its remainder.
-#define TW_BINARY_KINDS_BUT_LOGIC(X) \
-  X(Add) X(Sub) X(Mul) X(Div) X(Mod) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE)
-#define TW_BINARY_KINDS(X) TW_BINARY_KINDS_BUT_LOGIC(X) X(And) X(Or)
-
 #define TW_BINARY(Name)                         \
   struct Name {                                 \
     Expr a, b;                                  \
     using Members = Fields<&Name::a, &Name::b>; \
   };
-TW_BINARY_KINDS(TW_BINARY)
+TW_BINARY(Add)
+TW_BINARY(Sub)
+TW_BINARY(Mul)
+TW_BINARY(Div)  ///< truncating for integers
+TW_BINARY(Mod)  ///< remainder of Div
+TW_BINARY(FloorDiv)
+TW_BINARY(FloorMod)
+TW_BINARY(Min)
+TW_BINARY(Max)
+TW_BINARY(EQ)
+TW_BINARY(NE)
+TW_BINARY(LT)
+TW_BINARY(LE)
+TW_BINARY(GT)
+TW_BINARY(GE)
+TW_BINARY(And)
+TW_BINARY(Or)
 #undef TW_BINARY
+/// Writes something for each of these kinds.
+#define TW_BINARY_KINDS_BUT_LOGIC(X) \
+  X(Add) X(Sub) X(Mul) X(Div) X(Mod) X(FloorDiv) X(FloorMod) X(Min) X(Max) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE)
+#define TW_BINARY_KINDS(X) TW_BINARY_KINDS_BUT_LOGIC(X) X(And) X(Or)
 /// The operands of such a node; null for others.
 struct BinaryOperands {
   const Expr *a = nullptr, *b = nullptr;
@@ -84,11 +99,11 @@ struct BinaryOperands {
 };
 inline BinaryOperands binary_operands(const Expr& e) {
   switch (e.kind()) {
-#define TW_BINARY(Name) \
-  case Kind::k##Name:   \
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
     return {&e.as<Name>()->a, &e.as<Name>()->b};
-    TW_BINARY_KINDS(TW_BINARY)
-#undef TW_BINARY
+    TW_BINARY_KINDS(TW_CASE)
+#undef TW_CASE
     default:
       return {};
   }

@@ -334,6 +334,22 @@ void bind_functions(nb::module_& m) {
   m.def("pre_order_visit", &pre_order_visit_python, nb::arg("stmt"), nb::arg("fvisit"),
         "Calls the function with each node once, before its children, which it leaves out by giving False.");
   m.def("rewrite", &rewrite_python, nb::arg("root"), nb::arg("fn"));
+  m.def("register_source", [](const std::string& file, const std::string& text) { register_source(file, text); });
+  m.def(
+      "intern_span",
+      [](const std::string& file, int line, int column, int end_line, int end_column, SpanId parent) {
+        return intern_span({file, line, column, end_line, end_column, parent});
+      },
+      nb::arg("file"), nb::arg("line"), nb::arg("column"), nb::arg("end_line"), nb::arg("end_column"),
+      nb::arg("parent") = 0);
+  m.def("span_of", [](SpanId id) {
+    Span s = span_of(id);
+    return nb::make_tuple(s.file, s.line, s.column, s.end_line, s.end_column, s.parent);
+  });
+  m.def("render_span", &render_span);
+}
+
+void bind_builders(nb::module_& m) {
   m.def("call_intrinsic", [](const std::string& name, std::vector<Expr> args) {
     Intrinsic intrinsic = find_intrinsic(name);
     if (intrinsic == Intrinsic::kUnknown)
@@ -382,19 +398,6 @@ void bind_functions(nb::module_& m) {
   m.def("with_function", [](const Ref<Module>& module, const std::string& name, const Func& func) {
     return with_function(module, name, func);
   });
-  m.def("register_source", [](const std::string& file, const std::string& text) { register_source(file, text); });
-  m.def(
-      "intern_span",
-      [](const std::string& file, int line, int column, int end_line, int end_column, SpanId parent) {
-        return intern_span({file, line, column, end_line, end_column, parent});
-      },
-      nb::arg("file"), nb::arg("line"), nb::arg("column"), nb::arg("end_line"), nb::arg("end_column"),
-      nb::arg("parent") = 0);
-  m.def("span_of", [](SpanId id) {
-    Span s = span_of(id);
-    return nb::make_tuple(s.file, s.line, s.column, s.end_line, s.end_column, s.parent);
-  });
-  m.def("render_span", &render_span);
 }
 
 void bind_enums(nb::module_& m) {
@@ -467,6 +470,7 @@ void bind_ir(nb::module_& m) {
                        "compile it first: kernel = tw.compile(" + (name ? name->value : "func") + ")"));
   });
   bind_functions(m);
+  bind_builders(m);
 }
 
 }  // namespace tilewright::python

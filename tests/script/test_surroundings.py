@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 
 import pytest
+from IPython.core.interactiveshell import InteractiveShell
 
 import tilewright as tw
 from tilewright.script import ir as I
@@ -118,8 +119,7 @@ def test_a_cell_run_again_parses_its_newest_source(text: str, file: str) -> None
 
 
 def test_cells_of_the_real_shell() -> None:
-    shells = pytest.importorskip("IPython.core.interactiveshell")
-    shell = shells.InteractiveShell()
+    shell = InteractiveShell()
     shell.run_cell("from tilewright.script import tir as T, ir as I")
     func = "@T.prim_func\ndef f(A: T.Buffer((4,), 'float32')):\n    A[0] = {}\n"
     module = "@I.ir_module\nclass M:\n    @T.prim_func\n    def f(A: T.Buffer((4,), 'float32')):\n        A[0] = {}\n"
