@@ -54,6 +54,13 @@ TEST_F(AnalyzerTest, DivisionsSplit) {
   expect(floormod(floormod(x, 12), 4), floormod(x, 4));
   expect(floormod(floordiv(x, 4), 8), floordiv(floormod(x, 32), 4));
   expect(floordiv(i, 16), i32(0));
+  // Nine halves of something below two are four; of something below three they are not.
+  Ref<Var> two = var("two"), three = var("three");
+  range(two, 2);
+  range(three, 3);
+  expect(floordiv(two * 9, 2), two * 4);
+  expect(floordiv(two * 9 + 4, 2), two * 4 + 2);
+  expect(floordiv(three * 9, 2), floordiv(three * 9, 2));
   expect(floormod(i, 16), Expr(i));
   expect(floormod(x + floormod(y, 8), 4), floormod(x + y, 4));
 }

@@ -316,6 +316,21 @@ Linear Engine::divide(Linear dividend, int64_t divisor, DataType type) {
       return whole;
     }
   }
+  // T1 with a part of a coefficient, where that ends the division: 9 o // 2 = 4 o for o in [0, 2).
+  Linear multiples, small;
+  small.constant = rest.constant;
+  for (const Term& term : rest.terms) {
+    if (int64_t times = term.coeff / divisor) multiples.terms.push_back({term.atom, times, term.fp});
+    small.terms.push_back({term.atom, term.coeff % divisor, term.fp});
+  }
+  if (!multiples.terms.empty()) {
+    ConstIntBound left = bound(small);
+    if (left.is_finite() && floor_div(left.min_value, divisor) == floor_div(left.max_value, divisor)) {
+      multiples.add_constant(floor_div(left.min_value, divisor));
+      whole.add(multiples);
+      return whole;
+    }
+  }
   for (int64_t g : groupings(rest, divisor)) {  // T2
     Linear s, t;
     group(rest, g, &s, &t);

@@ -204,7 +204,7 @@ I[9] = T.shift_left(n, 1) + T.shift_right(n, 2) + T.bitwise_and(n, 1) + T.bitwis
 I[10] = T.if_then_else(T.likely(n < 3), 1, 2)
 I[11] = T.Add(1, 2) + T.Sub(n, 1) + T.Mul(2, n) + T.Div(n, 2) + T.Mod(n, 2) + T.FloorDiv(4, 2) + T.Min(1, 2)
 I[12] = T.Select(T.And(T.EQ(n, 1), T.Or(T.NE(n, 2), T.Not(T.LT(n, 3)))), 1, 2) + T.Select(T.LE(n, 1), 1, 2)
-I[13] = T.q_multiply_shift(n, n, 31, 2)
+I[13] = T.q_multiply_shift(n, n, 31, 2) + T.q_multiply_shift_per_axis(n, n, 1, 2, 31, 1, 0)
 I[14] = T.if_then_else(T.isnullptr(A.data), 1, 0)
 """,
     "floats": """
