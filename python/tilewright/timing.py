@@ -17,8 +17,8 @@ from tilewright.machine import Roof
 
 SLICE_SECONDS = 0.003
 #: seconds between the turns of functions that use several threads: OpenBLAS's threads go on spinning on the other cores
-#: for some time after a call, and would slow down whoever comes next
-REST_SECONDS = 0.1
+#: for 2**28 ticks of the time-stamp counter after a call (128 ms at 2.1 GHz), and would slow down whoever comes next
+REST_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
