@@ -155,11 +155,12 @@ def _terminal(describe: Describe) -> Iterator[Reporter]:
     lives: list[Live] = []
 
     def report(progress: Progress) -> None:
-        if not lives:
+        first = not lives
+        if first:
             screen.print(Text(describe.start()))
             lives.append(Live(console=screen, refresh_per_second=8, transient=False))
             lives[0].start()
-        lives[0].update(block(progress))
+        lives[0].update(block(progress), refresh=first)
 
     try:
         yield report
