@@ -174,6 +174,12 @@ Result<Target> parse_text(std::string_view text) {
   Options options;
   if (kind == "native") options.cpu = "native";
   for (size_t i = 1; i < words.size(); ++i) {
+    // "-name value" means "-name=value".
+    bool named = words[i].starts_with('-') && words[i].find('=') == std::string::npos;
+    if (named && i + 1 < words.size() && !words[i + 1].starts_with('-')) {
+      words[i] += "=" + words[i + 1];
+      words.erase(words.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+    }
     size_t begin = words[i].find_first_not_of('-');
     size_t equals = words[i].find('=');
     if (begin == 0 || begin == std::string::npos || equals == std::string::npos || kind == "interpreter" ||

@@ -61,7 +61,7 @@ TEST(Target, TextIsReadBack) {
   EXPECT_EQ(parse(R"({"kind": "interpreter"})"), Target::interpreter());
 }
 
-TEST(Target, JsonOfTvmIsRead) {
+TEST(Target, SpellingsOfTvmAreRead) {
   Target target = parse(
       R"({"kind": "llvm", "tag": "", "keys": ["cpu"], "mcpu": "icelake-server", "num-cores": 16,
           "mattr": ["+amx-int8", "-avx512vnni"]})");
@@ -71,6 +71,7 @@ TEST(Target, JsonOfTvmIsRead) {
   EXPECT_FALSE(target.has("avx512vnni"));
   EXPECT_TRUE(target.has("avx512vbmi2"));
   EXPECT_EQ(parse("llvm -keys=cpu -mcpu=haswell").cpu, "haswell");
+  EXPECT_EQ(parse("llvm -mcpu haswell --num-cores 3"), parse("llvm -mcpu=haswell -num-cores=3"));
 }
 
 TEST(Target, RegistersFollowFromTheProcessor) {

@@ -573,6 +573,16 @@ def test_kernels_and_arrays(python):
     """) == ["ndarray cpu(0) False int8x4"]
 
 
+def test_targets_have_the_attributes_of_tvm(python):
+    assert python("""
+        import tilewright.compat.tvm
+        import tvm
+        target = tvm.target.Target("llvm -mcpu core-avx2 -num-cores 2 -mattr=+avx512f")
+        print(target.kind.name, target.kind == "llvm", target.attrs["mcpu"], target.attrs["num-cores"])
+        print(target.attrs["mattr"], "mtriple" in target.attrs)
+    """) == ["llvm True core-avx2 2", "['+avx512f'] False"]
+
+
 def test_kernels_have_the_methods_of_modules(python, tmp_path):
     assert python(f"""
         import tilewright.compat.tvm

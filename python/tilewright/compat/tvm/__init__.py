@@ -25,6 +25,7 @@ from tilewright.compat.tvm.ir.module import find_functions_as_tvm  # noqa: E402
 from tilewright.compat.tvm.printing import print_as_tvm  # noqa: E402
 from tilewright.compat.tvm.runtime import DataType, convert, cpu, cuda, device, nd  # noqa: E402
 from tilewright.compat.tvm.runtime.module import kernels_as_modules  # noqa: E402
+from tilewright.compat.tvm.target import targets_as_tvm  # noqa: E402
 from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.errors import translate_errors  # noqa: E402
 
@@ -58,4 +59,5 @@ __all__ = [
 find_functions_as_tvm()
 print_as_tvm()
 kernels_as_modules()
+targets_as_tvm()
 translate_errors()
