@@ -573,6 +573,37 @@ def test_kernels_and_arrays(python):
     """) == ["ndarray cpu(0) False int8x4"]
 
 
+def test_schedules_and_traces_are_shown_as_tvm_shows_them(python):
+    lines = python("""
+        import tilewright.compat.tvm
+        import tvm
+        from tvm.script import tir as T
+
+        @T.prim_func
+        def f(A: T.Buffer((8,))):
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    A[vi] = 1.0
+
+        sch = tvm.tir.Schedule(f)
+        sch.trace.show()
+        sch.get_block("B")
+        sch.show()
+    """)
+    assert lines[:4] == [
+        "# from tvm import tir",
+        "def apply_trace(sch: tir.Schedule) -> None:",
+        "  pass",
+        "# from tvm.script import ir as I",
+    ]
+    assert lines[-3:] == [
+        "# from tvm import tir",
+        "def apply_trace(sch: tir.Schedule) -> None:",
+        '  b0 = sch.get_block(name="B", func_name="main")',
+    ]
+
+
 def test_targets_have_the_attributes_of_tvm(python):
     assert python("""
         import tilewright.compat.tvm

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.runtime.object_path import ObjectPath
+from tilewright.script.display import print_script, reformatted
 
 _script = _core.Node.script
 
@@ -36,8 +37,22 @@ def trace_text(self: _core.Trace) -> str:
     return "# from tvm import tir\ndef apply_trace(sch: tir.Schedule) -> None:\n" + "\n".join(f"  {x}" for x in lines)
 
 
+def show_trace(self: _core.Trace, style: str | None = None, black_format: bool = False) -> None:
+    """Print the trace, colored where a program would be."""
+    shown = trace_text(self)
+    print_script(reformatted(shown) if black_format else shown, style)
+
+
+def show_schedule(self: _core.Schedule, *args: Any, **options: Any) -> None:
+    """Print the program and the trace; the arguments are those of a program's show()."""
+    self.mod.show(*args, **options)
+    show_trace(self.trace, *args[:2], **{name: options[name] for name in ("style", "black_format") if name in options})
+
+
 def print_as_tvm() -> None:
     """From now on."""
+    setattr(_core.Trace, "show", show_trace)  # noqa: B010
+    setattr(_core.Schedule, "show", show_schedule)  # noqa: B010
     for name in ("__str__", "__repr__"):
         setattr(_core.Trace, name, trace_text)
     for name, function in {"script": script, "__str__": text, "__repr__": text}.items():
