@@ -28,8 +28,7 @@ def show(node: Node, style: str | None = None, black_format: bool | None = None,
     Raises:
         ValueError: the style is unknown.
     """
-    text = node.script(**options)
-    print_script(reformatted(text) if black_format else text, style)
+    print_script(node.script(**options), style, black_format)
 
 
 def reformatted(text: str, formatter: str | None = None) -> str:
@@ -51,8 +50,13 @@ def reformatted(text: str, formatter: str | None = None) -> str:
     raise ValueError(f"no formatter is installed: install {formatter or 'ruff or black'}, or leave black_format away")
 
 
-def print_script(text: str, style: str | None = None) -> None:
-    """Print Python text: as HTML in a notebook, with color in a terminal, plainly anywhere else."""
+def print_script(text: str, style: str | None = None, black_format: bool | None = None) -> None:
+    """Print Python text: as HTML in a notebook, with color in a terminal, plainly anywhere else.
+
+    `style` and `black_format` are those of :func:`show`.
+    """
+    if black_format:
+        text = reformatted(text)
     if _in_notebook():
         from IPython.display import HTML, display  # type: ignore[import-not-found,unused-ignore]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.runtime.object_path import ObjectPath
-from tilewright.script.display import print_script, reformatted
+from tilewright.script.display import print_script
 
 _script = _core.Node.script
 
@@ -37,16 +37,17 @@ def trace_text(self: _core.Trace) -> str:
     return "# from tvm import tir\ndef apply_trace(sch: tir.Schedule) -> None:\n" + "\n".join(f"  {x}" for x in lines)
 
 
-def show_trace(self: _core.Trace, style: str | None = None, black_format: bool = False) -> None:
+def show_trace(self: _core.Trace, style: str | None = None, black_format: bool | None = None) -> None:
     """Print the trace, colored where a program would be."""
-    shown = trace_text(self)
-    print_script(reformatted(shown) if black_format else shown, style)
+    print_script(trace_text(self), style, black_format)
 
 
-def show_schedule(self: _core.Schedule, *args: Any, **options: Any) -> None:
+def show_schedule(
+    self: _core.Schedule, style: str | None = None, black_format: bool | None = None, **options: Any
+) -> None:
     """Print the program and the trace; the arguments are those of a program's show()."""
-    self.mod.show(*args, **options)
-    show_trace(self.trace, *args[:2], **{name: options[name] for name in ("style", "black_format") if name in options})
+    self.mod.show(style, black_format, **options)
+    show_trace(self.trace, style, black_format)
 
 
 def print_as_tvm() -> None:

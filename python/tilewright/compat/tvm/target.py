@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from tilewright._core import Target
@@ -29,11 +30,8 @@ def _kind(self: Target) -> TargetKind:
 
 
 def _attrs(self: Target) -> dict[str, Any]:
-    """The options that the target is written with, and its number of cores."""
-    options: dict[str, Any] = dict(word.lstrip("-").split("=", 1) for word in str(self).split()[1:])
-    if "mattr" in options:
-        options["mattr"] = options["mattr"].split(",")
-    return options | {"num-cores": self.num_cores}
+    """The options of the target, those included that follow from its processor."""
+    return {name: value for name, value in json.loads(self.json()).items() if name != "kind"}
 
 
 def targets_as_tvm() -> None:

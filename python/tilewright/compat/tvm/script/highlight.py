@@ -7,7 +7,7 @@ from typing import Any
 from tilewright import _core
 from tilewright.compat.tvm.alias import missing
 from tilewright.script.display import print_script
-from tilewright.script.display import reformatted as _format
+from tilewright.script.display import reformatted as _format  # noqa: F401  (scripts import it)
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.script.highlight")
@@ -20,4 +20,4 @@ def cprint(printable: Any, style: str | None = None, black_format: bool | None =
     if not isinstance(printable, str | _core.Node):
         raise TypeError(f"cprint prints programs and their text, not a {type(printable).__name__}")
     text = printable if isinstance(printable, str) else printable.script()
-    print_script(_format(text) if black_format else text, style)
+    print_script(text, style, black_format)
