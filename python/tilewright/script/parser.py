@@ -76,6 +76,10 @@ class Parser:
         self._log: list[tuple[str, Any]] = []
         self._scope_start = 0  # where in the log the names of the innermost scope start
         self._reported_names: set[str] = set()
+        self.rebound: dict[str, None] = {}  # names that were visible when the function at work bound them
+        self.chosen: dict[ast.AST, set[bool]] = {}  # branches that were taken while parsing
+        self.repeated: set[ast.AST] = set()  # loops over Python collections
+        self.expanded: dict[ast.AST, list[ast.FunctionDef]] = {}  # calls of macros that see the names around
         self.check_well_formed = True  # whether the program as a whole is verified; one decorator that says no suffices
 
     # ---- running
@@ -169,8 +173,22 @@ class Parser:
 
     def define(self, name: str, value: Any) -> None:
         """Binds a name until the scope around ends."""
-        self._log.append((name, self.names.get(name, _MISSING)))
+        old = self.names.get(name, _MISSING)
+        if old is not _MISSING or any(name in mapping for mapping in self.outer):
+            self.rebound[name] = None
+        self._log.append((name, old))
         self.names[name] = value
+
+    def own_names_known_outside(self) -> dict[str, Any]:
+        """The names bound in the innermost scope itself that mean something around it too, with their values."""
+        first: dict[str, Any] = {}
+        for name, old in self._log[self._scope_start :]:
+            first.setdefault(name, old)
+        return {
+            name: self.names[name]
+            for name, old in first.items()
+            if old is not _MISSING or any(name in mapping for mapping in self.outer)
+        }
 
     def is_own(self, name: str) -> bool:
         """Whether the name is bound in the innermost scope itself."""
@@ -255,13 +273,15 @@ class Parser:
     ) -> Iterator[None]:
         """Works on another text, with other names, for a while."""
         before = self.source, self.names, self.outer, self._log, self._scope_start, self.trail, self.at
+        rebound = self.rebound
         self.source, self.names, self.outer, self.trail = source, names, list(outer), trail
-        self._log, self._scope_start = [], 0
+        self._log, self._scope_start, self.rebound = [], 0, {}
         self.resume_spans()
         try:
             yield
         finally:
             self.source, self.names, self.outer, self._log, self._scope_start, self.trail, self.at = before
+            self.rebound = rebound
             self.resume_spans()
 
     @contextmanager

@@ -12,6 +12,7 @@ from tilewright import _core
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import dialect
 from tilewright.script.parser import Parser
+from tilewright.script.rebinding import check_rebinding
 from tilewright.script.report import Problem, ScriptProblem, to_error
 from tilewright.script.source import BadSyntax, Source, from_function
 
@@ -72,6 +73,7 @@ def define_function(parser: Parser, node: ast.FunctionDef, is_private: bool, ann
             with parser.attempt(node.returns):
                 _returns(parser, node.returns)
         parser.body(node.body)
+        check_rebinding(parser, node.body)
 
 
 def _parameters(parser: Parser, node: ast.FunctionDef, annotations: Mapping[str, Any]) -> None:

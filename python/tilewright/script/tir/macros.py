@@ -11,6 +11,7 @@ from typing import Any
 
 from tilewright.errors import ArgumentError
 from tilewright.script.parser import Parser, active_parser
+from tilewright.script.rebinding import check_rebinding
 from tilewright.script.report import ScriptProblem
 from tilewright.script.source import Source
 from tilewright.script.tir.functions import captured, read
@@ -59,8 +60,14 @@ class Macro:
         bound.apply_defaults()
         base: Mapping[str, Any] = self._names if self.hygienic else parser.names
         outer = self._outer if self.hygienic else parser.outer
+        if not self.hygienic and parser.statement is not None:
+            parser.expanded.setdefault(parser.statement, []).append(self._node)
         with parser.expansion(self._source, {**base, **bound.arguments}, outer):
             parser.body(self._node.body)
+            rebound = dict(parser.rebound)
+            check_rebinding(parser, self._node.body)
+        if not self.hygienic:
+            parser.rebound.update(rebound)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         """A macro in a class is called like a method."""

@@ -97,6 +97,7 @@ def _is_number(value: Any) -> bool:
 def _visit_for(parser: Parser, node: ast.For) -> None:
     if node.orelse:
         raise ScriptProblem("script/unsupported", "a loop with 'else' is not part of scripts", "", node.orelse[0])
+    kept: dict[str, Any] = {}
     with parser.scope():
         frame: Any = None
         with parser.attempt(node.iter, node.target):
@@ -115,6 +116,9 @@ def _visit_for(parser: Parser, node: ast.For) -> None:
                 parser.body(node.body)
         else:
             _host_loop(parser, node, frame)
+            kept = parser.own_names_known_outside()
+    for name, value in kept.items():
+        parser.define(name, value)
 
 
 def _loop_frame(parser: Parser, node: ast.For) -> Any:
@@ -160,10 +164,16 @@ def _describe(value: Any) -> str:
 
 
 def _host_loop(parser: Parser, node: ast.For, items: list[Any]) -> None:
+    """The body once for each item; what it binds to names from around goes on, as in Python."""
+    parser.repeated.add(node)
     for item in items:
+        kept: dict[str, Any] = {}
         with parser.scope(), parser.attempt(node.target, node.target):
             bind_python(parser, node.target, item)
             parser.body(node.body)
+            kept = parser.own_names_known_outside()
+        for name, value in kept.items():
+            parser.define(name, value)
 
 
 def _skip(parser: Parser, body: list[ast.stmt]) -> None:
@@ -208,6 +218,7 @@ def _visit_if(parser: Parser, node: ast.If) -> None:
                     "a condition is an expression of the program, or a Python bool to choose while parsing",
                     node.test,
                 )
+            parser.chosen.setdefault(node, set()).add(bool(condition))
             parser.body(node.body if condition else node.orelse)
             return
         parser.mark(node.test)

@@ -1,0 +1,173 @@
+"""Names that are bound again in an inner scope: refused where Python and the program would read different values.
+
+A binding in a program ends with the loop, branch or block that it stands in. In Python it goes on: ``s = s + A[i]`` in
+a loop adds up. Where nobody reads the name before it is bound anew, both mean the same, and the binding is accepted.
+Otherwise the value that was meant is not the one that the program would use.
+
+For each name that is visible when it is bound, one walk over the function computes which bindings reach each place, by
+the rules of Python and by those of programs. A place that Python reaches with a binding that the program has ended is a
+mistake. (Reaching definitions; two rounds over the body of a loop find all that come around, and a loop that is reached
+with the same bindings again is not walked again.)
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from tilewright.script.report import ScriptProblem
+
+if TYPE_CHECKING:
+    from tilewright.script.parser import Parser
+
+_Bindings = frozenset[ast.AST]
+
+_OUTSIDE = ast.Pass()  # whatever the name meant before
+
+HINT = 'a value that changes lives in memory: s = T.alloc_buffer((1,), "float32", scope="local"), then s[0] = ...'
+
+
+def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
+    """Reports the bindings in `body`, which has been parsed, that end before somebody reads them."""
+    for name in parser.rebound:
+        flow = _Flow(parser, name)
+        flow.walk(body)
+        for binding, (kind, reader) in flow.lost.items():
+            line = parser.place(reader)[0]
+            parser.report(
+                ScriptProblem(
+                    "script/rebound",
+                    f"'{name}' is bound again inside of a {kind}: the new value ends there, and line {line} would read "
+                    "the old one",
+                    HINT,
+                    binding,
+                ),
+                binding,
+            )
+    parser.rebound.clear()
+
+
+class _Flow:
+    """Follows one name through the statements of a function."""
+
+    def __init__(self, parser: Parser, name: str) -> None:
+        self.parser = parser
+        self.name = name
+        self.python: _Bindings = frozenset([_OUTSIDE])
+        self.program: _Bindings = self.python
+        self.kinds: dict[ast.AST, str] = {}  # binding -> the scope that it ends with
+        self.lost: dict[ast.AST, tuple[str, ast.AST]] = {}  # binding -> that scope, and who would read it
+        self.kind = "function"
+        self.call: ast.AST | None = None  # of the macro whose text is walked over
+        self.after: dict[tuple[ast.AST, _Bindings, _Bindings], tuple[_Bindings, _Bindings]] = {}  # loops walked before
+
+    def walk(self, statements: Sequence[ast.stmt]) -> None:
+        """Statements one after the other."""
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.For):
+            self._loop(node, node.target, node.iter, node in self.parser.repeated)
+        elif isinstance(node, ast.While):
+            self._loop(node, None, node.test, False)
+        elif isinstance(node, ast.If):
+            self._branch(node)
+        elif isinstance(node, ast.With):
+            for item in node.items:
+                self._read(item.context_expr)
+            self._scope("block", node.body, [item.optional_vars for item in node.items])
+        elif isinstance(node, ast.FunctionDef):
+            self._read(node)
+            if node.name == self.name:
+                self._bind(node)
+        else:
+            self._read(node)
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            for target in targets:
+                self._bind_target(target)
+            for macro in self.parser.expanded.get(node, ()):
+                if self.name not in _parameters(macro.args):
+                    before, self.call = self.call, self.call or node
+                    self._scope("macro", macro.body, [])
+                    self.call = before
+
+    def _loop(self, node: ast.For | ast.While, target: ast.AST | None, header: ast.expr, is_repeated: bool) -> None:
+        if isinstance(node, ast.For):
+            self._read(header)
+        start = node, self.python, self.program
+        if start in self.after:
+            self.python, self.program = self.after[start]
+            return
+        for _ in range(2):
+            before, scoped = self.python, self.program
+            if isinstance(node, ast.While):
+                self._read(header)
+            if is_repeated:
+                self._bind_target(target)
+                self.walk(node.body)
+                self.program |= scoped
+            else:
+                self._scope("loop", node.body, [target])
+            self.python |= before
+        if isinstance(node, ast.While):
+            self._read(header)
+        self.after[start] = self.python, self.program
+
+    def _branch(self, node: ast.If) -> None:
+        self._read(node.test)
+        chosen = self.parser.chosen.get(node)
+        before, scoped = self.python, self.program
+        ends: list[tuple[_Bindings, _Bindings]] = []
+        for taken, body in ((True, node.body), (False, node.orelse)):
+            self.python, self.program = before, scoped
+            if chosen is None:
+                self._scope("branch", body, [])
+            elif taken in chosen:
+                self.walk(body)
+            else:
+                continue
+            ends.append((self.python, self.program))
+        self.python = frozenset().union(*(python for python, _ in ends))
+        self.program = frozenset().union(*(program for _, program in ends))
+
+    def _scope(self, kind: str, body: Sequence[ast.stmt], targets: Sequence[ast.AST | None]) -> None:
+        scoped, outer = self.program, self.kind
+        self.kind = kind
+        for target in targets:
+            self._bind_target(target)
+        self.walk(body)
+        self.program, self.kind = scoped, outer
+
+    def _bind_target(self, target: ast.AST | None) -> None:
+        for node in ast.walk(target) if target is not None else ():
+            if isinstance(node, ast.Name) and node.id == self.name and isinstance(node.ctx, ast.Store):
+                self._bind(node)
+
+    def _bind(self, node: ast.AST) -> None:
+        binding = self.call or node
+        self.kinds[binding] = self.kind
+        self.python = self.program = frozenset([binding])
+
+    def _read(self, node: ast.AST) -> None:
+        """All places in the node, but for the bodies of statements, that read the name."""
+        stack: list[ast.AST] = [node]
+        while stack:
+            item = stack.pop()
+            if isinstance(item, ast.Lambda | ast.FunctionDef) and self.name in _parameters(item.args):
+                continue
+            if isinstance(item, ast.Name) and item.id == self.name and self._is_read(item, node):
+                for binding in self.python - self.program:
+                    self.lost.setdefault(binding, (self.kinds[binding], self.call or item))
+            stack.extend(ast.iter_child_nodes(item))
+
+    @staticmethod
+    def _is_read(name: ast.Name, statement: ast.AST) -> bool:
+        augmented = isinstance(statement, ast.AugAssign) and statement.target is name
+        return isinstance(name.ctx, ast.Load) or augmented
+
+
+def _parameters(args: ast.arguments) -> set[str]:
+    every = [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+    return {arg.arg for arg in every if arg is not None}
