@@ -1,28 +1,22 @@
 #include "analysis/block_access_region.h"
 
 #include <algorithm>
-#include <unordered_map>
 #include <unordered_set>
 
+#include "analysis/accesses.h"
 #include "arith/analyzer.h"
-#include "arith/int_set.h"
 #include "ir/build.h"
-#include "ir/structural.h"
-#include "ir/traverse.h"
 
 namespace tilewright::analysis {
 namespace {
 
 using arith::Box;
-using arith::IntSet;
 
 class Detector {
  public:
   explicit Detector(const Ref<Block>& block) {
     for (const Ref<Buffer>& buffer : block->alloc_buffers) own_.insert(buffer);
-    for (const auto& match : block->match_buffers) matches_[match->buffer] = match->source;
-    walk(block->init);
-    walk(block->body);
+    for_each_access(block, Nested::kDeclared, [&](const Access& access) { note(access); });
   }
 
   BlockAccess result(bool has_init) {
@@ -45,137 +39,43 @@ class Detector {
     Box box;
   };
 
-  void walk(const NodeRef& root) {
-    if (!root.defined()) return;
-    visit(
-        root,
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          touch(reads_, load->buffer, load->indices);
-          for (const Expr& index : load->indices) v(index);
-          if (load->predicate.defined()) v(load->predicate);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          touch(writes_, store->buffer, store->indices);
-          v(store->value);
-          for (const Expr& index : store->indices) v(index);
-          if (store->predicate.defined()) v(store->predicate);
-        },
-        [&](const Ref<For>& loop, Visitor& v) {
-          v(loop->min);
-          v(loop->extent);
-          domains_[loop->loop_var] = IntSet::interval(loop->min, loop->min + loop->extent - 1);
-          v(loop->body);
-          domains_.erase(loop->loop_var);
-        },
-        [&](const Ref<LetStmt>& let, Visitor& v) {
-          v(let->value);
-          if (let->value.dtype().is_integral()) domains_[let->var] = IntSet::point(let->value);
-          v(let->body);
-        },
-        [&](const Ref<IfThenElse>& branch, Visitor& v) {
-          v(branch->condition);
-          under(branch->condition, [&] { v(branch->then_case); });
-          if (branch->else_case.defined()) under(logical_not(branch->condition), [&] { v(branch->else_case); });
-        },
-        [&](const Ref<Call>& call, Visitor& v) {
-          if (intrinsic_of(*call) != Intrinsic::k_if_then_else) {
-            v.descend(call);
-            return;
-          }
-          Expr condition(call->args[0]);
-          v(condition);
-          under(condition, [&] { v(call->args[1]); });
-          under(logical_not(condition), [&] { v(call->args[2]); });
-        },
-        [&](const Ref<BlockRealize>& realize, Visitor& v) {
-          for (size_t i = 0; i < realize->iter_values.size(); ++i) {
-            v(realize->iter_values[i]);
-            domains_[realize->block->iter_vars[i]->var] = IntSet::point(realize->iter_values[i]);
-          }
-          v(realize->predicate);
-          under(realize->predicate, [&] { touch_declared(realize->block); });
-        },
-        [&](const Ref<Block>& block, Visitor&) { touch_declared(block); },
-        [&](const Ref<BufferRegion>& region, Visitor& v) {  // an argument of a call
-          touch(reads_, region);
-          for (const Ref<Range>& range : region->region) v(range);
-        },
-        [&](const Ref<DeclBuffer>& decl, Visitor& v) {
-          own_.insert(decl->buffer);
-          v(decl->body);
-        },
-        [&](const Ref<Var>& pointer, Visitor& v) {
-          if (v.role() == Role::kDef || !pointer.dtype().is_handle()) return;
-          if (std::find(opaque_.begin(), opaque_.end(), pointer) == opaque_.end()) opaque_.push_back(pointer);
-        });
-  }
-
-  template <class F>
-  void under(const Expr& condition, F&& inside) {
-    Expr before = predicate_;
-    if (!is_true(condition)) predicate_ = before.defined() ? logical_and(before, condition) : condition;
-    inside();
-    predicate_ = before;
-  }
-
-  void touch_declared(const Ref<Block>& block) {
-    for (const auto& region : block->reads) touch(reads_, region);
-    for (const auto& region : block->writes) touch(writes_, region);
-  }
-
-  void touch(std::vector<Touched>& list, const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
-    if (own_.contains(buffer)) return;
-    std::vector<Ref<Range>> region;
-    for (const Expr& index : indices) {
-      const Ramp* ramp = index.as<Ramp>();
-      auto stride = ramp ? const_int(ramp->stride) : std::nullopt;
-      auto lanes = ramp ? const_int(ramp->lanes) : std::nullopt;
-      if (index.dtype().is_scalar()) {
-        region.push_back(range(index, one(index.dtype())));
-      } else if (stride && lanes) {
-        int64_t reach = *stride * (*lanes - 1);
-        region.push_back(
-            range(reach < 0 ? ramp->base + reach : ramp->base, constant(ramp->base.dtype(), std::abs(reach) + 1)));
-      } else {
-        region.push_back(range_of(buffer->shape[region.size()]));
-      }
+  void note(const Access& access) {
+    if (access.form == Access::Form::kView) return;
+    if (access.form == Access::Form::kPointer) {
+      note_pointer(access);
+    } else if (!is_own(access)) {
+      // The address of an element says nothing of writing.
+      touch(access.writes && access.form != Access::Form::kAddress ? writes_ : reads_, access);
     }
-    touch(list, make<BufferRegion>({buffer, std::move(region)}));
   }
 
-  void touch(std::vector<Touched>& list, const Ref<BufferRegion>& region) {
-    if (own_.contains(region->buffer)) return;
-    if (auto match = matches_.find(region->buffer); match != matches_.end()) {
-      touch(list, in_source(region, match->second));
-      return;
-    }
-    Box box = domains_.empty() ? arith::box_of(region->region)
-                               : arith::relax_region(region->region, domains_, analyzer_, predicate_);
+  void note_pointer(const Access& access) {
+    if (access.site.is<DeclBuffer>()) return;
+    auto is_known = [&](const Ref<Var>& known) { return known.get() == access.pointer.get(); };
+    if (std::none_of(opaque_.begin(), opaque_.end(), is_known)) opaque_.push_back(access.pointer);
+  }
+
+  bool is_own(const Access& access) const {
+    auto declares = [&](const Surrounding& s) {
+      const DeclBuffer* decl = s.node.as<DeclBuffer>();
+      return decl && decl->buffer == access.named;
+    };
+    return own_.contains(access.named) || std::any_of(access.around.begin(), access.around.end(), declares);
+  }
+
+  void touch(std::vector<Touched>& list, const Access& access) {
+    Ref<BufferRegion> region = access.region();
+    if (own_.contains(region->buffer)) return;  // a view of what the block allocates
+    arith::Domains domains = domains_of(access.around);
+    Box box = domains.empty()
+                  ? arith::box_of(region->region)
+                  : arith::relax_region(region->region, domains, analyzer_, known_conditions(access.around));
     for (Touched& touched : list) {
       if (touched.buffer != region->buffer) continue;
       touched.box = arith::unite(touched.box, box, analyzer_);
       return;
     }
     list.push_back({region->buffer, std::move(box)});
-  }
-
-  /// The part of the source that a region of a matched buffer shows. The buffer shows the last dimensions of the
-  /// source one to one; where it has another shape, it may touch all of the source region.
-  static Ref<BufferRegion> in_source(const Ref<BufferRegion>& region, const Ref<BufferRegion>& source) {
-    size_t dims = source->region.size(), own = region->region.size();
-    std::vector<Ref<Range>> moved;
-    for (size_t i = 0; i < dims; ++i) {
-      const Range& outer = *source->region[i];
-      bool follows =
-          own <= dims && i >= dims - own && structural_equal(region->buffer->shape[i - (dims - own)], outer.extent);
-      if (follows) {
-        const Range& inner = *region->region[i - (dims - own)];
-        moved.push_back(range(outer.min + inner.min, inner.extent));
-      } else {
-        moved.push_back(source->region[i]);
-      }
-    }
-    return make<BufferRegion>({source->buffer, std::move(moved)});
   }
 
   Ref<BufferRegion> region_of(const Touched& touched) {
@@ -188,9 +88,6 @@ class Detector {
   }
 
   std::unordered_set<NodeRef> own_;
-  std::unordered_map<NodeRef, Ref<BufferRegion>> matches_;
-  arith::Domains domains_;  ///< of the variables defined inside the block
-  Expr predicate_;          ///< what holds here; null: nothing is known
   arith::Analyzer analyzer_;
   std::vector<Touched> reads_, writes_;
   std::vector<Ref<Var>> opaque_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analysis/accesses.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
 #include "ir/build.h"
@@ -15,15 +16,15 @@ namespace {
 using Path = std::vector<NodeRef>;
 
 /// All accesses of one innermost block that follow one another.
-struct Access {
+struct Use {
   const Block* block;
   Path path;
   bool reads = false;
 };
 
-struct Accesses {
+struct Uses {
   Path common;
-  std::vector<Access> list;  ///< in order of execution
+  std::vector<Use> list;  ///< in order of execution
 };
 
 bool touches(const std::vector<Ref<BufferRegion>>& regions, const NodeRef& buffer) {
@@ -54,12 +55,13 @@ class HomeFinder {
     visit(body, [&](const Ref<Block>& block) {
       for (const Def<Buffer>& buffer : block->alloc_buffers) {
         by_data_[buffer->data] = buffer;
-        accesses_[buffer];
+        uses_[buffer];
         declared_.push_back(buffer);
       }
     });
     if (declared_.empty()) return;
-    collect(body);
+    for_each_access(body, Nested::kEnter, [&](const Access& access) { note(access); });
+    visit(body, [&](const Ref<BlockRealize>& realize) { note_carried(*realize); });
     if (const BlockRealize* root = body.as<BlockRealize>()) tree_ = &Tree::of(root->block);
     for (int at = 1; tree_ && at < tree_->size(); ++at) {
       if (!(*tree_)[at].is_block || (*tree_)[at].in_init) continue;
@@ -71,74 +73,37 @@ class HomeFinder {
   std::vector<BufferHome> find() const {
     std::vector<BufferHome> homes;
     for (const Ref<Buffer>& buffer : declared_) {
-      const Accesses& access = accesses_.at(buffer);
-      if (!access.list.empty()) homes.push_back(place(buffer, access));
+      const Uses& uses = uses_.at(buffer);
+      if (!uses.list.empty()) homes.push_back(place(buffer, uses));
     }
     return homes;
   }
 
  private:
-  void note(const NodeRef& buffer, bool reads) {
-    auto it = accesses_.find(buffer);
-    if (it == accesses_.end()) return;
-    Accesses& access = it->second;
+  void note(const Access& access) {
+    NodeRef buffer = access.named;
+    if (access.form == Access::Form::kPointer) {
+      auto it = by_data_.find(access.pointer);
+      buffer = it == by_data_.end() ? NodeRef() : it->second;
+    }
+    auto it = uses_.find(buffer);
+    if (it == uses_.end()) return;
+    Uses& uses = it->second;
     // Loops inside of the innermost block belong to that block.
-    Path path(path_.begin(), path_.begin() + static_cast<std::ptrdiff_t>(innermost_block_));
-    const Block* block = path.empty() ? nullptr : path.back().as<Block>();
-    if (access.list.empty()) {
-      access.common = path;
+    Path path;
+    for (const Surrounding& s : access.around.first(access.around.size() - inside_block(access.around).size())) {
+      if (s.node.is<For>() || s.node.is<While>() || s.node.is<Block>()) path.push_back(s.node);
+    }
+    const Block* block = innermost_block(access.around);
+    if (uses.list.empty()) {
+      uses.common = path;
     } else {
       size_t same = 0;
-      while (same < std::min(path.size(), access.common.size()) && path[same] == access.common[same]) ++same;
-      access.common.resize(same);
+      while (same < std::min(path.size(), uses.common.size()) && path[same] == uses.common[same]) ++same;
+      uses.common.resize(same);
     }
-    if (access.list.empty() || access.list.back().block != block) access.list.push_back({block, std::move(path)});
-    access.list.back().reads |= reads;
-  }
-
-  void collect(const Stmt& body) {
-    visit(
-        body,
-        [&](const Ref<For>& loop, Visitor& v) {
-          v(loop->min);
-          v(loop->extent);
-          path_.push_back(loop);
-          v(loop->body);
-          path_.pop_back();
-        },
-        [&](const Ref<While>& loop, Visitor& v) {
-          path_.push_back(loop);
-          v.descend(loop);
-          path_.pop_back();
-        },
-        [&](const Ref<BlockRealize>& realize, Visitor& v) {
-          v.descend(realize);
-          note_carried(*realize);
-        },
-        [&](const Ref<Block>& block, Visitor& v) {
-          path_.push_back(block);
-          size_t outer = std::exchange(innermost_block_, path_.size());
-          for (const Ref<MatchBufferRegion>& match : block->match_buffers) note(match->source->buffer, true);
-          v(block->init);
-          v(block->body);
-          innermost_block_ = outer;
-          path_.pop_back();
-        },
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          note(load->buffer, true);
-          for (const Expr& index : load->indices) v(index);
-          v(load->predicate);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          v(store->value);
-          for (const Expr& index : store->indices) v(index);
-          v(store->predicate);
-          note(store->buffer, false);
-        },
-        [&](const Ref<Var>& v) {
-          auto it = by_data_.find(v);
-          if (it != by_data_.end()) note(it->second, true);
-        });
+    if (uses.list.empty() || uses.list.back().block != block) uses.list.push_back({block, std::move(path)});
+    uses.list.back().reads |= access.reads;
   }
 
   /// Loops over which the block's reductions and scans run.
@@ -152,8 +117,8 @@ class HomeFinder {
   }
 
   /// The loop drives a reduction of a block that writes the buffer.
-  bool carries(const Access& access, const NodeRef& buffer, const NodeRef& loop_var) const {
-    return std::any_of(access.path.begin(), access.path.end(), [&](const NodeRef& node) {
+  bool carries(const Use& use, const NodeRef& buffer, const NodeRef& loop_var) const {
+    return std::any_of(use.path.begin(), use.path.end(), [&](const NodeRef& node) {
       const Block* block = node.as<Block>();
       auto it = carried_.find(block);
       if (it == carried_.end() || !touches(block->writes, buffer)) return false;
@@ -178,9 +143,9 @@ class HomeFinder {
   }
 
   /// Whatever is read has been written before, in the same iteration of each loop around both.
-  bool is_fresh(const Ref<Buffer>& buffer, const Accesses& access) const {
+  bool is_fresh(const Ref<Buffer>& buffer, const Uses& uses) const {
     std::vector<int> writers;
-    for (const Access& one : access.list) {
+    for (const Use& one : uses.list) {
       int at = position(one.block);
       if (!tree_ || at == Tree::kNone) return false;
       const Block& block = tree_->block_at(at);
@@ -198,27 +163,27 @@ class HomeFinder {
   }
 
   /// The first block that uses the buffer sets elements, and reads none.
-  static bool starts_with_write(const NodeRef& buffer, const Accesses& access) {
-    const Block* first = access.list.front().block;
+  static bool starts_with_write(const NodeRef& buffer, const Uses& uses) {
+    const Block* first = uses.list.front().block;
     if (!first || !touches(first->writes, buffer)) return false;
     return first->init.defined() || !touches(first->reads, buffer);
   }
 
-  BufferHome place(const Ref<Buffer>& buffer, const Accesses& access) const {
-    Path path = access.common;
+  BufferHome place(const Ref<Buffer>& buffer, const Uses& uses) const {
+    Path path = uses.common;
     size_t owner = 0;  // whose instances each have a buffer of their own: nothing outside matters
     while (owner < path.size() && !owns(path[owner], buffer)) ++owner;
-    bool writes_first = starts_with_write(buffer, access);
+    bool writes_first = starts_with_write(buffer, uses);
     std::optional<bool> fresh;  // costs something to find out
     auto carries_values = [&](const NodeRef& node) {
       const For* loop = node.as<For>();
       if (!loop && !node.is<While>()) return false;
       if (!writes_first || (loop && loop->kind == ForKind::kVectorized)) return true;
-      for (const Access& one : access.list) {
+      for (const Use& one : uses.list) {
         if (loop && carries(one, buffer, loop->loop_var)) return true;
       }
       if (loop && ((is_shared(*loop) && !fresh) || is_const_int(loop->extent, 1))) return false;
-      if (!fresh) fresh = is_fresh(buffer, access);
+      if (!fresh) fresh = is_fresh(buffer, uses);
       return !*fresh;
     };
     for (size_t depth = owner; depth < path.size(); ++depth) {
@@ -236,10 +201,8 @@ class HomeFinder {
     return result;
   }
 
-  Path path_;
-  size_t innermost_block_ = 0;
   std::unordered_map<NodeRef, NodeRef> by_data_;
-  std::unordered_map<NodeRef, Accesses> accesses_;
+  std::unordered_map<NodeRef, Uses> uses_;
   std::unordered_map<const Block*, std::vector<NodeRef>> carried_;
   std::unordered_map<const Block*, int> positions_;
   std::vector<Ref<Buffer>> declared_;

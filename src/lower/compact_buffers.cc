@@ -14,7 +14,9 @@
 //            program's sight stay as they are.
 // Placement  after plan_allocations, while predicates of blocks tell which iterations access anything
 #include <algorithm>
+#include <unordered_set>
 
+#include "analysis/accesses.h"
 #include "arith/int_set.h"
 #include "ir/build.h"
 #include "ir/structural.h"
@@ -30,11 +32,14 @@ using arith::Box;
 using arith::Domains;
 using arith::IntSet;
 
-/// One buffer while the place of its allocation is being looked through.
+/// A buffer and the block that allocates it.
 struct Candidate {
+  Ref<Buffer> buffer;
+  NodeRef home;
   Box touched;
   bool seen = false;
-  size_t scope = 0;  ///< loops and conditions of the walk that lie outside of the allocation
+  bool opaque = false;                   ///< its pointer is used directly
+  std::unordered_set<NodeRef> inside{};  ///< variables of loops and lets around accesses, inside of the home
 };
 
 struct Layout {
@@ -49,106 +54,66 @@ class RegionCollector {
  public:
   std::unordered_map<NodeRef, Layout> run(const Ref<PrimFunc>& func) {
     assume_sizes(*func, analyzer_);
-    visit(
-        func->body,
-        [&](const Ref<For>& loop, Visitor& v) {
-          v(loop->min);
-          v(loop->extent);
-          analyzer_.bind(loop->loop_var, loop_range(*loop));
-          running_.emplace_back(loop->loop_var, IntSet::of_range(loop_range(*loop)));
-          v(loop->body);
-          running_.pop_back();
-        },
-        [&](const Ref<LetStmt>& let, Visitor& v) {
-          v(let->value);
-          running_.emplace_back(let->var,
-                                let->value.dtype().is_integral() ? IntSet::point(let->value) : IntSet::everything());
-          v(let->body);
-          running_.pop_back();
-        },
-        [&](const Ref<BlockRealize>& realize, Visitor& v) {
-          conditions_.push_back(realize->predicate);
-          v(realize->predicate);
-          v(realize->block);
-          conditions_.pop_back();
-        },
-        [&](const Ref<IfThenElse>& branch, Visitor& v) {
-          v(branch->condition);
-          conditions_.push_back(branch->condition);
-          v(branch->then_case);
-          conditions_.back() = logical_not(branch->condition);
-          v(branch->else_case);
-          conditions_.pop_back();
-        },
-        [&](const Ref<Block>& block, Visitor& v) { enter(block, v); },
-        [&](const Ref<BufferLoad>& load, Visitor& v) {
-          note(load->buffer, load->indices);
-          for (const Expr& index : load->indices) v(index);
-          v(load->predicate);
-        },
-        [&](const Ref<BufferStore>& store, Visitor& v) {
-          note(store->buffer, store->indices);
-          v(store->value);
-          for (const Expr& index : store->indices) v(index);
-          v(store->predicate);
-        },
-        [&](const Ref<Call>& call, Visitor& v) {
-          const BufferLoad* at = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
-          if (at && intrinsic_of(*call) == Intrinsic::k_address_of) opaque_.insert(at->buffer);
-          v.descend(call);
-        },
-        [&](const Ref<Var>& v) {  // a pointer that is used directly
-          auto it = by_data_.find(v);
-          if (it != by_data_.end()) opaque_.insert(it->second);
-        });
+    visit(func->body, [&](const Ref<Block>& block) {
+      for (const Def<Buffer>& buffer : block->alloc_buffers) {
+        by_data_[buffer->data] = buffer;
+        candidates_[buffer] = {buffer, block, {}};
+        order_.push_back(buffer);
+      }
+      note_alignment(*block);
+    });
+    analysis::for_each_access(func->body, analysis::Nested::kEnter,
+                              [&](const analysis::Access& access) { note(access); });
+    for (const Ref<Buffer>& buffer : order_) decide(buffer);
     return std::move(layouts_);
   }
 
  private:
-  void enter(const Ref<Block>& block, Visitor& v) {
-    for (const Def<Buffer>& buffer : block->alloc_buffers) {
-      by_data_[buffer->data] = buffer;
-      candidates_[buffer] = {{}, false, running_.size()};
-      condition_scope_[buffer] = conditions_.size();
+  Candidate* candidate_of(const analysis::Access& access) {
+    NodeRef buffer = access.named;
+    if (access.form == analysis::Access::Form::kPointer) {
+      auto data = by_data_.find(access.pointer);
+      buffer = data == by_data_.end() ? NodeRef() : data->second;
     }
-    for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
-      note_region(match->source->buffer, match->source->region);
-    }
-    note_alignment(*block);
-    v(block->body);
-    for (const Def<Buffer>& buffer : block->alloc_buffers) decide(buffer);
+    auto it = candidates_.find(buffer);
+    return it == candidates_.end() ? nullptr : &it->second;
   }
 
-  Domains domains_of(const Candidate& candidate) const {
-    Domains domains;
-    for (size_t i = candidate.scope; i < running_.size(); ++i) domains[running_[i].first] = running_[i].second;
-    return domains;
+  /// What stands between the allocation and the access.
+  static analysis::Surroundings since(const Candidate& candidate, analysis::Surroundings around) {
+    size_t home = 0;
+    while (home < around.size() && around[home].node != candidate.home) ++home;
+    return around.subspan(std::min(home + 1, around.size()));
   }
+
+  void note(const analysis::Access& access) {
+    Candidate* candidate = candidate_of(access);
+    if (!candidate) return;
+    using Form = analysis::Access::Form;
+    candidate->opaque |= access.form == Form::kPointer || access.form == Form::kAddress;
+    for (const analysis::Surrounding& s : access.around) {
+      const For* loop = s.node.as<For>();
+      if (loop && bound_.insert(loop->loop_var).second) analyzer_.bind(loop->loop_var, loop_range(*loop));
+    }
+    analysis::Surroundings around = since(*candidate, access.around);
+    Domains domains = analysis::domains_of(around);
+    for (const auto& [variable, set] : domains) candidate->inside.insert(variable);
+    Expr condition = keeps_shape(*candidate->buffer) ? bool_imm(true) : analysis::known_conditions(around);
+    if (const std::vector<Expr>* indices = access.indices()) {
+      Box box;
+      for (const Expr& index : *indices) {
+        box.push_back(index.dtype().is_vector() ? vector_set(index, domains, condition)
+                                                : arith::eval_set(index, domains, analyzer_, condition));
+      }
+      add(*candidate, std::move(box));
+    } else if (Ref<BufferRegion> region = access.region(); region.defined()) {
+      add(*candidate, arith::relax_region(region->region, domains, analyzer_, condition));
+    }
+  }
+
   /// Registers beyond the last element cost nothing: a tile keeps its shape where its last elements do not exist, so
   /// that every access to it is alike.
-  static bool keeps_shape(const NodeRef& buffer) { return buffer.as<Buffer>()->scope().starts_with("local"); }
-
-  Expr condition_since(const NodeRef& buffer) const {
-    Expr all = bool_imm(true);
-    if (keeps_shape(buffer)) return all;
-    for (size_t i = condition_scope_.at(buffer); i < conditions_.size(); ++i) {
-      if (effect_of(conditions_[i]) == Effect::kPure) all = logical_and(all, conditions_[i]);
-    }
-    return all;
-  }
-
-  void note(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
-    auto it = candidates_.find(buffer);
-    if (it == candidates_.end()) return;
-    Domains domains = domains_of(it->second);
-    Expr condition = condition_since(buffer);
-    Box box;
-    for (const Expr& index : indices) {
-      box.push_back(index.dtype().is_vector() ? vector_set(index, domains, condition)
-                                              : arith::eval_set(index, domains, analyzer_, condition));
-    }
-    add(it->second, std::move(box));
-  }
+  static bool keeps_shape(const Buffer& buffer) { return buffer.scope().starts_with("local"); }
 
   IntSet vector_set(const Expr& index, const Domains& domains, const Expr& condition) {
     const Ramp* ramp = index.as<Ramp>();
@@ -159,12 +124,6 @@ class RegionCollector {
     if (base.min.defined() && reach < 0) base.min = base.min + reach;
     if (base.max.defined() && reach > 0) base.max = base.max + reach;
     return base;
-  }
-
-  void note_region(const Ref<Buffer>& buffer, const std::vector<Ref<Range>>& region) {
-    auto it = candidates_.find(buffer);
-    if (it == candidates_.end()) return;
-    add(it->second, arith::relax_region(region, domains_of(it->second), analyzer_, condition_since(buffer)));
   }
 
   void add(Candidate& candidate, Box box) {
@@ -190,21 +149,16 @@ class RegionCollector {
 
   /// Only what is known where the buffer is allocated may be part of its layout.
   bool known_outside(const Expr& e, const Candidate& candidate) const {
-    return !uses_any_var(e, [&](const Ref<Var>& v) {
-      for (size_t i = candidate.scope; i < running_.size(); ++i) {
-        if (running_[i].first == v) return true;
-      }
-      return inside_only(v);
-    });
+    return !uses_any_var(e, [&](const Ref<Var>& v) { return candidate.inside.contains(v) || inside_only(v); });
   }
   /// Data of a buffer: a load in a layout could change its value.
   static bool inside_only(const Ref<Var>& v) { return v.dtype().is_handle(); }
 
   void decide(const Ref<Buffer>& buffer) {
     const Candidate& candidate = candidates_.at(buffer);
-    if (!candidate.seen || opaque_.count(buffer) || !buffer->strides.empty()) return;
+    if (!candidate.seen || candidate.opaque || !buffer->strides.empty()) return;
     arith::Region region = arith::clip_to_shape(candidate.touched, buffer->shape, analyzer_);
-    bool whole_tile = keeps_shape(buffer);
+    bool whole_tile = keeps_shape(*buffer);
     Layout layout;
     Buffer after = *buffer;
     bool changed = false;
@@ -279,13 +233,11 @@ class RegionCollector {
     int64_t dimension, factor, offset;
   };
   Analyzer analyzer_;
-  std::vector<std::pair<NodeRef, IntSet>> running_;
-  std::vector<Expr> conditions_;
+  std::unordered_set<NodeRef> bound_;  ///< loop variables that the analyzer knows
   std::unordered_map<NodeRef, NodeRef> by_data_;
   std::unordered_map<NodeRef, Candidate> candidates_;
-  std::unordered_map<NodeRef, size_t> condition_scope_;
+  std::vector<Ref<Buffer>> order_;
   std::unordered_map<NodeRef, std::vector<Alignment>> alignments_;
-  std::unordered_set<NodeRef> opaque_;
   std::unordered_map<NodeRef, Layout> layouts_;
 };
 

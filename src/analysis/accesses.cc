@@ -1,0 +1,357 @@
+#include "analysis/accesses.h"
+
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/traverse.h"
+
+namespace tilewright::analysis {
+namespace {
+
+using Kind = Surrounding::Kind;
+
+class Walk {
+ public:
+  Walk(Nested nested, const OnAccess& found) : nested_(nested), found_(found) {}
+
+  void root(const NodeRef& node) {
+    if (const Block* block = node.as<Block>()) {
+      enter_views(*block);
+      part(block->init, true);
+      part(block->body, false);
+    } else {
+      part(node, false);
+    }
+  }
+
+ private:
+  void part(const NodeRef& node, bool in_init) {
+    if (!node.defined()) return;
+    bool outer = std::exchange(in_init_, in_init);
+    visit(
+        node, [&](const Ref<BufferLoad>& load, Visitor& v) { on_load(load, v); },
+        [&](const Ref<BufferStore>& store, Visitor& v) { on_store(store, v); },
+        [&](const Ref<BufferRegion>& region, Visitor& v) {
+          report(Access::Form::kRegion, region, region->buffer, true, false);
+          for (const Ref<Range>& range : region->region) v(range);
+        },
+        [&](const Ref<Call>& call, Visitor& v) { on_call(call, v); },
+        [&](const Ref<Var>& pointer, Visitor& v) {
+          if (v.role() != Role::kDef && pointer.dtype().is_handle()) on_pointer(pointer, pointer, true, true);
+        },
+        [&](const Ref<For>& loop, Visitor& v) { on_loop(loop, v); },
+        [&](const Ref<While>& loop, Visitor& v) {
+          around_.push_back({Kind::kWhile, loop, {}, {}, loop->condition});
+          v.descend(loop);
+          around_.pop_back();
+        },
+        [&](const Ref<LetStmt>& let, Visitor& v) { on_let(*let, let, v); },
+        [&](const Ref<Let>& let, Visitor& v) { on_let(*let, let, v); },
+        [&](const Ref<IfThenElse>& branch, Visitor& v) {
+          on_branch(branch, branch->condition, branch->then_case, branch->else_case, v);
+        },
+        [&](const Ref<And>& both, Visitor& v) { on_logic(both, both->a, both->b, both->a, v); },
+        [&](const Ref<Or>& either, Visitor& v) { on_logic(either, either->a, either->b, logical_not(either->a), v); },
+        [&](const Ref<AssertStmt>& assertion, Visitor& v) {
+          v(assertion->condition);
+          under(Kind::kAssertion, assertion, assertion->condition, [&] { v(assertion->body); });
+        },
+        [&](const Ref<DeclBuffer>& decl, Visitor& v) {
+          around_.push_back({Kind::kDeclaration, decl, {}, {}, {}});
+          if (!owned_.contains(decl->buffer->data)) on_pointer(decl, decl->buffer->data, true, true);
+          v(decl->body);
+          around_.pop_back();
+        },
+        [&](const Ref<Allocate>& allocate, Visitor& v) {
+          owned_.insert(allocate->buffer_var);
+          for (const Expr& extent : allocate->extents) v(extent);
+          v(allocate->condition);
+          v(allocate->body);
+        },
+        [&](const Ref<AllocateConst>& allocate, Visitor& v) {
+          owned_.insert(allocate->buffer_var);
+          v(allocate->body);
+        },
+        [&](const Ref<BlockRealize>& realize, Visitor& v) { on_realize(realize, v); },
+        [&](const Ref<Block>& block, Visitor&) { on_block(block); });
+    in_init_ = outer;
+  }
+
+  void report(Access::Form form, const NodeRef& site, const Ref<Buffer>& buffer, bool reads, bool writes,
+              const Ref<Var>& pointer = {}) {
+    found_(Access{form, site, buffer, pointer, reads, writes, in_init_, around_, &views_});
+  }
+
+  void on_load(const Ref<BufferLoad>& load, Visitor& v) {
+    report(Access::Form::kElement, load, load->buffer, true, false);
+    for (const Expr& index : load->indices) v(index);
+    v(load->predicate);
+  }
+
+  void on_store(const Ref<BufferStore>& store, Visitor& v) {
+    v(store->value);
+    for (const Expr& index : store->indices) v(index);
+    v(store->predicate);
+    report(Access::Form::kElement, store, store->buffer, false, true);
+  }
+
+  void on_pointer(const NodeRef& site, const Ref<Var>& pointer, bool reads, bool writes) {
+    auto it = by_data_.find(pointer);
+    report(Access::Form::kPointer, site, it == by_data_.end() ? Ref<Buffer>() : it->second, reads, writes, pointer);
+  }
+
+  void on_call(const Ref<Call>& call, Visitor& v) {
+    switch (intrinsic_of(*call)) {
+      case Intrinsic::k_if_then_else:
+        return on_branch(call, Expr(call->args[0]), call->args[1], call->args[2], v);
+      case Intrinsic::k_address_of: {
+        const BufferLoad* load = call->args.empty() ? nullptr : call->args[0].as<BufferLoad>();
+        if (!load) break;
+        report(Access::Form::kAddress, call, load->buffer, true, true);
+        for (const Expr& index : load->indices) v(index);
+        return;
+      }
+      case Intrinsic::k_tvm_access_ptr: {
+        // (type, data, offset, extent, mask): bit 0 of the mask stands for reading, bit 1 for writing.
+        if (call->args.size() != 5 || !call->args[1].is<Var>()) break;
+        auto mask = call->args[4].sort() == Sort::kExpr ? const_int(Expr(call->args[4])) : std::nullopt;
+        on_pointer(call, call->args[1].borrow<Var>(), !mask || *mask & 1, !mask || *mask & 2);
+        v(call->args[2]);
+        v(call->args[3]);
+        return;
+      }
+      default:
+        break;
+    }
+    v.descend(call);
+  }
+
+  void on_loop(const Ref<For>& loop, Visitor& v) {
+    v(loop->min);
+    v(loop->extent);
+    arith::IntSet set = arith::IntSet::interval(loop->min, loop->min + loop->extent - 1);
+    around_.push_back({Kind::kLoop, loop, loop->loop_var, std::move(set), {}});
+    v(loop->body);
+    around_.pop_back();
+  }
+
+  template <class T>
+  void on_let(const T& let, const NodeRef& site, Visitor& v) {
+    v(let.value);
+    bool integral = let.value.dtype().is_integral();
+    around_.push_back(
+        {Kind::kLet, site, let.var, integral ? arith::IntSet::point(let.value) : arith::IntSet::everything(), {}});
+    v(let.body);
+    around_.pop_back();
+  }
+
+  template <class F>
+  void under(Kind kind, const NodeRef& site, const Expr& condition, F&& inside) {
+    around_.push_back({kind, site, {}, {}, condition});
+    inside();
+    around_.pop_back();
+  }
+
+  void on_branch(const NodeRef& site, const Expr& condition, const NodeRef& yes, const NodeRef& no, Visitor& v) {
+    v(condition);
+    under(Kind::kCondition, site, condition, [&] { v(yes); });
+    if (no.defined()) under(Kind::kCondition, site, logical_not(condition), [&] { v(no); });
+  }
+
+  /// Of scalars, the second operand is not evaluated where the first one decides.
+  void on_logic(const NodeRef& site, const Expr& first, const Expr& second, const Expr& goes_on, Visitor& v) {
+    v(first);
+    if (first.dtype().is_vector()) return v(second);
+    under(Kind::kCondition, site, goes_on, [&] { v(second); });
+  }
+
+  void on_realize(const Ref<BlockRealize>& realize, Visitor& v) {
+    size_t before = around_.size();
+    for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+      v(realize->iter_values[i]);
+      const Ref<IterVar>& axis = realize->block->iter_vars[i];
+      around_.push_back({Kind::kAxis, axis, axis->var, arith::IntSet::point(realize->iter_values[i]), {}});
+    }
+    v(realize->predicate);
+    if (!is_true(realize->predicate)) around_.push_back({Kind::kCondition, realize, {}, {}, realize->predicate});
+    on_block(realize->block);
+    around_.resize(before);
+  }
+
+  void on_block(const Ref<Block>& block) {
+    if (nested_ == Nested::kDeclared) {
+      for (const auto& region : block->reads) report(Access::Form::kRegion, region, region->buffer, true, false);
+      for (const auto& region : block->writes) report(Access::Form::kRegion, region, region->buffer, false, true);
+      return;
+    }
+    around_.push_back({Kind::kBlock, block, {}, {}, {}});
+    enter_views(*block);
+    part(block->init, true);
+    part(block->body, false);
+    around_.pop_back();
+  }
+
+  void enter_views(const Block& block) {
+    for (const Def<Buffer>& buffer : block.alloc_buffers) by_data_[buffer->data] = buffer;
+    for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
+      report(Access::Form::kView, match, match->source->buffer, true, true);
+      views_[match->buffer] = match->source;
+      by_data_[match->buffer->data] = match->buffer;
+    }
+  }
+
+  Nested nested_;
+  const OnAccess& found_;
+  std::vector<Surrounding> around_;
+  bool in_init_ = false;
+  Views views_;
+  std::unordered_map<NodeRef, Ref<Buffer>> by_data_;
+  std::unordered_set<NodeRef> owned_;  ///< by an Allocate: known by no other name
+};
+
+/// The part of the source that the region of its view shows.
+Ref<BufferRegion> in_source(const Ref<BufferRegion>& region, const Ref<BufferRegion>& source) {
+  size_t dims = source->region.size(), own = region->region.size();
+  std::vector<Ref<Range>> moved;
+  for (size_t i = 0; i < dims; ++i) {
+    const Range& outer = *source->region[i];
+    bool follows =
+        own <= dims && i >= dims - own && structural_equal(region->buffer->shape[i - (dims - own)], outer.extent);
+    if (follows) {
+      const Range& inner = *region->region[i - (dims - own)];
+      moved.push_back(range(outer.min + inner.min, inner.extent));
+    } else {
+      moved.push_back(source->region[i]);
+    }
+  }
+  return make<BufferRegion>({source->buffer, std::move(moved)});
+}
+
+Ref<BufferRegion> whole(const Ref<Buffer>& buffer) {
+  std::vector<Ref<Range>> region;
+  for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
+  return make<BufferRegion>({buffer, std::move(region)});
+}
+
+}  // namespace
+
+Ref<BufferRegion> behind_views(Ref<BufferRegion> region, const Views& views) {
+  for (auto it = views.find(region->buffer); it != views.end(); it = views.find(region->buffer)) {
+    region = in_source(region, it->second);
+  }
+  return region;
+}
+
+Ref<BufferRegion> region_of_element(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
+  std::vector<Ref<Range>> region;
+  for (const Expr& index : indices) {
+    const Ramp* ramp = index.as<Ramp>();
+    auto stride = ramp ? const_int(ramp->stride) : std::nullopt;
+    auto lanes = ramp ? const_int(ramp->lanes) : std::nullopt;
+    if (index.dtype().is_scalar()) {
+      region.push_back(range(index, one(index.dtype())));
+    } else if (stride && lanes) {
+      int64_t reach = *stride * (*lanes - 1);
+      region.push_back(
+          range(reach < 0 ? ramp->base + reach : ramp->base, constant(ramp->base.dtype(), std::abs(reach) + 1)));
+    } else {
+      region.push_back(range_of(buffer->shape[region.size()]));
+    }
+  }
+  return make<BufferRegion>({buffer, std::move(region)});
+}
+
+void for_each_access(const NodeRef& root, Nested nested, const OnAccess& found) {
+  if (!root.defined()) return;
+  with_stack_for(root.depth(), [&] { Walk(nested, found).root(root); });
+}
+
+const std::vector<Expr>* Access::indices() const {
+  if (const BufferLoad* load = site.as<BufferLoad>()) return &load->indices;
+  if (const BufferStore* store = site.as<BufferStore>()) return &store->indices;
+  if (form == Form::kAddress) return &site.as<Call>()->args[0].as<BufferLoad>()->indices;
+  return nullptr;
+}
+
+Expr Access::mask() const {
+  if (const BufferLoad* load = site.as<BufferLoad>()) return load->predicate;
+  if (const BufferStore* store = site.as<BufferStore>()) return store->predicate;
+  return {};
+}
+
+Ref<BufferRegion> Access::region() const {
+  if (!named.defined()) return {};
+  Ref<BufferRegion> touched;
+  switch (form) {
+    case Form::kElement:
+      touched = region_of_element(named, *indices());
+      break;
+    case Form::kRegion:
+      touched = site.borrow<BufferRegion>();
+      break;
+    case Form::kView:
+      touched = site.as<MatchBufferRegion>()->source;
+      break;
+    case Form::kAddress:
+    case Form::kPointer:
+      touched = whole(named);
+      break;
+  }
+  return behind_views(std::move(touched), *views);
+}
+
+bool Access::is_update() const {
+  const BufferStore* store = site.as<BufferStore>();
+  if (!store) return false;
+  bool same = false;
+  visit(store->value, [&](const Ref<BufferLoad>& load) {
+    same |= load->buffer == store->buffer && std::equal(load->indices.begin(), load->indices.end(),
+                                                        store->indices.begin(), store->indices.end(), same_expr);
+  });
+  return same;
+}
+
+bool Access::is_conditional() const {
+  if (mask().defined()) return true;
+  Surroundings inner = inside_block(around);
+  return std::any_of(inner.begin(), inner.end(),
+                     [](const Surrounding& s) { return s.kind == Kind::kCondition || s.kind == Kind::kWhile; });
+}
+
+Surroundings inside_block(Surroundings around) {
+  size_t begin = around.size();
+  while (begin > 0 && around[begin - 1].kind != Kind::kBlock) --begin;
+  return around.subspan(begin);
+}
+
+const Block* innermost_block(Surroundings around) {
+  size_t begin = around.size() - inside_block(around).size();
+  return begin == 0 ? nullptr : around[begin - 1].node.as<Block>();
+}
+
+arith::Domains domains_of(Surroundings around) {
+  arith::Domains domains;
+  for (const Surrounding& s : around) {
+    if (s.var.defined()) domains[s.var] = s.set;
+  }
+  return domains;
+}
+
+Expr stable_terms(const Expr& condition) {
+  if (const And* both = condition.as<And>()) return logical_and(stable_terms(both->a), stable_terms(both->b));
+  return effect_of(condition) == Effect::kPure ? condition : Expr(bool_imm(true));
+}
+
+Expr known_conditions(Surroundings around) {
+  Expr all = bool_imm(true);
+  for (const Surrounding& s : around) {
+    if (s.kind != Kind::kCondition && s.kind != Kind::kAssertion) continue;
+    if (Expr stable = stable_terms(s.condition); !is_true(stable)) {
+      all = is_true(all) ? stable : logical_and(all, stable);
+    }
+  }
+  return all;
+}
+
+}  // namespace tilewright::analysis
