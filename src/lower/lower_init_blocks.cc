@@ -11,48 +11,54 @@
 //                                                   vi, vk, vj = T.axis.remap("SRS", [i, k, j])
 //                                                   C[vi, vj] += A[vi, vk]
 //
-// Where the loops do not allow this, the initialization stays in the block under `if vk == 0`.
+// Where the loops do not allow this, the initialization stays in the block under `if vk == 0`: that is what it means.
 //
-// The initialization may run before the outermost loop of the reduction when the loops inside that one belong either to
-// the reduction or to data-parallel axes, the latter map different iterations to different elements, and nothing else
-// under that loop touches what is initialized.
+// The initialization may run before the outermost loop of the reduction when
+//   - the loops inside that one belong either to the reduction or to data-parallel axes, and the latter map different
+//     iterations to different elements, of which each instance of the block touches its own only;
+//   - the first iteration of the reduction's loops runs it, and no other (analysis/reduction_start.h); it is left out
+//     where that iteration does not exist, or a predicate leaves it out;
+//   - nothing else under that loop touches what is initialized, and nothing there changes what the initialization
+//   reads.
 //
 // Needs      blocks with axes
 // Ensures    no block has an init
 // Placement  before axes are replaced by loops: they tell which loops belong to the reduction
 #include <algorithm>
 
+#include "analysis/block_access_region.h"
+#include "analysis/block_facts.h"
+#include "analysis/reduction_start.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
+#include "support/deep_stack.h"
 
 namespace tilewright::lower {
 namespace {
 
-bool uses_any(const Expr& e, const std::vector<Ref<Var>>& variables) {
-  return std::any_of(variables.begin(), variables.end(), [&](const Ref<Var>& v) { return uses_var(e, v); });
-}
-
-/// Different values of the variables, within constant extents, give different values of `e`: the terms of a sum whose
+/// Different values of the variables, within constant ranges, give different values of `e`: the terms of a sum whose
 /// factors leave room for one another.
-bool is_injective(const Expr& e, const std::vector<std::pair<Ref<Var>, int64_t>>& variables) {
+bool is_injective(const Expr& e, const std::vector<Ref<For>>& loops) {
   arith::Analyzer analyzer;
-  for (const auto& [v, extent] : variables)
-    analyzer.bind(v, make<Range>({zero(v.dtype()), int_imm(v.dtype(), extent)}));
-  VarMap all_zero;
-  for (const auto& [v, extent] : variables) all_zero[v] = zero(v.dtype());
-  Expr base = substitute(e, all_zero);
+  VarMap begin;
+  for (const Ref<For>& loop : loops) {
+    if (!const_int(loop->extent) || !const_int(loop->min)) return false;
+    analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
+    begin[loop->loop_var] = loop->min;
+  }
+  Expr base = substitute(e, begin);
   Expr sum = base;
   std::vector<std::pair<int64_t, int64_t>> terms;  // factor, extent
-  for (const auto& [v, extent] : variables) {
-    VarMap one_step = all_zero;
-    one_step[v] = one(v.dtype());
+  for (const Ref<For>& loop : loops) {
+    VarMap one_step = begin;
+    one_step[loop->loop_var] = loop->min + 1;
     auto factor = const_int(analyzer.simplify(substitute(e, one_step) - base));
     if (!factor) return false;
-    terms.emplace_back(std::abs(*factor), extent);
-    sum = sum + cast(e.dtype(), v) * *factor;
+    terms.emplace_back(std::abs(*factor), *const_int(loop->extent));
+    sum = sum + cast(e.dtype(), loop->loop_var - loop->min) * *factor;
   }
   if (!analyzer.can_prove_equal(e, sum)) return false;
   std::sort(terms.begin(), terms.end());
@@ -64,36 +70,64 @@ bool is_injective(const Expr& e, const std::vector<std::pair<Ref<Var>, int64_t>>
   return true;
 }
 
+/// Which memory the variables of pointers mean: that of a view is its source's.
+class Memory {
+ public:
+  explicit Memory(const Ref<PrimFunc>& func) {
+    visit(
+        func->body,
+        [&](const Ref<MatchBufferRegion>& match) { home_[match->buffer->data] = match->source->buffer->data; },
+        [&](const Ref<LetStmt>& let) {
+          if (!let->var.dtype().is_handle()) return;
+          visit(let->value, [&](const Ref<Var>& v) {
+            if (v.dtype().is_handle()) home_[let->var] = v;
+          });
+        });
+  }
+  NodeRef of(const Ref<Var>& data) const {
+    NodeRef at = data;
+    for (auto it = home_.find(at); it != home_.end(); it = home_.find(at)) at = it->second;
+    return at;
+  }
+
+  using Set = std::unordered_set<NodeRef>;
+  /// All that is used in `stmt` in any way, by declaration too; not what only `except` and its body use.
+  Set touched(const NodeRef& stmt, const Block* except) const {
+    Set all;
+    visit(
+        stmt,
+        [&](const Ref<Var>& v) {
+          if (v.dtype().is_handle()) all.insert(of(v));
+        },
+        [&](const Ref<Block>& block, Visitor& v) {
+          if (block.as<Block>() != except) v.descend(block);
+        });
+    // A traversal enters a buffer once; each of its uses counts here all the same, since they share its pointer.
+    return all;
+  }
+  Set written(const NodeRef& stmt) const {
+    Set all;
+    visit(
+        stmt, [&](const Ref<BufferStore>& store) { all.insert(of(store->buffer->data)); },
+        [&](const Ref<Block>& block) {
+          for (const auto& write : block->writes) all.insert(of(write->buffer->data));
+        },
+        [&](const Ref<Call>& call) {
+          if (intrinsic_row(intrinsic_of(*call)).effect == Effect::kPure) return;
+          for (const NodeRef& arg : call->args) all.merge(touched(arg, nullptr));
+        });
+    return all;
+  }
+
+ private:
+  std::unordered_map<NodeRef, NodeRef> home_;
+};
+
 /// Takes initializations out of the loops of their reductions.
 class InitHoister {
  public:
-  void collect(const Stmt& body) {
-    visit(
-        body,
-        [&](const Ref<For>& loop, Visitor& v) {
-          loops_.push_back(loop);
-          v(loop->body);
-          loops_.pop_back();
-        },
-        [&](const Ref<BlockRealize>& realize, Visitor& v) {
-          const Block& block = *realize->block;
-          if (block.init.defined()) plan(realize);
-          // A block that only holds buffers is no border: reductions go on through it.
-          bool is_host = block.iter_vars.empty() && is_true(realize->predicate) && !block.init.defined();
-          if (is_host) {
-            hosts_.emplace_back(loops_.size(), &block);
-            v(block.body);
-            hosts_.pop_back();
-            return;
-          }
-          auto outer = std::exchange(loops_, {});
-          auto outer_hosts = std::exchange(hosts_, {});
-          v(block.init);
-          v(block.body);
-          loops_ = std::move(outer);
-          hosts_ = std::move(outer_hosts);
-        },
-        [&](const Ref<BufferStore>&, Visitor&) {}, [&](const Ref<Evaluate>&, Visitor&) {});
+  explicit InitHoister(const Ref<PrimFunc>& func) : memory_(func) {
+    with_stack_for(func->body.depth(), [&] { collect(func->body); });
   }
 
   Stmt apply(const Stmt& body) {
@@ -126,17 +160,59 @@ class InitHoister {
     return is_true(first) ? block.init : Stmt(make<IfThenElse>({first, block.init, {}}));
   }
 
+  void collect(const Stmt& body) {
+    if (const SeqStmt* all = body.as<SeqStmt>()) {
+      for (const Stmt& stmt : all->seq) collect(stmt);
+    } else if (const For* loop = body.as<For>()) {
+      loops_.push_back(body.borrow<For>());
+      collect(loop->body);
+      loops_.pop_back();
+    } else if (body.is<BlockRealize>()) {
+      collect_block(body.borrow<BlockRealize>());
+    } else {
+      // A condition, a binding, ...: what stands below does not run as often as the loops say, or not outside.
+      borders_.push_back(loops_.size());
+      for_each_child(body, [&](const NodeRef& child, Role) {
+        if (child.sort() == Sort::kStmt) collect(Stmt(child));
+      });
+      borders_.pop_back();
+    }
+  }
+
+  void collect_block(const Ref<BlockRealize>& realize) {
+    const Block& block = *realize->block;
+    if (block.init.defined()) plan(realize);
+    // A block that only holds buffers is no border: reductions go on through it.
+    bool is_host = block.iter_vars.empty() && is_true(realize->predicate) && !block.init.defined();
+    if (is_host) {
+      hosts_.emplace_back(loops_.size(), &block);
+      collect(block.body);
+      hosts_.pop_back();
+      return;
+    }
+    auto outer = std::exchange(loops_, {});
+    auto outer_hosts = std::exchange(hosts_, {});
+    auto outer_borders = std::exchange(borders_, {});
+    if (block.init.defined()) collect(block.init);
+    collect(block.body);
+    loops_ = std::move(outer);
+    hosts_ = std::move(outer_hosts);
+    borders_ = std::move(outer_borders);
+  }
+
+  /// The loops from `outermost` on: those of data-parallel axes, and those of the reduction.
+  struct Split {
+    std::vector<Ref<For>> copied, reduction;
+  };
+
   void plan(const Ref<BlockRealize>& realize) {
     const Block& block = *realize->block;
     std::vector<Expr> spatial, reduction;
     for (size_t i = 0; i < block.iter_vars.size(); ++i) {
-      bool reduces = block.iter_vars[i]->iter_type == IterType::kCommReduce;
-      if (!reduces && block.iter_vars[i]->iter_type != IterType::kDataPar) return;
+      bool reduces = analysis::is_reduction_axis(block.iter_vars[i]);
+      if (!reduces && !analysis::is_data_parallel(block.iter_vars[i])) return;
       (reduces ? reduction : spatial).push_back(realize->iter_values[i]);
     }
-    auto used_by = [](const Ref<For>& loop, const std::vector<Expr>& values) {
-      return std::any_of(values.begin(), values.end(), [&](const Expr& e) { return uses_var(e, loop->loop_var); });
-    };
     // A reduction that goes on outside of this block has begun before.
     for (const Expr& value : reduction) {
       bool beyond = uses_any_var(value, [&](const Ref<Var>& v) {
@@ -145,89 +221,102 @@ class InitHoister {
       if (beyond) return;
     }
     size_t outermost = 0;
-    while (outermost < loops_.size() && !used_by(loops_[outermost], reduction)) ++outermost;
-    if (outermost == loops_.size()) return;
-    for (const auto& [depth, host] : hosts_) {
-      if (depth > outermost && allocates_written(*host, block)) return;
-    }
-    std::vector<Ref<For>> copied;
-    std::vector<Ref<Var>> reduction_vars;
-    for (size_t i = outermost; i < loops_.size(); ++i) {
-      bool in_spatial = used_by(loops_[i], spatial), in_reduction = used_by(loops_[i], reduction);
-      if (in_spatial && in_reduction) return;
-      if (in_spatial) {
-        copied.push_back(loops_[i]);
-      } else if (in_reduction || is_const_int(loops_[i]->extent, 1)) {
-        reduction_vars.push_back(loops_[i]->loop_var);
-      } else {
-        return;  // the block runs several times for the same axes
-      }
-    }
-    if (!maps_apart(spatial, copied) || !is_alone(loops_[outermost], block)) return;
+    while (outermost < loops_.size() && !drives(*loops_[outermost], reduction)) ++outermost;
+    if (outermost == loops_.size() || !may_leave(block, outermost)) return;
+    auto split = split_loops(outermost, spatial, reduction);
+    if (!split || !maps_apart(spatial, split->copied)) return;
+    bool several = std::any_of(split->copied.begin(), split->copied.end(),
+                               [](const Ref<For>& loop) { return !is_const_int(loop->extent, 1); });
+    if (several && analysis::BlockFacts::of(realize->block).role != analysis::BlockRole::kReduction) return;
+    arith::Analyzer analyzer;
     for (const Ref<For>& loop : loops_) {
-      if (uses_any(loop->min, reduction_vars) || uses_any(loop->extent, reduction_vars)) return;
-    }
-    // Part of the predicate may speak of the reduction alone: it says nothing about which elements there are.
-    Expr predicate = bool_imm(true);
-    std::vector<Expr> parts{realize->predicate};
-    while (!parts.empty()) {
-      Expr part = parts.back();
-      parts.pop_back();
-      if (const And* both = part.as<And>()) {
-        parts.push_back(both->b);
-        parts.push_back(both->a);
-        continue;
-      }
-      if (!uses_any(part, reduction_vars)) {
-        predicate = logical_and(predicate, part);
-      } else if (std::any_of(copied.begin(), copied.end(),
-                             [&](const Ref<For>& loop) { return uses_var(part, loop->loop_var); })) {
-        return;
+      if (std::find(split->reduction.begin(), split->reduction.end(), loop) == split->reduction.end()) {
+        analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
       }
     }
-    before_[loops_[outermost]].push_back(initialization(*realize, copied, predicate));
+    analysis::ReductionStart start = analysis::reduction_start(*realize, split->reduction, analyzer);
+    if (!start.condition.defined()) return;
+    Stmt first = initialization(*realize, split->copied, start.condition);
+    if (!is_alone(loops_[outermost], block, first)) return;
+    before_[loops_[outermost]].push_back(first);
     hoisted_.insert(realize->block);
   }
 
-  static bool allocates_written(const Block& host, const Block& block) {
-    return std::any_of(host.alloc_buffers.begin(), host.alloc_buffers.end(), [&](const Def<Buffer>& own) {
-      return std::any_of(block.writes.begin(), block.writes.end(),
-                         [&](const Ref<BufferRegion>& write) { return write->buffer == own; });
-    });
+  static bool drives(const For& loop, const std::vector<Expr>& values) {
+    return std::any_of(values.begin(), values.end(), [&](const Expr& e) { return uses_var(e, loop.loop_var); });
+  }
+
+  /// The init knows its block's spatial axes and nothing else that is defined below the loop.
+  bool may_leave(const Block& block, size_t outermost) const {
+    if (!borders_.empty() && borders_.back() > outermost) return false;
+    auto defines = [&](const Block& owner, const NodeRef& stmt) {
+      std::unordered_set<NodeRef> own;
+      for (const Def<Buffer>& buffer : owner.alloc_buffers) own.insert(buffer->data);
+      for (const Ref<MatchBufferRegion>& match : owner.match_buffers) own.insert(match->buffer->data);
+      bool found = false;
+      visit(stmt, [&](const Ref<Var>& v) { found |= own.count(v) > 0; });
+      return found;
+    };
+    if (defines(block, block.init)) return false;
+    for (const auto& [depth, host] : hosts_) {
+      if (depth > outermost && defines(*host, block.init)) return false;
+    }
+    for (const Ref<IterVar>& axis : block.iter_vars) {
+      if (analysis::is_reduction_axis(axis) && uses_var(block.init, axis->var)) return false;
+    }
+    for (size_t i = outermost; i < loops_.size(); ++i) {
+      if (uses_var(block.init, loops_[i]->loop_var)) return false;
+    }
+    return true;
+  }
+
+  std::optional<Split> split_loops(size_t outermost, const std::vector<Expr>& spatial,
+                                   const std::vector<Expr>& reduction) const {
+    Split split;
+    for (size_t i = outermost; i < loops_.size(); ++i) {
+      bool in_spatial = drives(*loops_[i], spatial), in_reduction = drives(*loops_[i], reduction);
+      if (in_spatial && in_reduction) return std::nullopt;
+      // Else the block runs several times for the same axes.
+      if (!in_spatial && !in_reduction && !is_const_int(loops_[i]->extent, 1)) return std::nullopt;
+      (in_spatial ? split.copied : split.reduction).push_back(loops_[i]);
+    }
+    for (const Ref<For>& loop : split.copied) {
+      for (const Ref<For>& inner : split.reduction) {
+        if (uses_var(loop->min, inner->loop_var) || uses_var(loop->extent, inner->loop_var)) return std::nullopt;
+      }
+    }
+    return split;
   }
 
   static bool maps_apart(const std::vector<Expr>& spatial, const std::vector<Ref<For>>& loops) {
-    std::vector<int> uses(loops.size(), 0);
+    std::unordered_set<NodeRef> used;
     for (const Expr& value : spatial) {
-      std::vector<std::pair<Ref<Var>, int64_t>> variables;
-      for (size_t i = 0; i < loops.size(); ++i) {
-        if (!uses_var(value, loops[i]->loop_var)) continue;
-        ++uses[i];
-        auto extent = const_int(loops[i]->extent);
-        bool alone = value == loops[i]->loop_var;
-        if (!extent && !alone) return false;
-        if (alone) continue;
-        variables.emplace_back(loops[i]->loop_var, *extent);
+      std::vector<Ref<For>> variables;
+      for (const Ref<For>& loop : loops) {
+        if (uses_var(value, loop->loop_var)) variables.push_back(loop);
       }
-      if (!variables.empty() && !is_injective(value, variables)) return false;
+      used.insert(variables.begin(), variables.end());
+      bool alone = variables.size() == 1 && value == variables[0]->loop_var;
+      if (!variables.empty() && !alone && !is_injective(value, variables)) return false;
     }
-    return std::all_of(uses.begin(), uses.end(), [](int n) { return n >= 1; });
+    return used.size() == loops.size();
   }
 
-  /// Nothing else under the loop reads or writes what the block writes.
-  static bool is_alone(const Ref<For>& loop, const Block& block) {
-    bool alone = true;
-    visit(loop, [&](const Ref<Block>& other, Visitor& v) {
-      if (other.as<Block>() != &block) {
-        for (const Ref<BufferRegion>& written : block.writes) {
-          for (const auto* regions : {&other->reads, &other->writes}) {
-            for (const Ref<BufferRegion>& region : *regions) alone &= region->buffer != written->buffer;
+  /// Nothing else under the loop touches what the block writes, and nothing there changes what `init` reads.
+  bool is_alone(const Ref<For>& loop, const Block& block, const Stmt& init) const {
+    Memory::Set sets = memory_.written(init), others = memory_.touched(loop, &block), writes = memory_.written(loop);
+    for (const NodeRef& data : sets) {
+      if (others.count(data)) return false;
+    }
+    bool settled = true;
+    visit(
+        init, [&](const Ref<BufferLoad>& load) { settled &= !writes.count(memory_.of(load->buffer->data)); },
+        [&](const Ref<Call>& call) {
+          for (const NodeRef& arg : call->args) {
+            for (const NodeRef& data : memory_.touched(arg, nullptr)) settled &= !writes.count(data);
           }
-        }
-      }
-      v(other->body);
-    });
-    return alone;
+        });
+    return settled;
   }
 
   static Stmt initialization(const BlockRealize& realize, const std::vector<Ref<For>>& loops, const Expr& predicate) {
@@ -242,6 +331,7 @@ class InitHoister {
     init.writes = block.writes;
     init.name_hint = block.name_hint + "_init";
     init.body = block.init;
+    init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;
     Stmt body = make<BlockRealize>({values, predicate, make<Block>(std::move(init))});
     for (auto it = loops.rbegin(); it != loops.rend(); ++it) {
       For copy = **it;
@@ -252,7 +342,9 @@ class InitHoister {
     return renew_defs(body);
   }
 
+  Memory memory_;
   std::vector<Ref<For>> loops_;
+  std::vector<size_t> borders_;  ///< loops around statements that are neither loops, sequences nor blocks
   std::vector<std::pair<size_t, const Block*>> hosts_;  ///< blocks that only hold buffers, with the loops around them
   std::unordered_map<NodeRef, std::vector<Stmt>> before_;
   std::unordered_set<NodeRef> hoisted_;
@@ -264,9 +356,7 @@ PassResult lower_init_blocks(const Ref<PrimFunc>& func, PassContext&) {
   bool has_init = false;
   visit(func->body, [&](const Ref<Block>& block) { has_init |= block->init.defined(); });
   if (!has_init) return func;
-  InitHoister hoister;
-  hoister.collect(func->body);
-  return with_body(func, hoister.apply(func->body));
+  return with_body(func, InitHoister(func).apply(func->body));
 }
 
 }  // namespace tilewright::lower

@@ -55,3 +55,23 @@ def test_a_tail_of_unknown_length():
         a, c = np.arange(size, dtype="float32"), np.zeros(size, "float32")
         tw.compile(tiles)(a, c)
         np.testing.assert_array_equal(c, (a + 1) * 2)
+
+
+def test_a_hoisted_initialization_keeps_the_guard_of_its_tiles():
+    @T.prim_func
+    def sums(A: T.Buffer((14, 9)), C: T.Buffer((14,))):
+        for i, k in T.grid(14, 9):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+
+    sch = tw.Schedule(sums)
+    outer, inner, unit = sch.split(sch.get_loops("C")[0], [None, 4, 1], preserve_unit_iters=False)
+    sch.reorder(outer, sch.get_loops("C")[-1], inner, unit)
+    text = tw.lower(sch.mod, after="lower_init_blocks").script()
+    assert text.count("T.where(i_0 * 4 + i_1") == 2
+    a, c = np.ones((14, 9), "float32"), np.full(24, 7, "float32")
+    tw.compile(sch.mod)(a, c[:14])
+    np.testing.assert_array_equal(c, [9] * 14 + [7] * 10)

@@ -112,3 +112,58 @@ def test_refusals(program, transform, code):
 
 def test_inside_a_repeating_loop_it_is_fine():
     check(repeated, decompose("C", 1))
+
+
+@T.prim_func
+def shifted(A: T.Buffer((4, 8)), C: T.Buffer((4,))):
+    for i, k in T.grid(4, 6):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(8, k + 2)
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+
+
+def test_a_reduction_that_never_begins():
+    """No step has vk == 0, so nothing is ever set to zero."""
+
+    def transform(sch):
+        sch.decompose_reduction("C", sch.get_loops("C")[1])
+
+    check_refused(shifted, transform, "decompose_reduction/P4")
+
+
+def test_a_reduction_without_steps():
+    @T.prim_func
+    def sums(a: T.handle, C: T.Buffer((4,))):
+        n = T.int32()
+        A = T.match_buffer(a, (4, n))
+        for i, k in T.grid(4, n):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+
+    sch = check(sums, lambda sch: sch.decompose_reduction("C", sch.get_loops("C")[1]))
+    assert "T.where(n > 0)" in sch.mod.script()
+
+
+def test_what_an_init_reads_is_complete():
+    @T.prim_func
+    def biased(A: T.Buffer((4, 8)), D: T.Buffer((4,)), C: T.Buffer((4,))):
+        for i, k in T.grid(4, 8):
+            with T.block("D"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                D[vi] = A[vi, vk]
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = D[vi]
+                C[vi] = C[vi] + A[vi, vk]
+
+    def transform(sch):
+        sch.decompose_reduction("C", sch.get_loops("C")[1])
+
+    check_refused(biased, transform, "decompose_reduction/P6")

@@ -57,6 +57,16 @@ def test_gaps_have_to_be_allowed():
     assert "B = T.alloc_buffer((3, 16, 3))" in sch.mod.script()
 
 
+def test_strides_leave_gaps():
+    def strided(sch, **options):
+        sch.transform_layout("B", "B", lambda i, j: (i, j * 2), **options)
+
+    check_refused(two_steps, strided, "transform_layout/P4")
+    check_refused(two_steps, lambda sch: sch.transform_layout("B", "B", lambda i, j: i * 16 + j), "transform_layout/P3")
+    sch = check(two_steps, lambda sch: strided(sch, assume_injective_transform=True))
+    assert "B = T.alloc_buffer((16, 15))" in sch.mod.script()
+
+
 def test_packed_panels_of_a_cached_operand():
     """Each panel of the copy is contiguous, also where the last one is not full."""
 

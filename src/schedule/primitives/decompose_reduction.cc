@@ -14,17 +14,21 @@
 // Requires  P1 the block is a reduction block with an init
 //           P2 the loop is around it, in the same scope
 //           P3 no loop around that one drives the reduction
-//           P4 below it each element is reduced exactly once
+//           P4 below it each element is reduced exactly once, beginning where the loops begin; the init is left out
+//              where that first step does not exist
 //           P5 no other block writes its buffers, none before reads them, and those below the loop read them only when
 //              complete
+//           P6 what the init reads is complete before the loop
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
+#include "analysis/reduction_start.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/relocate.h"
 
@@ -79,7 +83,7 @@ Status check(const Place& block, const Place& loop) {
 }
 
 /// The init as a block over the spatial axes, under copies of the loops that drive them.
-Stmt init_nest(const Tree& tree, int block, int loop, const std::string& name, Ref<Block>* made) {
+Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string& name, Ref<Block>* made) {
   const BlockRealize& realize = *tree.realize_at(block);
   VarMap axes, loop_vars;
   Block init;
@@ -102,26 +106,37 @@ Stmt init_nest(const Tree& tree, int block, int loop, const std::string& name, R
 
   // Loops that drive no spatial axis are left out: the init runs where they start.
   std::vector<int> copied;
+  std::vector<Ref<For>> reduction;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, tree[loop].parent);
   for (int at : tree.loops_above(block)) {
     if (at < loop) continue;
     const For& old = tree.for_at(at);
     if (drives(tree, at, realize, analysis::is_data_parallel)) {
       copied.push_back(at);
+      analyzer.bind(old.loop_var, range(old.min, old.extent));
       loop_vars.emplace(old.loop_var, var(old.loop_var->name_hint + "_init", old.loop_var.dtype()));
     } else {
-      loop_vars.emplace(old.loop_var, old.min);
+      reduction.push_back(tree.stmt(at).borrow<For>());
     }
   }
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[loop].parent);
-  auto renamed = [&](const Expr& e) { return substitute(e, loop_vars); };
-  for (int at : copied) {
-    const For& old = tree.for_at(at);
-    analyzer.bind(loop_vars.at(old.loop_var).borrow<Var>(), range(renamed(old.min), renamed(old.extent)));
+  analysis::ReductionStart start = analysis::reduction_start(realize, reduction, analyzer);
+  if (!start.condition.defined()) {
+    return refuse("decompose_reduction/P4", describe_block(*realize.block) + " cannot be decomposed: " + start.why_not,
+                  {tree.stmt(block)});
   }
+  for (const Ref<For>& loop : reduction) {
+    for (int at : copied) {
+      const For& inner = tree.for_at(at);
+      if (!uses_var(inner.min, loop->loop_var) && !uses_var(inner.extent, loop->loop_var)) continue;
+      return refuse("decompose_reduction/P4",
+                    describe_loop(inner) + " depends on " + describe_loop(*loop) + ", which drives the reduction",
+                    {tree.stmt(at), loop});
+    }
+  }
+  auto renamed = [&](const Expr& e) { return substitute(e, loop_vars); };
   for (Expr& value : values) value = renamed(value);
-  Expr predicate = renamed(realize.predicate);
-  if (predicate != realize.predicate) predicate = analyzer.simplify(predicate);
+  Expr predicate = renamed(start.condition);
   *made = make<Block>(std::move(init), realize.block.span());
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = predicate, .block = *made});
   for (size_t i = copied.size(); i-- > 0;) {
@@ -136,6 +151,33 @@ Stmt init_nest(const Tree& tree, int block, int loop, const std::string& name, R
   return nest;
 }
 
+/// What is asked before the loop in place of inside of it: of buffers that nothing in the scope writes.
+Status check_settled(const Place& block, const Stmt& nest) {
+  const Tree& tree = *block.tree;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
+  NodeRef changing;
+  auto look = [&](const Expr& e) {
+    visit(e, [&](const Ref<BufferLoad>& load) {
+      if (!scope.writers(load->buffer).empty()) changing = load;
+    });
+  };
+  visit(
+      nest,
+      [&](const Ref<For>& loop) {
+        look(loop->min);
+        look(loop->extent);
+      },
+      [&](const Ref<BlockRealize>& realize) {
+        look(realize->predicate);
+        for (const Expr& value : realize->iter_values) look(value);
+      });
+  if (!changing.defined()) return Ok{};
+  return refuse("decompose_reduction/P6",
+                "the loops or the condition of " + describe(block) + " read '" +
+                    changing.as<BufferLoad>()->buffer->name + "', which a block of the scope writes",
+                {block.node(), changing});
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
@@ -145,7 +187,9 @@ Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
   const std::string name = block.block().name_hint;
   Ref<Block> init;
   TreeEdit edit(*block.tree);
-  edit.insert_before(loop.at, init_nest(*block.tree, block.at, loop.at, name + "_init", &init));
+  TW_TRY(nest, init_nest(*block.tree, block.at, loop.at, name + "_init", &init));
+  TW_RETURN_IF_ERROR(check_settled(block, nest));
+  edit.insert_before(loop.at, nest);
   edit.change_block(block.at, [&](Block& update) {
     update.name_hint = name + "_update";
     update.init = {};
@@ -153,7 +197,9 @@ Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
   });
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
-  TW_RETURN_IF_ERROR(recheck_execution(after, after.block(init->id.value), "decompose_reduction/P9"));
+  int first = after.block(init->id.value);
+  if (auto obstacle = analysis::why_inputs_incomplete(after, first)) return refuse("decompose_reduction/P6", *obstacle);
+  TW_RETURN_IF_ERROR(recheck_execution(after, first, "decompose_reduction/P9"));
   plan.outputs.push_back(Handle::block(block.func, *init));
   return plan;
 }

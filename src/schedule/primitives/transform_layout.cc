@@ -25,6 +25,12 @@
 namespace tilewright::schedule {
 namespace {
 
+Expr element_count(const std::vector<Expr>& shape) {
+  Expr count = i64(1);
+  for (const Expr& extent : shape) count = count * cast(DataType::int_(64), extent);
+  return count;
+}
+
 /// Old indices to new ones, for one buffer.
 class Layout {
  public:
@@ -61,10 +67,6 @@ class Layout {
                     "it cannot be proved that different indices stay different: " + found.errors.front(),
                     {block.node()}, "every index has to be recoverable from the new ones");
     }
-    if (gaps && !gaps_allowed) {
-      return refuse("transform_layout/P4", "the new buffer would have elements that stand for none of the old ones",
-                    {block.node()}, "divide evenly, or set assume_injective_transform=True to allow them");
-    }
     std::vector<Expr> shape;
     for (const Expr& e : map_.final_indices) {
       arith::IntSet set = arith::eval_set(e, domains, analyzer);
@@ -73,6 +75,12 @@ class Layout {
                       {block.node()});
       }
       shape.push_back(analyzer.simplify(set.max + 1));
+    }
+    // Different indices go to different ones: as many elements as before leave no gap, of (i, j * 2) for instance.
+    gaps |= !analyzer.can_prove_equal(element_count(shape), element_count(old_->shape));
+    if (gaps && !gaps_allowed) {
+      return refuse("transform_layout/P4", "the new buffer would have elements that stand for none of the old ones",
+                    {block.node()}, "divide evenly, or set assume_injective_transform=True to allow them");
     }
     new_ = decl_buffer(std::move(shape), old_->dtype, old_->name, old_->scope());
     return Ok{};
