@@ -1,0 +1,1 @@
+"""The random test: random programs, random schedules, and what must hold of them."""

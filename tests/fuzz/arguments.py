@@ -1,0 +1,104 @@
+"""Arguments of random programs, between guards that show writes outside of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import ml_dtypes
+import numpy as np
+
+from fuzz.expressions import FLOATS, SMALL, limits
+from tilewright import ir
+
+#: Bytes around each array.
+GUARD = 256
+#: What guards hold: signaling where it is read as a float, large where it is read as an integer.
+PATTERN = 0xFB
+
+
+def numpy_dtype(dtype: str) -> np.dtype:
+    return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+
+@dataclass
+class Arguments:
+    """Arrays for the parameters of a function, and the memory that each lies in."""
+
+    arrays: list[np.ndarray]
+    memory: list[np.ndarray]
+
+    def copy(self) -> Arguments:
+        return Arguments.around(self.arrays)
+
+    @staticmethod
+    def around(arrays: list[np.ndarray]) -> Arguments:
+        """Copies of the arrays, each between two guards, at addresses that are multiples of 64."""
+        placed, memory = [], []
+        for array in arrays:
+            raw = np.full(array.nbytes + 2 * GUARD + 64, PATTERN, np.uint8)
+            start = GUARD + -(raw.ctypes.data + GUARD) % 64
+            inside = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+            inside[...] = array
+            placed.append(inside)
+            memory.append(raw)
+        return Arguments(placed, memory)
+
+    def damaged(self) -> int | None:
+        """The first array whose guards were overwritten."""
+        for position, (array, raw) in enumerate(zip(self.arrays, self.memory, strict=True)):
+            start = array.ctypes.data - raw.ctypes.data
+            if (raw[:start] != PATTERN).any() or (raw[start + array.nbytes :] != PATTERN).any():
+                return position
+        return None
+
+
+def draw(func: ir.PrimFunc, sizes: dict[str, int], special: bool, seed: int) -> Arguments:
+    """Arguments of a function: small integers, and where `special` says so NaN, infinities and limits of the types."""
+    random = np.random.default_rng(seed)
+    arrays = []
+    for param in func.params:
+        buffer = func.buffer_map[param]
+        shape = [size_of(extent, sizes) for extent in buffer.shape]
+        arrays.append(numbers(random, buffer.dtype, shape, special))
+    return Arguments.around(arrays)
+
+
+def size_of(extent: ir.Expr, sizes: dict[str, int]) -> int:
+    if isinstance(extent, ir.IntImm):
+        return extent.value
+    return int(eval(str(extent), {"__builtins__": {}}, dict(sizes)))
+
+
+def numbers(random: np.random.Generator, dtype: str, shape: list[int], special: bool) -> np.ndarray:
+    small = random.integers(-int(SMALL), int(SMALL) + 1, size=shape)
+    kind = numpy_dtype(dtype)
+    if dtype == "bool":
+        return (small > 0).astype(kind)
+    if dtype not in FLOATS:
+        low, high = limits(dtype)
+        array = (abs(small) if low == 0 else small).astype(kind)
+        chosen = np.array([low, low + 1, high - 1, high, high // 2], dtype=kind)
+    else:
+        array = small.astype(kind)
+        chosen = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0]).astype(kind)
+    if special:
+        mask = random.random(shape) < 0.25
+        array = np.where(mask, random.choice(chosen, size=shape), array).astype(kind)
+    return array
+
+
+def difference(got: list[np.ndarray], want: list[np.ndarray]) -> str | None:
+    """Where two lists of arrays differ, bit by bit but for the payloads of NaN; None where they agree."""
+    for position, (a, b) in enumerate(zip(got, want, strict=True)):
+        if a.tobytes() == b.tobytes():
+            continue
+        bits = np.dtype(f"u{a.dtype.itemsize}")
+        same = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
+        if a.dtype.kind not in "biu":
+            same |= np.isnan(a.astype("float64")) & np.isnan(b.astype("float64"))
+        if same.all():
+            continue
+        at = tuple(int(i) for i in np.argwhere(~same)[0])
+        where = f"argument {position} at {list(at)}: {a[at]} instead of {b[at]}"
+        return f"{where}; {int((~same).sum())} of {same.size} elements differ"
+    return None

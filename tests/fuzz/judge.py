@@ -1,0 +1,227 @@
+"""What must hold of a program and of each of its schedules.
+
+The reference interpreter says what the program means. A program that it rejects, or that does not verify, is no case:
+its schedules are not looked at. Of all others
+
+- the program prints and parses back to itself, and survives JSON;
+- a refused step changes nothing, and is refused with a ScheduleError;
+- the scheduled program verifies and is accepted by the interpreter, which finds the same numbers, bit by bit;
+- so is what its trace gives when it is done again, from JSON and from the text in Python;
+- so does the kernel, which writes nothing outside of its arguments; so does the program after each pass of lowering.
+
+What violates this is a Finding. An error that says that something cannot be compiled is none; it is counted.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import tilewright as tw
+from fuzz import arguments, steps
+from fuzz.arguments import Arguments
+from fuzz.steps import IMPOSSIBLE
+from tilewright import _core, ir, script
+from tilewright.testing.check import as_module, check_trace
+
+#: Seconds after which the interpreter gives up.
+PATIENCE = 20.0
+
+
+class Finding(Exception):
+    """Something that must not be. `kind` says what, so that a smaller case can be recognized as the same."""
+
+    def __init__(self, kind: str, detail: str) -> None:
+        super().__init__(f"{kind}: {detail}")
+        self.kind, self.detail = kind, detail
+
+
+class NoCase(Exception):
+    """The program is not well defined, so it says nothing about schedules. The argument is the code."""
+
+
+@dataclass
+class Case:
+    """A program with its arguments, and the steps that were accepted."""
+
+    text: str
+    special: bool = False
+    sizes: list[dict[str, int]] = field(default_factory=lambda: [{}])
+    seed: int = 0
+    steps: list[steps.Step] = field(default_factory=list)
+    with_kernel: bool = True
+
+
+def guarded(what: str, action: Callable[[], Any], counts: Counter[str] | None = None) -> Any:
+    """What the action gives; its errors as findings, but for refusals where `counts` takes them."""
+    try:
+        return action()
+    except Finding:
+        raise
+    except tw.InternalError as error:
+        # Which pass broke which rule says more than that one did.
+        place = re.findall(r"pass (\w+)|\[(verify/\w+)\]", str(error))
+        parts = [what + ":", "InternalError", error.code, *(part for pair in place for part in pair if part)]
+        raise Finding(" ".join(parts), str(error)) from error
+    except tw.Error as error:
+        if counts is None:
+            raise Finding(f"{what}: {error.code}", str(error)) from error
+        counts[f"{what}: {error.code}"] += 1
+        return None
+    except AssertionError as error:
+        raise Finding(what, str(error)) from error
+    except Exception as error:
+        raise Finding(f"{what}: {type(error).__name__}", traceback.format_exc()) from error
+
+
+class Judge:
+    """Compares schedules of one program with it."""
+
+    def __init__(self, case: Case, counts: Counter[str] | None = None) -> None:
+        self.counts: Counter[str] = Counter() if counts is None else counts
+        self.case = case
+        self.names: list[str] = []
+
+        def parse() -> ir.PrimFunc:
+            func = script.from_source(case.text)
+            assert isinstance(func, ir.PrimFunc)
+            ir.verify(func)
+            return func
+
+        try:
+            self.func = guarded("parse", parse, counter := Counter())
+        except Finding as finding:
+            if finding.kind == "parse":
+                raise NoCase("no function") from finding
+            raise
+        if counter:
+            raise NoCase(next(iter(counter)))
+        self.module = as_module(self.func)
+        self.names = steps.block_names(self.module)
+        if any(param not in self.func.buffer_map for param in self.func.params):
+            raise NoCase("a parameter that is no buffer")
+        self.arguments = [arguments.draw(self.func, sizes, case.special, case.seed) for sizes in case.sizes]
+        self.expected = []
+        for given in self.arguments:
+            found = guarded("interpret", lambda given=given: self.interpreted(self.module, given), counter)
+            if counter:
+                raise NoCase(next(iter(counter)))
+            self.expected.append(found.arrays)
+
+    def interpreted(self, module: ir.Module, given: Arguments, is_lowered: bool = False) -> Arguments:
+        # Lowered programs fill registers lane by lane, which reads lanes that nothing has written yet.
+        result = given.copy()
+        _core.interpret(module, "main", *result.arrays, timeout=PATIENCE, check_uninitialized=not is_lowered)
+        return result
+
+    # ---- what must hold
+
+    def texts(self, module: ir.Module) -> None:
+        """Printing and parsing, JSON."""
+        text = guarded("print", lambda: module.script(show_meta=True))
+        parsed = guarded("parse the print", lambda: script.from_source(text))
+        if not ir.structural_equal(parsed, module):
+            raise Finding("print and parse", f"the program changed:\n{_core.script_diff(module, parsed)}")
+        if not ir.structural_equal(guarded("JSON", lambda: ir.load_json(ir.save_json(module))), module):
+            raise Finding("JSON", "the program changed")
+
+    def meaning(self, module: ir.Module, what: str, is_lowered: bool = False) -> None:
+        """The interpreter finds the same numbers."""
+        for given, expected, sizes in zip(self.arguments, self.expected, self.case.sizes, strict=True):
+            result = guarded(what, lambda given=given: self.interpreted(module, given, is_lowered))
+            if difference := arguments.difference(result.arrays, expected):
+                raise Finding(what, f"{sizes or ''} {difference}")
+
+    def kernel(self, module: ir.Module, what: str) -> None:
+        """The kernel as it is delivered computes the same, and stays inside of its arguments."""
+        kernel = guarded(f"{what}, build", lambda: tw.compile(module), self.counts)
+        if kernel is None:
+            return
+        self.counts["kernels"] += 1
+        for given, expected, sizes in zip(self.arguments, self.expected, self.case.sizes, strict=True):
+            result = given.copy()
+            guarded(f"{what}, call", lambda result=result: kernel(*result.arrays))
+            if (position := result.damaged()) is not None:
+                raise Finding(f"{what}, guards", f"{sizes or ''} the kernel wrote outside of argument {position}")
+            if difference := arguments.difference(result.arrays, expected):
+                raise Finding(what, f"{sizes or ''} {difference}")
+
+    def passes(self, module: ir.Module, name: str) -> None:
+        """The program after a pass of lowering computes the same."""
+        lowered = guarded("lower", lambda: tw.lower(module, after=name), self.counts)
+        if lowered is not None:
+            self.meaning(lowered, f"after {name}", is_lowered=True)
+
+    def original(self) -> None:
+        """All of it for the program as it was written."""
+        self.texts(self.module)
+        if self.case.with_kernel and not has_threads(self.module):
+            self.kernel(self.module, "original kernel")
+
+    def scheduled(self, done: steps.Scheduling, *, texts: bool, kernel: bool, after: str | None) -> None:
+        """All of it for a schedule."""
+        module = done.sch.mod
+        guarded("verify", lambda: ir.verify(module))
+        self.meaning(module, "scheduled")
+        if texts:
+            self.texts(module)
+            guarded("trace", lambda: check_trace(done.sch, self.func))
+        if has_threads(module):
+            return
+        if kernel:
+            self.kernel(module, "kernel")
+        if after is not None:
+            self.passes(module, after)
+
+    def sequence(self, seed: int, tell: Callable[[list[steps.Step]], None] | None = None) -> steps.Scheduling:
+        """A random sequence of 1 to 15 steps, and what must hold of its result.
+
+        Args:
+            seed: of the sequence.
+            tell: called with all steps so far, whenever one has chosen something.
+
+        Raises:
+            Finding: the case has the steps.
+        """
+        rng = random.Random(seed)
+        done = steps.Scheduling(self.func, self.names, seed % 2**31)
+        if tell is not None:
+            done.dice.tell = lambda step: tell([*done.done, step])
+        try:
+            for _ in range(rng.randint(1, 15)):
+                name, code = guarded("step", lambda: done.draw(rng))
+                if code != IMPOSSIBLE:
+                    self.counts[f"{name} {'refused' if code else 'accepted'}"] += 1
+                    self.counts[f"refused by {code}"] += bool(code)
+            texts, kernel, lower = rng.random() < 0.3, rng.random() < 0.25, rng.random() < 0.06
+            self.scheduled(done, texts=texts, kernel=kernel, after=rng.choice(PASSES) if lower else None)
+        except Finding as finding:
+            # The step that ended it is not among those that were done.
+            last = [done.dice.step] if finding.kind.startswith("step") else []
+            self.case.steps = done.done + last
+            raise
+        return done
+
+    def again(self) -> steps.Scheduling:
+        """The steps of the case, and all that must hold of their result."""
+        done = steps.Scheduling(self.func, self.names, 1)
+        for step in self.case.steps:
+            guarded("step", lambda step=step: done.again(step))
+        self.scheduled(done, texts=True, kernel=self.case.with_kernel, after=None)
+        if self.case.with_kernel and not has_threads(done.sch.mod):
+            for name in PASSES:
+                self.passes(done.sch.mod, name)
+        return done
+
+
+def has_threads(module: ir.Module) -> bool:
+    """Whether loops are bound to threads of a GPU, which a CPU has not."""
+    return "thread_binding" in module.script()
+
+
+PASSES = [name for name, _ in _core.list_passes()]

@@ -1,0 +1,309 @@
+"""Runs of the random test: children do the work, so that a crash or a hang is a finding and not the end.
+
+A child is this file as a program. It reads requests as lines of JSON from its standard input and answers with lines of
+JSON: `{"program": 7}` draws and judges program 7 with its sequences, `{"case": ...}` judges one case again,
+`{"trace": ...}` gives the steps of a case as Python, `{"tell": [7, 3]}` tells those of sequence 3 as they are drawn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fuzz import minimize, programs
+from fuzz.judge import Case, Finding, Judge, NoCase
+from fuzz.steps import Scheduling, Step
+
+#: Sequences for each program.
+SEQUENCES = 8
+#: Seconds after which a child that works on one program is taken to hang.
+PATIENCE = 120.0
+#: Programs for each child: what compiled kernels leave in its memory goes with it.
+PROGRAMS_PER_CHILD = 400
+
+
+# ---- in the child
+
+
+def run_program(number: int) -> dict[str, Any]:
+    """Judges a program and its sequences, to the first finding."""
+    drawn = programs.draw(number)
+    case = Case(drawn.text, drawn.special, drawn.sizes, number)
+    counts: Counter[str] = Counter(programs=1)
+    finding: dict[str, Any] | None = None
+    try:
+        judge = Judge(case, counts)
+        judge.original()
+        for sequence in range(SEQUENCES):
+            counts["sequences"] += 1
+            report({"sequence": sequence})
+            judge.sequence(number * 1000 + sequence)
+    except NoCase as no_case:
+        counts[f"no case: {no_case}"] += 1
+    except Finding as found:
+        finding = {"kind": found.kind, "detail": found.detail, "case": dataclasses.asdict(case)}
+    return {"counts": counts, "finding": finding}
+
+
+def run_case(case: Case) -> dict[str, Any]:
+    """Judges the program, then its steps."""
+    try:
+        judge = Judge(case)
+        judge.original()
+        if case.steps:
+            judge.again()
+    except NoCase:
+        return {"kind": None}
+    except Finding as found:
+        return {"kind": found.kind}
+    return {"kind": None}
+
+
+def replayed(case: Case) -> str:
+    """The steps of a case as Python; a step that fails is named."""
+    judge = Judge(case)
+    done = Scheduling(judge.func, judge.names, 1)
+    failed = ""
+    for step in case.steps:
+        try:
+            done.again(step)
+        except Exception as error:
+            failed = f"\n# then {step.name} of {step.choices}: {type(error).__name__}"
+    return "\n".join(done.sch.trace.simplified().as_python()) + failed
+
+
+def told(number: int, sequence: int) -> None:
+    """Draws a sequence once more and reports its steps as they are drawn: the last report before a crash has them."""
+    drawn = programs.draw(number)
+    judge = Judge(Case(drawn.text, drawn.special, drawn.sizes, number))
+    judge.sequence(
+        number * 1000 + sequence, lambda steps: report({"steps": [dataclasses.asdict(step) for step in steps]})
+    )
+
+
+def case_from(fields: dict[str, Any]) -> Case:
+    return Case(**{**fields, "steps": [Step(**step) for step in fields["steps"]]})
+
+
+def report(message: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    if "program" in request:
+        return run_program(request["program"])
+    if "trace" in request:
+        return {"trace": replayed(case_from(request["trace"]))}
+    if "tell" in request:
+        told(*request["tell"])
+        return {}
+    return run_case(case_from(request["case"]))
+
+
+def child() -> None:
+    """Answers requests until there are none."""
+    for line in sys.stdin:
+        report({"done": answer(json.loads(line))})
+
+
+# ---- in the parent
+
+
+class Crash(Exception):
+    """The child ended, or had to be ended. The argument is the kind of the finding."""
+
+
+class Child:
+    """A child process, started anew when it has gone."""
+
+    def __init__(self, command: Sequence[str] = (sys.executable, "-m", "fuzz.session")) -> None:
+        self.command = command
+        self.process: subprocess.Popen[bytes] | None = None
+        self.requests = 0
+        self.last: dict[str, Any] = {}
+        self.rest = b""
+
+    def start(self) -> subprocess.Popen[bytes]:
+        if self.process is None:
+            folder = str(Path(__file__).resolve().parents[1])
+            paths = [folder, *(path for path in sys.path if path)]
+            env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "OPENBLAS_NUM_THREADS": "1"}
+            pipe = subprocess.PIPE
+            self.process = subprocess.Popen(self.command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=env)
+            self.requests, self.rest = 0, b""
+        return self.process
+
+    def stop(self) -> int:
+        if self.process is None:
+            return 0
+        process, self.process = self.process, None
+        process.kill()
+        return process.wait()
+
+    def ask(self, request: dict[str, Any], patience: float = PATIENCE) -> dict[str, Any]:
+        """The answer to a request; `last` keeps what was reported before it.
+
+        Raises:
+            Crash: there is none.
+        """
+        process = self.start()
+        self.requests += 1
+        self.last = {}
+        assert process.stdin is not None
+        try:
+            process.stdin.write((json.dumps(request) + "\n").encode())
+            process.stdin.flush()
+        except BrokenPipeError:
+            pass  # its end is seen below
+        end = time.monotonic() + patience
+        while True:
+            message = self.line(process, end)
+            if "done" in message:
+                if self.requests >= PROGRAMS_PER_CHILD:
+                    self.stop()
+                done: dict[str, Any] = message["done"]
+                return done
+            self.last = message
+
+    def line(self, process: subprocess.Popen[bytes], end: float) -> dict[str, Any]:
+        assert process.stdout is not None
+        while b"\n" not in self.rest:
+            left = end - time.monotonic()
+            if left <= 0 or not select.select([process.stdout], [], [], left)[0]:
+                self.stop()
+                raise Crash("hang")
+            more = os.read(process.stdout.fileno(), 1 << 16)
+            if not more:
+                status = process.wait()
+                self.process = None
+                raise Crash(f"crash with status {status}")
+            self.rest += more
+        line, _, self.rest = self.rest.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+
+@dataclass
+class Report:
+    """What a run has found and counted."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    findings: list[tuple[str, str, Case, int]] = field(default_factory=list)
+    next_seed: int = 0
+    seconds: float = 0.0
+
+
+class Session:
+    """A run: programs from a number on, for some time."""
+
+    def __init__(
+        self, say: Callable[[str], None] = lambda text: None, minimizing: float = 60.0, child: Any = None
+    ) -> None:
+        self.child = child or Child()
+        self.say = say
+        self.minimizing = minimizing
+
+    def run(self, seconds: float, seed: int, limit: int = 10, programs: int | None = None) -> Report:
+        """Judges programs seed, seed + 1, ... until the time is over, or there are so many findings or programs."""
+        result = Report(next_seed=seed)
+        begin = time.monotonic()
+        seen: Counter[str] = Counter()
+        try:
+            while time.monotonic() - begin < seconds and len(result.findings) < limit:
+                if programs is not None and result.next_seed >= seed + programs:
+                    break
+                number = result.next_seed
+                result.next_seed += 1
+                finding = self.program(number, result.counts)
+                if finding is None:
+                    continue
+                kind, detail, case = finding
+                result.counts["findings"] += 1
+                seen[kind] += 1
+                if seen[kind] > 2:
+                    result.counts[f"finding: {kind}"] += 1
+                    continue
+                self.say(f"program {number}: {kind}\n{detail}\nmaking it smaller ...")
+                kind, smaller = self.smaller(kind, case)
+                result.findings.append((kind, detail, smaller, number))
+                self.say(self.reproduction(kind, smaller, number))
+        finally:
+            self.child.stop()
+        result.seconds = time.monotonic() - begin
+        return result
+
+    def program(self, number: int, counts: Counter[str]) -> tuple[str, str, Case] | None:
+        """Judges one program: the finding, if there is one."""
+        try:
+            judged = self.child.ask({"program": number})
+        except Crash as crash:
+            drawn = programs.draw(number)
+            counts["programs"] += 1
+            case = Case(drawn.text, drawn.special, drawn.sizes, number)
+            return str(crash), f"after {self.child.last}", self.crashed(case, number)
+        counts.update(judged["counts"])
+        found = judged["finding"]
+        return found and (found["kind"], found["detail"], case_from(found["case"]))
+
+    def crashed(self, case: Case, number: int) -> Case:
+        """The case of a crash, with the steps that led to it."""
+        sequence = self.child.last.get("sequence")
+        if sequence is None:
+            return case
+        try:
+            self.child.ask({"tell": [number, sequence]})
+        except Crash:
+            steps = [Step(**step) for step in self.child.last.get("steps", [])]
+            return dataclasses.replace(case, steps=steps)
+        return case
+
+    def verdict(self, case: Case) -> str | None:
+        try:
+            kind: str | None = self.child.ask({"case": dataclasses.asdict(case)}, PATIENCE / 4)["kind"]
+            return kind
+        except Crash as crash:
+            return str(crash)
+
+    def smaller(self, kind: str, case: Case) -> tuple[str, Case]:
+        """The kind, and a small case with a finding of it; of the kind that is met first where there are several."""
+        without = dataclasses.replace(case, with_kernel=False)
+        if self.verdict(without) == kind:
+            case = without
+        met = self.verdict(case)
+        if met is None:
+            return kind, case
+        return met, minimize.minimize(case, met, self.verdict, self.minimizing)
+
+    def reproduction(self, kind: str, case: Case, number: int) -> str:
+        """A script that shows the finding by itself."""
+        try:
+            trace = self.child.ask({"trace": dataclasses.asdict(case)})["trace"]
+        except Crash:
+            trace = f"# {case.steps}"
+        lines = [
+            f"# {kind} (program {number})",
+            f"# arguments: fuzz.arguments.draw(func, sizes, special={case.special}, seed={case.seed}) of {case.sizes}",
+            "from tilewright.script import tir as T",
+            "import tilewright as tw",
+            "",
+            case.text.rstrip(),
+            "",
+            "sch = tw.Schedule(main, seed=1)",
+            trace,
+        ]
+        return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    child()

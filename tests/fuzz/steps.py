@@ -1,0 +1,337 @@
+"""Random steps of a schedule, recorded so that they can be done again, with some of them left out.
+
+A step is the name of a function of this file and what it chose: names of blocks, positions of loops, factors. Done
+again, it takes the recorded choices; where one no longer makes sense (the block is gone, since the step that made it
+was left out) the step is skipped.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import tilewright as tw
+from tilewright import ir
+
+#: In place of the code of a refusal: the step was not attempted.
+IMPOSSIBLE = "nothing to choose"
+
+
+class Impossible(Exception):
+    """The step has nothing to choose from, or not what was recorded."""
+
+
+@dataclass
+class Step:
+    """The name of a step and what it chose."""
+
+    name: str
+    choices: list[Any] = field(default_factory=list)
+
+
+class Dice:
+    """Chooses at random and records it, or takes what was recorded."""
+
+    def __init__(self, sch: tw.Schedule, blocks: dict[str, Any]) -> None:
+        self.sch = sch
+        main = sch.mod.functions["main"]
+        self.params = [main.buffer_map[param].name for param in main.params if param in main.buffer_map]
+        self.blocks = blocks
+        self.rng: random.Random | None = None
+        self.step = Step("")
+        self.position = 0
+        #: Called whenever a step has chosen something: what a crash leaves behind.
+        self.tell: Callable[[Step], None] | None = None
+
+    def take(self, options: Sequence[Any]) -> Any:
+        """One of the options, which are texts or numbers."""
+        if not options:
+            raise Impossible
+        if self.rng is not None:
+            chosen = self.rng.choice(options)
+            self.step.choices.append(chosen)
+            if self.tell is not None:
+                self.tell(self.step)
+            return chosen
+        if self.position >= len(self.step.choices) or self.step.choices[self.position] not in options:
+            raise Impossible
+        self.position += 1
+        return self.step.choices[self.position - 1]
+
+    def chance(self, probability: float) -> bool:
+        return bool(self.take([True] * round(probability * 10) + [False] * round(10 - probability * 10)))
+
+    def block(self, among: Sequence[str] | None = None) -> Any:
+        return self.blocks[self.take(list(self.blocks) if among is None else among)]
+
+    def name_of(self, block: Any) -> str:
+        return next(name for name, handle in self.blocks.items() if handle is block)
+
+    def block_that(self, suits: Callable[[Any], bool]) -> Any:
+        """Mostly a block that suits; at times any, to see it refused."""
+        if self.chance(0.1):
+            return self.block()
+        return self.block([name for name, handle in self.blocks.items() if suits(handle)])
+
+    def loops(self, block: Any) -> list[Any]:
+        found: list[Any] = self.sch.get_loops(block)
+        return found
+
+    def loop(self, block: Any = None) -> Any:
+        loops = self.loops(block or self.block())
+        return loops[self.take(range(len(loops)))]
+
+    def factor(self) -> int:
+        return int(self.take([1, 2, 2, 3, 4, 5, 8]))
+
+    def names(self, handles: Sequence[Any]) -> list[str]:
+        """The names under which these blocks are known."""
+        wanted = [self.sch.get(handle).id for handle in handles]
+        return [name for name, handle in self.blocks.items() if self.sch.get(handle).id in wanted]
+
+    def made(self, handle: Any) -> None:
+        """A new block: later steps find it under its name."""
+        name = self.sch.get(handle).name_hint
+        while name in self.blocks:
+            name += "'"
+        self.blocks[name] = handle
+
+    def drop(self, block: Any) -> None:
+        del self.blocks[self.name_of(block)]
+
+
+def split(d: Dice) -> None:
+    loop = d.loop()
+    factors = [d.factor() for _ in range(d.take([1, 1, 2]))]
+    factors.insert(d.take([0, len(factors)]), None)
+    d.sch.split(loop, factors, preserve_unit_iters=d.chance(0.8))
+
+
+def split_exact(d: Dice) -> None:
+    d.sch.split(d.loop(), [d.factor(), d.factor()], disable_predication=d.chance(0.1))
+
+
+def split_sampled(d: Dice) -> None:
+    loop = d.loop()
+    n = d.take([2, 3])
+    drawn = d.sch.sample_perfect_tile(loop, n=n, max_innermost_factor=d.take([4, 16]))
+    d.sch.split(loop, drawn)
+
+
+def fuse(d: Dice) -> None:
+    loops = d.loops(d.block())
+    start = d.take(range(len(loops)))
+    d.sch.fuse(*loops[start : start + d.take([2, 2, 3])], preserve_unit_iters=d.chance(0.8))
+
+
+def reorder(d: Dice) -> None:
+    loops = d.loops(d.block())
+    rest = list(range(len(loops)))
+    count = d.take(range(2, len(loops) + 1)) if len(loops) > 1 else d.take([])
+    order = []
+    for _ in range(count):
+        chosen = d.take(rest)
+        rest.remove(chosen)
+        order.append(loops[chosen])
+    d.sch.reorder(*order)
+
+
+def add_unit_loop(d: Dice) -> None:
+    d.sch.add_unit_loop(d.loop() if d.chance(0.5) else d.block())
+
+
+def parallel(d: Dice) -> None:
+    d.sch.parallel(d.loop())
+
+
+def vectorize(d: Dice) -> None:
+    loops = d.loops(d.block())
+    if loops and d.chance(0.6):
+        d.sch.vectorize(loops[-1])
+    else:
+        d.sch.vectorize(loops[d.take(range(len(loops)))])
+
+
+def unroll(d: Dice) -> None:
+    d.sch.unroll(d.loop())
+
+
+def bind(d: Dice) -> None:
+    d.sch.bind(d.loop(), d.take(["blockIdx.x", "threadIdx.x", "threadIdx.y", "vthread.x"]))
+
+
+def cache_read(d: Dice) -> None:
+    block = d.block()
+    position = d.take(range(len(d.sch.get(block).reads)))
+    scope = d.take(["global", "local"])
+    readers = [d.block()] if d.chance(0.2) else None
+    d.made(d.sch.cache_read(block, position, scope, readers))
+
+
+def cache_write(d: Dice) -> None:
+    block = d.block()
+    position = d.take(range(len(d.sch.get(block).writes)))
+    d.made(d.sch.cache_write(block, position, d.take(["global", "local"])))
+
+
+def compute_at(d: Dice) -> None:
+    producer = d.block_that(lambda block: d.sch.get_consumers(block))
+    consumers = d.names(d.sch.get_consumers(producer))
+    loop = d.loop(d.block(consumers)) if consumers and d.chance(0.9) else d.loop()
+    d.sch.compute_at(producer, loop, d.chance(0.3), d.take([-1, -1, -1, -2, 0, 1]))
+
+
+def reverse_compute_at(d: Dice) -> None:
+    consumer = d.block_that(lambda block: d.sch.get_producers(block))
+    producers = d.names(d.sch.get_producers(consumer))
+    loop = d.loop(d.block(producers)) if producers and d.chance(0.9) else d.loop()
+    d.sch.reverse_compute_at(consumer, loop, d.chance(0.3), d.take([-1, -1, -1, -2, 0, 1]))
+
+
+def compute_inline(d: Dice) -> None:
+    block = d.block_that(lambda block: d.sch.get_consumers(block))
+    d.sch.compute_inline(block)
+    d.drop(block)
+
+
+def reverse_compute_inline(d: Dice) -> None:
+    block = d.block_that(lambda block: d.sch.get_producers(block))
+    d.sch.reverse_compute_inline(block)
+    d.drop(block)
+
+
+def decompose_reduction(d: Dice) -> None:
+    block = d.block_that(lambda block: d.sch.get(block).init is not None)
+    d.made(d.sch.decompose_reduction(block, d.loop(block)))
+
+
+def annotate(d: Dice) -> None:
+    where = d.loop() if d.chance(0.5) else d.block()
+    value = d.take([1, "text", 0.5, "list", "drawn"])
+    if value == "list":
+        value = [1, ["x"], 2.5]
+    elif value == "drawn":
+        value = d.sch.sample_categorical([1, 2, 4], [0.5, 0.25, 0.25])
+    d.sch.annotate(where, d.take(["note", "other"]), value)
+
+
+def unannotate(d: Dice) -> None:
+    block = d.block_that(lambda block: d.sch.get(block).annotations)
+    where = d.loop(block) if d.chance(0.3) else block
+    d.sch.unannotate(where, d.take(["note", "other"]))
+
+
+#: From old indices to new ones, by rank: digits, transpositions, paddings, diagonals.
+LAYOUTS: dict[int, list[Callable[..., Any]]] = {
+    1: [
+        lambda i: (i // 4, i % 4),
+        lambda i: (i % 2, i // 2),
+        lambda i: (i * 2,),
+        lambda i: (15 - i,),
+        lambda i: (i + 3,),
+        lambda i: (0, i),
+    ],
+    2: [
+        lambda i, j: (j, i),
+        lambda i, j: (i, j // 4, j % 4),
+        lambda i, j: (j // 2, i, j % 2),
+        lambda i, j: (i * 12 + j,),
+        lambda i, j: (i, j * 2),
+        lambda i, j: (i + j, j),
+        lambda i, j: (i // 2, j // 2, i % 2, j % 2),
+    ],
+    3: [
+        lambda i, j, k: (k, j, i),
+        lambda i, j, k: (i, k // 2, j, k % 2),
+        lambda i, j, k: (i * 12 + j, k),
+        lambda i, j, k: (i, j, k % 3, k // 3),
+    ],
+}
+
+
+def transform_layout(d: Dice) -> None:
+    is_own = lambda region: region.buffer.name not in d.params  # noqa: E731
+    block = d.block_that(lambda block: any(map(is_own, d.sch.get(block).writes)))
+    node = d.sch.get(block)
+    which = d.take(["read", "write", "write"])
+    regions = node.reads if which == "read" else node.writes
+    position = d.take(range(len(regions)))
+    layouts = LAYOUTS.get(len(regions[position].buffer.shape), [])
+    layout = layouts[d.take(range(len(layouts)))]
+    d.sch.transform_layout(block, (which, position), layout, assume_injective_transform=d.chance(0.2))
+
+
+def enter_postproc(d: Dice) -> None:
+    d.sch.enter_postproc()
+
+
+#: The steps and how often each is drawn, compared with the others.
+WEIGHTS: dict[Callable[[Dice], None], int] = {
+    split: 5,
+    split_exact: 2,
+    split_sampled: 2,
+    fuse: 3,
+    reorder: 5,
+    add_unit_loop: 1,
+    parallel: 2,
+    vectorize: 3,
+    unroll: 1,
+    bind: 1,
+    cache_read: 4,
+    cache_write: 3,
+    compute_at: 6,
+    reverse_compute_at: 5,
+    compute_inline: 2,
+    reverse_compute_inline: 2,
+    decompose_reduction: 4,
+    annotate: 1,
+    unannotate: 1,
+    transform_layout: 3,
+    enter_postproc: 1,
+}
+STEPS = {step.__name__: step for step in WEIGHTS}
+_DRAWN = [step.__name__ for step, weight in WEIGHTS.items() for _ in range(weight)]
+
+
+def block_names(module: ir.Module) -> list[str]:
+    """The names of the blocks below the root, in the order of the program."""
+    names: list[str] = []
+    ir.post_order_visit(
+        module.functions["main"].body,
+        lambda node: names.append(node.name_hint) if isinstance(node, ir.Block) and node.name_hint != "root" else None,
+    )
+    return names
+
+
+class Scheduling:
+    """A schedule and what was done to it; each attempt reports what became of it."""
+
+    def __init__(self, program: ir.PrimFunc, names: list[str], seed: int) -> None:
+        self.sch = tw.Schedule(program, seed=seed, error_render_level="none")
+        self.dice = Dice(self.sch, {name: self.sch.get_block(name) for name in names})
+        self.done: list[Step] = []
+
+    def draw(self, rng: random.Random) -> tuple[str, str]:
+        """Attempts a random step: its name and the code of its refusal, or ""."""
+        self.dice.rng, self.dice.step = rng, Step(rng.choice(_DRAWN))
+        return self.dice.step.name, self.attempt()
+
+    def again(self, step: Step) -> str:
+        """Does a recorded step: the code of its refusal, or ""."""
+        self.dice.rng, self.dice.step, self.dice.position = None, step, 0
+        return self.attempt()
+
+    def attempt(self) -> str:
+        before = self.sch.mod
+        try:
+            STEPS[self.dice.step.name](self.dice)
+        except Impossible:
+            return IMPOSSIBLE
+        except tw.ScheduleError as error:
+            if not self.sch.mod.same_as(before):
+                raise AssertionError(f"a refusal ({error.code}) has changed the program") from error
+            return error.code
+        self.done.append(self.dice.step)
+        return ""

@@ -1,0 +1,253 @@
+"""The random test itself: it draws what it says, finds what is planted, and makes it small."""
+
+import dataclasses
+import random
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from fuzz import arguments, judge, minimize, programs, session, steps
+from fuzz.judge import Case, Finding, Judge, NoCase
+from tilewright import ir, script
+
+MARKS = {
+    "in place": " + ",
+    "conditional stores": "    if ",
+    "masked stores": "= T.Select(",
+    "tuples": "xp: T.int32",
+    "gathers and scatters": "[I[",
+    "wrapped": ") % ",
+    "mirrored": " - v",
+    "padded": " <= v",
+    "clamped": "T.min(T.max(v",
+    "views": "T.match_buffer(B",
+    "nested blocks": "alloc_buffer((2,)",
+    "symbolic": "n = T.int32()",
+    "opaque": "T.reads(",
+    "predicates": "T.where(",
+    "zero trips": "range(0)",
+    "while": "while w",
+    "let": "x8: T.",
+    "loops that are not serial": "T.vectorized(",
+    "annotations": 'annotations={"note"',
+    "inits": "with T.init():",
+    "every dtype": "bfloat16",
+    "limits": "-9223372036854775808",
+    "offset domains": "T.axis.spatial((",
+    "halves": " // 2)",
+}
+
+
+def case_of(number: int) -> Case:
+    drawn = programs.draw(number)
+    return Case(drawn.text, drawn.special, drawn.sizes, number)
+
+
+def test_programs_are_well_defined_and_have_everything() -> None:
+    texts, reasons = [], Counter()
+    for number in range(400):
+        case = case_of(number)
+        texts.append(case.text)
+        try:
+            Judge(case)
+        except NoCase as reason:
+            reasons[str(reason)] += 1
+    assert reasons.total() < 40, reasons
+    together = "\n".join(texts)
+    assert [what for what, mark in MARKS.items() if mark not in together] == []
+    assert [dtype for dtype in programs.DTYPES if dtype not in together] == []
+
+
+def test_all_steps_are_accepted_at_times() -> None:
+    counts: Counter[str] = Counter()
+    for number in range(300):
+        try:
+            drawn = Judge(case_of(number), counts)
+        except NoCase:
+            continue
+        rng = random.Random(number)
+        done = steps.Scheduling(drawn.func, drawn.names, number)
+        for _ in range(15):
+            name, code = done.draw(rng)
+            counts[name] += not code
+    assert [name for name in steps.STEPS if not counts[name]] == []
+
+
+def test_recorded_steps_give_the_same_program_and_may_be_left_out() -> None:
+    drawn = Judge(Case(MATMUL))
+    for seed in range(20):
+        rng = random.Random(seed)
+        done = steps.Scheduling(drawn.func, drawn.names, 1)
+        for _ in range(10):
+            done.draw(rng)
+        again = steps.Scheduling(drawn.func, drawn.names, 1)
+        assert [again.again(step) for step in done.done] == [""] * len(done.done)
+        ir.assert_structural_equal(again.sch.mod, done.sch.mod)
+        fewer = steps.Scheduling(drawn.func, drawn.names, 1)
+        for step in done.done[1:]:
+            fewer.again(step)
+        drawn.meaning(fewer.sch.mod, "scheduled")
+
+
+MATMUL = """
+@T.prim_func
+def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((6, 5), "float32"), D: T.Buffer((4, 5), "float32")):
+    C = T.alloc_buffer((4, 5), "float32")
+    for i, j, k in T.grid(4, 5, 6):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    for i, j in T.grid(4, 5):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = T.max(C[vi, vj], T.float32(1))
+"""
+
+
+@pytest.fixture
+def wrong_where_vectorized(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A compiler that takes the minimum for the maximum in vectorized programs."""
+    right = tw.compile
+
+    def wrong(program: ir.Module) -> tw.Kernel:
+        text = program.script()
+        if "T.vectorized(" in text:
+            text = text.replace("T.max(", "T.min(")
+        return right(script.from_source(text))
+
+    monkeypatch.setattr(tw, "compile", wrong)
+
+
+class Here:
+    """Answers in this process, so that what a test plants is seen."""
+
+    def __init__(self) -> None:
+        self.last: dict = {}
+
+    def ask(self, request: dict, patience: float = 0.0) -> dict:
+        return session.answer(request)
+
+    def stop(self) -> None:
+        pass
+
+
+def test_a_planted_miscompilation_is_found_and_made_small(wrong_where_vectorized: None, monkeypatch, capsys) -> None:
+    drawn = Judge(Case(MATMUL))
+    found = None
+    for seed in range(300):
+        try:
+            drawn.sequence(seed)
+        except Finding as finding:
+            found = finding
+            break
+    assert found is not None and found.kind == "kernel"
+    kind, small = session.Session(child=Here(), minimizing=120).smaller("kernel", drawn.case)
+    assert kind == "kernel"
+    assert [step.name for step in small.steps] == ["vectorize"]
+    assert len(small.text.splitlines()) <= 10, small.text
+    text = session.Session(child=Here()).reproduction(kind, small, 0)
+    names: dict = {"script": script}
+    # The script stands by itself: the program, and the steps as Python.
+    program, _, trace = text.partition("sch = tw.Schedule(main, seed=1)\n")
+    names["sch"] = tw.Schedule(script.from_source(program), seed=1)
+    exec(trace, names)
+    with pytest.raises(Finding, match="instead of"):
+        Judge(small).kernel(names["sch"].mod, "kernel")
+
+
+def test_a_planted_wrong_step_is_found_by_a_run(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
+    def wrong(d: steps.Dice) -> None:
+        d.loop()
+        raise ZeroDivisionError
+
+    monkeypatch.setitem(steps.STEPS, "fuse", wrong)
+    said: list[str] = []
+    result = session.Session(said.append, minimizing=100, child=Here()).run(100, 0, limit=1)
+    ((kind, _, case, number),) = result.findings
+    assert kind == "step: ZeroDivisionError"
+    assert [step.name for step in case.steps] == ["fuse"]
+    assert len(case.text.splitlines()) <= 8
+    assert result.next_seed == number + 1 and result.counts["programs"] == number + 1
+    assert "sch = tw.Schedule(main, seed=1)" in said[-1]
+
+
+def test_crashes_and_hangs_of_children_are_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    crashing = session.Child([sys.executable, "-c", "import os; input(); os.kill(os.getpid(), 11)"])
+    with pytest.raises(session.Crash, match="crash with status -11"):
+        crashing.ask({})
+    hanging = session.Child([sys.executable, "-c", "import time; time.sleep(100)"])
+    with pytest.raises(session.Crash, match="hang"):
+        hanging.ask({}, patience=0.2)
+    assert hanging.process is None
+
+
+def test_the_steps_before_a_crash_are_known() -> None:
+    child = session.Child()
+    child.ask({"tell": [3, 1]})
+    told = [steps.Step(**step) for step in child.last["steps"]]
+    child.stop()
+    drawn = Judge(case_of(3))
+    done = drawn.sequence(3001)
+    assert [step.name for step in told][: len(done.done)] == [step.name for step in done.done][: len(told)]
+
+
+def test_children_answer_as_this_process_does() -> None:
+    child = session.Child()
+    assert child.ask({"case": dataclasses.asdict(Case(MATMUL))}) == {"kind": None}
+    assert child.last == {}
+    counts = child.ask({"program": 5})["counts"]
+    child.stop()
+    assert counts == session.run_program(5)["counts"]
+
+
+def test_guards_and_bits() -> None:
+    func = script.from_source(MATMUL)
+    given = arguments.draw(func, {}, special=True, seed=0)
+    assert given.damaged() is None and given.arrays[0].ctypes.data % 64 == 0
+    given.memory[1][given.memory[1].size - 1] = 0
+    assert given.damaged() == 1
+    a = np.array([np.nan, 0.0, 1.0], np.float32)
+    b = a.copy()
+    b.view(np.uint32)[0] ^= 1
+    assert arguments.difference([b], [a]) is None
+    b[1] = -0.0
+    assert "argument 0 at [1]: -0.0 instead of 0.0; 1 of 3" in str(arguments.difference([b], [a]))
+
+
+def test_a_refusal_that_changes_the_program_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def wrong(d: steps.Dice) -> None:
+        d.sch.split(d.loop(), [None, 2])
+        d.sch.get_block("nowhere")
+
+    monkeypatch.setitem(steps.STEPS, "split", wrong)
+    drawn = Judge(Case(MATMUL))
+    with pytest.raises(Finding, match="has changed the program"):
+        for seed in range(50):
+            drawn.sequence(seed)
+
+
+def test_programs_that_are_not_well_defined_are_no_case() -> None:
+    with pytest.raises(NoCase, match="interpret/out-of-bounds"):
+        Judge(Case(MATMUL.replace("A[vi, vk]", "A[vi + 2, vk]")))
+    with pytest.raises(NoCase, match="script/"):
+        Judge(Case(MATMUL.replace("T.grid", "T.nothing")))
+
+
+def test_smaller_texts_are_programs_of_python() -> None:
+    case = Case(MATMUL, steps=[steps.Step("split", ["C", 3])])
+    smaller = list(minimize.with_smaller_text(case))
+    assert len(smaller) > 50 and all(compile(each.text, "", "exec") for each in smaller)
+    assert [each.steps[0].choices for each in minimize.with_smaller_choices(case)] == [["C", 2]]
+
+
+def test_what_a_pass_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = script.from_source(MATMUL.replace("T.max", "T.min"))
+    monkeypatch.setattr(tw, "lower", lambda module, after: wrong)
+    drawn = Judge(Case(MATMUL, steps=[]))
+    with pytest.raises(Finding, match=f"after {judge.PASSES[0]}"):
+        drawn.again()
