@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -274,11 +275,22 @@ def db(
 
 
 @app.command()
-def info(as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False) -> None:
+def info(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    cflags: Annotated[
+        bool, typer.Option("--cflags", help="Only the flags to compile with Tilewright's headers.")
+    ] = False,
+    libs: Annotated[bool, typer.Option("--libs", help="Only the flags to link exported objects with.")] = False,
+) -> None:
     """Versions, the processor, and the measured limits of this machine."""
     from rich.table import Table
 
     import tilewright
+    from tilewright.kernel import build_flags
+
+    if cflags or libs:
+        print(shlex.join([*(build_flags().cflags if cflags else ()), *(build_flags().libs if libs else ())]))
+        return
     from tilewright import _core, machine
 
     host, cpu = _core.Target("native"), _core.host_cpu()

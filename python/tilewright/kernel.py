@@ -27,6 +27,21 @@ class Exported(NamedTuple):
     header: Path
 
 
+class BuildFlags(NamedTuple):
+    """What a C or C++ compiler needs: for the headers of Tilewright, and to link exported objects."""
+
+    cflags: tuple[str, ...]
+    libs: tuple[str, ...]
+
+
+def build_flags() -> BuildFlags:
+    """The flags for programs that call exported kernels; an exported library needs none but its own name."""
+    package = Path(__file__).resolve().parent
+    return BuildFlags(
+        (f"-I{package / 'include'}",), (str(package / "libtilewright_runtime.a"), "-lm", "-lpthread", "-ldl")
+    )
+
+
 class _Program(NamedTuple):
     """What a kernel was compiled from and through."""
 
@@ -88,7 +103,11 @@ class Kernel(_core.KernelBase):
 
         Args:
             folder: Where to; it is made if it is missing.
-            name: Of the files; by default the name of the function. The function keeps its own name.
+            name: Of the files and of the function in C; by default the name of the function.
+
+        C and C++ keep some names for themselves: a function or parameter of such a name ends in an underscore there
+        (``double_``, ``exp_``). Characters that C does not have become underscores, and of names that would be the
+        same one gets a number at its end.
 
         Returns:
             The paths of ``NAME.so``, ``NAME.o`` and ``NAME.h``, in this order.
@@ -96,7 +115,7 @@ class Kernel(_core.KernelBase):
         Raises:
             ResourceError: The folder cannot be written to, or there is no C compiler to link the library with.
         """
-        return _export(self._need_program(), folder, name or self.name)
+        return _export(_alone(self._need_program(), self.name, name or self.name), folder, name or self.name)
 
     def benchmark(self, *args: Any, threads: int = 1, cold: bool = False) -> Timing:
         """Time the kernel on these arguments, against the measured limits of this machine.
@@ -153,7 +172,7 @@ class KernelModule(Mapping[str, Kernel]):
         return next(iter(self._kernels.values())).inspect(what, after)
 
     def export(self, folder: str | os.PathLike[str], name: str) -> Exported:
-        """Write all kernels as one library, as :meth:`Kernel.export` does."""
+        """Write all kernels as one library, as :meth:`Kernel.export` does; `name` is that of the files only."""
         return _export(next(iter(self._kernels.values()))._need_program(), folder, name)
 
 
@@ -274,6 +293,26 @@ def set_num_threads(count: int) -> None:
 def get_num_threads() -> int:
     """How many threads the parallel loops of kernels use."""
     return _core.get_num_threads()
+
+
+def _alone(program: _Program, own: str, name: str) -> _Program:
+    """The program with `own` as its only public function, under a new name, and with what that one calls."""
+    if program.code is None or (own == name and len(program.code.functions) == 1):
+        return program
+    every = dict(program.lowered.functions)
+    key = next(key for key, function in every.items() if function.attrs.get("global_symbol") == own)
+    kept = {key: every.pop(key).with_attr("global_symbol", name)}
+    todo = list(kept.values())
+
+    def keep(node: Any) -> None:
+        if isinstance(node, _core.GlobalVar) and node.name_hint in every:
+            kept[node.name_hint] = every.pop(node.name_hint).without_attr("global_symbol")
+            todo.append(kept[node.name_hint])
+
+    while todo:
+        _core.visit(todo.pop(), keep)
+    lowered = _core.Module(kept, dict(program.lowered.attrs))
+    return program._replace(lowered=lowered, code=_core.compile_object(lowered, program.target))
 
 
 def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exported:

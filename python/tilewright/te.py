@@ -306,12 +306,15 @@ def extern(
     return op.tensors[0] if len(op.tensors) == 1 else op.tensors
 
 
-def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None) -> _core.PrimFunc:
+def create_prim_func(
+    ops: Sequence[Any], index_dtype_override: str | None = None, *, name: str | None = None
+) -> _core.PrimFunc:
     """The program that computes tensors.
 
     Args:
         ops: its parameters: tensors, inputs and outputs, and variables.
         index_dtype_override: must be None: give shapes in the type that indices should have.
+        name: of the function; by default that of the last tensor among the parameters that is computed.
 
     Raises:
         tilewright.ArgumentError: an input is missing among the parameters, or a parameter is no tensor.
@@ -321,7 +324,7 @@ def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None
     tensors = [item for item in ops if isinstance(item, Tensor)]
     order = _producers_first(tensors)
     with _script.IRBuilder() as builder, _script.prim_func():
-        _script.func_name("main")
+        _script.func_name(_function_name(tensors) if name is None else name)
         _script.func_attr({"tir.noalias": True, **_layout_free(order, tensors)})
         for item in ops:
             if isinstance(item, Tensor):
@@ -337,6 +340,11 @@ def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None
                     _script.alloc_existing(tensor.buffer)
             _emit(op, _fresh(op.name, used))
     return _core.renew_defs(builder.get())  # type: ignore[return-value]
+
+
+def _function_name(tensors: Sequence[Tensor]) -> str:
+    computed = [tensor.op.name for tensor in tensors if not isinstance(tensor.op, PlaceholderOp)]
+    return computed[-1] if computed else "main"
 
 
 def _fresh(name: str, used: dict[str, int]) -> str:

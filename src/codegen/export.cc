@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "codegen/c_names.h"
 #include "codegen/package.h"
 #include "runtime/abi.h"
 
@@ -164,7 +165,8 @@ Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode&
   TW_RETURN_IF_ERROR(object.write(code.bytes));
   TW_RETURN_IF_ERROR(header.write(header_text));
   std::string visible = TW_MODULE_SYMBOL "; ";
-  for (const std::string& function : code.functions) visible += function + "; " + function + "_last_error; ";
+  for (const auto& [symbol, function] : c_kernel_names(lowered))
+    visible += function + "; " + function + "_last_error; ";
   TW_RETURN_IF_ERROR(script.write("{ global: " + visible + "local: *; };\n"));
   TW_RETURN_IF_ERROR(link(object.path(), script.path(), library.path(), name + ".so"));
   TW_RETURN_IF_ERROR(object.keep());

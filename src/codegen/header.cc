@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "codegen/c_names.h"
 #include "codegen/export.h"
 #include "codegen/package.h"
 #include "codegen/signature.h"
@@ -39,55 +40,33 @@ CType c_type(DataType type) {
 /// Writes what concerns one kernel.
 class KernelHeader {
  public:
-  KernelHeader(const Signature& signature, std::ostream& out) : s_(signature), out_(out) {
-    for (const Signature::Param& param : s_.params) names_.push_back(unique(param.name));
+  KernelHeader(const Signature& signature, std::string name, std::ostream& out)
+      : s_(signature), name_(std::move(name)), out_(out) {
+    used_.reserve(name_);  // the typed function calls it
+    for (const Signature::Param& param : s_.params) names_.push_back(used_.take(param.name, "arg"));
     for (size_t i = 0; i < s_.symbols.size(); ++i) symbols_.push_back(symbol_name(i));
   }
 
   void write() {
-    out_ << "/* ---- " << s_.name << " ";
-    for (size_t i = s_.name.size(); i < 106; ++i) out_ << '-';
+    out_ << "/* ---- " << name_ << " ";
+    for (size_t i = name_.size(); i < 106; ++i) out_ << '-';
     out_ << " */\n\n/* Parameters, in order:\n *\n";
     for (size_t i = 0; i < s_.params.size(); ++i) out_ << " *   " << describe(i) << "\n";
     out_
         << " *\n * `tensors` holds the tensors and `scalars` the scalars, each in this order. A NULL context means the "
            "calling\n * thread's own. */\n";
-    out_ << "int32_t " << s_.name << "(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars);\n\n";
+    out_ << "int32_t " << name_ << "(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars);\n\n";
     out_ << "/* What went wrong in the calling thread's last call with a NULL context that did not return TW_OK. */\n";
-    out_ << "const char* " << s_.name << "_last_error(void);\n\n";
+    out_ << "const char* " << name_ << "_last_error(void);\n\n";
     if (is_compact()) write_typed();
   }
 
  private:
-  static bool is_identifier(const std::string& name) {
-    if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
-    return std::all_of(name.begin(), name.end(),
-                       [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; });
-  }
-  /// A name that C and the code below leave free.
-  std::string unique(const std::string& wanted) {
-    std::string name = is_identifier(wanted) ? wanted : "arg";
-    static constexpr const char* kTaken[] = {
-        "tensors",  "scalars", "int",    "float",     "double",    "char",     "short",  "long",   "void",   "if",
-        "else",     "for",     "while",  "do",        "return",    "const",    "static", "inline", "struct", "union",
-        "enum",     "switch",  "case",   "default",   "break",     "continue", "goto",   "sizeof", "signed", "unsigned",
-        "register", "extern",  "auto",   "volatile",  "typedef",   "class",    "new",    "delete", "this",   "template",
-        "operator", "private", "public", "protected", "namespace", "using",    "bool",   "true",   "false",  "try",
-        "catch",    "throw",   "and",    "or",        "not",       "xor"};
-    if (std::find(std::begin(kTaken), std::end(kTaken), name) != std::end(kTaken)) name += "_";
-    std::string candidate = name;
-    for (int i = 1; std::find(used_.begin(), used_.end(), candidate) != used_.end(); ++i) {
-      candidate = name + "_" + std::to_string(i);
-    }
-    used_.push_back(candidate);
-    return candidate;
-  }
-
   std::string symbol_name(size_t slot) {
     for (size_t i = 0; i < s_.params.size(); ++i) {
       if (s_.params[i].symbol == static_cast<int>(slot)) return names_[i];
     }
-    return s_.symbols[slot].var.defined() ? unique(s_.symbols[slot].name) : "";
+    return s_.symbols[slot].var.defined() ? used_.take(s_.symbols[slot].name, "size") : "";
   }
 
   std::string size_text(const Signature::Dim& dim) const {
@@ -135,7 +114,7 @@ class KernelHeader {
     bool has_sizes = false;
     for (size_t i = 0; i < s_.symbols.size(); ++i) has_sizes |= is_size(i);
     out_ << (has_sizes ? "; sizes follow the parameters. */\n" : ". */\n");
-    out_ << "static inline int32_t " << s_.name << "_arrays(";
+    out_ << "static inline int32_t " << name_ << "_arrays(";
     std::string list;
     for (size_t i = 0; i < s_.params.size(); ++i) {
       const Signature::Param& param = s_.params[i];
@@ -169,40 +148,42 @@ class KernelHeader {
     const Signature::Param& param = s_.params[i];
     std::string number = std::to_string(param.position);
     DLDataType type = dlpack_type(param.buffer->dtype);
-    out_ << "  int64_t shape" << number << "[] = {";
+    out_ << "  int64_t tw_shape" << number << "[] = {";
     for (size_t d = 0; d < param.shape.size(); ++d) out_ << (d ? ", " : "") << size_text(param.shape[d]);
     out_ << (param.shape.empty() ? "0};\n" : "};\n");
-    out_ << "  DLTensor tensor" << number << " = {(void*)" << names_[i] << ", {kDLCPU, 0}, " << param.shape.size()
-         << ", {" << int{type.code} << ", " << int{type.bits} << ", " << type.lanes << "}, shape" << number
+    out_ << "  DLTensor tw_tensor" << number << " = {(void*)" << names_[i] << ", {kDLCPU, 0}, " << param.shape.size()
+         << ", {" << int{type.code} << ", " << int{type.bits} << ", " << type.lanes << "}, tw_shape" << number
          << ", NULL, 0};\n";
   }
 
   void write_lists() {
     if (s_.num_tensors) {
-      out_ << "  const DLTensor* tensors[] = {";
-      for (int i = 0; i < s_.num_tensors; ++i) out_ << (i ? ", &tensor" : "&tensor") << i;
+      out_ << "  const DLTensor* tw_tensors[] = {";
+      for (int i = 0; i < s_.num_tensors; ++i) out_ << (i ? ", &tw_tensor" : "&tw_tensor") << i;
       out_ << "};\n";
     }
     if (s_.num_scalars) {
-      out_ << "  tw_scalar scalars[" << s_.num_scalars << "];\n";
+      out_ << "  tw_scalar tw_scalars[" << s_.num_scalars << "];\n";
       for (size_t i = 0; i < s_.params.size(); ++i) {
         const Signature::Param& param = s_.params[i];
         if (param.buffer.defined()) continue;
         DataType type = param.var.dtype();
-        out_ << "  scalars[" << param.position << "]."
+        out_ << "  tw_scalars[" << param.position << "]."
              << (type.is_float()    ? "f = "
                  : type.is_handle() ? "p = "
                                     : "i = (int64_t)")
              << names_[i] << ";\n";
       }
     }
-    out_ << "  return " << s_.name << "(NULL, " << (s_.num_tensors ? "tensors" : "NULL") << ", "
-         << (s_.num_scalars ? "scalars" : "NULL") << ");\n";
+    out_ << "  return " << name_ << "(NULL, " << (s_.num_tensors ? "tw_tensors" : "NULL") << ", "
+         << (s_.num_scalars ? "tw_scalars" : "NULL") << ");\n";
   }
 
   const Signature& s_;
+  const std::string name_;
   std::ostream& out_;
-  std::vector<std::string> used_, names_, symbols_;
+  CNames used_;
+  std::vector<std::string> names_, symbols_;
   mutable bool expressible_ = true;
 };
 
@@ -236,12 +217,13 @@ Result<std::string> write_header(const Ref<Module>& lowered, const std::string& 
       << "#ifndef " << guard << "\n#define " << guard << "\n\n"
       << abi << "\n"
       << "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
+  const std::map<std::string, std::string> names = c_kernel_names(lowered);
   for (const auto& [key, func] : lowered->functions) {
     const PrimFunc* prim = func.as<PrimFunc>();
     const NodeRef symbol = prim ? prim->attrs.get("global_symbol") : NodeRef();
     if (!symbol.is<StringImm>()) continue;
     TW_TRY(signature, signature_of(func.cast<PrimFunc>(), symbol.as<StringImm>()->value));
-    KernelHeader(signature, out).write();
+    KernelHeader(signature, names.at(signature.name), out).write();
   }
   out << "#ifdef __cplusplus\n}\n#endif\n\n#endif /* " << guard << " */\n";
   return out.str();

@@ -32,7 +32,7 @@ def test_matmul_is_the_program_one_would_write():
                     C[v_i, v_j] = T.float32(0)
                 C[v_i, v_j] = C[v_i, v_j] + A[v_i, v_k] * B[v_k, v_j]
 
-    func = te.create_prim_func([A, B, C])
+    func = te.create_prim_func([A, B, C], name="main")
     ir.assert_structural_equal(func, main)
     assert func.script() == main.script()
     assert (C.shape[0].value, C.dtype, C.ndim, C.name, C.op.name) == (8, "float32", 2, "C", "C")

@@ -26,14 +26,14 @@ class TableBuilder {
         record({i32(TW_ABI_VERSION), i32(kDLCPU), state_.text(s.name), array(params), array(symbols),
                 state_.text(features), words, i32(static_cast<int32_t>(s.params.size())), i32(s.num_tensors),
                 i32(s.num_scalars), i32(static_cast<int32_t>(s.symbols.size()))});
-    return global(value, s.name + "_signature");
+    return global(value, s.name + ".signature");
   }
 
   /// The table of all entries, under TW_MODULE_SYMBOL.
-  void module_table(const std::vector<std::pair<llvm::Function*, llvm::GlobalVariable*>>& entries) {
+  void module_table(const std::vector<Entry>& entries) {
     std::vector<llvm::Constant*> exports;
-    for (const auto& [entry, signature] : entries) {
-      exports.push_back(record({state_.text(entry->getName().str()), entry, signature}));
+    for (const Entry& entry : entries) {
+      exports.push_back(record({state_.text(entry.name), entry.function, entry.signature}));
     }
     llvm::Constant* value = record({i32(TW_ABI_VERSION), i32(static_cast<int32_t>(exports.size())), array(exports),
                                     state_.text("tilewright " TILEWRIGHT_VERSION)});
@@ -84,8 +84,7 @@ llvm::GlobalVariable* emit_signature(ModuleState& state, const Signature& signat
   return TableBuilder(state).signature(signature, features);
 }
 
-void emit_module_table(ModuleState& state,
-                       const std::vector<std::pair<llvm::Function*, llvm::GlobalVariable*>>& entries) {
+void emit_module_table(ModuleState& state, const std::vector<Entry>& entries) {
   TableBuilder(state).module_table(entries);
 }
 

@@ -184,7 +184,12 @@ class FunctionEmitter {
 
 // ---- emit_entry.cc
 llvm::GlobalVariable* emit_signature(ModuleState& state, const Signature& signature, const std::string& features);
-void emit_module_table(ModuleState& state,
-                       const std::vector<std::pair<llvm::Function*, llvm::GlobalVariable*>>& entries);
+/// A kernel in the table of its module, under its own name, which C may have to spell otherwise.
+struct Entry {
+  std::string name;
+  llvm::Function* function;
+  llvm::GlobalVariable* signature;
+};
+void emit_module_table(ModuleState& state, const std::vector<Entry>& entries);
 
 }  // namespace tilewright::codegen

@@ -5,8 +5,10 @@
 #include <llvm/Target/TargetMachine.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
+#include "codegen/c_names.h"
 #include "codegen/llvm/emitter.h"
 #include "codegen/llvm/machine.h"
 #include "ir/traverse.h"
@@ -56,17 +58,25 @@ class ModuleEmitter {
         items_.push_back(std::move(item));
       }
     }
+    std::set<std::string> symbols;
+    for (const Compiled& item : items_) {
+      if (!item.symbol.empty() && !symbols.insert(item.symbol).second) {
+        return script_error("codegen/same-name", "two functions of the module are exported as '" + item.symbol + "'",
+                            "give each a global_symbol of its own");
+      }
+    }
     std::set<std::string> called = called_functions();
     for (Compiled& item : items_) declare(item, called.count(item.name) != 0);
     std::vector<std::string> names;
-    std::vector<std::pair<llvm::Function*, llvm::GlobalVariable*>> entries;
+    std::vector<Entry> entries;
+    c_names_ = c_kernel_names(lowered_);
     std::string features;
     for (const std::string& name : state_.target.feature_names()) features += (features.empty() ? "" : ",") + name;
     for (Compiled& item : items_) {
       define(item);
       if (item.symbol.empty()) continue;
       llvm::GlobalVariable* table = emit_signature(state_, item.signature, features);
-      entries.emplace_back(define_entry(item, table), table);
+      entries.push_back({item.symbol, define_entry(item, table), table});
       names.push_back(item.symbol);
     }
     emit_module_table(state_, entries);
@@ -108,7 +118,7 @@ class ModuleEmitter {
     if (!returns_nothing(*item.func)) types.push_back(pointer);
     item.body = llvm::Function::Create(llvm::FunctionType::get(llvm::Type::getInt32Ty(c), types, false),
                                        llvm::Function::InternalLinkage,
-                                       (item.symbol.empty() ? item.name : item.symbol) + "_body", state_.module);
+                                       (item.symbol.empty() ? item.name : item.symbol) + ".body", state_.module);
     llvm::Function& f = *item.body;
     f.addFnAttr("target-cpu", state_.target.cpu);
     f.addFnAttr("target-features", state_.target.llvm_features());
@@ -162,7 +172,8 @@ class ModuleEmitter {
     llvm::LLVMContext& c = state_.context();
     llvm::Type* pointer = llvm::PointerType::getUnqual(c);
     auto* type = llvm::FunctionType::get(llvm::Type::getInt32Ty(c), {pointer, pointer, pointer}, false);
-    auto* entry = llvm::Function::Create(type, llvm::Function::ExternalLinkage, item.symbol, state_.module);
+    auto* entry =
+        llvm::Function::Create(type, llvm::Function::ExternalLinkage, c_names_.at(item.symbol), state_.module);
     // Runs before anything is known about the processor: no more than every one of its kind has.
     entry->addFnAttr("target-cpu", state_.module.getTargetTriple().starts_with("x86_64") ? "x86-64" : "generic");
     entry->addFnAttr("target-features", "");
@@ -185,6 +196,7 @@ class ModuleEmitter {
 
   ModuleState& state_;
   const Ref<Module>& lowered_;
+  std::map<std::string, std::string> c_names_;  ///< of the entries
   std::vector<Compiled> items_;
 };
 

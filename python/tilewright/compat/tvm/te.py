@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright import te
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.tir import op
 from tilewright.te import *  # noqa: F403
@@ -11,6 +15,11 @@ __path__: list[str] = []
 _missing = missing("tvm.te")
 
 __all__ = list(_names)
+
+
+def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None) -> Any:
+    """The program that computes tensors; its name is "main"."""
+    return te.create_prim_func(ops, index_dtype_override, name="main")
 
 
 def __getattr__(name: str) -> object:
