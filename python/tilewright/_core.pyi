@@ -1402,11 +1402,7 @@ class ObjectCode:
     def assembly(self) -> str: ...
 
 def compile_object(
-    lowered: Module,
-    target: str = "native",
-    final_effort: bool = True,
-    keep_llvm: bool = False,
-    keep_assembly: bool = False,
+    lowered: Module, target: str = "native", keep_llvm: bool = False, keep_assembly: bool = False
 ) -> ObjectCode: ...
 
 class LoadedKernel:

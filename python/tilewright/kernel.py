@@ -95,7 +95,7 @@ class Kernel(_core.KernelBase):
             return str(program.module.script())
         if what == "tir":
             return str((lower(program.module, after, program.target) if after else program.lowered).script())
-        code = _core.compile_object(program.lowered, program.target, True, what == "llvm", what == "asm")
+        code = _core.compile_object(program.lowered, program.target, what == "llvm", what == "asm")
         return code.llvm_ir if what == "llvm" else code.assembly
 
     def export(self, folder: str | os.PathLike[str], name: str | None = None) -> Exported:
@@ -234,7 +234,7 @@ def compile(
         return _interpreted(module)
     lowered, report = _core.lower(module, text)
     folder = os.environ.get("TILEWRIGHT_DUMP")
-    code = _core.compile_object(lowered, text, True, bool(folder), bool(folder))
+    code = _core.compile_object(lowered, text, bool(folder), bool(folder))
     if folder:
         _dump(Path(folder), module, text, code)
     loaded = _core.load_object(code.bytes)

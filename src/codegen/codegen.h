@@ -19,14 +19,7 @@
 
 namespace tilewright::codegen {
 
-/// How much time LLVM may take. Both give the same results and nearly the same speed: the vector code is in the IR.
-enum class Effort : uint8_t {
-  kTuning,  ///< a short list of function passes: a few milliseconds a kernel
-  kFinal,   ///< O3
-};
-
 struct CompileOptions {
-  Effort effort = Effort::kFinal;
   bool keep_llvm = false;      ///< fill ObjectCode::llvm_ir
   bool keep_assembly = false;  ///< fill ObjectCode::assembly
 };
@@ -38,7 +31,8 @@ struct ObjectCode {
   std::string assembly;
 };
 
-/// `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name; the rest
+/// The one way to machine code: what a search measures, what tw.compile delivers and what an export contains are the
+/// same code. `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name; the rest
 /// is private to the object.
 Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options);
 

@@ -34,10 +34,8 @@ Ref<PrimFunc> matmul(int64_t m, int64_t n, int64_t k) {
   return test_function("matmul", {a, b, c}, make<BlockRealize>({{}, bool_imm(true), make<Block>(std::move(root))}));
 }
 
-class Matmul : public testing::TestWithParam<codegen::Effort> {};
-
-TEST_P(Matmul, MatchesLoops) {
-  codegen::LoadedKernel kernel = build(matmul(5, 7, 9), GetParam());
+TEST(Codegen, AProductMatchesLoops) {
+  codegen::LoadedKernel kernel = build(matmul(5, 7, 9));
   DataType f32 = DataType::float_(32);
   TestTensor a(f32, {5, 9}), b(f32, {9, 7}), c(f32, {5, 7});
   for (int i = 0; i < 45; ++i) a.data<float>()[i] = static_cast<float>(i % 7 - 3);
@@ -51,7 +49,6 @@ TEST_P(Matmul, MatchesLoops) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Efforts, Matmul, testing::Values(codegen::Effort::kTuning, codegen::Effort::kFinal));
 
 TEST(Codegen, RefusesAnArgumentOfAnotherShape) {
   codegen::LoadedKernel kernel = build(matmul(5, 7, 9));

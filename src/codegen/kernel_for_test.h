@@ -64,11 +64,10 @@ inline Ref<PrimFunc> test_function(const std::string& name, const std::vector<Re
   return make<PrimFunc>(std::move(func));
 }
 
-inline codegen::LoadedKernel build(const Ref<PrimFunc>& func, codegen::Effort effort = codegen::Effort::kFinal,
-                                   codegen::ObjectCode* keep = nullptr) {
+inline codegen::LoadedKernel build(const Ref<PrimFunc>& func, codegen::ObjectCode* keep = nullptr) {
   Target target = test_target();
   Ref<Module> lowered = lower::lower(as_module(func), target).value_or_throw();
-  codegen::CompileOptions options{effort, keep != nullptr, keep != nullptr};
+  codegen::CompileOptions options{keep != nullptr, keep != nullptr};
   codegen::ObjectCode object = codegen::compile(lowered, target, options).value_or_throw();
   if (keep) *keep = object;
   return codegen::load_object(object.bytes).value_or_throw();

@@ -29,6 +29,7 @@ struct Note {
 struct PassContext {
   const Target& target;
   std::string function;  ///< name of the function being lowered
+  bool called = false;   ///< by another function of the module
   std::vector<Promotion> promotions;
   std::vector<Note> notes;
 };

@@ -1,6 +1,7 @@
 #include "lower/pipeline.h"
 
 #include <chrono>
+#include <set>
 
 #include "ir/build.h"
 #include "ir/traverse.h"
@@ -97,13 +98,23 @@ Status check_registers(const Ref<Module>& module, const PassContext& context, bo
       "use smaller tiles, and unroll or vectorize the loops that index it");
 }
 
-/// The same with errors told in terms of the pipeline.
-Result<Ref<Module>> run_pass(const Pass& pass, const Ref<Module>& module, PassContext& context) {
+/// The functions that others of the module call.
+std::set<std::string> called_functions(const Ref<Module>& module) {
+  std::set<std::string> names;
+  visit(module, [&](const Ref<Call>& call) {
+    if (const GlobalVar* callee = call->op.as<GlobalVar>()) names.insert(callee->name_hint);
+  });
+  return names;
+}
+
+Result<Ref<Module>> run_pass(const Pass& pass, const Ref<Module>& module, const std::set<std::string>& called,
+                             PassContext& context) {
   Ref<Module> current = module;
   for (const auto& [name, func] : module->functions) {
     Ref<PrimFunc> prim = func.cast<PrimFunc>();
     if (!prim.defined()) continue;
     context.function = name;
+    context.called = called.count(name) != 0;
     TW_TRY(after, pass.run(prim, context));
     if (after != prim) current = with_function(current, name, after);
   }
@@ -124,11 +135,12 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
   Ref<Module> current = module;
   if (options.observe) options.observe("input", current);
-  PassContext context{target, {}, {}, {}};
+  PassContext context{target, {}, false, {}, {}};
   Stage stage = Stage::kScheduled;
+  std::set<std::string> called = called_functions(module);
   for (const Pass& pass : kPasses) {
     auto start = std::chrono::steady_clock::now();
-    TW_TRY(after, run_pass(pass, current, context));
+    TW_TRY(after, run_pass(pass, current, called, context));
     current = after;
     std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
     if (report) report->times.push_back({pass.name, elapsed.count()});

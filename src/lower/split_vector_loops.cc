@@ -26,36 +26,11 @@
 namespace tilewright::lower {
 namespace {
 
-/// Wider vectors are taken apart by the code generator into as many instructions, at a cost in build time.
-constexpr int64_t kMostRegisters = 8;
-/// For loops that are cut: enough vectors in flight to hide latencies.
-constexpr int64_t kCutRegisters = 4;
-
 bool is_power_of_two(int64_t n) { return n > 0 && (n & (n - 1)) == 0; }
 int64_t next_power_of_two(int64_t n) {
   int64_t power = 1;
   while (power < n) power *= 2;
   return power;
-}
-
-/// Bits of the widest element that the loop touches: what decides how many lanes a register has.
-int widest_element(const Stmt& body) {
-  int bits = 8;
-  visit(
-      body,
-      [&](const Ref<BufferLoad>& load, Visitor& v) {
-        bits = std::max<int>(bits, load->buffer->dtype.bits);
-        v.descend(load);
-      },
-      [&](const Ref<BufferStore>& store, Visitor& v) {
-        bits = std::max<int>(bits, store->buffer->dtype.bits);
-        v.descend(store);
-      },
-      [&](const Ref<Cast>& cast_node, Visitor& v) {
-        if (cast_node->dtype.is_float()) bits = std::max<int>(bits, cast_node->dtype.bits);
-        v.descend(cast_node);
-      });
-  return bits;
 }
 
 /// One masked vector is better than several short ones where much is computed with it and little is stored: masked

@@ -1,8 +1,30 @@
 #include "lower/vector_math.h"
 
+#include <algorithm>
+
 #include "ir/traverse.h"
 
 namespace tilewright::lower {
+
+int widest_element(const Stmt& body) {
+  int bits = 8;
+  visit(
+      body,
+      [&](const Ref<BufferLoad>& load, Visitor& v) {
+        bits = std::max<int>(bits, load->buffer->dtype.bits);
+        v.descend(load);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& v) {
+        bits = std::max<int>(bits, store->buffer->dtype.bits);
+        v.descend(store);
+      },
+      [&](const Ref<Cast>& cast_node, Visitor& v) {
+        if (cast_node->dtype.is_float()) bits = std::max<int>(bits, cast_node->dtype.bits);
+        v.descend(cast_node);
+      });
+  return bits;
+}
+
 Expr to_lanes(const Expr& value, int lanes) {
   return lanes == 1 || value.dtype().is_vector() ? value : broadcast(value, lanes);
 }

@@ -7,6 +7,14 @@
 
 namespace tilewright::lower {
 
+/// Wider vectors are taken apart by the code generator into as many instructions, at a cost in build time.
+constexpr int64_t kMostRegisters = 8;
+/// For loops that are cut: enough vectors in flight to hide latencies.
+constexpr int64_t kCutRegisters = 4;
+
+/// Bits of the widest element that the body of a loop touches: what decides how many lanes a register has.
+int widest_element(const Stmt& body);
+
 /// As binary() of ir/build.h, for any mix of lanes.
 Expr vector_binary(Kind kind, const Expr& a, const Expr& b);
 /// A scalar in every lane; a vector as it is.

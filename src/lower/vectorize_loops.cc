@@ -16,6 +16,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
@@ -104,22 +105,44 @@ class LaneSpreader {
       Stmt then_case = spread(b.then_case);
       return make<IfThenElse>({condition, then_case, b.else_case.defined() ? spread(b.else_case) : Stmt()}, s.span());
     }
-    Expr outer = mask_;
-    mask_ = under(condition);
-    Stmt then_case = spread(b.then_case);
-    mask_ = outer;
-    if (!b.else_case.defined()) return then_case;
-    mask_ = under(make<Not>({condition}));
-    Stmt else_case = spread(b.else_case);
-    mask_ = outer;
-    return seq({then_case, else_case});
+    if (Stmt both = merged(b, condition); both.defined()) return both;
+    // What the condition reads may change under it: it is evaluated once.
+    Ref<Var> test;
+    if (effect_of(condition) != Effect::kPure) test = var("mask", condition.dtype());
+    Expr known = test.defined() ? Expr(test) : condition;
+    std::vector<Stmt> cases{under(known, b.then_case)};
+    if (b.else_case.defined()) cases.push_back(under(make<Not>({known}), b.else_case));
+    Stmt result = seq(std::move(cases));
+    return test.defined() ? Stmt(make<LetStmt>({test, condition, result}, s.span())) : result;
   }
 
-  Stmt store(const Ref<BufferStore>& s) {
-    Expr index = spread(s->indices[0]);
-    Expr value = spread(s->value);
-    if (!reason.empty()) return s;
+  /// One store where both cases store to the same place.
+  Stmt merged(const IfThenElse& b, const Expr& condition) {
+    const BufferStore *yes = b.then_case.as<BufferStore>(), *no = b.else_case.as<BufferStore>();
+    if (!yes || !no || yes->buffer != no->buffer || yes->predicate.defined() || no->predicate.defined()) return {};
+    if (!same_expr(yes->indices[0], no->indices[0])) return {};
+    Expr first = under(condition, yes->value), second = under(make<Not>({condition}), no->value);
+    if (!reason.empty()) return {};
+    Expr value = make<Select>({condition, to_lanes(first, lanes_), to_lanes(second, lanes_)});
+    return put(b.then_case.borrow<BufferStore>(), value);
+  }
+
+  /// What lanes do or have where a condition holds.
+  template <class T>
+  T under(const Expr& condition, const T& what) {
+    Expr outer = mask_;
+    mask_ = under(condition);
+    T result = spread(what);
+    mask_ = outer;
+    return result;
+  }
+
+  Stmt store(const Ref<BufferStore>& s) { return put(s, spread(s->value)); }
+
+  Stmt put(const Ref<BufferStore>& s, const Expr& value) {
     if (s->indices.size() != 1) return fail(Stmt(s), "'" + s->buffer->name + "' is not flat");
+    Expr index = spread(s->indices[0]);
+    if (!reason.empty()) return s;
     if (index.dtype().is_scalar())
       return fail(Stmt(s), "every lane stores to the same element of '" + s->buffer->name + "'");
     if (s->buffer->dtype.is_vector()) return fail(Stmt(s), "the elements of '" + s->buffer->name + "' are vectors");
@@ -155,10 +178,14 @@ class LaneSpreader {
       return vector_binary(kind, x, y);
     };
     switch (e.kind()) {
+      case Kind::kAnd:
+        return both(e, e.as<And>()->a, e.as<And>()->b);
+      case Kind::kOr:
+        return both(e, e.as<Or>()->a, e.as<Or>()->b);
 #define TW_CASE(Name) \
   case Kind::k##Name: \
     return two(Kind::k##Name, e.as<Name>()->a, e.as<Name>()->b);
-      TW_BINARY_KINDS(TW_CASE)
+        TW_BINARY_KINDS_BUT_LOGIC(TW_CASE)
 #undef TW_CASE
       case Kind::kVar: {
         auto it = values_.find(e);
@@ -200,6 +227,15 @@ class LaneSpreader {
       default:
         return fail(e, "an expression of kind " + std::string(kind_name(e.kind())) + " has no vector form");
     }
+  }
+
+  /// The right side of `and` and `or` reads only where the left side does not decide.
+  Expr both(const Expr& e, const Expr& a, const Expr& b) {
+    Expr x = spread(a), y = spread(b);
+    if (!reason.empty() || (x == a && y == b)) return e;
+    if (effect_of(b) != Effect::kPure)
+      y = under(e.is<And>() ? to_lanes(x, lanes_) : logical_not(to_lanes(x, lanes_)), b);
+    return vector_binary(e.kind(), x, y);
   }
 
   Expr choose(const Expr& e, const Expr& condition, const Expr& yes, const Expr& no, const Expr& old_condition,
@@ -251,13 +287,7 @@ class LaneSpreader {
       int lanes = yes.dtype().is_vector() || no.dtype().is_vector() ? lanes_ : 1;
       return if_then_else(condition, to_lanes(yes, lanes), to_lanes(no, lanes));
     }
-    Expr outer = mask_;
-    mask_ = under(condition);
-    Expr yes = spread(args[1]);
-    mask_ = outer;
-    mask_ = under(make<Not>({condition}));
-    Expr no = spread(args[2]);
-    mask_ = outer;
+    Expr yes = under(condition, args[1]), no = under(make<Not>({condition}), args[2]);
     return make<Select>({condition, to_lanes(yes, lanes_), to_lanes(no, lanes_)}, e.span());
   }
 

@@ -1,37 +1,60 @@
-// Mark innermost loops as vectorized that a schedule left serial, where nothing can speak against it.
+// Mark loops as vectorized that a schedule left serial, where nothing speaks against it and it pays.
 //
 //   Before                                  After
 //   for j in range(16):                     for j in T.vectorized(16):
-//     P[k * 16 + j] = B[k * 512 + j]          P[k * 16 + j] = B[k * 512 + j]
+//     for k in range(64):                     for k in range(64):
+//       C[j] = C[j] + A[k] * B[k * 16 + j]      C[j] = C[j] + A[k] * B[k * 16 + j]
 //
-// A loop qualifies when its body only stores, each store goes to consecutive elements, what is loaded is consecutive or
-// the same for all iterations, and no iteration reads what another one writes. Sums into one element do not: changing
-// their order is up to schedules.
+// Innermost loops come first. Where one cannot be taken, as here the sum over k, a loop around it may: each lane then
+// does all iterations inside, in their order, so sums stay exactly what they are. The innermost parallel loop gives
+// each thread whole vectors.
 //
 // Needs      flat buffers, simple indices
-// Ensures    the same program; a schedule's own choices stay
+// Ensures    the same results, to the bit; a schedule's own choices stay. A note says why an innermost loop stays
+//            scalar.
 // Placement  before split_vector_loops, which cuts long loops to vectors
 #include <algorithm>
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
-#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/lane_independence.h"
 #include "lower/passes.h"
+#include "lower/vector_math.h"
 
 namespace tilewright::lower {
 namespace {
 
-/// Intrinsics that have a vector form; for others, taking vectors apart would cost more than it gains.
-bool has_vector_form(const Call& call) {
-  switch (intrinsic_of(call)) {
+/// Vectors have to promise at least this part of the time, or the loop stays as it is.
+constexpr double kWorthwhile = 0.75;
+constexpr double kUnknownTrips = 16;
+/// Loads of elements so far apart are done as loads of all elements between.
+constexpr int64_t kMostStride = 4;
+/// Loops inside of one that is tried: more are not looked at.
+constexpr int kMostInside = 6;
+/// A loop of fewer iterations is not worth a note.
+constexpr int64_t kShort = 8;
+
+/// Functions that take tens of operations.
+bool is_elementary(Intrinsic intrinsic) {
+  switch (intrinsic) {
     case Intrinsic::k_exp:
     case Intrinsic::k_log:
     case Intrinsic::k_tanh:
     case Intrinsic::k_erf:
     case Intrinsic::k_sigmoid:
-      return call.dtype.bits <= 32;
+      return true;
+    default:
+      return false;
+  }
+}
+
+/// Intrinsics that have a vector form; for others, taking vectors apart would cost more than it gains.
+bool has_vector_form(const Call& call) {
+  Intrinsic intrinsic = intrinsic_of(call);
+  if (is_elementary(intrinsic)) return call.dtype.bits <= 32;
+  switch (intrinsic) {
     case Intrinsic::k_sqrt:
     case Intrinsic::k_rsqrt:
     case Intrinsic::k_floor:
@@ -61,100 +84,326 @@ bool has_vector_form(const Call& call) {
   }
 }
 
-class PlainLoop {
- public:
-  PlainLoop(const Ref<Var>& v, arith::Analyzer& analyzer) : v_(v), analyzer_(analyzer) {}
+/// Cycles of throughput, roughly, of one iteration: alone, and as one of the lanes of full vectors.
+struct Cost {
+  double scalar = 0, vector = 0;
+};
 
-  bool accepts(const Stmt& body) {
-    check(body);
-    for (const Access& store : stores_) {
-      for (const Access& other : loads_) fine_ &= !conflict(store, other);
-      for (const Access& other : stores_) fine_ &= &other == &store || !conflict(store, other);
-    }
-    return fine_ && !stores_.empty();
+/// What is in the body that has no vector form, and what the rest costs.
+class Body {
+ public:
+  Body(const Ref<For>& loop, const LaneAccesses& accesses, const Target& target)
+      : loop_(loop), target_(target), lanes_(static_cast<double>(vector_lanes(target, widest_element(loop->body)))) {
+    check(loop->body);
+    for (const LaneAccess& access : accesses.all()) memory(access);
   }
+
+  std::string obstacle;
+  Cost cost;
 
  private:
-  struct Access {
-    Ref<Buffer> buffer;
-    Expr index;
-  };
-
-  /// The change of the index from one iteration to the next, if it is always the same.
-  std::optional<int64_t> step(const Expr& index) {
-    if (!uses_var(index, v_)) return 0;
-    if (index.dtype().is_vector() || effect_of(index) != Effect::kPure) return std::nullopt;
-    Expr next = substitute(index, {{v_, v_ + 1}});
-    return const_int(analyzer_.simplify(next - index));
+  void refuse(std::string why) {
+    if (obstacle.empty()) obstacle = std::move(why);
   }
+  void add(double scalar, double vector) {
+    cost.scalar += trips_ * scalar;
+    cost.vector += trips_ * vector;
+  }
+  /// An operation of which one instruction serves all lanes.
+  void add(double cycles) { add(cycles, cycles / lanes_); }
 
-  /// The same buffer at places that different iterations may share.
-  static bool conflict(const Access& a, const Access& b) {
-    if (a.buffer->data != b.buffer->data) return false;
-    return a.buffer != b.buffer || !same_expr(a.index, b.index);
+  static double trips_of(const For& loop) {
+    auto extent = const_int(loop.extent);
+    return extent ? static_cast<double>(std::max<int64_t>(*extent, 0)) : kUnknownTrips;
   }
 
   void check(const Stmt& s) {
-    if (!fine_) return;
-    if (const SeqStmt* seq = s.as<SeqStmt>()) {
-      for (const Stmt& child : seq->seq) check(child);
-    } else if (const BufferStore* store = s.as<BufferStore>()) {
-      fine_ &= !store->predicate.defined() && store->buffer->dtype.is_scalar() && step(store->indices[0]) == 1;
-      stores_.push_back({store->buffer, store->indices[0]});
-      check_value(store->value);
-    } else if (const IfThenElse* branch = s.as<IfThenElse>(); branch && !branch->else_case.defined()) {
-      check_value(branch->condition);
-      check(branch->then_case);
-    } else {
-      fine_ = false;
+    switch (s.kind()) {
+      case Kind::kSeqStmt:
+        for (const Stmt& child : s.as<SeqStmt>()->seq) check(child);
+        return;
+      case Kind::kBufferStore: {
+        const BufferStore& store = *s.as<BufferStore>();
+        if (store.predicate.defined() || store.buffer->dtype.is_vector()) return refuse("it has vector code");
+        check(store.value);
+        return check_index(store.indices[0]);
+      }
+      case Kind::kIfThenElse: {
+        const IfThenElse& branch = *s.as<IfThenElse>();
+        check(branch.condition);
+        conditional_ += 1;
+        check(branch.then_case);
+        if (branch.else_case.defined()) check(branch.else_case);
+        conditional_ -= 1;
+        return;
+      }
+      case Kind::kLetStmt:
+        check(s.as<LetStmt>()->value);
+        return check(s.as<LetStmt>()->body);
+      case Kind::kFor:
+        return check_loop(*s.as<For>());
+      case Kind::kEvaluate:
+        if (!is_nop(s)) refuse("it calls a function that has an effect");
+        return;
+      default:
+        return refuse("there is a statement of kind " + std::string(kind_name(s.kind())) + " in it");
     }
   }
 
-  void check_value(const Expr& value) {
-    visit(
-        value,
-        [&](const Ref<BufferLoad>& load, Visitor&) {
-          auto stride = step(load->indices[0]);
-          fine_ &=
-              !load->predicate.defined() && load->buffer->dtype.is_scalar() && stride && (*stride == 0 || *stride == 1);
-          loads_.push_back({load->buffer, load->indices[0]});
-        },
-        [&](const Ref<Call>& call, Visitor& v) {
-          fine_ &= has_vector_form(*call);
-          v.descend(call);
-        },
-        [&](const Ref<Ramp>&, Visitor&) { fine_ = false; }, [&](const Ref<Broadcast>&, Visitor&) { fine_ = false; },
-        [&](const Ref<Let>&, Visitor&) { fine_ = false; }, [&](const Ref<Shuffle>&, Visitor&) { fine_ = false; });
+  void check_loop(const For& nested) {
+    bool plain = nested.kind == ForKind::kSerial || nested.kind == ForKind::kUnrolled;
+    if (!plain) return refuse("the schedule decides about loop '" + nested.loop_var->name_hint + "' inside");
+    if (uses_var(nested.min, loop_->loop_var) || uses_var(nested.extent, loop_->loop_var)) {
+      return refuse("the range of loop '" + nested.loop_var->name_hint + "' inside depends on it");
+    }
+    double outer = trips_;
+    trips_ *= trips_of(nested);
+    check(nested.body);
+    trips_ = outer;
   }
 
-  Ref<Var> v_;
-  arith::Analyzer& analyzer_;
-  std::vector<Access> loads_, stores_;
-  bool fine_ = true;
+  /// Arithmetic in an index costs nothing unless lanes differ in it in no regular way.
+  void check_index(const Expr& index) {
+    visit(index, [&](const Ref<BufferLoad>& load, Visitor&) { check(load); });
+    if (index.dtype().is_vector()) refuse("it has vector code");
+  }
+
+  void check(const Expr& e) {
+    if (e.dtype().is_vector()) return refuse("it has vector code");
+    auto two = [&](const Expr& a, const Expr& b) {
+      operation(e.kind(), a, b);
+      check(a);
+      check(b);
+    };
+    switch (e.kind()) {
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return two(e.as<Name>()->a, e.as<Name>()->b);
+      TW_BINARY_KINDS(TW_CASE)
+#undef TW_CASE
+      case Kind::kVar:
+      case Kind::kIntImm:
+      case Kind::kFloatImm:
+        return;
+      case Kind::kNot:
+        return check(e.as<Not>()->a);
+      case Kind::kCast:
+        add(1);
+        if (is_narrow(e.dtype()) || is_narrow(e.as<Cast>()->value.dtype())) add(3);
+        return check(e.as<Cast>()->value);
+      case Kind::kSelect:
+        add(1);
+        check(e.as<Select>()->condition);
+        check(e.as<Select>()->true_value);
+        return check(e.as<Select>()->false_value);
+      case Kind::kBufferLoad:
+        if (e.as<BufferLoad>()->predicate.defined() || e.as<BufferLoad>()->buffer->dtype.is_vector()) {
+          return refuse("it has vector code");
+        }
+        if (conditional_ > 0) masked(e.dtype(), false);
+        return check_index(e.as<BufferLoad>()->indices[0]);
+      case Kind::kLet:
+        check(e.as<Let>()->value);
+        return check(e.as<Let>()->body);
+      case Kind::kCall:
+        return check(*e.as<Call>());
+      default:
+        return refuse("there is an expression of kind " + std::string(kind_name(e.kind())) + " in it");
+    }
+  }
+
+  void check(const Call& call) {
+    Intrinsic intrinsic = intrinsic_of(call);
+    if (!has_vector_form(call)) {
+      return refuse("T." + std::string(intrinsic == Intrinsic::kUnknown ? "call" : intrinsic_row(intrinsic).name) +
+                    " has no vector form");
+    }
+    bool lazy = intrinsic == Intrinsic::k_if_then_else;
+    add(lazy || intrinsic == Intrinsic::k_likely ? 1 : is_elementary(intrinsic) ? 20 : 2);
+    for (size_t i = 0; i < call.args.size(); ++i) {
+      conditional_ += lazy && i > 0;
+      check(Expr(call.args[i]));
+      conditional_ -= lazy && i > 0;
+    }
+  }
+
+  static bool is_narrow(DataType type) { return type.is_float() && type.bits < 32; }
+
+  void operation(Kind kind, const Expr& a, const Expr& b) {
+    DataType type = a.dtype();
+    bool divides = kind == Kind::kDiv || kind == Kind::kMod || kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
+    if (type.is_float()) {
+      add((divides ? 4 : 1) + (is_narrow(type) ? 6 : 0));
+    } else if (!divides) {
+      add(1);
+    } else if (auto divisor = const_int(b); divisor && *divisor > 0 && (*divisor & (*divisor - 1)) == 0) {
+      add(1);
+    } else if (divisor && type.bits <= 32) {
+      add(3, 8 / lanes_);
+    } else {
+      add(8, 10);  // no processor divides vectors of integers
+    }
+  }
+
+  /// A lane that does not take part must not touch memory.
+  void masked(DataType type, bool stores) {
+    bool native = target_.has("avx512bw") || (target_.has("avx") && type.bits >= 32);
+    if (native) {
+      add(0, (stores ? 2 : 1) / lanes_);
+    } else {
+      add(0, 4);
+    }
+  }
+
+  void memory(const LaneAccess& access) {
+    // Loops that do not move the access do not repeat it: its value stays in a register.
+    double outer = trips_, trips = 1;
+    for (const Ref<For>& nested : access.loops) {
+      trips *= trips_of(*nested);
+      if (uses_var(access.index, nested->loop_var)) trips_ = trips;
+    }
+    int64_t stride = access.stride.value_or(0);
+    if (!access.stride || std::abs(stride) > kMostStride) {
+      add(1, access.writes ? 2 : 1.5);
+      if (!access.stride) add_arithmetic(access.index);
+    } else if (stride == 0 || stride == 1) {
+      add(1);
+    } else if (access.writes) {
+      add(1, stride == -1 ? 2 / lanes_ : 2);
+    } else {
+      add(1, 2 * static_cast<double>(std::abs(stride)) / lanes_);
+    }
+    if (access.writes && conditional_store(access)) masked(access.buffer->dtype, true);
+    trips_ = outer;
+  }
+
+  void add_arithmetic(const Expr& index) {
+    visit(
+        index, [&](const Ref<Add>&) { add(1); }, [&](const Ref<Mul>&) { add(1); },
+        [&](const Ref<FloorDiv>& e) { operation(Kind::kFloorDiv, e->a, e->b); },
+        [&](const Ref<FloorMod>& e) { operation(Kind::kFloorMod, e->a, e->b); });
+  }
+
+  bool conditional_store(const LaneAccess& access) const {
+    bool found = false;
+    visit(loop_->body, [&](const Ref<IfThenElse>& branch, Visitor&) {
+      visit(branch, [&](const Ref<BufferStore>& store) { found |= store->buffer == access.buffer; });
+    });
+    return found;
+  }
+
+  const Ref<For>& loop_;
+  const Target& target_;
+  double lanes_;
+  double trips_ = 1;
+  int conditional_ = 0;
+};
+
+class Vectorizer {
+ public:
+  Vectorizer(const PrimFunc& func, PassContext& context) : context_(context) {
+    assume_sizes(func, analyzer_);
+    // Arguments of a function that others of its module call may overlap: only the entry checks them.
+    if (func.attrs.has("global_symbol") && !context.called) {
+      for (const auto& [param, buffer] : func.buffer_map) private_memory_.insert(buffer->data);
+    }
+    visit(
+        func.body, [&](const Ref<Allocate>& allocate) { private_memory_.insert(allocate->buffer_var); },
+        [&](const Ref<AllocateConst>& allocate) { private_memory_.insert(allocate->buffer_var); });
+  }
+
+  Stmt run(const Stmt& body) {
+    Stmt after = rewrite(
+        body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return visit_loop(loop, r); },
+        [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
+    for (std::string& message : scalar_) {
+      context_.notes.push_back({"lower/scalar-loop", context_.function, std::move(message)});
+    }
+    return after;
+  }
+
+ private:
+  Stmt visit_loop(const Ref<For>& loop, Rewriter& r) {
+    analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
+    size_t mark = scalar_.size();
+    bool outer_vector = in_vector_;
+    in_vector_ |= loop->kind == ForKind::kVectorized;
+    Ref<For> inner = r.descend(loop);
+    in_vector_ = outer_vector;
+    bool serial = loop->kind == ForKind::kSerial && loop->annotations.empty();
+    bool parallel = loop->kind == ForKind::kParallel && loop->annotations.empty();
+    if (in_vector_ || (!serial && !parallel)) return inner;
+    auto extent = const_int(loop->extent);
+    int inside = 0;
+    visit(inner->body, [&](const Ref<For>&) { ++inside; });
+    if (inside > kMostInside) return inner;
+    bool innermost = inside == 0;
+    std::string reason = obstacle(inner, parallel, innermost);
+    if (reason.empty()) {
+      scalar_.resize(mark);
+      return parallel ? parallel_vectors(inner) : vectorized(inner);
+    }
+    if (innermost && (!extent || *extent >= kShort)) {
+      scalar_.push_back("loop '" + loop->loop_var->name_hint + "' has no vector code: " + reason);
+    }
+    return inner;
+  }
+
+  /// Why the loop stays as it is; empty: it does not.
+  std::string obstacle(const Ref<For>& loop, bool parallel, bool innermost) {
+    auto extent = const_int(loop->extent);
+    int64_t lanes = vector_lanes(context_.target, widest_element(loop->body));
+    if (extent && *extent < std::max<int64_t>(lanes / 2, 2)) return "it is short";
+    // Vectors are taken from the threads: there have to be enough iterations for both.
+    bool enough = innermost && !extent;
+    if (extent) enough = *extent >= kMostRegisters * lanes * 4 * context_.target.num_cores;
+    if (parallel && !enough) return "its iterations are few, and go to threads";
+    LaneAccesses accesses(loop, private_memory_, analyzer_);
+    Body body(loop, accesses, context_.target);
+    if (!body.obstacle.empty()) return body.obstacle;
+    bool stores = std::any_of(accesses.all().begin(), accesses.all().end(), [](auto& a) { return a.writes; });
+    if (!stores) return "it stores nothing";
+    if (std::string found = accesses.obstacle(); !found.empty()) return found;
+    if (body.cost.vector > kWorthwhile * body.cost.scalar) return "vectors would not be faster";
+    return "";
+  }
+
+  static Stmt vectorized(const Ref<For>& loop) {
+    For vector = *loop;
+    vector.kind = ForKind::kVectorized;
+    return make<For>(std::move(vector), loop.span());
+  }
+
+  /// A parallel loop over vectors of kCutRegisters registers.
+  Stmt parallel_vectors(const Ref<For>& loop) {
+    DataType type = loop->loop_var.dtype();
+    int64_t width = kCutRegisters * vector_lanes(context_.target, widest_element(loop->body));
+    Ref<Var> lane = make<Var>(*loop->loop_var);
+    Ref<Var> outer = var(loop->loop_var->name_hint + "_0", type);
+    Expr offset = outer * width + lane;
+    Stmt body = substitute_folding(loop->body, loop->loop_var, loop->min + offset);
+    auto extent = const_int(loop->extent);
+    if (!extent || *extent % width != 0) body = make<IfThenElse>({lt(offset, loop->extent), body, {}});
+    For copy = *loop;
+    copy.loop_var = outer;
+    copy.min = zero(type);
+    copy.extent = extent ? int_imm(type, (*extent + width - 1) / width)
+                         : floordiv(loop->extent + (width - 1), constant(type, width));
+    copy.body = tilewright::loop(lane, int_imm(type, width), body, ForKind::kVectorized);
+    return make<For>(std::move(copy), loop.span());
+  }
+
+  PassContext& context_;
+  arith::Analyzer analyzer_;
+  std::unordered_set<NodeRef> private_memory_;
+  std::vector<std::string> scalar_;  ///< messages about innermost loops so far
+  bool in_vector_ = false;
 };
 
 }  // namespace
 
 PassResult vectorize_plain_loops(const Ref<PrimFunc>& func, PassContext& context) {
-  // Arguments of a private function may overlap.
-  if (!func->attrs.has("global_symbol")) return func;
-  int64_t native = vector_lanes(context.target, 32);
-  arith::Analyzer analyzer;
-  Stmt body = rewrite(
-      func->body,
-      [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-        analyzer.bind(loop->loop_var, make<Range>({loop->min, loop->extent}));
-        Ref<For> inner = r.descend(loop);
-        auto extent = const_int(loop->extent);
-        if (loop->kind != ForKind::kSerial || !loop->annotations.empty()) return inner;
-        if (extent && *extent < native / 2) return inner;
-        if (!PlainLoop(loop->loop_var, analyzer).accepts(loop->body)) return inner;
-        For vector = *inner;
-        vector.kind = ForKind::kVectorized;
-        return make<For>(std::move(vector), loop.span());
-      },
-      [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
-  return with_body(func, std::move(body));
+  return with_body(func, Vectorizer(*func, context).run(func->body));
 }
 
 }  // namespace tilewright::lower

@@ -75,12 +75,11 @@ nb::list lower_stages(const Ref<Module>& module, const std::string& target_text)
   return list;
 }
 
-codegen::ObjectCode compile_object(const Ref<Module>& lowered, const std::string& target_text, bool final_effort,
-                                   bool keep_llvm, bool keep_assembly) {
+codegen::ObjectCode compile_object(const Ref<Module>& lowered, const std::string& target_text, bool keep_llvm,
+                                   bool keep_assembly) {
   Target target = unwrap(Target::parse(target_text));
   nb::gil_scoped_release release;
-  codegen::Effort effort = final_effort ? codegen::Effort::kFinal : codegen::Effort::kTuning;
-  return unwrap(codegen::compile(lowered, target, {effort, keep_llvm, keep_assembly}));
+  return unwrap(codegen::compile(lowered, target, {keep_llvm, keep_assembly}));
 }
 
 const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::string& name) {
@@ -109,7 +108,7 @@ void bind_compile(nb::module_& m) {
       .def_ro("llvm_ir", &codegen::ObjectCode::llvm_ir)
       .def_ro("assembly", &codegen::ObjectCode::assembly);
   m.def("compile_object", &compile_object, nb::arg("lowered"), nb::arg("target") = "native",
-        nb::arg("final_effort") = true, nb::arg("keep_llvm") = false, nb::arg("keep_assembly") = false);
+        nb::arg("keep_llvm") = false, nb::arg("keep_assembly") = false);
   nb::class_<codegen::LoadedKernel>(m, "LoadedKernel")
       .def_prop_ro("names",
                    [](const codegen::LoadedKernel& k) {

@@ -348,9 +348,9 @@ def test_what_speaks_against_vectors() -> None:
             A[i + 1] = A[i]
 
     @T.prim_func
-    def strided(A: T.Buffer((128,), "float32"), B: T.Buffer((64,), "float32")):
+    def strided(A: T.Buffer((576,), "float32"), B: T.Buffer((64,), "float32")):
         for i in range(64):
-            B[i] = A[i * 2]
+            B[i] = A[i * 9]
 
     @T.prim_func
     def called(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):

@@ -134,15 +134,3 @@ def test_every_pass_keeps_the_meaning(tiling: Tiling, seed: int, name: str) -> N
     lowered = tw.lower(from_source(tiling.text()), after=name)
     _core.interpret(lowered, "f", *args)
     np.testing.assert_array_equal(args[2], expected)
-
-
-@settings(max_examples=40, **COMMON)
-@given(tilings(), st.integers(0, 2**31))
-def test_both_efforts_agree(tiling: Tiling, seed: int) -> None:
-    lowered = tw.lower(from_source(tiling.text()))
-    results = []
-    for final in (False, True):
-        args, _ = arguments(tiling, seed)
-        _core.load_object(_core.compile_object(lowered, final_effort=final).bytes).callable("f")(*args)
-        results.append(args[2])
-    np.testing.assert_array_equal(*results)

@@ -3,6 +3,7 @@
 // An index is taken apart into c0 + c1 * x1 + c2 * x2 + ..., and the address is built from the outermost loop's part to
 // the innermost, the constant last:  ((data + outer) + inner) + c0. Loop-invariant parts then leave their loops, rows
 // of a register tile share one pointer, and the constants become displacements of the instructions.
+#include <bit>
 #include <numeric>
 
 #include "codegen/llvm/emitter.h"
@@ -10,6 +11,9 @@
 
 namespace tilewright::codegen {
 namespace {
+
+/// Of loads that take everything between the first and the last element.
+constexpr int64_t kMostStride = 4;
 
 bool is_index_type(DataType type) { return type.is_integral() && !type.is_bool() && type.is_scalar(); }
 
@@ -249,6 +253,44 @@ llvm::Value* FunctionEmitter::lane_address(const Ref<Buffer>& buffer, const Expr
   return builder_.CreateExtractElement(pointers, static_cast<uint64_t>(lane));
 }
 
+/// Elements a few places apart: whole vectors are loaded, none of them beyond the first and the last element, and what
+/// is between is dropped.
+llvm::Value* FunctionEmitter::load_strided(const Ref<Buffer>& buffer, const Expr& base, int64_t stride, int lanes) {
+  int step = static_cast<int>(stride);
+  llvm::Type* element = storage_type(buffer->dtype);
+  llvm::Type* vector = llvm::FixedVectorType::get(element, static_cast<unsigned>(lanes));
+  llvm::Align align(buffer->dtype.bytes());
+  Value* result = nullptr;
+  for (int part = 0; part < step; ++part) {
+    // The last vector ends with the last element; lanes of it that came before are not picked.
+    int start = part * lanes - (part == step - 1 ? step - 1 : 0);
+    Value* loaded = builder_.CreateAlignedLoad(vector, address(buffer, base + start), align);
+    std::vector<int> picks;
+    for (int lane = 0; lane < lanes; ++lane) {
+      int place = lane * step;
+      bool here = place / lanes == part;
+      picks.push_back(here ? lanes + place - start : result ? lane : -1);
+    }
+    result = builder_.CreateShuffleVector(result ? result : llvm::PoisonValue::get(vector), loaded, picks);
+  }
+  return result;
+}
+
+/// Vectors side by side, of equal lanes; their number is a power of two.
+llvm::Value* FunctionEmitter::concatenate(std::vector<Value*> parts) {
+  while (parts.size() > 1) {
+    std::vector<Value*> pairs;
+    for (size_t i = 0; i < parts.size(); i += 2) {
+      unsigned lanes = llvm::cast<llvm::FixedVectorType>(parts[i]->getType())->getNumElements();
+      std::vector<int> all(2 * lanes);
+      std::iota(all.begin(), all.end(), 0);
+      pairs.push_back(builder_.CreateShuffleVector(parts[i], parts[i + 1], all));
+    }
+    parts = std::move(pairs);
+  }
+  return parts[0];
+}
+
 llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Expr& index, Value* mask) {
   DataType type = buffer->dtype.with_lanes(index.dtype().lanes);
   llvm::Type* element = storage_type(buffer->dtype);
@@ -260,6 +302,16 @@ llvm::Value* FunctionEmitter::load_scattered(const Ref<Buffer>& buffer, const Ex
   if (mask) {
     return from_storage(
         builder_.CreateMaskedGather(vector, pointers, align, mask, llvm::Constant::getNullValue(vector)), type);
+  }
+  auto stride = ramp ? const_int(ramp->stride) : std::nullopt;
+  int part = std::min<int>(type.lanes, state_.target.vector_bits / (8 * buffer->dtype.bytes()));
+  if (stride && *stride > 1 && *stride <= std::min<int64_t>(kMostStride, part) &&
+      std::has_single_bit(static_cast<unsigned>(type.lanes)) && std::has_single_bit(static_cast<unsigned>(part))) {
+    std::vector<Value*> parts;
+    for (int lane = 0; lane < type.lanes; lane += part) {
+      parts.push_back(load_strided(buffer, ramp->base + ramp->stride * lane, *stride, part));
+    }
+    return from_storage(concatenate(std::move(parts)), type);
   }
   Value* result = llvm::PoisonValue::get(vector);
   for (int lane = 0; lane < type.lanes; ++lane) {

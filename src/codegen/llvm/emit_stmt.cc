@@ -157,7 +157,6 @@ void FunctionEmitter::attach_loop_hints(llvm::BranchInst* latch, const For& loop
   } else if (vector_code || count) {
     add("llvm.loop.unroll.disable", nullptr);
   }
-  if (vector_code) add("llvm.loop.vectorize.enable", builder_.getFalse());
   if (hints.size() == 1) return;
   llvm::MDNode* node = llvm::MDNode::getDistinct(c, hints);
   node->replaceOperandWith(0, node);

@@ -9,12 +9,16 @@
 #include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
+#include <llvm/Transforms/Scalar/GVN.h>
+#include <llvm/Transforms/Scalar/IndVarSimplify.h>
 #include <llvm/Transforms/Scalar/LICM.h>
+#include <llvm/Transforms/Scalar/LoopDeletion.h>
+#include <llvm/Transforms/Scalar/LoopIdiomRecognize.h>
 #include <llvm/Transforms/Scalar/LoopPassManager.h>
 #include <llvm/Transforms/Scalar/LoopUnrollPass.h>
+#include <llvm/Transforms/Scalar/SROA.h>
 #include <llvm/Transforms/Scalar/SimplifyCFG.h>
 #include <llvm/Transforms/Utils/Cloning.h>
-#include <llvm/Transforms/Utils/Mem2Reg.h>
 
 #include <map>
 #include <mutex>
@@ -31,36 +35,34 @@ void initialize_llvm() {
   });
 }
 
-std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target, llvm::CodeGenOptLevel level) {
+std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
   std::string error, triple = llvm::sys::getProcessTriple();
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
   TW_CHECK(found, error);
   llvm::TargetOptions options;
   options.LoopAlignment = 64;  // inner loops of kernels: one line of the instruction cache less to fetch
-  return std::unique_ptr<llvm::TargetMachine>(found->createTargetMachine(
-      triple, target.cpu, target.llvm_features(), options, llvm::Reloc::PIC_, llvm::CodeModel::Small, level));
+  return std::unique_ptr<llvm::TargetMachine>(
+      found->createTargetMachine(triple, target.cpu, target.llvm_features(), options, llvm::Reloc::PIC_,
+                                 llvm::CodeModel::Small, llvm::CodeGenOptLevel::Aggressive));
 }
 
 }  // namespace
 
-llvm::TargetMachine& machine_for(const Target& target, Effort effort) {
+llvm::TargetMachine& machine_for(const Target& target) {
   initialize_llvm();
   thread_local std::map<std::string, std::unique_ptr<llvm::TargetMachine>> machines;
-  std::string key = target.cpu + " " + target.llvm_features() + (effort == Effort::kFinal ? " 3" : " 2");
-  auto& machine = machines[key];
+  auto& machine = machines[target.cpu + " " + target.llvm_features()];
   if (!machine) {
-    machine = make_machine(target,
-                           effort == Effort::kFinal ? llvm::CodeGenOptLevel::Aggressive : llvm::CodeGenOptLevel::Less);
+    machine = make_machine(target);
     TW_CHECK(machine, "no machine for " + target.str());
   }
   return *machine;
 }
 
-void optimize(llvm::Module& module, llvm::TargetMachine& machine, Effort effort) {
-  llvm::PipelineTuningOptions tuning;
-  tuning.SLPVectorization = false;  // takes vector code apart to build its own
-  tuning.LoopVectorization = true;  // scalar loops only: ours are marked
-  llvm::PassBuilder builder(&machine, tuning);
+/// Only what the form of our code needs. The SIMD is in the IR already, so none of LLVM's vectorizers runs: the one of
+/// loops (19.1.7) turns interleaved accesses that wrap, A[i * 3 % 64], into loads beyond the buffer.
+void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
+  llvm::PassBuilder builder(&machine);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graph;
@@ -70,17 +72,28 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine, Effort effort)
   builder.registerFunctionAnalyses(functions);
   builder.registerLoopAnalyses(loops);
   builder.crossRegisterProxies(loops, functions, graph, modules);
-  if (effort == Effort::kFinal) {
-    builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O3).run(module, modules);
-    return;
-  }
   llvm::FunctionPassManager passes;
-  passes.addPass(llvm::PromotePass());  // registers: slots of local buffers become values
-  passes.addPass(llvm::EarlyCSEPass());
+  passes.addPass(llvm::SROAPass(llvm::SROAOptions::ModifyCFG));  // slots of local buffers become values
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));     // addresses are emitted once an access
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
-  passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
-  passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(2, /*OnlyWhenForced=*/true)));
+  auto hoist = [&] {  // invariant addresses and loads; sums into one element become values
+    passes.addPass(llvm::createFunctionToLoopPassAdaptor(llvm::LICMPass(llvm::LICMOptions()), /*UseMemorySSA=*/true));
+  };
+  hoist();
+  llvm::LoopPassManager shapes;
+  shapes.addPass(llvm::LoopIdiomRecognizePass());  // copies and fills
+  shapes.addPass(llvm::IndVarSimplifyPass());
+  shapes.addPass(llvm::LoopDeletionPass());
+  shapes.addPass(llvm::LoopFullUnrollPass());
+  passes.addPass(llvm::createFunctionToLoopPassAdaptor(std::move(shapes)));
+  passes.addPass(llvm::EarlyCSEPass(/*UseMemorySSA=*/true));
+  passes.addPass(llvm::GVNPass());  // what one iteration stores and the next one loads
+  passes.addPass(llvm::InstCombinePass());
+  passes.addPass(llvm::SimplifyCFGPass());
+  hoist();
+  passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(3)));  // scalar loops, and where hints ask for it
+  passes.addPass(llvm::InstCombinePass());
   llvm::ModulePassManager all;
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   all.run(module, modules);

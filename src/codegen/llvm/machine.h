@@ -1,4 +1,4 @@
-// LLVM's view of a target, and its pass pipelines.
+// LLVM's view of a target, and the one pipeline of passes.
 #pragma once
 
 #include <memory>
@@ -14,8 +14,8 @@ class TargetMachine;
 namespace tilewright::codegen {
 
 /// The machine of a target, made once per thread.
-llvm::TargetMachine& machine_for(const Target& target, Effort effort);
-void optimize(llvm::Module& module, llvm::TargetMachine& machine, Effort effort);
+llvm::TargetMachine& machine_for(const Target& target);
+void optimize(llvm::Module& module, llvm::TargetMachine& machine);
 std::string emit_object(llvm::Module& module, llvm::TargetMachine& machine);
 std::string emit_assembly(const llvm::Module& module, llvm::TargetMachine& machine);
 

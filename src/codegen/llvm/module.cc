@@ -203,7 +203,7 @@ class ModuleEmitter {
 }  // namespace
 
 Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options) {
-  llvm::TargetMachine& machine = machine_for(target, options.effort);
+  llvm::TargetMachine& machine = machine_for(target);
   llvm::LLVMContext context;
   llvm::Module module("tilewright", context);
   module.setTargetTriple(machine.getTargetTriple().str());
@@ -214,7 +214,7 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, con
   llvm::raw_string_ostream problems(problem);
   bool broken = llvm::verifyModule(module, &problems);
   TW_CHECK(!broken, problems.str());
-  optimize(module, machine, options.effort);
+  optimize(module, machine);
   ObjectCode code;
   code.functions = std::move(names);
   if (options.keep_llvm) {

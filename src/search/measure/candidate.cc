@@ -9,10 +9,9 @@
 
 namespace tilewright::search {
 
-Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry,
-                         codegen::Effort effort) {
+Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry) {
   Encoder options;
-  options(effort, target.str());
+  options(target.str());
   return {id, to_json(lowered), options.take(), std::move(entry)};
 }
 
@@ -39,18 +38,15 @@ Result<std::vector<ArgumentSpec>> argument_specs(const Ref<PrimFunc>& func) {
 }
 
 Result<std::string> compile_candidate(std::string_view module, std::string_view options) {
-  codegen::Effort effort{};
   std::string target_text;
   Decoder decoder(options);
-  decoder(effort, target_text);
+  decoder(target_text);
   if (!decoder.ok()) return internal_error("measure/options", "the options of a build are not those of a candidate");
   TW_TRY(target, Target::parse(target_text));
   TW_TRY(node, from_json(module));
   const Ref<Module> lowered = node.cast<Module>();
   if (!lowered) return internal_error("measure/options", "a candidate is not a module");
-  codegen::CompileOptions compile_options;
-  compile_options.effort = effort;
-  TW_TRY(object, codegen::compile(lowered, target, compile_options));
+  TW_TRY(object, codegen::compile(lowered, target, {}));
   return std::move(object.bytes);
 }
 

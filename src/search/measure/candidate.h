@@ -13,8 +13,7 @@
 namespace tilewright::search {
 
 /// `lowered` is what lower::lower returned for `target`; `entry` the "global_symbol" of the function to measure.
-Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry,
-                         codegen::Effort effort = codegen::Effort::kTuning);
+Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry);
 
 /// One spec for each buffer parameter, in order. What the function writes is an output; one that it reads before that
 /// has to be made Role::kInOut by the caller, who knows (running the untuned program on two different fills tells).

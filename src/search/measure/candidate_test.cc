@@ -60,12 +60,11 @@ class CandidateTest : public PipelineTest {
     ASSERT_TRUE(arguments->set_expected(2, std::as_bytes(std::span(c)), tolerance_for(kF32, kF32, kK)).ok());
   }
 
-  Measured measure(const Ref<PrimFunc>& func, codegen::Effort effort = codegen::Effort::kTuning,
-                   const std::string& entry = "matmul") {
+  Measured measure(const Ref<PrimFunc>& func, const std::string& entry = "matmul") {
     if (!pipeline) start();
     const Target target = Target::host();
     const Ref<Module> lowered = lower::lower(as_module(func), target).value_or_throw();
-    pipeline->submit(make_candidate(1, lowered, target, entry, effort));
+    pipeline->submit(make_candidate(1, lowered, target, entry));
     auto results = drain();
     return std::move(results[1]);
   }
@@ -94,12 +93,10 @@ TEST_F(CandidateTest, SymbolicShapesAreRefused) {
 }
 
 TEST_F(CandidateTest, ACorrectKernelIsMeasured) {
-  for (const codegen::Effort effort : {codegen::Effort::kTuning, codegen::Effort::kFinal}) {
-    const Measured result = measure(matmul(), effort);
-    ASSERT_TRUE(result.is_ok()) << result.error.render();
-    EXPECT_GT(result.median(), 1e-6);
-    EXPECT_LE(result.check.largest, 0.5);
-  }
+  const Measured result = measure(matmul());
+  ASSERT_TRUE(result.is_ok()) << result.error.render();
+  EXPECT_GT(result.median(), 1e-6);
+  EXPECT_LE(result.check.largest, 0.5);
 }
 
 TEST_F(CandidateTest, SubtlyWrongKernelsAreRefused) {
@@ -118,13 +115,13 @@ TEST_F(CandidateTest, SubtlyWrongKernelsAreRefused) {
 }
 
 TEST_F(CandidateTest, BadModulesAndNamesAreErrorsOfTheCandidate) {
-  EXPECT_EQ(measure(matmul(), codegen::Effort::kTuning, "no_such").error.code, "measure/entry");
+  EXPECT_EQ(measure(matmul(), "no_such").error.code, "measure/entry");
   const Target target = Target::host();
   Encoder encoder;
-  encoder(codegen::Effort::kTuning, target.str());
+  encoder(target.str());
   const std::string good_options = encoder.take();
   Encoder no_target;
-  no_target(codegen::Effort::kTuning, std::string("tpu"));
+  no_target(std::string("tpu"));
   const auto code_of = [&](const std::string& module, const std::string& build_options) {
     pipeline->submit({1, module, build_options, "matmul"});
     return drain()[1].error.code;

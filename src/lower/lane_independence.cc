@@ -1,0 +1,130 @@
+// Lanes execute a body in lockstep: statement by statement, and within a statement its loads before its store. What one
+// iteration of the loop passes to a later one through memory arrives only if it is stored before it is loaded in that
+// order too, so for two accesses X, Y of one buffer, of which at least one stores:
+//
+//   same step s, X - Y = q * s     X of iteration i meets Y of iteration i + q. q = 0: the order within an iteration is
+//                                  kept. q > 0: X has to come before Y; q < 0: after it.
+//   same step s, |X - Y| < |s|     for all values of the loops inside: different lanes meet nowhere.
+//   separate ranges                they meet nowhere.
+//
+// Anything else is an obstacle. So are pointers of which it is not known what they point to.
+#include "lower/lane_independence.h"
+
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::lower {
+
+LaneAccesses::LaneAccesses(const Ref<For>& loop, const std::unordered_set<NodeRef>& private_memory,
+                           arith::Analyzer& analyzer)
+    : loop_(loop), private_memory_(private_memory), analyzer_(analyzer) {
+  collect(loop->body);
+}
+
+void LaneAccesses::collect(const Stmt& s) {
+  visit(
+      s,
+      [&](const Ref<For>& nested, Visitor& v) {
+        collect(nested->min);
+        collect(nested->extent);
+        analyzer_.bind(nested->loop_var, range(nested->min, nested->extent));
+        inside_.push_back(nested);
+        v(nested->body);
+        inside_.pop_back();
+      },
+      [&](const Ref<BufferLoad>& load, Visitor& v) {
+        v.descend(load);
+        add(load->buffer, load->indices[0], false);
+      },
+      [&](const Ref<BufferStore>& store, Visitor&) {
+        collect(store->value);
+        collect(store->indices[0]);
+        add(store->buffer, store->indices[0], true);
+      });
+}
+
+void LaneAccesses::collect(const Expr& e) {
+  visit(e, [&](const Ref<BufferLoad>& load, Visitor& v) {
+    v.descend(load);
+    add(load->buffer, load->indices[0], false);
+  });
+}
+
+void LaneAccesses::add(const Ref<Buffer>& buffer, const Expr& index, bool writes) {
+  int position = static_cast<int>(accesses_.size());
+  accesses_.push_back({buffer, index, writes, position, inside_, stride_of(index)});
+}
+
+std::optional<int64_t> LaneAccesses::stride_of(const Expr& index) {
+  const Ref<Var> v = loop_->loop_var;
+  if (!uses_var(index, v)) return 0;
+  if (index.dtype().is_vector() || effect_of(index) != Effect::kPure) return std::nullopt;
+  return const_int(analyzer_.simplify(substitute(index, {{v, v + 1}}) - index));
+}
+
+Expr LaneAccesses::elsewhere(const LaneAccess& access, bool other_lane) {
+  VarMap fresh;
+  auto renew = [&](const For& loop) {
+    Ref<Var> copy = make<Var>(*loop.loop_var);
+    analyzer_.bind(copy, range(substitute(loop.min, fresh), substitute(loop.extent, fresh)));
+    fresh[loop.loop_var] = copy;
+  };
+  if (other_lane) renew(*loop_);
+  for (const Ref<For>& nested : access.loops) renew(*nested);
+  return substitute(access.index, fresh);
+}
+
+/// No element belongs to `a` in one lane and to `b` in another one.
+bool LaneAccesses::apart(const LaneAccess& a, const LaneAccess& b) {
+  if (effect_of(a.index) != Effect::kPure || effect_of(b.index) != Effect::kPure) return false;
+  if (a.stride && b.stride && *a.stride == *b.stride && *a.stride != 0) {
+    arith::ConstIntBound cell = analyzer_.const_int_bound(analyzer_.simplify(a.index - elsewhere(b, false)));
+    int64_t width = std::abs(*a.stride);
+    if (cell.min_value > -width && cell.max_value < width) return true;
+  }
+  arith::ConstIntBound gap = analyzer_.const_int_bound(analyzer_.simplify(a.index - elsewhere(b, true)));
+  return gap.min_value > 0 || gap.max_value < 0;
+}
+
+std::string LaneAccesses::obstacle(const LaneAccess& store, const LaneAccess& other) {
+  const std::string& name = store.buffer->name;
+  if (store.buffer->data != other.buffer->data) {
+    if (private_memory_.count(store.buffer->data) && private_memory_.count(other.buffer->data)) return "";
+    return "'" + name + "' and '" + other.buffer->name + "' may overlap";
+  }
+  if (store.buffer != other.buffer) return "'" + name + "' is seen through several buffers";
+  if (&store == &other && store.stride == 0) return "iterations write to the same element of '" + name + "'";
+  bool plain = store.loops.empty() && other.loops.empty();
+  if (plain && store.stride && store.stride == other.stride && *store.stride != 0) {
+    auto gap = const_int(analyzer_.simplify(store.index - other.index));
+    if (gap) {
+      int64_t distance = *gap / *store.stride;
+      if (*gap % *store.stride != 0 || distance == 0) return "";
+      auto extent = const_int(loop_->extent);
+      if (extent && std::abs(distance) >= *extent) return "";
+      if ((distance > 0) == (store.position < other.position)) return "";
+      return "an iteration needs what an earlier one does to '" + name + "'";
+    }
+  }
+  if (apart(store, other)) return "";
+  if (&store == &other) return "iterations may write to the same elements of '" + name + "'";
+  return "iterations may meet in '" + name + "'";
+}
+
+std::string LaneAccesses::obstacle() {
+  for (const LaneAccess& store : accesses_) {
+    if (!store.writes) continue;
+    if (std::string found = obstacle(store, store); !found.empty()) return found;
+  }
+  for (const LaneAccess& store : accesses_) {
+    if (!store.writes) continue;
+    for (const LaneAccess& other : accesses_) {
+      if (&store == &other) continue;
+      if (std::string found = obstacle(store, other); !found.empty()) return found;
+    }
+  }
+  return "";
+}
+
+}  // namespace tilewright::lower

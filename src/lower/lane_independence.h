@@ -1,0 +1,52 @@
+// Whether iterations of a loop can run side by side: every statement for all of them before the next one.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "arith/analyzer.h"
+#include "ir/stmt.h"
+
+namespace tilewright::lower {
+
+/// One load or store of flat memory inside of a loop.
+struct LaneAccess {
+  Ref<Buffer> buffer;
+  Expr index;
+  bool writes = false;
+  int position = 0;               ///< in the order of execution within one iteration
+  std::vector<Ref<For>> loops;    ///< inside of the loop and around the access, outermost first
+  std::optional<int64_t> stride;  ///< of the index from one iteration to the next; null: not always the same
+};
+
+/// The accesses of a loop, and what they allow.
+class LaneAccesses {
+ public:
+  /// `private_memory` holds the data variables that nothing else points into.
+  LaneAccesses(const Ref<For>& loop, const std::unordered_set<NodeRef>& private_memory, arith::Analyzer& analyzer);
+
+  const std::vector<LaneAccess>& all() const { return accesses_; }
+  /// What speaks against lanes; empty when nothing does.
+  std::string obstacle();
+
+ private:
+  void collect(const Stmt& s);
+  void collect(const Expr& e);
+  void add(const Ref<Buffer>& buffer, const Expr& index, bool writes);
+  std::optional<int64_t> stride_of(const Expr& index);
+  std::string obstacle(const LaneAccess& store, const LaneAccess& other);
+  bool apart(const LaneAccess& a, const LaneAccess& b);
+  /// The index with variables of the loops around the access, and with the lane's if asked for, replaced by fresh ones
+  /// of the same ranges.
+  Expr elsewhere(const LaneAccess& access, bool other_lane);
+
+  const Ref<For>& loop_;
+  const std::unordered_set<NodeRef>& private_memory_;
+  arith::Analyzer& analyzer_;
+  std::vector<LaneAccess> accesses_;
+  std::vector<Ref<For>> inside_;
+};
+
+}  // namespace tilewright::lower

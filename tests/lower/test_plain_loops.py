@@ -1,0 +1,293 @@
+"""Loops that a program leaves serial: machine code, which makes vectors of some, agrees with the interpreter."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import tilewright as tw
+from tilewright.script import from_source
+from tilewright.script import tir as T
+
+COMMON: Any = {"deadline": None, "suppress_health_check": list(HealthCheck), "derandomize": False}
+DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64"]
+SIZE = 128  #: elements of every buffer that is read
+TARGETS = ["native", "llvm -mcpu=x86-64-v3"]
+
+
+def array(rng: np.random.Generator, size: int, dtype: str, cast_to: str = "") -> np.ndarray:
+    low = 0 if "uint" in dtype + cast_to else -4
+    kind = ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype
+    return rng.integers(low, 5, size).astype(kind)
+
+
+@st.composite
+def indices(draw: Any, n: int, variable: str = "i") -> str:
+    """An index below SIZE for every value of the loop variable in [0, n)."""
+    stride = draw(st.integers(1, 9))
+    offset = draw(st.integers(0, SIZE - n))
+    choices = [
+        f"{variable} + {offset}",
+        f"{n - 1 + offset} - {variable}",
+        f"({variable} * {stride} + {offset}) % {draw(st.sampled_from([32, 50, 64, SIZE]))}",
+        f"{variable} // {stride}",
+        f"I[{variable}]",
+        f"I[({variable} + {offset}) % {n}]",
+        f"{offset}",
+        f"T.max({variable} - {stride}, 0)",
+        f"{variable} % {stride}",
+    ]
+    if stride * n + 1 < SIZE:
+        choices += [
+            f"{variable} * {stride}",
+            f"{stride * (n - 1)} - {variable} * {stride}",
+            f"{variable} * {stride} + 1",
+        ]
+    return str(draw(st.sampled_from(choices)))
+
+
+@st.composite
+def conditions(draw: Any, n: int, dtype: str) -> str:
+    """What lanes may differ in."""
+    bound = draw(st.integers(0, n))
+    return str(
+        draw(
+            st.sampled_from(
+                [
+                    f"i < {bound}",
+                    f"i >= {bound}",
+                    f"i % {bound + 1} == 0",
+                    f"A[{draw(indices(n))}] > T.Cast('{dtype}', 1)",
+                    f"i >= 1 and A[T.max(i, 1) - 1] > T.Cast('{dtype}', 0)",
+                    f"I[i] < {bound} or A[i] == T.Cast('{dtype}', 2)",
+                ]
+            )
+        )
+    )
+
+
+@st.composite
+def values(draw: Any, n: int, dtype: str, out: str, depth: int = 2) -> str:
+    """An expression of type `out` over A, of type `dtype`."""
+    load = f"T.Cast('{out}', A[{draw(indices(n))}])"
+    if depth == 0:
+        return draw(st.sampled_from([load, f"T.Cast('{out}', {draw(st.integers(0, 3))})", f"T.Cast('{out}', i % 5)"]))
+    a, b = draw(values(n, dtype, out, depth - 1)), draw(values(n, dtype, out, depth - 1))
+    test = draw(conditions(n, dtype))
+    guard = draw(st.integers(1, n))
+    choices = [
+        f"({a} + {b})",
+        f"({a} - {b})",
+        f"({a} * {b})",
+        f"T.max({a}, {b})",
+        f"T.min({a}, {b})",
+        f"T.Select({test}, {a}, {b})",
+        f"T.if_then_else({test}, {a}, {b})",
+        f"T.if_then_else(i >= {guard}, T.Cast('{out}', A[i - {guard}]), {b})",
+        a,
+    ]
+    return str(draw(st.sampled_from(choices)))
+
+
+@st.composite
+def programs(draw: Any) -> tuple[str, int, str, str]:
+    """Source, iterations, types of A and C."""
+    n = draw(st.sampled_from([5, 8, 16, 33, 64, 100]))
+    dtype, out = draw(st.sampled_from(DTYPES)), draw(st.sampled_from(DTYPES))
+    text = "@T.prim_func\n"
+    text += f"def f(A: T.Buffer(({SIZE},), '{dtype}'), I: T.Buffer(({n},), 'int32'), C: T.Buffer(({4 * n},), '{out}'), "
+    text += f"D: T.Buffer(({n},), '{dtype}')):\n"
+    kind = draw(st.sampled_from(["range", "range", "range", "T.parallel"]))
+    target = draw(st.sampled_from(["i", "i", f"{n - 1} - i", "i * 2", "i * 3 + 1", f"i + {n}"]))
+    shape = draw(st.sampled_from(["plain", "plain", "if", "else", "sum", "let", "two"]))
+    text += f"    for i in {kind}({n}):\n"
+    value, other = draw(values(n, dtype, out)), draw(values(n, dtype, out))
+    store = f"C[{target}] = {value}\n"
+    if shape == "plain":
+        text += f"        {store}"
+    elif shape == "if":
+        text += f"        if {draw(conditions(n, dtype))}:\n            {store}            D[i] = A[i]\n"
+    elif shape == "else":
+        text += f"        if {draw(conditions(n, dtype))}:\n            {store}"
+        text += f"        else:\n            C[{target}] = {other}\n"
+    elif shape == "let":
+        text += f"        with T.LetStmt(A[{draw(indices(n))}]) as x:\n"
+        text += f"            {store}            D[i] = x + A[i]\n"
+    elif shape == "two":
+        text += f"        D[i] = A[{draw(indices(n))}]\n        C[{target}] = T.Cast('{out}', D[i])\n"
+    else:
+        k = draw(st.integers(1, 6))
+        text += f"        C[{target}] = {value}\n        for k in range({k}):\n"
+        term = f"A[(i * {draw(st.integers(1, 4))} + k) % {SIZE}]"
+        text += f"            C[{target}] = C[{target}] + T.Cast('{out}', {term})\n"
+    return text, n, dtype, out
+
+
+@settings(max_examples=250, **COMMON)
+@given(programs(), st.integers(0, 2**31), st.sampled_from(TARGETS))
+def test_machine_code_agrees_with_the_interpreter(program: tuple[str, int, str, str], seed: int, target: str) -> None:
+    text, n, dtype, out = program
+    rng = np.random.default_rng(seed)
+    args = [
+        array(rng, SIZE, dtype, out),
+        rng.integers(0, SIZE, n).astype("int32"),
+        array(rng, 4 * n, out),
+        array(rng, n, dtype),
+    ]
+    expected = [a.copy() for a in args]
+    func = from_source(text)
+    tw.compile(func, "interpreter")(*expected)
+    tw.compile(func, target)(*args)
+    for got, want in zip(args, expected, strict=True):
+        np.testing.assert_array_equal(got, want, err_msg=text)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("modulus", [32, 64, 48])
+@pytest.mark.parametrize("factor", [3, 5, 7])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64", "float16"])
+def test_indices_that_wrap(factor: int, modulus: int, dtype: str, target: str) -> None:
+    text = f"""@T.prim_func
+def f(A: T.Buffer(({modulus},), "{dtype}"), B: T.Buffer((64,), "{dtype}")):
+    for i in range(64):
+        B[i] = A[i * {factor} % {modulus}] + T.Cast("{dtype}", 1)
+"""
+    a = (np.arange(modulus) % 100).astype(dtype)
+    b = np.zeros(64, dtype)
+    tw.compile(from_source(text), target)(a, b)
+    np.testing.assert_array_equal(b, a[np.arange(64) * factor % modulus] + np.ones(1, dtype))
+
+
+@settings(max_examples=150, **COMMON)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("AB"), st.integers(-4, 40), st.sampled_from("AB"), st.integers(-4, 40)),
+        min_size=1,
+        max_size=3,
+    ),
+    st.integers(1, 3),
+    st.sampled_from([8, 33, 64]),
+    st.booleans(),
+)
+def test_in_place_updates(statements: list[tuple[str, int, str, int]], step: int, n: int, conditional: bool) -> None:
+    """What an iteration passes on to later ones through memory, and what it must not."""
+    size = 64 * 3 + 50
+    text = f"@T.prim_func\ndef f(A: T.Buffer(({size},), 'int32'), B: T.Buffer(({size},), 'int32')):\n"
+    text += f"    for i in range({n}):\n"
+    indent = " " * 8
+    if conditional:
+        text += f"{indent}if A[i * {step} + 5] % 2 == 0:\n"
+        indent += "    "
+    for to, at, source, place in statements:
+        text += f"{indent}{to}[i * {step} + {at + 5}] = {source}[i * {step} + {place + 5}] * 3 + 1\n"
+    rng = np.random.default_rng(0)
+    args = [rng.integers(0, 9, size).astype("int32") for _ in "AB"]
+    expected = [a.copy() for a in args]
+    func = from_source(text)
+    tw.compile(func, "interpreter")(*expected)
+    tw.compile(func)(*args)
+    for got, want in zip(args, expected, strict=True):
+        np.testing.assert_array_equal(got, want, err_msg=text)
+
+
+@pytest.mark.parametrize("n", [0, 1, 7, 64, 65, 1000, 4099])
+@pytest.mark.parametrize("loop", ["range", "T.parallel"])
+def test_sizes_of_the_call(loop: str, n: int) -> None:
+    text = f"""@T.prim_func
+def f(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n,), "float32")
+    for i in {loop}(n):
+        B[i] = A[n - 1 - i] * T.float32(2)
+"""
+    a = np.arange(n, dtype="float32")
+    b = np.full(n, -1, "float32")
+    tw.compile(from_source(text))(a, b)
+    np.testing.assert_array_equal(b, a[::-1] * 2)
+
+
+def lowered(func: Any) -> str:
+    return str(tw.lower(func, after="vectorize_plain_loops").script())
+
+
+def test_sums_stay_in_order() -> None:
+    """Lanes are taken from a loop around the sum, so each float sum is that of the program to the bit."""
+
+    @T.prim_func
+    def product(A: T.Buffer((48, 200), "float32"), B: T.Buffer((200, 96), "float32"), C: T.Buffer((48, 96), "float32")):
+        for i, j, k in T.grid(48, 96, 200):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    assert "for j in T.vectorized(96)" in lowered(product)
+    assert "for k in range(200)" in lowered(product)
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal(shape).astype("float32") for shape in [(48, 200), (200, 96)])
+    c = np.empty((48, 96), "float32")
+    tw.compile(product)(a, b, c)
+    sums = np.zeros((48, 96), "float32")
+    exact = np.zeros((48, 96))
+    for k in range(200):  # with a multiply-add, rounded once
+        exact = sums.astype("float64") + a[:, k, None].astype("float64") * b[None, k, :]
+        sums = exact.astype("float32")
+    np.testing.assert_array_equal(c, sums)
+
+
+def test_arguments_that_other_functions_pass_may_overlap() -> None:
+    @tw.script.ir_module
+    class Shifts:
+        @T.prim_func
+        def shift(A: T.Buffer((65,), "int32"), B: T.Buffer((64,), "int32")):
+            T.func_attr({"global_symbol": "shift"})
+            for i in range(64):
+                B[i] = A[i]
+
+        @T.prim_func
+        def main(X: T.Buffer((65,), "int32")):
+            T.func_attr({"global_symbol": "main"})
+            Shifts.shift(X.data, T.address_of(X[1]))
+
+    x = np.arange(65, dtype="int32")
+    tw.compile(Shifts)["main"](x)
+    np.testing.assert_array_equal(x, np.zeros(65, "int32"))
+
+
+def test_a_condition_is_evaluated_once() -> None:
+    """The first statement under it changes what it reads."""
+
+    @T.prim_func
+    def f(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32"), C: T.Buffer((64,), "int32")):
+        for i in T.vectorized(64):
+            if A[i] > 0:
+                A[i] = -1
+                B[i] = 2
+            else:
+                A[i] = 1
+                C[i] = 3
+
+    a = np.tile(np.array([1, -1], "int32"), 32)
+    b, c = np.zeros(64, "int32"), np.zeros(64, "int32")
+    tw.compile(f)(a, b, c)
+    np.testing.assert_array_equal(b, np.tile([2, 0], 32))
+    np.testing.assert_array_equal(c, np.tile([0, 3], 32))
+    np.testing.assert_array_equal(a, np.tile([-1, 1], 32))
+
+
+def test_why_a_loop_stays_scalar() -> None:
+    @T.prim_func
+    def scan(A: T.Buffer((64,), "float32")):
+        for i in range(63):
+            A[i + 1] = A[i + 1] + A[i]
+
+    (note,) = tw.compile(scan).report["notes"]
+    assert note["code"] == "lower/scalar-loop"
+    assert note["message"] == "loop 'i' has no vector code: an iteration needs what an earlier one does to 'A'"
