@@ -32,7 +32,8 @@ std::vector<std::string> walk(const NodeRef& root, Nested nested = Nested::kEnte
     if (access.is_conditional()) line += "?";
     if (access.is_update()) line += "+";
     if (access.in_init) line += " init";
-    if (Expr known = known_conditions(access.around); !is_true(known)) line += " | " + brief(arith::Analyzer().simplify(known));
+    if (Expr known = known_conditions(access.around); !is_true(known))
+      line += " | " + brief(arith::Analyzer().simplify(known));
     lines.push_back(line);
   });
   return lines;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
+#include "analysis/sure_writes.h"
 #include "arith/int_set.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
@@ -26,20 +28,30 @@ class Examine {
   }
 
   void run() {
+    facts_.undeclared = why_undeclared();
+    facts_.takes = block_->reads;
+    for (const Ref<BufferRegion>& write : block_->writes) {
+      facts_.writes_all.push_back(surely_writes(block_->body, *block_, write, analyzer_));
+    }
+    bool init_sets_all = block_->init.defined() && check_init();
+    if (!init_sets_all) take_partial_writes();
+    facts_.why.clear();
     if (!check_axes() || !check_statements() || !check_signature() || !check_own_accesses()) return;
     for (const Ref<BufferRegion>& write : block_->writes) {
       if (!check_disjoint(write)) return;
     }
-    bool reduces = std::any_of(block_->iter_vars.begin(), block_->iter_vars.end(), is_reduction_axis);
     if (block_->init.defined()) {
       if (!check_init()) return;
       facts_.role = BlockRole::kReduction;
     } else {
-      facts_.role = reads_own_ ? BlockRole::kUpdate : BlockRole::kComplete;
+      facts_.role = reads_own_ || !partial_.empty() ? BlockRole::kUpdate : BlockRole::kComplete;
     }
+    bool reduces = std::any_of(block_->iter_vars.begin(), block_->iter_vars.end(), is_reduction_axis);
     if (reduces && !reads_own_) {
       facts_.role = BlockRole::kOther;
       say("it has a reduction axis but does not accumulate: each step overwrites the one before");
+    } else if (facts_.role == BlockRole::kUpdate && !reads_own_) {
+      say("it may leave elements of '" + partial_ + "' as they were");
     }
     if (reads_own_ && reduces) facts_.commutative = check_commutative();
   }
@@ -100,6 +112,52 @@ class Examine {
   }
 
   /// What the body touches is what the block declares.
+  std::string why_undeclared() {
+    std::string why;
+    for_each_access(block_, Nested::kDeclared, [&](const Access& access) {
+      if (!why.empty() || access.form == Access::Form::kView || access.site.is<DeclBuffer>()) return;
+      if (access.form == Access::Form::kPointer && !access.named.defined()) {
+        why = "it uses the pointer '" + access.pointer->name_hint + "' other than by loads and stores";
+        return;
+      }
+      if (is_own(access)) return;
+      Ref<BufferRegion> region = access.region();
+      if (is_allocated(region->buffer)) return;  // behind a view
+      region = over_all_iterations(region, access.around);
+      bool init = block_->init.defined();  // the signature of a block with an init leaves out what it accumulates into
+      bool reads = !access.reads || within(region, block_->reads) || (init && within(region, block_->writes));
+      bool writes = !access.writes || access.form == Access::Form::kAddress || within(region, block_->writes);
+      if (reads && writes) return;
+      why = std::string("it ") + (reads ? "writes" : "reads") + " more of '" + region->buffer->name +
+            "' than it declares";
+    });
+    return why;
+  }
+
+  Ref<BufferRegion> over_all_iterations(const Ref<BufferRegion>& region, Surroundings around) {
+    arith::Domains domains = domains_of(around);
+    if (domains.empty()) return region;
+    arith::Box box = arith::relax_region(region->region, domains, analyzer_, known_conditions(around));
+    std::vector<Ref<Range>> ranges;
+    for (size_t d = 0; d < box.size(); ++d) {
+      Ref<Range> range = box[d].to_range(analyzer_);
+      ranges.push_back(range.defined() ? range : range_of(region->buffer->shape[d]));
+    }
+    return make<BufferRegion>({region->buffer, std::move(ranges)});
+  }
+
+  bool is_allocated(const Ref<Buffer>& buffer) const {
+    return std::any_of(block_->alloc_buffers.begin(), block_->alloc_buffers.end(),
+                       [&](const Ref<Buffer>& own) { return own->data == buffer->data; });
+  }
+  bool is_own(const Access& access) const {
+    auto declares = [&](const Surrounding& s) {
+      const DeclBuffer* decl = s.node.as<DeclBuffer>();
+      return decl && decl->buffer == access.named;
+    };
+    return is_allocated(access.named) || std::any_of(access.around.begin(), access.around.end(), declares);
+  }
+
   bool check_signature() {
     for (size_t i = 0; i < block_->writes.size(); ++i) {
       for (size_t j = 0; j < i; ++j) {
@@ -108,18 +166,18 @@ class Examine {
           return say("it writes '" + buffer->name + "' in two parts");
       }
     }
-    BlockAccess access = block_access_region(block_);
-    if (!access.opaque.empty()) {
-      return say("it uses the pointer '" + access.opaque[0]->name_hint + "' other than by loads and stores");
+    return facts_.undeclared.empty() || say(facts_.undeclared);
+  }
+
+  void take_partial_writes() {
+    for (size_t i = 0; i < block_->writes.size(); ++i) {
+      const Ref<BufferRegion>& write = block_->writes[i];
+      if (facts_.writes_all[i]) continue;
+      if (partial_.empty()) partial_ = write->buffer->name;
+      bool read = std::any_of(facts_.takes.begin(), facts_.takes.end(),
+                              [&](const Ref<BufferRegion>& region) { return structural_equal(region, write); });
+      if (!read) facts_.takes.push_back(write);
     }
-    for (const Ref<BufferRegion>& write : access.writes) {
-      if (!within(write, block_->writes))
-        return say("it writes more of '" + write->buffer->name + "' than it declares");
-    }
-    for (const Ref<BufferRegion>& read : access.reads) {
-      if (!within(read, block_->reads)) return say("it reads more of '" + read->buffer->name + "' than it declares");
-    }
-    return true;
   }
 
   bool written(const Ref<Buffer>& buffer) const {
@@ -181,43 +239,42 @@ class Examine {
   }
 
   bool check_init() {
+    for (const Ref<BufferRegion>& write : block_->writes) {
+      if (!surely_writes(block_->init, *block_, write, analyzer_)) {
+        return say("its init does not set all that it writes to '" + write->buffer->name + "'");
+      }
+    }
     Block init = *block_;
     init.body = init.init;
     init.init = {};
-    BlockAccess access = block_access_region(make<Block>(std::move(init)));
-    for (const Ref<BufferRegion>& write : block_->writes) {
-      bool all = std::any_of(access.writes.begin(), access.writes.end(), [&](const Ref<BufferRegion>& region) {
-        return region->buffer == write->buffer &&
-               (structural_equal(region, write) ||
-                arith::proves_subset(arith::box_of(write->region), arith::box_of(region->region), analyzer_));
-      });
-      if (!all) return say("its init does not set all that it writes to '" + write->buffer->name + "'");
-    }
-    for (const Ref<BufferRegion>& read : access.reads) {
+    for (const Ref<BufferRegion>& read : block_access_region(make<Block>(std::move(init))).reads) {
       if (written(read->buffer)) return say("its init reads '" + read->buffer->name + "', which it sets");
     }
     return true;
   }
 
-  /// Each store is element = element (op) value, with one op per buffer and a value that does not read the buffer.
+  /// Each store is element = element (op) value, with one op per buffer, and nothing else in the body reads what the
+  /// block writes: no value, condition, index or binding.
   bool check_commutative() {
     bool good = true;
+    int stores = 0, loads = 0;
     std::unordered_map<NodeRef, Kind> op_of;
     visit(
         block_->body,
         [&](const Ref<BufferStore>& store) {
-          const NodeRef& value = store->value;
-          Kind op = value.kind();
-          Expr rest = operand_beside_element(store);
+          Kind op = NodeRef(store->value).kind();
           if (op == Kind::kSub) op = Kind::kAdd;  // subtracting is adding the opposite
-          if (!rest.defined() || op_of.emplace(store->buffer, op).first->second != op) {
-            good = false;
-            return;
-          }
-          visit(rest, [&](const Ref<BufferLoad>& load) { good &= !written(load->buffer); });
+          good &= operand_beside_element(store).defined() && op_of.emplace(store->buffer, op).first->second == op;
+          ++stores;
         },
+        [&](const Ref<BufferLoad>& load) { loads += written(load->buffer) || is_view(load->buffer); },
         [&](const Ref<BlockRealize>&, Visitor&) { good = false; });
-    return good;
+    return good && loads == stores;
+  }
+
+  bool is_view(const NodeRef& buffer) const {
+    return std::any_of(block_->match_buffers.begin(), block_->match_buffers.end(),
+                       [&](const Ref<MatchBufferRegion>& match) { return match->buffer == buffer; });
   }
 
   /// v of element = element op v; null for any other store.
@@ -249,6 +306,7 @@ class Examine {
   BlockFacts& facts_;
   Analyzer analyzer_;
   bool reads_own_ = false;
+  std::string partial_;  ///< a buffer that is written in part only
 };
 
 }  // namespace

@@ -4,7 +4,8 @@
 //
 //   complete    all axes data-parallel, reads nothing that it writes
 //   reduction   has an init; other axes reduce; the body reads of what it writes only its own elements
-//   update      likewise without an init: the elements hold a value before (what decompose_reduction leaves)
+//   update      likewise without an init: the elements hold a value before (what decompose_reduction leaves). So does
+//               what stores on a condition: an element may keep its value
 //
 // where instances with different data-parallel axes write disjoint elements and all accesses are declared. Then the
 // value of an element follows from the axes of the instances that write it, whenever they run, provided that what they
@@ -27,8 +28,15 @@ class BlockFacts : public Memo::Fact {
   BlockRole role = BlockRole::kOther;
   /// The reduction combines values in any order with the same result (but for rounding).
   bool commutative = true;
-  /// Of kOther: the condition that fails, "it reads and writes 'C' at different elements".
+  /// Of kOther: the condition that fails, "it reads and writes 'C' at different elements". Of kUpdate: what may keep
+  /// its value; empty for what accumulates.
   std::string why;
+  /// Why the regions that the block declares are not known to hold all that it accesses; empty if they are.
+  std::string undeclared;
+  /// For each declared write: each instance stores to all of it.
+  std::vector<bool> writes_all;
+  /// The regions whose values from before the block uses: what it reads, and what it writes only in part.
+  std::vector<Ref<BufferRegion>> takes;
 };
 
 bool is_data_parallel(const Ref<IterVar>& axis);

@@ -39,16 +39,6 @@ bool owns(const NodeRef& node, const NodeRef& buffer) {
 
 bool is_shared(const For& loop) { return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding; }
 
-/// Each instance stores all that the block declares: nothing inside of it depends on a condition.
-bool is_unconditional(const Block& block) {
-  bool plain = true;
-  visit(
-      block.body, [&](const Ref<IfThenElse>&) { plain = false; }, [&](const Ref<While>&) { plain = false; },
-      [&](const Ref<BlockRealize>&) { plain = false; },
-      [&](const Ref<BufferStore>& store) { plain &= !store->predicate.defined(); });
-  return plain;
-}
-
 class HomeFinder {
  public:
   explicit HomeFinder(const Stmt& body) {
@@ -131,15 +121,19 @@ class HomeFinder {
     return it == positions_.end() ? Tree::kNone : it->second;
   }
 
-  bool surely_writes(int at) const {
-    Ref<Block> block = tree_->block_ref(at);
-    return BlockFacts::of(block).role != BlockRole::kOther && is_unconditional(*block);
+  /// Each instance stores all that the block declares of the buffer.
+  bool sets_all(int at, const NodeRef& buffer) const {
+    const Ref<Block> block = tree_->block_ref(at);
+    const BlockFacts& facts = BlockFacts::of(block);
+    bool all = facts.role != BlockRole::kOther;
+    for (size_t i = 0; i < block->writes.size(); ++i) all &= block->writes[i]->buffer != buffer || facts.writes_all[i];
+    return all;
   }
 
   /// What the block reads of its own results, its init has set before.
   bool starts_its_reduction(int at) const {
     return BlockFacts::of(tree_->block_ref(at)).role == BlockRole::kReduction &&
-           is_unconditional(tree_->block_at(at)) && !limits_reduction(*tree_->realize_at(at));
+           !limits_reduction(*tree_->realize_at(at));
   }
 
   /// Whatever is read has been written before, in the same iteration of each loop around both.
@@ -157,7 +151,7 @@ class HomeFinder {
                          : writes && starts_its_reduction(at);
         if (!known) return false;
       }
-      if (writes && surely_writes(at)) writers.push_back(at);
+      if (writes && sets_all(at, buffer)) writers.push_back(at);
     }
     return true;
   }

@@ -341,8 +341,12 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
   std::erase_if(reader_loops, [&](int at) { return at <= lca; });
   // Else nothing is read.
   assume_all(outer_condition(reader.predicate, inputs_of(tree, reader_loops)), analyzer);
-  for (const Ref<BufferRegion>& read : reader.block->reads) {
-    if (read->buffer->data != buffer->data) continue;
+  const BlockFacts& needs = BlockFacts::of(reader.block);
+  if (!needs.undeclared.empty()) {
+    return Obstacle{"what " + quoted(*reader.block) + " reads is not known: " + needs.undeclared, both};
+  }
+  for (const Ref<BufferRegion>& read : needs.takes) {
+    if (!tree.same_memory(read->buffer, buffer)) continue;
     arith::Box need = required(reader, read, tree, reader_loops, analyzer);
     bool covered = false;
     std::string known;

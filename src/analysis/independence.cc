@@ -23,7 +23,7 @@ class Below {
   /// A block before `at` writes the buffer.
   bool sets_before(int at, const Ref<Buffer>& buffer) const {
     return std::any_of(blocks_.begin(), blocks_.end(),
-                       [&](int block) { return block < at && touches(tree_.block_at(block).writes, buffer); });
+                       [&](int block) { return block < at && tree_.touches(tree_.block_at(block).writes, buffer); });
   }
 
   std::optional<Dependent> check_statements() const {
@@ -61,14 +61,10 @@ class Below {
   }
 
  private:
-  static bool touches(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) {
-    return std::any_of(regions.begin(), regions.end(),
-                       [&](const Ref<BufferRegion>& r) { return r->buffer->data == buffer->data; });
-  }
-
   std::optional<Dependent> check_pair(int writer, int other, const Ref<Buffer>& buffer) const {
     const Block &first = tree_.block_at(writer), &second = tree_.block_at(other);
-    bool reads = touches(second.reads, buffer), writes = touches(second.writes, buffer);
+    bool reads = tree_.touches(BlockFacts::of(tree_.block_ref(other)).takes, buffer),
+         writes = tree_.touches(second.writes, buffer);
     std::vector<NodeRef> both = {tree_.stmt(writer), tree_.stmt(other)};
     if (writes) {
       // A pair of writers is one producer where the later one updates what the earlier has set.
@@ -97,25 +93,25 @@ class Below {
   std::vector<int> blocks_;
 };
 
+/// Allocated by a block of the function, and no access or view outside of the loop: lowering then gives each iteration
+/// a buffer of its own.
 bool is_used_only_below(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
-  // Allocated by a block of the function, and no access outside of the loop.
   bool allocated = false;
   for (int at : tree.blocks()) {
     for (const Ref<Buffer>& own : tree.block_at(at).alloc_buffers) allocated |= own->data == buffer->data;
   }
   if (!allocated) return false;
-  int enclosing = tree[loop].scope;
   for (int at : tree.blocks()) {
-    if (tree.contains(loop, at) || tree.contains(at, loop)) continue;
+    if (tree.contains(loop, at)) continue;
     const Block& block = tree.block_at(at);
-    auto uses = [&](const std::vector<Ref<BufferRegion>>& regions) {
-      return std::any_of(regions.begin(), regions.end(),
-                         [&](const Ref<BufferRegion>& r) { return r->buffer->data == buffer->data; });
-    };
-    if (uses(block.reads) || uses(block.writes)) return false;
+    for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
+      if (tree.same_memory(match->source->buffer, buffer)) return false;
+    }
+    if (tree.contains(at, loop)) continue;  // it declares what stands below
+    if (tree.touches(block.reads, buffer) || tree.touches(block.writes, buffer)) return false;
   }
   // A statement outside of blocks might use it as well.
-  for (int at = enclosing; at != Tree::kNone; at = tree[at].scope) {
+  for (int at = tree[loop].scope; at != Tree::kNone; at = tree[at].scope) {
     if (Scope::of(tree.block_at(at)).bare_statement()) return false;
   }
   return true;

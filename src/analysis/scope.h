@@ -4,7 +4,8 @@
 //   for (const Dependence& d : scope.dependences()) ...    // d.src runs before d.dst in program order
 //
 // A fact of the block alone, worked out once. Accesses are those that blocks declare; two buffers on the same data are
-// one. Dependences look at whole buffers; regions are compared in analysis/cover.h.
+// one, and so are a buffer and the views of it that the block makes. Dependences look at whole buffers; regions are
+// compared in analysis/cover.h.
 #pragma once
 
 #include <string>
@@ -23,7 +24,7 @@ enum class DependenceKind {
 struct Dependence {
   int src, dst;  ///< positions in Scope::children()
   DependenceKind kind;
-  const NodeBase* data;  ///< the data variable of the buffer
+  const NodeBase* data;  ///< the data variable of the buffer, of the source where it is a view
 };
 
 class Scope : public Memo::Fact {
@@ -50,9 +51,14 @@ class Scope : public Memo::Fact {
   const NodeBase* bare_statement() const { return bare_; }
 
  private:
+  /// The data variable of the buffer, or of what it is a view of.
+  const NodeBase* memory(const Ref<Buffer>& buffer) const;
+  bool touches(const std::vector<Ref<BufferRegion>>& regions, const NodeBase* data) const;
+
   std::vector<const BlockRealize*> children_;
   std::vector<Dependence> dependences_;
-  std::vector<const NodeBase*> allocated_;  ///< data variables
+  std::vector<const NodeBase*> allocated_;                          ///< data variables
+  std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source
   const NodeBase* bare_ = nullptr;
 };
 

@@ -8,6 +8,9 @@
 namespace tilewright::analysis {
 
 void Tree::add_block(const Block& block, int at, bool in_init) {
+  for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
+    views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
+  }
   if (block.init.defined()) add(block.init, at, at, true);
   add(block.body, at, at, in_init);
 }
@@ -85,6 +88,19 @@ int Tree::common_ancestor(std::span<const int> positions) const {
 int Tree::child_towards(int ancestor, int at) const {
   while (entries_[at].parent != ancestor) at = entries_[at].parent;
   return at;
+}
+
+const NodeBase* Tree::memory(const Ref<Buffer>& buffer) const {
+  const NodeBase* data = buffer->data.get();
+  for (size_t i = views_.size(); i-- > 0;) {  // a view of a view stands behind its source
+    if (views_[i].first == data) data = views_[i].second;
+  }
+  return data;
+}
+
+bool Tree::touches(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) const {
+  return std::any_of(regions.begin(), regions.end(),
+                     [&](const Ref<BufferRegion>& region) { return same_memory(region->buffer, buffer); });
 }
 
 int Tree::loop(const NodeRef& loop_var) const {

@@ -51,6 +51,14 @@ class Tree : public Memo::Fact {
   /// Blocks met first on the way down from `at` (not `at` itself), in order.
   std::vector<int> child_blocks(int at) const;
 
+  /// The data variable of the buffer, or of what it is a view of: two buffers with one share elements.
+  const NodeBase* memory(const Ref<Buffer>& buffer) const;
+  bool same_memory(const Ref<Buffer>& a, const Ref<Buffer>& b) const {
+    return a->data == b->data || (!views_.empty() && memory(a) == memory(b));
+  }
+  /// One of the regions lies in the memory of the buffer.
+  bool touches(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) const;
+
   Stmt stmt(int at) const { return Stmt(entries_[at].node); }
   const For& for_at(int at) const { return static_cast<const NodeOf<For>*>(entries_[at].node)->data; }
   const Block& block_at(int at) const { return *block_ref_raw(at); }
@@ -68,8 +76,9 @@ class Tree : public Memo::Fact {
 
   std::vector<Entry> entries_;
   std::vector<int> blocks_;
-  std::vector<std::pair<const NodeBase*, int>> loop_index_;  ///< sorted by variable
-  std::vector<std::pair<uint64_t, int>> block_index_;        ///< sorted by identity
+  std::vector<std::pair<const NodeBase*, int>> loop_index_;         ///< sorted by variable
+  std::vector<std::pair<uint64_t, int>> block_index_;               ///< sorted by identity
+  std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source, outer first
 };
 
 }  // namespace tilewright::analysis

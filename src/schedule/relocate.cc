@@ -183,8 +183,7 @@ Status check_block_role(const Move& move) {
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(move.block.at));
   bool good = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
   if (!good) {
-    std::string why =
-        facts.role == analysis::BlockRole::kUpdate ? "it updates elements that another block has set" : facts.why;
+    std::string why = facts.why.empty() ? "it updates elements that another block has set" : facts.why;
     return refuse(move.codes.role, describe(move.block) + " is neither a complete block nor a reduction block: " + why,
                   {move.block.node()});
   }
@@ -198,10 +197,9 @@ Status check_block_role(const Move& move) {
 
 namespace {
 
-bool share_a_buffer(const Block& a, const Block& b) {
+bool share_a_buffer(const Tree& tree, const Block& a, const Block& b) {
   auto touches = [&](const Ref<BufferRegion>& region) {
-    auto same = [&](const Ref<BufferRegion>& other) { return other->buffer->data == region->buffer->data; };
-    return std::any_of(b.reads.begin(), b.reads.end(), same) || std::any_of(b.writes.begin(), b.writes.end(), same);
+    return tree.touches(b.reads, region->buffer) || tree.touches(b.writes, region->buffer);
   };
   return std::any_of(a.reads.begin(), a.reads.end(), touches) || std::any_of(a.writes.begin(), a.writes.end(), touches);
 }
@@ -210,7 +208,7 @@ bool share_a_buffer(const Block& a, const Block& b) {
 std::vector<int> concurrent_loops(const Tree& tree, int at) {
   std::vector<int> found;
   for (int other : tree.blocks()) {
-    if (other == 0 || !share_a_buffer(tree.block_at(at), tree.block_at(other))) continue;
+    if (other == 0 || !share_a_buffer(tree, tree.block_at(at), tree.block_at(other))) continue;
     for (int loop = tree[other].parent; loop != Tree::kNone; loop = tree[loop].parent) {
       if (!tree[loop].is_loop) continue;
       ForKind kind = tree.for_at(loop).kind;

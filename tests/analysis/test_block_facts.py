@@ -1,0 +1,180 @@
+"""What a block surely writes, whether it accumulates in any order, and whose memory it touches: steps that would change
+results are refused, and those that would not are accepted."""
+
+import pytest
+
+import tilewright as tw
+from tilewright import script
+from tilewright.testing import check, check_refused
+
+HEADER = "from tilewright.script import tir as T\n\n@T.prim_func\n"
+
+
+def program(text):
+    return script.from_source(HEADER + text)
+
+
+def chain(first, second="C[vi] = B[vi]"):
+    """B, set to 0 by `zero`, then written by `first` and read by `second`."""
+    lines = """def main(A: T.Buffer((16,)), I: T.Buffer((16,), "int32"), C: T.Buffer((16,))):
+    B = T.alloc_buffer((16,))
+    for i in range(16):
+        with T.block("zero"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = T.float32(0)
+    for i in range(16):
+        with T.block("first"):
+            vi = T.axis.spatial(16, i)
+"""
+    lines += "".join(f"            {line}\n" for line in first.split("\n"))
+    lines += '    for i in range(16):\n        with T.block("second"):\n            vi = T.axis.spatial(16, i)\n'
+    lines += "".join(f"            {line}\n" for line in second.split("\n"))
+    return program(lines)
+
+
+PARTIAL = {
+    "condition": "if A[vi] > T.float32(0):\n    B[vi] = A[vi]",
+    "loop": "for j in range(I[vi] + 4):\n    B[vi] = A[vi]",
+    "affine": "if vi < 10:\n    B[vi] = A[vi]",
+    "while": "while B[vi] < A[vi]:\n    B[vi] = B[vi] + T.float32(1)",
+    "branches": "if A[vi] > T.float32(0):\n    B[vi] = A[vi]\nelse:\n    C[vi] = A[vi]",
+    "declared": "T.reads(A[vi])\nT.writes(B[0:16])\nB[vi] = A[vi]",
+}
+WHOLE = {
+    "plain": "B[vi] = A[vi]",
+    "both": "if A[vi] > T.float32(0):\n    B[vi] = A[vi]\nelse:\n    B[vi] = T.float32(1)",
+    "repeated": "for j in range(3):\n    B[vi] = A[vi]",
+    "bound": "x: T.int32 = vi\nB[x] = A[x]",
+    "then": "if A[vi] > T.float32(0):\n    B[vi] = A[vi]\nB[vi] = A[vi]",
+}
+
+
+@pytest.mark.parametrize("name", PARTIAL)
+def test_a_store_that_may_not_happen_leaves_a_value_behind(name):
+    before = chain(PARTIAL[name])
+    first = lambda sch: sch.get_block("first")  # noqa: E731
+    for code, step in {
+        "cache_write/P3": lambda sch: sch.cache_write(first(sch), 0, "global"),
+        "compute_at/P1": lambda sch: sch.compute_at(first(sch), sch.get_loops(sch.get_block("second"))[0]),
+        "compute_inline/P1": lambda sch: sch.compute_inline(first(sch)),
+    }.items():
+        check_refused(before, step, code)
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_a_store_that_surely_happens(name):
+    text = """def main(A: T.Buffer((16,)), C: T.Buffer((16,))):
+    B = T.alloc_buffer((16,))
+    for i in range(16):
+        with T.block("first"):
+            vi = T.axis.spatial(16, i)
+{}
+    for i in range(16):
+        with T.block("second"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[vi]
+""".format("\n".join("            " + line for line in WHOLE[name].split("\n")))
+
+    def fused(sch):
+        loop = sch.get_loops(sch.get_block("second"))[0]
+        sch.compute_at(sch.get_block("first"), loop)
+        sch.parallel(loop)
+
+    check(program(text), fused)
+    check(program(text), lambda sch: sch.cache_write(sch.get_block("first"), 0, "global"))
+
+
+@pytest.mark.parametrize("index", ["vi", "15 - vi"])
+def test_a_partial_store_needs_what_was_there_before(index):
+    """Iterations are independent only if what one may keep is what the same one has set."""
+    before = program(f"""def main(A: T.Buffer((16,)), B: T.Buffer((16,))):
+    for i in range(16):
+        with T.block("zero"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = T.float32(0)
+        with T.block("first"):
+            vi = T.axis.spatial(16, i)
+            if A[vi] > T.float32(0):
+                B[{index}] = A[vi]
+""")
+
+    def parallel(sch):
+        sch.parallel(sch.get_loops(sch.get_block("zero"))[0])
+
+    if index == "vi":
+        check(before, parallel)
+    else:
+        check_refused(before, parallel, "parallel/P5")
+
+
+def reduction(body):
+    return program(f"""def main(A: T.Buffer((4, 6, 5)), C: T.Buffer((4,))):
+    for i, j, k in T.grid(4, 6, 5):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SRR", [i, j, k])
+            with T.init():
+                C[vi] = T.float32(1)
+{chr(10).join("            " + line for line in body.split(chr(10)))}
+""")
+
+
+ORDERED = {
+    "condition": "if C[vi] < T.float32(10):\n    C[vi] = C[vi] + A[vi, vj, vk]",
+    "binding": "x: T.float32 = T.max(C[vi], A[vi, vj, vk])\nC[vi] = C[vi] + x",
+    "overwritten": "if A[vi, vj, vk] > T.float32(1):\n    C[vi] = A[vi, vj, vk]",
+    "two operators": "C[vi] = C[vi] + A[vi, vj, vk]\nC[vi] = C[vi] * A[vi, vj, vk]",
+}
+COMMUTATIVE = {
+    "sum": "C[vi] = C[vi] + A[vi, vj, vk]",
+    "difference": "C[vi] = C[vi] - A[vi, vj, vk]",
+    "max": "C[vi] = T.max(C[vi], A[vi, vj, vk])",
+    "filtered": "if A[vi, vj, vk] > T.float32(1):\n    C[vi] = C[vi] + A[vi, vj, vk]",
+    "bound": "x: T.float32 = A[vi, vj, vk]\nC[vi] = C[vi] + x * x",
+    "two steps": "C[vi] = C[vi] + A[vi, vj, vk]\nC[vi] = C[vi] - T.float32(1)",
+}
+
+
+def swap(sch):
+    _, j, k = sch.get_loops(sch.get_block("C"))
+    sch.reorder(k, j)
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_reductions_whose_order_matters(name):
+    error = check_refused(reduction(ORDERED[name]), swap, "reorder/P5" if name != "overwritten" else "reorder/P4")
+    assert "block 'C'" in str(error)
+
+
+@pytest.mark.parametrize("name", COMMUTATIVE)
+def test_reductions_in_any_order(name):
+    check(reduction(COMMUTATIVE[name]), swap)
+
+
+def test_a_view_shares_the_memory_of_its_source():
+    """The second loop reads t through V, so the iterations of the first one have no t of their own."""
+    before = program("""def main(A: T.Buffer((16,)), C: T.Buffer((16,))):
+    t = T.alloc_buffer((4,))
+    with T.block("outer"):
+        T.reads(A[0:16])
+        T.writes(C[0:16], t[0:4])
+        V = T.match_buffer(t[0:4], (4,))
+        for i in range(4):
+            for j in range(4):
+                with T.block("set"):
+                    vj = T.axis.spatial(4, j)
+                    t[vj] = A[vj]
+            for j in range(4):
+                with T.block("use"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi * 4 + vj] = t[vj]
+        for j in range(4):
+            with T.block("last"):
+                vj = T.axis.spatial(4, j)
+                C[vj] = V[vj]
+""")
+    error = check_refused(before, lambda sch: sch.parallel(sch.get_loops(sch.get_block("set"))[0]), "parallel/P4")
+    assert "may write the same elements of 't'" in str(error)
+    # The block that reads V comes after the one that writes t.
+    sch = tw.Schedule(before)
+    assert [sch.get(block).name_hint for block in sch.get_consumers(sch.get_block("set"))] == ["use", "last"]
+    check_refused(before, lambda sch: sch.cache_write(sch.get_block("use"), 0, "global"), "cache_write/P3")
