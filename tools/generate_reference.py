@@ -121,12 +121,40 @@ def nodes(root: Path) -> str:
     return "\n".join(lines)
 
 
+INTRINSIC = re.compile(r"^(X|FLOATS|INTEGERS|NUMBERS)\((.*)\)$", re.MULTILINE)
+# The columns of each kind of row; a column that it lacks has the value given.
+INTRINSIC_COLUMNS = {
+    "X": ("name arity effect typing script folds cpu", {"meaning": ""}),
+    "FLOATS": ("name arity folds cpu meaning", {"effect": "kPure", "typing": "kSameFloat"}),
+    "INTEGERS": ("name arity typing script folds cpu meaning", {"effect": "kPure"}),
+    "NUMBERS": ("name arity typing folds cpu meaning of_integers", {"effect": "kPure"}),
+}
+
+
+def columns(row: str) -> list[str]:
+    """The row split at the commas that no parentheses enclose."""
+    parts, depth = [""], 0
+    for c in row:
+        depth += (c == "(") - (c == ")")
+        if c == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += c
+    return [part.strip() for part in parts]
+
+
 def intrinsics(root: Path) -> str:
     """The table of intrinsics."""
     lines = ["# Intrinsics\n", "What the columns say is explained at the top of `src/ir/intrinsics.def`.\n"]
-    lines.append("| name | arguments | effect | type |\n|---|---|---|---|")
-    for name, arity, effect, typing, *_ in table(root / "src/ir/intrinsics.def"):
-        lines.append(f"| `tir.{name}` | {'any' if arity == '-1' else arity} | {effect[1:]} | {typing[1:]} |")
+    lines.append("| name | arguments | effect | type | on a CPU | meaning |\n|---|---|---|---|---|---|")
+    path = root / "src/ir/intrinsics.def"
+    for kind, text in INTRINSIC.findall(path.read_text() if path.exists() else ""):
+        names, others = INTRINSIC_COLUMNS[kind]
+        row = {**others, **dict(zip(names.split(), columns(text), strict=True))}
+        arity = "any" if row["arity"] == "-1" else row["arity"]
+        meaning = ", of integers ".join(cell(f"`{row[key]}`") for key in ("meaning", "of_integers") if row.get(key))
+        cells = [f"`tir.{row['name']}`", arity, row["effect"][1:], row["typing"][1:], f"`{row['cpu']}`", meaning]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])
 
 

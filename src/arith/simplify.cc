@@ -201,39 +201,19 @@ Expr Engine::simplify_call(const Expr& e) {
   const Call* simple = result.as<Call>();
   if (!simple) return result;
   auto arg = [&](size_t i) { return Expr(simple->args[i]); };
-  switch (intrinsic) {
-    case Intrinsic::k_likely:
-      if (arg(0).is<IntImm>()) return arg(0);
-      return result;
-    case Intrinsic::k_shift_left:
-    case Intrinsic::k_shift_right:
-    case Intrinsic::k_bitwise_and:
-    case Intrinsic::k_bitwise_or:
-    case Intrinsic::k_bitwise_xor: {
-      auto x = const_int(arg(0)), y = const_int(arg(1));
-      DataType type = e.dtype();
-      if (!type.is_scalar() || !type.is_integral() || !y) return result;
-      bool shift = intrinsic == Intrinsic::k_shift_left || intrinsic == Intrinsic::k_shift_right;
-      if (*y == 0 && intrinsic != Intrinsic::k_bitwise_and) return arg(0);
-      if (*y == 0) return arg(1);
-      if (!x || (shift && (*y < 0 || *y >= type.bits))) return result;
-      int64_t value = 0;
-      if (intrinsic == Intrinsic::k_shift_left) {
-        value = static_cast<int64_t>(static_cast<uint64_t>(*x) << *y);
-      } else if (intrinsic == Intrinsic::k_shift_right) {
-        value = type.is_uint() ? static_cast<int64_t>(static_cast<uint64_t>(*x) >> *y) : *x >> *y;
-      } else if (intrinsic == Intrinsic::k_bitwise_and) {
-        value = *x & *y;
-      } else if (intrinsic == Intrinsic::k_bitwise_or) {
-        value = *x | *y;
-      } else {
-        value = *x ^ *y;
-      }
-      return int_imm(type, wrap_int(type, value));
-    }
-    default:
-      return result;
+  if (intrinsic == Intrinsic::k_likely) return arg(0).is<IntImm>() ? arg(0) : result;
+  const IntrinsicRow& row = intrinsic_row(intrinsic);
+  if (row.folds == Folds::kNever || row.folds == Folds::kFirst) return result;
+  std::vector<Expr> args;
+  for (const NodeRef& node : simple->args) {
+    if (node.sort() != Sort::kExpr) return result;
+    args.emplace_back(node);
   }
+  if (auto folded = fold_call(intrinsic, e.dtype(), args)) return *folded;
+  if (row.folds == Folds::kConstantOrZero && is_const_int(arg(1), 0)) {
+    return intrinsic == Intrinsic::k_bitwise_and ? arg(1) : arg(0);
+  }
+  return result;
 }
 
 }  // namespace tilewright::arith

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "ir/build.h"
+#include "ir/meaning.h"
 #include "ir/numeric.h"
 
 namespace tilewright {
@@ -140,6 +141,24 @@ std::optional<Expr> fold_cast(DataType dtype, const Expr& value) {
     }
   }
   return std::nullopt;
+}
+
+std::optional<Expr> fold_call(Intrinsic intrinsic, DataType dtype, const std::vector<Expr>& args) {
+  const IntrinsicRow& row = intrinsic_row(intrinsic);
+  bool exact = row.folds == Folds::kConstant || row.folds == Folds::kConstantOrZero;
+  if (!exact || static_cast<int>(args.size()) != row.arity || !dtype.is_scalar()) return std::nullopt;
+  auto number = [&](int64_t value) -> Expr {
+    if (dtype.is_bool()) return bool_imm(value != 0);
+    return int_imm(dtype, value);
+  };
+  if (const FloatImm* a = args[0].as<FloatImm>(); a && row.of_floats && args.size() == 1) {
+    double result = compute(intrinsic, a->dtype, a->value);
+    if (dtype.is_integral()) return number(static_cast<int64_t>(result));
+    return float_imm(dtype, result);
+  }
+  const IntImm *a = args[0].as<IntImm>(), *b = args.back().as<IntImm>();
+  if (!a || !b || !row.of_integers || args.size() > 2) return std::nullopt;
+  return number(compute(intrinsic, a->dtype, {a->value, b->value}));
 }
 
 }  // namespace tilewright

@@ -234,11 +234,11 @@ int Compiler::math(Intrinsic intrinsic, const Call& call, DataType type) {
   std::vector<int> args;
   for (const NodeRef& arg : call.args) args.push_back(expr(static_cast<const Expr&>(arg)));
   int dst = take(lanes_of(type));
-  // Tests and bit counts work in the type of their argument.
   DataType worked = static_cast<const Expr&>(call.args[0]).dtype();
-  bool in_argument = intrinsic_row(intrinsic).typing == Typing::kBool || intrinsic == Intrinsic::k_clz;
-  if (intrinsic == Intrinsic::k_ldexp && static_cast<const Expr&>(call.args[1]).dtype().is_float()) {
-    args[1] = cast(Cast{DataType::int_(32, type.lanes), static_cast<const Expr&>(call.args[1])});
+  for (size_t i = 1; i < args.size(); ++i) {  // T.ldexp(x, 3)
+    const Expr& arg = static_cast<const Expr&>(call.args[i]);
+    if (worked.is_float() && !arg.dtype().is_float())
+      args[i] = cast(Cast{DataType::float_(64, arg.dtype().lanes), arg});
   }
   int last = args.size() > 2 ? args[2] : kNone;
   if (args.size() == 4) {  // T.q_multiply_shift: the two scalars side by side
@@ -246,8 +246,7 @@ int Compiler::math(Intrinsic intrinsic, const Call& call, DataType type) {
     emit({.op = Op::kMove, .dst = last, .a = args[2]});
     emit({.op = Op::kMove, .dst = last + 1, .a = args[3]});
   }
-  emit(Op::kMath, in_argument ? worked : type, dst, args[0], args.size() > 1 ? args[1] : kNone, last,
-       static_cast<int>(intrinsic));
+  emit(Op::kMath, worked, dst, args[0], args.size() > 1 ? args[1] : kNone, last, static_cast<int>(intrinsic));
   return dst;
 }
 
@@ -387,8 +386,10 @@ int Compiler::call(const Expr& e) {
     default:
       break;
   }
-  bool computes = row.effect == Effect::kPure && row.arity > 0 && row.arity <= 4 && intrinsic != Intrinsic::kUnknown;
-  return computes ? math(intrinsic, call, e.dtype()) : unsupported("the operator " + name, e);
+  bool of_floats = row.arity > 0 && arg(0).dtype().is_float();
+  bool computes = of_floats ? row.of_floats : row.of_integers;
+  return computes ? math(intrinsic, call, e.dtype())
+                  : unsupported("the operator " + name + (of_floats ? " of floats" : ""), e);
 }
 
 int Compiler::expr(const Expr& e) {

@@ -11,19 +11,6 @@
 namespace tilewright::interpreter {
 namespace {
 
-bool is_barrier_like(const Call& call) {
-  switch (intrinsic_of(call)) {
-    case Intrinsic::k_tvm_storage_sync:
-    case Intrinsic::k_tvm_thread_allreduce:
-    case Intrinsic::k_tvm_warp_shuffle:
-    case Intrinsic::k_tvm_warp_shuffle_up:
-    case Intrinsic::k_tvm_warp_shuffle_down:
-      return true;
-    default:
-      return false;
-  }
-}
-
 bool is_team_thread(const std::string& tag) { return tag.starts_with("threadIdx") || tag.starts_with("vthread"); }
 
 }  // namespace
@@ -52,7 +39,7 @@ bool Compiler::has_collective(const Stmt& body) const {
   std::unordered_set<std::string> seen;
   std::function<void(const NodeRef&)> search = [&](const NodeRef& root) {
     visit(root, [&](const Ref<Call>& call) {
-      found = found || is_barrier_like(*call);
+      found = found || intrinsic_row(intrinsic_of(*call)).synchronizes;
       const GlobalVar* callee = call->op.as<GlobalVar>();
       if (!callee || !seen.insert(callee->name_hint).second) return;
       if (Func func = module_.get(callee->name_hint); func.defined()) search(func);

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ir/interpreter_machine.h"
-#include "ir/interpreter_math.h"
+#include "ir/meaning.h"
 #include "ir/numeric.h"
 
 namespace tilewright::interpreter {
@@ -117,19 +117,22 @@ void Machine::compare(const Insn& in, Slot* r) {
 void Machine::math(const Insn& in, Slot* r) {
   auto intrinsic = static_cast<Intrinsic>(in.extra);
   DataType type = type_of(in);
+  const IntrinsicRow& row = intrinsic_row(intrinsic);
   auto arg = [&](int first, int k) { return first == kNone ? Slot{.i = 0} : r[first + k]; };
   for (int k = 0; k < in.lanes; ++k) {
     Slot& result = r[in.dst + k];
-    if (is_float_test(intrinsic)) {
-      result.i = type.is_float() ? test_float(intrinsic, r[in.a + k].f) : intrinsic == Intrinsic::k_isfinite;
-    } else if (!type.is_float()) {
-      bool fixed_point = intrinsic == Intrinsic::k_q_multiply_shift;
-      result.i = compute_int(intrinsic, type, r[in.a + k].i, arg(in.b, k).i,
-                             in.c == kNone ? nullptr : &r[fixed_point ? in.c : in.c + k]);
-    } else if (intrinsic == Intrinsic::k_ldexp) {
-      result.f = rounded(in, std::ldexp(r[in.a + k].f, static_cast<int>(arg(in.b, k).i)));
+    if (!type.is_float()) {
+      // A fourth argument lies behind the third, one for all lanes.
+      IntArgs args{r[in.a + k].i, arg(in.b, k).i, arg(in.c, row.arity == 4 ? 0 : k).i, 0};
+      if (row.arity == 4) args.d = r[in.c + 1].i;
+      result.i = compute(intrinsic, type, args);
     } else {
-      result.f = rounded(in, compute_float(intrinsic, r[in.a + k].f, arg(in.b, k).f, arg(in.c, k).f, in.bits == 64));
+      double value = compute(intrinsic, type, r[in.a + k].f, arg(in.b, k).f, arg(in.c, k).f);
+      if (row.typing == Typing::kBool) {
+        result.i = value != 0;
+      } else {
+        result.f = value;
+      }
     }
   }
 }

@@ -11,11 +11,60 @@
 namespace tilewright {
 namespace {
 
+/// The columns `effect` and `cpu` as the row has them.
+enum class EffectColumn : uint8_t { kPure, kReadState, kUpdateState, kSynchronize, kSpecial };
+constexpr Effect effect_in(EffectColumn column) {
+  switch (column) {
+    case EffectColumn::kPure:
+      return Effect::kPure;
+    case EffectColumn::kReadState:
+      return Effect::kReadState;
+    case EffectColumn::kSpecial:
+      return Effect::kSpecial;
+    default:
+      return Effect::kUpdateState;
+  }
+}
+struct CpuColumn {
+  int vector_bits;
+  bool elementary;
+};
+constexpr CpuColumn instructions(int vector_bits) { return {vector_bits, false}; }
+constexpr CpuColumn function(int vector_bits) { return {vector_bits, true}; }
+#define LLVM(id) instructions(64)
+#define OPERATOR(op) instructions(64)
+#define MATH(name, bits) function(bits)
+#define LIBM function(0)
+#define VECTOR_CODE instructions(64)
+#define CODE instructions(0)
+#define NONE instructions(0)
+
+#define TW_ROW(name, arity, effect, typing, script, folds, cpu, of_floats, of_integers) \
+  {#name,                                                                               \
+   arity,                                                                               \
+   effect_in(EffectColumn::effect),                                                     \
+   EffectColumn::effect == EffectColumn::kSynchronize,                                  \
+   Typing::typing,                                                                      \
+   ScriptType::script,                                                                  \
+   Folds::folds,                                                                        \
+   (cpu).vector_bits,                                                                   \
+   (cpu).elementary,                                                                    \
+   of_floats,                                                                           \
+   of_integers},
 constexpr IntrinsicRow kRows[] = {
-#define X(name, arity, effect, typing) {#name, arity, Effect::effect, Typing::typing},
+#define FLOATS(name, arity, folds, cpu, meaning) \
+  TW_ROW(name, arity, kPure, kSameFloat, kDerived, folds, cpu, true, false)
+#define INTEGERS(name, arity, typing, script, folds, cpu, meaning) \
+  TW_ROW(name, arity, kPure, typing, script, folds, cpu, false, true)
+#define NUMBERS(name, arity, typing, folds, cpu, of_floats, of_integers) \
+  TW_ROW(name, arity, kPure, typing, kDerived, folds, cpu, true, true)
+#define X(name, arity, effect, typing, script, folds, cpu) \
+  TW_ROW(name, arity, effect, typing, script, folds, cpu, false, false)
 #include "ir/intrinsics.def"
 #undef X
-    {"", -1, Effect::kUpdateState, Typing::kExplicit},
+#undef TW_ROW
+    {"", -1, Effect::kUpdateState, false, Typing::kExplicit, ScriptType::kNoFunction, Folds::kNever, 0, false, false,
+     false},
 };
 
 struct OpTable {

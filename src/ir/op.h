@@ -8,19 +8,39 @@
 namespace tilewright {
 
 enum class Intrinsic : uint8_t {
-#define X(name, arity, effect, typing) k_##name,
+#define X(name, arity, effect, typing, script, folds, cpu) k_##name,
 #include "ir/intrinsics.def"
 #undef X
   kUnknown,
 };
 enum class Effect : uint8_t { kPure, kReadState, kUpdateState, kSpecial };
 enum class Typing : uint8_t { kSameFloat, kSameAny, kBool, kInteger, kSecond, kExplicit };
+enum class ScriptType : uint8_t {
+  kDerived,
+  kDtypeFirst,
+  kDtypeLast,
+  kFirst,
+  kSecond,
+  kInt32,
+  kUint32,
+  kBoolean,
+  kVoid,
+  kHandle,
+  kNoFunction,
+};
+enum class Folds : uint8_t { kNever, kConstant, kConstantOrZero, kFirst };
 
 struct IntrinsicRow {
   std::string_view name;  ///< without "tir."
   int arity;
   Effect effect;
+  bool synchronizes;
   Typing typing;
+  ScriptType script;
+  Folds folds;
+  int vector_bits;              ///< widest element of which vector code exists; 0: vectors are taken apart
+  bool elementary;              ///< computed by a function of libm or by vector code that takes tens of operations
+  bool of_floats, of_integers;  ///< what ir/meaning.h computes
 };
 
 const IntrinsicRow& intrinsic_row(Intrinsic intrinsic);

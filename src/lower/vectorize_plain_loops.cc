@@ -36,52 +36,10 @@ constexpr int kMostInside = 6;
 /// A loop of fewer iterations is not worth a note.
 constexpr int64_t kShort = 8;
 
-/// Functions that take tens of operations.
-bool is_elementary(Intrinsic intrinsic) {
-  switch (intrinsic) {
-    case Intrinsic::k_exp:
-    case Intrinsic::k_log:
-    case Intrinsic::k_tanh:
-    case Intrinsic::k_erf:
-    case Intrinsic::k_sigmoid:
-      return true;
-    default:
-      return false;
-  }
-}
-
-/// Intrinsics that have a vector form; for others, taking vectors apart would cost more than it gains.
+/// For intrinsics without a vector form, taking vectors apart would cost more than it gains.
 bool has_vector_form(const Call& call) {
-  Intrinsic intrinsic = intrinsic_of(call);
-  if (is_elementary(intrinsic)) return call.dtype.bits <= 32;
-  switch (intrinsic) {
-    case Intrinsic::k_sqrt:
-    case Intrinsic::k_rsqrt:
-    case Intrinsic::k_floor:
-    case Intrinsic::k_ceil:
-    case Intrinsic::k_trunc:
-    case Intrinsic::k_round:
-    case Intrinsic::k_nearbyint:
-    case Intrinsic::k_fabs:
-    case Intrinsic::k_copysign:
-    case Intrinsic::k_fma:
-    case Intrinsic::k_isnan:
-    case Intrinsic::k_isinf:
-    case Intrinsic::k_isfinite:
-    case Intrinsic::k_bitwise_and:
-    case Intrinsic::k_bitwise_or:
-    case Intrinsic::k_bitwise_xor:
-    case Intrinsic::k_bitwise_not:
-    case Intrinsic::k_shift_left:
-    case Intrinsic::k_shift_right:
-    case Intrinsic::k_popcount:
-    case Intrinsic::k_reinterpret:
-    case Intrinsic::k_likely:
-    case Intrinsic::k_if_then_else:
-      return true;
-    default:
-      return false;
-  }
+  int bits = intrinsic_row(intrinsic_of(call)).vector_bits;
+  return bits > 0 && call.dtype.bits <= bits;
 }
 
 /// Cycles of throughput, roughly, of one iteration: alone, and as one of the lanes of full vectors.
@@ -219,7 +177,7 @@ class Body {
                     " has no vector form");
     }
     bool lazy = intrinsic == Intrinsic::k_if_then_else;
-    add(lazy || intrinsic == Intrinsic::k_likely ? 1 : is_elementary(intrinsic) ? 20 : 2);
+    add(lazy || intrinsic == Intrinsic::k_likely ? 1 : intrinsic_row(intrinsic).elementary ? 20 : 2);
     for (size_t i = 0; i < call.args.size(); ++i) {
       conditional_ += lazy && i > 0;
       check(Expr(call.args[i]));

@@ -3,6 +3,7 @@
 
 #include <unordered_set>
 
+#include "ir/fold.h"
 #include "ir/json.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -128,11 +129,7 @@ Expr mul(Expr a, Expr b) { return std::move(a) * std::move(b); }
 template <Intrinsic I>
 Expr integer_call(Expr a, Expr b) {
   promote(a, b);
-  if (auto x = const_int(a), y = const_int(b); x && y && a.dtype().is_scalar()) {
-    if (I == Intrinsic::k_bitwise_and) return int_imm(a.dtype(), *x & *y);
-    if (I == Intrinsic::k_bitwise_or) return int_imm(a.dtype(), *x | *y);
-    if (I == Intrinsic::k_bitwise_xor) return int_imm(a.dtype(), *x ^ *y);
-  }
+  if (auto folded = fold_call(I, a.dtype(), {a, b})) return *folded;
   return call(I, {std::move(a), std::move(b)});
 }
 Expr power(Expr a, Expr b) {

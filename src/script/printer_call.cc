@@ -13,30 +13,11 @@ bool is_constant(const NodeRef& node) { return node.is<IntImm>() || node.is<Floa
 
 /// Functions of T that compute with constants instead of making a call.
 bool may_fold(Intrinsic intrinsic, const std::vector<NodeRef>& args) {
-  switch (intrinsic) {
-    case Intrinsic::k_if_then_else:
-    case Intrinsic::k_likely:
-      return const_int(static_cast<const Expr&>(args[0])).has_value();
-    case Intrinsic::k_shift_left:
-    case Intrinsic::k_shift_right:
-    case Intrinsic::k_bitwise_and:
-    case Intrinsic::k_bitwise_or:
-    case Intrinsic::k_bitwise_xor:
-      return (is_constant(args[0]) && is_constant(args[1])) || is_const_int(static_cast<const Expr&>(args[1]), 0);
-    case Intrinsic::k_bitwise_not:
-    case Intrinsic::k_floor:
-    case Intrinsic::k_ceil:
-    case Intrinsic::k_round:
-    case Intrinsic::k_nearbyint:
-    case Intrinsic::k_trunc:
-    case Intrinsic::k_fabs:
-    case Intrinsic::k_isnan:
-    case Intrinsic::k_isinf:
-    case Intrinsic::k_isfinite:
-      return is_constant(args[0]);
-    default:
-      return false;
-  }
+  Folds folds = intrinsic_row(intrinsic).folds;
+  if (folds == Folds::kNever) return false;
+  if (folds == Folds::kFirst) return const_int(static_cast<const Expr&>(args[0])).has_value();
+  if (std::all_of(args.begin(), args.end(), is_constant)) return true;
+  return folds == Folds::kConstantOrZero && is_const_int(static_cast<const Expr&>(args[1]), 0);
 }
 
 }  // namespace

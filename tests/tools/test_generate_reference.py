@@ -21,7 +21,8 @@ struct Block {
                          &Block::iter_vars>;
 };
 """,
-    "src/ir/intrinsics.def": "X(exp, 1, kPure, kSameFloat)\nX(call_extern, -1, kUpdateState, kExplicit)\n",
+    "src/ir/intrinsics.def": "FLOATS(exp, 1, kNever, MATH(e, 32), std::pow(e, a))\n"
+    "X(call_extern, -1, kUpdateState, kExplicit, kDtypeFirst, kNever, CODE)\n",
     "src/schedule/instructions.def": "X(Split, split)\n",
     "src/schedule/instructions.h": """
 struct Split {
@@ -80,7 +81,7 @@ def test_a_kind_without_a_field_list_is_an_error(tree):
 
 
 def test_intrinsics(catalogs):
-    assert "| `tir.exp` | 1 | Pure | SameFloat |" in catalogs["intrinsics.md"]
+    assert "| `tir.exp` | 1 | Pure | SameFloat | `MATH(e, 32)` | `std::pow(e, a)` |" in catalogs["intrinsics.md"]
     assert "| `tir.call_extern` | any | UpdateState | Explicit |" in catalogs["intrinsics.md"]
 
 

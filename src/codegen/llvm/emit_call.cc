@@ -14,77 +14,89 @@ std::vector<Expr> expressions(const Call& call) {
   return args;
 }
 
-/// The name of a float intrinsic in libm, for double; empty where it is not simply a call.
-std::string_view libm_name(Intrinsic intrinsic) {
+/// The column `cpu` of the table.
+struct Lowering {
+  enum Kind : uint8_t { kNone, kCode, kLlvm, kOperator, kLibm } kind = kNone;
+  llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
+  llvm::Instruction::BinaryOps op = llvm::Instruction::BinaryOpsEnd;
+};
+constexpr Lowering of_llvm(llvm::Intrinsic::ID id) { return {Lowering::kLlvm, id}; }
+constexpr Lowering of_operator(llvm::Instruction::BinaryOps op) {
+  return {Lowering::kOperator, llvm::Intrinsic::not_intrinsic, op};
+}
+#define LLVM(name) of_llvm(llvm::Intrinsic::name)
+#define OPERATOR(name) of_operator(llvm::Instruction::name)
+#define MATH(function, bits) Lowering(Lowering::kLibm)
+#define LIBM Lowering(Lowering::kLibm)
+#define VECTOR_CODE Lowering(Lowering::kCode)
+#define CODE Lowering(Lowering::kCode)
+#define NONE Lowering(Lowering::kNone)
+constexpr Lowering kLowerings[] = {
+#define X(name, arity, effect, typing, script, folds, cpu) cpu,
+#include "ir/intrinsics.def"
+#undef X
+    NONE,
+};
+/// Whether the arguments are of the kinds for which emit_intrinsic writes code: a call says its type itself, and LLVM
+/// does not forgive wrong ones.
+bool arguments_fit(Intrinsic intrinsic, const std::vector<Expr>& args, DataType result) {
+  const IntrinsicRow& row = intrinsic_row(intrinsic);
+  if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) return false;
+  DataType first = args.empty() ? result : args[0].dtype();
   switch (intrinsic) {
-    case Intrinsic::k_exp:
-    case Intrinsic::k_exp2:
-    case Intrinsic::k_exp10:
-    case Intrinsic::k_log:
-    case Intrinsic::k_log2:
-    case Intrinsic::k_log10:
-    case Intrinsic::k_log1p:
-    case Intrinsic::k_tanh:
-    case Intrinsic::k_tan:
-    case Intrinsic::k_cos:
-    case Intrinsic::k_cosh:
-    case Intrinsic::k_sin:
-    case Intrinsic::k_sinh:
-    case Intrinsic::k_asin:
-    case Intrinsic::k_acos:
-    case Intrinsic::k_atan:
-    case Intrinsic::k_asinh:
-    case Intrinsic::k_acosh:
-    case Intrinsic::k_atanh:
-    case Intrinsic::k_erf:
-    case Intrinsic::k_atan2:
-    case Intrinsic::k_fmod:
-    case Intrinsic::k_hypot:
-    case Intrinsic::k_nextafter:
-    case Intrinsic::k_pow:
-      return intrinsic_row(intrinsic).name;
+    case Intrinsic::k_if_then_else:
+      return first.is_bool() && args[1].dtype() == result && args[2].dtype() == result;
+    case Intrinsic::k_assume:
+      return first == DataType::bool_();
+    case Intrinsic::k_isnullptr:
+    case Intrinsic::k_prefetch:
+      return first.is_handle() || args[0].is<BufferLoad>();
+    case Intrinsic::k_tvm_access_ptr:
+      return args[1].dtype().is_handle() && args[2].dtype().is_integral();
+    case Intrinsic::k_reinterpret:
+      return !first.is_handle() && !result.is_handle() && first.bits * first.lanes == result.bits * result.lanes;
+    case Intrinsic::k_large_uint_imm:
+      return const_int(args[0]) && const_int(args[1]) && result.is_integral();
+    case Intrinsic::k_get_active_lane_mask:
+      return first.is_integral() && args[1].dtype() == first && first.is_scalar() && result.is_bool();
+    case Intrinsic::k_vectorlow:
+    case Intrinsic::k_vectorhigh:
+      return first == result.with_lanes(2 * result.lanes);
+    case Intrinsic::k_vectorcombine:
+      return args[1].dtype() == first && result == first.with_lanes(2 * first.lanes);
     default:
-      return {};
+      break;
   }
+  if (row.of_floats || row.of_integers) {
+    for (const Expr& arg : args) {
+      if (arg.dtype() != first && intrinsic != Intrinsic::k_ldexp) return false;
+    }
+  }
+  return true;
 }
 
-llvm::Intrinsic::ID llvm_unary(Intrinsic intrinsic) {
-  switch (intrinsic) {
-    case Intrinsic::k_sqrt:
-      return llvm::Intrinsic::sqrt;
-    case Intrinsic::k_floor:
-      return llvm::Intrinsic::floor;
-    case Intrinsic::k_ceil:
-      return llvm::Intrinsic::ceil;
-    case Intrinsic::k_trunc:
-      return llvm::Intrinsic::trunc;
-    case Intrinsic::k_round:
-      return llvm::Intrinsic::round;
-    case Intrinsic::k_nearbyint:
-      return llvm::Intrinsic::nearbyint;
-    case Intrinsic::k_fabs:
-      return llvm::Intrinsic::fabs;
-    default:
-      return llvm::Intrinsic::not_intrinsic;
-  }
-}
+const Lowering& lowering_of(Intrinsic intrinsic) { return kLowerings[static_cast<size_t>(intrinsic)]; }
 
 }  // namespace
 
-llvm::Value* FunctionEmitter::emit_call(const Ref<Call>& call) {
+llvm::Value* FunctionEmitter::emit_call(const Ref<Call>& call, bool is_value) {
   if (const GlobalVar* callee = call->op.as<GlobalVar>()) return emit_module_call(*call, callee->name_hint);
   Intrinsic intrinsic = intrinsic_of(*call);
   if (intrinsic == Intrinsic::kUnknown) {
     return unsupported(call->dtype, "no code can be generated for " + call->op.as<Op>()->name);
   }
-  if (intrinsic == Intrinsic::k_if_then_else && !Expr(call->args[0]).dtype().is_bool()) {
-    return unsupported(call->dtype, "the condition of T.if_then_else must be bool");
-  }
-  Value* value = emit_intrinsic(*call, intrinsic);
-  if (value && !call->dtype.is_void() && !call->dtype.is_handle() && value->getType() != type_of(call->dtype)) {
-    // A call says its type itself, and may be wrong; LLVM does not forgive it.
+  auto misfit = [&] {
     return unsupported(call->dtype, "T." + std::string(intrinsic_row(intrinsic).name) +
                                         " of these arguments does not give " + call->dtype.str());
+  };
+  if (!arguments_fit(intrinsic, expressions(*call), call->dtype)) return misfit();
+  Value* value = emit_intrinsic(*call, intrinsic);
+  if (!value && is_value) {
+    return unsupported(call->dtype, "T." + std::string(intrinsic_row(intrinsic).name) + " gives no value",
+                       "write it as a statement of its own");
+  }
+  if (value && !call->dtype.is_void() && !call->dtype.is_handle() && value->getType() != type_of(call->dtype)) {
+    return misfit();
   }
   return value;
 }
@@ -180,10 +192,8 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
     case Intrinsic::k_rsqrt:
       return finish(
           builder_.CreateFDiv(splat(1.0, real), builder_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, values[0])));
-    case Intrinsic::k_copysign:
-      return finish(builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, values[0], values[1]));
-    case Intrinsic::k_fma:
-      return finish(builder_.CreateIntrinsic(llvm::Intrinsic::fma, {real}, values));
+    case Intrinsic::k_fabs:
+      return finish(magnitude());
     case Intrinsic::k_ldexp: {
       if (args[1].dtype().is_float()) {
         DataType integer = DataType::int_(32, type.lanes);
@@ -194,11 +204,13 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
     default:
       break;
   }
-  if (auto id = llvm_unary(intrinsic); id != llvm::Intrinsic::not_intrinsic) {
-    return finish(builder_.CreateUnaryIntrinsic(id, values[0]));
+  const IntrinsicRow& row = intrinsic_row(intrinsic);
+  const Lowering& lowering = lowering_of(intrinsic);
+  if (lowering.kind == Lowering::kLlvm && row.of_floats) {
+    return finish(builder_.CreateIntrinsic(lowering.id, {real}, values));
   }
-  if (wide.bits == 32 && wide.lanes > 1) {
-    if (Value* value = vector_math(intrinsic, values[0])) return finish(value);
+  if (lowering.kind == Lowering::kLibm && wide.lanes > 1 && wide.bits <= row.vector_bits) {
+    return finish(vector_math(intrinsic, values));
   }
   if (intrinsic == Intrinsic::k_sigmoid) {
     // 1 / (1 + e^-x) without overflow on the way: from e^-|x|.
@@ -207,12 +219,11 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
     Value* top = builder_.CreateSelect(negative, e, splat(1.0, real));
     return finish(builder_.CreateFDiv(top, builder_.CreateFAdd(e, splat(1.0, real))));
   }
-  std::string_view name = libm_name(intrinsic);
-  if (name.empty()) {
-    return unsupported(
-        call.dtype, "T." + std::string(intrinsic_row(intrinsic).name) + " of " + type.str() + " is not there on a CPU");
+  std::string name(row.name);
+  if (lowering.kind != Lowering::kLibm) {
+    return unsupported(call.dtype, "T." + name + " of " + type.str() + " is not there on a CPU");
   }
-  return finish(emit_libm(std::string(name), wide, values));
+  return finish(emit_libm(name, wide, values));
 }
 
 /// A function of libm, lane by lane for vectors.
@@ -246,8 +257,10 @@ llvm::Value* FunctionEmitter::emit_integer_intrinsic(const Call& call, Intrinsic
     case Intrinsic::k_fabs:
       if (type.is_uint()) return values[0];
       return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::abs, values[0], builder_.getFalse());
-    case Intrinsic::k_popcount:
-      return builder_.CreateUnaryIntrinsic(llvm::Intrinsic::ctpop, values[0]);
+    case Intrinsic::k_isnan:
+    case Intrinsic::k_isinf:
+    case Intrinsic::k_isfinite:  // integers are finite
+      return llvm::ConstantInt::get(type_of(call.dtype), intrinsic == Intrinsic::k_isfinite);
     case Intrinsic::k_clz: {
       Value* count = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::ctlz, values[0], builder_.getFalse());
       return builder_.CreateZExtOrTrunc(count, type_of(call.dtype));
@@ -256,20 +269,23 @@ llvm::Value* FunctionEmitter::emit_integer_intrinsic(const Call& call, Intrinsic
       return builder_.CreateShl(values[0], values[1]);
     case Intrinsic::k_shift_right:
       return type.is_int() ? builder_.CreateAShr(values[0], values[1]) : builder_.CreateLShr(values[0], values[1]);
-    case Intrinsic::k_bitwise_and:
-      return builder_.CreateAnd(values[0], values[1]);
-    case Intrinsic::k_bitwise_or:
-      return builder_.CreateOr(values[0], values[1]);
-    case Intrinsic::k_bitwise_xor:
-      return builder_.CreateXor(values[0], values[1]);
     case Intrinsic::k_bitwise_not:
       return builder_.CreateNot(values[0]);
     case Intrinsic::k_vscale:
       return unsupported(call.dtype, "T.vscale() needs scalable vectors, which the target does not have",
                          "write a number of lanes; ir.interpret takes the program, with vscale=...");
     default:
-      return unsupported(call.dtype, "T." + std::string(intrinsic_row(intrinsic).name) + " is not there on a CPU");
+      break;
   }
+  const IntrinsicRow& row = intrinsic_row(intrinsic);
+  const Lowering& lowering = lowering_of(intrinsic);
+  if (row.of_integers && lowering.kind == Lowering::kOperator) {
+    return builder_.CreateBinOp(lowering.op, values[0], values[1]);
+  }
+  if (row.of_integers && lowering.kind == Lowering::kLlvm) {
+    return builder_.CreateIntrinsic(lowering.id, {values[0]->getType()}, values);
+  }
+  return unsupported(call.dtype, "T." + std::string(row.name) + " is not there on a CPU");
 }
 
 // ---- calls of functions ------------------------------------------------------------------------------------------

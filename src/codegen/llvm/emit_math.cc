@@ -112,28 +112,46 @@ llvm::Value* FunctionEmitter::vector_erf(Value* x) {
   return builder_.CreateSelect(builder_.CreateFCmpOGT(t, splat(0.927734375, real)), far, near);
 }
 
-/// Null where there is no vector form.
-llvm::Value* FunctionEmitter::vector_math(Intrinsic intrinsic, Value* x) {
+/// Both halves from e^-|x|, which does not overflow.
+llvm::Value* FunctionEmitter::vector_sigmoid(Value* x) {
   llvm::Type* real = x->getType();
+  Value* magnitude = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
+  Value* e = vector_exp(builder_.CreateFNeg(magnitude));
+  Value* top = builder_.CreateSelect(builder_.CreateFCmpOLT(x, splat(0.0, real)), e, splat(1.0, real));
+  return builder_.CreateFDiv(top, builder_.CreateFAdd(e, splat(1.0, real)));
+}
+
+namespace {
+template <class Emitter, class Value>
+Value* apply(Emitter& emitter, Value* (Emitter::*function)(Value*), const std::vector<Value*>& args) {
+  return (emitter.*function)(args[0]);
+}
+template <class Emitter, class Value>
+Value* apply(Emitter& emitter, Value* (Emitter::*function)(Value*, Value*), const std::vector<Value*>& args) {
+  return (emitter.*function)(args[0], args[1]);
+}
+}  // namespace
+
+/// The function that the row of the intrinsic names with MATH.
+llvm::Value* FunctionEmitter::vector_math(Intrinsic intrinsic, const std::vector<Value*>& args) {
   switch (intrinsic) {
-    case Intrinsic::k_exp:
-      return vector_exp(x);
-    case Intrinsic::k_log:
-      return vector_log(x);
-    case Intrinsic::k_tanh:
-      return vector_tanh(x);
-    case Intrinsic::k_erf:
-      return vector_erf(x);
-    case Intrinsic::k_sigmoid: {
-      // Both halves from e^-|x|, which does not overflow.
-      Value* magnitude = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::fabs, x);
-      Value* e = vector_exp(builder_.CreateFNeg(magnitude));
-      Value* top = builder_.CreateSelect(builder_.CreateFCmpOLT(x, splat(0.0, real)), e, splat(1.0, real));
-      return builder_.CreateFDiv(top, builder_.CreateFAdd(e, splat(1.0, real)));
-    }
-    default:
-      return nullptr;
+#define MATH(function, bits) return apply(*this, &FunctionEmitter::function, args)
+#define LLVM(id) break
+#define OPERATOR(op) break
+#define LIBM break
+#define VECTOR_CODE break
+#define CODE break
+#define NONE break
+#define X(name, arity, effect, typing, script, folds, cpu) \
+  case Intrinsic::k_##name:                                \
+    cpu;
+#include "ir/intrinsics.def"
+#undef X
+    case Intrinsic::kUnknown:
+      break;
   }
+  TW_CHECK(false, intrinsic_row(intrinsic).name);
+  return nullptr;
 }
 
 }  // namespace tilewright::codegen

@@ -54,7 +54,11 @@ void FunctionEmitter::emit(const Stmt& s) {
     case Kind::kBufferStore:
       return emit_store(s.borrow<BufferStore>());
     case Kind::kEvaluate:
-      if (!s.as<Evaluate>()->value.is<IntImm>()) emit(s.as<Evaluate>()->value);
+      if (const Expr& value = s.as<Evaluate>()->value; value.is<Call>()) {
+        emit_call(value.borrow<Call>(), false);
+      } else if (!value.is<IntImm>()) {
+        emit(value);
+      }
       return;
     case Kind::kLetStmt: {
       const LetStmt& let = *s.as<LetStmt>();

@@ -125,7 +125,7 @@ class FunctionEmitter {
   Value* to_storage(Value* value, DataType type);
 
   // ---- emit_call.cc
-  Value* emit_call(const Ref<Call>& call);
+  Value* emit_call(const Ref<Call>& call, bool is_value = true);
   Value* emit_intrinsic(const Call& call, Intrinsic intrinsic);
   Value* emit_float_intrinsic(const Call& call, Intrinsic intrinsic);
   Value* emit_integer_intrinsic(const Call& call, Intrinsic intrinsic);
@@ -137,11 +137,12 @@ class FunctionEmitter {
   void emit_print(const Call& call);
 
   // ---- emit_math.cc: elementary functions on float vectors
-  Value* vector_math(Intrinsic intrinsic, Value* x);
+  Value* vector_math(Intrinsic intrinsic, const std::vector<Value*>& args);
   Value* vector_exp(Value* x);
   Value* vector_log(Value* x);
   Value* vector_tanh(Value* x);
   Value* vector_erf(Value* x);
+  Value* vector_sigmoid(Value* x);
   Value* polynomial(Value* x, std::initializer_list<double> coefficients);
   Value* fma(Value* a, Value* b, Value* c);
   Value* splat(double value, llvm::Type* like);
