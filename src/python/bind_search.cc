@@ -46,7 +46,10 @@ class FunctionSource final : public CandidateSource {
   Result<std::optional<Drawn>> draw(const Draw& request) override {
     nb::gil_scoped_acquire gil;
     try {
-      nb::object answer = draw_(request.seed, request.attempt, request.parent);
+      TW_TRY(given, given_decisions(request));
+      nb::list decisions;
+      for (const schedule::Value& decision : given) decisions.append(decision_to_python(decision));
+      nb::object answer = draw_(request.seed, request.attempt, decisions);
       return std::optional<Drawn>({nb::cast<Ref<Module>>(answer[0]), nb::cast<std::string>(answer[1])});
     } catch (nb::python_error& error) {
       if (error.matches(PyExc_KeyboardInterrupt)) throw;

@@ -34,22 +34,23 @@ void append_text(const Value& value, std::string& text) {
 
 }  // namespace
 
+Result<std::vector<Value>> given_decisions(const Draw& request) {
+  std::vector<Value> given;
+  if (request.parent.empty()) return given;
+  TW_TRY(parent, Trace::from_json(request.parent));
+  given = parent.decisions();
+  if (!given.empty()) given[Random::derive(request.seed, kWhichDecision, request.attempt).below(given.size())] = {};
+  return given;
+}
+
 TraceSource::TraceSource(Ref<Module> module, Trace trace)
     : module_(std::move(module)), trace_(std::move(trace)), draws_(up_to_last_draw(trace_)) {}
 
 Result<std::optional<Drawn>> TraceSource::draw(const Draw& request) {
-  std::vector<Value> given;
-  size_t changed = 0;
-  if (!request.parent.empty()) {
-    TW_TRY(parent, Trace::from_json(request.parent));
-    given = parent.decisions();
-    if (!given.empty()) changed = Random::derive(request.seed, kWhichDecision, request.attempt).below(given.size());
-  }
+  TW_TRY(given, given_decisions(request));
   ReplayOptions options;
   options.fresh = true;
-  options.decide = [&](size_t draw, const auto&, const auto&) {
-    return draw < given.size() && draw != changed ? given[draw] : Value{};
-  };
+  options.decide = [&](size_t draw, const auto&, const auto&) { return draw < given.size() ? given[draw] : Value{}; };
 
   // What was drawn before is known as soon as all is drawn, which is mostly early.
   TW_TRY(sketch, Schedule::make(module_));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <unordered_set>
+#include <vector>
 
 #include "schedule/schedule.h"
 
@@ -20,6 +21,10 @@ struct Draw {
   /// The trace (JSON) of a good candidate whose neighbor is wanted; empty: any point of the space.
   std::string parent;
 };
+
+/// The decisions that the drawing steps take over from the parent, in their order; the one that makes the difference is
+/// none, and drawn anew. Empty without a parent.
+Result<std::vector<schedule::Value>> given_decisions(const Draw& request);
 
 class CandidateSource {
  public:

@@ -30,7 +30,7 @@ def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tu
     """The first candidate of the search is a kernel that misbehaves."""
     program, *expected = FAULTS[request.param]
 
-    def draw(self: Any, seed: int, attempt: int, parent: str) -> tuple[tw.ir.Module, str]:
+    def draw(self: Any, seed: int, attempt: int, decisions: list[Any]) -> tuple[tw.ir.Module, str]:
         return tw.ir.Module({"main": program if attempt == 0 else gather}), "[[], []]"
 
     monkeypatch.setattr(session._Search, "_draw", draw)
@@ -66,7 +66,7 @@ def test_nothing_but_a_faulty_kernel_is_an_error_of_the_command(fault: tuple[str
 
 def test_the_code_says_that_nothing_was_correct(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = tw.ir.Module({"main": FAULTS["subtly_wrong"][0]})
-    monkeypatch.setattr(session._Search, "_draw", lambda self, seed, attempt, parent: (wrong, "[[], []]"))
+    monkeypatch.setattr(session._Search, "_draw", lambda self, seed, attempt, decisions: (wrong, "[[], []]"))
     result = tw.tune(gather, space=choose, trials=1, progress=None)
     with pytest.raises(tw.ResourceError) as caught:
         _ = result.kernel

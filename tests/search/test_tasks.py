@@ -81,7 +81,7 @@ def test_what_else_goes_wrong_while_drawing_is_data(monkeypatch):
     def looks(sch: tw.Schedule) -> None:
         int(sch.sample_categorical([1, 2], [0.5, 0.5]))
 
-    def broken(self: object, seed: int, attempt: int, parent: str) -> None:
+    def broken(self: object, seed: int, attempt: int, decisions: list[object]) -> None:
         raise ValueError("odd")
 
     monkeypatch.setattr(session._Search, "_draw", broken)

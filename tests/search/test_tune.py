@@ -134,7 +134,7 @@ def test_a_wrong_kernel_is_refused(monkeypatch):
         int(sch.sample_categorical([1, 2], [0.5, 0.5]))
 
     monkeypatch.setattr(
-        session._Search, "_draw", lambda self, seed, attempt, parent: (tw.ir.Module({"main": short}), "[[], []]")
+        session._Search, "_draw", lambda self, seed, attempt, decisions: (tw.ir.Module({"main": short}), "[[], []]")
     )
     result = tw.tune(matmul, space=read_one, trials=1, progress=None, seconds=20)
     assert result.progress.outcomes == {"wrong_result": 1} and result.record is None

@@ -7,7 +7,6 @@ import inspect
 import json
 import os
 import platform
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -349,14 +348,10 @@ class _Search:
                 canceled = True
                 tuner.cancel()
 
-    def _draw(self, seed: int, attempt: int, parent: str) -> tuple[ir.Module, str]:
-        """One candidate of a space that looks at sampled values: a neighbor of the parent (a trace) if there is one."""
-        number = (seed * 1_000_003 + attempt) % 2**62
-        schedule = Schedule(self.task.module, seed=number)
-        if parent:
-            decisions = [decision for _, decision in json.loads(parent)[1]]
-            decisions[random.Random(number).randrange(len(decisions))] = None
-            schedule.take_decisions(decisions)
+    def _draw(self, seed: int, attempt: int, decisions: list[Any]) -> tuple[ir.Module, str]:
+        """One candidate of a space that looks at sampled values, with these decisions; what is left out is drawn."""
+        schedule = Schedule(self.task.module, seed=(seed * 1_000_003 + attempt) % 2**62)
+        schedule.take_decisions(decisions)
         with self.interrupts.raised():
             run_space(self.space, schedule)
         return schedule.mod, json.dumps(schedule.trace.as_json())
