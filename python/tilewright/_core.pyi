@@ -1451,6 +1451,32 @@ def interpret(
         tilewright.ResourceError: a limit was reached.
     """
 
+def interpret_at(module: Module, name: str, *args: Any, points: dict[Any, Any], timeout: float = 0.0) -> dict[Any, Any]:
+    """
+    Computes single elements of what a function writes, at the cost of what they depend on.
+
+    Each element is the result of a backward slice of the program, which the reference interpreter runs with all
+    its checks; the arguments stay as they are. A program that cannot be sliced (calls of other functions, views,
+    scatters) runs as a whole, once for all elements.
+
+    >>> tw.ir.interpret_at(module, "main", a, b, c, points={"C": [(0, 0), (511, 3)]})
+    {'C': [-1.25, 7.5]}
+
+    Args:
+        module: the module.
+        name: of the function.
+        args: NumPy arrays and numbers, in the order of the parameters, of the sizes that are meant.
+        points: by the name of a buffer, the indices of its elements.
+        timeout: seconds for all of them; 0: no limit.
+
+    Returns:
+        By the name of the buffer, a value for each index; None for those that the time did not suffice for.
+
+    Raises:
+        tilewright.ScriptError: the program did something undefined on the way.
+        tilewright.ArgumentError: the arguments do not fit the parameters, or a point lies outside of its array.
+    """
+
 def verify(node: Node | None, stage: str = "scheduled") -> None:
     """
     Checks that a program is well formed.
@@ -2261,6 +2287,7 @@ class Tuner:
         trace: object | None,
         draw: object | None,
         arguments: Callable[..., Any],
+        judge_reference: Callable[..., Any],
         reduction_length: int,
         database: Database,
         trials: int,
@@ -2283,6 +2310,11 @@ class Tuner:
     def result(self) -> dict[Any, Any]: ...
 
 def flush_caches() -> None: ...
+def allowance(expected: bytes, dtype: str, reduction_length: int) -> tuple[Any, ...]:
+    """
+    (relative, absolute): by how much an element may differ, relative to itself plus absolutely.
+    """
+
 def compare_arrays(
     name: str, expected: bytes, got: bytes, dtype: str, shape: Sequence[int], reduction_length: int
 ) -> str:

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <optional>
 #include <set>
+#include <unordered_map>
 
 #include "ir/build.h"
 #include "ir/traverse.h"
@@ -10,38 +13,180 @@
 namespace tilewright::analysis {
 namespace {
 
-std::set<int64_t> extents_of(const Ref<PrimFunc>& func) {
-  std::set<int64_t> found;
-  auto note = [&](const Expr& e) {
-    if (auto value = const_int(e)) found.insert(*value);
-  };
-  visit(
-      func, [&](const Ref<For>& loop) { note(loop->extent); }, [&](const Ref<Range>& range) { note(range->extent); },
-      [&](const Ref<Allocate>& allocate) {
-        for (const Expr& e : allocate->extents) note(e);
-      },
-      [&](const Ref<Buffer>& buffer, Visitor& v) {
-        for (const Expr& e : buffer->shape) note(e);
-        v.descend(buffer);
-      });
-  return found;
-}
-
-/// A small size for each large extent, ascending. An extent that is the product of two others becomes their product.
-std::map<int64_t, int64_t> small_sizes(const std::set<int64_t>& extents, int64_t limit) {
-  std::map<int64_t, int64_t> sizes;
-  std::set<int64_t> taken(extents.begin(), extents.upper_bound(limit));
-  for (int64_t extent : taken) sizes[extent] = extent;
-  int64_t next = std::max<int64_t>(limit / 2, 2);
-  for (auto it = extents.upper_bound(limit); it != extents.end(); ++it) {
-    int64_t extent = *it, size = 0;
-    for (const auto& [factor, small] : sizes) {
-      if (factor > 1 && extent % factor == 0 && sizes.count(extent / factor)) size = small * sizes[extent / factor];
+/// Classes of linked sizes (union-find), each with its size; those that may not change are pinned.
+class Classes {
+ public:
+  /// Of a variable of a loop or an axis, or of a dimension of a buffer.
+  size_t of(const NodeRef& owner, size_t dimension = 0) {
+    auto [it, is_new] = numbers_.emplace(std::pair(owner.get(), dimension), parents_.size());
+    if (is_new) {
+      parents_.push_back(parents_.size());
+      sizes_.push_back(std::nullopt);
+      pinned_.push_back(false);
     }
-    // Odd sizes, so that tails of tiles are reached; never one that another extent has.
-    for (; size == 0 || (sizes.size() < 64 && taken.count(size)); size = next) next += next % 2 ? 2 : 1;
-    taken.insert(size);
-    sizes[extent] = size;
+    return root(it->second);
+  }
+  bool knows(const NodeRef& owner) const { return numbers_.contains({owner.get(), 0}); }
+
+  /// One of the class has this size; null or anything but a constant pins it.
+  void set_size(size_t at, const Expr& size) {
+    const std::optional<int64_t> value = size.defined() ? const_int(size) : std::nullopt;
+    if (!value || (sizes_[at] && sizes_[at] != value)) pinned_[at] = true;
+    if (!sizes_[at]) sizes_[at] = value;
+  }
+  void pin(size_t at) { pinned_[at] = true; }
+
+  void link(size_t a, size_t b) {
+    if (a == b) return;
+    if (sizes_[a] != sizes_[b]) {  // a part of a dimension, say
+      pin(a);
+      pin(b);
+    }
+    parents_[a] = b;
+    pinned_[b] = pinned_[b] || pinned_[a];
+  }
+
+  /// Sizes that are only those of classes that scale, above the limit.
+  std::set<int64_t> large_sizes(int64_t limit) {
+    std::set<int64_t> found;
+    for (size_t at = 0; at < parents_.size(); ++at) {
+      if (root(at) == at && !pinned_[at] && sizes_[at] && *sizes_[at] > limit) found.insert(*sizes_[at]);
+    }
+    return found;
+  }
+  std::set<int64_t> all_sizes() const {
+    std::set<int64_t> found;
+    for (const std::optional<int64_t>& size : sizes_) {
+      if (size) found.insert(*size);
+    }
+    return found;
+  }
+  /// Nothing for classes that keep their size.
+  std::optional<int64_t> scalable_size(size_t at) const { return pinned_[at] ? std::nullopt : sizes_[at]; }
+
+ private:
+  size_t root(size_t at) {
+    while (parents_[at] != at) at = parents_[at] = parents_[parents_[at]];
+    return at;
+  }
+
+  std::map<std::pair<const NodeBase*, size_t>, size_t> numbers_;
+  std::vector<size_t> parents_;
+  std::vector<std::optional<int64_t>> sizes_;
+  std::vector<bool> pinned_;
+};
+
+/// Links what is linked and pins what else uses a variable.
+class Linker {
+ public:
+  explicit Linker(Classes& classes) : classes_(classes) {}
+
+  /// False: the function holds something that no theorem is stated about.
+  bool run(const Ref<PrimFunc>& func) {
+    for (const auto& [param, buffer] : func->buffer_map) define(buffer);
+    visit(
+        func->body, [&](const Ref<For>& loop, Visitor& v) { enter(loop, v); },
+        [&](const Ref<BlockRealize>& realize, Visitor& v) { enter(realize, v); },
+        [&](const Ref<BufferStore>& store, Visitor& v) {
+          access(store->buffer, store->indices, v);
+          v(store->value);
+          v(store->predicate);
+        },
+        [&](const Ref<BufferLoad>& load, Visitor& v) { access(load->buffer, load->indices, v); },
+        [&](const Ref<Var>& var, Visitor&) { pin(var); },
+        [&](const Ref<DeclBuffer>&, Visitor&) { understood_ = false; },
+        [&](const Ref<Allocate>&, Visitor&) { understood_ = false; },
+        [&](const Ref<AllocateConst>&, Visitor&) { understood_ = false; },
+        [&](const Ref<BufferRealize>&, Visitor&) { understood_ = false; },
+        [&](const Ref<AttrStmt>&, Visitor&) { understood_ = false; });
+    return understood_;
+  }
+
+ private:
+  void define(const Ref<Buffer>& buffer) {
+    const bool plain =
+        buffer->strides.empty() && (!buffer->elem_offset.defined() || is_const_int(buffer->elem_offset, 0));
+    for (size_t d = 0; d < buffer->shape.size(); ++d) {
+      const size_t at = classes_.of(buffer, d);
+      classes_.set_size(at, buffer->shape[d]);
+      if (!plain) classes_.pin(at);
+    }
+  }
+
+  void enter(const Ref<For>& loop, Visitor& v) {
+    v(loop->min);
+    v(loop->extent);
+    const size_t at = classes_.of(loop->loop_var);
+    classes_.set_size(at, loop->extent);
+    if (!is_const_int(loop->min, 0) || loop->kind == ForKind::kThreadBinding) classes_.pin(at);
+    v(loop->body);
+  }
+
+  void enter(const Ref<BlockRealize>& realize, Visitor& v) {
+    const Ref<Block>& block = realize->block;
+    understood_ = understood_ && block->match_buffers.empty();
+    for (const Def<Buffer>& buffer : block->alloc_buffers) define(buffer);
+    v(realize->predicate);
+    for (size_t i = 0; i < block->iter_vars.size(); ++i) {
+      const Ref<IterVar>& axis = block->iter_vars[i];
+      v(axis->dom->min);
+      v(axis->dom->extent);
+      const size_t at = classes_.of(axis->var);
+      classes_.set_size(at, axis->dom->extent);
+      if (!is_const_int(axis->dom->min, 0)) classes_.pin(at);
+      tie(realize->iter_values[i], at, v);
+    }
+    // Regions that are declared: those of single elements are tied like accesses, whole dimensions scale with them.
+    for (const auto* regions : {&block->reads, &block->writes}) {
+      for (const Ref<BufferRegion>& region : *regions) {
+        for (size_t d = 0; d < region->region.size(); ++d) {
+          const Ref<Range>& range = region->region[d];
+          const size_t at = classes_.of(region->buffer, d);
+          if (is_const_int(range->extent, 1)) {
+            tie(range->min, at, v);
+          } else if (!is_const_int(range->min, 0) || const_int(range->extent) != const_int(region->buffer->shape[d])) {
+            classes_.pin(at);
+            v(range->min);
+            v(range->extent);
+          }
+        }
+      }
+    }
+    v(block->init);
+    v(block->body);
+  }
+
+  void access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, Visitor& v) {
+    for (size_t d = 0; d < indices.size(); ++d) tie(indices[d], classes_.of(buffer, d), v);
+  }
+
+  /// The expression runs over what the class is the size of.
+  void tie(const Expr& e, size_t at, Visitor& v) {
+    if (e.is<Var>() && classes_.knows(e)) {
+      classes_.link(classes_.of(e), at);
+    } else {
+      classes_.pin(at);
+      v(e);
+    }
+  }
+
+  void pin(const NodeRef& var) {
+    if (classes_.knows(var)) classes_.pin(classes_.of(var));
+  }
+
+  Classes& classes_;
+  bool understood_ = true;
+};
+
+/// Odd sizes, so that tails of tiles are reached; never one that something else has.
+std::map<int64_t, int64_t> small_sizes(const std::set<int64_t>& large, std::set<int64_t> taken, int64_t limit) {
+  std::map<int64_t, int64_t> sizes;
+  int64_t next = std::max<int64_t>(limit / 2, 2);
+  for (int64_t size : large) {
+    do {
+      next += next % 2 ? 2 : 1;
+    } while (taken.contains(next));
+    sizes[size] = std::min(next, size);
   }
   return sizes;
 }
@@ -49,12 +194,41 @@ std::map<int64_t, int64_t> small_sizes(const std::set<int64_t>& extents, int64_t
 }  // namespace
 
 Ref<PrimFunc> shrink(const Ref<PrimFunc>& func, int64_t limit) {
-  std::map<int64_t, int64_t> sizes = small_sizes(extents_of(func), limit);
-  return rewrite(func, [&](const Ref<IntImm>& imm, Rewriter&) -> Expr {
-    auto it = sizes.find(imm->value);
-    bool large = it != sizes.end() && imm->value > limit && imm->dtype.is_int() && imm->dtype.bits >= 32;
-    return large ? Expr(int_imm(imm->dtype, it->second)) : Expr(imm);
-  });
+  Classes classes;
+  if (!Linker(classes).run(func)) return func;
+  const std::map<int64_t, int64_t> sizes = small_sizes(classes.large_sizes(limit), classes.all_sizes(), limit);
+  if (sizes.empty()) return func;
+  auto resized = [&](const Expr& size, const NodeRef& owner, size_t dimension = 0) -> Expr {
+    const std::optional<int64_t> value = classes.scalable_size(classes.of(owner, dimension));
+    auto small = value ? sizes.find(*value) : sizes.end();
+    return small == sizes.end() ? size : Expr(constant(size.dtype(), small->second));
+  };
+  return rewrite(
+      func,
+      [&](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef {
+        Buffer copy = *buffer;
+        for (size_t d = 0; d < copy.shape.size(); ++d) copy.shape[d] = resized(copy.shape[d], buffer, d);
+        return copy.shape == buffer->shape ? NodeRef(buffer) : NodeRef(make<Buffer>(std::move(copy), buffer.span()));
+      },
+      [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+        For copy = *r.descend(loop);
+        copy.extent = resized(loop->extent, loop->loop_var);
+        return make<For>(std::move(copy), loop.span());
+      },
+      [&](const Ref<IterVar>& axis, Rewriter&) -> NodeRef {
+        IterVar copy = *axis;
+        if (copy.dom.defined()) copy.dom = range(copy.dom->min, resized(copy.dom->extent, axis->var));
+        return make<IterVar>(std::move(copy), axis.span());
+      },
+      [&](const Ref<BufferRegion>& region, Rewriter& r) -> NodeRef {
+        BufferRegion copy = *r.descend(region);
+        for (size_t d = 0; d < copy.region.size(); ++d) {
+          const Ref<Range>& whole = region->region[d];
+          if (is_const_int(whole->extent, 1)) continue;
+          copy.region[d] = range(whole->min, resized(whole->extent, region->buffer, d));
+        }
+        return make<BufferRegion>(std::move(copy), region.span());
+      });
 }
 
 }  // namespace tilewright::analysis

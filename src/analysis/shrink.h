@@ -1,14 +1,18 @@
-// The same program on small shapes, so that the reference interpreter can run it in no time.
+// The same program on small shapes, so that the reference interpreter can run all of it in no time.
 #pragma once
 
 #include "ir/stmt.h"
 
 namespace tilewright::analysis {
 
-/// Every extent of a loop, an axis or a buffer that is a constant above `limit` is replaced by a small one, wherever
-/// the constant occurs: equal extents stay equal, different ones stay different, and products and quotients of extents
-/// that were exact (n = a * b) are kept where they can be. The result is a program of its own: it may compute
-/// something else where a constant only happened to equal an extent, and it must be verified before it is used.
+/// Sizes above `limit` that provably scale are replaced by small ones.
+///
+/// Theorem. Call a loop, an axis of a block and a dimension of a buffer linked when the loop's variable alone is bound
+/// to the axis, or the variable alone indexes the dimension. Let all of a class of linked ones start at 0 and have one
+/// constant size n, and let none of its variables occur anywhere else: not in another index, condition, predicate,
+/// extent or value. Then the program is one for every n >= 1, and accesses of the class stay within bounds for each.
+///
+/// All else keeps its size: padding (X[v - 1] under v >= 1), X[255 - v], strides, dilation, X[v // 2], X[table[v]].
 Ref<PrimFunc> shrink(const Ref<PrimFunc>& func, int64_t limit = 16);
 
 }  // namespace tilewright::analysis

@@ -20,6 +20,7 @@ class Counter {
         [&](const Ref<BlockRealize>& realize, Visitor& v) { enter_block(realize, v); },
         [&](const Ref<IfThenElse>& branch, Visitor& v) {
           v(branch->condition);
+          ++conditions_;
           double flops = result_.flops, ints = result_.int_ops;
           v(branch->then_case);
           double then_flops = result_.flops - flops, then_ints = result_.int_ops - ints;
@@ -27,16 +28,19 @@ class Counter {
           v(branch->else_case);  // the dearer branch counts
           result_.flops = flops + std::max(then_flops, result_.flops - flops);
           result_.int_ops = ints + std::max(then_ints, result_.int_ops - ints);
+          --conditions_;
         },
         [&](const Ref<While>& loop, Visitor& v) {
           result_.exact = false;  // one iteration counts
+          ++conditions_;
           v.descend(loop);
+          --conditions_;
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
           v(store->value);  // not the indices
-          use(store->buffer, false);
+          write(*store);
         },
-        [&](const Ref<BufferLoad>& load, Visitor&) { use(load->buffer, true); },
+        [&](const Ref<BufferLoad>& load, Visitor&) { read(load->buffer); },
         [&](const Ref<Add>& e, Visitor& v) { operation(e, v); },
         [&](const Ref<Sub>& e, Visitor& v) { operation(e, v); },
         [&](const Ref<Mul>& e, Visitor& v) { operation(e, v); },
@@ -68,6 +72,8 @@ class Counter {
         guess, [](const Ref<Add>& x, Rewriter& r) -> Expr { return r(x->a) + r(x->b); },
         [](const Ref<Sub>& x, Rewriter& r) -> Expr { return r(x->a) - r(x->b); },
         [](const Ref<Mul>& x, Rewriter& r) -> Expr { return r(x->a) * r(x->b); },
+        [](const Ref<FloorDiv>& x, Rewriter& r) -> Expr { return floordiv(r(x->a), r(x->b)); },
+        [](const Ref<FloorMod>& x, Rewriter& r) -> Expr { return floormod(r(x->a), r(x->b)); },
         [](const Ref<Min>& x, Rewriter& r) -> Expr { return min(r(x->a), r(x->b)); },
         [](const Ref<Max>& x, Rewriter& r) -> Expr { return max(r(x->a), r(x->b)); });
     auto value = const_int(folded);
@@ -79,16 +85,42 @@ class Counter {
   void enter_loop(const Ref<For>& loop, Visitor& v) {
     double extent = constant_or_guess(loop->extent);
     middle_[loop->loop_var.get()] = static_cast<int64_t>(extent / 2);
+    if (is_const_int(loop->min, 0)) extents_[loop->loop_var.get()] = loop->extent;
     double outer = times_;
     times_ *= extent;
+    loops_.emplace_back(loop->loop_var.get(), extent);
     v(loop->body);
+    loops_.pop_back();
     times_ = outer;
+  }
+
+  /// How often the block runs: once for each point of its domain, as far as the loops around it get there.
+  double points_of(const BlockRealize& realize) {
+    std::unordered_set<const NodeBase*> bound;
+    for (const Expr& value : realize.iter_values) visit(value, [&](const Ref<Var>& var) { bound.insert(var.get()); });
+    double domain = 1, repeated = 1, iterations = 1;
+    for (const Ref<IterVar>& iter : realize.block->iter_vars) domain *= constant_or_guess(iter->dom->extent);
+    for (const auto& [var, extent] : loops_) (bound.contains(var) ? iterations : repeated) *= extent;
+    return repeated * std::min(domain, iterations);
   }
 
   void enter_block(const Ref<BlockRealize>& realize, Visitor& v) {
     const Ref<Block>& block = realize->block;
+    const double outer = times_, outer_base = base_;
+    if (!block->iter_vars.empty()) times_ = base_ * points_of(*realize);
+    base_ = times_;
+    const auto outer_loops = std::exchange(loops_, {});
+    // A predicate of loops alone cuts off what tiles have too much; one of data leaves out points of the domain.
+    bool is_conditional = !is_true(realize->predicate) && block->iter_vars.empty();
+    visit(realize->predicate, [&](const Ref<BufferLoad>&) { is_conditional = true; });
+    conditions_ += is_conditional;
+    for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
+      views_[match->buffer.get()] = source_of(match->source->buffer);
+    }
     double length = 1;
     for (const Ref<IterVar>& iter : block->iter_vars) {
+      middle_[iter->var.get()] = static_cast<int64_t>(constant_or_guess(iter->dom->extent) / 2);
+      if (is_const_int(iter->dom->min, 0)) extents_[iter->var.get()] = iter->dom->extent;
       if (iter->iter_type != IterType::kCommReduce || !iter->dom.defined()) continue;
       length *= constant_or_guess(iter->dom->extent);
     }
@@ -97,9 +129,13 @@ class Counter {
       any_reduction_ = true;
     }
     if (block->init.defined()) {
-      visit(block->init, [&](const Ref<BufferStore>& store) { use(store->buffer, false); });
+      visit(block->init, [&](const Ref<BufferStore>& store) { write(*store); });
     }
     v(block->body);
+    conditions_ -= is_conditional;
+    loops_ = outer_loops;
+    times_ = outer;
+    base_ = outer_base;
   }
 
   template <class T>
@@ -112,22 +148,57 @@ class Counter {
     if (type.is_integral() && !type.is_bool()) result_.int_ops += times_ * type.lanes;
   }
 
-  void use(const Ref<Buffer>& buffer, bool is_read) {
+  ParameterUse* parameter(const Ref<Buffer>& buffer) {
+    const Ref<Buffer> source = source_of(buffer);
     for (ParameterUse& param : result_.params) {
-      if (!(param.buffer == buffer)) continue;
-      if (is_read) {
-        param.read = true;
-        if (!param.written) param.read_before_written = true;
-      } else {
-        param.written = true;
-      }
+      if (param.buffer == source) return &param;
     }
+    return nullptr;
+  }
+  Ref<Buffer> source_of(const Ref<Buffer>& buffer) const {
+    auto it = views_.find(buffer.get());
+    return it == views_.end() ? buffer : it->second;
+  }
+
+  void read(const Ref<Buffer>& buffer) {
+    ParameterUse* param = parameter(buffer);
+    if (!param) return;
+    param->read = true;
+    if (!covered_.contains(param)) param->read_before_written = true;
+  }
+
+  void write(const BufferStore& store) {
+    ParameterUse* param = parameter(store.buffer);
+    if (!param) return;
+    param->written = true;
+    if (param->buffer == store.buffer && covers(store)) covered_.insert(param);
+  }
+
+  /// Each index is a variable of its own that runs over all of the dimension.
+  bool covers(const BufferStore& store) const {
+    if (conditions_ > 0 || store.predicate.defined()) return false;
+    std::unordered_set<const NodeBase*> used;
+    for (size_t d = 0; d < store.indices.size(); ++d) {
+      const Expr& extent = store.buffer->shape[d];
+      if (is_const_int(extent, 1)) continue;
+      auto range = extents_.find(store.indices[d].get());
+      if (range == extents_.end() || !used.insert(store.indices[d].get()).second) return false;
+      if (!(range->second == extent) && (!const_int(extent) || const_int(range->second) != const_int(extent)))
+        return false;
+    }
+    return true;
   }
 
   Workload& result_;
   double times_ = 1;
+  double base_ = 1;                                        // times_ of the block around
+  std::vector<std::pair<const NodeBase*, double>> loops_;  // between it and here
+  int conditions_ = 0;
   bool any_reduction_ = false;
   std::unordered_map<const NodeBase*, int64_t> middle_;
+  std::unordered_map<const NodeBase*, Expr> extents_;  // of variables that start at 0
+  std::unordered_map<const NodeBase*, Ref<Buffer>> views_;
+  std::unordered_set<const ParameterUse*> covered_;
 };
 
 }  // namespace

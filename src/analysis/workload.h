@@ -1,5 +1,9 @@
-// What a program computes and moves, counted on the program as the user wrote it: the numerators of GFLOP/s and GB/s,
-// and what a tuner must know to make arguments for it.
+// What a program computes and moves: the numerators of GFLOP/s and GB/s, and what a tuner must know to make arguments
+// for it.
+//
+// The work is that of the program as the user wrote it, also where it was scheduled since: a block counts once for each
+// point of the domain of its axes, not for each iteration of the loops around it, which may go beyond (masks of tiles
+// that do not divide) or come there again (halos that are computed twice). Loops that no axis is bound to repeat it.
 #pragma once
 
 #include <vector>
@@ -12,8 +16,8 @@ struct ParameterUse {
   Ref<Var> param;
   Ref<Buffer> buffer;  ///< null for a scalar parameter
   bool read = false, written = false;
-  /// Its contents before the call matter: it is read, and not written first by a block that comes earlier or by the
-  /// init of the block that reads it.
+  /// Its contents before the call may matter: it is read, and not written in full by a block that comes earlier or by
+  /// the init of the block that reads it.
   bool read_before_written = false;
 };
 

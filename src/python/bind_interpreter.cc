@@ -2,7 +2,7 @@
 #include <chrono>
 
 #include "analysis/buffer_homes.h"
-#include "ir/interpreter.h"
+#include "interpreter/interpret_at.h"
 #include "ir/verify.h"
 #include "python/module.h"
 #include "python/node_caster.h"
@@ -64,24 +64,17 @@ nb::object returned_to_python(const ScalarArg& value) {
   return nb::int_(value.as_int);
 }
 
-nb::object interpret_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
-                            uint64_t max_steps, double timeout, bool check_races, bool check_uninitialized,
-                            int vscale) {
-  if (vscale < 1 || vscale > 64) {
-    throw Exception(argument_error("interpret/argument", "vscale is " + std::to_string(vscale), "it is from 1 to 64"));
-  }
+std::vector<InterpretArg> args_from_python(const nb::args& arguments) {
   std::vector<InterpretArg> args;
   for (nb::handle argument : arguments) args.push_back(exact_arg_from_python(argument));
-  ScalarArg returned{DataType::void_()};
+  return args;
+}
+
+/// Signals are answered, and T.print writes where Python does.
+InterpretOptions options_in_python(double timeout) {
   InterpretOptions options;
-  options.max_steps = max_steps;
   options.timeout_seconds = timeout;
-  options.check_races = check_races;
-  options.check_uninitialized = check_uninitialized;
-  options.vscale = vscale;
-  options.returned = &returned;
-  Clock::time_point next_poll = Clock::now();
-  options.keep_going = [&] {
+  options.keep_going = [next_poll = Clock::now()]() mutable {
     if (Clock::now() < next_poll) return true;
     next_poll = Clock::now() + std::chrono::milliseconds(50);
     nb::gil_scoped_acquire locked;
@@ -91,6 +84,23 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
     nb::gil_scoped_acquire locked;
     nb::module_::import_("sys").attr("stdout").attr("write")(line);
   };
+  return options;
+}
+
+nb::object interpret_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
+                            uint64_t max_steps, double timeout, bool check_races, bool check_uninitialized,
+                            int vscale) {
+  if (vscale < 1 || vscale > 64) {
+    throw Exception(argument_error("interpret/argument", "vscale is " + std::to_string(vscale), "it is from 1 to 64"));
+  }
+  const std::vector<InterpretArg> args = args_from_python(arguments);
+  ScalarArg returned{DataType::void_()};
+  InterpretOptions options = options_in_python(timeout);
+  options.max_steps = max_steps;
+  options.check_races = check_races;
+  options.check_uninitialized = check_uninitialized;
+  options.vscale = vscale;
+  options.returned = &returned;
   Status status = [&] {
     nb::gil_scoped_release unlocked;
     return interpret(analysis::with_private_buffers(module), name, args, options);
@@ -98,6 +108,46 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
   if (PyErr_Occurred()) throw nb::python_error();
   if (!status.ok()) throw Exception(script::located(std::move(status.error()), module));
   return returned_to_python(returned);
+}
+
+/// The position of the parameter that a buffer or a scalar has by this name.
+size_t parameter_named(const Ref<Module>& module, const std::string& function, const std::string& name) {
+  const Func found = module->get(function);
+  if (const PrimFunc* func = found.as<PrimFunc>()) {
+    for (size_t i = 0; i < func->params.size(); ++i) {
+      const Ref<Buffer> buffer = func->buffer_of(func->params[i]);
+      if (buffer.defined() && buffer->name == name) return i;
+    }
+  }
+  throw Exception(argument_error("interpret/argument", "'" + function + "' has no tensor parameter '" + name + "'",
+                                 "points are given by the names of the buffers"));
+}
+
+nb::dict interpret_at_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
+                             const nb::dict& points, double timeout) {
+  const std::vector<InterpretArg> args = args_from_python(arguments);
+  std::vector<ElementOfArgument> elements;
+  for (auto [buffer, indices] : points) {
+    const size_t param = parameter_named(module, name, nb::cast<std::string>(buffer));
+    for (nb::handle index : indices) elements.push_back({param, nb::cast<std::vector<int64_t>>(index)});
+  }
+  const InterpretOptions options = options_in_python(timeout);
+  auto values = [&] {
+    nb::gil_scoped_release unlocked;
+    return interpret_at(analysis::with_private_buffers(module), name, args, elements, options);
+  }();
+  if (PyErr_Occurred()) throw nb::python_error();
+  if (!values.ok()) throw Exception(script::located(std::move(values.error()), module));
+  nb::dict result;
+  size_t next = 0;
+  for (auto [buffer, indices] : points) {
+    nb::list of_buffer;
+    for (size_t i = 0; i < nb::len(indices); ++i, ++next) {
+      of_buffer.append((*values)[next] ? returned_to_python(*(*values)[next]) : nb::none());
+    }
+    result[buffer] = of_buffer;
+  }
+  return result;
 }
 
 void verify_python(const NodeRef& node, const std::string& stage) {
@@ -130,6 +180,26 @@ void bind_interpreter(nb::module_& m) {
         "    tilewright.ScriptError: the program did something undefined; the message names block, buffer and index.\n"
         "    tilewright.ArgumentError: the arguments do not fit the parameters.\n"
         "    tilewright.ResourceError: a limit was reached.");
+  m.def(
+      "interpret_at", &interpret_at_python, nb::arg("module"), nb::arg("name"), nb::arg("args"), nb::arg("points"),
+      nb::arg("timeout") = 0.0,
+      "Computes single elements of what a function writes, at the cost of what they depend on.\n\n"
+      "Each element is the result of a backward slice of the program, which the reference interpreter runs with all\n"
+      "its checks; the arguments stay as they are. A program that cannot be sliced (calls of other functions, views,\n"
+      "scatters) runs as a whole, once for all elements.\n\n"
+      ">>> tw.ir.interpret_at(module, \"main\", a, b, c, points={\"C\": [(0, 0), (511, 3)]})\n"
+      "{'C': [-1.25, 7.5]}\n\n"
+      "Args:\n"
+      "    module: the module.\n"
+      "    name: of the function.\n"
+      "    args: NumPy arrays and numbers, in the order of the parameters, of the sizes that are meant.\n"
+      "    points: by the name of a buffer, the indices of its elements.\n"
+      "    timeout: seconds for all of them; 0: no limit.\n\n"
+      "Returns:\n    By the name of the buffer, a value for each index; None for those that the time did not suffice "
+      "for.\n\n"
+      "Raises:\n"
+      "    tilewright.ScriptError: the program did something undefined on the way.\n"
+      "    tilewright.ArgumentError: the arguments do not fit the parameters, or a point lies outside of its array.");
   m.def("verify", &verify_python, nb::arg("node"), nb::arg("stage") = "scheduled",
         "Checks that a program is well formed.\n\n"
         "Args:\n"

@@ -90,6 +90,34 @@ Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_
   return std::move(arguments);
 }
 
+/// A function of Python that C++ keeps beyond a call.
+struct HeldCallable {
+  explicit HeldCallable(nb::callable held) : callable(std::move(held)) {}
+  ~HeldCallable() {
+    nb::gil_scoped_acquire gil;
+    callable.reset();
+  }
+  nb::callable callable;
+};
+
+/// Gives it the outputs, by name, as bytes; it answers how much of them it compared.
+Result<std::string> judge_in_python(const nb::callable& judge, const Arguments& arguments) {
+  nb::gil_scoped_acquire gil;
+  try {
+    nb::dict outputs;
+    for (size_t i = 0; i < arguments.specs().size(); ++i) {
+      const std::vector<std::byte>* values = arguments.expected(i);
+      if (values) outputs[arguments.specs()[i].name.c_str()] = nb::bytes(values->data(), values->size());
+    }
+    return nb::cast<std::string>(judge(outputs));
+  } catch (nb::python_error& error) {
+    if (error.matches(PyExc_KeyboardInterrupt)) throw;
+    Diagnostic diagnostic = diagnostic_of(error);
+    diagnostic.blame = Blame::kInternal;
+    return diagnostic;
+  }
+}
+
 nb::dict record_dict(const Record& record) {
   nb::dict result;
   result["trace"] = record.trace;
@@ -112,7 +140,8 @@ struct PyTuner {
 
 std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::string& function, const std::string& name,
                                      const std::string& script, const std::string& space, const nb::object& trace,
-                                     const nb::object& draw, const nb::callable& arguments, int64_t reduction_length,
+                                     const nb::object& draw, const nb::callable& arguments,
+                                     const nb::callable& judge_reference, int64_t reduction_length,
                                      std::shared_ptr<Database> database, int64_t trials, double seconds, uint64_t seed,
                                      int threads, const std::string& target, bool fresh, double reference_timeout,
                                      const std::string& versions) {
@@ -130,6 +159,9 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   task.arguments = [&arguments, reduction_length]() -> Result<std::shared_ptr<Arguments>> {
     nb::gil_scoped_acquire gil;
     return make_arguments(arguments(), reduction_length);
+  };
+  task.judge_reference = [judge = std::make_shared<HeldCallable>(judge_reference)](const Arguments& values) {
+    return judge_in_python(judge->callable, values);
   };
   TunerOptions options;
   options.trials = trials;
@@ -149,9 +181,13 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   return result;
 }
 
+nb::dict reasons_dict(const std::map<std::string, std::pair<int64_t, std::string>>& reasons) {
+  nb::dict result;
+  for (const auto& [code, entry] : reasons) result[code.c_str()] = nb::make_tuple(entry.first, entry.second);
+  return result;
+}
+
 nb::dict progress_dict(const TuneProgress& p) {
-  nb::dict failures;
-  for (const auto& [code, entry] : p.failures) failures[code.c_str()] = nb::make_tuple(entry.first, entry.second);
   nb::dict outcomes;
   for (const auto& [name, count] : p.outcomes) outcomes[name.c_str()] = count;
   nb::dict result;
@@ -162,7 +198,8 @@ nb::dict progress_dict(const TuneProgress& p) {
   result["best_index"] = p.best_index;
   result["elapsed"] = p.elapsed;
   result["outcomes"] = outcomes;
-  result["failures"] = failures;
+  result["failures"] = reasons_dict(p.failures);
+  result["refusals"] = reasons_dict(p.refusals);
   result["attempts"] = p.attempts;
   result["refused"] = p.refused;
   result["duplicates"] = p.duplicates;
@@ -176,8 +213,9 @@ void bind_tuner(nb::module_& m) {
   nb::class_<PyTuner>(m, "Tuner", "A search in progress; tilewright.search drives it.")
       .def(nb::new_(&start_tuner), nb::kw_only(), nb::arg("module"), nb::arg("function"), nb::arg("name"),
            nb::arg("script"), nb::arg("space"), nb::arg("trace").none(), nb::arg("draw").none(), nb::arg("arguments"),
-           nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"), nb::arg("seconds"), nb::arg("seed"),
-           nb::arg("threads"), nb::arg("target"), nb::arg("fresh"), nb::arg("reference_timeout"), nb::arg("versions"))
+           nb::arg("judge_reference"), nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"),
+           nb::arg("seconds"), nb::arg("seed"), nb::arg("threads"), nb::arg("target"), nb::arg("fresh"),
+           nb::arg("reference_timeout"), nb::arg("versions"))
       .def(
           "step",
           [](PyTuner& self, double seconds) {
@@ -207,6 +245,8 @@ void bind_tuner(nb::module_& m) {
         nb::dict answer;
         answer["stop_reason"] = result.stop_reason;
         answer["best"] = result.best ? nb::object(record_dict(*result.best)) : nb::none();
+        answer["object"] =
+            result.object ? nb::object(nb::bytes(result.object->data(), result.object->size())) : nb::none();
         return answer;
       });
 }
@@ -277,6 +317,14 @@ void bind_search(nb::module_& m) {
     static CacheFlusher flusher;
     flusher.flush();
   });
+  m.def(
+      "allowance",
+      [](const nb::bytes& expected, DataType dtype, int64_t reduction_length) {
+        Allowance allowance = allowance_for(dtype, bytes_of(expected), tolerance_for(dtype, dtype, reduction_length));
+        return nb::make_tuple(allowance.relative, allowance.absolute);
+      },
+      nb::arg("expected"), nb::arg("dtype"), nb::arg("reduction_length"),
+      "(relative, absolute): by how much an element may differ, relative to itself plus absolutely.");
   m.def(
       "compare_arrays",
       [](const std::string& name, const nb::bytes& expected, const nb::bytes& got, DataType dtype,

@@ -30,8 +30,8 @@ constexpr size_t kFinalists = 4;
 constexpr size_t kParents = 4;
 /// Another stream than those of the candidates themselves.
 constexpr uint64_t kWhichParent = 2;
-/// A number that no candidate has.
-constexpr uint64_t kReferenceId = UINT64_MAX;
+/// Numbers that no candidate has.
+constexpr uint64_t kReferenceId = UINT64_MAX, kFirstFinalistId = uint64_t{1} << 63;
 /// Longer steps would keep the caller from showing progress, and from Ctrl-C.
 constexpr double kRefillSeconds = 0.05;
 
@@ -47,7 +47,8 @@ struct Good {
   int64_t record = 0;  ///< in the database
   double seconds = 0;
   std::string trace;
-  std::shared_ptr<const std::string> object;  ///< of earlier sessions: none
+  /// Built as it is delivered, and checked; none before the finals.
+  std::shared_ptr<const std::string> object;
 };
 
 std::string decisions_json(const std::string& trace) {
@@ -65,6 +66,13 @@ std::string tolerances_json(const Arguments& arguments) {
                         arguments.tolerance(i).to_json());
   }
   return text;
+}
+
+using Reasons = std::map<std::string, std::pair<int64_t, std::string>>;
+
+void note(Reasons& reasons, const Diagnostic& error) {
+  auto& [count, message] = reasons[error.code.empty() ? "unknown" : error.code];
+  if (count++ == 0) message = error.message;
 }
 
 /// Keeps the calling thread off the processors of the kernel that is being measured.
@@ -106,6 +114,8 @@ struct Tuner::Impl {
   std::map<uint64_t, Trial> in_flight;
   std::map<int64_t, Good> good;  // by index
   std::vector<Good> finalists;
+  size_t unbuilt_finalists = 0;  // that are being built and checked
+  std::string program_check = "unchecked";
   int64_t last_record = 0;  // the latest that this process knows of
   std::vector<double> build_seconds;
   bool out_of_candidates = false;
@@ -125,9 +135,12 @@ struct Tuner::Impl {
   Status note_good(int64_t index, Good candidate);
   Status settle(const std::string& reason);
   Status begin_finals();
+  Status take_finalist(const Measured& measured);
+  Status begin_turns();
   Status end_finals(const FinalsResult& result);
   Status finish_search();
   void note_failure(const Diagnostic& error);
+  void note_refusal(const Diagnostic& error);
   SessionKey key() const { return {workload, target, task.space, options.seed}; }
   bool is_full();
   bool wants_more() const { return outcome.stop_reason.empty() && next_index < options.trials && !out_of_candidates; }
@@ -142,9 +155,11 @@ bool Tuner::Impl::is_full() {
   return full || draining;
 }
 
-void Tuner::Impl::note_failure(const Diagnostic& error) {
-  auto& [count, message] = status.failures[error.code.empty() ? "unknown" : error.code];
-  if (count++ == 0) message = error.message;
+void Tuner::Impl::note_failure(const Diagnostic& error) { note(status.failures, error); }
+
+void Tuner::Impl::note_refusal(const Diagnostic& error) {
+  note(status.failures, error);
+  note(status.refusals, error);
 }
 
 Status Tuner::Impl::open() {
@@ -267,7 +282,7 @@ Status Tuner::Impl::refill() {
   while (wants_more() && !is_full() && seconds_since(start) < kRefillSeconds) {
     if (auto error = draw_one()) {
       if (error->blame == Blame::kResource && error->code != "space/deadline") return *error;
-      note_failure(*error);
+      note_refusal(*error);
       if (error->code == "space/deadline" && ++overdue >= kMaxOverdueDraws) return *error;
     }
     if (fruitless >= kFruitlessAttempts) out_of_candidates = true;
@@ -279,6 +294,10 @@ Status Tuner::Impl::take_reference(const Measured& measured) {
   if (measured.outcome == Outcome::kCanceled) return Ok{};
   if (measured.is_ok()) {
     status.reference_seconds = measured.median();
+    if (task.judge_reference) {
+      TW_TRY(extent, task.judge_reference(*arguments));
+      program_check = extent;
+    }
     status.phase = "search";
     return Ok{};
   }
@@ -304,6 +323,7 @@ Status Tuner::Impl::take_reference(const Measured& measured) {
 
 Status Tuner::Impl::take(const Measured& measured) {
   if (measured.id == kReferenceId) return take_reference(measured);
+  if (measured.id >= kFirstFinalistId) return take_finalist(measured);
   auto it = in_flight.find(measured.id);
   TW_CHECK(it != in_flight.end(), "candidate " + std::to_string(measured.id) + " came back twice");
   Trial trial = std::move(it->second);
@@ -320,8 +340,9 @@ Status Tuner::Impl::take(const Measured& measured) {
   record.seed = options.seed;
   record.index = trial.index;
   record.versions = options.versions;
-  record.verification = fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {:.6g}}})",
-                                    tolerances_json(*arguments), measured.check.largest);
+  record.verification =
+      fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {:.6g}, "program": {}}})",
+                  tolerances_json(*arguments), measured.check.largest, nlohmann::json(program_check).dump());
   auto committed = database->commit(record, {task.space, fmt::format(R"({{"attempts": {}}})", status.attempts)});
   if (!committed.ok()) return std::move(committed.error());
   last_record = std::max(last_record, *committed);
@@ -330,10 +351,10 @@ Status Tuner::Impl::take(const Measured& measured) {
   if (!measured.is_ok() && measured.outcome != Outcome::kSlowStopped) note_failure(measured.error);
   if (measured.build_seconds > 0) build_seconds.push_back(measured.build_seconds);
   if (!record.is_ok()) return Ok{};
-  return note_good(trial.index, {*committed, record.median(), record.trace, measured.object});
+  return note_good(trial.index, {*committed, record.median(), record.trace, {}});
 }
 
-/// The fastest of this session, and what was the best before.
+/// The fastest of this session, and what was the best before, are built as they are delivered and checked again.
 Status Tuner::Impl::begin_finals() {
   for (const auto& [index, candidate] : good) finalists.push_back(candidate);
   std::stable_sort(finalists.begin(), finalists.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
@@ -342,26 +363,36 @@ Status Tuner::Impl::begin_finals() {
   const auto is_there = [&](const Good& candidate) { return candidate.record == before->id; };
   if (before && std::none_of(finalists.begin(), finalists.end(), is_there))
     finalists.push_back({before->id, before->median(), before->trace, {}});
-  FinalsRequest request;
-  std::vector<Good> ready;
-  for (Good& candidate : finalists) {
-    if (!candidate.object) {
-      // Of an earlier session, and built without harm then. A record of another version may not fit this one.
-      auto drawn = redraw(task.module, candidate.trace);
-      if (!drawn.ok()) continue;
-      auto lowered = lower::lower(drawn->module, options.target);
-      if (!lowered.ok()) continue;
-      const Candidate made = make_candidate(0, *lowered, options.target, task.function);
-      auto object = compile_candidate(made.module, made.options);
-      if (!object.ok()) continue;
-      candidate.object = std::make_shared<const std::string>(std::move(*object));
-    }
-    request.kernels.push_back({candidate.object, task.function});
-    ready.push_back(std::move(candidate));
-  }
-  finalists = std::move(ready);
-  if (finalists.size() < 2) return end_finals({});
   status.phase = "finals";
+  for (size_t i = 0; i < finalists.size(); ++i) {
+    // A record of another version may not fit this one.
+    auto drawn = redraw(task.module, finalists[i].trace);
+    if (!drawn.ok()) continue;
+    auto lowered = lower::lower(drawn->module, options.target);
+    if (!lowered.ok()) continue;
+    Candidate candidate =
+        make_candidate(kFirstFinalistId + i, *lowered, options.target, task.function, codegen::Effort::kFinal);
+    candidate.check_only = true;
+    pipeline->submit(std::move(candidate));
+    ++unbuilt_finalists;
+  }
+  return unbuilt_finalists ? Status(Ok{}) : begin_turns();
+}
+
+Status Tuner::Impl::take_finalist(const Measured& measured) {
+  if (measured.is_ok()) {
+    finalists[measured.id - kFirstFinalistId].object = measured.object;
+  } else if (measured.outcome != Outcome::kCanceled) {
+    note_failure(measured.error);
+  }
+  return --unbuilt_finalists ? Status(Ok{}) : begin_turns();
+}
+
+Status Tuner::Impl::begin_turns() {
+  std::erase_if(finalists, [](const Good& candidate) { return !candidate.object; });
+  if (finalists.size() < 2) return end_finals({});
+  FinalsRequest request;
+  for (const Good& candidate : finalists) request.kernels.push_back({candidate.object, task.function});
   pipeline->begin_finals(std::move(request));
   return Ok{};
 }
@@ -379,9 +410,13 @@ Status Tuner::Impl::end_finals(const FinalsResult& result) {
     if (times.median() >= best) continue;
     best = times.median();
     finals = {finalists[i].record, times.seconds, last_record};
+    outcome.object = finalists[i].object;
   }
   if (finals.winner) TW_RETURN_IF_ERROR(database->commit_finals(workload, target, finals));
-  return settle(outcome.stop_reason);
+  TW_RETURN_IF_ERROR(settle(outcome.stop_reason));
+  // What failed as it would be delivered is not delivered.
+  if (finalists.empty()) outcome.best.reset();
+  return Ok{};
 }
 
 Status Tuner::Impl::finish_search() {
@@ -420,12 +455,17 @@ Status Tuner::step(double seconds) {
     const double left = seconds - seconds_since(start);
     if (left <= 0) return Ok{};
     auto wait = std::chrono::milliseconds(static_cast<int64_t>(std::clamp(left, 0.001, 0.05) * 1000));
-    if (t.status.phase == "finals") {
+    if (t.status.phase == "finals" && t.unbuilt_finalists == 0) {
       if (auto result = t.pipeline->poll_finals(wait)) TW_RETURN_IF_ERROR(t.end_finals(*result));
       continue;
     }
     if (t.options.seconds > 0 && seconds_since(t.started) > t.options.seconds && t.outcome.stop_reason.empty()) {
       t.outcome.stop_reason = "seconds";
+    }
+    if (t.status.phase == "finals") {
+      for (const Measured& measured : t.pipeline->poll(wait)) TW_RETURN_IF_ERROR(t.take(measured));
+      if (auto failure = t.pipeline->failure()) return *failure;
+      continue;
     }
     TW_RETURN_IF_ERROR(t.refill());
     if (t.wants_more() && !t.is_full()) wait = std::chrono::milliseconds(0);

@@ -17,7 +17,8 @@
 // stopped, and one that is finished measures nothing.
 //
 // The program as it was written is run first, in the measuring helper; what it computes is what candidates are compared
-// with. At the end the best candidates are timed against one another.
+// with. At the end the best candidates are built as they are delivered, checked once more, and timed against one
+// another.
 #pragma once
 
 #include <functional>
@@ -41,6 +42,9 @@ struct TuneTask {
   std::shared_ptr<CandidateSource> source;
   /// Makes inputs and tolerances; called when something has to be measured.
   std::function<Result<std::shared_ptr<Arguments>>()> arguments;
+  /// Compares what the program as it was written has computed with what it should; says how much of it was compared
+  /// ("full", "sampled", "unchecked"), for the records. An error ends the search: that program is wrong.
+  std::function<Result<std::string>(const Arguments&)> judge_reference;
 };
 
 struct TunerOptions {
@@ -63,6 +67,8 @@ struct TuneProgress {
   /// By code of the failure: how often, and the first message.
   std::map<std::string, std::pair<int64_t, std::string>> failures;
   int64_t attempts = 0, refused = 0, duplicates = 0;
+  /// Of the refused draws alone, likewise.
+  std::map<std::string, std::pair<int64_t, std::string>> refusals;
   double reference_seconds = 0;  ///< one call of the program as it was written; 0: not run
   double median_build_seconds = 0;
   std::string phase;  ///< "reference", "search", "finals", "done"
@@ -71,6 +77,8 @@ struct TuneProgress {
 struct TuneResult {
   std::string stop_reason;     ///< "trials", "seconds", "exhausted", "canceled"
   std::optional<Record> best;  ///< of all sessions of this program and target
+  /// The code of the best, if the finals were held in this session: it was checked and timed as it is delivered.
+  std::shared_ptr<const std::string> object;
 };
 
 /// How far the results that a candidate is drawn from lie back: as many may be built or measured at a time.

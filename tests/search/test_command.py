@@ -94,7 +94,7 @@ def test_three_programs_in_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [event["program"] for event in first] == ["softmax", "transpose", "take"]
     assert all(event["trials"] == 3 and event["warning"] == "" for event in first)
     for event in first:
-        assert event["checks"][0].startswith("untuned program checked against the interpreter at ")
+        assert "agree with the interpreter" in event["checks"][0]
         assert '"tolerance"' in event["checks"][1]
 
     x = np.arange(48 * 80, dtype=np.int32).reshape(48, 80)

@@ -17,7 +17,8 @@ import tilewright as tw
 from tilewright import _core
 from tilewright.cli import app
 from tilewright.script import tir as T
-from tilewright.search import session
+from tilewright.search import reference_check, session
+from tilewright.search.reference_check import ReferenceCheck
 
 from . import faulty_kernels
 from .faulty_kernels import FAULTS, INDICES, choose, gather
@@ -105,7 +106,14 @@ def test_indices_that_nobody_gave_are_asked_for() -> None:
     assert "hint: I held random values; give arrays of indices with inputs={'I': array}" in str(caught.value)
 
 
-def test_wrong_indices_crash_the_helper_and_not_this_process() -> None:
+def test_wrong_indices_are_named_by_the_interpreter() -> None:
+    with pytest.raises(tw.ScriptError, match=r"block 'Y' reads X\[\d+\]") as caught:
+        tw.tune(gather, space=choose, inputs={"I": INDICES + 100_000_000}, trials=1, progress=None)
+    assert caught.value.code == "interpret/out-of-bounds"
+
+
+def test_wrong_indices_crash_the_helper_and_not_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ReferenceCheck, "prepare", lambda self: None)  # as where the interpreter takes too long
     far = INDICES + 100_000_000
     with pytest.raises(tw.ScriptError, match=r"'gather' as it was written.* failed: the kernel was killed") as caught:
         tw.tune(gather, space=choose, inputs={"I": far}, trials=1, progress=None)
@@ -115,7 +123,7 @@ def test_wrong_indices_crash_the_helper_and_not_this_process() -> None:
 
 def test_a_program_that_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "REFERENCE_DEADLINE", 0.5)
-    monkeypatch.setattr("tilewright.search.arguments.INTERPRETER_SECONDS", 0.2)
+    monkeypatch.setattr(reference_check, "LOOK_SECONDS", 0.2)
     with pytest.raises(tw.ResourceError, match=r"did not come back in time \(0.5 s for a call\)") as caught:
         tw.tune(endless, space=lambda sch: None, trials=1, progress=None)
     assert caught.value.code == "tune/reference"
@@ -159,8 +167,8 @@ def many_tiles(sch: tw.Schedule) -> None:
     sch.split(j, factors=sch.sample_perfect_tile(j, n=3))
 
 
-@pytest.mark.parametrize(("mode", "outcome"), [("build", "build_crash"), ("measure", "run_crash")])
-def test_a_helper_that_is_killed_is_replaced(mode: str, outcome: str) -> None:
+@pytest.mark.parametrize("mode", ["build", "measure"])
+def test_what_a_helper_killed_from_outside_was_doing_is_done_again(mode: str) -> None:
     victims: list[tuple[int, float]] = []
     successors: set[int] = set()
 
@@ -179,8 +187,7 @@ def test_a_helper_that_is_killed_is_replaced(mode: str, outcome: str) -> None:
     assert victims and result.stop_reason == "trials" and result.record is not None
     assert result.progress.trials == 40
     assert successors
-    # A measuring helper that stands still in a call is killed for that before the test gets to it.
-    assert result.progress.outcomes.get(outcome) == 1 or mode == "measure"
+    assert not {"build_crash", "run_crash"} & set(result.progress.outcomes)
     assert helpers("build") == helpers("measure") == []
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core, ir
-from tilewright.errors import ArgumentError, InternalError, ResourceError, ScriptError
+from tilewright.errors import ArgumentError
 from tilewright.timing import Work
 
 if TYPE_CHECKING:
@@ -167,84 +167,3 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
         else:
             arrays[parameter.name] = random_array(parameter, generator)
     return arrays
-
-
-#: seconds that the interpreter may take for small shapes
-INTERPRETER_SECONDS = 10.0
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """Whether the compiled untuned program agrees with the interpreter on small shapes; `note` says what was done."""
-
-    checked: bool
-    note: str
-
-
-def _valid_everywhere(task: Task, inputs: Mapping[str, Any]) -> dict[str, Array]:
-    """Small stand-ins for the arrays of integers among `inputs`."""
-    generator = np.random.default_rng(2)
-    smallest = min((extent for p in task.parameters for extent in p.shape), default=1)
-    return {
-        p.name: generator.integers(0, max(smallest, 1), p.shape).astype(numpy_dtype(p.dtype))
-        for p in task.parameters
-        if p.name in inputs and "int" in p.dtype
-    }
-
-
-def _with_hint_on_inputs(error: ScriptError, task: Task, inputs: Mapping[str, Any]) -> ScriptError:
-    """The error of a program that was tried with random values, where these may be the reason."""
-    drawn = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name not in inputs]
-    if error.code != "interpret/out-of-bounds" or not drawn:
-        return error
-    text = str(error).partition("\n  hint:")[0]
-    better = ScriptError(
-        f"{text}\n  hint: {', '.join(drawn)} held random values; give arrays of indices with "
-        f"inputs={{{drawn[0]!r}: array}}, in tw.tune or in tw.space"
-    )
-    better.code, better.message, better.span = error.code, error.message, error.span
-    return better
-
-
-def check_untuned(task: Task, inputs: Mapping[str, Any]) -> Verdict:
-    """Compiles the program with its shapes made small, runs it, and compares with the reference interpreter.
-
-    Arrays of integers that `inputs` gives hold indices, mostly: in small shapes they are replaced by indices that are
-    valid everywhere.
-
-    Raises:
-        tilewright.ScriptError: the program itself is wrong (out of bounds, uninitialized memory, a race), or its
-            inputs are.
-        tilewright.InternalError: the two differ.
-    """
-    small = task_of(_core.shrink(task.program))
-    is_shrunk = [p.shape for p in small.parameters] != [p.shape for p in task.parameters]
-    given = _valid_everywhere(small, inputs) if is_shrunk else inputs
-    arrays = make_arrays(small, given, seed=1)
-    expected = {name: array.copy() for name, array in arrays.items()}
-    try:
-        _core.interpret(small.module, small.function, *expected.values(), timeout=INTERPRETER_SECONDS)
-    except ResourceError as error:
-        return Verdict(False, f"not checked against the interpreter: {error.message} ({error.code})")
-    except ScriptError as error:
-        if is_shrunk and given:
-            return Verdict(
-                False, f"not checked against the interpreter: no valid inputs for small shapes ({error.code})"
-            )
-        raise _with_hint_on_inputs(error, task, inputs) from None
-    small.compile()(*arrays.values())
-    for parameter in small.parameters:
-        if parameter.role == "input":
-            continue
-        problem = _core.compare_arrays(
-            parameter.name,
-            expected[parameter.name].tobytes(),
-            arrays[parameter.name].tobytes(),
-            parameter.dtype,
-            list(parameter.shape),
-            small.reduction_length,
-        )
-        if problem:
-            raise InternalError(f"the compiled program differs from the interpreter at small shapes: {problem}")
-    shapes = ", ".join(f"{p.name}{list(p.shape)}" for p in small.parameters)
-    return Verdict(True, f"untuned program checked against the interpreter at {shapes}")

@@ -19,8 +19,9 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
-from tilewright.search.arguments import Task, Verdict, check_untuned, make_arrays, task_of
+from tilewright.search.arguments import Task, make_arrays, task_of
 from tilewright.search.interrupts import Interrupts
+from tilewright.search.reference_check import ReferenceCheck, Verdict
 from tilewright.search.space import Space
 from tilewright.user_script import place_of
 
@@ -60,7 +61,8 @@ class Record:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a search is. Times in seconds; `failures` maps a code to how often and the first message.
+    """Where a search is. Times in seconds; `failures` maps a code to how often and the first message, and so does
+    `refusals` for the draws among them that the schedule or the compiler refused, which are no trials.
 
     Attributes:
         reference_seconds: of one call of the program as it was written; 0 when it was not run.
@@ -77,6 +79,7 @@ class Progress:
     failures: dict[str, tuple[int, str]]
     attempts: int
     refused: int
+    refusals: dict[str, tuple[int, str]]
     duplicates: int
     reference_seconds: float
     median_build_seconds: float
@@ -109,6 +112,7 @@ class TuneResult:
     stop_reason: str
     threads: int
     verdict: Verdict | None
+    _object: bytes | None = field(default=None, repr=False, compare=False)
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -125,11 +129,13 @@ class TuneResult:
 
     @property
     def kernel(self) -> Kernel:
-        """The best schedule, compiled with full optimization."""
+        """The best schedule, compiled for the target of the search; what the finals checked and timed."""
         if "kernel" not in self._cache:
-            self._cache["kernel"] = self.task.compile(self.schedule)
-        kernel: Kernel = self._cache["kernel"]
-        return kernel
+            kernel = self.task.compile(self.schedule, self.best_record().target)
+            kernel.threads = 0  # what it was tuned for is no limit
+            self._cache["kernel"] = kernel
+        found: Kernel = self._cache["kernel"]
+        return found
 
     def best_record(self) -> Record:
         """The best candidate.
@@ -284,6 +290,7 @@ class _Search:
     ) -> None:
         self.space, self.task, self.threads, self.seed = space, task, threads, seed
         self.inputs = {**space.inputs, **(inputs or {})}
+        self.check: ReferenceCheck | None = None
         self.interrupts = Interrupts()
         self.options: dict[str, Any] = {
             "trials": trials,
@@ -301,7 +308,6 @@ class _Search:
         run_space(self.space, first)
         replayable = not first.decisions_read
         store = open_database(database)
-        verdict: list[Verdict] = []
         tuner = _core.Tuner(
             module=self.task.module,
             function=self.task.entry,
@@ -310,7 +316,8 @@ class _Search:
             space=space_hash(self.space, first.trace, replayable),
             trace=first.trace if replayable else None,
             draw=None if replayable else self._draw,
-            arguments=lambda: self._arguments(verdict),
+            arguments=self._arguments,
+            judge_reference=self._judge_reference,
             reduction_length=self.task.reduction_length,
             database=store,
             **self.options,
@@ -329,7 +336,8 @@ class _Search:
             Progress(**tuner.progress()),
             result["stop_reason"],
             self.threads,
-            verdict[0] if verdict else None,
+            self.check.verdict if self.check else None,
+            result["object"],
         )
 
     def _run_to_the_end(self, tuner: Any, report: Callable[[Progress], None]) -> None:
@@ -356,11 +364,17 @@ class _Search:
             run_space(self.space, schedule)
         return schedule.mod, json.dumps(schedule.trace.as_json())
 
-    def _arguments(self, verdict: list[Verdict]) -> list[tuple[Any, ...]]:
+    def _arguments(self) -> list[tuple[Any, ...]]:
         """For each parameter what it is, and its initial bytes."""
         initial = make_arrays(self.task, self.inputs, self.seed)
-        verdict.append(check_untuned(self.task, self.inputs))
+        self.check = ReferenceCheck(self.task, self.inputs, initial)
+        self.check.prepare()
         return [(p.name, p.dtype, list(p.shape), p.role, initial[p.name].tobytes()) for p in self.task.parameters]
+
+    def _judge_reference(self, outputs: dict[str, bytes]) -> str:
+        """Whether the program as it was written has computed what the interpreter says."""
+        assert self.check is not None
+        return self.check.compare(outputs)
 
 
 def open_database(path: str | os.PathLike[str] | None) -> Any:

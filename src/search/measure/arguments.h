@@ -96,6 +96,10 @@ class Arguments {
   bool expects_reference() const;
   /// What the call of the reference left behind is right from now on; the error says what it wrote around its outputs.
   Status adopt_outputs();
+  /// What an output or in-out argument has to hold after a call; null until that is known.
+  const std::vector<std::byte>* expected(size_t index) const {
+    return slots_[index].expected ? &*slots_[index].expected : nullptr;
+  }
   /// What a call left behind. The message is that of the first output that is wrong.
   CheckReport check_outputs(const std::atomic<bool>* cancel = nullptr) const;
 

@@ -62,6 +62,8 @@ struct Candidate {
   /// Called once, before all others: its outputs are what theirs are compared with (Arguments::set_tolerance). While
   /// there is none that succeeds, the others wait.
   bool reference = false;
+  /// Called once and compared, like any other, but not timed: the finals will do that.
+  bool check_only = false;
 };
 
 struct Measured {

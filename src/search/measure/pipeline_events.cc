@@ -14,6 +14,15 @@ namespace tilewright::search {
 namespace {
 
 constexpr int kMaxFailedStarts = 3;
+/// Who ends helpers from outside, a system without memory among them, may have meant another one: twice is no chance.
+constexpr int kMaxRetries = 2;
+
+/// A signal that a process does not raise by computing something.
+bool killed_from_outside(int wait_status) {
+  if (wait_status == -1 || !WIFSIGNALED(wait_status)) return false;
+  const int signal = WTERMSIG(wait_status);
+  return signal == SIGKILL || signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
+}
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -151,9 +160,15 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
   proceed.best_probe = best_probe_;
   CheckReport& check = worker.job->result.check;
   check = arguments_->check_outputs(&cancel_);
-  proceed.go = check.ok();
+  proceed.go = check.ok() && !worker.job->candidate.check_only;
   worker.process->post(encode_message(proceed));
   if (check.canceled) return true;  // halt() is about to take the candidate
+  if (check.ok() && !proceed.go) {
+    Job job = take_job(worker);
+    job.result.seconds = {std::max(reply.first.wall, 0.0)};
+    finish(std::move(job), Outcome::kOk);
+    return true;
+  }
   if (!proceed.go) {
     Job job = take_job(worker);
     const std::string message = job.result.check.message;
@@ -294,6 +309,7 @@ void MeasurePipeline::Loop::lose(Worker& worker) {
 
 void MeasurePipeline::Loop::on_dead(Worker& worker, int wait_status) {
   const bool was_ready = worker.was_ready;
+  const bool from_outside = !worker.verdict && killed_from_outside(wait_status);
   const Measured death = worker.verdict ? std::move(*worker.verdict) : explain_death(worker, wait_status);
   std::optional<Job> job = std::exchange(worker.job, std::nullopt);
   worker.process.reset();
@@ -304,9 +320,13 @@ void MeasurePipeline::Loop::on_dead(Worker& worker, int wait_status) {
     const std::lock_guard lock(mutex_);
     ++counters_.helpers_lost;
   }
-  if (job) {
+  if (job && from_outside && job->retries < kMaxRetries) {
+    ++job->retries;
+    // What was built is measured again, what was not is built again.
+    (job->result.object ? to_measure_ : to_build_).push_front(std::move(*job));
+  } else if (job) {
     finish(std::move(*job), death.outcome, death.error);
-  } else if (finals_ && worker.measures && was_ready) {
+  } else if (finals_ && worker.measures && was_ready && !(from_outside && finals_retries_++ < kMaxRetries)) {
     finish_finals(FinalsResult{{}, 0, death.error});
   }
   if (!was_ready && ++failed_starts_ >= kMaxFailedStarts) {

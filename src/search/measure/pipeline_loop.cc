@@ -176,8 +176,10 @@ void MeasurePipeline::Loop::dispatch_measurement() {
   arguments_->control().call_began = 0;
   arguments_->control().crashed = 0;
   const double best = incumbent();
-  worker.limit = worker.job->candidate.reference
-                     ? options_.reference_timeout
+  const Candidate& candidate = worker.job->candidate;
+  worker.limit = candidate.reference ? options_.reference_timeout
+                 : candidate.check_only
+                     ? run_timeout_
                      : std::min(run_timeout_, options_.race.first_stop_ratio * best + options_.kill_grace);
   const auto now = Clock::now();
   worker.deadline = now + from_seconds(worker.limit);

@@ -52,6 +52,7 @@ class MeasurePipeline::Loop {
   struct Job {
     Candidate candidate;
     Measured result;
+    int retries = 0;  // after helpers that somebody else killed
   };
   enum class State { kNone, kStarting, kIdle, kBuilding, kChecking, kTiming, kFinals, kDying };
   struct Worker {
@@ -138,6 +139,7 @@ class MeasurePipeline::Loop {
   std::vector<Worker> workers_;  // the measuring one first
   std::deque<Job> to_build_, to_measure_;
   std::optional<FinalsRequest> finals_;
+  int finals_retries_ = 0;
   uint64_t next_request_ = 1;
   double best_probe_ = 0;
   double run_timeout_;  // of options_, fitted to the reference's time

@@ -1,0 +1,243 @@
+"""Is the compiled program as written right? Candidates are compared with it, so the interpreter judges it first.
+
+Three looks, each of about two seconds at most:
+
+- all of the program, on small shapes, where its sizes provably scale (compiled code against the interpreter);
+- single elements of its results at full size, each by a backward slice (``tw.ir.interpret_at``);
+- where nothing can be sliced, all of it at full size.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright import _core
+from tilewright.errors import Error, InternalError, ResourceError, ScriptError
+from tilewright.search.arguments import Parameter, Task, make_arrays, numpy_dtype, task_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+#: seconds that the interpreter may take for one look
+LOOK_SECONDS = 2.0
+#: what the interpreter says of programs that it cannot run, which proves nothing about them
+CANNOT_RUN = ("interpret/unsupported", "interpret/undefined", "interpret/no-function")
+#: elements of each output that are looked at, time permitting
+POINTS = 24
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """How the program as written was checked against the interpreter.
+
+    Attributes:
+        extent: at full size: "full", "sampled" (single elements) or "unchecked".
+        note: what was done, or why not.
+    """
+
+    extent: str
+    note: str
+
+    @property
+    def checked(self) -> bool:
+        """Whether anything was, at full size."""
+        return self.extent != "unchecked"
+
+
+def sample_points(shape: tuple[int, ...], count: int, generator: np.random.Generator) -> list[tuple[int, ...]]:
+    """Different indices, in the order of their weight: both corners, then any, edges more often than their share."""
+    if 0 in shape:
+        return []
+    points = [tuple(0 for _ in shape), tuple(n - 1 for n in shape)]
+    for _ in range(4 * count):
+        kinds = generator.integers(0, 4, len(shape))  # first two, last two, anywhere twice as often
+        near = generator.integers(0, 2, len(shape))
+        anywhere = [int(generator.integers(0, n)) for n in shape]
+        choices = zip(kinds, near, anywhere, shape, strict=True)
+        points.append(
+            tuple(
+                min(int(step), n - 1) if kind == 0 else max(n - 1 - int(step), 0) if kind == 1 else at
+                for kind, step, at, n in choices
+            )
+        )
+    return list(dict.fromkeys(points))[:count]
+
+
+class ReferenceCheck:
+    """What the interpreter says of one program and its arguments; compared with the compiled program's results."""
+
+    def __init__(self, task: Task, inputs: Mapping[str, Any], arrays: dict[str, Array]) -> None:
+        self.task, self.inputs, self.arrays = task, inputs, arrays
+        self.outputs = [p for p in task.parameters if p.role != "input"]
+        self.notes: list[str] = []
+        #: all elements, where the program is small enough
+        self.expected: dict[str, Array] = {}
+        #: single ones
+        self.points: dict[str, list[tuple[tuple[int, ...], Any]]] = {}
+        #: why not more was done
+        self.reason = "the interpreter takes too long"
+        self.verdict: Verdict | None = None
+
+    def prepare(self) -> None:
+        """Everything that can be said before the compiled program has run.
+
+        Raises:
+            tilewright.ScriptError: the program itself is wrong (out of bounds, uninitialized memory, a race), or its
+                inputs are.
+            tilewright.InternalError: compiled code and interpreter differ on small shapes.
+        """
+        small = _core.shrink(self.task.program)
+        if _core.structural_equal(small, self.task.program):
+            self._interpret_all()
+        else:
+            self._check_small(task_of(small))
+        if not self.expected:
+            self._interpret_points()
+
+    def compare(self, results: Mapping[str, bytes]) -> str:
+        """Compares with what the compiled program has written; answers the extent of the check.
+
+        Raises:
+            tilewright.InternalError: they differ.
+        """
+        for parameter in self.outputs:
+            dtype = numpy_dtype(parameter.dtype)
+            got = np.frombuffer(results[parameter.name], dtype).reshape(parameter.shape)
+            if parameter.name in self.expected:
+                self._compare_all(self.task, parameter, self.expected[parameter.name], got, "")
+            for point, value in self.points.get(parameter.name, []):
+                self._compare_element(parameter, point, value, got, results[parameter.name])
+        count = sum(map(len, self.points.values()))
+        if self.expected or not self.outputs:
+            self.verdict = Verdict("full", "program as written: all results agree with the interpreter")
+        elif count:
+            text = f"program as written: {count} sampled results agree with the interpreter, at full size"
+            self.verdict = Verdict("sampled", "; ".join([text, *self.notes]))
+        else:
+            text = f"program as written: unchecked at full size ({self.reason})"
+            self.verdict = Verdict("unchecked", "; ".join([text, *self.notes]))
+        return self.verdict.extent
+
+    def _interpret_all(self) -> None:
+        arrays = {name: array.copy() for name, array in self.arrays.items()}
+        try:
+            _core.interpret(self.task.module, self.task.function, *arrays.values(), timeout=LOOK_SECONDS)
+        except (ResourceError, ScriptError) as error:
+            self._raise_if_proved(error)
+            return
+        self.expected = {p.name: arrays[p.name] for p in self.outputs}
+
+    def _check_small(self, small: Task) -> None:
+        arrays = make_arrays(small, self._small_inputs(small), seed=1)
+        expected = {name: array.copy() for name, array in arrays.items()}
+        shapes = ", ".join(f"{p.name}{list(p.shape)}" for p in small.parameters)
+        try:
+            _core.interpret(small.module, small.function, *expected.values(), timeout=LOOK_SECONDS)
+        except (ResourceError, ScriptError) as error:
+            if not is_proof(error):
+                return
+            # Said of shapes that the user wrote, if it shows there in time.
+            self._interpret_all()
+            if self.expected:
+                return
+            text = f"{error}\n  (at the small shapes {shapes}, which the program scales to)"
+            raise with_hint_on_inputs(like(error, text), self.task, self.inputs) from None
+        small.compile()(*arrays.values())
+        for parameter in small.parameters:
+            if parameter.role != "input":
+                name = parameter.name
+                self._compare_all(small, parameter, expected[name], arrays[name], " at small shapes")
+        self.notes.append(f"all results at {shapes}")
+
+    def _small_inputs(self, small: Task) -> dict[str, Array]:
+        """The first elements of the arrays that were given: what they index has kept its size."""
+        return {
+            p.name: np.ascontiguousarray(np.asarray(self.inputs[p.name])[tuple(slice(n) for n in p.shape)])
+            for p in small.parameters
+            if p.name in self.inputs
+        }
+
+    def _interpret_points(self) -> None:
+        generator = np.random.default_rng(3)
+        wanted = {p.name: sample_points(p.shape, POINTS, generator) for p in self.outputs}
+        end = time.monotonic() + LOOK_SECONDS
+        # In turn over the outputs, so that each gets its share; in few calls, since what cannot be sliced runs once.
+        for first in range(0, POINTS, POINTS // 3):
+            part = {name: points[first : first + POINTS // 3] for name, points in wanted.items()}
+            left = end - time.monotonic()
+            if left <= 0:
+                return
+            try:
+                values = _core.interpret_at(
+                    self.task.module, self.task.function, *self.arrays.values(), points=part, timeout=left
+                )
+            except (ResourceError, ScriptError) as error:
+                self._raise_if_proved(error)
+                return
+            for name, points in part.items():
+                known = [(at, value) for at, value in zip(points, values[name], strict=True) if value is not None]
+                if known:
+                    self.points.setdefault(name, []).extend(known)
+
+    def _raise_if_proved(self, error: ResourceError | ScriptError) -> None:
+        if is_proof(error):
+            raise with_hint_on_inputs(error, self.task, self.inputs) from None
+        self.reason = error.message or str(error)
+
+    def _compare_all(self, task: Task, parameter: Parameter, want: Array, got: Array, where: str) -> None:
+        problem = _core.compare_arrays(
+            parameter.name,
+            want.tobytes(),
+            got.tobytes(),
+            parameter.dtype,
+            list(parameter.shape),
+            task.reduction_length,
+        )
+        if problem:
+            raise InternalError(f"the compiled program differs from the interpreter{where}: {problem}")
+
+    def _compare_element(
+        self, parameter: Parameter, point: tuple[int, ...], value: Any, got: Array, everything: bytes
+    ) -> None:
+        want, have = (float(value), float(got[point])) if "float" in parameter.dtype else (value, got[point].item())
+        # What is allowed depends on the size of all results, of which this one may be the smallest.
+        relative, absolute = _core.allowance(everything, parameter.dtype, self.task.reduction_length)
+        if want == have or (want != want and have != have):  # NaN where NaN is right
+            return
+        if abs(have - want) <= relative * abs(want) + absolute:
+            return
+        raise InternalError(
+            f"the compiled program differs from the interpreter: {parameter.name}{list(point)} is {have}, not {want}"
+        )
+
+
+def is_proof(error: Error) -> bool:
+    """Whether the program did something undefined; what the interpreter cannot do, or not in time, says nothing."""
+    return isinstance(error, ScriptError) and error.code not in CANNOT_RUN
+
+
+def like(error: Error, text: str) -> ScriptError:
+    """The same error with another text."""
+    other = ScriptError(text)
+    other.code, other.message, other.span = error.code, error.message, error.span
+    return other
+
+
+def with_hint_on_inputs(error: Error, task: Task, inputs: Mapping[str, Any]) -> Error:
+    """The error of a program that was tried with random values, where these may be the reason."""
+    drawn = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name not in inputs]
+    if error.code != "interpret/out-of-bounds" or not drawn:
+        return error
+    text = str(error).partition("\n  hint:")[0]
+    return like(
+        error,
+        f"{text}\n  hint: {', '.join(drawn)} held random values; give arrays of indices with "
+        f"inputs={{{drawn[0]!r}: array}}, in tw.tune or in tw.space",
+    )

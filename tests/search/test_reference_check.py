@@ -1,0 +1,165 @@
+"""How the program as written is judged before candidates are compared with it."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from interpreter.programs import INDEX_LIMITS, PROGRAMS
+from tilewright.script import tir as T
+from tilewright.search import reference_check, session
+from tilewright.search.arguments import make_arrays, task_of
+from tilewright.search.reference_check import ReferenceCheck, sample_points
+
+
+def nothing(sch: tw.Schedule) -> None:
+    """The program as it is, and nothing to decide."""
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_kind_of_program_can_be_tuned(name: str) -> None:
+    program = PROGRAMS[name]
+    inputs = {}
+    if name in INDEX_LIMITS:
+        inputs["I"] = np.random.default_rng(0).integers(0, INDEX_LIMITS[name], 50).astype(np.int32)
+    result = tw.tune(program, space=nothing, trials=1, inputs=inputs, progress=None)
+    assert result.record is not None and result.verdict is not None
+    assert result.verdict.extent in ("full", "sampled") and result.verdict.checked
+    assert result.record.verification["program"] == result.verdict.extent
+
+
+@T.prim_func
+def large_padded_conv2d(
+    X: T.Buffer((32, 56, 56), "float32"),
+    W: T.Buffer((32, 32, 3, 3), "float32"),
+    Y: T.Buffer((32, 56, 56), "float32"),
+):
+    pad = T.alloc_buffer((32, 58, 58))
+    for c, h, w in T.grid(32, 58, 58):
+        with T.block("pad"):
+            vc, vh, vw = T.axis.remap("SSS", [c, h, w])
+            pad[vc, vh, vw] = T.if_then_else(
+                vh >= 1 and vh < 57 and vw >= 1 and vw < 57, X[vc, vh - 1, vw - 1], T.float32(0)
+            )
+    for o, h, w, c, r, s in T.grid(32, 56, 56, 32, 3, 3):
+        with T.block("Y"):
+            vo, vh, vw, vc, vr, vs = T.axis.remap("SSSRRR", [o, h, w, c, r, s])
+            with T.init():
+                Y[vo, vh, vw] = T.float32(0)
+            Y[vo, vh, vw] += pad[vc, vh + vr, vw + vs] * W[vo, vc, vr, vs]
+
+
+def test_a_padded_convolution_is_tuned_and_sampled_at_full_size() -> None:
+    def vectors(sch: tw.Schedule) -> None:
+        block = sch.get_block("Y")
+        o, h, w, c, r, s = sch.get_loops(block)
+        w_out, w_in = sch.split(w, [None, sch.sample_categorical([8, 14], [0.5, 0.5])])
+        sch.reorder(o, h, w_out, c, r, s, w_in)
+        sch.vectorize(w_in)
+
+    result = tw.tune(large_padded_conv2d, space=vectors, trials=2, progress=None)
+    assert result.verdict is not None and result.verdict.extent == "sampled"
+    assert "at full size" in result.verdict.note
+    generator = np.random.default_rng(0)
+    x, w = (generator.standard_normal(shape).astype(np.float32) for shape in ((32, 56, 56), (32, 32, 3, 3)))
+    y = np.empty_like(x)
+    result.kernel(x, w, y)
+    around = np.pad(x, ((0, 0), (1, 1), (1, 1)))
+    expected = sum(
+        np.einsum("oc,chw->ohw", w[:, :, r, s], around[:, r : r + 56, s : s + 56])
+        for r, s in itertools.product(range(3), range(3))
+    )
+    np.testing.assert_allclose(y, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_a_wrong_reference_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One element of what the program as written computes is changed behind its back."""
+    honest = session._Search._judge_reference
+
+    def forge(self: session._Search, outputs: dict[str, bytes]) -> str:
+        y = np.frombuffer(outputs["Y"], np.float32).copy()
+        y[0] += 1
+        return honest(self, {"Y": y.tobytes()})
+
+    monkeypatch.setattr(session._Search, "_judge_reference", forge)
+    for name in ("max_pool", "scan"):  # sampled, and compared in full
+        with pytest.raises(tw.InternalError, match=r"differs from the interpreter: Y\[0"):
+            tw.tune(PROGRAMS[name], space=nothing, trials=1, progress=None)
+
+
+def test_what_cannot_be_checked_in_time_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    @T.prim_func
+    def chain(Y: T.Buffer((4,), "float32")):
+        for i in range(4):
+            Y[i] = T.float32(0)
+        for i in range(4_000_000):
+            with T.block("Y"):
+                vi = T.axis.opaque(4_000_000, i)
+                Y[vi % 4] = Y[(vi + 3) % 4] * T.float32(0.5) + T.float32(1)
+
+    monkeypatch.setattr(reference_check, "LOOK_SECONDS", 0.05)
+    result = tw.tune(chain, space=nothing, trials=1, progress=None)
+    assert result.record is not None and result.record.verification["program"] == "unchecked"
+    assert result.verdict is not None and not result.verdict.checked
+    assert "unchecked at full size" in result.verdict.note
+
+
+def test_a_wrong_program_ends_the_search_with_its_own_shapes() -> None:
+    @T.prim_func
+    def beyond(X: T.Buffer((300, 40), "float32"), Y: T.Buffer((300, 40), "float32")):
+        for i, j in T.grid(300, 40):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = X[vi + 1, vj]
+
+    with pytest.raises(tw.ScriptError, match=r"the shape of 'X' is \(300, 40\)") as caught:
+        tw.tune(beyond, space=nothing, trials=1, progress=None)
+    assert caught.value.code == "interpret/out-of-bounds"
+
+
+def test_a_race_is_found() -> None:
+    @T.prim_func
+    def racing(X: T.Buffer((300, 70), "float32"), Y: T.Buffer((70,), "float32")):
+        for i in T.parallel(300):
+            for j in range(70):
+                with T.block("Y"):
+                    vi = T.axis.opaque(300, i)
+                    vj = T.axis.spatial(70, j)
+                    Y[vj] = X[vi, vj]
+
+    with pytest.raises(tw.ScriptError) as caught:
+        tw.tune(racing, space=nothing, trials=1, progress=None)
+    assert caught.value.code == "interpret/race"
+
+
+def test_points_reach_corners_and_edges() -> None:
+    points = sample_points((50, 60), 24, np.random.default_rng(0))
+    assert points[:2] == [(0, 0), (49, 59)] and len(set(points)) == len(points) == 24
+    assert any(i in (0, 49) and 1 < j < 58 for i, j in points)
+    assert any(1 < i < 48 and 1 < j < 58 for i, j in points)
+    assert sample_points((), 24, np.random.default_rng(0)) == [()]
+    assert sample_points((3, 0), 24, np.random.default_rng(0)) == []
+
+
+def test_edges_of_tolerance() -> None:
+    """NaN is right where the interpreter says so; a small result is held to the size of all of them."""
+
+    @T.prim_func
+    def roots(X: T.Buffer((40, 40), "float32"), Y: T.Buffer((40, 40), "float32")):
+        for i, j in T.grid(40, 40):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = T.sqrt(X[vi, vj])
+
+    task = task_of(roots)
+    arrays = make_arrays(task, {}, 0)
+    check = ReferenceCheck(task, {}, arrays)
+    check._interpret_points()
+    with np.errstate(invalid="ignore"):
+        right = np.sqrt(arrays["X"])
+    assert check.compare({"Y": right.tobytes()}) == "sampled"
+    wrong = np.nan_to_num(right)
+    assert np.isnan(right).any()
+    with pytest.raises(tw.InternalError, match="not nan"):
+        check.compare({"Y": wrong.tobytes()})
