@@ -47,7 +47,7 @@ struct Good {
   int64_t record = 0;  ///< in the database
   double seconds = 0;
   std::string trace;
-  /// Built as it is delivered, and checked; none before the finals.
+  /// As it is delivered, and checked; of earlier sessions none before the finals.
   std::shared_ptr<const std::string> object;
 };
 
@@ -351,10 +351,11 @@ Status Tuner::Impl::take(const Measured& measured) {
   if (!measured.is_ok() && measured.outcome != Outcome::kSlowStopped) note_failure(measured.error);
   if (measured.build_seconds > 0) build_seconds.push_back(measured.build_seconds);
   if (!record.is_ok()) return Ok{};
-  return note_good(trial.index, {*committed, record.median(), record.trace, {}});
+  return note_good(trial.index, {*committed, record.median(), record.trace, measured.object});
 }
 
-/// The fastest of this session, and what was the best before, are built as they are delivered and checked again.
+/// The fastest of this session, and what was the best before. What this session has not built and checked is built, as
+/// it is delivered, and checked now: a record may come from another version.
 Status Tuner::Impl::begin_finals() {
   for (const auto& [index, candidate] : good) finalists.push_back(candidate);
   std::stable_sort(finalists.begin(), finalists.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
@@ -365,13 +366,12 @@ Status Tuner::Impl::begin_finals() {
     finalists.push_back({before->id, before->median(), before->trace, {}});
   status.phase = "finals";
   for (size_t i = 0; i < finalists.size(); ++i) {
-    // A record of another version may not fit this one.
+    if (finalists[i].object) continue;
     auto drawn = redraw(task.module, finalists[i].trace);
     if (!drawn.ok()) continue;
     auto lowered = lower::lower(drawn->module, options.target);
     if (!lowered.ok()) continue;
-    Candidate candidate =
-        make_candidate(kFirstFinalistId + i, *lowered, options.target, task.function, codegen::Effort::kFinal);
+    Candidate candidate = make_candidate(kFirstFinalistId + i, *lowered, options.target, task.function);
     candidate.check_only = true;
     pipeline->submit(std::move(candidate));
     ++unbuilt_finalists;

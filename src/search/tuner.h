@@ -17,8 +17,7 @@
 // stopped, and one that is finished measures nothing.
 //
 // The program as it was written is run first, in the measuring helper; what it computes is what candidates are compared
-// with. At the end the best candidates are built as they are delivered, checked once more, and timed against one
-// another.
+// with. All candidates are built as the user will get them; at the end the best are timed against one another.
 #pragma once
 
 #include <functional>

@@ -202,3 +202,11 @@ def test_tomorrow_the_best_record_is_compiled_without_a_search(tmp_path):
         tw.compile(transpose, database=file)
     with pytest.raises(tw.ResourceError, match="no such database"):
         tw.compile(matmul, database=tmp_path / "other.db")
+
+
+def test_what_is_delivered_is_what_was_checked_and_timed(tmp_path):
+    first = tw.tune(matmul, space=tiles, trials=6, progress=None, database=tmp_path / "records.db")
+    assert first._object is not None and first._object == first.kernel._program.code.bytes
+    # Finalists of an earlier session are built and checked anew.
+    second = tw.tune(matmul, space=tiles, trials=6, seed=1, progress=None, database=tmp_path / "records.db")
+    assert second._object is not None and second._object == second.kernel._program.code.bytes
