@@ -19,22 +19,29 @@ from fuzz.steps import Step
 
 #: Gives the kind of the finding of a case, or None.
 Verdict = Callable[[Case], str | None]
+#: Gives smaller cases, those that leave out most first.
+Way = Callable[[Case], Iterator[Case]]
 
 
 def minimize(case: Case, kind: str, verdict: Verdict, seconds: float = 60.0) -> Case:
     """The smallest case that was found in that time and whose finding has the same kind."""
+    return reduce(case, kind, verdict, [with_fewer_steps, with_smaller_text, with_smaller_choices], seconds)
+
+
+def reduce(case: Case, kind: str, verdict: Verdict, ways: list[Way], seconds: float = 60.0) -> Case:
+    """The case made smaller in these ways, in turn, until none succeeds or the time is over."""
     end = time.monotonic() + seconds
     is_better = True
     while is_better:
         is_better = False
-        for shrink in (with_fewer_steps, with_smaller_text, with_smaller_choices):
+        for way in ways:
             # After a success the next candidates are those behind its place: what failed before it is tried in the
             # next round.
-            position, candidates = 0, list(shrink(case))
+            position, candidates = 0, list(way(case))
             while position < len(candidates) and time.monotonic() < end:
                 if verdict(candidates[position]) == kind:
                     case, is_better = candidates[position], True
-                    candidates = list(shrink(case))
+                    candidates = list(way(case))
                 else:
                     position += 1
         is_better = is_better and time.monotonic() < end

@@ -28,6 +28,8 @@ from fuzz.steps import Scheduling, Step
 SEQUENCES = 8
 #: Seconds after which a child that works on one program is taken to hang.
 PATIENCE = 120.0
+#: Findings of one sort (the same is wrong after the same steps) that are made smaller; others are only counted.
+EACH = 2
 #: Programs for each child: what compiled kernels leave in its memory goes with it.
 PROGRAMS_PER_CHILD = 400
 
@@ -230,14 +232,16 @@ class Session:
                     continue
                 kind, detail, case = finding
                 result.counts["findings"] += 1
-                seen[kind] += 1
-                if seen[kind] > 2:
-                    result.counts[f"finding: {kind}"] += 1
+                kind, case = self.recognized(kind, case)
+                sort = " ".join([kind, *(("after", *(step.name for step in case.steps)) if case.steps else ())])
+                result.counts[f"finding: {sort}"] += 1
+                seen[sort] += 1
+                if seen[sort] > EACH:
                     continue
-                self.say(f"program {number}: {kind}\n{detail}\nmaking it smaller ...")
-                kind, smaller = self.smaller(kind, case)
-                result.findings.append((kind, detail, smaller, number))
-                self.say(self.reproduction(kind, smaller, number))
+                self.say(f"program {number}: {sort}\n{detail}\nmaking it smaller ...")
+                case = minimize.minimize(case, kind, self.verdict, self.minimizing)
+                result.findings.append((kind, detail, case, number))
+                self.say(self.reproduction(kind, case, number))
         finally:
             self.child.stop()
         result.seconds = time.monotonic() - begin
@@ -275,15 +279,15 @@ class Session:
         except Crash as crash:
             return str(crash)
 
-    def smaller(self, kind: str, case: Case) -> tuple[str, Case]:
-        """The kind, and a small case with a finding of it; of the kind that is met first where there are several."""
+    def recognized(self, kind: str, case: Case) -> tuple[str, Case]:
+        """The case with as few steps as will do, and its kind: that which is met first where there are several."""
         without = dataclasses.replace(case, with_kernel=False)
         if self.verdict(without) == kind:
             case = without
         met = self.verdict(case)
         if met is None:
             return kind, case
-        return met, minimize.minimize(case, met, self.verdict, self.minimizing)
+        return met, minimize.reduce(case, met, self.verdict, [minimize.with_fewer_steps])
 
     def reproduction(self, kind: str, case: Case, number: int) -> str:
         """A script that shows the finding by itself."""

@@ -146,8 +146,10 @@ def test_a_planted_miscompilation_is_found_and_made_small(wrong_where_vectorized
             found = finding
             break
     assert found is not None and found.kind == "kernel"
-    kind, small = session.Session(child=Here(), minimizing=120).smaller("kernel", drawn.case)
+    run = session.Session(child=Here())
+    kind, small = run.recognized("kernel", drawn.case)
     assert kind == "kernel"
+    small = minimize.minimize(small, kind, run.verdict, 120)
     assert [step.name for step in small.steps] == ["vectorize"]
     assert len(small.text.splitlines()) <= 10, small.text
     text = session.Session(child=Here()).reproduction(kind, small, 0)
