@@ -205,19 +205,30 @@ class HomeFinder {
 
 using Homes = std::unordered_map<NodeRef, std::vector<Def<Buffer>>>;
 
-/// `homes`: what each loop and block shall allocate, and nothing else.
+/// `homes`: what each loop and block shall allocate, and nothing else. A block around the new place no longer names the
+/// buffer in its regions: it is none of those that the block shares with its surroundings.
 Stmt move_allocations(const Stmt& body, Homes homes) {
+  std::vector<Def<Buffer>> allocated;  // so far; those inside of a block are the last ones when it has been visited
   return rewrite(
       body,
       [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
+        size_t outside = allocated.size();
         Block copy = *r.descend(block);
+        auto is_inside = [&](const Ref<BufferRegion>& region) {
+          return std::find(allocated.begin() + static_cast<ptrdiff_t>(outside), allocated.end(), region->buffer) !=
+                 allocated.end();
+        };
+        std::erase_if(copy.reads, is_inside);
+        std::erase_if(copy.writes, is_inside);
         copy.alloc_buffers = homes[block];
+        allocated.insert(allocated.end(), copy.alloc_buffers.begin(), copy.alloc_buffers.end());
         return make<Block>(std::move(copy), block.span());
       },
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
         Ref<For> inner = r.descend(loop);
         std::vector<Def<Buffer>> own = homes[loop];
         if (own.empty()) return inner;
+        allocated.insert(allocated.end(), own.begin(), own.end());
         Block host;
         host.alloc_buffers = std::move(own);
         host.body = inner->body;

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 
 import tilewright as tw
-from tilewright import _core
+from tilewright import _core, ir
 from tilewright.ir import assert_structural_equal
 from tilewright.script import tir as T
+from tilewright.testing import check_equivalent
 
 TARGET = "llvm -mcpu=x86-64-v3"  # 16 registers of 8 floats
 
@@ -48,6 +49,35 @@ def test_a_prefetch_is_one_hint_for_each_cache_line() -> None:
         T.call_intrin("handle", "tir.prefetch", T.address_of(x[()]), 0, 3, 1)
 
     check(before, "lower_prefetches", after)
+
+
+# ---- inline_block_axes
+
+
+def test_blocks_read_what_their_bindings_read() -> None:
+    @T.prim_func
+    def gather(I: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, I[I[i] % 8] % 8)
+                B[v] = T.Cast("float32", v)
+
+    text = tw.lower(gather, after="inline_block_axes").script()
+    assert "T.reads(I_1[I_1[i] % 8], I_1[i])" in text
+    check_equivalent(gather, tw.lower(gather))
+
+
+def test_axes_keep_their_value_where_the_block_changes_what_they_were_bound_to() -> None:
+    @T.prim_func
+    def count(I: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, I[i] % 8)
+                I[v] = I[v] + 1
+                B[v] = I[v]
+
+    assert "v: T.int32 = I_1[i] % 8" in tw.lower(count, after="inline_block_axes").script()
+    check_equivalent(count, tw.lower(count))
 
 
 # ---- plan_allocations
@@ -118,6 +148,30 @@ def test_buffers_stay_outside_of_loops_that_carry_values() -> None:
                     D[vt] = state[0]
 
     assert allocations(program, "plan_allocations") == {"total": ("", [16]), "state": ("", [1])}
+
+
+def test_blocks_around_the_new_place_no_longer_name_the_buffer() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((8,), "float32")):
+        t = T.alloc_buffer((8,), "float32")
+        for i in range(2):
+            with T.block("tile"):
+                vi = T.axis.spatial(2, i)
+                for j in range(4):
+                    with T.block("inside"):
+                        vj = T.axis.spatial(4, j)
+                        t[vi * 4 + vj] = T.float32(1)
+                        A[vi * 4 + vj] = T.float32(2)
+
+    after = tw.lower(before, after="plan_allocations")
+    blocks: list[Any] = []
+    ir.post_order_visit(
+        after.functions["before"].body, lambda node: blocks.append(node) if isinstance(node, ir.Block) else None
+    )
+    (tile,) = (block for block in blocks if block.name_hint == "tile")
+    assert [region.buffer.name for region in [*tile.reads, *tile.writes]] == ["A"]
+    assert [block.name_hint for block in blocks if block.alloc_buffers] == [""]
+    check_equivalent(before, tw.lower(before))
 
 
 def test_nothing_is_allocated_in_a_vectorized_loop() -> None:

@@ -56,6 +56,21 @@ def test_one_loop_and_unit_loops():
     check(copy, unit)
 
 
+def test_loops_that_never_run():
+    for extents in [(1, 0, 3), (4, 0, 1), (0, 2, 2)]:
+
+        @T.prim_func
+        def before(A: T.Buffer((4, 6, 8)), B: T.Buffer((4, 6, 8))):
+            for i, j, k in T.grid(*extents):
+                with T.block("B"):
+                    vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                    B[vi, vj, vk] = A[vi, vj, vk]
+
+        sch = check(before, lambda sch: sch.fuse(*loops_of(sch)))
+        (fused,) = loops_of(sch)
+        assert sch.get(fused).extent.value == 0
+
+
 def test_reduction_loops():
     check(workloads.matmul(3, 4, 5), lambda sch: sch.fuse(*loops_of(sch, "C")[1:]))
 

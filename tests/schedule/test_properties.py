@@ -1,20 +1,18 @@
 """Random steps on several programs: whatever a schedule accepts computes the same as the original, interpreted and
-compiled.
+compiled. scripts/fuzz does the same with random programs.
 
 TILEWRIGHT_PROPERTY_CASES sets the number of cases per program (the default keeps the run short).
 """
 
 import os
-import random
+from collections import Counter
 
-import numpy as np
 import pytest
 
-import tilewright as tw
-from tilewright import _core
+from fuzz.judge import Case, Finding, Judge
+from fuzz.steps import STEPS
 from tilewright.script import tir as T
-from tilewright.testing import check_schedule, workloads
-from tilewright.testing.check import random_arguments
+from tilewright.testing import workloads
 
 CASES = int(os.environ.get("TILEWRIGHT_PROPERTY_CASES", "24"))
 
@@ -174,172 +172,20 @@ PROGRAMS = {
 SIZES = [{"n": 7, "m": 5, "k": 9}, {"n": 1, "m": 1, "k": 1}, {"n": 16, "m": 17, "k": 3}]
 
 
-def blocks_below(sch, block):
-    found = []
-    for child in sch.get_child_blocks(block):
-        found += [child, *blocks_below(sch, child)]
-    return found
-
-
-class Dice:
-    """Draws handles of a schedule as it is now."""
-
-    def __init__(self, sch, rng):
-        self.sch, self.rng = sch, rng
-
-    def block(self):
-        return self.rng.choice(blocks_below(self.sch, self.sch.get_block("root")))
-
-    def loop(self, block=None):
-        return self.rng.choice(self.sch.get_loops(block or self.block()))
-
-    def factor(self):
-        return self.rng.choice([1, 2, 2, 3, 4, 5])
-
-
-def split(d):
-    loop = d.loop()
-    d.sch.split(loop, d.rng.choice([[None, d.factor()], [d.factor(), None], [None, d.factor(), d.factor()]]))
-
-
-def split_sampled(d):
-    loop = d.loop()
-    d.sch.split(loop, d.sch.sample_perfect_tile(loop, n=d.rng.choice([2, 3]), max_innermost_factor=4))
-
-
-def fuse(d):
-    loops = d.sch.get_loops(d.block())
-    start = d.rng.randrange(len(loops))
-    d.sch.fuse(*loops[start : start + d.rng.choice([2, 2, 3])])
-
-
-def reorder(d):
-    loops = d.sch.get_loops(d.block())
-    d.sch.reorder(*d.rng.sample(loops, d.rng.randrange(2, len(loops) + 1)))
-
-
-def execution(d):
-    getattr(d.sch, d.rng.choice(["parallel", "vectorize", "unroll"]))(d.loop())
-
-
-def bind(d):
-    d.sch.bind(d.loop(), d.rng.choice(["blockIdx.x", "threadIdx.x", "threadIdx.y"]))
-
-
-def cache_read(d):
-    block = d.block()
-    count = len(d.sch.get(block).reads)
-    if count:
-        d.sch.cache_read(block, d.rng.randrange(count), d.rng.choice(["global", "local"]))
-
-
-def cache_write(d):
-    d.sch.cache_write(d.block(), 0, d.rng.choice(["global", "local"]))
-
-
-def compute_at(d):
-    producer = d.block()
-    consumers = d.sch.get_consumers(producer)
-    loop = d.loop(d.rng.choice(consumers)) if consumers else d.loop()
-    d.sch.compute_at(producer, loop, preserve_unit_loops=d.rng.random() < 0.3, index=d.rng.choice([-1, -1, -2, 0, 1]))
-
-
-def reverse_compute_at(d):
-    consumer = d.block()
-    producers = d.sch.get_producers(consumer)
-    loop = d.loop(d.rng.choice(producers)) if producers else d.loop()
-    d.sch.reverse_compute_at(consumer, loop, preserve_unit_loops=d.rng.random() < 0.3)
-
-
-def decompose_reduction(d):
-    block = d.block()
-    d.sch.decompose_reduction(block, d.loop(block))
-
-
-def compute_inline(d):
-    d.sch.compute_inline(d.block())
-
-
-def reverse_compute_inline(d):
-    d.sch.reverse_compute_inline(d.block())
-
-
-STEPS = [
-    split,
-    split,
-    split_sampled,
-    fuse,
-    reorder,
-    reorder,
-    execution,
-    cache_read,
-    cache_write,
-    compute_at,
-    compute_at,
-]
-STEPS += [reverse_compute_at, reverse_compute_at, decompose_reduction, bind, compute_inline, reverse_compute_inline]
-
-
-def annotate(d):
-    d.sch.annotate(d.block(), "note", d.rng.choice([1, "text", [1, 2]]))
-
-
-STEPS += [annotate]
-
-
-def random_schedule(program, seed, steps):
-    """A schedule after as many attempts at random steps, and the codes of those that were refused."""
-    rng = random.Random(seed)
-    sch = tw.Schedule(program, seed=seed)
-    dice = Dice(sch, rng)
-    refusals = []
-    for _ in range(steps):
-        try:
-            rng.choice(STEPS)(dice)
-        except tw.ScheduleError as error:
-            refusals.append(error.code)
-        except (ValueError, IndexError) as error:
-            # No loops, or too few of them, to choose from.
-            assert not isinstance(error, tw.Error), error
-    return sch, refusals
-
-
 def sizes_of(name):
-    return SIZES if name.startswith("symbolic") else SIZES[:1]
-
-
-def interpreted(module, seed, sizes):
-    arrays = random_arguments(module.functions["main"], seed, sizes)
-    _core.interpret(module, "main", *arrays, timeout=60.0)
-    return arrays
-
-
-def called(kernel, module, seed, sizes):
-    arrays = random_arguments(module.functions["main"], seed, sizes)
-    kernel(*arrays)
-    return arrays
+    return SIZES if name.startswith("symbolic") else [{}]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_accepted_schedules_compute_the_same(name):
-    program = PROGRAMS[name]
-    want = [interpreted(tw.Schedule(program).mod, 0, sizes) for sizes in sizes_of(name)]
-    accepted = 0
+    counts = Counter()
+    judge = Judge(Case(PROGRAMS[name].script(), sizes=sizes_of(name)), counts)
+    judge.original()
     for case in range(CASES):
-        sch, refusals = random_schedule(program, seed=case, steps=12)
-        accepted += 12 - len(refusals)
         try:
-            for sizes, expected in zip(sizes_of(name), want, strict=True):
-                np.testing.assert_equal(interpreted(sch.mod, 0, sizes), expected)
-            if case % 4 == 0:
-                check_schedule(sch, program)
-            # There are no threads of a GPU on a CPU.
-            if case % 4 < 2 and "thread_binding" not in sch.mod.script():
-                kernel = tw.compile(sch)
-                for sizes, expected in zip(sizes_of(name), want, strict=True):
-                    np.testing.assert_equal(called(kernel, sch.mod, 0, sizes), expected)
-        except Exception as error:
-            raise AssertionError(
-                f"{name}, case {case}: {error}\n{sch.trace.simplified()}\n{sch.mod.script()}"
-            ) from error
+            judge.sequence(case)
+        except Finding as finding:
+            steps = "\n".join(map(str, judge.case.steps))
+            raise AssertionError(f"{name}, case {case}: {finding}\n{steps}") from finding
+    accepted = sum(counts[f"{step} accepted"] for step in STEPS)
     assert accepted >= CASES, "hardly any step was accepted: the test shows nothing"

@@ -68,12 +68,13 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
       return refuse("fuse/P6", "the product of the extents of these loops does not fit " + dtype.str(),
                     {loops[0].node()}, "fuse fewer loops");
     }
-    Expr rest = i == 0 ? Expr(fused) : floormod(fused, lower * extent);
-    values[i] = is_const_int(extent, 1) ? zero(dtype) : floordiv(rest, lower);
-    lower = lower * extent;
+    // A loop that never runs has no quotients: those by its extent are not formed.
+    Expr product = rebind.analyzer().simplify(lower * extent);
+    bool is_zero = is_const_int(extent, 1) || is_const_int(product, 0);
+    values[i] = is_zero ? zero(dtype) : floordiv(i == 0 ? Expr(fused) : floormod(fused, product), lower);
+    lower = product;
   }
-  Expr extent = rebind.analyzer().simplify(lower);
-  rebind.bind(fused, zero(dtype), extent);
+  rebind.bind(fused, zero(dtype), lower);
   for (size_t i = 0; i < loops.size(); ++i) {
     const Ref<Var>& old = loops[i].loop().loop_var;
     rebind.replace(old, cast(old.dtype(), rebind.analyzer().simplify(values[i])));
@@ -82,7 +83,7 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
   TreeEdit edit(*loops[0].tree);
   edit.replace(loops[0].at, make<For>({.loop_var = fused,
                                        .min = zero(dtype),
-                                       .extent = extent,
+                                       .extent = lower,
                                        .thread_binding = {},
                                        .annotations = {},
                                        .body = std::move(body)},
