@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "analysis/accesses.h"
 #include "analysis/block_facts.h"
@@ -205,30 +206,34 @@ class HomeFinder {
 
 using Homes = std::unordered_map<NodeRef, std::vector<Def<Buffer>>>;
 
-/// `homes`: what each loop and block shall allocate, and nothing else. A block around the new place no longer names the
-/// buffer in its regions: it is none of those that the block shares with its surroundings.
+/// `homes`: what each loop and block shall allocate, and nothing else. Blocks that are not inside of a buffer's new
+/// place no longer name it in their regions: they do not access it, or it is none of those that they share with others.
 Stmt move_allocations(const Stmt& body, Homes homes) {
-  std::vector<Def<Buffer>> allocated;  // so far; those inside of a block are the last ones when it has been visited
+  std::unordered_set<NodeRef> hidden;  // that no place around allocates
+  visit(body,
+        [&](const Ref<Block>& block) { hidden.insert(block->alloc_buffers.begin(), block->alloc_buffers.end()); });
+  auto inside = [&](const std::vector<Def<Buffer>>& own, const auto& descend) {
+    for (const Def<Buffer>& buffer : own) hidden.erase(buffer);
+    auto result = descend();
+    hidden.insert(own.begin(), own.end());
+    return result;
+  };
   return rewrite(
       body,
       [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
-        size_t outside = allocated.size();
-        Block copy = *r.descend(block);
-        auto is_inside = [&](const Ref<BufferRegion>& region) {
-          return std::find(allocated.begin() + static_cast<ptrdiff_t>(outside), allocated.end(), region->buffer) !=
-                 allocated.end();
-        };
-        std::erase_if(copy.reads, is_inside);
-        std::erase_if(copy.writes, is_inside);
-        copy.alloc_buffers = homes[block];
-        allocated.insert(allocated.end(), copy.alloc_buffers.begin(), copy.alloc_buffers.end());
+        auto is_hidden = [&](const Ref<BufferRegion>& region) { return hidden.contains(region->buffer); };
+        Block outer = *block;
+        std::erase_if(outer.reads, is_hidden);
+        std::erase_if(outer.writes, is_hidden);
+        std::vector<Def<Buffer>> own = homes[block];
+        Block copy = *inside(own, [&] { return r.descend(make<Block>(std::move(outer), block.span())); });
+        copy.alloc_buffers = std::move(own);
         return make<Block>(std::move(copy), block.span());
       },
       [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
-        Ref<For> inner = r.descend(loop);
         std::vector<Def<Buffer>> own = homes[loop];
+        Ref<For> inner = inside(own, [&] { return r.descend(loop); });
         if (own.empty()) return inner;
-        allocated.insert(allocated.end(), own.begin(), own.end());
         Block host;
         host.alloc_buffers = std::move(own);
         host.body = inner->body;

@@ -8,9 +8,7 @@ from tilewright.script import tir as T
 
 
 @T.prim_func
-def product(
-    A: T.Buffer((100, 100), "float32"), B: T.Buffer((100, 100), "float32"), C: T.Buffer((100, 100), "float32")
-):
+def product(A: T.Buffer((100, 100), "float32"), B: T.Buffer((100, 100), "float32"), C: T.Buffer((100, 100), "float32")):
     for i, j, k in T.grid(100, 100, 100):
         with T.block("C"):
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 SIGNED = ["int8", "int16", "int32", "int64"]
 UNSIGNED = ["uint8", "uint16", "uint32", "uint64"]
 INTS = SIGNED + UNSIGNED
+INDICES = ["int32", "int64"]
 FLOATS = ["float16", "bfloat16", "float32", "float64"]
 DTYPES = ["bool", *INTS, *FLOATS]
 RULES = ["exact", "exact", "exact", "exact", "additive", "multiplicative"]
@@ -81,6 +82,8 @@ class Expressions:
     axes: list[Axis] = field(default_factory=list)
     index_buffer: Buffer | None = None
     loads: list[Buffer] = field(default_factory=list)
+    #: Arithmetic of indices does not overflow, by definition: variables of loops and large numbers do not meet.
+    has_axes_as_values: bool = False
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -197,6 +200,8 @@ class Expressions:
             return Value(self.rng.choice(["T.bool(True)", "T.bool(False)"]))
         if dtype in INTS:
             low, high = limits(dtype)
+            if dtype in INDICES and self.has_axes_as_values:
+                return Value(f"T.{dtype}({self.rng.randint(-3, 5)})")
             special = [low, high, low + 1, high - 1, self.rng.randint(low, high)]
             value = self.rng.choice(special) if self.chance(0.2) else self.rng.randint(0 if low == 0 else -3, 5)
             return Value(f"T.{dtype}({value})")
@@ -233,6 +238,8 @@ class Expressions:
         if self.axes and dtype != "bool" and self.chance(0.5):
             axis = self.rng.choice(self.axes)
             extent = axis.extent if isinstance(axis.extent, int) else 64
+            if dtype in INDICES and not self.has_axes_as_values:
+                return self.constant(dtype)
             if dtype in INTS or self.rule != "exact" or axis.start + extent < EXACT[dtype]:
                 return Value(f'T.Cast("{dtype}", {axis.name})', float(axis.start + extent))
         if self.buffers and self.chance(0.6):

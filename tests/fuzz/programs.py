@@ -45,7 +45,7 @@ class Writer:
         #: How often what is unusual is drawn, compared with programs that have as much of it as possible: steps that
         #: need simple programs shall find some.
         self.oddness = self.rng.choice([0.0, 0.2, 0.5, 1.0])
-        self.e = Expressions(self.rng, self.rule, self.oddness)
+        self.e = Expressions(self.rng, self.rule, self.oddness, has_axes_as_values=self.chance(0.5))
         self.lines: list[str] = []
         self.names = 0
         self.is_symbolic = self.chance(0.12)

@@ -174,6 +174,24 @@ def test_blocks_around_the_new_place_no_longer_name_the_buffer() -> None:
     check_equivalent(before, tw.lower(before))
 
 
+def test_blocks_that_only_declare_a_buffer_no_longer_do() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        t = T.alloc_buffer((8,), "float32")
+        for i in range(8):
+            with T.block("copy"):
+                vi = T.axis.spatial(8, i)
+                t[vi] = A[vi]
+        with T.block("says so"):
+            T.reads(t[0:8], A[0:8])
+            T.writes(B[0:8])
+            for i in range(8):
+                B[i] = A[i]
+
+    assert "t[0:8]" not in tw.lower(before, after="plan_allocations").script()
+    check_equivalent(before, tw.lower(before))
+
+
 def test_nothing_is_allocated_in_a_vectorized_loop() -> None:
     @T.prim_func
     def program(A: T.Buffer((4, 16), "float32"), B: T.Buffer((4, 16), "float32")):
