@@ -8,7 +8,6 @@
 #include "ir/kind_cases.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
-#include "ir/verify_regions.h"
 
 namespace tilewright {
 namespace {
@@ -70,7 +69,6 @@ class Verifier {
   void realize(const BufferRealize& realize, const NodeRef& where);
   /// False: a statement without rules of its own.
   bool stmt(const NodeRef& n);
-  void access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool writes, const NodeRef& where);
 
   struct Thread {
     std::string tag;
@@ -82,9 +80,6 @@ class Verifier {
   const Module* module_ = nullptr;
   std::unordered_set<const NodeBase*> defined_, ever_;
   std::unordered_set<uint64_t> blocks_;
-  const Block* block_ = nullptr;
-  int guards_ = 0;              // conditions around, inside the innermost block
-  LoopDomains inner_loops_;     // inside the innermost block
   std::vector<Thread> nest_;    // thread loops around
   std::vector<Thread> kernel_;  // and all within the outermost of them
 };
@@ -265,7 +260,6 @@ void Verifier::for_loop(const For& loop, const NodeRef& where) {
   node(loop.extent);
   annotations(loop.annotations, where);
   define(loop.loop_var, where);
-  inner_loops_.emplace(loop.loop_var.get(), std::pair{loop.min, loop.extent});
   if (loop.kind == ForKind::kThreadBinding) {
     const Ref<Var>& thread = loop.thread_binding->var;
     bool fresh = !is_defined(thread);
@@ -275,7 +269,6 @@ void Verifier::for_loop(const For& loop, const NodeRef& where) {
   } else {
     node(loop.body);
   }
-  inner_loops_.erase(loop.loop_var.get());
   undefine(loop.loop_var);
 }
 
@@ -351,9 +344,6 @@ void Verifier::block(const Ref<Block>& block) {
     fail("verify/block", "block " + quoted(block->name_hint) + " occurs in two places", block,
          "a copy of a block needs an identity of its own (renew_defs)");
   }
-  const Block* outer_block = std::exchange(block_, &*block);
-  LoopDomains outer_loops = std::exchange(inner_loops_, {});
-  int outer_guards = std::exchange(guards_, 0);
   for (const Ref<Buffer>& buffer : block->alloc_buffers) define_buffer(buffer, buffer);
   for (const Ref<MatchBufferRegion>& match : block->match_buffers) match_buffer(*match, match);
   for (const auto* regions : {&block->reads, &block->writes}) {
@@ -362,9 +352,6 @@ void Verifier::block(const Ref<Block>& block) {
   annotations(block->annotations, block);
   node(block->init);
   node(block->body);
-  inner_loops_ = std::move(outer_loops);
-  guards_ = outer_guards;
-  block_ = outer_block;
   for (const Ref<IterVar>& axis : block->iter_vars) undefine(axis->var);
   for (const Ref<Buffer>& buffer : block->alloc_buffers) undefine_buffer(buffer);
   for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
@@ -380,42 +367,6 @@ void Verifier::block_realize(const BlockRealize& realize, const NodeRef& where) 
   node(realize.predicate);
   axes(&realize, *realize.block, where);
   block(realize.block);
-}
-
-/// Whether the innermost block declares the access. Buffers that the block makes itself need no region, and what a
-/// reduction accumulates into is written, so it may be read as well.
-void Verifier::access(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, bool writes, const NodeRef& where) {
-  if (rules_ == Rules::kLanguage || !block_ ||
-      (block_->iter_vars.empty() && block_->reads.empty() && block_->writes.empty()))
-    return;
-  auto is_own = [&](const auto& own) { return own == buffer; };
-  if (std::any_of(block_->alloc_buffers.begin(), block_->alloc_buffers.end(), is_own)) return;
-  std::vector<Ref<BufferRegion>> candidates = block_->writes;
-  if (!writes) candidates.insert(candidates.end(), block_->reads.begin(), block_->reads.end());
-  const NodeRef data = buffer->data;
-  // A view is covered through its source: regions name either.
-  for (const Ref<MatchBufferRegion>& match : block_->match_buffers) {
-    if (match->buffer == buffer) return;
-  }
-  bool listed = false;
-  for (const Ref<BufferRegion>& candidate : candidates) {
-    if (candidate->buffer != buffer) {
-      listed = listed || candidate->buffer->data == data;
-      if (candidate->buffer->data == data) return;  // another view of the same memory
-      continue;
-    }
-    listed = true;
-    // Under a condition, not every iteration of the loops comes here.
-    bool inside = guards_ > 0 || candidate->region.size() == indices.size();
-    for (size_t d = 0; inside && guards_ == 0 && d < indices.size(); ++d) {
-      inside = !leaves_range(indices[d], *candidate->region[d], inner_loops_);
-    }
-    if (inside) return;
-  }
-  fail(writes ? "verify/writes" : "verify/reads",
-       "block " + quoted(block_->name_hint) + (writes ? " writes " : " reads ") + "buffer " + quoted(buffer->name) +
-           (listed ? " outside of the regions it declares" : ", which its regions do not name"),
-       where, std::string("correct T.") + (writes ? "writes" : "reads") + ", or leave it away to have it computed");
 }
 
 // ---- calls -----------------------------------------------------------------------------------------------------
@@ -474,16 +425,7 @@ void Verifier::call(const Call& call, const NodeRef& where) {
   } else {
     call_intrinsic(call, where);
   }
-  // The address of an element is not an access.
-  if (intrinsic_of(call) == Intrinsic::k_address_of && call.args.size() == 1 && call.args[0].is<BufferLoad>()) {
-    const BufferLoad& load = *call.args[0].as<BufferLoad>();
-    use_buffer(load.buffer, where);
-    return each(load.indices);
-  }
-  bool guards = intrinsic_of(call) == Intrinsic::k_if_then_else;
-  guards_ += guards;
   each(call.args);
-  guards_ -= guards;
 }
 
 // ---- dispatch --------------------------------------------------------------------------------------------------
@@ -552,7 +494,6 @@ bool Verifier::stmt(const NodeRef& n) {
       each(store.indices);
       node(store.value);
       node(store.predicate);
-      access(store.buffer, store.indices, true, n);
       return true;
     }
     case Kind::kAllocate: {
@@ -578,12 +519,6 @@ bool Verifier::stmt(const NodeRef& n) {
              "build sequences with seq(), which leaves one statement as it is");
       }
       return false;
-    case Kind::kIfThenElse:
-    case Kind::kWhile:
-      ++guards_;
-      children(n);
-      --guards_;
-      return true;
     case Kind::kFor:
       for_loop(*n.as<For>(), n);
       return true;
@@ -593,6 +528,8 @@ bool Verifier::stmt(const NodeRef& n) {
     case Kind::kBlockRealize:
       block_realize(*n.as<BlockRealize>(), n);
       return true;
+    case Kind::kIfThenElse:
+    case Kind::kWhile:
     case Kind::kAssertStmt:
     case Kind::kEvaluate:
     case Kind::kPrefetch:
@@ -630,8 +567,7 @@ void Verifier::node(const NodeRef& n) {
       const BufferLoad& load = *n.as<BufferLoad>();
       use_buffer(load.buffer, n);
       each(load.indices);
-      node(load.predicate);
-      return access(load.buffer, load.indices, false, n);
+      return node(load.predicate);
     }
     case Kind::kBufferRegion:
       return region(*n.as<BufferRegion>(), n);

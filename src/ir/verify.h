@@ -12,7 +12,6 @@
 //   verify/block       a block outside of its realization, or one block in two places
 //   verify/root        a function with blocks whose body is not one root block without axes
 //   verify/region      a region or match_buffer with the wrong number of dimensions or type
-//   verify/reads, verify/writes   an access that the block's regions do not cover, where that can be decided
 //   verify/thread      thread axes: unknown tags, one axis bound twice in a nest, two extents in one kernel
 //   verify/sequence    a sequence of fewer than two statements
 //   verify/intrinsic   a call of an intrinsic with arguments or a type that it does not have
@@ -20,7 +19,8 @@
 //   verify/annotation  an annotation that is no value
 //   verify/function    parameters, attributes and names that do not fit
 //
-// A function or module may use nothing that it does not define; anything else may have free variables.
+// A function or module may use nothing that it does not define; anything else may have free variables. Whether accesses
+// stay inside of buffers and of the regions that blocks declare takes more reasoning: analysis/verify_accesses.h.
 #pragma once
 
 #include "ir/node.h"
@@ -35,7 +35,7 @@ enum class Stage {
 
 enum class Rules {
   kAll,
-  kLanguage,  ///< without what only schedules and kernels need: regions that cover, thread axes that are bound once
+  kLanguage,  ///< without what only schedules and kernels need: thread axes that are bound once
 };
 
 /// The first rule that is broken, with the node in question.

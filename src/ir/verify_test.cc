@@ -162,41 +162,6 @@ TEST(Verify, Regions) {
   EXPECT_EQ(code_of(m.func()), "");
 }
 
-TEST(Verify, RegionsCoverTheAccesses) {
-  Sample s;
-  Expr v = s.axis->var;
-  s.block.reads = {};
-  EXPECT_EQ(code_of(s.func()), "verify/reads");
-  s.block.reads = {region(s.a, v, i32(1))};
-  s.block.writes = {};
-  EXPECT_EQ(code_of(s.func()), "verify/writes");
-  s.block.writes = {region(s.b, v + 1, i32(2))};
-  EXPECT_EQ(code_of(s.func()), "verify/writes");
-  s.block.writes = {region(s.b, v - 1, i32(2))};
-  EXPECT_EQ(code_of(s.func()), "");
-  // Loops inside the block: 4 * vi + x stays below 4 * vi + 4 for x in [0, 4), not for x in [0, 5).
-  Ref<Buffer> wide = buffer("B", {i32(64)});
-  for (int extent : {4, 5}) {
-    Sample t;
-    t.b = wide;
-    Expr base = Expr(t.axis->var) * 4;
-    Ref<Var> x = var("x");
-    t.block.writes = {region(wide, base, i32(4))};
-    t.block.body = loop(x, i32(extent), store(wide, load(t.a, {t.axis->var}), {base + x}));
-    EXPECT_EQ(code_of(t.func()), extent == 4 ? "" : "verify/writes");
-    // Under a condition it cannot be decided, and is accepted.
-    t.block.body = make<IfThenElse>({lt(t.axis->var, i32(3)), t.block.body, {}});
-    EXPECT_EQ(code_of(t.func()), "");
-  }
-  // A reduction reads what it writes; memory of the block itself needs no region.
-  Sample r;
-  Ref<Buffer> local = buffer("local");
-  r.block.alloc_buffers = {local};
-  Expr w = r.axis->var;
-  r.block.body = seq({store(local, number(0), {i32(0)}), store(r.b, load(r.b, {w}) + load(local, {i32(0)}), {w})});
-  EXPECT_EQ(code_of(r.func()), "");
-}
-
 TEST(Verify, Threads) {
   auto threads = [](const std::string& tag, int extent, Stmt body) {
     Ref<IterVar> thread = make<IterVar>({{}, var(tag), IterType::kThreadIndex, tag});

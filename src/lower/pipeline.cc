@@ -3,6 +3,7 @@
 #include <chrono>
 #include <set>
 
+#include "analysis/verify_accesses.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "ir/verify.h"
@@ -71,6 +72,7 @@ std::string why_no_registers(const Allocate& allocate, const Target& target) {
 
 Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage) {
   Status status = verify(module, stage);
+  if (status.ok() && stage == Stage::kScheduled) status = analysis::verify_accesses(module);
   if (status.ok()) return Ok{};
   return internal_error("lower/broken", "pass " + std::string(pass) + " broke a program: " + status.error().message +
                                             " [" + status.error().code + "]");
@@ -133,6 +135,7 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
     return argument_error("lower/unknown-pass", "there is no pass '" + options.stop_after + "'", "passes: " + names);
   }
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
+  TW_RETURN_IF_ERROR(analysis::verify_accesses(module));
   Ref<Module> current = module;
   if (options.observe) options.observe("input", current);
   PassContext context{target, {}, false, {}, {}};

@@ -2,6 +2,7 @@
 #include <chrono>
 
 #include "analysis/buffer_homes.h"
+#include "analysis/verify_accesses.h"
 #include "interpreter/interpret_at.h"
 #include "ir/verify.h"
 #include "python/module.h"
@@ -156,6 +157,7 @@ void verify_python(const NodeRef& node, const std::string& stage) {
         argument_error("verify/stage-name", "there is no stage '" + stage + "'", "use scheduled or lowered"));
   }
   Status status = verify(node, stage == "lowered" ? Stage::kLowered : Stage::kScheduled);
+  if (status.ok()) status = analysis::verify_accesses(node);
   if (!status.ok()) throw Exception(script::located(std::move(status.error()), node));
 }
 

@@ -234,7 +234,7 @@ def test_a_refusal_that_changes_the_program_is_a_finding(monkeypatch: pytest.Mon
 
 
 def test_programs_that_are_not_well_defined_are_no_case() -> None:
-    with pytest.raises(NoCase, match="interpret/out-of-bounds"):
+    with pytest.raises(NoCase, match="verify/bounds"):
         Judge(Case(MATMUL.replace("A[vi, vk]", "A[vi + 2, vk]")))
     with pytest.raises(NoCase, match="script/"):
         Judge(Case(MATMUL.replace("T.grid", "T.nothing")))

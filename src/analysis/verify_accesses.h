@@ -1,0 +1,21 @@
+// Whether a program touches only what is there and what its blocks say: what ir/verify.h cannot decide without
+// reasoning about loops.
+//
+//   verify/reads, verify/writes   an access outside of the regions that its block declares, by some iteration that
+//                                 provably runs. An index that depends on data must be proved to lie inside.
+//   verify/bounds                 an access outside of its buffer, by some iteration that provably runs
+//   verify/axis-bounds            an axis bound to a value outside of its domain, by some iteration that provably runs
+//   verify/init                   a block whose init sets the same elements for all values of a spatial axis
+//
+// What can be proved neither way is accepted. A program that ir/verify.h accepts is asked for.
+#pragma once
+
+#include "ir/node.h"
+#include "support/result.h"
+
+namespace tilewright::analysis {
+
+/// Of a module, function or statement: the first rule that is broken.
+Status verify_accesses(const NodeRef& node);
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,38 @@
+// Iterations that prove something by existing: values of the loops around an access at which it surely happens, and
+// leaves the bounds of a buffer, say. Found by trying; none found proves nothing.
+//
+//   for i in range(8):
+//     if i > 2: B[i + 1] = ...        where i + 1 >= 8?   at i = 7
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "analysis/accesses.h"
+
+namespace tilewright::analysis {
+
+/// Values of some variables.
+class Point {
+ public:
+  std::optional<int64_t> get(const NodeRef& variable) const;
+  void set(const NodeRef& variable, int64_t value) { values_.emplace_back(variable.get(), value); }
+  void clear() { values_.clear(); }
+
+ private:
+  std::vector<std::pair<const NodeBase*, int64_t>> values_;  ///< the last one counts
+};
+
+/// The value of an integer or condition; nothing where it depends on memory or on a variable without a value, or leaves
+/// the range of its type.
+std::optional<int64_t> evaluate(const Expr& e, const Point& point);
+
+/// An iteration that surely runs and that `accept` takes. `goals`: expressions that tend to grow towards such ones.
+std::optional<Point> find_iteration(Surroundings around, const std::vector<Expr>& goals,
+                                    const std::function<bool(const Point&)>& accept);
+
+/// "i = 7, j = 0": the loops of the iteration.
+std::string loops_of(Surroundings around, const Point& point);
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,187 @@
+"""What provably leaves buffers, domains or declared regions is refused, by tw.ir.verify and by tw.compile, with the
+user's line; what cannot be proved runs."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import ir, script, te
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused
+
+HEADER = "from tilewright.script import tir as T\n\n@T.prim_func\n"
+
+
+def program(signature, body):
+    lines = "".join(f"    {line}\n" for line in body.strip("\n").split("\n"))
+    return script.from_source(f"{HEADER}def main({signature}):\n{lines}")
+
+
+def block(body, extent=8, **_):
+    inner = "\n".join("        " + line for line in body.split("\n"))
+    return f'for i in range({extent}):\n    with T.block("S"):\n        vi = T.axis.spatial({extent}, i)\n{inner}'
+
+
+def refused(func, code):
+    with pytest.raises(tw.ScriptError) as info:
+        ir.verify(func)
+    assert info.value.code == code
+    with pytest.raises(tw.ScriptError) as compiled:
+        tw.compile(func)
+    assert compiled.value.code == code
+    return str(info.value)
+
+
+A8 = 'A: T.Buffer((8,)), I: T.Buffer((8,), "int32"), B: T.Buffer((8,)), n: T.int32'
+
+OUTSIDE = {
+    "store": block("B[vi] = A[vi]", 16),
+    "constant": "B[16] = T.float32(1)",
+    "negative": block("B[vi - 1] = A[vi]"),
+    "read": block("B[vi] = A[vi + 1]"),
+    "guard too late": block("if vi < 9:\n    B[vi + 1] = A[vi]"),
+    "padding too short": block("B[vi] = T.if_then_else(vi >= 1, A[vi - 2], T.float32(0))"),
+    "both of a select": block("B[vi] = T.Select(vi >= 1, A[vi - 1], T.float32(0))"),
+    "tiles": 'for i, j in T.grid(3, 3):\n    with T.block("S"):\n        vi = T.axis.spatial(9, i * 3 + j)\n'
+    "        B[vi] = A[0]",
+    "vector": "B[T.ramp(4, 2, 4)] = T.broadcast(T.float32(0), 4)",
+    "binding": block("x: T.int32 = vi * 2\nB[x] = A[vi]"),
+    "in the init": block("with T.init():\n    B[vi + 1] = T.float32(0)\nB[vi] = B[vi] + A[vi]"),
+    "dead part of a condition": block("if vi > 3 or A[vi] > T.float32(0):\n    B[vi + 1] = A[vi]"),
+}
+INSIDE = {
+    "padded": block("B[vi] = T.if_then_else(vi >= 1 and vi < 7, A[vi + 1], T.float32(0))"),
+    "guarded": block("if vi < 7:\n    B[vi + 1] = A[vi]"),
+    "not": block("if not vi == 7:\n    B[vi + 1] = A[vi]"),
+    "else": block("if vi >= 7:\n    B[vi] = A[vi]\nelse:\n    B[vi + 1] = A[vi]"),
+    "short circuit": block("if vi < 7 and A[vi + 1] > T.float32(0):\n    B[vi] = A[vi]"),
+    "tiles": 'for i, j in T.grid(3, 3):\n    with T.block("S"):\n        vi = T.axis.spatial(8, i * 3 + j)\n'
+    "        T.where(i * 3 + j < 8)\n        B[vi] = A[vi]",
+    "data": block("B[I[vi]] = A[vi]"),
+    "data dependent guard": block("if A[vi] > T.float32(0):\n    B[vi + 1] = A[vi]"),
+    "size": "for i in range(n):\n    B[i + 16] = T.float32(0)",
+    "empty": "for i in range(0):\n    B[i + 16] = T.float32(0)",
+    "asserted": "assert n < 0, 'no'\nif n < 0:\n    B[16] = T.float32(0)",
+    "mirrored": block("B[7 - vi] = A[vi]"),
+    "wrapped": block("B[vi * 3 % 8] = A[(vi + 5) % 8]"),
+    "triangle": "for i in range(8):\n    for j in range(i):\n        B[j + 1] = A[i - j]",
+}
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_provably_out_of_bounds(name):
+    text = refused(program(A8, OUTSIDE[name]), "verify/bounds")
+    assert "^^^" in text and "of dimension 0, which has 8 elements" in text
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_not_provably_out_of_bounds(name):
+    ir.verify(program(A8, INSIDE[name]))
+    tw.compile(program(A8, INSIDE[name]))
+
+
+def test_the_users_line_and_the_iteration():
+    @T.prim_func
+    def short(A: T.Buffer((4, 5)), B: T.Buffer((4, 8))):
+        for i, j in T.grid(4, 8):
+            with T.block("S"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+
+    text = refused(short, "verify/bounds")
+    assert "block 'S' reads 'A' at index 7 of dimension 1, which has 5 elements, where i = 0, j = 7" in text
+    assert "B[vi, vj] = A[vi, vj]" in text and __file__ in text and "hint: " in text
+
+
+def test_formulas_that_read_too_far():
+    A = te.placeholder((4, 5), name="A")
+    B = te.compute((4,), lambda i: A[i, 7], name="B")
+    with pytest.raises(tw.ScriptError) as info:
+        tw.compile(te.create_prim_func([A, B]))
+    assert info.value.code == "verify/bounds" and "index 7 of dimension 1, which has 5" in str(info.value)
+
+
+def test_a_domain_smaller_than_its_loop():
+    @T.prim_func
+    def tail(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(8):
+            with T.block("S"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi]
+
+    text = refused(tail, "verify/axis-bounds")
+    assert "axis 'vi' of block 'S' has the domain [0, 4) and is bound to 7, where i = 7" in text
+
+
+@pytest.mark.parametrize("kinds", ["SS", "SR"])
+def test_an_init_with_a_spatial_axis_that_selects_nothing(kinds):
+    func = script.from_source(f"""{HEADER}def main(A: T.Buffer((4, 4)), B: T.Buffer((4,))):
+    for i, j in T.grid(4, 4):
+        with T.block("S"):
+            vi, vj = T.axis.remap("{kinds}", [i, j])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vj]
+""")
+    if kinds == "SS":
+        text = refused(func, "verify/init")
+        assert "spatial axis 'vj' of extent 4" in text and "reduction axis" in text
+    else:
+        a, b = np.ones((4, 4), "float32"), np.zeros(4, "float32")
+        tw.compile(func)(a, b)
+        assert b.tolist() == [4, 4, 4, 4]
+
+
+# ---- declared regions ------------------------------------------------------------------------------------------------
+
+DECLARED = {
+    "t[63 - vi]": ("T.reads(t[vi])", "verify/reads"),
+    "t[I[vi]]": ("T.reads(t[vi], I[vi])", "verify/reads"),
+    "t[(vi + 1) % 64]": ("T.reads(t[vi])", "verify/reads"),
+    "t[T.if_then_else(vi < 63, vi + 1, 0)]": ("T.reads(t[vi])", "verify/reads"),
+    "t[vi]": ("T.reads(t[vi], I[vi])", None),
+    "t[I[vi] % 64]": ("T.reads(t[0:64], I[vi])", None),
+    "t[T.min(I[vi], 3)]": ("T.reads(t[0:64], I[vi])", None),
+    "t[I[vi] % 4]": ("T.reads(t[0:4], I[vi])", None),
+    "t[I[vi] % 8]": ("T.reads(t[0:4], I[vi])", "verify/reads"),
+    "t[vi // 2]": ("T.reads(t[vi // 4 * 2:vi // 4 * 2 + 2])", None),
+}
+
+
+@pytest.mark.parametrize("access", DECLARED)
+def test_declared_regions_are_compared_with_accesses(access):
+    regions, code = DECLARED[access]
+    func = script.from_source(f"""{HEADER}def main(A: T.Buffer((64,)), I: T.Buffer((64,), "int32"), C: T.Buffer((64,))):
+    t = T.alloc_buffer((64,))
+    for i in range(64):
+        with T.block("t"):
+            vi = T.axis.spatial(64, i)
+            t[vi] = A[vi]
+    for i in range(64):
+        with T.block("C"):
+            vi = T.axis.spatial(64, i)
+            {regions}
+            T.writes(C[vi])
+            C[vi] = {access}
+""")
+
+    def fused(sch):
+        sch.compute_at(sch.get_block("t"), sch.get_loops(sch.get_block("C"))[0])
+
+    if code:
+        assert "^^^" in refused(func, code)
+        error = check_refused(func, fused, "compute_at/P6")
+        assert "reads more of 't' than it declares" in str(error)
+    else:
+        ir.verify(func)
+    if access == "t[vi]":
+        check(func, fused)
+
+
+def test_written_regions_are_compared_too():
+    func = program(A8, block("T.reads(A[vi])\nT.writes(B[vi])\nB[7 - vi] = A[vi]"))
+    text = refused(func, "verify/writes")
+    assert (
+        "block 'S' writes buffer 'B', where i = 7, outside of the regions it declares" in text or "where i = 0" in text
+    )
+    refused(program(A8, block("T.reads(A[vi], I[vi])\nT.writes(B[vi])\nB[I[vi]] = A[vi]")), "verify/writes")
