@@ -23,6 +23,7 @@ _NAMES: dict[str, str] = {
     "compile": "tilewright.kernel",
     "lower": "tilewright.kernel",
     "Kernel": "tilewright.kernel",
+    "PerformanceWarning": "tilewright.notes",
     "KernelModule": "tilewright.kernel",
     "Target": "tilewright._core",
     "get_num_threads": "tilewright.kernel",

@@ -162,6 +162,8 @@ def show_summary(each: NamedSpace, summary: Any, written: list[Path], more: str)
     for table in summary.tables(each.name):
         screen.print(table)
     # Sentences and code go out as they are: rich would fold them, and a folded command cannot be copied.
+    for note in summary.result.kernel.notes:
+        print(f"note: {note}")
     if summary.warning:
         print(f"warning: {summary.warning}")
     print("\nThe best schedule; paste it under the script to get the same program:\n")
@@ -200,11 +202,14 @@ def show(
             raise ArgumentError(f"--record {record}: there is only --record best")
         chosen = kernels.best_schedule(chosen, database).mod
     if asm or llvm:
-        print(kernels.compile(chosen).inspect("asm" if asm else "llvm"))
-    elif after is not None:
-        print_program(kernels.lower(chosen, after=after).script())
+        kernel = next(iter(kernels.kernels_of(kernels.compile_quietly(chosen))))
+        print(kernel.inspect("asm" if asm else "llvm"))
+        notes = kernel.notes
     else:
-        print_program(chosen.script())
+        print_program(chosen.script() if after is None else kernels.lower(chosen, after=after).script())
+        notes = kernels.notes_on(chosen)
+    for note in notes:
+        print(f"{';' if llvm else '#'} note: {note}")
 
 
 def print_program(text: str) -> None:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tilewright import _core
-from tilewright.errors import ArgumentError, ResourceError
+from tilewright.errors import ArgumentError, Error, ResourceError
+from tilewright.notes import Note, announced, notes_of, warn
 
 if TYPE_CHECKING:
     from tilewright.timing import Timing
@@ -70,8 +71,18 @@ class Kernel(_core.KernelBase):
 
     def __init__(self, base: _core.KernelBase, program: _Program | None = None) -> None:
         self._program = program
-        #: What lowering has to tell: ``times`` of the passes, ``promotions`` of local buffers to registers, ``notes``.
+        #: What the compilation has to tell, as data: ``times`` (seconds of each lowering pass by name), ``promotions``
+        #: (for each buffer of scope "local" its ``function``, ``buffer``, whether it was ``promoted`` to registers, how
+        #: many ``registers`` it takes, and the ``reason`` why not) and ``notes`` (``code``, ``function``, ``message``).
+        #: :attr:`notes` is what matters of it.
         self.report: dict[str, Any] = program.report if program else {}
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What did not become fast, and why: loops without vector code, buffers that are not in registers, functions
+        that are called number by number. What the program asks for comes first; :func:`tilewright.compile` warns of
+        that."""
+        return notes_of(self.report)
 
     def __getitem__(self, name: str) -> Kernel:
         """The kernel itself under its name, as a module of kernels has its kernels."""
@@ -226,15 +237,44 @@ def compile(
             a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that
             many threads at most.
         database: Use the fastest schedule that this file of records has for the program.
+
+    Warns:
+        PerformanceWarning: The program asks for a loop to be vectorized or unrolled, or for a buffer to be in
+            registers, and that cannot be. :attr:`Kernel.notes` has it all.
     """
+    result = compile_quietly(program, target, database=database)
+    warn(next((kernel.notes for kernel in kernels_of(result)), ()), stacklevel=2)
+    return result
+
+
+def kernels_of(compiled: Kernel | KernelModule) -> list[Kernel]:
+    """One or several."""
+    return list(compiled.values()) if isinstance(compiled, KernelModule) else [compiled]
+
+
+def notes_on(program: Any, target: TargetLike = "native") -> tuple[Note, ...]:
+    """What lowering has to tell about a program; nothing where it cannot be lowered."""
+    try:
+        return notes_of(_core.lower(_as_module(program), str(_core.Target(target)))[1])
+    except Error:
+        return ()
+
+
+def compile_quietly(
+    program: Any, target: TargetLike = "native", *, database: str | os.PathLike[str] | None = None
+) -> Kernel | KernelModule:
+    """The same without warnings."""
     resolved = _core.Target(target)
     text = str(resolved)
     module = _as_module(program if database is None else best_schedule(program, database))
     if resolved.kind == "interpreter":
         return _interpreted(module)
-    lowered, report = _core.lower(module, text)
     folder = os.environ.get("TILEWRIGHT_DUMP")
-    code = _core.compile_object(lowered, text, bool(folder), bool(folder))
+    names = ", ".join(str(name) for name in module.functions)
+    with announced(f"compiling {names}"):
+        lowered, report = _core.lower(module, text)
+        code = _core.compile_object(lowered, text, bool(folder), bool(folder))
+    report["notes"] += code.notes
     if folder:
         _dump(Path(folder), module, text, code)
     loaded = _core.load_object(code.bytes)

@@ -24,16 +24,22 @@ struct CompileOptions {
   bool keep_assembly = false;  ///< fill ObjectCode::assembly
 };
 
+/// Something the user may want to know about, though the code is correct.
+struct CodeNote {
+  std::string code, function, message;
+};
+
 struct ObjectCode {
   std::string bytes;                   ///< the object file
   std::vector<std::string> functions;  ///< names of the entries
   std::string llvm_ir;                 ///< after optimization
   std::string assembly;
+  std::vector<CodeNote> notes;
 };
 
 /// The one way to machine code: what a search measures, what tw.compile delivers and what an export contains are the
-/// same code. `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name; the rest
-/// is private to the object.
+/// same code. `lowered` is what lower::lower returns. Every function with a "global_symbol" gets an entry of that name;
+/// the rest is private to the object.
 Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options);
 
 /// "19.1.7"

@@ -4,12 +4,14 @@
 #include <cmath>
 
 #include "ir/build.h"
+#include "ir/substitute.h"
 #include "ir/traverse.h"
 
 namespace tilewright::codegen {
 namespace {
 
-constexpr double kUnknownTrips = 16;
+constexpr int kUnknownTrips = 16;
+constexpr int64_t kEndless = int64_t{1} << 40;
 /// About 20 microseconds of scalar work, several times what waking a thread costs.
 constexpr double kOperationsPerRange = 40000;
 
@@ -49,6 +51,50 @@ double count_operations(const Stmt& body) {
         v.descend(e);
       });
   return total;
+}
+
+Expr Operations::of(const Stmt& body) {
+  if (auto known = known_.find(body); known != known_.end()) return known->second;
+  double own = 1;
+  Expr inside = i64(0);
+  visit(
+      body,
+      [&](const Ref<For>& loop, Visitor&) {
+        Expr middle = loop->min + floordiv(loop->extent, 2);
+        Expr each = without(of(loop->body), loop->loop_var, middle);
+        bool fixed = effect_of(loop->extent) == Effect::kPure;
+        inside = inside + each * (fixed ? cast(DataType::int_(64), loop->extent) : Expr(i64(kUnknownTrips)));
+      },
+      [&](const Ref<LetStmt>& let, Visitor& v) {
+        v(let->value);
+        inside = inside + without(of(let->body), let->var, let->value);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& v) {
+        own += store->value.dtype().lanes;
+        v.descend(store);
+      },
+      [&](const Ref<BufferLoad>& load, Visitor& v) {
+        own += Expr(load).dtype().lanes;
+        v.descend(load);
+      },
+      [&](const Ref<Call>& call, Visitor& v) {
+        own += 10.0 * call->dtype.lanes;
+        v.descend(call);
+      },
+      [&](const Ref<Mul>& e, Visitor& v) {
+        own += e->a.dtype().lanes;
+        v.descend(e);
+      });
+  Expr total = inside + i64(static_cast<int64_t>(own));
+  // Constants far beyond what could ever run would overflow further out.
+  if (auto constant = const_int(total); constant && (*constant > kEndless || *constant < 0)) total = i64(kEndless);
+  known_[body] = total;
+  return total;
+}
+
+Expr Operations::without(const Expr& count, const Ref<Var>& v, const Expr& value) {
+  if (!uses_var(count, v)) return count;
+  return effect_of(value) == Effect::kPure ? substitute(count, {{v, value}}) : Expr(i64(kUnknownTrips * kUnknownTrips));
 }
 
 int64_t parallel_grain(const For& loop) {

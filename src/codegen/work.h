@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <unordered_map>
 
 #include "ir/stmt.h"
 
@@ -17,5 +18,17 @@ int64_t parallel_grain(const For& loop);
 double count_operations(const Stmt& body);
 /// Whether vectors are loaded or stored somewhere inside.
 bool has_vector_code(const Stmt& body);
+
+/// Operations as expressions of what is known around a piece of code; each piece is looked at once.
+class Operations {
+ public:
+  Expr of(const Stmt& body);
+
+ private:
+  /// A count outside of the scope of a variable.
+  static Expr without(const Expr& count, const Ref<Var>& v, const Expr& value);
+
+  std::unordered_map<NodeRef, Expr> known_;
+};
 
 }  // namespace tilewright::codegen

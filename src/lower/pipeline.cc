@@ -8,6 +8,7 @@
 #include "ir/traverse.h"
 #include "ir/verify.h"
 #include "lower/passes.h"
+#include "support/interruption.h"
 
 namespace tilewright::lower {
 namespace {
@@ -142,6 +143,7 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
   Stage stage = Stage::kScheduled;
   std::set<std::string> called = called_functions(module);
   for (const Pass& pass : kPasses) {
+    if (interrupted()) return interruption_error();
     auto start = std::chrono::steady_clock::now();
     TW_TRY(after, run_pass(pass, current, called, context));
     current = after;

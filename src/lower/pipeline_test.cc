@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/build.h"
+#include "support/interruption.h"
 
 namespace tilewright::lower {
 namespace {
@@ -23,6 +24,18 @@ TEST(Pipeline, ABrokenProgramIsTheDefectOfThePass) {
   EXPECT_EQ(status.error().code, "lower/broken");
   EXPECT_EQ(status.error().blame, Blame::kInternal);
   EXPECT_NE(status.error().message.find("pass unroll_loops broke a program"), std::string::npos);
+}
+
+TEST(Pipeline, EndsBetweenPassesWhenInterrupted) {
+  Target target = Target::host();
+  Ref<Module> module = module_of(make<Evaluate>({i32(0)}));
+  static int asked = 0;
+  InterruptionScope scope([] { return ++asked > 3; });
+  LowerReport report;
+  auto lowered = lower(module, target, {}, &report);
+  ASSERT_FALSE(lowered.ok());
+  EXPECT_EQ(lowered.error().code, "compile/interrupted");
+  EXPECT_EQ(report.times.size(), 3u);
 }
 
 }  // namespace

@@ -6,7 +6,8 @@
 //
 // Besides the loops that the program marks, those are unrolled whose variable selects an element of a small buffer of
 // scope "local": a register cannot be selected at run time. With "pragma_unroll_explicit" set to 0 a marked loop stays
-// and carries an unroll hint for the code generator instead; so does one that would be too long written out.
+// and carries an unroll hint for the code generator instead. One that would be too long written out, alone or with the
+// others of the function, stays a loop, and a note says so.
 //
 // Needs      vector loops are vector operations
 // Ensures    indices into local buffers are constants wherever the loops around them have constant extents
@@ -22,12 +23,15 @@
 namespace tilewright::lower {
 namespace {
 
-/// Stores and loads that an unrolled loop may expand to.
+/// Stores and loads that an unrolled loop may expand to, and all unrolled loops of a function together.
 constexpr int64_t kMostAccesses = 8192;
+constexpr int64_t kMostAccessesInAll = 32768;
+/// Copies that the code generator is asked for where a loop stays.
+constexpr int64_t kMostHinted = 64;
 
 class Unroller {
  public:
-  explicit Unroller(const Target& target) : target_(target) {}
+  explicit Unroller(PassContext& context) : context_(context), target_(context.target) {}
 
   Stmt run(const Stmt& body) {
     collect_selectors(body);
@@ -60,10 +64,15 @@ class Unroller {
         });
   }
 
+  /// What the code generator will have to deal with, copies that hints ask for included.
   static int64_t count_accesses(const Stmt& s) {
     int64_t count = 1;
     visit(
         s,
+        [&](const Ref<For>& loop, Visitor&) {
+          const IntImm* copies = loop->annotations.get("unroll_hint").as<IntImm>();
+          count += count_accesses(loop->body) * (copies ? copies->value : 1);
+        },
         [&](const Ref<BufferLoad>& load, Visitor& v) {
           ++count;
           v.descend(load);
@@ -83,19 +92,36 @@ class Unroller {
     if (!marked && !selects) return inner;
     const NodeRef explicit_ = inner->annotations.get("pragma_unroll_explicit");
     bool keep = marked && !selectors_.count(loop->loop_var) && explicit_.defined() && is_const_int(Expr(explicit_), 0);
-    if (!extent || keep || *extent * count_accesses(inner->body) > kMostAccesses) {
+    int64_t each = count_accesses(inner->body);
+    bool fits = extent && *extent <= kMostAccesses / each && (*extent - 1) * each <= kMostAccessesInAll - spent_;
+    if (!fits || keep) {
       if (!marked) return inner;
       For serial = *inner;
       serial.kind = ForKind::kSerial;
-      if (extent) serial.annotations.set("unroll_hint", i32(std::min<int64_t>(*extent, 64)));
+      int64_t wanted = extent ? std::min(*extent, kMostHinted) : 1;
+      int64_t copies = std::max<int64_t>(std::min(wanted, kMostAccesses / each), 1);
+      if (keep) serial.annotations.set("unroll_hint", i32(copies));
+      if (!keep || copies < wanted) report(*loop, extent, each);
       return make<For>(std::move(serial), loop.span());
     }
+    spent_ += (*extent - 1) * each;
     std::vector<Stmt> copies;
     for (int64_t i = 0; i < *extent; ++i) {
       Stmt copy = substitute_folding(inner->body, inner->loop_var, inner->min + i);
       copies.push_back(i == 0 ? copy : renew_if_defining(copy));
     }
     return seq(std::move(copies));
+  }
+
+  void report(const For& loop, std::optional<int64_t> extent, int64_t each) {
+    std::string why = "its extent is not a constant";
+    if (extent) {
+      why = std::to_string(*extent) + " copies of " + std::to_string(each) + " accesses are more than the " +
+            std::to_string(kMostAccesses) + " that a loop may become, or with other loops more than the " +
+            std::to_string(kMostAccessesInAll) + " of a function";
+    }
+    context_.notes.push_back(
+        {"lower/not-unrolled", context_.function, "loop '" + loop.loop_var->name_hint + "' is not unrolled: " + why});
   }
 
   static Stmt renew_if_defining(const Stmt& s) {
@@ -106,14 +132,16 @@ class Unroller {
     return defines ? renew_defs(s) : s;
   }
 
+  PassContext& context_;
   const Target& target_;
+  int64_t spent_ = 0;  ///< accesses that unrolling has added
   std::unordered_set<NodeRef> selectors_;
 };
 
 }  // namespace
 
 PassResult unroll_loops(const Ref<PrimFunc>& func, PassContext& context) {
-  return with_body(func, Unroller(context.target).run(func->body));
+  return with_body(func, Unroller(context).run(func->body));
 }
 
 }  // namespace tilewright::lower

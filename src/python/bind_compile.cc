@@ -12,12 +12,23 @@
 #include "codegen/loader.h"
 #include "lower/pipeline.h"
 #include "python/call.h"
+#include "python/interrupts.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "runtime/runtime.h"
+#include "support/interruption.h"
 
 namespace tilewright::python {
 namespace {
+
+template <class Note>
+nb::dict note_dict(const Note& note) {
+  nb::dict entry;
+  entry["code"] = note.code;
+  entry["function"] = note.function;
+  entry["message"] = note.message;
+  return entry;
+}
 
 nb::dict report_dict(const lower::LowerReport& report) {
   nb::dict times;
@@ -33,13 +44,7 @@ nb::dict report_dict(const lower::LowerReport& report) {
     promotions.append(entry);
   }
   nb::list notes;
-  for (const lower::Note& n : report.notes) {
-    nb::dict entry;
-    entry["code"] = n.code;
-    entry["function"] = n.function;
-    entry["message"] = n.message;
-    notes.append(entry);
-  }
+  for (const lower::Note& n : report.notes) notes.append(note_dict(n));
   nb::dict result;
   result["notes"] = notes;
   result["times"] = times;
@@ -47,16 +52,28 @@ nb::dict report_dict(const lower::LowerReport& report) {
   return result;
 }
 
+/// What the compiler answers to a caller that Ctrl-C can interrupt, without the GIL.
+template <class F>
+auto interruptible(F&& work) {
+  Interrupts interrupts;
+  auto result = [&] {
+    nb::gil_scoped_release release;
+    InterruptionScope scope(interrupt_requested);
+    return work();
+  }();
+  if (!result.ok() && result.error().code == "compile/interrupted") {
+    interrupts.raise();
+    throw nb::python_error();
+  }
+  return unwrap(std::move(result));
+}
+
 nb::tuple lower_module(const Ref<Module>& module, const std::string& target_text, const std::string& after) {
   Target target = unwrap(Target::parse(target_text));
   lower::LowerReport report;
   lower::LowerOptions options;
   options.stop_after = after;
-  Ref<Module> lowered;
-  {
-    nb::gil_scoped_release release;
-    lowered = unwrap(lower::lower(module, target, options, &report));
-  }
+  Ref<Module> lowered = interruptible([&] { return lower::lower(module, target, options, &report); });
   return nb::make_tuple(lowered, report_dict(report));
 }
 
@@ -78,8 +95,7 @@ nb::list lower_stages(const Ref<Module>& module, const std::string& target_text)
 codegen::ObjectCode compile_object(const Ref<Module>& lowered, const std::string& target_text, bool keep_llvm,
                                    bool keep_assembly) {
   Target target = unwrap(Target::parse(target_text));
-  nb::gil_scoped_release release;
-  return unwrap(codegen::compile(lowered, target, {keep_llvm, keep_assembly}));
+  return interruptible([&] { return codegen::compile(lowered, target, {keep_llvm, keep_assembly}); });
 }
 
 const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::string& name) {
@@ -105,6 +121,12 @@ void bind_compile(nb::module_& m) {
   nb::class_<codegen::ObjectCode>(m, "ObjectCode")
       .def_prop_ro("bytes", [](const codegen::ObjectCode& c) { return nb::bytes(c.bytes.data(), c.bytes.size()); })
       .def_ro("functions", &codegen::ObjectCode::functions)
+      .def_prop_ro("notes",
+                   [](const codegen::ObjectCode& c) {
+                     nb::list notes;
+                     for (const codegen::CodeNote& n : c.notes) notes.append(note_dict(n));
+                     return notes;
+                   })
       .def_ro("llvm_ir", &codegen::ObjectCode::llvm_ir)
       .def_ro("assembly", &codegen::ObjectCode::assembly);
   m.def("compile_object", &compile_object, nb::arg("lowered"), nb::arg("target") = "native",

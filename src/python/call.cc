@@ -8,6 +8,7 @@
 #include <string>
 
 #include "python/call_arguments.h"
+#include "python/interrupts.h"
 #include "python/module.h"
 #include "runtime/library.h"
 #include "support/diagnostic.h"
@@ -181,12 +182,17 @@ class BorrowedContext {
 
 bool run(const Kernel* kernel, const DLTensor* const* tensors, const tw_scalar* scalars) {
   BorrowedContext context(kernel);
+  Interrupts interrupts(context.get());
   int32_t code;
   Py_BEGIN_ALLOW_THREADS;
   code = kernel->entry(context.get(), tensors, scalars);
   Py_END_ALLOW_THREADS;
   if (code == TW_OK) [[likely]]
     return true;
+  if (code == TW_ERROR_INTERRUPTED) {
+    interrupts.raise();
+    return false;
+  }
   if (!PyErr_Occurred()) raise_kernel_error(code, tw_last_error());
   return false;
 }
@@ -375,6 +381,7 @@ PyObject* make_callable(tw_kernel entry, const tw_signature* signature, PyObject
 }
 
 void bind_call(nb::module_& m) {
+  set_main_thread();
   kernel_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!kernel_type) nb::raise_python_error();
   m.attr("KernelBase") = nb::handle(reinterpret_cast<PyObject*>(kernel_type));

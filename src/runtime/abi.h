@@ -142,6 +142,7 @@ typedef enum tw_error {
   TW_ERROR_MEMORY = 3,      /* no memory for a workspace */
   TW_ERROR_ASSERTION = 4,   /* an assertion of the program failed */
   TW_ERROR_INTERNAL = 5,    /* a defect of the compiler or of this runtime */
+  TW_ERROR_INTERRUPTED = 6, /* tw_ctx.interrupted asked the call to end; what it wrote is incomplete */
 
   /* What is wrong with the arguments; see tw_is_argument_error. */
   TW_ERROR_NULL = 32,
@@ -201,6 +202,10 @@ struct tw_ctx {
   void* user;          /* belongs to whoever made the context */
   int32_t max_threads; /* upper limit for parallel_for; 0: as many as there are */
   int32_t error_code;  /* TW_OK until the first error of a call; tw_check_args resets it */
+
+  /* Asked now and then by kernels that run for long, from every thread that executes a part of one: not 0 ends the call
+   * with TW_ERROR_INTERRUPTED. NULL: never. */
+  int32_t (*interrupted)(tw_ctx* ctx);
 };
 
 typedef int32_t (*tw_kernel)(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars);
@@ -300,6 +305,9 @@ int32_t tw_check_args(tw_ctx* ctx, const tw_signature* signature, const DLTensor
 /* Reports that dimension `dim` of tensor parameter number `tensor` is not `expected`, the value of `expression`. */
 int32_t tw_fail_dim(tw_ctx* ctx, const tw_signature* signature, const DLTensor* const* tensors, int32_t tensor,
                     int32_t dim, const char* expression, int64_t expected);
+
+/* TW_OK, or TW_ERROR_INTERRUPTED, reported, when the context wants the call to end. */
+int32_t tw_interrupted(tw_ctx* ctx);
 
 /* Hands an error to the context's sink unless the call has one already. Returns `code`. */
 int32_t tw_report(tw_ctx* ctx, int32_t code, const char* message);

@@ -33,7 +33,7 @@ TEST(Abi, LayoutOfTheContext) {
   EXPECT_EQ(offsetof(tw_ctx, stream), 40u);
   EXPECT_EQ(offsetof(tw_ctx, user), 48u);
   EXPECT_EQ(offsetof(tw_ctx, max_threads), 56u);
-  EXPECT_EQ(sizeof(tw_ctx), 64u);
+  EXPECT_EQ(sizeof(tw_ctx), 72u);
 }
 
 TEST(Abi, LayoutOfSignatures) {

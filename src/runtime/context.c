@@ -61,6 +61,13 @@ int32_t tw_report(tw_ctx* ctx, int32_t code, const char* message) {
   return code;
 }
 
+int32_t tw_interrupted(tw_ctx* ctx) {
+  /* The host may have been built before there was such a thing. */
+  if (ctx->struct_size < offsetof(tw_ctx, interrupted) + sizeof(ctx->interrupted)) return TW_OK;
+  if (!ctx->interrupted || !ctx->interrupted(ctx)) return TW_OK;
+  return tw_report(ctx, TW_ERROR_INTERRUPTED, "the call was interrupted; what it wrote is incomplete");
+}
+
 void tw_pin_library(void) {
   Dl_info info;
   if (dladdr((void*)tw_pin_library, &info) && info.dli_fname) {
@@ -73,7 +80,7 @@ const tw_runtime_symbol* tw_runtime_symbols(int32_t* count) {
   static const tw_runtime_symbol symbols[] = {
       {"tw_default_ctx", (void*)tw_default_ctx}, {"tw_check_args", (void*)tw_check_args},
       {"tw_fail_dim", (void*)tw_fail_dim},       {"tw_report", (void*)tw_report},
-      {"tw_last_error", (void*)tw_last_error},
+      {"tw_last_error", (void*)tw_last_error},   {"tw_interrupted", (void*)tw_interrupted},
   };
   *count = (int32_t)(sizeof(symbols) / sizeof(symbols[0]));
   return symbols;

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import time
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -637,3 +640,60 @@ def test_unrolling_is_full_or_a_hint() -> None:
     assert text.count("T.sin") == 4
     assert text.count("T.cos") == 1
     assert '"unroll_hint": 64' in text
+
+
+def test_unrolling_has_a_budget() -> None:
+    """Three loops of 64 in one another are a quarter of a million copies."""
+
+    @T.prim_func
+    def nested(A: T.Buffer((64, 64, 64), "float32")):
+        for i in T.unroll(64):
+            for j in T.unroll(64):
+                for k in T.unroll(64):
+                    A[i, j, k] = A[i, j, k] + T.float32(1)
+
+    start = time.monotonic()
+    with pytest.warns(tw.PerformanceWarning, match="loop 'i' is not unrolled: 64 copies of") as caught:
+        kernel = tw.compile(nested)
+    assert time.monotonic() - start < 10  # some tenths of a second on an idle machine
+    assert caught[0].filename == __file__
+    assert {note.code for note in kernel.notes} == {"lower/not-unrolled"}
+    a = np.zeros((64, 64, 64), "float32")
+    kernel(a)
+    assert (a == 1).all()
+
+
+def test_the_budget_is_for_all_loops_together() -> None:
+    steps = "".join(f"    for i{k} in T.unroll(2000):\n        A[i{k}] = A[i{k}] + 1\n" for k in range(12))
+    program = tw.script.from_source("@T.prim_func\ndef f(A: T.Buffer((2000,), 'int32')):\n" + steps)
+    with pytest.warns(tw.PerformanceWarning) as caught:
+        kernel = tw.compile(program)
+    assert 0 < len(caught) < 12
+    a = np.zeros(2000, "int32")
+    kernel(a)
+    assert (a == 12).all()
+
+
+def test_hints_multiply() -> None:
+    @T.prim_func
+    def nested(A: T.Buffer((64, 64, 64), "float32")):
+        for i in T.unroll(64, annotations={"pragma_unroll_explicit": 0}):
+            for j in T.unroll(64, annotations={"pragma_unroll_explicit": 0}):
+                for k in T.unroll(64, annotations={"pragma_unroll_explicit": 0}):
+                    A[i, j, k] = A[i, j, k] + T.float32(1)
+
+    text = tw.lower(nested, after="unroll_loops").script()
+    hints = [int(hint) for hint in re.findall(r'"unroll_hint": (\d+)', text)]
+    assert len(hints) == 3
+    assert hints[0] * hints[1] * hints[2] <= 8192
+
+
+def test_deep_nests_compile_fast() -> None:
+    names = [f"i{k}" for k in range(100)]
+    text = "@T.prim_func\ndef f(A: T.Buffer((101,), 'float32'), B: T.Buffer((101,), 'float32')):\n"
+    text += f"    for {', '.join(names)} in T.grid({', '.join(['2', '1', '1', '1', '2'] * 20)}):\n"
+    text += f"        B[{' + '.join(names)}] = A[{' + '.join(names)}] + T.float32(1)\n"
+    program = tw.script.from_source(text.replace("T.grid(2, 1, 1, 1, 2", "T.grid(2, 2, 2, 2, 2", 1))
+    start = time.monotonic()
+    tw.compile(program)
+    assert time.monotonic() - start < 5  # half a second on an idle machine

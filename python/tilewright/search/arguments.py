@@ -55,9 +55,9 @@ class Task:
 
     def compile(self, scheduled: Any = None, target: str = "native") -> Kernel:
         """The kernel of the function, of the program as it is or as a schedule has made it."""
-        from tilewright.kernel import KernelModule, compile
+        from tilewright.kernel import KernelModule, compile_quietly
 
-        kernel = compile(self.module if scheduled is None else scheduled, target)
+        kernel = compile_quietly(self.module if scheduled is None else scheduled, target)
         return kernel[self.entry] if isinstance(kernel, KernelModule) else kernel
 
 

@@ -99,6 +99,7 @@ class Summary:
             "rows": [dataclasses.asdict(row) for row in self.rows],
             "rows_measured": self.measured,
             "warning": self.warning,
+            "notes": [str(note) for note in self.result.kernel.notes],
             "schedule": self.schedule,
             "checks": list(self.checks),
         }

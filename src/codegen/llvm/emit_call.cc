@@ -229,6 +229,7 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
 /// A function of libm, lane by lane for vectors.
 llvm::Value* FunctionEmitter::emit_libm(const std::string& name, DataType type, const std::vector<Value*>& args) {
   llvm::Type* real = element_type(type);
+  ++state_.library_calls[{state_.compiled, name}];
   std::vector<llvm::Type*> types;
   for (Value* arg : args) types.push_back(arg->getType()->getScalarType());
   llvm::FunctionCallee callee =

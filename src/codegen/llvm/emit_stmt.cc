@@ -16,6 +16,17 @@ namespace {
 /// Of all arrays that a function has on the stack: threads of a pool may have small ones.
 constexpr int64_t kMostStackBytes = 16 << 10;
 
+/// Operations, as Operations counts them, after which a loop asks whether to go on: at least 20 microseconds. Less
+/// than `kShortWork` is done without asking: some milliseconds.
+constexpr int64_t kWorkBetweenPolls = 1 << 20;
+constexpr int64_t kShortWork = 20'000'000;
+/// Loops of unknown length in one another that ask, besides innermost ones; in nests beyond reason others do not.
+constexpr int kMostAsking = 6;
+/// Loops in one another, after which passes over them are bounded.
+constexpr int kDeep = 12;
+
+bool is_long(int64_t each, int64_t extent) { return extent > 0 && each > kShortWork / extent; }
+
 }  // namespace
 
 FunctionEmitter::FunctionEmitter(ModuleState& state, llvm::Function* function)
@@ -119,6 +130,86 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
     bind(loop.loop_var, begin, interval);
     return emit(loop.body);
   }
+  Value* most = iterations_between_polls(loop);
+  if (!most) return emit_iterations(loop, begin, end, runs_once, interval);
+  // In parts, between which the context is asked whether to go on.
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
+  llvm::BasicBlock* part = new_block("part");
+  llvm::BasicBlock* ask = new_block("ask");
+  llvm::BasicBlock* after = new_block("after");
+  if (runs_once) {
+    builder_.CreateBr(part);
+  } else {
+    builder_.CreateCondBr(builder_.CreateICmpSLT(begin, end), part, after);
+  }
+  builder_.SetInsertPoint(part);
+  llvm::PHINode* start = builder_.CreatePHI(builder_.getInt64Ty(), 2, "start");
+  start->addIncoming(begin, before);
+  Value* left = builder_.CreateNSWSub(end, start);
+  Value* is_last = builder_.CreateICmpSLE(left, most);
+  Value* stop = builder_.CreateSelect(is_last, end, builder_.CreateNSWAdd(start, most));
+  ++asking_;
+  emit_iterations(loop, start, stop, true, interval);
+  --asking_;
+  builder_.CreateCondBr(is_last, after, ask, llvm::MDBuilder(state_.context()).createLikelyBranchWeights());
+  builder_.SetInsertPoint(ask);
+  emit_poll();
+  start->addIncoming(stop, builder_.GetInsertBlock());
+  builder_.CreateBr(part);
+  builder_.SetInsertPoint(after);
+}
+
+/// How many iterations of a loop may pass before it asks; null where it ends soon enough, or a loop that every
+/// iteration executes asks.
+llvm::Value* FunctionEmitter::iterations_between_polls(const For& loop) {
+  Expr each = operations_.of(loop.body);
+  auto known = const_int(each), extent = const_int(loop.extent);
+  if (known && asks(loop.body)) return nullptr;
+  if (known && extent && loop.kind != ForKind::kParallel && !is_long(*known, *extent)) return nullptr;
+  if (known) return builder_.getInt64(static_cast<uint64_t>(std::max<int64_t>(kWorkBetweenPolls / *known, 1)));
+  if (asking_ >= kMostAsking) return nullptr;
+  Value* most = builder_.CreateSDiv(builder_.getInt64(kWorkBetweenPolls), emit_index(max(each, i64(1))));
+  return builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, most, builder_.getInt64(1));
+}
+
+/// Whether a piece of code surely executes a loop of constant extent that is long enough to ask.
+bool FunctionEmitter::asks(const Stmt& s) {
+  switch (s.kind()) {
+    case Kind::kSeqStmt: {
+      const auto& all = s.as<SeqStmt>()->seq;
+      return std::any_of(all.begin(), all.end(), [&](const Stmt& child) { return asks(child); });
+    }
+    case Kind::kLetStmt:
+      return asks(s.as<LetStmt>()->body);
+    case Kind::kAllocate:
+      return asks(s.as<Allocate>()->body);
+    case Kind::kDeclBuffer:
+      return asks(s.as<DeclBuffer>()->body);
+    case Kind::kAttrStmt:
+      return asks(s.as<AttrStmt>()->body);
+    case Kind::kFor: {
+      const For& loop = *s.as<For>();
+      auto each = const_int(operations_.of(loop.body)), extent = const_int(loop.extent);
+      return each && extent && is_long(*each, *extent);
+    }
+    default:
+      return false;
+  }
+}
+
+void FunctionEmitter::emit_poll() {
+  auto* type = llvm::FunctionType::get(builder_.getInt32Ty(), {builder_.getPtrTy()}, false);
+  llvm::FunctionCallee callee = state_.external("tw_interrupted", type);
+  if (auto* function = llvm::dyn_cast<llvm::Function>(callee.getCallee())) {
+    // Sums that live in registers stay there.
+    function->setMemoryEffects(llvm::MemoryEffects::inaccessibleOrArgMemOnly());
+    function->setDoesNotThrow();
+  }
+  return_if_failed(builder_.CreateCall(callee, {ctx_}));
+}
+
+/// The iterations [begin, end).
+void FunctionEmitter::emit_iterations(const For& loop, Value* begin, Value* end, bool runs_once, Interval interval) {
   llvm::BasicBlock* before = builder_.GetInsertBlock();
   llvm::BasicBlock* body = new_block(loop.loop_var->name_hint.c_str());
   llvm::BasicBlock* after = new_block("after");
@@ -135,6 +226,7 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
   llvm::PHINode* i = builder_.CreatePHI(builder_.getInt64Ty(), 2, loop.loop_var->name_hint);
   i->addIncoming(begin, before);
   ++depth_;
+  if (depth_ > kDeep) state_.deep.insert(function_);
   bind(loop.loop_var, i, interval);
   emit(loop.body);
   --depth_;
@@ -171,13 +263,26 @@ void FunctionEmitter::emit_while(const While& loop) {
   llvm::BasicBlock* head = new_block("while");
   llvm::BasicBlock* body = new_block("do");
   llvm::BasicBlock* after = new_block("after");
+  // Every so many iterations it asks whether to go on.
+  Expr each = operations_.of(loop.body);
+  int64_t most = std::max<int64_t>(kWorkBetweenPolls / std::max<int64_t>(const_int(each).value_or(1 << 10), 1), 1);
+  llvm::BasicBlock* before = builder_.GetInsertBlock();
   builder_.CreateBr(head);
   builder_.SetInsertPoint(head);
+  llvm::PHINode* count = builder_.CreatePHI(builder_.getInt64Ty(), 3, "count");
+  count->addIncoming(builder_.getInt64(0), before);
   ++depth_;
   builder_.CreateCondBr(emit(loop.condition), body, after);
   builder_.SetInsertPoint(body);
   emit(loop.body);
   --depth_;
+  Value* next = builder_.CreateNSWAdd(count, builder_.getInt64(1));
+  llvm::BasicBlock* ask = new_block("ask");
+  count->addIncoming(next, builder_.GetInsertBlock());
+  builder_.CreateCondBr(builder_.CreateICmpSLT(next, builder_.getInt64(static_cast<uint64_t>(most))), head, ask);
+  builder_.SetInsertPoint(ask);
+  emit_poll();
+  count->addIncoming(builder_.getInt64(0), builder_.GetInsertBlock());
   builder_.CreateBr(head);
   builder_.SetInsertPoint(after);
 }

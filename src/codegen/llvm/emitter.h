@@ -12,12 +12,15 @@
 #include <llvm/IR/IRBuilder.h>
 #include <llvm/IR/Module.h>
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "codegen/signature.h"
+#include "codegen/work.h"
 #include "ir/build.h"
 #include "target/target.h"
 
@@ -32,6 +35,9 @@ struct ModuleState {
   std::unordered_map<std::string, llvm::Function*> bodies;  ///< by name of the function in the module
   std::optional<Diagnostic> error;                          ///< the first one
   std::unordered_map<std::string, llvm::GlobalVariable*> texts;
+  std::set<const llvm::Function*> deep;                              ///< with many loops in one another
+  std::string compiled;                                              ///< name of the function being compiled
+  std::map<std::pair<std::string, std::string>, int> library_calls;  ///< by function of the module and of libm
 
   llvm::LLVMContext& context() { return module.getContext(); }
   void fail(Diagnostic diagnostic) {
@@ -152,6 +158,10 @@ class FunctionEmitter {
   void emit(const Stmt& s);
   void emit_loop(const Ref<For>& loop);
   void emit_serial(const For& loop, Value* begin, Value* end, bool runs_once);
+  void emit_iterations(const For& loop, Value* begin, Value* end, bool runs_once, Interval interval);
+  Value* iterations_between_polls(const For& loop);
+  bool asks(const Stmt& s);
+  void emit_poll();
   void emit_while(const While& loop);
   void emit_if(const IfThenElse& branch);
   void emit_assert(const AssertStmt& assertion);
@@ -180,8 +190,10 @@ class FunctionEmitter {
   Value* result_ = nullptr;  ///< where T.ret stores its value
   std::unordered_map<NodeRef, Binding> bindings_;
   std::vector<Value*> workspaces_;  ///< to release before a return, innermost last
+  Operations operations_;
   int64_t stack_bytes_ = 0;
   int depth_ = 0;
+  int asking_ = 0;  ///< loops around that ask whether to go on
   bool in_parallel_ = false;
 };
 

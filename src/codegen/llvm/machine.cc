@@ -1,13 +1,16 @@
 #include "codegen/llvm/machine.h"
 
+#include <llvm/Analysis/LoopInfo.h>
 #include <llvm/IR/LegacyPassManager.h>
 #include <llvm/IR/Module.h>
+#include <llvm/IR/PassInstrumentation.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
+#include <llvm/Transforms/Scalar/DeadStoreElimination.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
 #include <llvm/Transforms/Scalar/GVN.h>
 #include <llvm/Transforms/Scalar/IndVarSimplify.h>
@@ -22,6 +25,8 @@
 
 #include <map>
 #include <mutex>
+
+#include "support/interruption.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -59,10 +64,37 @@ llvm::TargetMachine& machine_for(const Target& target) {
   return *machine;
 }
 
+namespace {
+
+/// Loops inside of one another, in a deep function, that passes look at: the innermost ones.
+constexpr int kMostHeight = 4;
+
+int height(const llvm::Loop& loop) {
+  int inside = 0;
+  for (const llvm::Loop* nested : loop.getSubLoops()) inside = std::max(inside, height(*nested));
+  return inside + 1;
+}
+
+/// Passes over loops take time with the square of the depth, since each looks at all of a loop and does that for every
+/// loop: unrolling measures its body, hoisting forms closed SSA.
+bool is_too_deep(llvm::StringRef pass, const llvm::Any& what, const DeepFunctions& deep) {
+  if (deep.empty()) return false;
+  if (const auto* loop = llvm::any_cast<const llvm::Loop*>(&what)) {
+    return deep.count((*loop)->getHeader()->getParent()) != 0 && height(**loop) > kMostHeight;
+  }
+  const auto* function = llvm::any_cast<const llvm::Function*>(&what);
+  return function && deep.count(*function) != 0 && pass == llvm::LoopUnrollPass::name();
+}
+
+}  // namespace
+
 /// Only what the form of our code needs. The SIMD is in the IR already, so none of LLVM's vectorizers runs: the one of
 /// loops (19.1.7) turns interleaved accesses that wrap, A[i * 3 % 64], into loads beyond the buffer.
-void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
-  llvm::PassBuilder builder(&machine);
+bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunctions& deep) {
+  llvm::PassInstrumentationCallbacks callbacks;
+  callbacks.registerShouldRunOptionalPassCallback(
+      [&](llvm::StringRef pass, const llvm::Any& what) { return !interrupted() && !is_too_deep(pass, what, deep); });
+  llvm::PassBuilder builder(&machine, llvm::PipelineTuningOptions(), std::nullopt, &callbacks);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;
   llvm::CGSCCAnalysisManager graph;
@@ -92,11 +124,13 @@ void optimize(llvm::Module& module, llvm::TargetMachine& machine) {
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
   hoist();
+  passes.addPass(llvm::DSEPass());                                   // what an unrolled sum stores between its steps
   passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(3)));  // scalar loops, and where hints ask for it
   passes.addPass(llvm::InstCombinePass());
   llvm::ModulePassManager all;
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   all.run(module, modules);
+  return !interrupted();
 }
 
 std::string emit_object(llvm::Module& module, llvm::TargetMachine& machine) {

@@ -2,20 +2,26 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "codegen/codegen.h"
 
 namespace llvm {
+class Function;
 class Module;
 class TargetMachine;
 }  // namespace llvm
 
 namespace tilewright::codegen {
 
+/// Functions with so many loops in one another that passes over loops have to be bounded.
+using DeepFunctions = std::set<const llvm::Function*>;
+
 /// The machine of a target, made once per thread.
 llvm::TargetMachine& machine_for(const Target& target);
-void optimize(llvm::Module& module, llvm::TargetMachine& machine);
+/// False: it was interrupted.
+bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunctions& deep);
 std::string emit_object(llvm::Module& module, llvm::TargetMachine& machine);
 std::string emit_assembly(const llvm::Module& module, llvm::TargetMachine& machine);
 

@@ -13,6 +13,7 @@
 #include "codegen/llvm/machine.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
+#include "support/interruption.h"
 
 namespace tilewright::codegen {
 
@@ -144,6 +145,7 @@ class ModuleEmitter {
   }
 
   void define(const Compiled& item) {
+    state_.compiled = item.name;
     with_stack_for(Stmt(item.func->body).depth(), [&] {
       FunctionEmitter emitter(state_, item.body);
       unsigned position = 1;
@@ -208,14 +210,20 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, con
   llvm::Module module("tilewright", context);
   module.setTargetTriple(machine.getTargetTriple().str());
   module.setDataLayout(machine.createDataLayout());
-  ModuleState state{module, target, target.has("fma"), target.has("f16c"), {}, {}, {}};
+  ModuleState state{module, target, target.has("fma"), target.has("f16c"), {}, {}, {}, {}, {}, {}};
   TW_TRY(names, ModuleEmitter(state, lowered).run());
   std::string problem;
   llvm::raw_string_ostream problems(problem);
   bool broken = llvm::verifyModule(module, &problems);
   TW_CHECK(!broken, problems.str());
-  optimize(module, machine);
+  bool complete = optimize(module, machine, state.deep);
+  if (!complete) return interruption_error();
   ObjectCode code;
+  for (const auto& [where, count] : state.library_calls) {
+    code.notes.push_back({"codegen/scalar-call", where.first,
+                          "T." + where.second + " is a call of the C library for each number, in " +
+                              std::to_string(count) + (count == 1 ? " place" : " places")});
+  }
   code.functions = std::move(names);
   if (options.keep_llvm) {
     llvm::raw_string_ostream stream(code.llvm_ir);

@@ -1,0 +1,77 @@
+"""What a compilation has to tell beside the code: what did not become fast, and why; and that it takes long."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import warnings
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+#: seconds after which a compilation says what it does
+PATIENCE = 3.0
+
+
+class PerformanceWarning(UserWarning):
+    """A program is correct, but something that it asks for did not come about: a loop is not vectorized or unrolled, a
+    buffer is not in registers."""
+
+
+class Note(NamedTuple):
+    """Something about a kernel that its author may want to know.
+
+    Attributes:
+        code: what it is about, for programs: ``"lower/not-vectorized"``, ``"lower/not-unrolled"`` and
+            ``"lower/not-in-registers"`` (the program asks for it), ``"lower/scalar-loop"`` (a serial loop that gains
+            nothing, or that cannot, from vectors), ``"codegen/scalar-call"`` (a function that is called number by
+            number).
+        function: the function that it is in.
+        message: what happened, and why.
+    """
+
+    code: str
+    function: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.function}: {self.message}"
+
+    @property
+    def asked(self) -> bool:
+        """Whether the program asks for what it did not get."""
+        return self.code in ("lower/not-vectorized", "lower/not-unrolled", "lower/not-in-registers")
+
+
+def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:
+    """The notes of a report, what the program asks for first."""
+    notes = [Note(note["code"], note["function"], note["message"]) for note in report.get("notes", ())]
+    for buffer in report.get("promotions", ()):
+        if not buffer["promoted"]:
+            message = f"buffer '{buffer['buffer']}' is not in registers: {buffer['reason']}"
+            notes.append(Note("lower/not-in-registers", buffer["function"], message))
+    return tuple(sorted(dict.fromkeys(notes), key=lambda note: not note.asked))
+
+
+def warn(notes: tuple[Note, ...], stacklevel: int) -> None:
+    """A Python warning for everything that the program asks for and did not get."""
+    for note in notes:
+        if note.asked:
+            warnings.warn(str(note), PerformanceWarning, stacklevel=stacklevel + 1)
+
+
+@contextlib.contextmanager
+def announced(what: str) -> Iterator[None]:
+    """Says on standard error what is being done once it has lasted `PATIENCE` seconds."""
+    done = threading.Event()
+
+    def watch() -> None:
+        if not done.wait(PATIENCE):
+            print(f"tilewright: {what} ... (Ctrl-C ends it)", file=sys.stderr, flush=True)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()

@@ -1,0 +1,59 @@
+"""What a compilation tells unasked."""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import pytest
+
+import tilewright as tw
+from tilewright import notes
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def total(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):
+    B[0] = T.float32(0)
+    for i in T.vectorized(64):
+        B[0] = B[0] + A[i]
+    for j in range(64):
+        B[0] = T.nextafter(B[0], A[j])
+
+
+def test_what_was_asked_for_is_a_warning() -> None:
+    with pytest.warns(tw.PerformanceWarning) as caught:
+        kernel = tw.compile(total)
+    assert [str(warning.message) for warning in caught] == [
+        "total: loop 'i' is not vectorized: every lane stores to the same element of 'B'"
+    ]
+    assert caught[0].filename == __file__
+    assert [note.code for note in kernel.notes] == ["lower/not-vectorized", "lower/scalar-loop", "codegen/scalar-call"]
+    assert kernel.notes[1].message == "loop 'j' has no vector code: T.nextafter has no vector form"
+    assert kernel.notes[2].message == "T.nextafter is a call of the C library for each number, in 1 place"
+    assert set(kernel.report) == {"times", "promotions", "notes"}
+
+
+def test_what_nobody_asked_for_is_no_warning() -> None:
+    @T.prim_func
+    def scan(A: T.Buffer((64,), "float32")):
+        for i in range(63):
+            A[i + 1] = A[i + 1] + A[i]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kernel = tw.compile(scan)
+    assert [str(note) for note in kernel.notes] == [
+        "scan: loop 'i' has no vector code: an iteration needs what an earlier one does to 'A'"
+    ]
+
+
+def test_long_compilations_say_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(notes, "PATIENCE", 0.01)
+    with notes.announced("compiling f"):
+        time.sleep(0.5)
+    assert capsys.readouterr().err == "tilewright: compiling f ... (Ctrl-C ends it)\n"
+    monkeypatch.setattr(notes, "PATIENCE", 60.0)
+    with notes.announced("compiling f"):
+        pass
+    assert capsys.readouterr().err == ""
