@@ -56,6 +56,14 @@ def test_the_page_about_scripts_runs(tmp_path: Path, capsys: pytest.CaptureFixtu
         names["tw"].compile(names[program])
 
 
+def test_the_page_about_compiling_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = "\n".join(block for kind, block in blocks_of("docs/compiling.md") if kind == "python")
+    (tmp_path / "compiling.py").write_text(text)
+    with pytest.warns(UserWarning, match="loop 'i' is not vectorized: every lane stores to"):
+        exec(compile(text, tmp_path / "compiling.py", "exec"), {})
+    assert capsys.readouterr().out.startswith("lower/not-vectorized total: loop 'i' is not vectorized")
+
+
 def test_the_commands_run(examples: Path, tmp_path: Path) -> None:
     """In their order, in a folder that has the examples; trials are few."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "python")}

@@ -127,6 +127,7 @@ def test_annotations_are_python_values():
     assert loop.kind == ir.ForKind.SERIAL and loop.loop_var.name_hint == "i"
 
 
+@pytest.mark.deep
 def test_a_deep_program_is_refused_with_a_message():
     e, y = ir.Var("x", "int32"), ir.Var("y", "int32")
     with pytest.raises(tw.ScriptError, match="nests deeper"):

@@ -47,12 +47,14 @@ def test_refusals(code: str) -> None:
     assert error.value.hint
 
 
+@pytest.mark.deep
 def test_a_deep_expression_is_rewritten_up_to_the_limit() -> None:
     seen = []
     ir.rewrite(sum_of(100), lambda node: seen.append(node))
     assert len(seen) >= 101
 
 
+@pytest.mark.deep
 def test_no_memory_for_a_deep_stack() -> None:
     """In a process of its own whose address space is nearly used up."""
     code = """

@@ -189,12 +189,14 @@ DEEP = {
 }
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("name", DEEP)
 @pytest.mark.parametrize("depth", [80, 2000])
 def test_deep_nesting(name: str, depth: int) -> None:
     attempt(DEEP[name](depth), is_deep=depth > 100)
 
 
+@pytest.mark.deep
 def test_ten_thousand_levels_through_builder_text_and_json() -> None:
     with IRBuilder() as builder, B.prim_func():
         B.func_name("main")

@@ -23,6 +23,9 @@ from tilewright.search.reference_check import ReferenceCheck
 from . import faulty_kernels
 from .faulty_kernels import FAULTS, INDICES, choose, gather
 
+#: a sanitizer is faster than the signals that these tests wait for
+pytestmark = pytest.mark.crashes
+
 SCRIPT = Path(faulty_kernels.__file__)
 
 
