@@ -10,6 +10,7 @@ import random
 from dataclasses import dataclass, field
 
 from fuzz.expressions import DTYPES, EXACT, FLOATS, INTS, RULES, SMALL, Axis, Buffer, Expressions, Extent, limits
+from fuzz.formulas import Formulas
 
 EXTENTS = [1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 12]
 SYMBOLIC = ["n", "n", "m", "n + 2", "n * 2", "n // 2 + 1", "(n + 3) // 4"]
@@ -209,6 +210,10 @@ class Writer:
             i = self.loop(nest, extent + self.rng.randint(1, 3), is_reduction=is_reduction)
             nest.conditions.append(f"{i} < {extent}")
             return self.bind(nest, axis, plus(i, start))
+        if style < 0.95 and self.e.index_buffer is not None:
+            index = self.e.index_buffer
+            i = self.loop(nest, extent, is_reduction=is_reduction)
+            return self.bind(nest, axis, plus(f"{index.name}[{i} % {index.shape[0]}] % {extent}", start))
         if style < 0.97:
             i = self.loop(nest, extent * 2, is_reduction=is_reduction)
             return self.bind(nest, axis, plus(f"{i} // 2", start))
@@ -596,4 +601,7 @@ STAGES = [
 
 def draw(seed: int) -> Program:
     """The program of a number."""
+    rng = random.Random(-seed)
+    if rng.random() < 0.05:
+        return Program(Formulas(rng).text(), special=False, sizes=[{}])
     return Writer(seed).program()

@@ -38,6 +38,8 @@ MARKS = {
     "limits": "-9223372036854775808",
     "offset domains": "T.axis.spatial((",
     "halves": " // 2)",
+    "axes bound to data": ", I[i",
+    "formulas": "v_i0",
 }
 
 

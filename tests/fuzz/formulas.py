@@ -1,0 +1,70 @@
+"""Random programs that tilewright.te builds from formulas: chains of pointwise formulas, paddings, sums and maxima."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tilewright import te
+from tilewright.script import tir as T
+
+
+class Formulas:
+    """Draws a chain of formulas; each uses one or two of the tensors before it."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.dtype = rng.choice(["float32", "float32", "float64", "int32", "uint8", "int64"])
+        self.inputs = [self.placeholder(number) for number in range(rng.choice([1, 2]))]
+        self.tensors: list[Any] = list(self.inputs)
+
+    def placeholder(self, number: int) -> Any:
+        shape = tuple(self.rng.choice([1, 2, 4, 5, 6]) for _ in range(self.rng.choice([1, 2, 2])))
+        return te.placeholder(shape, self.dtype, name=f"X{number}")
+
+    def text(self) -> str:
+        for number in range(self.rng.choice([1, 2, 3])):
+            kinds = [self.pointwise, self.pointwise, self.padded, self.reduced, self.product]
+            self.tensors.append(self.rng.choice(kinds)(self.rng.choice(self.tensors), f"Y{number}"))
+        text: str = te.create_prim_func([*self.inputs, self.tensors[-1]]).script()
+        return text
+
+    def pointwise(self, x: Any, name: str) -> Any:
+        axes = list(range(len(x.shape)))
+        self.rng.shuffle(axes)
+        shape = tuple(x.shape[axis] for axis in axes)
+        back = [axes.index(axis) for axis in range(len(axes))]
+        same = [t for t in self.tensors if [int(e) for e in t.shape] == [int(e) for e in x.shape]]
+        other = self.rng.choice(same)
+        combine = self.rng.choice([lambda a, b: a + b, lambda a, b: a - b, T.max, T.min])
+
+        def formula(*index: Any) -> Any:
+            at = [index[axis] for axis in back]
+            return combine(x[tuple(at)], other[tuple(at)])
+
+        return te.compute(shape, formula, name=name)
+
+    def padded(self, x: Any, name: str) -> Any:
+        before, after = self.rng.choice([0, 1, 2]), self.rng.choice([0, 1, 2])
+        first = int(x.shape[0])
+
+        def formula(*index: Any) -> Any:
+            inside = T.And(index[0] >= before, index[0] < first + before)
+            return T.if_then_else(inside, x[(index[0] - before, *index[1:])], T.cast(1, self.dtype))
+
+        return te.compute((first + before + after, *x.shape[1:]), formula, name=name)
+
+    def reduced(self, x: Any, name: str) -> Any:
+        k = te.reduce_axis((0, int(x.shape[0])), name="k")
+        reduce = self.rng.choice([te.sum, te.max, te.min])
+        if len(x.shape) == 1:
+            return te.compute((1,), lambda i: reduce(x[k], axis=k), name=name)
+        return te.compute(tuple(x.shape[1:]), lambda *index: reduce(x[(k, *index)], axis=k), name=name)
+
+    def product(self, x: Any, name: str) -> Any:
+        others = [t for t in self.tensors if len(t.shape) == 2 and int(t.shape[0]) == int(x.shape[-1])]
+        if len(x.shape) != 2 or not others:
+            return self.reduced(x, name)
+        y = self.rng.choice(others)
+        k = te.reduce_axis((0, int(x.shape[1])), name="k")
+        return te.compute((x.shape[0], y.shape[1]), lambda i, j: te.sum(x[i, k] * y[k, j], axis=k), name=name)
