@@ -59,10 +59,11 @@ int64_t dot_of_bytes(int64_t a, int64_t b, int64_t c) {
 
 template <class T>
 double compute_in(Intrinsic intrinsic, T a, T b, T c) {
+  using W = std::conditional_t<std::is_same_v<T, float>, double, long double>;
   switch (intrinsic) {
 #define FLOATS(name, arity, folds, cpu, meaning) \
   case Intrinsic::k_##name:                      \
-    return meaning;
+    return static_cast<T>(meaning);
 #define INTEGERS(...)
 #define NUMBERS(name, arity, typing, folds, cpu, of_floats, of_integers) \
   case Intrinsic::k_##name:                                              \

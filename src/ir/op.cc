@@ -33,7 +33,7 @@ constexpr CpuColumn instructions(int vector_bits) { return {vector_bits, false};
 constexpr CpuColumn function(int vector_bits) { return {vector_bits, true}; }
 #define LLVM(id) instructions(64)
 #define OPERATOR(op) instructions(64)
-#define MATH(name, bits) function(bits)
+#define MATH(name) function(64)
 #define LIBM function(0)
 #define VECTOR_CODE instructions(64)
 #define CODE instructions(0)

@@ -436,7 +436,7 @@ def test_what_speaks_against_vectors() -> None:
     @T.prim_func
     def called(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
         for i in range(64):
-            B[i] = T.sin(A[i])
+            B[i] = T.nextafter(A[i], T.float32(0))
 
     for program in (total, shifted, strided, called):
         unchanged(program, "vectorize_plain_loops")
@@ -496,16 +496,16 @@ def test_full_tiles_have_no_conditions() -> None:
     def before(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
         for i, a in T.grid(17, 6):
             if i * 6 + a < 100:
-                B[i * 6 + a] = T.sin(A[i * 6 + a])
+                B[i * 6 + a] = T.nextafter(A[i * 6 + a], T.float32(0))
 
     @T.prim_func
     def expected(A: T.Buffer((100,), "float32"), B: T.Buffer((100,), "float32")):
         A_1 = T.decl_buffer((100,), "float32", data=A.data)
         B_1 = T.decl_buffer((100,), "float32", data=B.data)
         for i, a in T.grid(16, 6):
-            B_1[i * 6 + a] = T.sin(A_1[i * 6 + a])
+            B_1[i * 6 + a] = T.nextafter(A_1[i * 6 + a], T.float32(0))
         for a in range(4):
-            B_1[96 + a] = T.sin(A_1[96 + a])
+            B_1[96 + a] = T.nextafter(A_1[96 + a], T.float32(0))
 
     check(before, "partition_loops", expected)
 
@@ -518,7 +518,7 @@ def test_symbolic_tails() -> None:
         for i in range((n + 3) // 4):
             for a in range(4):
                 if i * 4 + a < n:
-                    B[i * 4 + a] = T.sin(B[i * 4 + a])
+                    B[i * 4 + a] = T.nextafter(B[i * 4 + a], T.float32(0))
 
     text = tw.lower(before, after="partition_loops").script()
     assert "for i, a in T.grid(n // 4, 4):" in text
@@ -531,7 +531,7 @@ def test_parallel_loops_branch_instead() -> None:
         for i in T.parallel(17):
             for a in range(6):
                 if i * 6 + a < 100:
-                    B[i * 6 + a] = T.sin(B[i * 6 + a])
+                    B[i * 6 + a] = T.nextafter(B[i * 6 + a], T.float32(0))
 
     text = tw.lower(before, after="partition_loops").script()
     assert text.count("T.parallel") == 1

@@ -16,7 +16,7 @@ std::vector<Expr> expressions(const Call& call) {
 
 /// The column `cpu` of the table.
 struct Lowering {
-  enum Kind : uint8_t { kNone, kCode, kLlvm, kOperator, kLibm } kind = kNone;
+  enum Kind : uint8_t { kNone, kCode, kLlvm, kOperator, kMath, kLibm } kind = kNone;
   llvm::Intrinsic::ID id = llvm::Intrinsic::not_intrinsic;
   llvm::Instruction::BinaryOps op = llvm::Instruction::BinaryOpsEnd;
 };
@@ -26,7 +26,7 @@ constexpr Lowering of_operator(llvm::Instruction::BinaryOps op) {
 }
 #define LLVM(name) of_llvm(llvm::Intrinsic::name)
 #define OPERATOR(name) of_operator(llvm::Instruction::name)
-#define MATH(function, bits) Lowering(Lowering::kLibm)
+#define MATH(function) Lowering(Lowering::kMath)
 #define LIBM Lowering(Lowering::kLibm)
 #define VECTOR_CODE Lowering(Lowering::kCode)
 #define CODE Lowering(Lowering::kCode)
@@ -189,9 +189,6 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
       return builder_.CreateFCmpOEQ(magnitude(), llvm::ConstantFP::getInfinity(real));
     case Intrinsic::k_isfinite:
       return builder_.CreateFCmpOLT(magnitude(), llvm::ConstantFP::getInfinity(real));
-    case Intrinsic::k_rsqrt:
-      return finish(
-          builder_.CreateFDiv(splat(1.0, real), builder_.CreateUnaryIntrinsic(llvm::Intrinsic::sqrt, values[0])));
     case Intrinsic::k_fabs:
       return finish(magnitude());
     case Intrinsic::k_ldexp: {
@@ -209,16 +206,7 @@ llvm::Value* FunctionEmitter::emit_float_intrinsic(const Call& call, Intrinsic i
   if (lowering.kind == Lowering::kLlvm && row.of_floats) {
     return finish(builder_.CreateIntrinsic(lowering.id, {real}, values));
   }
-  if (lowering.kind == Lowering::kLibm && wide.lanes > 1 && wide.bits <= row.vector_bits) {
-    return finish(vector_math(intrinsic, values));
-  }
-  if (intrinsic == Intrinsic::k_sigmoid) {
-    // 1 / (1 + e^-x) without overflow on the way: from e^-|x|.
-    Value* e = emit_libm("exp", wide, {builder_.CreateFNeg(magnitude())});
-    Value* negative = builder_.CreateFCmpOLT(values[0], splat(0.0, real));
-    Value* top = builder_.CreateSelect(negative, e, splat(1.0, real));
-    return finish(builder_.CreateFDiv(top, builder_.CreateFAdd(e, splat(1.0, real))));
-  }
+  if (lowering.kind == Lowering::kMath) return finish(emit_math(intrinsic, args, values));
   std::string name(row.name);
   if (lowering.kind != Lowering::kLibm) {
     return unsupported(call.dtype, "T." + name + " of " + type.str() + " is not there on a CPU");

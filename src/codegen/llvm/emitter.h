@@ -45,6 +45,8 @@ struct ModuleState {
   }
   /// A constant C string.
   llvm::Constant* text(const std::string& value);
+  /// Compiled for all that the target has.
+  void set_target(llvm::Function& function) const;
   /// A function outside of the module, declared on first use.
   llvm::FunctionCallee external(const std::string& name, llvm::FunctionType* type);
 };
@@ -142,17 +144,9 @@ class FunctionEmitter {
   void emit_prefetch(const Call& call);
   void emit_print(const Call& call);
 
-  // ---- emit_math.cc: elementary functions on float vectors
-  Value* vector_math(Intrinsic intrinsic, const std::vector<Value*>& args);
-  Value* vector_exp(Value* x);
-  Value* vector_log(Value* x);
-  Value* vector_tanh(Value* x);
-  Value* vector_erf(Value* x);
-  Value* vector_sigmoid(Value* x);
-  Value* polynomial(Value* x, std::initializer_list<double> coefficients);
-  Value* fma(Value* a, Value* b, Value* c);
-  Value* splat(double value, llvm::Type* like);
-  Value* splat_int(int64_t value, llvm::Type* like);
+  // ---- emit_math.cc
+  Value* emit_math(Intrinsic intrinsic, const std::vector<Expr>& args, const std::vector<Value*>& values);
+  Value* emit_power(Value* x, double exponent);
 
   // ---- emit_stmt.cc
   void emit(const Stmt& s);
@@ -179,6 +173,7 @@ class FunctionEmitter {
   llvm::Type* type_of(DataType type);
   llvm::BasicBlock* new_block(const char* name);
   Value* lanes_of(Value* scalar, int lanes) { return lanes == 1 ? scalar : builder_.CreateVectorSplat(lanes, scalar); }
+  static Value* splat(double value, llvm::Type* like) { return llvm::ConstantFP::get(like, value); }
   Value* poison(DataType type) { return llvm::PoisonValue::get(type_of(type)); }
   Value* unsupported(DataType type, std::string what, std::string hint = {});
 

@@ -9,6 +9,7 @@
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
+#include <llvm/Transforms/IPO/AlwaysInliner.h>
 #include <llvm/Transforms/InstCombine/InstCombine.h>
 #include <llvm/Transforms/Scalar/DeadStoreElimination.h>
 #include <llvm/Transforms/Scalar/EarlyCSE.h>
@@ -128,6 +129,7 @@ bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunc
   passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(3)));  // scalar loops, and where hints ask for it
   passes.addPass(llvm::InstCombinePass());
   llvm::ModulePassManager all;
+  all.addPass(llvm::AlwaysInlinerPass());  // elementary functions
   all.addPass(llvm::createModuleToFunctionPassAdaptor(std::move(passes)));
   all.run(module, modules);
   return !interrupted();

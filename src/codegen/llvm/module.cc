@@ -27,6 +27,13 @@ llvm::Constant* ModuleState::text(const std::string& value) {
   return known;
 }
 
+void ModuleState::set_target(llvm::Function& function) const {
+  function.addFnAttr("target-cpu", target.cpu);
+  function.addFnAttr("target-features", target.llvm_features());
+  function.addFnAttr("prefer-vector-width", std::to_string(target.vector_bits));
+  function.addFnAttr("min-legal-vector-width", std::to_string(target.vector_bits));
+}
+
 llvm::FunctionCallee ModuleState::external(const std::string& name, llvm::FunctionType* type) {
   return module.getOrInsertFunction(name, type);
 }
@@ -121,10 +128,7 @@ class ModuleEmitter {
                                        llvm::Function::InternalLinkage,
                                        (item.symbol.empty() ? item.name : item.symbol) + ".body", state_.module);
     llvm::Function& f = *item.body;
-    f.addFnAttr("target-cpu", state_.target.cpu);
-    f.addFnAttr("target-features", state_.target.llvm_features());
-    f.addFnAttr("prefer-vector-width", std::to_string(state_.target.vector_bits));
-    f.addFnAttr("min-legal-vector-width", std::to_string(state_.target.vector_bits));
+    state_.set_target(f);
     f.addFnAttr(llvm::Attribute::NoUnwind);
     f.addFnAttr(llvm::Attribute::NoInline);  // the entry has other features
     for (unsigned i = 0; i < item.signature.params.size(); ++i) {

@@ -1,0 +1,138 @@
+// Vectors of float64 or float32 (or one) as values that are computed with operators; each operation emits its
+// instruction.
+//
+// These are the types `D` and `S` of the templates in this folder, with the masks and integers that belong to them.
+// Constants take the number of lanes of what they are combined with.
+#pragma once
+
+#include <llvm/IR/IRBuilder.h>
+
+#include <array>
+#include <cstdint>
+
+namespace tilewright::codegen::math {
+
+/// Where instructions go, and what the target has.
+struct Site {
+  llvm::IRBuilder<>& builder;
+  bool fused;  ///< has a fused multiplication and addition
+};
+
+/// A truth value for each lane.
+struct Mask {
+  Site* at;
+  llvm::Value* value;
+};
+
+/// Integers as wide as the numbers; arithmetic wraps, shifts are logical.
+struct Whole {
+  Site* at;
+  llvm::Value* value;
+
+  [[nodiscard]] Whole whole(uint64_t constant) const;
+  /// The element of a table, for one lane.
+  [[nodiscard]] Whole lookup(llvm::ArrayRef<uint64_t> table) const;
+};
+
+struct Real {
+  Site* at;
+  llvm::Value* value;
+
+  [[nodiscard]] Real constant(double c) const;
+  [[nodiscard]] bool fused() const { return at->fused; }
+  Real operator-() const;
+};
+
+Mask operator&(const Mask& a, const Mask& b);
+Mask operator|(const Mask& a, const Mask& b);
+Mask operator^(const Mask& a, const Mask& b);
+Mask operator!(const Mask& a);
+
+Whole operator+(const Whole& a, const Whole& b);
+Whole operator-(const Whole& a, const Whole& b);
+Whole operator*(const Whole& a, const Whole& b);
+Whole operator&(const Whole& a, const Whole& b);
+Whole operator|(const Whole& a, const Whole& b);
+Whole operator^(const Whole& a, const Whole& b);
+Whole operator<<(const Whole& a, const Whole& b);
+Whole operator>>(const Whole& a, const Whole& b);
+inline Whole operator+(const Whole& a, uint64_t b) { return a + a.whole(b); }
+inline Whole operator-(const Whole& a, uint64_t b) { return a - a.whole(b); }
+inline Whole operator&(const Whole& a, uint64_t b) { return a & a.whole(b); }
+inline Whole operator|(const Whole& a, uint64_t b) { return a | a.whole(b); }
+inline Whole operator^(const Whole& a, uint64_t b) { return a ^ a.whole(b); }
+inline Whole operator<<(const Whole& a, uint64_t b) { return a << a.whole(b); }
+inline Whole operator>>(const Whole& a, uint64_t b) { return a >> a.whole(b); }
+/// The upper half of the product, for one lane.
+Whole multiply_high(const Whole& a, const Whole& b);
+Mask unsigned_less(const Whole& a, const Whole& b);
+Mask equal(const Whole& a, const Whole& b);
+Whole select(const Mask& mask, const Whole& yes, const Whole& no);
+
+Real operator+(const Real& a, const Real& b);
+Real operator-(const Real& a, const Real& b);
+Real operator*(const Real& a, const Real& b);
+Real operator/(const Real& a, const Real& b);
+inline Real operator+(const Real& a, double b) { return a + a.constant(b); }
+inline Real operator-(const Real& a, double b) { return a - a.constant(b); }
+inline Real operator*(const Real& a, double b) { return a * a.constant(b); }
+/// Comparisons are false for NaN.
+Mask operator<(const Real& a, const Real& b);
+Mask operator>(const Real& a, const Real& b);
+Mask equal(const Real& a, const Real& b);
+inline Mask operator<(const Real& a, double b) { return a < a.constant(b); }
+inline Mask operator>(const Real& a, double b) { return a > a.constant(b); }
+/// One of them is NaN.
+Mask unordered(const Real& a, const Real& b);
+/// The sign bit, of zeros too.
+Mask is_negative(const Real& a);
+Real select(const Mask& mask, const Real& yes, const Real& no);
+Real abs(const Real& a);
+Real sqrt(const Real& a);
+Real copysign(const Real& magnitude, const Real& sign);
+/// a b + c, rounded once where the target can.
+Real mad(const Real& a, const Real& b, const Real& c);
+Whole bits(const Real& a);
+Real real(const Whole& a);
+/// libm's fmod, for one lane.
+Real exact_remainder(const Real& a, const Real& b);
+
+/// What `usual` holds, in the lanes of `mask` replaced by what `compute` gives for the arguments' lane, one lane at a
+/// time: for arguments so rare that computing them always would cost more. Nothing is executed if there is no such
+/// lane.
+class LaneReplacement {
+ public:
+  LaneReplacement(const Mask& mask, llvm::ArrayRef<Real> usual, llvm::ArrayRef<Real> args);
+  /// One lane of argument i, inside of the replacement.
+  Real argument(size_t i) const { return {at_, lane_args_[i]}; }
+  void finish(llvm::ArrayRef<Real> replaced, llvm::MutableArrayRef<Real> results);
+
+ private:
+  llvm::Value* slot(llvm::Type* type);
+
+  Site* at_;
+  llvm::Value* lanes_ = nullptr;
+  llvm::BasicBlock *before_, *done_;
+  llvm::BasicBlock* next_ = nullptr;
+  llvm::PHINode* lane_ = nullptr;
+  llvm::SmallVector<llvm::Value*, 4> usual_, slots_, lane_args_;
+};
+
+template <size_t N, class F>
+std::array<Real, N> replace_lanes(const Mask& mask, const std::array<Real, N>& usual, const Real& x, F compute) {
+  LaneReplacement replacement(mask, usual, {x});
+  std::array<Real, N> results = usual;
+  replacement.finish(compute(replacement.argument(0)), results);
+  return results;
+}
+
+template <size_t N, class F>
+std::array<Real, N> replace_lanes(const Mask& mask, const std::array<Real, N>& usual, const Real& x, const Real& y,
+                                  F compute) {
+  LaneReplacement replacement(mask, usual, {x, y});
+  std::array<Real, N> results = usual;
+  replacement.finish(compute(replacement.argument(0), replacement.argument(1)), results);
+  return results;
+}
+
+}  // namespace tilewright::codegen::math
