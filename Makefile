@@ -16,6 +16,7 @@ test:
 bench:
 	@scripts/setup --preset $(PRESET) --bench
 	@.venv/bin/python benchmarks/overheads.py
+	@.venv/bin/python benchmarks/elementary.py
 	@.venv/bin/python benchmarks/gemm.py
 
 check:

@@ -148,11 +148,22 @@ D expm1(const D& x) {
   return copysign(expm1_pair<grade>(x).high, x);
 }
 
+/// e / (1 + e) or 1 / (1 + e) for e <= 1. The rounding of the divisor is put right where it counts, in the first:
+/// d q / d(1 + e) = -q / (1 + e) = -q (1 - q).
+template <class D>
+D logistic(const D& e, const D& over) {
+  D sum = e + 1.0;
+  D low = e - (sum - 1.0);
+  D quotient = over / sum;
+  return mad(-low, mad(-quotient, quotient, quotient), quotient);
+}
+
 /// 1 / (1 + e^-x), both halves from e^-|x|, which does not overflow.
 template <Grade grade, class D>
 D sigmoid(const D& x) {
   D e = exp<grade>(-abs(x));
-  return select(x < 0.0, e, x.constant(1.0)) / (e + 1.0);
+  D over = select(x < 0.0, e, x.constant(1.0));
+  return grade == Grade::kSingle ? over / (e + 1.0) : logistic(e, over);
 }
 
 }  // namespace tilewright::codegen::math

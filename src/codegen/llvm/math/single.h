@@ -2,7 +2,7 @@
 // errors of up to one and a half units in the last place. Which ones these are: exp, exp2, log, sigmoid, tanh, erf.
 #pragma once
 
-#include "codegen/llvm/math/arithmetic.h"
+#include "codegen/llvm/math/exponential.h"
 
 namespace tilewright::codegen::math::single {
 
@@ -72,7 +72,7 @@ S sigmoid(const S& x) {
   Reduced<S> of = reduce(select(negative < -104.0, x.constant(-104.0), negative));
   Pair<S> sum = fast_two_sum(one, of.r);
   S e = scale(sum.high + (sum.low + (tail(of.r) + of.low)), of.n);
-  return select(x < 0.0, e, one) / (e + 1.0);
+  return logistic(e, select(x < 0.0, e, one));
 }
 
 /// log(2^k (1 + f)) = k ln 2 + f - f^2/2 + f^3 P(f), 1 + f in [sqrt(1/2), sqrt(2)); error of P, relative to log:
@@ -107,7 +107,7 @@ S tanh(const S& x) {
                x);
   S e = exp_moderate(magnitude + magnitude);
   S far = x.constant(1.0) - x.constant(2.0) / (e + 1.0);
-  return select(magnitude < 0.625, near, copysign(far, x));
+  return copysign(select(magnitude < 0.625, near, far), x);
 }
 
 /// As in float64. Near 0 error 2^-29.6, up to 4 2^-29.8.
