@@ -74,7 +74,13 @@ class ArgumentError(Error, ValueError):
 
 
 class ArgumentTypeError(ArgumentError, TypeError):
-    """An argument is of a type that is not taken there."""
+    """An argument is of a type that is not taken there.
+
+    Attributes:
+        called: the name of the function, where no signature of it fits.
+    """
+
+    called: str = ""
 
 
 class HandleError(ArgumentError, IndexError):

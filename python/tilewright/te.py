@@ -12,13 +12,13 @@ that a function given to :func:`compute` returns. Inside of scripts, ``T.compute
 
 from __future__ import annotations
 
-import sys
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
 from tilewright import _core
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.script import tir as _tir
 from tilewright.script.core import script as _script
 from tilewright.script.tir import formulas as _formulas
@@ -30,6 +30,8 @@ __all__ = [
     "ExternOp",
     "PlaceholderOp",
     "Tensor",
+    "all",
+    "any",
     "comm_reducer",
     "compute",
     "const",
@@ -47,18 +49,31 @@ __all__ = [
 ]
 
 #: Functions of expressions, as in scripts.
-_FUNCTIONS = {
-    *("abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "div", "erf", "exp", "floor"),
-    *("floordiv", "floormod", "fmod", "if_then_else", "indexdiv", "indexmod", "isfinite", "isinf", "isnan", "log"),
-    *("log10", "log2", "nearbyint", "popcount", "pow", "power", "round", "rsqrt", "sigmoid", "sin", "sinh", "sqrt"),
-    *("tan", "tanh", "trunc", "truncdiv", "truncmod"),
-}
+_FUNCTIONS = (
+    *("abs", "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cast", "ceil", "clz", "copysign", "cos"),
+    *("cosh", "div", "erf", "exp", "exp10", "exp2", "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else"),
+    *("indexdiv", "indexmod", "infinity", "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p"),
+    *("log2", "max_value", "min_value", "nearbyint", "nextafter", "popcount", "pow", "power", "reinterpret", "round"),
+    *("rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod"),
+)
+globals().update({_name: getattr(_tir, _name) for _name in _FUNCTIONS if hasattr(_tir, _name)})
+__all__ += [name for name in _FUNCTIONS if name in globals()]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _FUNCTIONS:
-        return getattr(_tir, name)
-    raise AttributeError(f"module 'tilewright.te' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
+def all(*conditions: Any) -> _core.Expr:
+    """Whether every condition holds."""
+    return _combine("all", _core.logical_and, conditions)
+
+
+def any(*conditions: Any) -> _core.Expr:
+    """Whether one of the conditions holds."""
+    return _combine("any", _core.logical_or, conditions)
+
+
+def _combine(name: str, function: Callable[..., Any], conditions: Sequence[Any]) -> Any:
+    if not conditions:
+        raise ArgumentError(f"te.{name} needs a condition\n  hint: te.{name}(i > 0, i < n)")
+    return functools.reduce(function, conditions)
 
 
 #: Which tensor a buffer in an expression is, as long as somebody holds the tensor.
@@ -104,6 +119,18 @@ class Tensor:
     def __call__(self, *indices: Any) -> Any:
         """The element."""
         return self.buffer[indices]
+
+    def _refuse(self, *other: Any) -> Any:
+        """There is no arithmetic on whole tensors."""
+        indices = ", ".join("ijklmnop"[: self.ndim])
+        raise ArgumentTypeError(
+            f"the tensor '{self.name}' is computed with element by element, not as a whole\n"
+            f"  hint: te.compute({self.name}.shape, lambda {indices}: {self.name}[{indices}] + ...)"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __matmul__ = __neg__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = _refuse
 
     __iter__ = None  # else Python would try A[0], A[1], ... without end
 
@@ -191,17 +218,19 @@ def _tensors_in(expressions: Sequence[_core.Expr]) -> list[Tensor]:
 
 def var(name: str = "tindex", dtype: str = "int32") -> _core.Var:
     """A variable, for instance an extent."""
-    return _core.Var(name, dtype)
+    return _core.Var(name, _formulas.as_dtype(dtype))
 
 
 def size_var(name: str = "size", dtype: str = "int32") -> _core.Var:
     """A variable that is at least 0."""
-    return _core.Var(name, dtype, True)
+    return _core.Var(name, _formulas.as_dtype(dtype), True)
 
 
 def const(value: Any, dtype: str = "int32") -> _core.Expr:
     """A constant."""
-    return _core.const(value, dtype)
+    if not isinstance(value, int | float) and not hasattr(value, "item"):
+        raise ArgumentTypeError(f"a constant is a number, not a {type(value).__name__}")
+    return _core.const(value, _formulas.as_dtype(dtype))
 
 
 def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> _core.IterVar:
@@ -217,7 +246,8 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> _core.IterVar
 
 def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder") -> Tensor:
     """An input; float32 by default."""
-    return Tensor(_core.decl_buffer(_formulas.as_shape(shape), dtype or "float32", name), PlaceholderOp(name))
+    buffer = _core.decl_buffer(_formulas.as_shape(shape), _formulas.as_dtype(dtype or "float32"), name)
+    return Tensor(buffer, PlaceholderOp(name))
 
 
 def compute(
@@ -282,6 +312,11 @@ def extern(
     Raises:
         tilewright.ArgumentError: the dtype is not clear, or the function gives no statement.
     """
+    if isinstance(inputs, Tensor) or not isinstance(inputs, Sequence) or not callable(fcompute):
+        raise ArgumentTypeError(
+            "te.extern takes a shape, a list of tensors, and a function that gives a statement\n"
+            "  hint: te.extern((n,), [A], lambda ins, outs: T.call_packed(...))"
+        )
     if in_buffers is not None:
         raise ArgumentError("te.extern sees inputs through their own buffers: leave in_buffers away")
     many = isinstance(shape, list | tuple) and bool(shape) and isinstance(shape[0], list | tuple)
@@ -321,8 +356,15 @@ def create_prim_func(
     """
     if index_dtype_override is not None:
         raise ArgumentError("there is no index_dtype_override: give the shapes in the type that indices should have")
+    if isinstance(ops, Tensor | _core.Node) or not isinstance(ops, Sequence):
+        what = f"the tensor '{ops.name}' alone" if isinstance(ops, Tensor) else f"a value of type {type(ops).__name__}"
+        raise ArgumentError(
+            f"te.create_prim_func takes the list of the program's parameters, not {what}\n"
+            "  hint: te.create_prim_func([A, B, C]), inputs and outputs"
+        )
     tensors = [item for item in ops if isinstance(item, Tensor)]
     order = _producers_first(tensors)
+    _check_variables(order, ops)
     with _script.IRBuilder() as builder, _script.prim_func():
         _script.func_name(_function_name(tensors) if name is None else name)
         _script.func_attr({"tir.noalias": True, **_layout_free(order, tensors)})
@@ -340,6 +382,30 @@ def create_prim_func(
                     _script.alloc_existing(tensor.buffer)
             _emit(op, _fresh(op.name, used))
     return _core.renew_defs(builder.get())  # type: ignore[return-value]
+
+
+def _check_variables(order: Sequence[ComputeOp | ExternOp], params: Sequence[Any]) -> None:
+    """Whatever a formula uses must be an index of it, a size of a tensor, or a parameter."""
+    known = {item for item in params if isinstance(item, _core.Var)}
+    for tensor in (item for item in params if isinstance(item, Tensor)):
+        for extent in tensor.shape:
+            _core.visit(extent, lambda node: known.add(node) if isinstance(node, _core.Var) else None)
+    for op in order:
+        if isinstance(op, ComputeOp):
+            own = known | {axis.var for axis in (*op.axis, *op.reduce_axis)}
+            for expression in op.formula.expressions():
+                _core.visit(expression, functools.partial(_check_variable, op.name, own))
+
+
+def _check_variable(formula: str, known: set[_core.Var], node: _core.Node) -> None:
+    if isinstance(node, _core.Let):
+        known.add(node.var)
+    elif isinstance(node, _core.Var) and node.dtype != "handle" and node not in known:
+        name = node.name_hint
+        raise ArgumentError(
+            f"'{name}' in the formula of '{formula}' is neither an index of it nor a size nor a parameter\n"
+            f"  hint: reduce over it, te.sum(..., axis={name}), or pass it to create_prim_func"
+        )
 
 
 def _function_name(tensors: Sequence[Tensor]) -> str:

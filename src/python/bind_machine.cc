@@ -105,6 +105,7 @@ void bind_machine(nb::module_& m) {
           nb::arg("cores"), "The same machine with another number of cores.")
       .def("__str__", &Target::str)
       .def("__repr__", [](const Target& t) { return fmt::format("Target(\"{}\")", t.str()); })
+      .def("__reduce__", [](const Target& t) { return nb::make_tuple(nb::type<Target>(), nb::make_tuple(t.json())); })
       .def("__hash__", [](const Target& t) { return static_cast<Py_hash_t>(t.hash().lo >> 1); })
       .def(
           "__eq__",

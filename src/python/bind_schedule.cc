@@ -231,6 +231,7 @@ SchedulePtr make_schedule(const NodeRef& program, std::optional<int64_t> seed, c
   if (!made.ok()) fail(std::move(made.error()));
   auto result = std::make_shared<PySchedule>(PySchedule{std::move(*made)});
   result->detail = detail;
+  result->original = result->schedule.module();
   return result;
 }
 
@@ -257,7 +258,24 @@ SchedulePtr with_schedule(const PySchedule& self, Schedule schedule) {
   auto result = std::make_shared<PySchedule>(PySchedule{std::move(schedule)});
   result->removed = self.removed;
   result->detail = self.detail;
+  result->original = self.original;
   return result;
+}
+
+/// To be pickled: the original program, the trace, and how errors are shown. Handles are not part of it.
+void bind_pickling(nb::class_<PySchedule>& cls) {
+  cls.def("__reduce__", [](const nb::object& self) {
+    const auto& schedule = nb::cast<const PySchedule&>(self);
+    static constexpr const char* kLevels[] = {"detail", "fast", "none"};
+    nb::object trace = self.attr("trace").attr("as_json")();
+    return nb::make_tuple(nb::type<PySchedule>().attr("_replayed"),
+                          nb::make_tuple(schedule.original, trace, kLevels[static_cast<int>(schedule.detail)]));
+  });
+  cls.def_static("_replayed", [](const NodeRef& original, const nb::object& trace, const std::string& level) {
+    nb::object schedule = nb::cast(make_schedule(original, std::nullopt, level));
+    nb::type<PyTrace>().attr("from_json")(trace).attr("apply_to_schedule")(schedule);
+    return schedule;
+  });
 }
 
 void bind_lookup(nb::class_<PySchedule>& cls) {
@@ -367,7 +385,14 @@ void bind_class(nb::class_<PySchedule>& cls) {
       nb::arg("style").none() = nb::none(),
       "Print the program and the trace, colored where the program would be.\n\nArgs:\n"
       "    style: as of a program's show().");
-  cls.def("__repr__", [](const PySchedule& self) { return script::print(self.schedule.module()); });
+  cls.def("__str__", [](const PySchedule& self) { return script::print(self.schedule.module()); });
+  cls.def("__repr__", [](const PySchedule& self) {
+    std::string names;
+    for (const auto& [name, func] : self.schedule.module()->functions) names += (names.empty() ? "" : ", ") + name;
+    size_t steps = self.schedule.trace().size();
+    return "<Schedule of " + names + ", " + std::to_string(steps) + (steps == 1 ? " step>" : " steps>");
+  });
+  bind_pickling(cls);
   bind_methods(cls);
 }
 

@@ -354,6 +354,11 @@ int access_mask(nb::object mask) {
 
 /// Elements between the start of the data and the element at `indices`.
 Expr offset_of(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
+  if (indices.size() != buffer->shape.size()) {
+    throw Exception(script_error(
+        "ir/index-count", "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
+                              " dimensions and is accessed with " + std::to_string(indices.size()) + " indices"));
+  }
   Expr offset = buffer->elem_offset.defined() ? buffer->elem_offset : Expr(i32(0));
   Expr stride = i32(1);
   for (size_t i = indices.size(); i-- > 0;) {

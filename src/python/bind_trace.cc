@@ -405,7 +405,12 @@ void bind_trace(nb::module_& m) {
               "decisions: Mapping[Instruction, int | Sequence[int]] = {}) -> None"));
   cls.def("__len__", [](const PyTrace& self) { return self.trace.size(); });
   cls.def("__str__", [](const PyTrace& self) { return self.trace.script(); });
-  cls.def("__repr__", [](const PyTrace& self) { return self.trace.script(); });
+  cls.def("__repr__", [](const PyTrace& self) {
+    return "<Trace of " + std::to_string(self.trace.size()) + (self.trace.size() == 1 ? " step>" : " steps>");
+  });
+  cls.def("__reduce__", [](const nb::object& self) {
+    return nb::make_tuple(nb::type<PyTrace>().attr("from_json"), nb::make_tuple(self.attr("as_json")()));
+  });
   cls.def_prop_ro("insts", &instructions, "The steps.", nb::sig("def insts(self) -> list[Instruction]"));
   cls.def_prop_ro("decisions", &decisions, "What drawing steps drew, by step, in order.",
                   nb::sig("def decisions(self) -> dict[Instruction, int | list[int]]"));

@@ -197,11 +197,40 @@ bool run(const Kernel* kernel, const DLTensor* const* tensors, const tw_scalar* 
   return false;
 }
 
+/// A call that was refused for its number of arguments: the subclass may know what stands for those that were left out.
+/// Its method "_complete" gets the arguments and returns what the call returns, or NotImplemented.
+PyObject* complete(PyObject* self, PyObject* const* args, Py_ssize_t positional, PyObject* names) {
+  PyObject *type, *value, *traceback;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyObject* list = PyTuple_New(positional);
+  for (Py_ssize_t i = 0; list && i < positional; ++i) PyTuple_SET_ITEM(list, i, Py_NewRef(args[i]));
+  PyObject* named = PyDict_New();
+  for (Py_ssize_t i = 0; named && names && i < PyTuple_GET_SIZE(names); ++i) {
+    PyDict_SetItem(named, PyTuple_GET_ITEM(names, i), args[positional + i]);
+  }
+  PyObject* name = PyUnicode_FromString("_complete");
+  PyObject* result = list && named && name ? PyObject_CallMethodObjArgs(self, name, list, named, nullptr) : nullptr;
+  Py_XDECREF(name);
+  Py_XDECREF(named);
+  Py_XDECREF(list);
+  if (result == Py_NotImplemented) {
+    Py_CLEAR(result);
+    PyErr_Restore(type, value, traceback);
+    return nullptr;
+  }
+  Py_XDECREF(type);
+  Py_XDECREF(value);
+  Py_XDECREF(traceback);
+  return result;
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
   const Kernel* kernel = as_kernel(self);
   const tw_signature* signature = kernel->signature;
   Few<PyObject*, 8> ordered(signature->num_params);
-  if (!order_arguments(signature, args, PyVectorcall_NARGS(flags), names, ordered.data())) return nullptr;
+  if (!order_arguments(signature, args, PyVectorcall_NARGS(flags), names, ordered.data())) {
+    return Py_TYPE(self) == kernel_type ? nullptr : complete(self, args, PyVectorcall_NARGS(flags), names);
+  }
 
   Few<TensorArgument, 4> tensors(signature->num_tensors);
   Few<const DLTensor*, 8> views(signature->num_tensors);

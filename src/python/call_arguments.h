@@ -46,6 +46,9 @@ std::string describe(const tw_signature* signature, const tw_param* param);
 bool read_tensor(PyObject* object, const tw_signature* signature, const tw_param* param, TensorArgument& argument);
 bool read_scalar(PyObject* object, const tw_signature* signature, const tw_param* param, tw_scalar& scalar);
 
+/// Whether the object is of NumPy's class of arrays with a mask, or one derived from it.
+bool is_masked_array(PyObject* object);
+
 /// Sets the Python error for a code and message of a kernel.
 void raise_kernel_error(int32_t code, std::string message);
 

@@ -3,6 +3,7 @@
 
 #include <cfloat>
 #include <cmath>
+#include <cstring>
 #include <optional>
 
 #include "python/call_arguments.h"
@@ -81,9 +82,37 @@ bool read_float(PyObject* object, const tw_signature* signature, const tw_param*
   return true;
 }
 
+/// Whether the object is more than a number: an array, a complex number or a masked one would be cut down to one.
+bool is_more_than_a_number(PyObject* object) {
+  if (PyFloat_Check(object) || PyLong_Check(object)) return false;
+  bool more = PyComplex_Check(object) || is_masked_array(object);
+  PyObject* dims = PyObject_GetAttrString(object, "ndim");
+  if (dims) more |= PyLong_Check(dims) && PyLong_AsLong(dims) != 0;
+  PyErr_Clear();
+  PyObject* dtype = PyObject_GetAttrString(object, "dtype");
+  PyErr_Clear();
+  PyObject* kind = dtype ? PyObject_GetAttrString(dtype, "kind") : nullptr;
+  PyErr_Clear();
+  if (kind && PyUnicode_Check(kind)) more |= PyUnicode_CompareWithASCIIString(kind, "c") == 0;
+  Py_XDECREF(kind);
+  Py_XDECREF(dtype);
+  Py_XDECREF(dims);
+  return more;
+}
+
 }  // namespace
 
+bool is_masked_array(PyObject* object) {
+  PyObject* order = Py_TYPE(object)->tp_mro;
+  for (Py_ssize_t i = 0; order && i < PyTuple_GET_SIZE(order); ++i) {
+    if (std::strcmp(reinterpret_cast<PyTypeObject*>(PyTuple_GET_ITEM(order, i))->tp_name, "MaskedArray") == 0)
+      return true;
+  }
+  return false;
+}
+
 bool read_scalar(PyObject* object, const tw_signature* signature, const tw_param* param, tw_scalar& scalar) {
+  if (is_more_than_a_number(object)) return refuse_value(object, signature, param, "pass a single real number");
   switch (param->dtype.code) {
     case kDLBool:
       return read_bool(object, signature, param, scalar);

@@ -383,6 +383,12 @@ bool refuse_object(PyObject* object, const tw_signature* signature, const tw_par
 
 bool read_tensor(PyObject* object, const tw_signature* signature, const tw_param* param, TensorArgument& argument) {
   static PyObject* const dlpack = PyUnicode_InternFromString("__dlpack__");
+  // An array of exactly NumPy's class, the usual case, has two ancestors: itself and object.
+  if (PyTuple_GET_SIZE(Py_TYPE(object)->tp_mro) > 2 && is_masked_array(object)) {
+    return refuse(
+        signature, param, TW_ERROR_OTHER_ARGUMENT, "expected an array, got a masked one, whose mask would be lost",
+        fmt::format("pass {}.filled(value), or {}.data if the mask does not matter", param->name, param->name));
+  }
   if (PyObject_CheckBuffer(object)) [[likely]] {
     if (acquire(object, &argument.view)) [[likely]]
       return read_buffer(signature, param, argument);

@@ -24,9 +24,10 @@ namespace {
 /// The class that also is one of Python's own, where Python programs expect that; else the one of the blame.
 std::string class_of(const Diagnostic& diagnostic) {
   static constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
-      {"schedule/handle", "HandleError"},         {"schedule/expired", "ScheduleValueError"},
-      {"schedule/argument", "ArgumentTypeError"}, {"schedule/program", "ArgumentTypeError"},
-      {"get_block/P1", "ScheduleValueError"},     {"add_unit_loop/P1", "ScheduleValueError"},
+      {"arguments/items", "ArgumentTypeError"},   {"schedule/handle", "HandleError"},
+      {"schedule/expired", "ScheduleValueError"}, {"schedule/argument", "ArgumentTypeError"},
+      {"schedule/program", "ArgumentTypeError"},  {"get_block/P1", "ScheduleValueError"},
+      {"add_unit_loop/P1", "ScheduleValueError"},
   };
   for (const auto& [code, name] : kClasses) {
     if (diagnostic.code == code) return std::string(name);
@@ -63,6 +64,10 @@ NB_MODULE(_core, m) {
           std::rethrow_exception(pointer);
         } catch (const tilewright::Exception& e) {
           tilewright::python::set_python_error(e.diagnostic());
+        } catch (const std::bad_cast&) {  // of an item of a list or a dict, after the arguments themselves were taken
+          tilewright::python::set_python_error(tilewright::argument_error(
+              "arguments/items", "a list or dict among the arguments holds something that is not taken there",
+              "help(...) of the function says what its arguments hold"));
         }
       },
       nullptr);
@@ -78,4 +83,5 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_schedule(m);
   tilewright::python::bind_search(m);
   tilewright::python::bind_analysis(m);
+  tilewright::python::explain_wrong_arguments(m);
 }

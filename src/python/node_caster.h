@@ -133,6 +133,32 @@ struct type_caster<tilewright::Def<T>> : node_caster<tilewright::Def<T>, accept_
   static constexpr auto Name = make_caster<tilewright::NodeOf<T>>::Name;
 };
 
+#pragma GCC visibility push(hidden)  // as that of nanobind's own casters
+/// Lists of nodes hold nodes: None is none of them.
+template <class Handle>
+struct node_list_caster : list_caster<std::vector<Handle>, Handle> {
+  bool from_python(handle source, uint32_t flags, cleanup_list* cleanup) noexcept {
+    if (!list_caster<std::vector<Handle>, Handle>::from_python(source, flags, cleanup)) return false;
+    for (const Handle& item : this->value) {
+      if (!item.defined()) return false;
+    }
+    return true;
+  }
+};
+template <>
+struct type_caster<std::vector<tilewright::NodeRef>> : node_list_caster<tilewright::NodeRef> {};
+template <>
+struct type_caster<std::vector<tilewright::Expr>> : node_list_caster<tilewright::Expr> {};
+template <>
+struct type_caster<std::vector<tilewright::Stmt>> : node_list_caster<tilewright::Stmt> {};
+template <>
+struct type_caster<std::vector<tilewright::Type>> : node_list_caster<tilewright::Type> {};
+template <class T>
+struct type_caster<std::vector<tilewright::Ref<T>>> : node_list_caster<tilewright::Ref<T>> {};
+template <class T>
+struct type_caster<std::vector<tilewright::Def<T>>> : node_list_caster<tilewright::Def<T>> {};
+#pragma GCC visibility pop
+
 template <>
 struct type_caster<tilewright::DataType> {
   NB_TYPE_CASTER(tilewright::DataType, const_name("str"))

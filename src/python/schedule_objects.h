@@ -23,6 +23,8 @@ struct PySchedule {
   /// Numbers of handles that remove_rv() took away.
   std::set<uint32_t> removed{};
   ErrorDetail detail = ErrorDetail::kDetail;
+  /// The program before the first step, from which the trace leads here.
+  Ref<Module> original{};
 };
 using SchedulePtr = std::shared_ptr<PySchedule>;
 

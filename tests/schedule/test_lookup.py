@@ -230,7 +230,7 @@ def test_show(capsys):
     sch.show()
     printed = capsys.readouterr().out
     assert "def main" in printed and "b0 = sch.get_block" in printed
-    assert repr(sch) == sch.mod.script()
+    assert str(sch) == sch.mod.script()
 
 
 def test_output_blocks_inside_of_blocks():

@@ -221,3 +221,54 @@ def test_functions_of_expressions():
     np.testing.assert_allclose(b, np.where(np.arange(4) < 2, np.exp(a), np.sqrt(a)), rtol=1e-6)
     with pytest.raises(AttributeError, match="'scan'"):
         te.scan
+
+
+def test_what_works_is_listed_and_documented():
+    for name in ("all", "any", "exp", "if_then_else", "floordiv", "sum", "compute", "sigmoid"):
+        assert name in dir(te), name
+        assert name in te.__all__
+        assert getattr(te, name).__doc__, name
+    assert not [name for name in te.__all__ if not getattr(te, name).__doc__]
+
+
+def test_all_and_any():
+    A = te.placeholder((8,), name="A")
+    B = te.compute((8,), lambda i: te.if_then_else(te.all(i > 1, i < 4, te.any(i < 3, i > 5)), A[i], 0.0), name="B")
+    a = np.arange(1, 9, dtype="float32")
+    _, b = run(te.create_prim_func([A, B]), a, np.zeros(8, "float32"))
+    np.testing.assert_array_equal(b, [0, 0, 3, 0, 0, 0, 0, 0])
+
+
+def _tensors():
+    return te.placeholder((4, 4), name="A"), te.reduce_axis((0, 4), name="k")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda A, k: te.compute((4,), lambda i: te.sum(A[i, k], axis=k) + 1.0), "nothing can be computed with it"),
+        (lambda A, k: te.compute((4,), lambda i: 2 * te.sum(A[i, k], axis=k)), "nothing can be computed with it"),
+        (lambda A, k: te.compute((4,), lambda i: -te.max(A[i, k], axis=k)), "nothing can be computed with it"),
+        (lambda A, k: te.create_prim_func([A, te.compute((4,), lambda i: A[i, k], name="B")]), "'k' in the formula of"),
+        (lambda A, k: te.create_prim_func([A, te.compute((4,), lambda i: te.sum(A[i, k]))]), "'k' in the formula of"),
+        (lambda A, k: te.create_prim_func(A), "the tensor 'A' alone"),
+        (lambda A, k: te.create_prim_func(3), "a value of type int"),
+        (lambda A, k: A + 1.0, "element by element"),
+        (lambda A, k: te.compute((4,), lambda i: A), "index it"),
+        (lambda A, k: te.sum(A, axis=k), "index it"),
+        (lambda A, k: te.exp(A), "takes expressions, not a Tensor"),
+        (lambda A, k: te.placeholder((4,), "foat32"), "did you mean 'float32'"),
+        (lambda A, k: te.var("n", "foat32"), "did you mean 'float32'"),
+        (lambda A, k: te.const(1, "foat32"), "did you mean 'float32'"),
+        (lambda A, k: te.placeholder((None, 4)), "None in a shape"),
+        (lambda A, k: te.placeholder(("n", 4)), "type str in a shape"),
+        (lambda A, k: te.compute((4,), lambda i: "x"), "a str where a formula needs a value"),
+        (lambda A, k: te.compute((4,), 3), "a formula is a function"),
+        (lambda A, k: te.all(), "needs a condition"),
+        (lambda A, k: te.comm_reducer(3, 4), "made of two functions"),
+        (lambda A, k: te.extern(3, 4, 5), "takes a shape, a list of tensors"),
+    ],
+)
+def test_mistakes_are_explained(make, message):
+    with pytest.raises(tw.Error, match=message):
+        make(*_tensors())

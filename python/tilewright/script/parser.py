@@ -12,15 +12,14 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
-import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from tilewright import _core
-from tilewright.errors import Error, ScriptError
+from tilewright import wrong_arguments
+from tilewright.errors import ArgumentTypeError, Error, ScriptError
 from tilewright.script.core import script as _script
 from tilewright.script.dialect import Dialect
 from tilewright.script.host_code import place_in_function, raised_in
@@ -339,6 +338,8 @@ class Parser:
         found = place_in_function(error, source)
         if found is not None:  # inside of a Python function that the script calls
             source, place, trail = *found, ((source, place), *trail)
+        if isinstance(error, ArgumentTypeError) and error.code in _CALLS:
+            return Problem(*_call_problem(error, node), source, place, trail)
         if isinstance(error, ScriptProblem | Error) and error.message:
             hint = _namesake(node) if error.code == "ir/truth" else ""
             return Problem(error.code, error.message, hint or error.hint, source, place, trail)
@@ -443,8 +444,6 @@ def explain(error: BaseException, node: ast.AST | None, is_placed: bool = False)
         what = _describe(error.obj, None if is_placed else node)
         hint = getattr(error, "hint", "") or did_you_mean(error.name, known)
         return "script/unknown-attribute", f"{what} has no '{error.name}'", hint
-    if isinstance(error, TypeError) and "incompatible function arguments" in text:
-        return _explain_arguments(text, node)
     where = "" if is_placed else raised_in(error)
     if isinstance(error, TypeError) and not where:
         return "script/type", text, _namesake(node) or ("index it: A[i]" if "'Buffer'" in text else "")
@@ -452,49 +451,19 @@ def explain(error: BaseException, node: ast.AST | None, is_placed: bool = False)
     return "script/python-error", f"{name}: {text}{where}" if text else f"{name}{where}", ""
 
 
-def _explain_arguments(text: str, node: ast.AST | None) -> tuple[str, str, str]:
-    """What was wrong with the arguments of a function of the core."""
-    called = ast.unparse(node.func) if isinstance(node, ast.Call) else text.split("(", 1)[0]
-    types = text.rsplit("Invoked with types: ", 1)[-1].strip().replace("tilewright._core.", "")
-    signatures = [line.split(". ", 1)[1].strip() for line in text.splitlines() if line.startswith("    ")]
-    parameters = [s[s.find("(") : s.rfind(" -> ")] for s in signatures]
-    names = [name for s in parameters for name in re.findall(r"[(,] ?(\w+):", s)]
-    for keyword in node.keywords if isinstance(node, ast.Call) else []:
-        if keyword.arg is not None and keyword.arg not in names and f"{keyword.arg}:" in types:
-            hint = did_you_mean(keyword.arg, names) or "it takes " + ", ".join(names)
-            return "script/arguments", f"{called} has no parameter '{keyword.arg}'", hint
-    if "dtype" in names:
-        for value in _texts(node, names.index("dtype")):
-            if not _is_dtype(value):
-                return "script/dtype", f"'{value}' is no data type", did_you_mean(value, _dtype_names())
-    hint = "it takes " + " or ".join(parameters)
-    return (
-        "script/arguments",
-        f"{called} cannot take ({types})",
-        hint.replace("tilewright._core.", "").replace("tilewright.ir.", "").replace("collections.abc.", ""),
-    )
+#: What a failed call of a function of the core is in a script.
+_CALLS = {
+    wrong_arguments.TYPES: "script/arguments",
+    wrong_arguments.KEYWORD: "script/arguments",
+    wrong_arguments.DTYPE: "script/dtype",
+}
 
 
-def _texts(node: ast.AST | None, at: int) -> Iterator[str]:
-    """The text that is written as an argument: the positional one at `at`, or dtype=."""
-    if isinstance(node, ast.Call):
-        for arg in [*node.args[at : at + 1], *(k.value for k in node.keywords if k.arg == "dtype")]:
-            if isinstance(arg, ast.Constant) and isinstance(arg.value, str):
-                yield arg.value
-
-
-def _is_dtype(text: str) -> bool:
-    try:
-        _core.PrimType(text)
-    except TypeError:
-        return False
-    return True
-
-
-def _dtype_names() -> Iterable[str]:
-    from tilewright.script.tir.dtypes import DTYPES
-
-    return DTYPES
+def _call_problem(error: ArgumentTypeError, node: ast.AST | None) -> tuple[str, str, str]:
+    """Code, message and hint for a failed call of a function of the core, under the name that the script gives it."""
+    called = ast.unparse(node.func) if isinstance(node, ast.Call) else error.called
+    message = called + error.message.removeprefix(error.called)
+    return _CALLS[error.code], message if error.message.startswith(error.called) else error.message, error.hint
 
 
 #: Functions of Python that cannot look into expressions, and what does.

@@ -17,7 +17,9 @@ _missing = missing("tvm.te")
 __all__ = list(_names)
 
 
-def create_prim_func(ops: Sequence[Any], index_dtype_override: str | None = None) -> Any:
+def create_prim_func(  # type: ignore[no-redef]
+    ops: Sequence[Any], index_dtype_override: str | None = None
+) -> Any:
     """The program that computes tensors; its name is "main"."""
     return te.create_prim_func(ops, index_dtype_override, name="main")
 

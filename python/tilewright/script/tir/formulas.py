@@ -8,15 +8,18 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsIndex
 
 from tilewright import _core
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ArgumentTypeError
 from tilewright.script.core import script as _script
 from tilewright.script.parser import active_parser
+from tilewright.script.report import did_you_mean
 from tilewright.script.tir import frames as _frames
+from tilewright.script.tir.dtypes import DTYPES
 
 _DATA_PAR = _core.IterType.DATA_PAR
 _COMM_REDUCE = _core.IterType.COMM_REDUCE
@@ -31,6 +34,17 @@ class Reduction:
     axes: tuple[_core.IterVar, ...]
     condition: _core.Expr | None
     initial: tuple[_core.Expr, ...] | None
+
+    def _refuse(self, *other: Any) -> Any:
+        """A reduction is no value inside of a formula."""
+        raise ArgumentTypeError(
+            "a reduction stands for the whole value of a formula, so nothing can be computed with it there\n"
+            "  hint: give the reduction a tensor of its own, and compute with its elements in the next one"
+        )
+
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = __abs__ = _refuse
+    __lt__ = __le__ = __gt__ = __ge__ = __getitem__ = _refuse
 
     def start(self) -> tuple[_core.Expr, ...]:
         """What the reduction starts from."""
@@ -58,12 +72,37 @@ class Formula:
 
 
 def as_shape(shape: Any) -> list[Any]:
-    """The extents of a shape, which may be one number."""
-    return list(shape) if isinstance(shape, list | tuple) else [shape]
+    """The extents of a shape, which may be one number.
+
+    Raises:
+        tilewright.ArgumentTypeError: an extent is neither a number nor an expression.
+    """
+    extents = list(shape) if isinstance(shape, list | tuple) else [shape]
+    for extent in extents:
+        if not isinstance(extent, _core.Expr | SupportsIndex) or isinstance(extent, bool):
+            what = "None" if extent is None else f"a value of type {type(extent).__name__}"
+            raise ArgumentTypeError(
+                f"{what} in a shape\n  hint: a shape is a tuple of numbers and variables, such as (128, n)"
+            )
+    return [extent if isinstance(extent, _core.Expr) else operator.index(extent) for extent in extents]
+
+
+def as_dtype(dtype: Any) -> Any:
+    """The type of elements, which NumPy's types name too.
+
+    Raises:
+        tilewright.ArgumentError: there is no such type.
+    """
+    name = dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype)).removeprefix("torch.")
+    if not _core.is_dtype(name):
+        raise ArgumentError(f"'{name}' is no data type\n  hint: {did_you_mean(name, DTYPES) or 'for instance float32'}")
+    return name
 
 
 def reduce_axis(dom: Any, name: str = "rv") -> _core.IterVar:
     """An axis to reduce over: ``(begin, end)`` or a range."""
+    if dom is None:
+        raise ArgumentTypeError('the domain of an axis is missing\n  hint: te.reduce_axis((0, n), name="k")')
     domain = _frames._range(tuple(dom) if isinstance(dom, list) else dom)
     variable = _core.Var(name, domain.extent.dtype)
     if _script.IRBuilder.is_in_scope():
@@ -72,7 +111,12 @@ def reduce_axis(dom: Any, name: str = "rv") -> _core.IterVar:
 
 
 def _as_expr(value: Any, dtype: str | None = None) -> _core.Expr:
-    return value if isinstance(value, _core.Expr) else _core.const(value, dtype)
+    if isinstance(value, _core.Expr):
+        return value
+    if isinstance(value, int | float) or (hasattr(value, "item") and getattr(value, "ndim", None) == 0):
+        return _core.const(value, dtype)
+    hint = "index it: A[i, j]" if hasattr(value, "shape") else "an expression of the indices, such as A[i, j] + 1.0"
+    raise ArgumentTypeError(f"a {type(value).__name__} where a formula needs a value\n  hint: {hint}")
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -100,12 +144,21 @@ def comm_reducer(
         only, it combines them.
     """
 
+    for function in (fcombine, fidentity):
+        if not callable(function):
+            raise ArgumentTypeError(f"a reducer is made of two functions, not of a {type(function).__name__}")
+
     def reduce(expr: Any, axis: Any = None, where: Any = None, init: Any = None, *more: Any) -> Any:
         if not _is_axis(axis):
             result = expr
             for item in (axis, where, init, *more):
                 result = result if item is None else fcombine(result, item)
             return result
+        for used in _as_tuple(axis):
+            if used.iter_type != _COMM_REDUCE:
+                raise ArgumentError(
+                    f"'{used.var.name_hint}' is no axis to reduce over\n  hint: te.reduce_axis((0, n), name=\"k\")"
+                )
         values = tuple(_as_expr(value) for value in _as_tuple(expr))
         dtypes = [value.dtype for value in values]
         many = len(values) > 1
@@ -159,6 +212,11 @@ def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str]
     Raises:
         tilewright.ArgumentError: the function takes another number of indices, or gives no values.
     """
+    if not callable(function):
+        raise ArgumentTypeError(
+            f"a formula is a function of the indices, not a value of type {type(function).__name__}\n"
+            "  hint: lambda i, j: A[i, j] + 1.0"
+        )
     own = _axis_names(function, len(shape)) if names is None else list(names)
     if len(own) != len(shape):
         raise ArgumentError(f"there are {len(own)} names for {len(shape)} indices")

@@ -1,0 +1,81 @@
+"""What is said when a function of the core is called with arguments that it does not take.
+
+The binding knows only that no signature fits, and says so in its own terms. The module table of the core leads every
+such failure here, so that users see an error of ours: what was passed, what is taken, and what was perhaps meant.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ArgumentTypeError
+
+#: The code of the error: wrong types, a keyword that no signature has, a text that is no data type.
+TYPES, KEYWORD, DTYPE = "arguments/types", "arguments/keyword", "arguments/dtype"
+
+_PACKAGES = re.compile(r"\b(tilewright\.(_core|ir|schedule)(\.script)?|collections\.abc|typing)\.")
+
+
+def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> ArgumentTypeError:
+    """The error for a call that no signature fits.
+
+    Args:
+        text: what the binding says: the name, the signatures, the types.
+        args: the positional arguments, `self` included.
+        keywords: the others.
+    """
+    called = text.split("(", 1)[0]
+    signatures = [line.split(". ", 1)[1].strip() for line in text.splitlines() if line.startswith("    ")]
+    parameters = [_shortened(s[s.find("(") : s.rfind(" -> ")]) for s in signatures]
+    is_method = any(s.startswith("(self") for s in parameters)
+    own = list(args[1:] if is_method else args)
+    parameters = [re.sub(r"^\((self|cls: object)(, )?", "(", s) for s in parameters]
+    names = [re.findall(r"[(,] ?\*{0,2}(\w+):", s) for s in parameters]
+    every = list(dict.fromkeys(name for some in names for name in some))
+    if called in ("__init__", "__new__") and args:
+        called = args[0].__name__ if isinstance(args[0], type) else type(args[0]).__name__
+        own = list(args[1:])
+    for keyword in keywords:
+        if keyword not in every and not any("**" in s for s in parameters):
+            hint = _did_you_mean(keyword, every) or ("it takes " + ", ".join(every) if every else "it takes nothing")
+            return _error(KEYWORD, called, f"{called} has no parameter '{keyword}'", hint)
+    for value in _dtypes(names, own, keywords):
+        if not _core.is_dtype(value):
+            from tilewright.script.tir.dtypes import DTYPES
+
+            return _error(DTYPE, called, f"'{value}' is no data type", _did_you_mean(value, DTYPES))
+    passed = [_kind(value) for value in own] + [f"{name}={_kind(value)}" for name, value in keywords.items()]
+    return _error(TYPES, called, f"{called} cannot take ({', '.join(passed)})", "it takes " + " or ".join(parameters))
+
+
+def _error(code: str, called: str, message: str, hint: str) -> ArgumentTypeError:
+    error = ArgumentTypeError(f"[{code}] {message}" + (f"\n  hint: {hint}" if hint else ""))
+    error.code, error.message, error.hint = code, message, hint
+    error.called = called
+    return error
+
+
+def _shortened(signature: str) -> str:
+    return _PACKAGES.sub("", signature)
+
+
+def _kind(value: Any) -> str:
+    return "None" if value is None else type(value).__name__
+
+
+def _dtypes(names: Sequence[Sequence[str]], args: Sequence[Any], keywords: Mapping[str, Any]) -> Iterator[str]:
+    """The texts that were passed as a type."""
+    for name in ("dtype", "type_annotation"):
+        positions = {some.index(name) for some in names if name in some}
+        values = [args[p] for p in positions if p < len(args)]
+        values += [keywords[name]] if positions and name in keywords else []
+        yield from (value for value in values if isinstance(value, str))
+
+
+def _did_you_mean(name: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.6)
+    return "did you mean " + " or ".join(f"'{k}'" for k in close) + "?" if close else ""

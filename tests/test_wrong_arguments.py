@@ -1,0 +1,170 @@
+"""Whoever passes wrong arguments sees an error that says what was passed and what is taken, never the binding's own."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import _core, arith, ir, kernel, machine, schedule, script, search, te, testing, timing
+from tilewright.script import ir as I
+from tilewright.script import ir_builder
+from tilewright.script import tir as T
+
+MODULES = [tw, _core, arith, ir, kernel, machine, schedule, script, search, te, testing, timing, I, T, ir_builder]
+MODULES += [ir_builder.tir, ir_builder.ir, _core._script]
+
+#: These run for long, wait, end the process or change all of it, whatever they are called with.
+LEFT_OUT = {"flush_caches", "measure_roofs", "roofs", "main", "set_num_threads", "compare", "time_in_turn"}
+
+
+class Stranger:
+    """What nothing takes."""
+
+
+STRANGER = Stranger()
+CALLS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
+    ((), {}),
+    ((STRANGER,), {}),
+    ((STRANGER, STRANGER), {}),
+    ((STRANGER, STRANGER, STRANGER), {}),
+    ((None,), {}),
+    ((3,), {}),
+    (("text",), {}),
+    (("text", STRANGER), {}),
+    ((3.5, "text"), {}),
+    (([STRANGER],), {}),
+    (({STRANGER: STRANGER},), {}),
+    ((np.zeros(3),), {}),
+    ((1, 2, 3, 4, 5, 6, 7, 8, 9), {}),
+    ((), {"no_such_parameter": 1}),
+]
+
+
+@T.prim_func
+def program(A: T.Buffer((8, 8), "float32"), n: T.int32):
+    for i, j in T.grid(8, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            A[vi, vj] = A[vi, vj] + T.Cast("float32", n)
+
+
+def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    seen: set[int] = set()
+    for module in MODULES:
+        for name in sorted(dir(module)):
+            item = getattr(module, name)
+            if name.startswith("_") or name in LEFT_OUT or isinstance(item, types.ModuleType) or id(item) in seen:
+                continue
+            if callable(item):
+                seen.add(id(item))
+                yield f"{module.__name__}.{name}", item
+
+
+def objects() -> dict[str, Any]:
+    """One object of each kind that users get hold of."""
+    sch = tw.Schedule(program)
+    block = sch.get_block("B")
+    loop = sch.get_loops(block)[0]
+    sch.split(loop, [2, 4])
+    store = program.body
+    axis = te.reduce_axis((0, 8), name="k")
+    a = te.placeholder((8,), name="a")
+    compiled = tw.compile(program)
+    made = {
+        "Schedule": tw.Schedule(program),
+        "Trace": sch.trace,
+        "ScheduleState": sch.state,
+        "Block": sch.get(block),
+        "For": store.block.body if hasattr(store, "block") else store,
+        "PrimFunc": program,
+        "Module": sch.mod,
+        "Buffer": next(iter(program.buffer_map.values())),
+        "Var": ir.Var("x", "int32"),
+        "Expr": ir.Var("x", "int32") + 1,
+        "IntImm": ir.const(3, "int32"),
+        "IterVar": axis,
+        "Tensor": a,
+        "Kernel": compiled,
+        "Target": tw.Target("native"),
+        "Analyzer": arith.Analyzer(),
+        "Space": tw.space(program)(lambda sch: None),
+    }
+    return made
+
+
+def methods() -> Iterator[tuple[str, Callable[..., Any]]]:
+    for kind, item in objects().items():
+        for name in sorted(dir(item)):
+            if name.startswith("_") or name in LEFT_OUT | {"show"}:
+                continue
+            method = inspect.getattr_static(type(item), name, None)
+            if method is not None and callable(getattr(item, name)):
+                yield f"{kind}.{name}", getattr(item, name)
+
+
+def complaint(call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """What is wrong with how the call fails, "" if nothing is."""
+    try:
+        call(*args, **kwargs)
+    except tw.InternalError as error:
+        return f"a defect: {error}"
+    except tw.Error as error:
+        text = str(error)
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        if (
+            "bad_cast" in text
+            or "bad cast" in text
+            or isinstance(error, (SystemError, UnboundLocalError, AssertionError))
+        ):
+            return text
+    else:
+        return ""
+    raw = ("incompatible function arguments", "Invoked with types", "nanobind")
+    return text if any(word in text for word in raw) else ""
+
+
+@pytest.mark.parametrize("collect", [functions, methods])
+@pytest.mark.usefixtures("capsys")
+def test_no_error_of_the_binding_reaches_users(
+    collect: Callable[[], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some of them write files
+    found = []
+    count = 0
+    for name, call in collect():
+        for args, kwargs in CALLS:
+            count += 1
+            problem = complaint(call, args, kwargs)
+            if problem:
+                found.append(f"{name}{args}{kwargs}: {problem[:300]}")
+    assert not found, "\n".join(found)
+    assert count > 1000
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "text"),
+    [
+        (lambda: ir.Var(3), "arguments/types", "Var cannot take (int)"),
+        (lambda: ir.structural_equal(program, program, map=True), "arguments/keyword", "has no parameter 'map'"),
+        (lambda: ir.Var("x", "foat32"), "arguments/dtype", "did you mean 'float32'"),
+        (lambda: tw.Schedule(program, 3), "arguments/types", "it takes (program: Node | None, *, seed"),
+        (lambda: tw.Schedule(program).get_block(), "arguments/types", "get_block cannot take ()"),
+        (lambda: tw.Target(3, 4), "arguments/types", "Target cannot take (int, int)"),
+        (lambda: ir.decl_buffer([None], "float32"), "arguments/types", "decl_buffer cannot take (list, str)"),
+        (lambda: schedule.Trace(["x"]), "arguments/items", "holds something that is not taken there"),
+    ],
+)
+def test_what_is_said(call: Callable[[], Any], code: str, text: str) -> None:
+    with pytest.raises(tw.ArgumentError) as caught:
+        call()
+    assert caught.value.code == code
+    assert text in str(caught.value)
+    assert isinstance(caught.value, TypeError)
