@@ -385,3 +385,21 @@ def test_body(name: str) -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
     check(PROGRAMS[name])
+
+
+def test_a_second_name_of_a_variable_is_a_variable() -> None:
+    program = tw.script.from_source(
+        "@T.prim_func\n"
+        'def f(A: T.Buffer((8,), "float32"), n: T.int32):\n'
+        "    x: T.float32 = A[0]\n"
+        "    y = x\n"
+        "    m = n\n"
+        "    p: T.handle('float32') = T.address_of(A[m])\n"
+        "    T.evaluate(p)\n"
+        "    A[1] = y\n"
+    )
+    text = program.script()
+    assert "    y: T.float32 = x\n" in text
+    assert "    m: T.int32 = n\n" in text
+    assert '    p: T.handle("float32", "global") = T.address_of(A[m])\n' in text
+    assert ir.structural_equal(tw.script.from_source(text), program)

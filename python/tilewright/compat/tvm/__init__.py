@@ -17,8 +17,20 @@ from tilewright.compat.tvm.alias import install, missing
 
 install()
 
-from tilewright.compat.tvm import arith, error, ir, meta_schedule, runtime, script, target, te, testing, tir  # noqa: E402
-from tilewright.compat.tvm.driver import build, compile  # noqa: E402
+from tilewright.compat.tvm import (  # noqa: E402
+    arith,
+    error,
+    ir,
+    meta_schedule,
+    runtime,
+    script,
+    target,
+    te,
+    testing,
+    tir,
+    transform,
+)
+from tilewright.compat.tvm.driver import build, compile, lower  # noqa: E402
 from tilewright.compat.tvm.error import TVMError  # noqa: E402
 from tilewright.compat.tvm.ir import IRModule  # noqa: E402
 from tilewright.compat.tvm.ir.module import find_functions_as_tvm  # noqa: E402
@@ -27,6 +39,7 @@ from tilewright.compat.tvm.runtime import DataType, convert, cpu, cuda, device, 
 from tilewright.compat.tvm.runtime.module import kernels_as_modules  # noqa: E402
 from tilewright.compat.tvm.target import targets_as_tvm  # noqa: E402
 from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
+from tilewright.compat.tvm.tir.schedule.absent import name_what_is_missing  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.errors import translate_errors  # noqa: E402
 
 __version__ = "0.20.0"
@@ -45,6 +58,7 @@ __all__ = [
     "device",
     "error",
     "ir",
+    "lower",
     "meta_schedule",
     "nd",
     "pytest_generate_tests",
@@ -54,6 +68,7 @@ __all__ = [
     "te",
     "testing",
     "tir",
+    "transform",
 ]
 
 find_functions_as_tvm()
@@ -61,3 +76,4 @@ print_as_tvm()
 kernels_as_modules()
 targets_as_tvm()
 translate_errors()
+name_what_is_missing()

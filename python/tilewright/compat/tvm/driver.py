@@ -1,16 +1,40 @@
-"""tvm.build and tvm.compile."""
+"""tvm.build, tvm.compile and tvm.lower."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tilewright as tw
+from tilewright.compat.tvm.target import current
 from tilewright.ir import IRModule, PrimFunc
 
 
-def build(mod: PrimFunc | IRModule, target: Any = None) -> Any:
-    """A kernel for a function, a module of kernels for a module."""
-    return tw.compile(mod, target=target if target is not None else "native")
+def build(mod: PrimFunc | IRModule, target: Any = None, *, name: str | None = None) -> Any:
+    """A kernel for a function, a module of kernels for a module; for the current target when none is given."""
+    if name is not None:
+        if not isinstance(mod, PrimFunc):
+            raise TypeError("Tilewright has a name for one function only: a module names its own")
+        mod = mod.with_attr("global_symbol", name)
+    chosen = target if target is not None else current()
+    return tw.compile(mod, target="native" if chosen is None else chosen)
 
 
 compile = build
+
+
+def lower(
+    inp: Any,
+    args: Sequence[Any] | None = None,
+    name: str = "main",
+    binds: Any = None,
+    simple_mode: bool = False,
+) -> Any:
+    """The program as the code generator gets it; of a schedule, a function or a module."""
+    if args is not None or binds is not None:
+        raise TypeError("Tilewright lowers programs, not te schedules: make one by te.create_prim_func")
+    program = getattr(inp, "mod", inp)
+    if isinstance(program, PrimFunc) and name != "main":
+        program = program.with_attr("global_symbol", name)
+    chosen = current()
+    return tw.lower(program, target="native" if chosen is None else chosen)

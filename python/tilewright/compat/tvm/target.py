@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
-from tilewright._core import Target
-from tilewright.compat.tvm.alias import missing
+from tilewright import _core
+from tilewright.compat.tvm.alias import Renamed, missing
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.target")
 
-__all__ = ["Target", "TargetKind"]
+__all__ = ["Target", "TargetKind", "current"]
 
-_KIND = Target.kind
+_KIND = _core.Target.kind
 
 
 class TargetKind(str):
@@ -25,16 +26,57 @@ class TargetKind(str):
         return str(self)
 
 
-def _kind(self: Target) -> TargetKind:
+def _kind(self: _core.Target) -> TargetKind:
     return TargetKind(_KIND.__get__(self))
 
 
-def _attrs(self: Target) -> dict[str, Any]:
+def _attrs(self: _core.Target) -> dict[str, Any]:
     """The options of the target, those included that follow from its processor."""
     return {name: value for name, value in json.loads(self.json()).items() if name != "kind"}
 
 
+_local = threading.local()
+
+
+def _stack() -> list[_core.Target]:
+    """The targets whose `with` this thread is in."""
+    stack: list[_core.Target] = _local.__dict__.setdefault("targets", [])
+    return stack
+
+
+def _enter(self: _core.Target) -> _core.Target:
+    _stack().append(self)
+    return self
+
+
+def _exit(self: _core.Target, kind: Any, error: Any, traceback: Any) -> None:
+    _stack().pop()
+
+
+def current(allow_none: bool = True) -> _core.Target | None:
+    """The target of the innermost `with`; without one, None or a ValueError."""
+    if not _stack() and not allow_none:
+        raise ValueError("there is no current target: open one by 'with Target(...)'")
+    return _stack()[-1] if _stack() else None
+
+
+class Target(metaclass=Renamed):
+    """A target; its host is the processor at hand, whatever else is said."""
+
+    node = _core.Target
+    current = staticmethod(current)
+
+    @staticmethod
+    def make(target: Any, host: Any = None) -> Any:
+        """The target; the host may be named, and must be a processor too."""
+        if host is not None and _core.Target(host).kind != "llvm":
+            raise TypeError(f"Tilewright has no host {host} yet")
+        return _core.Target(target)
+
+
 def targets_as_tvm() -> None:
-    """From now on targets have TVM's attributes."""
+    """From now on targets have TVM's attributes, and are contexts."""
     for name, function in {"kind": _kind, "attrs": _attrs}.items():
-        setattr(Target, name, property(function))
+        setattr(_core.Target, name, property(function))
+    setattr(_core.Target, "__enter__", _enter)  # noqa: B010
+    setattr(_core.Target, "__exit__", _exit)  # noqa: B010

@@ -77,7 +77,7 @@ def _let(parser: Parser, name: str, value: Any) -> Any:
         return _bound(name, value.open())
     if isinstance(value, list | tuple):
         return type(value)([_let(parser, f"{name}_{i}", item) for i, item in enumerate(value)])
-    if isinstance(value, Buffer | Var):
+    if isinstance(value, Buffer) or (isinstance(value, Var) and not _is_bound(parser, value)):
         return _name(name, value)
     if isinstance(value, _core.IterVar):
         _name(name, value.var)
@@ -87,6 +87,11 @@ def _let(parser: Parser, name: str, value: Any) -> Any:
             return value
         return _name(name, _script.let(value).open())
     return value
+
+
+def _is_bound(parser: Parser, value: Var) -> bool:
+    """Whether a name of the script means the variable already: then another name is a variable of its own."""
+    return builtins.any(known is value for known in parser.names.values())
 
 
 def _is_number(value: Any) -> bool:
