@@ -156,7 +156,6 @@ def test_no_error_of_the_binding_reaches_users(
         (lambda: ir.structural_equal(program, program, map=True), "arguments/keyword", "has no parameter 'map'"),
         (lambda: ir.Var("x", "foat32"), "arguments/dtype", "did you mean 'float32'"),
         (lambda: tw.Schedule(program, 3), "arguments/types", "it takes (program: Node | None, *, seed"),
-        (lambda: tw.Schedule(program).get_block(), "arguments/types", "get_block cannot take ()"),
         (lambda: tw.Target(3, 4), "arguments/types", "Target cannot take (int, int)"),
         (lambda: ir.decl_buffer([None], "float32"), "arguments/types", "decl_buffer cannot take (list, str)"),
         (lambda: schedule.Trace(["x"]), "arguments/items", "holds something that is not taken there"),

@@ -58,7 +58,8 @@ class Kernel(_core.KernelBase):
 
     Tensors are NumPy arrays, or anything with a buffer or ``__dlpack__`` (PyTorch, JAX, ...), taken without copies;
     scalars are numbers. Results are written to the arrays that the function writes to, and the call returns ``None``.
-    Other Python threads run meanwhile.
+    Parameters that are only written may be left out: then NumPy arrays are made for them and returned, a tuple where
+    there are several. Other Python threads run meanwhile. A kernel that is pickled is compiled again where it is read.
 
     Raises:
         ArgumentError: An argument does not fit its parameter, or written memory overlaps another argument.
@@ -69,8 +70,9 @@ class Kernel(_core.KernelBase):
         """Another reference to the code of ``base``."""
         return super().__new__(cls, base)
 
-    def __init__(self, base: _core.KernelBase, program: _Program | None = None) -> None:
+    def __init__(self, base: _core.KernelBase, program: _Program | None = None, library: str = "") -> None:
         self._program = program
+        self._library = library
         #: What the compilation has to tell, as data: ``times`` (seconds of each lowering pass by name), ``promotions``
         #: (for each buffer of scope "local" its ``function``, ``buffer``, whether it was ``promoted`` to registers, how
         #: many ``registers`` it takes, and the ``reason`` why not) and ``notes`` (``code``, ``function``, ``message``).
@@ -89,6 +91,29 @@ class Kernel(_core.KernelBase):
         if name != self.name:
             raise KeyError(name)
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        program = self._program
+        if program is None:
+            return _from_library, (self._library, self.name)
+        return _compiled_again, (program.module, program.target, self.name, self.threads)
+
+    def _complete(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """The call with arrays for what was left out, which it returns; NotImplemented where that cannot be."""
+        if self._program is None:
+            return NotImplemented
+        from tilewright import left_out
+
+        completed = left_out.complete(self._function(), args, named)
+        if completed is None:
+            return NotImplemented
+        every, made = completed
+        self(*every)
+        return made[0] if len(made) == 1 else tuple(made)
+
+    def _function(self) -> Any:
+        functions = self._need_program().module.functions.values()
+        return next(f for f in functions if f.attrs.get("global_symbol") == self.name)
 
     def inspect(self, what: Literal["tir", "llvm", "asm"], after: str = "") -> str:
         """The program as the code generator gets it, the optimized LLVM IR, or the assembly.
@@ -137,21 +162,19 @@ class Kernel(_core.KernelBase):
             cold: Whether the caches hold other data before each call.
 
         Returns:
-            Median and quartiles in seconds, GFLOP/s, GB/s, and the fraction of the limit that binds.
+            Median and quartiles in seconds, GFLOP/s, GB/s, and the fraction of the limit that binds. A library keeps no
+            program: of its kernels the work is unknown but for the bytes of the arguments.
 
         Raises:
-            ArgumentError: The arguments do not fit, or the kernel comes from a library, which keeps no program.
+            ArgumentError: The arguments do not fit.
         """
         from tilewright import timing
         from tilewright.search.arguments import work_of
 
-        program = self._need_program()
         if threads < 1:
             raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
         self(*args)  # what is wrong with the arguments is said here
-        functions = program.module.functions.values()
-        function = next(f for f in functions if f.attrs.get("global_symbol") == self.name)
-        work = work_of(function, args)
+        work = work_of(self._function(), args) if self._program else timing.work_of_arrays(args)
         return timing.compare({self.name: lambda: self(*args)}, work, threads=threads, cold=cold)[self.name]
 
     def _need_program(self) -> _Program:
@@ -174,6 +197,16 @@ class KernelModule(Mapping[str, Kernel]):
 
     def __len__(self) -> int:
         return len(self._kernels)
+
+    def __getattr__(self, name: str) -> Kernel:
+        """``module.f`` is ``module["f"]``."""
+        kernels: dict[str, Kernel] = self.__dict__.get("_kernels", {})
+        if name in kernels:
+            return kernels[name]
+        raise AttributeError(f"the module has the kernels {', '.join(kernels)}, not {name!r}", name=name, obj=self)
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *(name for name in self._kernels if name.isidentifier())]
 
     def __repr__(self) -> str:
         return f"KernelModule({', '.join(self._kernels)})"
@@ -319,7 +352,18 @@ def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
     Raises:
         ResourceError: The file cannot be loaded, or holds no kernels, or kernels of another version.
     """
-    return _one_or_many({name: Kernel(base) for name, base in _core.load_library(os.fspath(path)).items()})
+    place = os.path.abspath(path)
+    return _one_or_many({n: Kernel(base, None, place) for n, base in _core.load_library(os.fspath(path)).items()})
+
+
+def _from_library(path: str, name: str) -> Kernel:
+    return Kernel(_core.load_library(path)[name], None, path)
+
+
+def _compiled_again(module: Any, target: str, name: str, threads: int) -> Kernel:
+    kernel = compile(module, target)[name]
+    kernel.threads = threads
+    return kernel
 
 
 def set_num_threads(count: int) -> None:

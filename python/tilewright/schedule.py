@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewright._core import (
     BlockRV,
     BlockScope,
@@ -30,4 +32,18 @@ __all__ = [
     "ScheduleState",
     "StmtSRef",
     "Trace",
+    "replayed",
+    "trace_from_json",
 ]
+
+
+def replayed(original: Any, trace: Any, error_render_level: str = "detail") -> Schedule:
+    """The schedule that a recorded trace makes of a program; pickled schedules come back through it."""
+    schedule = Schedule(original, error_render_level=error_render_level)
+    Trace.from_json(trace).apply_to_schedule(schedule)
+    return schedule
+
+
+def trace_from_json(trace: Any) -> Trace:
+    """The trace that :meth:`Trace.as_json` wrote."""
+    return Trace.from_json(trace)

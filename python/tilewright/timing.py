@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilewright import machine
+from tilewright import _core, machine
 from tilewright.machine import Roof
+from tilewright.tables import Table
 
 SLICE_SECONDS = 0.003
 #: seconds between the turns of functions that use several threads: OpenBLAS's threads go on spinning on the other cores
@@ -84,12 +85,28 @@ class Timing:
         """Of the roof that binds: 1 means no faster kernel exists on this machine."""
         return self.roof.seconds / self.median
 
+    def __repr__(self) -> str:
+        return f"<Timing {self}>"
+
+    def table(self) -> Table:
+        """The times and rates as a table, which is also what notebooks show."""
+        low, high = self.quartiles
+        cells = {"time": format_seconds(self.median), "middle half": f"{format_seconds(low)} to {format_seconds(high)}"}
+        if self.work.flops:
+            cells[machine.rate_unit(self.work.dtype)] = f"{self.gflops:.1f}"
+        cells |= {"GB/s": f"{self.gbs:.1f}", f"of {self.roof.name}": f"{100 * self.fraction:.0f} %"}
+        title = f"{self.threads} thread{'' if self.threads == 1 else 's'}, {'cold' if self.cold else 'warm'} caches"
+        return Table(title, tuple(cells), (tuple(cells.values()),))
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
+
     def __str__(self) -> str:
         low, high = self.quartiles
+        rate = f"{self.gflops:.1f} {machine.rate_unit(self.work.dtype)}, " if self.work.flops else ""
         return (
             f"{format_seconds(self.median)} ({format_seconds(low)} to {format_seconds(high)}), "
-            f"{self.gflops:.1f} {machine.rate_unit(self.work.dtype)}, {self.gbs:.1f} GB/s, "
-            f"{100 * self.fraction:.0f} % of {self.roof.name}"
+            f"{rate}{self.gbs:.1f} GB/s, {100 * self.fraction:.0f} % of {self.roof.name}"
         )
 
 
@@ -101,20 +118,26 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
+def work_of_arrays(args: Sequence[object]) -> Work:
+    """What is known of a call without its program: the bytes of its arrays; operations are given as none."""
+    arrays = [arg for arg in args if hasattr(arg, "nbytes")]
+    dtypes = [str(getattr(array, "dtype", "float32")).removeprefix("torch.") for array in arrays]
+    floats = [dtype for dtype in dtypes if "float" in dtype]
+    return Work(0.0, float(sum(int(array.nbytes) for array in arrays)), floats[0] if floats else "int32", exact=False)
+
+
 @contextlib.contextmanager
 def limit_threads(threads: int) -> Iterator[None]:
     """Tilewright's pool, and the pools of NumPy's BLAS and of OpenMP, use at most `threads` threads inside."""
     from threadpoolctl import threadpool_limits
 
-    from tilewright.kernel import get_num_threads, set_num_threads
-
-    before = get_num_threads()
-    set_num_threads(threads)
+    before = _core.get_num_threads()
+    _core.set_num_threads(threads)
     try:
         with threadpool_limits(limits=threads):
             yield
     finally:
-        set_num_threads(before)
+        _core.set_num_threads(before)
 
 
 #: a call that takes longer is not repeated to warm up, nor more often than needed

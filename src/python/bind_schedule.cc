@@ -267,14 +267,9 @@ void bind_pickling(nb::class_<PySchedule>& cls) {
   cls.def("__reduce__", [](const nb::object& self) {
     const auto& schedule = nb::cast<const PySchedule&>(self);
     static constexpr const char* kLevels[] = {"detail", "fast", "none"};
-    nb::object trace = self.attr("trace").attr("as_json")();
-    return nb::make_tuple(nb::type<PySchedule>().attr("_replayed"),
-                          nb::make_tuple(schedule.original, trace, kLevels[static_cast<int>(schedule.detail)]));
-  });
-  cls.def_static("_replayed", [](const NodeRef& original, const nb::object& trace, const std::string& level) {
-    nb::object schedule = nb::cast(make_schedule(original, std::nullopt, level));
-    nb::type<PyTrace>().attr("from_json")(trace).attr("apply_to_schedule")(schedule);
-    return schedule;
+    return nb::make_tuple(nb::module_::import_("tilewright.schedule").attr("replayed"),
+                          nb::make_tuple(schedule.original, self.attr("trace").attr("as_json")(),
+                                         kLevels[static_cast<int>(schedule.detail)]));
   });
 }
 

@@ -409,7 +409,8 @@ void bind_trace(nb::module_& m) {
     return "<Trace of " + std::to_string(self.trace.size()) + (self.trace.size() == 1 ? " step>" : " steps>");
   });
   cls.def("__reduce__", [](const nb::object& self) {
-    return nb::make_tuple(nb::type<PyTrace>().attr("from_json"), nb::make_tuple(self.attr("as_json")()));
+    return nb::make_tuple(nb::module_::import_("tilewright.schedule").attr("trace_from_json"),
+                          nb::make_tuple(self.attr("as_json")()));
   });
   cls.def_prop_ro("insts", &instructions, "The steps.", nb::sig("def insts(self) -> list[Instruction]"));
   cls.def_prop_ro("decisions", &decisions, "What drawing steps drew, by step, in order.",

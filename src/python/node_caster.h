@@ -146,8 +146,6 @@ struct node_list_caster : list_caster<std::vector<Handle>, Handle> {
   }
 };
 template <>
-struct type_caster<std::vector<tilewright::NodeRef>> : node_list_caster<tilewright::NodeRef> {};
-template <>
 struct type_caster<std::vector<tilewright::Expr>> : node_list_caster<tilewright::Expr> {};
 template <>
 struct type_caster<std::vector<tilewright::Stmt>> : node_list_caster<tilewright::Stmt> {};

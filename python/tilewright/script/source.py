@@ -5,8 +5,11 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import os
+import stat
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import FunctionType
 from typing import Any
@@ -114,7 +117,11 @@ def _parse_indented(source: Source, text: str) -> None:
 def from_function(func: FunctionType) -> Source:
     """The `def` statement that made the function, decorators included."""
     code = func.__code__
-    return _from_lines(code.co_filename, code.co_firstlineno, func.__globals__, func.__name__)
+    source = _from_lines(code.co_filename, code.co_firstlineno, func.__globals__, func.__name__)
+    first = source.tree.body[0] if source.tree.body else None
+    if not isinstance(first, ast.FunctionDef) or first.name != code.co_name:  # another text than the function is from
+        raise _no_source(func.__name__)
+    return source
 
 
 def from_class(cls: type, definer: Any) -> Source:
@@ -136,12 +143,45 @@ def _no_source(name: str) -> ScriptError:
     error.code = "script/no-source"
     error.message = str(error)
     error.hint = "write it to a file, or pass the text to tw.script.from_source"
+    error.args = (f"{error.message}\n  hint: {error.hint}",)
     return error
+
+
+def _kept_by_python(file: str, module: dict[str, Any]) -> list[str]:
+    """The lines of a main program that is no file: of ``python -c`` and, where the input is a file, of ``python -``."""
+    if module.get("__name__") != "__main__":
+        return []
+    text = ""
+    if file == "<string>" and sys.argv[:1] == ["-c"]:
+        text = _text_after_c(sys.orig_argv)
+    elif file == "<stdin>":
+        try:
+            status = os.fstat(0)
+            text = os.pread(0, status.st_size, 0).decode() if stat.S_ISREG(status.st_mode) else ""
+        except (OSError, UnicodeDecodeError):
+            return []
+    return text.splitlines(keepends=True)
+
+
+def _text_after_c(arguments: Sequence[str]) -> str:
+    """The program in ``python -Ic 'program' arguments``."""
+    skip = False
+    for number, argument in enumerate(arguments[1:], 2):
+        if skip or not argument.startswith("-") or argument.startswith("--"):
+            skip = False
+            continue
+        for place, letter in enumerate(argument[1:], 2):
+            if letter == "c":
+                return argument[place:] or (arguments[number] if number < len(arguments) else "")
+            if letter in "WX":  # the rest, or the next one, is its value
+                skip = place == len(argument)
+                break
+    return ""
 
 
 def _from_lines(file: str, first: int, module: dict[str, Any], name: str) -> Source:
     linecache.checkcache(file)
-    lines = linecache.getlines(file, module)
+    lines = linecache.getlines(file, module) or _kept_by_python(file, module)
     if not 1 <= first <= len(lines):
         raise _no_source(name)
     failure: BadSyntax | None = None

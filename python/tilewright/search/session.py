@@ -17,12 +17,15 @@ import numpy as np
 import tilewright
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
+from tilewright.machine import rate_unit
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
 from tilewright.search.arguments import Task, make_arrays, task_of
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.reference_check import ReferenceCheck, Verdict
 from tilewright.search.space import Space
+from tilewright.tables import Table
+from tilewright.timing import format_seconds
 from tilewright.user_script import place_of
 
 if TYPE_CHECKING:
@@ -114,6 +117,35 @@ class TuneResult:
     verdict: Verdict | None
     _object: bytes | None = field(default=None, repr=False, compare=False)
     _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def __repr__(self) -> str:
+        best = "no correct candidate" if self.record is None else f"best {format_seconds(self.record.median)}"
+        return f"<TuneResult of {self.task.entry}: {best}, {self.progress.trials} trials ({self.stop_reason})>"
+
+    def table(self) -> Table:
+        """What was found against the program as it was written, as the search measured them; notebooks show it too."""
+        work = self.task.work
+        columns = ("", "time", rate_unit(work.dtype), "GB/s", "against as written")
+        found = {"as written": self.progress.reference_seconds}
+        if self.record is not None:
+            found["best found"] = self.record.median
+        first = self.progress.reference_seconds
+        rows = [
+            (
+                what,
+                format_seconds(seconds),
+                f"{work.flops / seconds / 1e9:.1f}",
+                f"{work.bytes / seconds / 1e9:.1f}",
+                f"{first / seconds:.2f} x" if first else "",
+            )
+            for what, seconds in found.items()
+            if seconds > 0
+        ]
+        threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
+        return Table(f"{self.task.entry}, {threads}, {self.progress.trials} trials", columns, tuple(rows))
+
+    def _repr_html_(self) -> str:
+        return self.table()._repr_html_()
 
     @property
     def schedule(self) -> Schedule:

@@ -32,6 +32,9 @@ class Space:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
 
+    def __repr__(self) -> str:
+        return f"<Space {self.name}>"
+
     def __call__(self, schedule: Schedule) -> None:
         """Schedules, as the function does."""
         self.function(schedule)

@@ -79,6 +79,8 @@ def grid(*extents: Any) -> Any:
             flat.extend(extent)
         else:
             flat.append(extent)
+    if any(extent is None for extent in flat):
+        raise fail("builder/loop", "an extent of T.grid is None")
     return _script.grid(flat)
 
 

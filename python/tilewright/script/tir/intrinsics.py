@@ -237,7 +237,7 @@ def abs(x: Any, *, dtype: Any = None) -> Any:
 def _of_type(name: str, args: list[Any], dtype: Any) -> Any:
     """The intrinsic; scripts may say the type of its result, as they have to for calls of their own functions."""
     for arg in args:
-        if not isinstance(arg, _core.Expr | _core.IterVar | int | float | str) and not hasattr(arg, "item"):
+        if not isinstance(arg, _core.Expr | _core.IterVar | int | float | str | None) and not hasattr(arg, "item"):
             hint = "index it: A[i, j]" if hasattr(arg, "shape") else ""
             raise fail("script/arguments", f"T.{name} takes expressions, not a {type(arg).__name__}", hint)
     call = _script.intrinsic(name, args)

@@ -1,0 +1,124 @@
+"""Parameters that a call of a kernel leaves out: those that are only written are allocated and returned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewright import _core
+from tilewright.errors import ArgumentError, Error
+
+
+def array_dtype(dtype: str) -> np.dtype[Any]:
+    """NumPy's dtype for one of ours; the narrow floats are ml_dtypes'."""
+    if dtype.startswith(("bfloat", "float8", "float4")):
+        import ml_dtypes
+
+        narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
+        return narrow
+    return np.dtype(dtype)
+
+
+def complete(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], list[Any]] | None:
+    """All arguments in the order of the parameters, and those among them that were made here.
+
+    Positional arguments are those of the parameters that are read; where more are given, of all parameters in order.
+    None where something else than an output is missing.
+
+    Raises:
+        tilewright.ArgumentError: the size of an output does not follow from the arguments.
+    """
+    names = [getattr(function.buffer_map.get(p), "name", p.name_hint) for p in function.params]
+    outputs = outputs_of(function)
+    inputs = [name for name in names if name not in outputs]
+    if not outputs or any(name not in names for name in named):
+        return None
+    free = [name for name in (inputs if len(args) <= len(inputs) else names) if name not in named]
+    if len(args) > len(free):
+        return None
+    values = {**named, **dict(zip(free, args, strict=False))}
+    missing = [name for name in names if name not in values]
+    if not missing or any(name not in outputs for name in missing):
+        return None
+    sizes = _sizes(function, names, values)
+    made = {}
+    for param, name in zip(function.params, names, strict=True):
+        if name in missing:
+            buffer = function.buffer_map[param]
+            shape = [_number(extent, sizes, name) for extent in buffer.shape]
+            made[name] = np.zeros(shape, array_dtype(buffer.dtype))
+    return [values.get(name, made.get(name)) for name in names], list(made.values())
+
+
+def outputs_of(function: Any) -> set[str]:
+    """The buffers among the parameters that are only written: what the function reads of them it wrote before."""
+    try:
+        facts = _core.analyze_workload(function)
+    except Error:  # of sizes that are not constant less is known
+        return _never_read(function)
+    return {name for name, _, _, role in facts["params"] if role == "output"}
+
+
+def _never_read(function: Any) -> set[str]:
+    """The buffers among the parameters that are written, and read at most by the reductions that begin them."""
+    written: set[Any] = set()
+    loads: dict[Any, Any] = {}  # a load, or another use that may be one -> its buffer
+    own: set[Any] = set()  # loads by the block that writes the first value of their buffer
+    by_data = {buffer.data: buffer for buffer in function.buffer_map.values()}
+
+    def collect(node: Any) -> None:
+        if isinstance(node, _core.BufferLoad):
+            loads[node] = node.buffer
+        elif isinstance(node, _core.BufferStore):
+            written.add(node.buffer)
+        elif isinstance(node, _core.MatchBufferRegion):
+            loads[node] = node.source.buffer
+        elif isinstance(node, _core.Call):
+            loads.update(
+                {(node, arg): by_data[arg] for arg in node.args if isinstance(arg, _core.Var) and arg in by_data}
+            )
+        elif isinstance(node, _core.Block) and node.init is not None:
+            begun = {store.buffer for store in _all(node.init, _core.BufferStore)}
+            own.update(load for load in _all(node.body, _core.BufferLoad) if load.buffer in begun)
+
+    _core.visit(function.body, collect)
+    read = {buffer for load, buffer in loads.items() if load not in own}
+    return {b.name for b in function.buffer_map.values() if b in written and b not in read}
+
+
+def _all(root: Any, kind: type) -> list[Any]:
+    found: list[Any] = []
+    _core.visit(root, lambda node: found.append(node) if isinstance(node, kind) else None)
+    return found
+
+
+def _sizes(function: Any, names: Sequence[str], values: Mapping[str, Any]) -> dict[Any, Any]:
+    """What the sizes are, by the shapes of the arguments and by the numbers among them."""
+    sizes: dict[Any, Any] = {}
+    for param, name in zip(function.params, names, strict=True):
+        value = values.get(name)
+        buffer = function.buffer_map.get(param)
+        if value is None:
+            continue
+        if buffer is None:
+            if isinstance(value, int | np.integer):
+                sizes[param] = _core.const(int(value), param.dtype)
+            continue
+        shape = value.shape if hasattr(value, "shape") else np.shape(value)
+        for extent, size in zip(buffer.shape, shape, strict=False):
+            if isinstance(extent, _core.Var):
+                sizes[extent] = _core.const(int(size), extent.dtype)
+    return sizes
+
+
+def _number(extent: Any, sizes: dict[Any, Any], name: str) -> int:
+    from tilewright.arith import Analyzer
+
+    value = Analyzer().simplify(_core.substitute(extent, sizes))
+    if not isinstance(value, _core.IntImm):
+        raise ArgumentError(
+            f"the size of {name}, {extent}, does not follow from the other arguments\n  hint: pass an array for {name}"
+        )
+    return int(value.value)

@@ -1,0 +1,135 @@
+"""Calls that leave out what is only written, and arguments that a kernel must not take."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def product(A: T.Buffer((4, 6), "float32"), B: T.Buffer((6, 5), "float32"), C: T.Buffer((4, 5), "float32")):
+    for i, j, k in T.grid(4, 5, 6):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+@T.prim_func
+def extremes(out: T.handle, a: T.handle, scale: T.float32, more: T.handle):
+    n = T.int64()
+    Out = T.match_buffer(out, (n * 2,), "float32")
+    A = T.match_buffer(a, (n,), "float32")
+    More = T.match_buffer(more, (n,), "int32")
+    for i in range(n * 2):
+        with T.block("Out"):
+            v = T.axis.spatial(n * 2, i)
+            Out[v] = A[v // 2] * scale
+    for i in range(n):
+        with T.block("More"):
+            v = T.axis.spatial(n, i)
+            More[v] = T.Cast("int32", A[v])
+
+
+@T.prim_func
+def add_to(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), "float32")):
+    for i in range(4):
+        B[i] = B[i] + A[i]
+
+
+def test_the_result_is_returned() -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random((4, 6), dtype="float32"), rng.random((6, 5), dtype="float32")
+    kernel = tw.compile(product)
+    c = np.empty((4, 5), "float32")
+    assert kernel(a, b, c) is None
+    np.testing.assert_allclose(c, a @ b, rtol=1e-6)
+    np.testing.assert_array_equal(kernel(a, b), c)
+    np.testing.assert_array_equal(kernel(B=b, A=a), c)
+    np.testing.assert_array_equal(kernel(a, B=b), c)
+    np.testing.assert_allclose(tw.compile(product, "interpreter")(a, b), c, rtol=1e-6)
+
+
+def test_several_of_symbolic_sizes_before_and_between_the_inputs() -> None:
+    kernel = tw.compile(extremes)
+    a = np.arange(5, dtype="float32")
+    out, more = kernel(a, 2.0)
+    np.testing.assert_array_equal(out, np.repeat(a, 2) * 2)
+    np.testing.assert_array_equal(more, a)
+    assert (out.dtype, more.dtype) == (np.float32, np.int32)
+    given = np.empty(10, "float32")
+    np.testing.assert_array_equal(kernel(given, a, 3.0), a)
+    np.testing.assert_array_equal(given, np.repeat(a, 2) * 3)
+
+
+def test_a_sum_of_symbolic_size() -> None:
+    @T.prim_func
+    def row_sums(a: T.handle, s: T.handle):
+        m, n = T.int64(), T.int64()
+        A = T.match_buffer(a, (m, n), "float32")
+        S = T.match_buffer(s, (m,), "float32")
+        for i, j in T.grid(m, n):
+            with T.block("S"):
+                v, k = T.axis.remap("SR", [i, j])
+                with T.init():
+                    S[v] = T.float32(0)
+                S[v] = S[v] + A[v, k]
+
+    a = np.arange(6, dtype="float32").reshape(2, 3)
+    np.testing.assert_array_equal(tw.compile(row_sums)(a), a.sum(1))
+
+
+def test_of_a_scheduled_program() -> None:
+    sch = tw.Schedule(product)
+    i, _, k = sch.get_loops(sch.get_block("C"))
+    sch.split(i, [2, 2])
+    sch.unroll(k)
+    a, b = np.ones((4, 6), "float32"), np.ones((6, 5), "float32")
+    np.testing.assert_array_equal(tw.compile(sch)(a, b), np.full((4, 5), 6))
+
+
+def test_what_is_read_cannot_be_left_out() -> None:
+    with pytest.raises(tw.ArgumentError, match=r"takes 2 arguments \(A, B\), got 1") as caught:
+        tw.compile(add_to)(np.zeros(4, "float32"))
+    assert caught.value.code == "call/count"
+    with pytest.raises(tw.ArgumentError, match="takes 3 arguments"):
+        tw.compile(product)(np.zeros((4, 6), "float32"))
+    with pytest.raises(tw.ArgumentError, match="an unknown one, D"):
+        tw.compile(product)(np.zeros((4, 6), "float32"), D=1)
+
+
+def test_wrong_arguments_are_refused_as_ever() -> None:
+    with pytest.raises(tw.ArgumentError, match="argument A") as caught:
+        tw.compile(product)(np.zeros((4, 7), "float32"), np.zeros((6, 5), "float32"))
+    assert caught.value.code == "call/shape"
+
+
+def test_masked_arrays_are_refused() -> None:
+    a = np.ma.masked_array(np.zeros(4, "float32"), mask=[0, 1, 0, 0])
+    with pytest.raises(tw.ArgumentError, match="whose mask would be lost") as caught:
+        tw.compile(add_to)(a, np.zeros(4, "float32"))
+    assert "A.filled(value)" in caught.value.hint
+
+    class Own(np.ndarray):
+        pass
+
+    tw.compile(add_to)(np.zeros(4, "float32").view(Own), np.zeros(4, "float32"))
+
+
+@pytest.mark.parametrize(
+    "value", [1 + 2j, np.complex64(1 + 2j), np.ones(1), np.ones((1, 1)), np.ma.masked, np.array(1j), 1e39, "1", None]
+)
+def test_scalars_that_do_not_fit(value: object) -> None:
+    with pytest.raises(tw.ArgumentError, match="argument scale") as caught:
+        tw.compile(extremes)(np.ones(3, "float32"), value)
+    assert caught.value.code == "call/scalar"
+
+
+@pytest.mark.parametrize("value", [2, 2.0, np.float64(2), np.float32(2), np.int8(2), np.array(2.0)])
+def test_scalars_that_fit(value: object) -> None:
+    out, _ = tw.compile(extremes)(np.ones(3, "float32"), value)
+    np.testing.assert_array_equal(out, np.full(6, 2))
