@@ -116,7 +116,8 @@ def _sizes(function: Any, names: Sequence[str], values: Mapping[str, Any]) -> di
 def _number(extent: Any, sizes: dict[Any, Any], name: str) -> int:
     from tilewright.arith import Analyzer
 
-    value = Analyzer().simplify(_core.substitute(extent, sizes))
+    known: Any = _core.substitute(extent, sizes)
+    value = Analyzer().simplify(known)
     if not isinstance(value, _core.IntImm):
         raise ArgumentError(
             f"the size of {name}, {extent}, does not follow from the other arguments\n  hint: pass an array for {name}"

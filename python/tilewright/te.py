@@ -70,10 +70,11 @@ def any(*conditions: Any) -> _core.Expr:
     return _combine("any", _core.logical_or, conditions)
 
 
-def _combine(name: str, function: Callable[..., Any], conditions: Sequence[Any]) -> Any:
+def _combine(name: str, function: Callable[..., Any], conditions: Sequence[Any]) -> _core.Expr:
     if not conditions:
         raise ArgumentError(f"te.{name} needs a condition\n  hint: te.{name}(i > 0, i < n)")
-    return functools.reduce(function, conditions)
+    combined: _core.Expr = functools.reduce(function, conditions)
+    return combined
 
 
 #: Which tensor a buffer in an expression is, as long as somebody holds the tensor.
