@@ -361,7 +361,7 @@ def _from_library(path: str, name: str) -> Kernel:
 
 
 def _compiled_again(module: Any, target: str, name: str, threads: int) -> Kernel:
-    kernel = compile(module, target)[name]
+    kernel = compile_quietly(module, target)[name]
     kernel.threads = threads
     return kernel
 
