@@ -260,7 +260,11 @@ def best_schedule(program: Any, database: str | os.PathLike[str]) -> Any:
 
 
 def compile(
-    program: Any, target: TargetLike = "native", *, database: str | os.PathLike[str] | None = None
+    program: Any,
+    target: TargetLike = "native",
+    *,
+    database: str | os.PathLike[str] | None = None,
+    check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """Compile a function, a module or a schedule. Several public functions give a :class:`KernelModule`.
 
@@ -270,13 +274,20 @@ def compile(
             a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that
             many threads at most.
         database: Use the fastest schedule that this file of records has for the program.
+        check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
+            :class:`ArgumentError` that names block, buffer, index and bound. Loops that keep such a check run without
+            vectors, and nothing warns of that.
+
+    Raises:
+        ScriptError: The program is not well formed, or some access provably leaves its buffer.
 
     Warns:
         PerformanceWarning: The program asks for a loop to be vectorized or unrolled, or for a buffer to be in
             registers, and that cannot be. :attr:`Kernel.notes` has it all.
     """
-    result = compile_quietly(program, target, database=database)
-    warn(next((kernel.notes for kernel in kernels_of(result)), ()), stacklevel=2)
+    result = compile_quietly(program, target, database=database, check_bounds=check_bounds)
+    if not check_bounds:
+        warn(next((kernel.notes for kernel in kernels_of(result)), ()), stacklevel=2)
     return result
 
 
@@ -294,7 +305,11 @@ def notes_on(program: Any, target: TargetLike = "native") -> tuple[Note, ...]:
 
 
 def compile_quietly(
-    program: Any, target: TargetLike = "native", *, database: str | os.PathLike[str] | None = None
+    program: Any,
+    target: TargetLike = "native",
+    *,
+    database: str | os.PathLike[str] | None = None,
+    check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """The same without warnings."""
     resolved = _core.Target(target)
@@ -305,7 +320,7 @@ def compile_quietly(
     folder = os.environ.get("TILEWRIGHT_DUMP")
     names = ", ".join(str(name) for name in module.functions)
     with announced(f"compiling {names}"):
-        lowered, report = _core.lower(module, text)
+        lowered, report = _core.lower(module, text, check_bounds=check_bounds)
         code = _core.compile_object(lowered, text, bool(folder), bool(folder))
     report["notes"] += code.notes
     if folder:

@@ -30,6 +30,7 @@ struct PassContext {
   const Target& target;
   std::string function;  ///< name of the function being lowered
   bool called = false;   ///< by another function of the module
+  bool check_bounds = false;
   std::vector<Promotion> promotions;
   std::vector<Note> notes;
 };

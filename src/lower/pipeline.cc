@@ -26,6 +26,8 @@ constexpr Pass kPasses[] = {
     {"lower_init_blocks", lower_init_blocks,
      "the condition is stated in reduction axes, which the next pass takes away"},
     {"inline_block_axes", inline_block_axes, "regions and predicates can be compared once they speak of loops only"},
+    {"check_bounds", check_bounds,
+     "buffers still have the user's shapes, and nothing judges blocks by their bodies any more"},
     {"compact_buffers", compact_buffers, "buffers are in their final places, and predicates still at their blocks"},
     {"lower_match_buffers", lower_match_buffers, "views follow their sources, which may just have moved"},
     {"lower_blocks", lower_blocks, "after everything that needs to know what a block reads and writes"},
@@ -139,7 +141,7 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
   TW_RETURN_IF_ERROR(analysis::verify_accesses(module));
   Ref<Module> current = module;
   if (options.observe) options.observe("input", current);
-  PassContext context{target, {}, false, {}, {}};
+  PassContext context{target, {}, false, options.check_bounds, {}, {}};
   Stage stage = Stage::kScheduled;
   std::set<std::string> called = called_functions(module);
   for (const Pass& pass : kPasses) {

@@ -31,6 +31,8 @@ struct LowerOptions {
   /// Refuse a program with a buffer of scope "local" that cannot live in registers ("lower/not-in-registers"), as soon
   /// as that is known.
   bool require_registers = false;
+  /// Guard every access: a kernel then returns an error instead of leaving a buffer.
+  bool check_bounds = false;
 };
 
 struct PassTime {

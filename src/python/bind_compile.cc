@@ -68,11 +68,13 @@ auto interruptible(F&& work) {
   return unwrap(std::move(result));
 }
 
-nb::tuple lower_module(const Ref<Module>& module, const std::string& target_text, const std::string& after) {
+nb::tuple lower_module(const Ref<Module>& module, const std::string& target_text, const std::string& after,
+                       bool check_bounds) {
   Target target = unwrap(Target::parse(target_text));
   lower::LowerReport report;
   lower::LowerOptions options;
   options.stop_after = after;
+  options.check_bounds = check_bounds;
   Ref<Module> lowered = interruptible([&] { return lower::lower(module, target, options, &report); });
   return nb::make_tuple(lowered, report_dict(report));
 }
@@ -107,7 +109,8 @@ const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::str
 }  // namespace
 
 void bind_compile(nb::module_& m) {
-  m.def("lower", &lower_module, nb::arg("module"), nb::arg("target") = "native", nb::arg("after") = "");
+  m.def("lower", &lower_module, nb::arg("module"), nb::arg("target") = "native", nb::arg("after") = "",
+        nb::arg("check_bounds") = false);
   m.def("lower_stages", &lower_stages, nb::arg("module"), nb::arg("target") = "native",
         nb::sig("def lower_stages(module: Module, target: str = 'native') -> list[tuple[str, Module]]"));
   m.def("list_passes", [] {

@@ -1,0 +1,170 @@
+// Guard every access by an assertion, where the user asks for it.
+//
+//   Before                               After
+//   for i in range(n):                   for i in range(n):
+//     with T.block("B"):                   with T.block("B"):
+//       B[I[i]] = A[i]                       assert 0 <= i and i < 8, "block 'B' reads 'I' ..."
+//                                            assert 0 <= i and i < 8, "block 'B' reads 'A' ..."
+//                                            assert 0 <= I[i] and I[i] < 8, "block 'B' writes 'B' at index I[i] ..."
+//                                            B[I[i]] = A[i]
+//
+// An access under if_then_else, or behind `and` and `or`, is checked where it happens. What the loops around an access
+// prove needs no check. Assertions have no vector form: vectorized loops that keep one run their iterations in order.
+//
+// Needs      blocks without axes, buffers in the shapes that the user gave them
+// Ensures    no load or store leaves its buffer: the kernel returns an error that names block, buffer, index and bound
+// Placement  before compact_buffers, which gives buffers other shapes; after the passes that judge blocks by what they
+//            hold. Only with LowerOptions::check_bounds
+#include "analysis/accesses.h"
+#include "analysis/brief.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/passes.h"
+
+namespace tilewright::lower {
+namespace {
+
+using analysis::Access;
+using analysis::Surrounding;
+
+struct Check {
+  Expr holds;
+  std::string message;
+};
+
+class Guard {
+ public:
+  explicit Guard(const PrimFunc& func) { assume_sizes(func, analyzer_); }
+
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
+          std::string outer = std::exchange(block_, block->name_hint);
+          Ref<Block> inner = r.descend(block);
+          block_ = outer;
+          return inner;
+        },
+        [&](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
+          return behind(of({realize->predicate}), Stmt(r.descend(realize)));
+        },
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          std::vector<Check> checks = of({loop->min, loop->extent});
+          analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
+          return behind(checks, Stmt(r.descend(loop)));
+        },
+        [&](const Ref<While>& loop, Rewriter& r) -> Stmt {
+          // The condition is read before each iteration: before the first one, and at the end of every one.
+          std::vector<Check> checks = of({loop->condition});
+          While copy = *r.descend(loop);
+          if (!checks.empty()) copy.body = seq({copy.body, behind(checks, nop())});
+          return behind(checks, make<While>(std::move(copy), loop.span()));
+        },
+        [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt {
+          return behind(of({branch->condition}), Stmt(r.descend(branch)));
+        },
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt { return behind(of({let->value}), Stmt(r.descend(let))); },
+        [&](const Ref<AssertStmt>& assertion, Rewriter& r) -> Stmt {
+          return behind(of({assertion->condition}), Stmt(r.descend(assertion)));
+        },
+        [&](const Ref<Evaluate>& evaluate, Rewriter&) -> Stmt { return behind(of({evaluate->value}), evaluate); },
+        [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return behind(of({store}), store); });
+  }
+
+ private:
+  /// Checks of all accesses in these expressions or this store, in the order in which they happen.
+  std::vector<Check> of(const std::vector<NodeRef>& roots) {
+    std::vector<Check> checks;
+    std::vector<Pending> open;
+    auto note = [&](const Access& access) {
+      bool element = access.form == Access::Form::kElement && !access.mask().defined();
+      size_t inner = access.writes ? 0 : accesses_in(access);
+      open.push_back({inner, inner, element ? of_access(access) : std::vector<Check>{}});
+      while (!open.empty() && open.back().waits_for == 0) {
+        Pending done = std::move(open.back());
+        open.pop_back();
+        checks.insert(checks.end(), done.checks.begin(), done.checks.end());
+        if (!open.empty()) open.back().waits_for -= done.inner + 1;
+      }
+    };
+    for (const NodeRef& root : roots) analysis::for_each_access(root, analysis::Nested::kDeclared, note);
+    return checks;
+  }
+
+  /// The walk comes to a load before it comes to the loads in its indices, which happen first.
+  struct Pending {
+    size_t inner, waits_for;
+    std::vector<Check> checks;
+  };
+  static size_t accesses_in(const Access& access) {
+    size_t count = 0;
+    auto add = [&](const Access&) { ++count; };
+    if (const std::vector<Expr>* indices = access.indices()) {
+      for (const Expr& index : *indices) analysis::for_each_access(index, analysis::Nested::kDeclared, add);
+    }
+    if (access.mask().defined()) analysis::for_each_access(access.mask(), analysis::Nested::kDeclared, add);
+    return count;
+  }
+
+  std::vector<Check> of_access(const Access& access) {
+    std::vector<Check> checks;
+    const std::vector<Expr>& indices = *access.indices();
+    for (size_t d = 0; d < indices.size(); ++d) {
+      Expr inside = bool_imm(true);
+      for (const Expr& index : ends_of(indices[d])) {
+        Expr low = ge(index, zero(index.dtype()));
+        Expr high = lt(index, cast(index.dtype(), access.named->shape[d]));
+        if (!analyzer_.can_prove(low)) inside = logical_and(inside, low);
+        if (!analyzer_.can_prove(high)) inside = logical_and(inside, high);
+      }
+      if (is_true(inside)) continue;
+      Expr holds = where_it_happens(inside, access.around);
+      checks.push_back({holds, (block_.empty() ? "the program" : "block '" + block_ + "'") +
+                                   (access.writes ? " writes '" : " reads '") + access.named->name + "' at index " +
+                                   analysis::brief(indices[d]) + " of dimension " + std::to_string(d) +
+                                   ", which is not in [0, " + analysis::brief(access.named->shape[d]) + ")"});
+    }
+    return checks;
+  }
+
+  /// The first and the last element of a ramp; the lanes of any other vector.
+  static std::vector<Expr> ends_of(const Expr& index) {
+    if (index.dtype().is_scalar()) return {index};
+    const Ramp* ramp = index.as<Ramp>();
+    if (ramp) return {ramp->base, ramp->base + ramp->stride * cast(ramp->stride.dtype(), ramp->lanes - 1)};
+    std::vector<Expr> each;
+    for (int lane = 0; lane < index.dtype().lanes; ++lane) each.push_back(make<Shuffle>({{index}, {i32(lane)}}));
+    return each;
+  }
+
+  /// inside, unless a condition in the same expression keeps the access from happening.
+  static Expr where_it_happens(Expr inside, analysis::Surroundings around) {
+    for (size_t i = around.size(); i-- > 0;) {
+      const Surrounding& s = around[i];
+      if (s.kind == Surrounding::Kind::kCondition) inside = logical_or(logical_not(s.condition), inside);
+      if (s.kind == Surrounding::Kind::kLet) inside = substitute(inside, VarMap{{s.var, s.node.as<Let>()->value}});
+    }
+    return inside;
+  }
+
+  static Stmt behind(const std::vector<Check>& checks, Stmt stmt) {
+    for (size_t i = checks.size(); i-- > 0;) {
+      SpanId span = stmt.span();
+      stmt = make<AssertStmt>({checks[i].holds, string_imm(checks[i].message), stmt}, span);
+    }
+    return stmt;
+  }
+
+  arith::Analyzer analyzer_;
+  std::string block_;
+};
+
+}  // namespace
+
+PassResult check_bounds(const Ref<PrimFunc>& func, PassContext& context) {
+  if (!context.check_bounds) return func;
+  return with_body(func, Guard(*func).run(func->body));
+}
+
+}  // namespace tilewright::lower

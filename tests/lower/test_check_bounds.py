@@ -1,0 +1,129 @@
+"""tw.compile(check_bounds=True): a call that would leave a buffer is an error that names the access."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import script
+from tilewright.script import tir as T
+
+HEADER = "from tilewright.script import tir as T\n\n@T.prim_func\n"
+
+
+def gather(loop="range"):
+    return script.from_source(f"""{HEADER}def main(A: T.Buffer((8,)), I: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
+    for i in T.{loop if loop != "range" else "serial"}(8):
+        with T.block("gather"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[I[vi]]
+""")
+
+
+def arguments(bad=None):
+    a = np.arange(8, dtype="float32")
+    indices = np.array([3, 1, 7, 0, 2, 6, 5, 4], "int32")
+    if bad is not None:
+        indices[5] = bad
+    return a, indices, np.full(8, -1, "float32")
+
+
+@pytest.mark.parametrize("loop", ["range", "parallel", "vectorized", "unroll"])
+def test_an_index_from_memory(loop):
+    kernel = tw.compile(gather(loop), check_bounds=True)
+    a, indices, b = arguments()
+    kernel(a, indices, b)
+    assert b.tolist() == a[indices].tolist()
+    for bad in (8, -1, 2**31 - 1, -(2**31)):
+        with pytest.raises(tw.ArgumentError) as info:
+            kernel(*arguments(bad))
+        assert info.value.code == "call/assertion"
+        assert "block 'gather' reads 'A' at index I[i] of dimension 0, which is not in [0, 8)" in str(info.value)
+    kernel(a, indices, b)  # the kernel is as good as before
+
+
+def test_a_scatter_stops_before_it_writes():
+    func = script.from_source(f"""{HEADER}def main(A: T.Buffer((8,)), I: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("scatter"):
+            vi = T.axis.opaque(8, i)
+            B[I[vi]] = A[vi]
+""")
+    a, indices, b = arguments(bad=8)
+    memory = np.full(16, -1, "float32")
+    with pytest.raises(tw.ArgumentError, match="block 'scatter' writes 'B' at index"):
+        tw.compile(func, check_bounds=True)(a, indices, memory[:8])
+    assert (memory[8:] == -1).all()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "T.if_then_else(I[vi] >= 0 and I[vi] < 8, A[I[vi]], T.float32(9))",
+        "T.if_then_else(I[vi] < 0 or I[vi] >= 8, T.float32(9), A[I[vi]])",
+    ],
+)
+def test_an_access_behind_a_condition_is_checked_where_it_happens(value):
+    func = script.from_source(f"""{HEADER}def main(A: T.Buffer((8,)), I: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("S"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = {value}
+""")
+    a, indices, b = arguments(bad=100)
+    tw.compile(func, check_bounds=True)(a, indices, b)
+    assert b.tolist() == [3, 1, 7, 0, 2, 9, 5, 4]
+
+
+def test_indices_of_indices_and_loops_of_data():
+    func = script.from_source(f"""{HEADER}def main(
+    A: T.Buffer((8,)), I: T.Buffer((8,), "int32"), P: T.Buffer((4,), "int32"), B: T.Buffer((3,))
+):
+    for i in range(3):
+        with T.block("rows"):
+            vi = T.axis.spatial(3, i)
+            B[vi] = T.float32(0)
+            for j in range(P[vi], P[vi + 1]):
+                B[vi] = B[vi] + A[I[j]]
+""")
+    kernel = tw.compile(func, check_bounds=True)
+    a, indices, _ = arguments()
+    b = np.zeros(3, "float32")
+    kernel(a, indices, np.array([0, 2, 5, 8], "int32"), b)
+    assert b.tolist() == [4, 9, 15]
+    with pytest.raises(tw.ArgumentError, match=r"block 'rows' reads 'I' at index j of dimension 0"):
+        kernel(a, indices, np.array([0, 2, 5, 9], "int32"), b)
+    indices[7] = -3
+    with pytest.raises(tw.ArgumentError, match=r"block 'rows' reads 'A' at index I\[j\] of dimension 0"):
+        kernel(a, indices, np.array([0, 2, 5, 8], "int32"), b)
+
+
+def test_symbolic_sizes_and_two_dimensions():
+    @T.prim_func
+    def shifted(a: T.handle, b: T.handle, k: T.int32):
+        n = T.int32()
+        A = T.match_buffer(a, (n, n))
+        B = T.match_buffer(b, (n, n))
+        for i, j in T.grid(n, n):
+            with T.block("shift"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj + k]
+
+    kernel = tw.compile(shifted, check_bounds=True)
+    a, b = np.arange(9, dtype="float32").reshape(3, 3), np.zeros((3, 3), "float32")
+    kernel(a, b, 0)
+    assert (a == b).all()
+    with pytest.raises(tw.ArgumentError, match=r"block 'shift' reads 'A' at index .* of dimension 1.* \[0, n\)"):
+        kernel(a, b, 1)
+
+
+def test_what_loops_prove_costs_nothing():
+    @T.prim_func
+    def plain(A: T.Buffer((64, 64)), B: T.Buffer((64, 64))):
+        for i, j in T.grid(64, 64):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vj, 63 - vi]
+
+    assert tw.compile(plain, check_bounds=True).inspect("asm") == tw.compile(plain).inspect("asm")
+    unasked = tw.compile(gather())
+    assert "assert" not in unasked.inspect("tir")
