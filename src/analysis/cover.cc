@@ -281,13 +281,15 @@ std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<Buffer
   return box;
 }
 
-arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const Tree& tree,
-                    const std::vector<int>& loops, arith::Analyzer& analyzer) {
+arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const arith::Region& exists,
+                    const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer) {
   arith::Box box =
       arith::relax_region(bound_region(realize, read), domains_of(tree, loops), analyzer, realize.predicate);
-  arith::Box shape;
-  for (const Expr& extent : read->buffer->shape) shape.push_back(arith::IntSet::of_range(range_of(extent)));
-  return arith::intersect(box, shape, analyzer);
+  arith::Box whole = arith::box_of(exists);
+  for (size_t d = whole.size(); d < box.size(); ++d) {
+    whole.push_back(arith::IntSet::of_range(range_of(read->buffer->shape[d])));
+  }
+  return arith::intersect(box, whole, analyzer);
 }
 
 namespace {
@@ -321,7 +323,8 @@ bool only_conditions_between(const Tree& tree, int from, int block) {
 
 }  // namespace
 
-std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer) {
+std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
+                                        const arith::Region& exists) {
   const BlockRealize &writer = *tree.realize_at(producer), &reader = *tree.realize_at(consumer);
   std::vector<NodeRef> both = {tree.stmt(producer), tree.stmt(consumer)};
   std::string pair = quoted(*reader.block) + " reads '" + buffer->name + "' of " + quoted(*writer.block);
@@ -347,7 +350,7 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
   }
   for (const Ref<BufferRegion>& read : needs.takes) {
     if (!tree.same_memory(read->buffer, buffer)) continue;
-    arith::Box need = required(reader, read, tree, reader_loops, analyzer);
+    arith::Box need = required(reader, read, exists, tree, reader_loops, analyzer);
     bool covered = false;
     std::string known;
     for (const Ref<BufferRegion>& write : writer.block->writes) {

@@ -52,13 +52,15 @@ bool limits_reduction(const BlockRealize& realize);
 /// The box of `write` that the block surely completes while `loops` run, with all its reductions.
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer);
-/// The box of `read` that the block needs at most while `loops` run, within the buffer's shape.
-arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const Tree& tree,
-                    const std::vector<int>& loops, arith::Analyzer& analyzer);
+/// The box of `read` that the block needs at most while `loops` run, within what there is of the buffer.
+arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const arith::Region& exists,
+                    const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer);
 
 /// Why the regions of `buffer` that `consumer` reads might not all be complete, written by `producer` in the same
-/// iteration of the loops around both. Nothing if they are.
-std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer);
+/// iteration of the loops around both. Nothing if they are. `exists`: what there is to read of the buffer, its shape if
+/// empty; a buffer that stands for part of another one is to hold all that is read of that.
+std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
+                                        const arith::Region& exists = {});
 
 /// Why what `block` reads might not be complete when it runs: of each buffer that blocks of the scope write, the writer
 /// is one complete or reduction block, or a complete one and an update of it, and covers what is read.

@@ -45,6 +45,18 @@ Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<
                 {block.node()}, hint);
 }
 
+Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer) {
+  for (const BlockRealize* child : analysis::Scope::of(tree.block_at(scope)).children()) {
+    for (const auto* regions : {&child->block->reads, &child->block->writes}) {
+      for (const Ref<BufferRegion>& region : *regions) {
+        const Ref<Buffer>& other = region->buffer;
+        if (other->data != buffer->data && tree.same_memory(other, buffer)) return other;
+      }
+    }
+  }
+  return {};
+}
+
 std::optional<Written> written_by(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                   const std::vector<int>& loops, arith::Analyzer& analyzer) {
   const BlockRealize& realize = *tree.realize_at(writer);
@@ -69,6 +81,13 @@ Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Reg
   copy.region = std::move(region);
   copy.cache = decl_buffer(std::move(shape), original->dtype, copy.name, scope.empty() ? "global" : scope);
   return copy;
+}
+
+arith::Region Copy::whole() const {
+  arith::Region region;
+  for (size_t d = 0; d < offset.size(); ++d)
+    region.push_back(range(zero(offset[d].dtype()) - offset[d], original->shape[d]));
+  return region;
 }
 
 Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
@@ -114,9 +133,30 @@ namespace {
 Expr behind(const Expr& index, const Expr& offset) {
   return same_expr(index, offset) ? zero(index.dtype()) : index - offset;
 }
+
+/// Views are in the scope of what they are views of.
+Ref<Block> with_views_in(const std::string& scope, const Ref<Block>& block, const Ref<Buffer>& original) {
+  std::unordered_map<NodeRef, Ref<Var>> moved{{original->data, {}}};
+  visit(block, [&](const Ref<MatchBufferRegion>& match) {
+    if (!moved.count(match->source->buffer->data)) return;
+    Var data = *match->buffer->data;
+    const PointerType* type = data.type_annotation.as<PointerType>();
+    if (!type) return;
+    data.type_annotation = make<PointerType>({type->element_type, scope});
+    moved[match->buffer->data] = make<Var>(std::move(data), match->buffer->data.span());
+  });
+  moved.erase(original->data);
+  if (moved.empty()) return block;
+  return rewrite(block, [&](const Ref<Var>& v, Rewriter&) -> Expr {
+    auto it = moved.find(v);
+    return it == moved.end() ? v : it->second;
+  });
+}
 }  // namespace
 
-Ref<Block> redirect(const Ref<Block>& block, const Copy& copy, bool reads, bool writes) {
+Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool writes) {
+  bool same_scope = copy.cache->scope() == copy.original->scope();
+  Ref<Block> block = same_scope ? before : with_views_in(copy.cache->scope(), before, copy.original);
   auto shifted = [&](std::vector<Expr> indices) {
     for (size_t d = 0; d < indices.size(); ++d) indices[d] = behind(indices[d], copy.offset[d]);
     return indices;

@@ -27,7 +27,14 @@ struct Copy {
   std::vector<Expr> offset;  ///< of the cache within the original
   std::string name;          ///< of the new buffer and of the block
   Expr condition;            ///< under which there is something to copy
+
+  /// The original in indices of the cache: what readers of the cache may want of it.
+  arith::Region whole() const;
 };
+
+/// Another buffer that the children of the scope use for the same memory: a view of this one or of what it is a view
+/// of. Null if there is none.
+Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer);
 
 /// What the block at `writer` has written to `write` once `loops` have run, and the condition on loops around them
 /// under which it has written anything. Nothing if that cannot be proved.
@@ -42,7 +49,8 @@ std::optional<Written> written_by(const Tree& tree, int writer, const Ref<Buffer
 Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Region region, bool compact);
 /// Loops ax0, ax1, ... around a block that copies element by element.
 Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made);
-/// The block with accesses to the original replaced: what it reads, what it writes, or both.
+/// The block with accesses to the original replaced: what it reads, what it writes, or both. Its views of the original
+/// become views of the cache.
 Ref<Block> redirect(const Ref<Block>& block, const Copy& copy, bool reads, bool writes);
 
 /// Adds the nest and the buffer.

@@ -192,3 +192,105 @@ def half_written(A: T.Buffer((8,)), C: T.Buffer((8,))):
 )
 def test_refusals(program, transform, code):
     check_refused(program, transform, code)
+
+
+@T.prim_func
+def read_written_read(A: T.Buffer((8,)), B: T.Buffer((8,)), C: T.Buffer((8,)), D: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = A[v] * T.float32(2)
+    for i in range(8):
+        with T.block("A"):
+            v = T.axis.spatial(8, i)
+            A[v] = B[v]
+    for i in range(8):
+        with T.block("D"):
+            v = T.axis.spatial(8, i)
+            D[v] = A[v]
+
+
+def test_readers_before_the_writer_keep_the_old_values():
+    sch = check(read_written_read, lambda sch: sch.cache_read("D", "A", "global"))
+    assert "C[v] = A[v]" in sch.mod.script() and "D[v] = A_global[v]" in sch.mod.script()
+    check_refused(read_written_read, lambda sch: sch.cache_read("C", "A", "global"), "cache_read/P3")
+    check_refused(
+        read_written_read,
+        lambda sch: sch.cache_read("D", "A", "global", consumer_blocks=["C"]),
+        "cache_read/P5",
+    )
+
+
+def test_a_copy_of_a_part_serves_no_reader_of_the_whole():
+    @T.prim_func
+    def partly(A: T.Buffer((16,)), C: T.Buffer((16,)), D: T.Buffer((16,))):
+        for i in range(9):
+            with T.block("C"):
+                v = T.axis.spatial(16, i)
+                C[v] = A[v] * T.float32(2)
+        for i in range(16):
+            with T.block("D"):
+                v = T.axis.spatial(16, i)
+                D[v] = C[v]
+
+    check_refused(partly, lambda sch: sch.cache_read("D", "C", "global"), "cache_read/P4")
+    check_refused(partly, lambda sch: sch.cache_write("C", 0, "global", consumer_blocks=["D"]), "cache_write/P4")
+
+
+def test_a_copy_for_padded_reads_in_a_nested_block():
+    @T.prim_func
+    def padded(A: T.Buffer((16,)), D: T.Buffer((16,))):
+        for o in range(4):
+            with T.block("O"):
+                vo = T.axis.spatial(4, o)
+                T.reads(A[vo * 4 - 3 : vo * 4 + 7])
+                T.writes(D[vo * 4 : vo * 4 + 4])
+                for i in range(4):
+                    with T.block("D"):
+                        v = T.axis.spatial(4, i)
+                        D[vo * 4 + v] = T.if_then_else(vo * 4 + v >= 3, A[vo * 4 + v - 3], T.float32(0))
+
+    check(padded, lambda sch: sch.cache_read("D", "A", "global"))
+
+
+@T.prim_func
+def through_views(A: T.Buffer((16,)), D: T.Buffer((16,))):
+    for o in range(4):
+        with T.block("O"):
+            vo = T.axis.spatial(4, o)
+            T.reads(A[vo * 4 : vo * 4 + 4])
+            T.writes(D[vo * 4 : vo * 4 + 4])
+            V = T.match_buffer(A[vo * 4 : vo * 4 + 4], (4,), offset_factor=1)
+            W = T.match_buffer(D[vo * 4 : vo * 4 + 4], (4,), offset_factor=1)
+            for i in range(4):
+                with T.block("D"):
+                    v = T.axis.spatial(4, i)
+                    W[v] = V[v] + T.float32(1)
+
+
+def test_views_follow_into_the_scope_of_the_copy():
+    sch = check(through_views, lambda sch: sch.cache_read("O", 0, "shared"))
+    assert 'A_shared[vo * 4:vo * 4 + 4], (4,), scope="shared"' in sch.mod.script()
+    check(through_views, lambda sch: sch.cache_write("O", 0, "shared"))
+
+
+def test_a_buffer_with_two_names_in_a_scope():
+    @T.prim_func
+    def named_twice(A: T.Buffer((16,)), D: T.Buffer((16,))):
+        for o in range(4):
+            with T.block("O"):
+                vo = T.axis.spatial(4, o)
+                T.reads(A[vo * 4 : vo * 4 + 4])
+                T.writes(A[vo * 4 : vo * 4 + 4], D[vo * 4 : vo * 4 + 4])
+                V = T.match_buffer(A[vo * 4 : vo * 4 + 4], (4,), offset_factor=1)
+                for i in range(4):
+                    with T.block("A"):
+                        v = T.axis.spatial(4, i)
+                        A[vo * 4 + v] = T.float32(3)
+                for i in range(4):
+                    with T.block("D"):
+                        v = T.axis.spatial(4, i)
+                        D[vo * 4 + v] = V[v]
+
+    check_refused(named_twice, lambda sch: sch.cache_read("D", 0, "global"), "cache_read/P3")
+    check_refused(named_twice, lambda sch: sch.cache_write("A", 0, "global"), "cache_write/P3")

@@ -13,9 +13,10 @@
 //
 // Requires  P1 the read exists, and the block is not the root
 //           P2 the scope is a storage scope
-//           P3 at most one block of the scope writes the buffer, and it is complete or a reduction
+//           P3 at most one block of the scope writes the buffer; it is complete or a reduction and stands before the
+//              reader; and the buffer has one name in the scope
 //           P4 the copy holds all that the readers read
-//           P5 the named consumers read it, in the same scope
+//           P5 the named consumers read it, in the same scope and after it is written
 //           P6 what stands in the scope touches the buffer in blocks only
 //           P9 parallel loops around stay independent
 #include <algorithm>
@@ -28,13 +29,14 @@
 namespace tilewright::schedule {
 namespace {
 
-/// Positions of the readers to redirect.
+/// Positions of the readers to redirect. Those before the writer read what the buffer holds without it.
 Result<std::vector<int>> find_consumers(const State& state, const std::vector<BlockRV>& named, const Place& block,
                                         const analysis::Scope& scope, const Ref<Buffer>& buffer, int writer) {
   const Tree& tree = *block.tree;
   std::vector<int> readers;
   for (int child : scope.readers(buffer)) {
-    if (child != writer) readers.push_back(tree.block(scope.children()[child]->block->id.value));
+    int reader = tree.block(scope.children()[child]->block->id.value);
+    if (reader > writer) readers.push_back(reader);
   }
   if (named.empty()) return readers;
   std::vector<int> chosen;
@@ -42,7 +44,8 @@ Result<std::vector<int>> find_consumers(const State& state, const std::vector<Bl
     TW_TRY(consumer, state.find(rv));
     if (consumer.func != block.func || std::find(readers.begin(), readers.end(), consumer.at) == readers.end()) {
       return refuse("cache_read/P5",
-                    describe(consumer) + " does not read '" + buffer->name + "' in the scope of " + describe(block),
+                    describe(consumer) + " does not read '" + buffer->name + "' in the scope of " + describe(block) +
+                        (writer == -1 ? "" : " after it is written"),
                     {consumer.node(), block.node()});
     }
     chosen.push_back(consumer.at);
@@ -60,6 +63,27 @@ CopyPlace after_writer(const Tree& tree, int scope, int writer, const std::vecto
   return {scope, tree.child_towards(innermost, writer), true};
 }
 
+/// Why the block might find elements of the buffer that nothing has written, among those that it declares to read:
+/// those that only a condition keeps it from reading would be copied all the same. Parameters come with values.
+std::optional<analysis::Obstacle> why_not_all_written(const Tree& tree, int block, const Ref<Buffer>& buffer) {
+  for (int at = block; tree[at].scope != Tree::kNone; at = tree[at].scope) {
+    const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
+    const auto& allocated = tree.block_at(at).alloc_buffers;
+    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) return std::nullopt;
+    std::vector<int> writers = scope.writers(buffer);
+    if (writers.empty()) continue;
+    if (writers.size() > 1) return analysis::why_inputs_incomplete(tree, at);
+    int writer = tree.block(scope.children()[writers[0]]->block->id.value);
+    return analysis::why_not_covered(tree, writer, at, buffer);
+  }
+  return std::nullopt;
+}
+
+bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer) {
+  const auto& map = state.module()->functions[func].second.as<PrimFunc>()->buffer_map;
+  return std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second == buffer; });
+}
+
 struct Request {
   Place block;
   int scope;
@@ -69,18 +93,30 @@ struct Request {
 };
 
 /// What there is to copy, and where.
-Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheRead& cache, const Request& request) {
+Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRead& cache, const Request& request) {
   const Tree& tree = *request.block.tree;
   const Ref<Buffer>& buffer = request.block.block().reads[request.position]->buffer;
   arith::Region region;
   if (request.writer == -1) {
+    if (!is_parameter(state, request.block.func, buffer)) {
+      if (auto obstacle = why_not_all_written(tree, request.scope, buffer)) return refuse("cache_read/P4", *obstacle);
+    }
     for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
     for (const Ref<BufferRegion>& read : tree.block_at(request.scope).reads) {
       if (read->buffer == buffer) region = read->region;
     }
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, tree, request.scope);
+    region = arith::clip_to_shape(arith::box_of(region), buffer->shape, analyzer);
     return std::pair(CopyPlace{request.scope, -1, false}, make_copy(buffer, cache.storage_scope, region, true));
   }
   const Block& producer = tree.block_at(request.writer);
+  if (request.block.at < request.writer) {
+    return refuse(
+        "cache_read/P3",
+        describe(request.block) + " reads '" + buffer->name + "' before " + describe_block(producer) + " writes it",
+        {tree.stmt(request.writer), request.block.node()});
+  }
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(request.writer));
   bool plain = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
   if (request.writer == request.block.at || !plain) {
@@ -136,11 +172,16 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
     return refuse("cache_read/P3", "several blocks write '" + buffer->name + "'", {block.node()},
                   "make the copy before the reduction is decomposed");
   }
+  if (Ref<Buffer> other = other_name(tree, request.scope, buffer); other.defined()) {
+    return refuse(
+        "cache_read/P3",
+        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
+        {block.node()}, "cache the buffer outside of the block that makes the view");
+  }
   if (!writers.empty()) request.writer = tree.block(scope.children()[writers[0]]->block->id.value);
-  TW_TRY(readers,
-         find_consumers(state, cache.consumer_blocks.items, block, scope, buffer, writers.empty() ? -1 : writers[0]));
+  TW_TRY(readers, find_consumers(state, cache.consumer_blocks.items, block, scope, buffer, request.writer));
   request.readers = readers;
-  TW_TRY(chosen, choose_copy(cache, request));
+  TW_TRY(chosen, choose_copy(state, cache, request));
   const auto& [place, copy] = chosen;
 
   Ref<Block> made;
@@ -156,7 +197,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   auto obstacle = analysis::why_inputs_incomplete(after, copier);
   for (size_t i = 0; i < request.readers.size() && !obstacle; ++i) {
     int reader = after.block(tree.block_at(request.readers[i]).id.value);
-    obstacle = analysis::why_not_covered(after, copier, reader, copy.cache);
+    obstacle = analysis::why_not_covered(after, copier, reader, copy.cache, copy.whole());
   }
   if (obstacle) return refuse("cache_read/P4", *obstacle);
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_read/P9"));

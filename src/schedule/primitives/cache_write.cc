@@ -13,7 +13,8 @@
 //
 // Requires  P1 the write exists, and the block is not the root
 //           P2 the scope is a storage scope
-//           P3 no other block of the scope writes the buffer, and this one is complete or a reduction
+//           P3 no other block of the scope writes the buffer, this one is complete or a reduction, and the buffer has
+//              one name in the scope
 //           P4 it is provable what it writes until the copy, and the copy holds all that is read afterwards
 //           P5 the named consumers read it, in the same scope
 //           P6 what stands in the scope touches the buffer in blocks only
@@ -57,6 +58,12 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
   }
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "cache_write/P3"));
+  if (Ref<Buffer> other = other_name(tree, request.scope, buffer); other.defined()) {
+    return refuse(
+        "cache_write/P3",
+        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
+        {block.node()}, "cache the buffer outside of the block that makes the view");
+  }
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
   if (facts.role != analysis::BlockRole::kComplete && facts.role != analysis::BlockRole::kReduction) {
     return refuse("cache_write/P3",
@@ -138,7 +145,7 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
     int reader = after.block(tree.block_at(request.readers[i]).id.value);
     bool redirected =
         std::find(request.redirected.begin(), request.redirected.end(), request.readers[i]) != request.redirected.end();
-    obstacle = redirected ? analysis::why_not_covered(after, writer, reader, copy.cache)
+    obstacle = redirected ? analysis::why_not_covered(after, writer, reader, copy.cache, copy.whole())
                           : analysis::why_not_covered(after, copier, reader, copy.original);
   }
   if (obstacle) return refuse("cache_write/P4", *obstacle);
