@@ -43,6 +43,7 @@ class Verifier {
   void undefine_buffer(const Ref<Buffer>& buffer);
   void use_buffer(const Ref<Buffer>& buffer, const NodeRef& where);
   void check_pointer(const Buffer& buffer, const NodeRef& where);
+  void check_size(const std::string& name, DataType type, const std::vector<Expr>& extents, const NodeRef& where);
 
   // kinds
   void module(const Module& module, const NodeRef& where);
@@ -122,6 +123,21 @@ void Verifier::check_pointer(const Buffer& buffer, const NodeRef& where) {
   }
 }
 
+/// Whatever counts the bytes of a buffer does so in 64 bits.
+void Verifier::check_size(const std::string& name, DataType type, const std::vector<Expr>& extents,
+                          const NodeRef& where) {
+  constexpr int64_t kMostBytes = int64_t{1} << 60;
+  int64_t bytes = int64_t{type.bytes()} * type.lanes;
+  bool too_large = false;
+  for (const Expr& extent : extents) {
+    const IntImm* size = extent.as<IntImm>();
+    if (!size) continue;
+    if (size->value == 0) return;
+    too_large |= __builtin_mul_overflow(bytes, size->value, &bytes) || bytes > kMostBytes;
+  }
+  if (too_large) fail("verify/size", "buffer " + quoted(name) + " has more bytes than there are addresses", where);
+}
+
 void Verifier::define_sizes(const Buffer& buffer, const NodeRef& where) {
   auto size = [&](const Expr& e) {
     if (e.defined() && e.is<Var>() && !is_defined(e)) define(e, where);
@@ -133,6 +149,7 @@ void Verifier::define_sizes(const Buffer& buffer, const NodeRef& where) {
 
 void Verifier::define_buffer(const Ref<Buffer>& buffer, const NodeRef& where) {
   check_pointer(*buffer, where);
+  check_size(buffer->name, buffer->dtype, buffer->shape, where);
   each(buffer->shape);
   each(buffer->strides);
   node(buffer->elem_offset);
@@ -498,6 +515,7 @@ bool Verifier::stmt(const NodeRef& n) {
     }
     case Kind::kAllocate: {
       const Allocate& allocate = *n.as<Allocate>();
+      check_size(allocate.buffer_var->name_hint, allocate.dtype, allocate.extents, n);
       node(allocate.condition);
       allocation(allocate.buffer_var, allocate.extents, allocate.annotations, allocate.body, n);
       return true;

@@ -54,6 +54,7 @@ class RegionCollector {
  public:
   std::unordered_map<NodeRef, Layout> run(const Ref<PrimFunc>& func) {
     assume_sizes(*func, analyzer_);
+    assume_small(*func);
     visit(func->body, [&](const Ref<Block>& block) {
       for (const Def<Buffer>& buffer : block->alloc_buffers) {
         by_data_[buffer->data] = buffer;
@@ -69,6 +70,24 @@ class RegionCollector {
   }
 
  private:
+  /// For the sake of comparison, the integers that a call brings are at most a million.
+  void assume_small(const PrimFunc& func) {
+    assume_sizes(func, small_);
+    auto limit = [&](const Expr& e) {
+      if (!e.is<Var>() || !e.dtype().is_int() || e.dtype().bits < 32) return;
+      small_.assume(ge(e, zero(e.dtype())));
+      small_.assume(le(e, constant(e.dtype(), 1 << 20)));
+    };
+    std::for_each(func.params.begin(), func.params.end(), limit);
+    for (const auto& [param, buffer] : func.buffer_map) {
+      for (const auto* part : {&buffer->shape, &buffer->strides}) std::for_each(part->begin(), part->end(), limit);
+    }
+  }
+  /// Of (n + 3) // 4, the bound says nothing about the program, only about the type of n.
+  bool follows_from_types(const Expr& extent, const arith::ConstIntBound& bound) {
+    return small_.const_int_bound(extent).max_value != bound.max_value;
+  }
+
   Candidate* candidate_of(const analysis::Access& access) {
     NodeRef buffer = access.named;
     if (access.form == analysis::Access::Form::kPointer) {
@@ -93,7 +112,9 @@ class RegionCollector {
     candidate->opaque |= access.form == Form::kPointer || access.form == Form::kAddress;
     for (const analysis::Surrounding& s : access.around) {
       const For* loop = s.node.as<For>();
-      if (loop && bound_.insert(loop->loop_var).second) analyzer_.bind(loop->loop_var, loop_range(*loop));
+      if (!loop || !bound_.insert(loop->loop_var).second) continue;
+      analyzer_.bind(loop->loop_var, loop_range(*loop));
+      small_.bind(loop->loop_var, loop_range(*loop));
     }
     analysis::Surroundings around = since(*candidate, access.around);
     Domains domains = analysis::domains_of(around);
@@ -206,7 +227,8 @@ class RegionCollector {
     int64_t most = bound.max_value;
     if (limit) most = std::min(most, *limit);
     constexpr int64_t kReasonable = int64_t{1} << 30;
-    if (most < kReasonable) return int_imm(extent.dtype(), std::max<int64_t>(most, 1));
+    if (most < kReasonable && (most == limit || !follows_from_types(extent, bound)))
+      return int_imm(extent.dtype(), std::max<int64_t>(most, 1));
     // In an iteration that a condition leaves out altogether, the last index may lie before the first.
     return analyzer_.can_prove(ge(extent, zero(extent.dtype()))) ? extent : max(extent, one(extent.dtype()));
   }
@@ -232,7 +254,7 @@ class RegionCollector {
   struct Alignment {
     int64_t dimension, factor, offset;
   };
-  Analyzer analyzer_;
+  Analyzer analyzer_, small_;
   std::unordered_set<NodeRef> bound_;  ///< loop variables that the analyzer knows
   std::unordered_map<NodeRef, NodeRef> by_data_;
   std::unordered_map<NodeRef, Candidate> candidates_;

@@ -343,6 +343,18 @@ void FunctionEmitter::return_if_failed(Value* code) {
 
 // ---- memory ------------------------------------------------------------------------------------------------------
 
+llvm::Value* FunctionEmitter::emit_size(const Expr& e, Value*& wrong) {
+  if (e.is<Cast>() && e.as<Cast>()->value.dtype().is_int() && e.dtype() == DataType::int_(64)) {
+    return emit_size(e.as<Cast>()->value, wrong);
+  }
+  if (!e.is<Mul>()) return emit_index(e);
+  Value* a = emit_size(e.as<Mul>()->a, wrong);
+  Value* b = emit_size(e.as<Mul>()->b, wrong);
+  Value* both = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smul_with_overflow, a, b);
+  wrong = builder_.CreateOr(wrong, builder_.CreateExtractValue(both, 1));
+  return builder_.CreateExtractValue(both, 0);
+}
+
 /// `inside` emits the statements that use the memory.
 void FunctionEmitter::emit_allocate(const Allocate& allocate, llvm::function_ref<void()> inside) {
   DataType type = allocate.dtype;
@@ -372,7 +384,9 @@ void FunctionEmitter::emit_allocate(const Allocate& allocate, llvm::function_ref
     return inside();
   }
   llvm::Type* pointer = builder_.getPtrTy();
-  Value* bytes = builder_.CreateNSWMul(emit_index(count), builder_.getInt64(static_cast<uint64_t>(type.bytes())));
+  Value* wrong = builder_.getFalse();
+  Value* bytes = emit_size(count * i64(type.bytes()), wrong);
+  bytes = builder_.CreateSelect(wrong, builder_.getInt64(INT64_MAX), bytes);
   Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_acquire));
   auto* acquire = llvm::FunctionType::get(pointer, {pointer, builder_.getInt64Ty()}, false);
   llvm::CallInst* memory = builder_.CreateCall(acquire, builder_.CreateLoad(pointer, slot), {ctx_, bytes});

@@ -117,6 +117,8 @@ class FunctionEmitter {
   void collect_terms(const Expr& e, int64_t factor, LinearIndex& into) const;
   int depth_of(const Expr& e) const;
   Value* emit_index(const Expr& e);
+  /// Likewise of a number of elements; `wrong` becomes true, as a bit, where 64 bits do not hold it.
+  Value* emit_size(const Expr& e, Value*& wrong);
   Value* address(const Ref<Buffer>& buffer, const Expr& index);
   int64_t known_alignment(const Ref<Buffer>& buffer, const Expr& index) const;
   Value* emit_load(const Ref<BufferLoad>& load);
