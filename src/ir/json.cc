@@ -127,6 +127,7 @@ class Reader {
     return make<T>(std::move(data));
   }
   NodeRef child(const Json& index) {
+    if (!index.is_number_unsigned()) throw BadJson{"expected the number of a node, found " + index.dump()};
     size_t i = index.get<size_t>();
     if (i >= nodes_.size()) throw BadJson{"node " + std::to_string(i) + " is used before it is written"};
     return nodes_[i];
@@ -143,15 +144,31 @@ class Reader {
       if (!type) throw BadJson{"unknown data type " + json.dump()};
       field = *type;
     } else if constexpr (std::is_same_v<F, double>) {
-      field = std::bit_cast<double>(json.get<uint64_t>());
+      field = std::bit_cast<double>(integer<uint64_t>(json));
     } else if constexpr (std::is_enum_v<F>) {
-      int number = json.get<int>();
-      if (number < 0 || number > 8) throw BadJson{"enumeration value " + json.dump() + " is out of range"};
+      auto number = integer<int64_t>(json);
+      if (number < 0 || number > static_cast<int64_t>(last_of(field))) {
+        throw BadJson{"enumeration value " + json.dump() + " is out of range"};
+      }
       field = static_cast<F>(number);
+    } else if constexpr (std::is_integral_v<F> && !std::is_same_v<F, bool>) {
+      field = integer<F>(json);
     } else {
       field = json.get<F>();
     }
   }
+  template <class T>
+  static T integer(const Json& json) {
+    constexpr bool kSigned = std::is_signed_v<T>;
+    if (!json.is_number_integer() || (!kSigned && !json.is_number_unsigned()) ||
+        (kSigned && json.is_number_unsigned() && json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))) {
+      throw BadJson{"expected an integer, found " + json.dump()};
+    }
+    return json.get<T>();
+  }
+  static ForKind last_of(ForKind) { return ForKind::kThreadBinding; }
+  static IterType last_of(IterType) { return IterType::kTensorized; }
+  static BufferKind last_of(BufferKind) { return BufferKind::kAutoBroadcast; }
   template <class T>
   static void check_sort(const Ref<T>&, const NodeRef& node) {
     if (!node.is<T>()) mismatch(kind_name(KindOf<T>::kind), node);

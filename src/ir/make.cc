@@ -38,6 +38,12 @@ void need_operands(const T& node, std::initializer_list<std::string_view> nullab
     if constexpr (requires { field.begin()->defined(); }) {
       for (const auto& item : field) need(item.defined(), kind_name(KindOf<T>::kind), name);
     }
+    if constexpr (requires { field.begin()->second.defined(); }) {
+      for (const auto& [key, item] : field) need(item.defined(), kind_name(KindOf<T>::kind), name);
+    }
+    if constexpr (requires { field.begin()->first.defined(); }) {
+      for (const auto& [key, item] : field) need(key.defined(), kind_name(KindOf<T>::kind), name);
+    }
   });
 }
 
@@ -357,14 +363,69 @@ DataType check(Buffer& v) {
     if (!extent.dtype().is_integral())
       refuse("ir/index-dtype", "the shape of '" + v.name + "' holds " + extent.dtype().str());
   }
+  for (const Expr& stride : v.strides) {
+    if (!stride.dtype().is_integral())
+      refuse("ir/index-dtype", "the strides of '" + v.name + "' hold " + stride.dtype().str());
+  }
   if (v.elem_offset.defined() && !v.elem_offset.dtype().is_integral()) {
     refuse("ir/index-dtype", "the offset of '" + v.name + "' is " + v.elem_offset.dtype().str());
+  }
+  if (v.data_alignment < 1 || (v.data_alignment & (v.data_alignment - 1)) != 0) {
+    refuse("ir/alignment", "buffer '" + v.name + "' is aligned to " + std::to_string(v.data_alignment) + " bytes",
+           "an alignment is a power of two");
+  }
+  if (v.offset_factor < 0) {
+    refuse("ir/alignment", "the offset of buffer '" + v.name + "' is a multiple of " + std::to_string(v.offset_factor));
+  }
+  return DataType::void_();
+}
+/// Memory of `dtype`, and how much of it.
+template <class T>
+DataType check_allocation(T& v) {
+  need_operands(v);
+  const std::string& name = v.buffer_var->name_hint;
+  if (!v.buffer_var->type_annotation.template is<PointerType>()) {
+    refuse("ir/allocation",
+           "the variable '" + name + "' of an allocation is no pointer but " + v.buffer_var.dtype().str());
+  }
+  if (v.dtype.is_void()) refuse("ir/allocation", "'" + name + "' is allocated for elements without a type");
+  for (const Expr& extent : v.extents) {
+    if (!extent.dtype().is_integral() || !extent.dtype().is_scalar()) {
+      refuse("ir/index-dtype", "an extent of the allocation '" + name + "' is " + extent.dtype().str());
+    }
+  }
+  return DataType::void_();
+}
+template <>
+DataType check(Allocate& v) {
+  check_allocation(v);
+  need_bool(v.condition, "the condition of an allocation");
+  return DataType::void_();
+}
+template <>
+DataType check(AllocateConst& v) {
+  return check_allocation(v);
+}
+template <>
+DataType check(TensorData& v) {
+  int64_t bytes = int64_t{v.dtype.bytes()} * v.dtype.lanes;
+  for (int64_t extent : v.shape) {
+    if (extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) bytes = -1;
+    if (bytes < 0) break;
+  }
+  if (bytes != static_cast<int64_t>(v.bytes.size())) {
+    refuse("ir/tensor-data", "a constant array of " + std::to_string(v.bytes.size()) +
+                                 " bytes for a shape that takes " +
+                                 (bytes < 0 ? std::string("another number") : std::to_string(bytes)));
   }
   return DataType::void_();
 }
 template <>
 DataType check(IndexMap& v) {
   need_operands(v, {"inverse_index_map"});
+  if (v.inverse_index_map.defined() && !v.inverse_index_map.is<IndexMap>()) {
+    refuse("ir/missing-operand", "the inverse of an index map is no index map");
+  }
   return DataType::void_();
 }
 template <>

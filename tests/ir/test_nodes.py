@@ -145,3 +145,15 @@ def test_ends_of_types_are_finite_numbers():
         255,
         "bfloat16",
     )
+
+
+def test_nodes_that_describe_no_memory_are_refused():
+    wrong = {
+        "ir/alignment": lambda: T.Buffer((4,), "float32", align=6),
+        "ir/allocation": lambda: ir.Allocate(ir.Var("x", "int32"), "float32", [4], True, ir.Evaluate(0), {}),
+        "ir/tensor-data": lambda: ir.TensorData("float32", [4], b"123"),
+    }
+    for code, build in wrong.items():
+        with pytest.raises(tw.ScriptError) as error:
+            build()
+        assert error.value.code == code
