@@ -19,8 +19,8 @@ TABLE_ENTRY = re.compile(r"^X\((.*)\)\s*(?://.*)?$", re.MULTILINE)
 STRUCT = re.compile(
     r"(?P<comment>(?:^///[^\n]*\n)*)^struct (?P<name>\w+) \{\n(?P<body>.*?)^\};", re.MULTILINE | re.DOTALL
 )
-# {"flatten_buffers", flatten_buffers, "the reason, in one string or several"},
-PIPELINE_ENTRY = re.compile(r'\{"(\w+)",\s*\w+,\s*((?:"[^"]*"\s*)+)\}')
+# {"flatten_buffers", flatten_buffers, kAll, kLowered, "the reason, in one string or several"},
+PIPELINE_ENTRY = re.compile(r'\{"(\w+)",\s*\w+,\s*k(\w+),\s*k(\w+),\s*((?:"[^"]*"\s*)+)\}')
 MACRO = re.compile(r"^#define (TW_\w+)\((\w+)\)((?:.*\\\n)*.*)$", re.MULTILINE)
 MEMBERS = re.compile(r"using Members =\s*Fields<(.*?)>;", re.DOTALL)
 FIELD = re.compile(r"^  (?P<type>[\w:]+(?:<.*>)?)\s+(?P<names>\w+[^;]*);\s*(?:///?<?\s*(?P<comment>.*))?$")
@@ -184,9 +184,10 @@ def passes(root: Path) -> str:
         "# Lowering passes\n",
         "In the order of `src/lower/pipeline.cc`; `tw.lower(mod, after=PASS)` stops behind one.\n",
     ]
-    for name, reason in PIPELINE_ENTRY.findall(pipeline.read_text() if pipeline.exists() else ""):
+    for name, targets, stage, reason in PIPELINE_ENTRY.findall(pipeline.read_text() if pipeline.exists() else ""):
         lines.append(f"## {name}\n")
         lines.append("Why here: " + "".join(re.findall(r'"(.*?)"', reason)) + ".\n")
+        lines.append(f"Targets: {targets.lower()}. Leaves a {stage.lower()} program.\n")
         path = root / f"src/lower/{name}.cc"
         if path.exists():
             lines.append(f"```text\n{leading_comment(path)}\n```\n")

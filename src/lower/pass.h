@@ -28,7 +28,7 @@ struct Note {
 /// Beside the program: what passes may look at, and what they report.
 struct PassContext {
   const Target& target;
-  std::string function;  ///< name of the function being lowered
+  std::string function;  ///< name of the function being lowered; empty while the module is
   bool called = false;   ///< by another function of the module
   bool check_bounds = false;
   std::vector<Promotion> promotions;

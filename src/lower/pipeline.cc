@@ -13,34 +13,48 @@
 namespace tilewright::lower {
 namespace {
 
-struct Pass {
-  std::string_view name;
-  PassResult (*run)(const Ref<PrimFunc>&, PassContext&);
-  std::string_view reason;
-};
+constexpr Stage kScheduled = Stage::kScheduled, kLowered = Stage::kLowered;
+constexpr Targets kAll = Targets::kAll, kMachines = Targets::kMachines;
 
 /// The one list.
-constexpr Pass kPasses[] = {
-    {"lower_prefetches", lower_prefetches, "first: passes know loads, not what a hint speaks of"},
-    {"plan_allocations", plan_allocations, "while blocks are whole: axes tell which loops carry values in a buffer"},
-    {"lower_init_blocks", lower_init_blocks,
+constexpr Row kRows[] = {
+    {"lower_prefetches", lower_prefetches, kAll, kScheduled, "first: passes know loads, not what a hint speaks of"},
+    {"plan_allocations", plan_allocations, kAll, kScheduled,
+     "while blocks are whole: axes tell which loops carry values in a buffer"},
+    {"lower_init_blocks", lower_init_blocks, kAll, kScheduled,
      "the condition is stated in reduction axes, which the next pass takes away"},
-    {"inline_block_axes", inline_block_axes, "regions and predicates can be compared once they speak of loops only"},
-    {"check_bounds", check_bounds,
+    {"inline_block_axes", inline_block_axes, kAll, kScheduled,
+     "regions and predicates can be compared once they speak of loops only"},
+    {"check_bounds", check_bounds, kAll, kScheduled,
      "buffers still have the user's shapes, and nothing judges blocks by their bodies any more"},
-    {"compact_buffers", compact_buffers, "buffers are in their final places, and predicates still at their blocks"},
-    {"lower_match_buffers", lower_match_buffers, "views follow their sources, which may just have moved"},
-    {"lower_blocks", lower_blocks, "after everything that needs to know what a block reads and writes"},
-    {"flatten_buffers", flatten_buffers, "buffers have their final shapes and places"},
-    {"simplify_indices", simplify_indices, "before loops are copied: one index instead of many"},
-    {"vectorize_plain_loops", vectorize_plain_loops, "strides of flat, simple indices can be read off"},
-    {"split_vector_loops", split_vector_loops, "makes conditions, for the next pass to take away from full vectors"},
-    {"partition_loops", partition_loops, "predicates of blocks are conditions now, and not yet masks"},
-    {"vectorize_loops", vectorize_loops, "before unrolling: what is inside is copied once instead of once a lane"},
-    {"unroll_loops", unroll_loops, "makes the indices of local buffers constants"},
-    {"promote_registers", promote_registers, "needs those constants"},
-    {"plan_workspaces", plan_workspaces, "what is left is memory"},
+    {"compact_buffers", compact_buffers, kAll, kScheduled,
+     "buffers are in their final places, and predicates still at their blocks"},
+    {"lower_match_buffers", lower_match_buffers, kAll, kScheduled,
+     "views follow their sources, which may just have moved"},
+    {"lower_blocks", lower_blocks, kAll, kLowered, "after everything that needs to know what a block reads and writes"},
+    {"flatten_buffers", flatten_buffers, kAll, kLowered, "buffers have their final shapes and places"},
+    {"simplify_indices", simplify_indices, kAll, kLowered, "before loops are copied: one index instead of many"},
+    {"vectorize_plain_loops", vectorize_plain_loops, kMachines, kLowered,
+     "strides of flat, simple indices can be read off"},
+    {"split_vector_loops", split_vector_loops, kMachines, kLowered,
+     "makes conditions, for the next pass to take away from full vectors"},
+    {"partition_loops", partition_loops, kAll, kLowered, "predicates of blocks are conditions now, and not yet masks"},
+    {"vectorize_loops", vectorize_loops, kAll, kLowered,
+     "before unrolling: what is inside is copied once instead of once a lane"},
+    {"unroll_loops", unroll_loops, kAll, kLowered, "makes the indices of local buffers constants"},
+    {"promote_registers", promote_registers, kMachines, kLowered, "needs those constants"},
+    {"plan_workspaces", plan_workspaces, kMachines, kLowered, "what is left is memory"},
 };
+
+constexpr bool is_handled(Sort sort, Kind kind) { return sort != Sort::kFunc || kind == Kind::kPrimFunc; }
+#define X(name, sort, ...) \
+  static_assert(is_handled(Sort::k##sort, Kind::k##name), "no row lowers functions of kind " #name);
+#include "ir/kinds.def"
+#undef X
+
+bool applies(Targets targets, const Target& target) {
+  return targets == Targets::kAll || target.kind != TargetKind::kInterpreter;
+}
 
 }  // namespace
 
@@ -112,29 +126,32 @@ std::set<std::string> called_functions(const Ref<Module>& module) {
   return names;
 }
 
-Result<Ref<Module>> run_pass(const Pass& pass, const Ref<Module>& module, const std::set<std::string>& called,
-                             PassContext& context) {
+Result<Ref<Module>> run_row(const Row& row, const Ref<Module>& module, PassContext& context) {
+  if (const ModulePass* run = std::get_if<ModulePass>(&row.run)) {
+    context.function.clear();
+    return (*run)(module, context);
+  }
+  std::set<std::string> called = called_functions(module);
   Ref<Module> current = module;
   for (const auto& [name, func] : module->functions) {
-    Ref<PrimFunc> prim = func.cast<PrimFunc>();
-    if (!prim.defined()) continue;
     context.function = name;
     context.called = called.count(name) != 0;
-    TW_TRY(after, pass.run(prim, context));
-    if (after != prim) current = with_function(current, name, after);
+    const auto& before = func.borrow<PrimFunc>();
+    TW_TRY(after, std::get<FunctionPass>(row.run)(before, context));
+    if (after != before) current = with_function(current, name, after);
   }
   return current;
 }
 
 }  // namespace
 
-Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options,
-                          LowerReport* report) {
+Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& module, const Target& target,
+                             const LowerOptions& options, LowerReport* report) {
   bool known = options.stop_after.empty();
-  for (const Pass& pass : kPasses) known |= pass.name == options.stop_after;
+  for (const Row& row : rows) known |= row.name == options.stop_after;
   if (!known) {
     std::string names;
-    for (const Pass& pass : kPasses) names += (names.empty() ? "" : ", ") + std::string(pass.name);
+    for (const Row& row : rows) names += (names.empty() ? "" : ", ") + std::string(row.name);
     return argument_error("lower/unknown-pass", "there is no pass '" + options.stop_after + "'", "passes: " + names);
   }
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
@@ -142,20 +159,20 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
   Ref<Module> current = module;
   if (options.observe) options.observe("input", current);
   PassContext context{target, {}, false, options.check_bounds, {}, {}};
-  Stage stage = Stage::kScheduled;
-  std::set<std::string> called = called_functions(module);
-  for (const Pass& pass : kPasses) {
+  for (const Row& row : rows) {
     if (interrupted()) return interruption_error();
-    auto start = std::chrono::steady_clock::now();
-    TW_TRY(after, run_pass(pass, current, called, context));
-    current = after;
-    std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-    if (report) report->times.push_back({pass.name, elapsed.count()});
-    if (pass.run == lower_blocks) stage = Stage::kLowered;
-    if (options.require_registers) TW_RETURN_IF_ERROR(check_registers(current, context, pass.run == flatten_buffers));
-    if (options.verify) TW_RETURN_IF_ERROR(check_pass(current, pass.name, stage));
-    if (options.observe) options.observe(pass.name, current);
-    if (pass.name == options.stop_after) break;
+    if (applies(row.targets, target)) {
+      auto start = std::chrono::steady_clock::now();
+      TW_TRY(after, run_row(row, current, context));
+      current = after;
+      std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+      if (report) report->times.push_back({row.name, elapsed.count()});
+      bool flat = row.name == "flatten_buffers";
+      if (options.require_registers) TW_RETURN_IF_ERROR(check_registers(current, context, flat));
+      if (options.verify) TW_RETURN_IF_ERROR(check_pass(current, row.name, row.leaves));
+      if (options.observe) options.observe(row.name, current);
+    }
+    if (row.name == options.stop_after) break;
   }
   if (report) {
     report->promotions = std::move(context.promotions);
@@ -164,10 +181,11 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
   return current;
 }
 
-std::vector<PassInfo> list_passes() {
-  std::vector<PassInfo> list;
-  for (const Pass& pass : kPasses) list.push_back({pass.name, pass.reason});
-  return list;
+Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options,
+                          LowerReport* report) {
+  return lower_by(kRows, module, target, options, report);
 }
+
+std::span<const Row> rows() { return kRows; }
 
 }  // namespace tilewright::lower

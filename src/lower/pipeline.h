@@ -7,8 +7,10 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "ir/stmt.h"
@@ -35,6 +37,27 @@ struct LowerOptions {
   bool check_bounds = false;
 };
 
+/// Functions are lowered one by one where a pass has no need to see others; a pass over the module may add, replace and
+/// remove them, as a split into functions of the host and of the device does.
+using FunctionPass = PassResult (*)(const Ref<PrimFunc>&, PassContext&);
+using ModulePass = Result<Ref<Module>> (*)(const Ref<Module>&, PassContext&);
+
+enum class Targets : uint8_t {
+  kAll,
+  kMachines,  ///< what makes programs fit a processor means nothing to the interpreter
+};
+
+/// A row of the pipeline.
+struct Row {
+  std::string_view name;
+  std::variant<FunctionPass, ModulePass> run;  ///< also says what it is run on
+  Targets targets;                             ///< others leave it out
+  Stage leaves;                                ///< what its result is a program of
+  std::string_view reason;                     ///< for its place in the order
+};
+/// The pipeline, in the order it runs.
+std::span<const Row> rows();
+
 struct PassTime {
   std::string_view pass;
   double seconds;
@@ -50,14 +73,11 @@ struct LowerReport {
 Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options = {},
                           LowerReport* report = nullptr);
 
+/// Likewise with other rows.
+Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& module, const Target& target,
+                             const LowerOptions& options = {}, LowerReport* report = nullptr);
+
 /// What a pass made is a program of its stage; if not, that is a defect of ours, and the message names the pass.
 Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage);
-
-struct PassInfo {
-  std::string_view name;
-  std::string_view reason;  ///< for its place in the order
-};
-/// In the order they run.
-std::vector<PassInfo> list_passes();
 
 }  // namespace tilewright::lower

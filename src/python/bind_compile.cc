@@ -115,7 +115,7 @@ void bind_compile(nb::module_& m) {
         nb::sig("def lower_stages(module: Module, target: str = 'native') -> list[tuple[str, Module]]"));
   m.def("list_passes", [] {
     nb::list list;
-    for (const lower::PassInfo& pass : lower::list_passes()) {
+    for (const lower::Row& pass : lower::rows()) {
       list.append(
           nb::make_tuple(nb::str(pass.name.data(), pass.name.size()), nb::str(pass.reason.data(), pass.reason.size())));
     }

@@ -45,9 +45,9 @@ auto d = refuse("split/P1");
     "src/lower/flatten.cc": "// Before ...\n// Placement: last\nint f();\n",
     "src/lower/lower_blocks.cc": "// Blocks become loops.\n",
     "src/lower/pipeline.cc": """
-constexpr Pass kPasses[] = {
-    {"lower_blocks", lower_blocks, "after what needs blocks"},
-    {"flatten", flatten,
+constexpr Row kRows[] = {
+    {"lower_blocks", lower_blocks, kAll, kLowered, "after what needs blocks"},
+    {"flatten", flatten, kMachines, kLowered,
      "buffers have "
      "their places"},
 };
@@ -92,8 +92,8 @@ def test_primitives_have_docstring_and_contract(catalogs):
 
 def test_passes_stand_in_the_order_of_the_pipeline(catalogs):
     assert (
-        "## flatten\n\nWhy here: buffers have their places.\n\n```text\nBefore ...\nPlacement: last\n```"
-        in catalogs["passes.md"]
+        "## flatten\n\nWhy here: buffers have their places.\n\nTargets: machines. Leaves a lowered program.\n\n"
+        "```text\nBefore ...\nPlacement: last\n```" in catalogs["passes.md"]
     )
     assert catalogs["passes.md"].index("## lower_blocks") < catalogs["passes.md"].index("## flatten")
 
