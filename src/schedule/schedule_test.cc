@@ -258,6 +258,39 @@ TEST(Trace, MutationStartsAtTheFirstChange) {
   EXPECT_EQ(sch.with_decisions({{0, Value{int64_t{1}}}}).error().code, "schedule/decision");
 }
 
+TEST(State, PlansReplaceAndAddFunctions) {
+  Ref<PrimFunc> func = test::matmul(8);
+  State state = State::make(as_module(func), Random(0)).value_or_throw();
+  const Tree& tree = *state.tree(0).value_or_throw();
+  Plan first;
+  first.outputs = {Handle::block(0, tree.block_at(tree.blocks().back()))};
+  uint32_t block = state.commit(std::move(first)).front();
+
+  // The output loses its place to a wider parameter list, and a function comes that sorts before the old one.
+  PrimFunc changed = *func;
+  Ref<Buffer> bias = decl_buffer({i32(8)}, DataType::float_(32), "bias");
+  changed.params.push_back(var("bias_handle", DataType::handle()));
+  changed.buffer_map.emplace_back(changed.params.back(), bias);
+  changed.attrs.set("tir.noalias", bool_imm(true));
+  Plan plan;
+  plan.functions = {{"a_helper", Func(test::matmul(4, "D"))}, {"main", Func(make<PrimFunc>(std::move(changed)))}};
+  plan.root = tree.block_ref(0);
+  plan.outputs = {Handle::block(1, tree.block_at(tree.blocks().back()))};
+  const State before = state;
+  state.commit(std::move(plan));
+  EXPECT_EQ(state.module()->functions.size(), 2u);
+  EXPECT_EQ(state.module()->functions[0].first, "a_helper");
+  EXPECT_EQ(state.function_name(0), "main");
+  EXPECT_EQ(state.function("a_helper").value_or_throw(), 1u);
+  EXPECT_EQ(state.function_at(0).as<PrimFunc>()->params.size(), 4u);
+  EXPECT_TRUE(state.function_at(0).as<PrimFunc>()->attrs.get("tir.noalias").defined());
+  EXPECT_EQ(state.find(BlockRV{block}).value_or_throw().block().name_hint, "C");
+  EXPECT_EQ(state.working_function(), 0u);
+  EXPECT_EQ((*state.tree(1))->block_at((*state.tree(1))->blocks().back()).name_hint, "D");
+  EXPECT_EQ(before.module()->functions.size(), 1u);
+  EXPECT_EQ(before.function_name(0), "main");
+}
+
 TEST(Trace, ReplayNamesTheStepThatFails) {
   Schedule sch = start(test::matmul(64), 1);
   tile_matmul(sch);

@@ -1,5 +1,7 @@
 #include "schedule/state.h"
 
+#include <algorithm>
+#include <numeric>
 #include <unordered_set>
 
 #include "ir/build.h"
@@ -48,6 +50,9 @@ Result<State> State::make(const Ref<Module>& module, Random random) {
   }
   State state(make_distinct(module), random);
   const auto& functions = state.module_->functions;
+  std::vector<uint32_t> places(functions.size());
+  std::iota(places.begin(), places.end(), 0);
+  state.places_ = std::make_shared<const std::vector<uint32_t>>(std::move(places));
   if (functions.size() == 1) state.working_ = 0;
   for (uint32_t i = 0; i < functions.size(); ++i) {
     if (functions[i].first == "main") state.working_ = i;
@@ -57,8 +62,8 @@ Result<State> State::make(const Ref<Module>& module, Random random) {
 
 Result<uint32_t> State::function(std::string_view name) const {
   const auto& functions = module_->functions;
-  for (uint32_t i = 0; i < functions.size(); ++i) {
-    if (functions[i].first == name) return i;
+  for (uint32_t i = 0; i < places_->size(); ++i) {
+    if (function_name(i) == name) return i;
   }
   std::string names;
   for (const auto& [known, func] : functions) names += (names.empty() ? "" : ", ") + known;
@@ -73,8 +78,8 @@ Status State::work_on(std::string_view name) {
 }
 
 Result<const Tree*> State::tree(uint32_t func) const {
-  const auto& [name, node] = module_->functions[func];
-  const PrimFunc* prim = node.as<PrimFunc>();
+  const std::string& name = function_name(func);
+  const PrimFunc* prim = function_at(func).as<PrimFunc>();
   const BlockRealize* realize = prim ? prim->body.as<BlockRealize>() : nullptr;
   if (!realize || !realize->block->iter_vars.empty()) {
     return schedule_error("schedule/no-root",
@@ -109,10 +114,33 @@ Result<Place> State::find(const BlockOrLoop& either) const {
   return std::visit([&](auto rv) { return find(handle(rv.index)); }, either);
 }
 
+void State::put_functions(std::vector<std::pair<std::string, Func>> functions) {
+  Module module = *module_;
+  std::vector<std::string> names;  // by number
+  for (uint32_t i = 0; i < places_->size(); ++i) names.push_back(function_name(i));
+  for (auto& [name, func] : functions) {
+    auto known = std::find(names.begin(), names.end(), name);
+    if (known != names.end()) {
+      module.functions[(*places_)[known - names.begin()]].second = std::move(func);
+    } else {
+      names.push_back(name);
+      module.functions.emplace_back(name, std::move(func));
+    }
+  }
+  module_ = tilewright::make<Module>(std::move(module), module_.span());
+  if (names.size() == places_->size()) return;
+  std::vector<uint32_t> places(names.size());
+  for (uint32_t at = 0; at < names.size(); ++at) {
+    places[std::find(names.begin(), names.end(), module_->functions[at].first) - names.begin()] = at;
+  }
+  places_ = std::make_shared<const std::vector<uint32_t>>(std::move(places));
+}
+
 std::vector<uint32_t> State::commit(Plan plan) {
+  if (!plan.functions.empty()) put_functions(std::move(plan.functions));
   if (plan.root.defined()) {
     Module module = *module_;
-    Func& func = module.functions[plan.func].second;
+    Func& func = module.functions[(*places_)[plan.func]].second;
     PrimFunc prim = *func.as<PrimFunc>();
     BlockRealize realize = *prim.body.as<BlockRealize>();
     realize.block = std::move(plan.root);

@@ -2,6 +2,7 @@
 // costs O(1); nothing that copies share is ever changed.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -24,7 +25,7 @@ struct Handle {
     uint64_t identity;
     std::string name;  ///< for messages, when the block is gone
   };
-  uint32_t func = 0;  ///< position among the functions of the module
+  uint32_t func = 0;  ///< number of the function, which it keeps whatever is added to the module
   std::variant<Ref<Var>, BlockId, int64_t> target;
 
   static Handle loop(uint32_t func, Ref<Var> loop_var) { return {func, std::move(loop_var)}; }
@@ -48,7 +49,9 @@ struct Place {
 /// What an instruction is going to do. Nothing in it can fail any more.
 struct Plan {
   uint32_t func = 0;
-  Ref<Block> root;                               ///< the function's new root block; null: the program stays
+  Ref<Block> root;  ///< the function's new root block; null: its body stays
+  /// By name, whole functions that take the places of those with other parameters, buffers or attributes, and new ones.
+  std::vector<std::pair<std::string, Func>> functions{};
   std::vector<std::optional<Handle>> outputs{};  ///< empty where an output is None
   std::optional<Random> random{};                ///< the generator after the draws
   /// The instruction as it is to be recorded: with its decision, and names resolved. Empty: as it was given.
@@ -80,7 +83,8 @@ class State {
   std::optional<uint32_t> working_function() const { return working_; }
   Status work_on(std::string_view name);
   Result<uint32_t> function(std::string_view name) const;
-  const std::string& function_name(uint32_t func) const { return module_->functions[func].first; }
+  const std::string& function_name(uint32_t func) const { return module_->functions[(*places_)[func]].first; }
+  const Func& function_at(uint32_t func) const { return module_->functions[(*places_)[func]].second; }
   /// ScheduleError "schedule/no-root" for a function that has no blocks (already lowered, or of another dialect).
   Result<const Tree*> tree(uint32_t func) const;
 
@@ -89,8 +93,10 @@ class State {
 
  private:
   State(Ref<Module> module, Random random) : module_(std::move(module)), random_(random) {}
+  void put_functions(std::vector<std::pair<std::string, Func>> functions);
 
   Ref<Module> module_;
+  std::shared_ptr<const std::vector<uint32_t>> places_;  ///< in the module, which is sorted by name, by number
   PersistentStack<Handle> handles_;
   Random random_;
   std::optional<uint32_t> working_;

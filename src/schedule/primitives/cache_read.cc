@@ -80,7 +80,7 @@ std::optional<analysis::Obstacle> why_not_all_written(const Tree& tree, int bloc
 }
 
 bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer) {
-  const auto& map = state.module()->functions[func].second.as<PrimFunc>()->buffer_map;
+  const auto& map = state.function_at(func).as<PrimFunc>()->buffer_map;
   return std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second == buffer; });
 }
 
