@@ -24,6 +24,8 @@ Diagnostic bad_argument(const Ref<Var>& param, const std::string& name, const st
 }
 
 bool is_compact(const TensorArg& arg) {
+  // Without elements, no stride is ever used.
+  if (std::find(arg.shape.begin(), arg.shape.end(), 0) != arg.shape.end()) return true;
   int64_t expected = 1;
   for (size_t i = arg.shape.size(); i-- > 0;) {
     if (!arg.strides.empty() && arg.shape[i] > 1 && arg.strides[i] != expected) return false;

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "ir/build.h"
+#include "ir/sizes.h"
 #include "support/deep_stack.h"
 
 namespace tilewright::interpreter {
@@ -68,17 +69,15 @@ void Compiler::parameters(const PrimFunc& func) {
   };
   each_buffer([&](int arg, const Ref<Buffer>& buffer) {
     define(buffer->data, function_->param_slots[arg]);
-    each_extent(*buffer, [&](const Expr& e, ArgCheck::What what, size_t d) {
-      if (!e.is<Var>() || slots_.contains(e.get())) return;
+    for_each_size(*buffer, [&](const Size& size) {
+      if (slots_.contains(size.var.get())) return;
+      // data points at element (0, ..., 0), wherever that lies.
+      if (size.what == Size::Of::kOffset) return define(size.var, constant(int64_t{0}));
       int slot = take(1);
-      Op op = what == ArgCheck::What::kDimension ? Op::kArgDimension : Op::kArgStride;
-      emit({.op = op, .dst = slot, .a = arg, .b = static_cast<int>(d)});
-      define(e, slot);
+      Op op = size.what == Size::Of::kExtent ? Op::kArgDimension : Op::kArgStride;
+      emit({.op = op, .dst = slot, .a = arg, .b = static_cast<int>(size.dimension)});
+      define(size.var, slot);
     });
-    // data points at element (0, ..., 0), wherever that lies.
-    if (buffer->elem_offset.is<Var>() && !slots_.contains(buffer->elem_offset.get())) {
-      define(buffer->elem_offset, constant(int64_t{0}));
-    }
   });
   each_buffer([&](int arg, const Ref<Buffer>& buffer) {
     each_extent(*buffer, [&](const Expr& e, ArgCheck::What what, size_t d) {

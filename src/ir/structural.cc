@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ir/sizes.h"
 #include "support/deep_stack.h"
 
 namespace tilewright {
@@ -17,10 +18,6 @@ constexpr bool is_label(std::string_view field) {
   if constexpr (std::is_same_v<T, Block>) return field == "name_hint";
   return false;
 }
-
-/// Kinds whose buffers define the free variables of their shapes (the rest of them only use variables).
-template <class T>
-constexpr bool defines_sizes = std::is_same_v<T, PrimFunc> || std::is_same_v<T, MatchBufferRegion>;
 
 /// Nodes and their numbers, which start at 1. Open addressing: programs define many variables and look them up more
 /// often.
@@ -179,7 +176,7 @@ bool Comparer::contents(const NodeRef& a, const NodeRef& b) {
 template <class T>
 bool Comparer::compare(const T& a, const T& b, const NodeRef& na, const NodeRef& nb) {
   bool outer_sizes = define_sizes_, outer_buffer = in_buffer_;
-  if constexpr (defines_sizes<T>) define_sizes_ = true;
+  if constexpr (kMatchesBuffers<T>) define_sizes_ = true;
   if constexpr (std::is_same_v<T, Block>) define_sizes_ = false;
   if constexpr (std::is_same_v<T, Buffer>) in_buffer_ = true;
   bool equal = true;

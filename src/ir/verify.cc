@@ -6,7 +6,9 @@
 
 #include "ir/build.h"
 #include "ir/kind_cases.h"
+#include "ir/sizes.h"
 #include "ir/structural.h"
+#include "ir/substitute.h"
 #include "ir/traverse.h"
 
 namespace tilewright {
@@ -17,7 +19,7 @@ constexpr std::string_view kThreadTags[] = {"blockIdx.x",  "blockIdx.y", "blockI
 
 class Verifier {
  public:
-  Verifier(Stage stage, Rules rules) : stage_(static_cast<int>(stage)), rules_(rules) {}
+  Verifier(Stage stage, Rules rules) : stage_(stage), rules_(rules) {}
   void node(const NodeRef& n);
   std::optional<Diagnostic> failure;
 
@@ -39,6 +41,7 @@ class Verifier {
   void undefine(const NodeRef& n) { defined_.erase(n.get()); }
   /// Variables of a buffer that its declaration brings in.
   void define_sizes(const Buffer& buffer, const NodeRef& where);
+  void undefine_sizes(size_t known);
   void define_buffer(const Ref<Buffer>& buffer, const NodeRef& where);
   void undefine_buffer(const Ref<Buffer>& buffer);
   void use_buffer(const Ref<Buffer>& buffer, const NodeRef& where);
@@ -75,7 +78,8 @@ class Verifier {
     std::string tag;
     int64_t extent = -1;  // -1: not constant
   };
-  int stage_;
+  std::vector<Ref<Var>> sizes_;  ///< that matched buffers define, now
+  Stage stage_;
   Rules rules_;
   bool closed_ = false;  // inside a function: nothing is free
   const Module* module_ = nullptr;
@@ -139,12 +143,16 @@ void Verifier::check_size(const std::string& name, DataType type, const std::vec
 }
 
 void Verifier::define_sizes(const Buffer& buffer, const NodeRef& where) {
-  auto size = [&](const Expr& e) {
-    if (e.defined() && e.is<Var>() && !is_defined(e)) define(e, where);
-  };
-  std::for_each(buffer.shape.begin(), buffer.shape.end(), size);
-  std::for_each(buffer.strides.begin(), buffer.strides.end(), size);
-  size(buffer.elem_offset);
+  for_each_size(buffer, [&](const Size& size) {
+    if (is_defined(size.var)) return;
+    define(size.var, where);
+    sizes_.push_back(size.var);
+  });
+}
+
+/// Those that were defined since there were `known` of them.
+void Verifier::undefine_sizes(size_t known) {
+  for (; sizes_.size() > known; sizes_.pop_back()) undefine(sizes_.back());
 }
 
 void Verifier::define_buffer(const Ref<Buffer>& buffer, const NodeRef& where) {
@@ -194,6 +202,7 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
   annotations(func.attrs, where);
   NodeRef symbol = func.attrs.get("global_symbol");
   if (symbol.defined() && !symbol.is<StringImm>()) fail("verify/function", "global_symbol is no string", where);
+  size_t known_sizes = sizes_.size();
   for (const Ref<Var>& param : func.params) define(param, where);
   for (const auto& [param, buffer] : func.buffer_map) {
     bool known = std::find(func.params.begin(), func.params.end(), param) != func.params.end();
@@ -203,13 +212,17 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
                ", which is no parameter of type handle",
            where);
     }
+    auto matches = [&](const auto& entry) { return entry.first == param; };
+    if (std::count_if(func.buffer_map.begin(), func.buffer_map.end(), matches) > 1) {
+      fail("verify/function", "parameter " + quoted(param->name_hint) + " is matched to two buffers", where);
+    }
     define_sizes(*buffer, where);
   }
   for (const auto& [param, buffer] : func.buffer_map) define_buffer(buffer, buffer);
   node(func.ret_type);
   const BlockRealize* root = func.body.as<BlockRealize>();
   bool has_root = root && root->block->iter_vars.empty() && root->iter_values.empty();
-  if (!has_root && stage_ == static_cast<int>(Stage::kScheduled)) {
+  if (!has_root && stage_ != Stage::kLowered) {
     NodeRef stray;
     visit(func.body, [&](const Ref<BlockRealize>& inner, Visitor&) { stray = inner; });
     if (stray.defined()) {
@@ -218,12 +231,8 @@ void Verifier::prim_func(const PrimFunc& func, const NodeRef& where) {
     }
   }
   node(func.body);
-  for (const auto& [param, buffer] : func.buffer_map) {
-    undefine_buffer(buffer);
-    for (const Expr& e : buffer->shape) undefine(e);
-    for (const Expr& e : buffer->strides) undefine(e);
-    undefine(buffer->elem_offset);
-  }
+  for (const auto& [param, buffer] : func.buffer_map) undefine_buffer(buffer);
+  undefine_sizes(known_sizes);
   for (const Ref<Var>& param : func.params) undefine(param);
   closed_ = outer;
 }
@@ -361,6 +370,7 @@ void Verifier::block(const Ref<Block>& block) {
     fail("verify/block", "block " + quoted(block->name_hint) + " occurs in two places", block,
          "a copy of a block needs an identity of its own (renew_defs)");
   }
+  size_t known_sizes = sizes_.size();
   for (const Ref<Buffer>& buffer : block->alloc_buffers) define_buffer(buffer, buffer);
   for (const Ref<MatchBufferRegion>& match : block->match_buffers) match_buffer(*match, match);
   for (const auto* regions : {&block->reads, &block->writes}) {
@@ -368,15 +378,19 @@ void Verifier::block(const Ref<Block>& block) {
   }
   annotations(block->annotations, block);
   node(block->init);
+  for (const Ref<IterVar>& axis : block->iter_vars) {
+    if (axis->iter_type != IterType::kCommReduce || !block->init.defined() || !uses_var(block->init, axis->var))
+      continue;
+    fail("verify/axis",
+         "the init of block " + quoted(block->name_hint) + " depends on its reduction axis " +
+             quoted(axis->var->name_hint),
+         block, "an init runs once, before the reduction: it can depend on spatial axes only");
+  }
   node(block->body);
   for (const Ref<IterVar>& axis : block->iter_vars) undefine(axis->var);
   for (const Ref<Buffer>& buffer : block->alloc_buffers) undefine_buffer(buffer);
-  for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
-    undefine_buffer(match->buffer);
-    for (const Expr& e : match->buffer->shape) {
-      if (e.is<Var>()) undefine(e);
-    }
-  }
+  for (const Ref<MatchBufferRegion>& match : block->match_buffers) undefine_buffer(match->buffer);
+  undefine_sizes(known_sizes);
 }
 
 void Verifier::block_realize(const BlockRealize& realize, const NodeRef& where) {
@@ -561,9 +575,9 @@ bool Verifier::stmt(const NodeRef& n) {
 
 void Verifier::node(const NodeRef& n) {
   if (!n.defined() || failure) return;
-  if (!kind_allowed(n.kind(), stage_)) {
-    std::string stage = stage_ == static_cast<int>(Stage::kLowered) ? "lowered" : "scheduled";
-    return fail("verify/stage", "a " + std::string(kind_name(n.kind())) + " in a " + stage + " program", n);
+  if (!kind_allowed(n.kind(), stage_ == Stage::kLowered ? 1 : 0)) {
+    return fail("verify/stage",
+                "a " + std::string(kind_name(n.kind())) + " in a " + std::string(stage_name(stage_)) + " program", n);
   }
   switch (n.kind()) {
     case Kind::kModule:
@@ -649,6 +663,18 @@ void Verifier::node(const NodeRef& n) {
 }
 
 }  // namespace
+
+std::string_view stage_name(Stage stage) {
+  switch (stage) {
+    case Stage::kSparse:
+      return "sparse";
+    case Stage::kScheduled:
+      return "scheduled";
+    case Stage::kLowered:
+      return "lowered";
+  }
+  return {};
+}
 
 Status verify(const NodeRef& node, Stage stage, Rules rules) {
   Verifier verifier(stage, rules);

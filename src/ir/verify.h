@@ -8,7 +8,8 @@
 //   verify/redefined   a variable, buffer or parameter defined twice
 //   verify/buffer      an access to a buffer that nothing declares
 //   verify/pointer     a buffer on a pointer to another type
-//   verify/axis        an axis of a block without domain, of the wrong kind, or of another type than its binding
+//   verify/axis        an axis of a block without domain, of the wrong kind, or of another type than its binding; an
+//                      init that depends on a reduction axis
 //   verify/block       a block outside of its realization, or one block in two places
 //   verify/root        a function with blocks whose body is not one root block without axes
 //   verify/region      a region or match_buffer with the wrong number of dimensions or type
@@ -28,10 +29,14 @@
 
 namespace tilewright {
 
-enum class Stage {
-  kScheduled = 0,  ///< with blocks
-  kLowered = 1,    ///< without
+/// What a program is made of, on its way from what a user writes to what code is generated from.
+enum class Stage : uint8_t {
+  kSparse,     ///< iterations over sparse axes beside blocks
+  kScheduled,  ///< blocks
+  kLowered,    ///< no blocks
 };
+/// "sparse", "scheduled", "lowered"
+std::string_view stage_name(Stage stage);
 
 enum class Rules {
   kAll,

@@ -152,11 +152,15 @@ nb::dict interpret_at_python(const Ref<Module>& module, const std::string& name,
 }
 
 void verify_python(const NodeRef& node, const std::string& stage) {
-  if (stage != "scheduled" && stage != "lowered") {
-    throw Exception(
-        argument_error("verify/stage-name", "there is no stage '" + stage + "'", "use scheduled or lowered"));
+  std::optional<Stage> named;
+  for (Stage known : {Stage::kSparse, Stage::kScheduled, Stage::kLowered}) {
+    if (stage == stage_name(known)) named = known;
   }
-  Status status = verify(node, stage == "lowered" ? Stage::kLowered : Stage::kScheduled);
+  if (!named) {
+    throw Exception(
+        argument_error("verify/stage-name", "there is no stage '" + stage + "'", "use sparse, scheduled or lowered"));
+  }
+  Status status = verify(node, *named);
   if (status.ok()) status = analysis::verify_accesses(node);
   if (!status.ok()) throw Exception(script::located(std::move(status.error()), node));
 }
@@ -206,7 +210,7 @@ void bind_interpreter(nb::module_& m) {
         "Checks that a program is well formed.\n\n"
         "Args:\n"
         "    node: a module or function; anything else may have free variables.\n"
-        "    stage: 'scheduled' (with blocks) or 'lowered' (without).\n\n"
+        "    stage: 'sparse' (with sparse axes), 'scheduled' (with blocks) or 'lowered' (without).\n\n"
         "Raises:\n    tilewright.ScriptError: with the code of the rule (verify/...) and the place, underlined.");
 }
 

@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <variant>
 
 #include "target/cpu_models.h"
 
@@ -64,25 +66,43 @@ std::vector<std::string> feature_changes(const Target& t) {
 // ---- Parsing
 // ------------------------------------------------------------------------------------------------------------
 
+/// The numbers that a target consists of: how they are written, where they are, what they may be. Parsing, printing,
+/// equality and hash follow.
+struct NumberField {
+  std::string_view name;
+  std::variant<int Target::*, int64_t Target::*> field;
+  int64_t least, most;
+  bool always_printed;  ///< else only where the processor and its features do not give it
+
+  int64_t get(const Target& target) const {
+    return std::visit([&](auto member) { return static_cast<int64_t>(target.*member); }, field);
+  }
+  void set(Target& target, int64_t value) const {
+    std::visit(
+        [&](auto member) { target.*member = static_cast<std::remove_reference_t<decltype(target.*member)>>(value); },
+        field);
+  }
+};
+constexpr NumberField kNumbers[] = {
+    {"num-cores", &Target::num_cores, 1, 4096, true},
+    {"vector-width", &Target::vector_bits, 128, 512, false},
+    {"l1-bytes", &Target::l1_bytes, 1024, int64_t{1} << 40, false},
+    {"l2-bytes", &Target::l2_bytes, 0, int64_t{1} << 40, false},
+    {"l3-bytes", &Target::l3_bytes, 0, int64_t{1} << 40, false},
+};
+
 /// The options of a target, whichever way they were written.
 struct Options {
   std::string cpu;
   std::vector<std::string> attributes;  // "+avx2"
-  int64_t num_cores = 0, vector_width = 0, l1 = -1, l2 = -1, l3 = -1;
+  std::optional<int64_t> numbers[std::size(kNumbers)];
 };
 
-constexpr const char* kOptions = "mcpu, mattr, num-cores, vector-width, l1-bytes, l2-bytes, l3-bytes";
-
-struct NumberOption {
-  const char* name;
-  int64_t Options::* field;
-  int64_t least, most;
-};
-constexpr NumberOption kNumbers[] = {
-    {"num-cores", &Options::num_cores, 1, 4096},        {"vector-width", &Options::vector_width, 128, 512},
-    {"l1-bytes", &Options::l1, 1024, int64_t{1} << 40}, {"l2-bytes", &Options::l2, 0, int64_t{1} << 40},
-    {"l3-bytes", &Options::l3, 0, int64_t{1} << 40},
-};
+std::string option_names() {
+  std::string names = "mcpu, mattr";
+  for (const NumberField& number : kNumbers) names += fmt::format(", {}", number.name);
+  return names;
+}
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
@@ -95,14 +115,6 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-Status set_number(Options& options, const NumberOption& option, int64_t value, const std::string& written) {
-  if (value < option.least || value > option.most)
-    return argument_error("target/value", fmt::format("target option {} is {}, which is not an integer from {} to {}",
-                                                      option.name, written, option.least, option.most));
-  options.*option.field = value;
-  return Ok{};
-}
-
 Status set_option(Options& options, const std::string& name, const std::string& value) {
   if (name == "mcpu") {
     options.cpu = value;
@@ -113,16 +125,22 @@ Status set_option(Options& options, const std::string& name, const std::string& 
     return Ok{};
   }
   if (name == "keys" || name == "tag") return Ok{};  // TVM writes them; they repeat the kind
-  for (const NumberOption& option : kNumbers) {
-    if (name != option.name) continue;
+  for (size_t i = 0; i < std::size(kNumbers); ++i) {
+    const NumberField& field = kNumbers[i];
+    if (name != field.name) continue;
     char* end = nullptr;
     errno = 0;
     int64_t number = std::strtoll(value.c_str(), &end, 10);
     bool valid = !value.empty() && *end == '\0' && errno == 0;
-    return set_number(options, option, valid ? number : -1, value.empty() ? "empty" : value);
+    if (!valid || number < field.least || number > field.most)
+      return argument_error("target/value",
+                            fmt::format("target option {} is {}, which is not an integer from {} to {}", name,
+                                        value.empty() ? "empty" : value, field.least, field.most));
+    options.numbers[i] = number;
+    return Ok{};
   }
   return argument_error("target/option", fmt::format("target option {} is unknown", name),
-                        fmt::format("the options of llvm are {}", kOptions));
+                        fmt::format("the options of llvm are {}", option_names()));
 }
 
 Diagnostic unknown_kind(const std::string& kind) {
@@ -147,23 +165,20 @@ Result<Target> resolve(const Options& options) {
       return argument_error("target/feature", fmt::format("instruction set {} is unknown", name),
                             "write it as LLVM does: avx2, avx512f, amx-int8, ...");
   }
-  int64_t cores = options.num_cores ? options.num_cores : target.num_cores;
+  int cores = target.num_cores;
   target = complete(target.cpu, features);
-  target.num_cores = static_cast<int>(cores);
-  if (options.vector_width) {
-    bool power = options.vector_width == 128 || options.vector_width == 256 || options.vector_width == 512;
-    if (!power || options.vector_width > target.vector_bits)
-      return argument_error(
-          "target/value",
-          fmt::format("target option vector-width is {}, but the processor has registers of up to {} bits",
-                      options.vector_width, target.vector_bits),
-          "write 128, 256 or 512, and enable the instruction set with -mattr");
-    target.vector_bits = static_cast<int>(options.vector_width);
-    target.vector_registers = count_vector_registers(features, target.vector_bits);
+  target.num_cores = cores;
+  int widest = target.vector_bits;
+  for (size_t i = 0; i < std::size(kNumbers); ++i) {
+    if (options.numbers[i]) kNumbers[i].set(target, *options.numbers[i]);
   }
-  if (options.l1 >= 0) target.l1_bytes = options.l1;
-  if (options.l2 >= 0) target.l2_bytes = options.l2;
-  if (options.l3 >= 0) target.l3_bytes = options.l3;
+  int bits = target.vector_bits;
+  if ((bits & (bits - 1)) != 0 || bits > widest)
+    return argument_error(
+        "target/value",
+        fmt::format("target option vector-width is {}, but the processor has registers of up to {} bits", bits, widest),
+        "write 128, 256 or 512, and enable the instruction set with -mattr");
+  target.vector_registers = count_vector_registers(features, bits);
   return target;
 }
 
@@ -185,7 +200,7 @@ Result<Target> parse_text(std::string_view text) {
     if (begin == 0 || begin == std::string::npos || equals == std::string::npos || kind == "interpreter" ||
         (kind == "native" && words[i].substr(begin, equals - begin) == "mcpu"))
       return argument_error("target/option", fmt::format("target {} does not take {}", kind, words[i]),
-                            fmt::format("options are written -name=value; those of llvm are {}", kOptions));
+                            fmt::format("options are written -name=value; those of llvm are {}", option_names()));
     TW_RETURN_IF_ERROR(set_option(options, words[i].substr(begin, equals - begin), words[i].substr(equals + 1)));
   }
   return kind == "interpreter" ? Target::interpreter() : resolve(options);
@@ -249,12 +264,11 @@ std::string Target::str() const {
   std::string text = "llvm -mcpu=" + cpu;
   std::vector<std::string> changes = feature_changes(*this);
   if (!changes.empty()) text += fmt::format(" -mattr={}", fmt::join(changes, ","));
-  text += fmt::format(" -num-cores={}", num_cores);
   Target usual = complete(cpu, features);
-  if (vector_bits != usual.vector_bits) text += fmt::format(" -vector-width={}", vector_bits);
-  if (l1_bytes != usual.l1_bytes) text += fmt::format(" -l1-bytes={}", l1_bytes);
-  if (l2_bytes != usual.l2_bytes) text += fmt::format(" -l2-bytes={}", l2_bytes);
-  if (l3_bytes != usual.l3_bytes) text += fmt::format(" -l3-bytes={}", l3_bytes);
+  for (const NumberField& number : kNumbers) {
+    bool printed = number.always_printed || number.get(*this) != number.get(usual);
+    if (printed) text += fmt::format(" -{}={}", number.name, number.get(*this));
+  }
   return text;
 }
 
@@ -262,11 +276,7 @@ std::string Target::json() const {
   if (kind == TargetKind::kInterpreter) return R"({"kind":"interpreter"})";
   nlohmann::ordered_json object = {{"kind", "llvm"}, {"mcpu", cpu}};
   if (auto changes = feature_changes(*this); !changes.empty()) object["mattr"] = changes;
-  object["num-cores"] = num_cores;
-  object["vector-width"] = vector_bits;
-  object["l1-bytes"] = l1_bytes;
-  object["l2-bytes"] = l2_bytes;
-  object["l3-bytes"] = l3_bytes;
+  for (const NumberField& number : kNumbers) object[std::string(number.name)] = number.get(*this);
   return object.dump();
 }
 
@@ -302,15 +312,14 @@ Hash128 Target::hash() const {
   hasher.word(static_cast<uint64_t>(kind));
   hasher.bytes(cpu);
   for (uint64_t word : features.words) hasher.word(word);
-  for (int64_t value : {int64_t{vector_bits}, int64_t{num_cores}, l1_bytes, l2_bytes, l3_bytes}) {
-    hasher.word(static_cast<uint64_t>(value));
-  }
+  for (const NumberField& number : kNumbers) hasher.word(static_cast<uint64_t>(number.get(*this)));
   return hasher.finish();
 }
 
 bool operator==(const Target& a, const Target& b) {
-  return a.kind == b.kind && a.cpu == b.cpu && a.features == b.features && a.vector_bits == b.vector_bits &&
-         a.num_cores == b.num_cores && a.l1_bytes == b.l1_bytes && a.l2_bytes == b.l2_bytes && a.l3_bytes == b.l3_bytes;
+  return a.kind == b.kind && a.cpu == b.cpu && a.features == b.features &&
+         std::all_of(std::begin(kNumbers), std::end(kNumbers),
+                     [&](const NumberField& number) { return number.get(a) == number.get(b); });
 }
 
 }  // namespace tilewright

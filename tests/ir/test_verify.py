@@ -1,9 +1,12 @@
 """The verifier from Python: what its errors show."""
 
+import json
+
 import pytest
 
 import tilewright as tw
 from tilewright import ir
+from tilewright.script import from_source
 from tilewright.script import tir as T
 
 
@@ -45,3 +48,50 @@ def test_stages_have_names():
     with pytest.raises(tw.ArgumentError) as info:
         ir.verify(program(), "cooked")
     assert info.value.code == "verify/stage-name"
+
+
+def test_an_init_knows_no_step_of_its_reduction():
+    source = """
+@T.prim_func
+def f(A: T.Buffer((4, 8)), C: T.Buffer((4,))):
+    for i, k in T.grid(4, 8):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = A[vi, vk]
+            C[vi] = C[vi] + A[vi, vk]
+"""
+    with pytest.raises(tw.ScriptError, match="the init of block 'C' depends on its reduction axis 'vk'"):
+        ir.verify(from_source(source))
+
+
+def test_a_view_leaves_the_sizes_of_the_function_alone():
+    @T.prim_func
+    def rows(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (4, n))
+        B = T.match_buffer(b, (4, n))
+        for i in range(4):
+            with T.block("view"):
+                vi = T.axis.spatial(4, i)
+                T.reads(A[vi, 0:n])
+                T.writes(B[vi, 0:n])
+                V = T.match_buffer(A[vi, 0:n], (n,), offset_factor=1)
+                for j in range(n):
+                    with T.block("B"):
+                        vj = T.axis.spatial(n, j)
+                        B[vi, vj] = V[vj]
+        for i, j in T.grid(4, n):
+            with T.block("twice"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = B[vi, vj] * T.float32(2)
+
+    ir.verify(rows)
+
+
+def test_a_parameter_is_one_buffer():
+    document = json.loads(ir.save_json(program()))
+    func = next(node for node in document["nodes"] if node["class"] == "PrimFunc")
+    func["buffer_map"][1][0] = func["buffer_map"][0][0]
+    with pytest.raises(tw.ScriptError, match="matched to two buffers"):
+        ir.verify(ir.load_json(json.dumps(document)))
