@@ -203,6 +203,29 @@ TEST_F(AnalyzerTest, WrappingTypesKeepTheirWraps) {
   expect(u - u, zero(DataType::uint(8)));
 }
 
+TEST_F(AnalyzerTest, UnsignedIntegersOf64BitsWrap) {
+  Expr n64 = var("n", DataType::uint(64));
+  auto u64 = [](uint64_t value) { return int_imm(DataType::uint(64), static_cast<int64_t>(value)); };
+  for (const Expr& e : {gt(n64 + u64(5), u64(3)), ge(n64 * u64(2), n64), lt(n64 - u64(1), n64)}) {
+    EXPECT_FALSE(analyzer.can_prove(e));
+    EXPECT_FALSE(analyzer.simplify(e).is<IntImm>());
+  }
+  EXPECT_EQ(const_int(analyzer.simplify(make<FloorMod>({u64(~uint64_t{2}), u64(5)}))), 3);
+}
+
+TEST_F(AnalyzerTest, TheSmallestNumber) {
+  // Its quotient by -1, and its negative, do not fit: computing them ended the process.
+  Expr x = var("x", DataType::int_(64)), y = var("y", DataType::int_(64));
+  Expr smallest = int_imm(DataType::int_(64), std::numeric_limits<int64_t>::min());
+  auto scope = analyzer.constraint(le(y, int_imm(DataType::int_(64), 0) - x));
+  EXPECT_FALSE(analyzer.can_prove(ge(x * smallest, y * int_imm(DataType::int_(64), 5))));
+  for (const Expr& e : {floordiv(x, smallest), max(x, smallest), x + smallest, smallest - x, x * smallest}) {
+    EXPECT_FALSE(analyzer.can_prove(lt(e, smallest))) << text(e);
+    EXPECT_LE(analyzer.const_int_bound(e).min_value, -1) << text(e);
+  }
+  EXPECT_EQ(const_int(analyzer.simplify(make<FloorMod>({smallest, i64(-1)}))), 0);
+}
+
 TEST_F(AnalyzerTest, ValuesFromLoadsMayWrap) {
   Ref<Buffer> A = decl_buffer({i32(16)}, DataType::int_(32), "A");
   Expr doubled = floordiv(load(A, {x}) * 4, 4);

@@ -90,8 +90,12 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
   if (!type.is_integral()) return ConstIntBound::everything();
   // What leaves the type has wrapped, unless the type does not wrap: then it has not left.
   auto result_of = [&](ConstIntBound range) {
+    bool may_wrap = !type.is_int() || type.bits < 32 || wraps(e);
+    // An open end says nothing of how far the sum or product may have gone.
+    bool grows = e.is<Add>() || e.is<Sub>() || e.is<Mul>() || e.is<Ramp>();
+    if (may_wrap && grows && !range.is_finite()) return whole;
     if (range.within(whole)) return range;
-    if (!type.is_int() || type.bits < 32 || wraps(e)) return whole;
+    if (may_wrap) return whole;
     ConstIntBound inside = intersect(range, whole);
     return inside.is_empty() ? whole : inside;
   };
@@ -208,7 +212,11 @@ ModularSet Engine::residues(const Linear& linear) {
 }
 
 ModularSet Engine::residues(const Expr& e) {
-  if (const IntImm* imm = e.as<IntImm>()) return ModularSet::single(imm->value);
+  if (const IntImm* imm = e.as<IntImm>()) {
+    // 2^64 + value, of which only the class modulo powers of two is that of the value.
+    if (imm->dtype.is_uint() && imm->value < 0) return ModularSet::make(int64_t{1} << 62, imm->value);
+    return ModularSet::single(imm->value);
+  }
   if (!e.dtype().is_integral()) return ModularSet::everything();
   if (const ModularSet* known = residues_of_.find(e)) return *known;
   ModularSet result = compute_residues(e);

@@ -11,11 +11,16 @@ const Term* Linear::find(Fingerprint fp) const {
   return nullptr;
 }
 
+namespace {
+constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+}  // namespace
+
 void Linear::add(const Expr& atom, Fingerprint fp, int64_t coeff) {
   if (coeff == 0) return;
+  bad |= coeff == kNone;
   for (size_t i = 0; i < terms.size(); ++i) {
     if (!(terms[i].fp == fp)) continue;
-    if (!add_fits(terms[i].coeff, coeff, &terms[i].coeff)) bad = true;
+    if (!add_fits(terms[i].coeff, coeff, &terms[i].coeff) || terms[i].coeff == kNone) bad = true;
     if (terms[i].coeff == 0) terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
     return;
   }
@@ -25,7 +30,7 @@ void Linear::add(const Expr& atom, Fingerprint fp, int64_t coeff) {
 
 void Linear::add_constant(int64_t value, int64_t scale) {
   int64_t product = 0;
-  if (!mul_fits(value, scale, &product) || !add_fits(constant, product, &constant)) bad = true;
+  if (!mul_fits(value, scale, &product) || !add_fits(constant, product, &constant) || constant == kNone) bad = true;
 }
 
 void Linear::add(const Linear& other, int64_t scale) {
@@ -53,9 +58,9 @@ void Linear::replace_term(size_t at, const Linear& other, int64_t scale) {
 void Linear::scale(int64_t factor) {
   if (factor == 0) terms.clear();
   for (Term& term : terms) {
-    if (!mul_fits(term.coeff, factor, &term.coeff)) bad = true;
+    if (!mul_fits(term.coeff, factor, &term.coeff) || term.coeff == kNone) bad = true;
   }
-  if (!mul_fits(constant, factor, &constant)) bad = true;
+  if (!mul_fits(constant, factor, &constant) || constant == kNone) bad = true;
 }
 
 void Linear::divide_exactly(int64_t divisor) {

@@ -5,6 +5,7 @@
 // text of a simplified expression depends on its own text only.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -22,12 +23,13 @@ struct Term {
 struct Linear {
   std::vector<Term> terms;
   int64_t constant = 0;
-  /// A coefficient did not fit 64 bits; the value is meaningless.
+  /// A coefficient or the constant did not fit 64 bits, or is -2^63, whose negative does not; the value is meaningless.
   bool bad = false;
 
   static Linear of_int(int64_t value) {
     Linear result;
     result.constant = value;
+    result.bad = value == std::numeric_limits<int64_t>::min();
     return result;
   }
   static Linear of_atom(Expr atom, Fingerprint fp) {

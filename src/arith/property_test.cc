@@ -11,12 +11,12 @@ namespace {
 
 struct Domain {
   Ref<Var> var;
-  int64_t min = 0, extent = 1;
+  int64_t min = 0, extent = 1;  ///< extent 0: every value of the type
 };
 
 class Generator {
  public:
-  Generator(uint64_t seed, DataType type) : random_(seed), type_(type) {}
+  Generator(uint64_t seed, DataType type, bool extremes = false) : random_(seed), type_(type), extremes_(extremes) {}
 
   int pick(int n) { return static_cast<int>(random_() % static_cast<uint64_t>(n)); }
   int64_t between(int64_t low, int64_t high) {
@@ -28,6 +28,10 @@ class Generator {
       return pick(3) ? Expr(domains[pick(static_cast<int>(domains.size()))].var) : literal();
     static constexpr int64_t kDivisors[] = {1, 2, 3, 4, 5, 6, 8, 12, 16, 32};
     auto divisor = [&]() -> Expr {
+      if (extremes_ && pick(4) == 0) {
+        int64_t d = extreme();
+        return int_imm(type_, d == 0 ? 1 : d);
+      }
       int64_t d = kDivisors[pick(10)];
       if (type_.is_int() && pick(10) == 0) d = -d;
       return int_imm(type_, d);
@@ -86,7 +90,24 @@ class Generator {
         return make<Not>({condition(d)});
     }
   }
+  /// A value near an end of the type, or near 0.
+  int64_t extreme() {
+    int64_t off = pick(4) ? between(0, 3) : between(0, 40);
+    switch (pick(4)) {
+      case 0:
+        return wrap_int(type_, int_min(type_) + off);
+      case 1:
+        return wrap_int(type_,
+                        static_cast<int64_t>(static_cast<uint64_t>(int_max(type_)) - static_cast<uint64_t>(off)));
+      case 2:
+        return wrap_int(type_,
+                        static_cast<int64_t>(static_cast<uint64_t>(int_max(type_) / 2) + static_cast<uint64_t>(off)));
+      default:
+        return wrap_int(type_, pick(2) ? off : -off);
+    }
+  }
   Expr literal() {
+    if (extremes_ && pick(2)) return int_imm(type_, extreme());
     int64_t value = pick(4) ? between(-4, 9) : between(-70, 130);
     return int_imm(type_, wrap_int(type_, value));
   }
@@ -96,6 +117,7 @@ class Generator {
  private:
   std::mt19937_64 random_;
   DataType type_;
+  bool extremes_;
 };
 
 /// A domain for each of three variables, some around 0, some far off.
@@ -122,6 +144,42 @@ Env random_point(Generator& g) {
   return env;
 }
 
+/// Variables without a domain, or with one at an end of the type.
+void choose_extreme_domains(Generator& g, Analyzer& analyzer, DataType type) {
+  for (const char* name : {"i", "j", "k"}) {
+    Domain d;
+    d.var = var(name, type);
+    d.extent = g.pick(3) ? 0 : g.between(1, 9);
+    bool low = g.pick(2);
+    // The end of a domain is a value of its type too.
+    d.min = low ? int_min(type) : wrap_int(type, int_max(type) - d.extent);
+    if (d.extent > 0) analyzer.bind(d.var, make<Range>({int_imm(type, d.min), int_imm(type, d.extent)}));
+    g.domains.push_back(d);
+  }
+}
+
+Env extreme_point(Generator& g) {
+  Env env;
+  for (const Domain& d : g.domains) {
+    env[d.var] = d.extent > 0 ? d.min + g.between(0, d.extent - 1) : g.extreme();
+  }
+  return env;
+}
+
+/// Ends that stand for "not known" hold every value, also those beyond them.
+bool contains(const ConstIntBound& bound, DataType type, int64_t value) {
+  if (type.is_uint() && value < 0) return !bound.has_max();
+  return bound.contains(std::max(value, ConstIntBound::kNegInf));
+}
+
+bool in_class(const ModularSet& set, DataType type, int64_t value) {
+  bool big = type.is_uint() && value < 0;
+  if (set.coeff == 0) return !big && value == set.base;
+  auto rest = big ? static_cast<int64_t>(static_cast<uint64_t>(value) % static_cast<uint64_t>(set.coeff))
+                  : floor_mod(value, set.coeff);
+  return rest == set.base;
+}
+
 std::string describe(const Env& env, const std::vector<Domain>& domains) {
   std::string result;
   for (const Domain& d : domains) {
@@ -131,10 +189,10 @@ std::string describe(const Env& env, const std::vector<Domain>& domains) {
   return result;
 }
 
-void check(uint64_t seed, DataType type, bool logical) {
-  Generator g(seed, type);
+void check(uint64_t seed, DataType type, bool logical, bool extremes = false) {
+  Generator g(seed, type, extremes);
   Analyzer analyzer;
-  choose_domains(g, analyzer, type);
+  (extremes ? choose_extreme_domains : choose_domains)(g, analyzer, type);
   std::optional<Analyzer::Scope> scope;
   Expr assumed = bool_imm(true);
   if (g.pick(2)) assumed = g.condition(2);
@@ -149,7 +207,7 @@ void check(uint64_t seed, DataType type, bool logical) {
   ASSERT_EQ(simple.dtype(), e.dtype());
   int points = 0;
   for (int trial = 0; trial < 60; ++trial) {
-    Env env = random_point(g);
+    Env env = extremes ? extreme_point(g) : random_point(g);
     auto holds = evaluate(assumed, env);
     if (!holds || !*holds) continue;
     auto before = evaluate(e, env);
@@ -160,9 +218,10 @@ void check(uint64_t seed, DataType type, bool logical) {
                         describe(env, g.domains) + " given " + text(assumed);
     ASSERT_TRUE(after.has_value()) << where << "\n  was " << *before << ", now undefined";
     ASSERT_EQ(*before, *after) << where;
-    ASSERT_TRUE(bound.contains(*before)) << where << "\n  " << *before << " not in [" << bound.min_value << ", "
-                                         << bound.max_value << "]";
-    ASSERT_EQ(ModularSet::make(residues.coeff, *before), residues) << where << "\n  value " << *before;
+    ASSERT_TRUE(contains(bound, e.dtype(), *before))
+        << where << "\n  " << *before << " not in [" << bound.min_value << ", " << bound.max_value << "]";
+    ASSERT_TRUE(in_class(residues, e.dtype(), *before))
+        << where << "\n  value " << *before << " not " << residues.base << " modulo " << residues.coeff;
     if (proved) {
       ASSERT_EQ(*before, 1) << where << " was proved";
     }
@@ -196,6 +255,16 @@ TEST(Property, NarrowIntegersWrap) {
 TEST(Property, UnsignedIntegersWrap) {
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     check(300000 + seed, DataType::uint(8 << (seed % 3)), seed % 2);
+    if (HasFatalFailure()) return;
+  }
+}
+
+/// Types whose arithmetic wraps; that of indices, int32 and int64, has no overflow.
+TEST(Property, ExtremeValues) {
+  const DataType types[] = {DataType::int_(8),  DataType::int_(16), DataType::uint(8),
+                            DataType::uint(16), DataType::uint(32), DataType::uint(64)};
+  for (uint64_t seed = 1; seed <= 6000; ++seed) {
+    check(500000 + seed, types[seed % 6], seed % 12 < 6, true);
     if (HasFatalFailure()) return;
   }
 }

@@ -57,8 +57,8 @@ Linear take_common(Linear& a, Linear& b) {
 Expr Engine::simplify_compare(const Expr& e) {
   auto [left, right] = operands(e);
   Expr a = simplify(left), b = simplify(right);
+  if (auto folded = fold_binary(e.kind(), a, b)) return *folded;
   if (!is_index(a.dtype()) || wraps(e)) {
-    if (auto folded = fold_binary(e.kind(), a, b)) return *folded;
     if (a.dtype().is_integral()) {
       ConstIntBound x = bound(a), y = bound(b);
       bool same = fp(a) == fp(b);

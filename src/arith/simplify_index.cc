@@ -48,6 +48,9 @@ std::optional<Split> as_split(const Expr& atom) {
 }  // namespace
 
 Expr Engine::simplify_index(const Expr& e) {
+  if (auto operands = binary_operands(e)) {
+    if (auto folded = fold_binary(e.kind(), *operands.a, *operands.b)) return *folded;
+  }
   Linear sum = linear(e);
   if (!sum.bad) {
     if (auto result = to_expr(sum, e.dtype())) return *result;
@@ -170,8 +173,14 @@ Linear Engine::compute_linear(const Expr& e) {
         return divide_symbolic(linear(a), divisor, e.dtype(), quotient);
       }
       Linear dividend = linear(a);
-      bool negative = imm->value < 0;  // a // -c = -a // c, a % -c = -(-a % c)
-      if (negative) dividend.scale(-1);
+      bool negative = imm->value < 0;  // a // -c = -a // c, a % -c = -(-a % c), where -a fits the type
+      if (negative) {
+        ConstIntBound range = bound(dividend);
+        if (!range.has_min() || range.min_value <= int_min(e.dtype())) {
+          return divide_symbolic(dividend, divisor, e.dtype(), quotient);
+        }
+        dividend.scale(-1);
+      }
       int64_t magnitude = negative ? -imm->value : imm->value;
       if (quotient) return divide(std::move(dividend), magnitude, e.dtype());
       Linear rest = modulo(std::move(dividend), magnitude, e.dtype());

@@ -42,7 +42,7 @@ std::optional<Expr> fold_ints(Kind kind, DataType type, int64_t a, int64_t b) {
       if (b == 0) return std::nullopt;
       bool quotient = kind == Kind::kDiv || kind == Kind::kFloorDiv;
       if (is_unsigned) return int_imm(type, static_cast<int64_t>(quotient ? ua / ub : ua % ub));
-      if (b == -1) return quotient ? (a == int_min(type) ? std::nullopt : number(-a, false)) : number(0, false);
+      if (b == -1) return number(quotient ? floor_div(a, b) : 0, quotient && a == int_min(type));
       if (kind == Kind::kDiv) return int_imm(type, a / b);
       if (kind == Kind::kMod) return int_imm(type, a % b);
       return int_imm(type, quotient ? floor_div(a, b) : floor_mod(a, b));
@@ -73,7 +73,7 @@ std::optional<Expr> fold_ints(Kind kind, DataType type, int64_t a, int64_t b) {
 }
 
 std::optional<Expr> fold_floats(Kind kind, DataType type, double a, double b) {
-  auto number = [&](double value) { return float_imm(type, value); };
+  auto number = [&](double value) { return float_imm(type, round_result(type, value)); };
   switch (kind) {
     case Kind::kAdd:
       return number(a + b);
@@ -86,11 +86,14 @@ std::optional<Expr> fold_floats(Kind kind, DataType type, double a, double b) {
       return number(a / b);
     case Kind::kFloorDiv:
       if (b == 0) return std::nullopt;
-      return number(std::floor(a / b));
+      return number(floor_div_of(type, a, b));
+    case Kind::kFloorMod:
+      if (b == 0) return std::nullopt;
+      return number(floor_mod_of(a, b));
     case Kind::kMin:
-      return number(std::isnan(a) || a < b ? a : b);
+      return number(min_of(a, b));
     case Kind::kMax:
-      return number(std::isnan(a) || a > b ? a : b);
+      return number(max_of(a, b));
     case Kind::kEQ:
       return bool_imm(a == b);
     case Kind::kNE:
@@ -123,22 +126,12 @@ std::optional<Expr> fold_cast(DataType dtype, const Expr& value) {
   if (const IntImm* v = value.as<IntImm>()) {
     if (dtype.is_bool()) return bool_imm(v->value != 0);
     if (dtype.is_integral()) return int_imm(dtype, wrap_int(dtype, v->value));
-    if (dtype.is_float()) {
-      bool big = v->dtype.is_uint() && v->value < 0;
-      return float_imm(dtype,
-                       big ? static_cast<double>(static_cast<uint64_t>(v->value)) : static_cast<double>(v->value));
-    }
+    if (dtype.is_float()) return float_imm(dtype, int_to_float(v->dtype, dtype, v->value));
   }
   if (const FloatImm* v = value.as<FloatImm>()) {
     if (dtype.is_float()) return float_imm(dtype, v->value);
-    // A float outside the range of the integer has no defined result: leave the cast.
-    double low = static_cast<double>(int_min(dtype)),
-           high = std::ldexp(1.0, dtype.is_uint() ? dtype.bits : dtype.bits - 1);
-    if (dtype.is_integral() && !dtype.is_bool() && v->value > low - 1 && v->value < high) {
-      return int_imm(dtype, dtype.is_uint() && v->value >= 9223372036854775808.0
-                                ? static_cast<int64_t>(static_cast<uint64_t>(v->value))
-                                : static_cast<int64_t>(v->value));
-    }
+    if (dtype.is_bool()) return bool_imm(v->value != 0);
+    if (dtype.is_integral()) return int_imm(dtype, float_to_int(dtype, v->value));
   }
   return std::nullopt;
 }

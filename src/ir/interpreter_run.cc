@@ -19,22 +19,12 @@ DataType type_of(const Insn& in) { return {in.code, in.bits, 1, false}; }
 double rounded(const Insn& in, double value) {
   if (in.bits == 32) return static_cast<float>(value);
   if (in.bits == 64) return value;
-  return round_float(type_of(in), value);
+  return round_result(type_of(in), value);
 }
 /// The value modulo 2^bits.
 int64_t wrapped(const Insn& in, uint64_t value) {
   int shift = 64 - in.bits;
   return in.is_unsigned ? static_cast<int64_t>(value << shift >> shift) : static_cast<int64_t>(value << shift) >> shift;
-}
-
-int64_t to_integer(const Insn& in, double value) {
-  DataType type = type_of(in);
-  if (std::isnan(value)) return 0;
-  double low = type.is_uint() ? 0.0 : -std::ldexp(1.0, type.bits - 1);
-  double high = std::ldexp(1.0, type.is_uint() ? type.bits : type.bits - 1);
-  if (value <= low) return int_min(type);
-  if (value >= high) return int_max(type);
-  return type.is_uint() ? static_cast<int64_t>(static_cast<uint64_t>(value)) : static_cast<int64_t>(value);
 }
 
 /// Bits of a value as they lie in memory, read as another type of the same size.
@@ -50,11 +40,6 @@ int64_t product_of_sizes(int64_t a, int64_t b) {
   int64_t product = 0;
   if (a < 0 || b < 0) return -1;
   return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<int64_t>::max() : product;
-}
-
-double floor_mod_of(double a, double b) {
-  double r = std::fmod(a, b);
-  return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 
 }  // namespace
@@ -146,18 +131,13 @@ void Machine::convert(const Insn& in, Slot* r) {
         result.i = wrapped(in, static_cast<uint64_t>(a.i));
         break;
       case Op::kIntToFloat:
-        // Straight into the type: by way of double, 64-bit integers would round twice.
-        if (in.bits == 32) {
-          result.f = in.extra ? static_cast<float>(static_cast<uint64_t>(a.i)) : static_cast<float>(a.i);
-        } else {
-          result.f = rounded(in, in.extra ? static_cast<double>(static_cast<uint64_t>(a.i)) : static_cast<double>(a.i));
-        }
+        result.f = int_to_float(in.extra ? DataType::uint(64) : DataType::int_(64), type_of(in), a.i);
         break;
       case Op::kFloatToInt:
-        result.i = to_integer(in, a.f);
+        result.i = float_to_int(type_of(in), a.f);
         break;
       case Op::kFloatToFloat:
-        result.f = rounded(in, a.f);
+        result.f = round_float(type_of(in), a.f);
         break;
       case Op::kToBool:
         result.i = in.extra ? a.f != 0 : a.i != 0;
@@ -274,10 +254,10 @@ bool Machine::arithmetic(const Insn& in, Slot* r) {
       TW_FLOAT(kSubFloat, x.f - y.f)
       TW_FLOAT(kMulFloat, x.f * y.f)
       TW_FLOAT(kDivFloat, x.f / y.f)
-      TW_FLOAT(kFloorDivFloat, std::floor(rounded(in, x.f / y.f)))
+      TW_FLOAT(kFloorDivFloat, floor_div_of(type_of(in), x.f, y.f))
       TW_FLOAT(kFloorModFloat, floor_mod_of(x.f, y.f))
-      TW_EACH(kMinFloat, r[in.dst + k].f = std::isnan(x.f) || x.f < y.f ? x.f : y.f)
-      TW_EACH(kMaxFloat, r[in.dst + k].f = std::isnan(x.f) || x.f > y.f ? x.f : y.f)
+      TW_EACH(kMinFloat, r[in.dst + k].f = min_of(x.f, y.f))
+      TW_EACH(kMaxFloat, r[in.dst + k].f = max_of(x.f, y.f))
       TW_EACH(kAnd, r[in.dst + k].i = x.i & y.i)
       TW_EACH(kOr, r[in.dst + k].i = x.i | y.i)
     case Op::kNot:

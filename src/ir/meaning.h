@@ -2,12 +2,31 @@
 // is tested against them.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
-#include <optional>
 
 #include "ir/op.h"
 
 namespace tilewright {
+
+// ---- operators of floats: each result is rounded to the type (round_result) ----------------------------------------
+
+/// NaN where one of them is NaN, so that the order of a reduction does not matter; which of two zeros is left open.
+inline double min_of(double a, double b) { return std::isnan(a) || a < b ? a : b; }
+inline double max_of(double a, double b) { return std::isnan(a) || a > b ? a : b; }
+/// Of a quotient that is rounded to float32, or to float64.
+inline double floor_div_of(DataType type, double a, double b) {
+  double quotient = a / b;
+  return std::floor(type.bits == 64 ? quotient : static_cast<float>(quotient));
+}
+/// a - floor(a / b) b without rounding on the way; a zero has the sign of the divisor.
+inline double floor_mod_of(double a, double b) {
+  double r = std::fmod(a, b);
+  if (r == 0) return std::copysign(0.0, b);
+  return (r < 0) != (b < 0) ? r + b : r;
+}
+
+// ---- intrinsics ----------------------------------------------------------------------------------------------------
 
 struct IntArgs {
   int64_t a = 0, b = 0, c = 0, d = 0;

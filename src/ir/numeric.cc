@@ -158,4 +158,28 @@ double float_max(DataType type) {
   return max_of(format_of(type));
 }
 
+int64_t float_to_int(DataType type, double value) {
+  if (std::isnan(value)) return 0;
+  double low = type.is_uint() ? 0.0 : -std::ldexp(1.0, type.bits - 1);
+  double high = std::ldexp(1.0, type.is_uint() ? type.bits : type.bits - 1);
+  if (value <= low) return int_min(type);
+  if (value >= high) return int_max(type);
+  return type.is_uint() ? static_cast<int64_t>(static_cast<uint64_t>(value)) : static_cast<int64_t>(value);
+}
+
+double int_to_float(DataType from, DataType to, int64_t value) {
+  bool big = from.is_uint() && value < 0;
+  auto bits = static_cast<uint64_t>(value);
+  if (to.bits == 64) return big ? static_cast<double>(bits) : static_cast<double>(value);
+  // Straight into float32: by way of double, 64-bit integers would round twice.
+  float near = big ? static_cast<float>(bits) : static_cast<float>(value);
+  return to.bits == 32 ? near : round_float(to, near);
+}
+
+double round_result(DataType type, double exact) {
+  if (type.bits == 64) return exact;
+  auto near = static_cast<float>(exact);
+  return type.bits == 32 ? near : round_float(type, near);
+}
+
 }  // namespace tilewright

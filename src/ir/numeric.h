@@ -22,13 +22,23 @@ int64_t int_min(DataType type);
 int64_t int_max(DataType type);
 /// Largest finite value.
 double float_max(DataType type);
+/// A number as an integer of the type: rounded towards 0; the nearest one where it is out of range; NaN gives 0.
+int64_t float_to_int(DataType type, double value);
+/// An integer of type `from` as the nearest floating-point number, a narrow one by way of float32.
+double int_to_float(DataType from, DataType to, int64_t value);
+/// The result of an operation on numbers of the type, a narrow one computed in float32. `exact` is the result in double
+/// precision, which for sums, differences, products, quotients and roots of floats is precise enough.
+double round_result(DataType type, double exact);
 
-/// Division and remainder rounding towards minus infinity; the divisor is not 0.
+/// Division and remainder rounding towards minus infinity; the divisor is not 0. The smallest number by -1, whose
+/// quotient does not fit, gives itself and 0.
 inline int64_t floor_div(int64_t a, int64_t b) {
+  if (b == -1) return static_cast<int64_t>(-static_cast<uint64_t>(a));
   int64_t q = a / b;
   return (a % b != 0 && (a % b < 0) != (b < 0)) ? q - 1 : q;
 }
 inline int64_t floor_mod(int64_t a, int64_t b) {
+  if (b == -1) return 0;
   int64_t r = a % b;
   return (r != 0 && (r < 0) != (b < 0)) ? r + b : r;
 }

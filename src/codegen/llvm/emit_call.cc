@@ -255,9 +255,17 @@ llvm::Value* FunctionEmitter::emit_integer_intrinsic(const Call& call, Intrinsic
       return builder_.CreateZExtOrTrunc(count, type_of(call.dtype));
     }
     case Intrinsic::k_shift_left:
-      return builder_.CreateShl(values[0], values[1]);
-    case Intrinsic::k_shift_right:
-      return type.is_int() ? builder_.CreateAShr(values[0], values[1]) : builder_.CreateLShr(values[0], values[1]);
+    case Intrinsic::k_shift_right: {
+      llvm::Type* t = values[0]->getType();
+      if (intrinsic == Intrinsic::k_shift_right && type.is_int()) {  // all signs from the last bit on
+        Value* last = llvm::ConstantInt::get(t, type.bits - 1u);
+        return builder_.CreateAShr(values[0], builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umin, values[1], last));
+      }
+      Value* fits = builder_.CreateICmpULT(values[1], llvm::ConstantInt::get(t, type.bits));
+      Value* shifted = intrinsic == Intrinsic::k_shift_left ? builder_.CreateShl(values[0], values[1])
+                                                            : builder_.CreateLShr(values[0], values[1]);
+      return builder_.CreateSelect(fits, shifted, llvm::Constant::getNullValue(t));
+    }
     case Intrinsic::k_bitwise_not:
       return builder_.CreateNot(values[0]);
     case Intrinsic::k_vscale:

@@ -198,17 +198,38 @@ llvm::Value* FunctionEmitter::emit_arithmetic(Kind kind, DataType type, Value* a
     case Kind::kFloorDiv:
       return builder_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, builder_.CreateFDiv(a, b));
     case Kind::kFloorMod: {
-      Value* q = builder_.CreateUnaryIntrinsic(llvm::Intrinsic::floor, builder_.CreateFDiv(a, b));
-      return builder_.CreateFSub(a, builder_.CreateFMul(q, b));
+      Value* zero = llvm::Constant::getNullValue(a->getType());
+      Value* r = emit_libm("fmod", type, {a, b});
+      Value* opposite = builder_.CreateXor(builder_.CreateFCmpOLT(r, zero), builder_.CreateFCmpOLT(b, zero));
+      Value* moved = builder_.CreateSelect(opposite, builder_.CreateFAdd(r, b), r);
+      Value* signed_zero = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::copysign, zero, b);
+      return builder_.CreateSelect(builder_.CreateFCmpOEQ(r, zero), signed_zero, moved);
     }
     case Kind::kMin:
-    case Kind::kMax: {
-      Value* first = emit_compare(kind == Kind::kMin ? Kind::kLT : Kind::kGT, type, a, b);
-      return builder_.CreateSelect(first, a, b);
-    }
+    case Kind::kMax:
+      return real ? emit_float_min_max(kind, type, a, b) : choose_first(kind, type, a, b);
     default:
       TW_CHECK(false, std::string(kind_name(kind)));
   }
+}
+
+/// The first where it is less (greater), else the second, also where one is NaN: one instruction on x86.
+llvm::Value* FunctionEmitter::choose_first(Kind kind, DataType type, Value* a, Value* b) {
+  return builder_.CreateSelect(emit_compare(kind == Kind::kMin ? Kind::kLT : Kind::kGT, type, a, b), a, b);
+}
+
+/// NaN where one of them is NaN.
+llvm::Value* FunctionEmitter::emit_float_min_max(Kind kind, DataType type, Value* a, Value* b) {
+  auto is_number = [](Value* value) {
+    auto* constant = llvm::dyn_cast<llvm::Constant>(value);
+    if (constant && constant->getSplatValue()) constant = constant->getSplatValue();
+    auto* number = llvm::dyn_cast_or_null<llvm::ConstantFP>(constant);
+    return number && !number->isNaN();
+  };
+  if (is_number(a)) return choose_first(kind, type, a, b);
+  if (is_number(b)) return choose_first(kind, type, b, a);
+  // In a reduction the second one is what is new: testing it does not make the chain of results longer.
+  return builder_.CreateSelect(builder_.CreateFCmpUNO(b, b), b, choose_first(kind, type, b, a));
 }
 
 llvm::Value* FunctionEmitter::emit_compare(Kind kind, DataType type, Value* a, Value* b) {
@@ -328,9 +349,8 @@ llvm::Value* FunctionEmitter::convert(Value* value, DataType from, DataType to) 
     return from.is_int() ? builder_.CreateSIToFP(value, target) : builder_.CreateUIToFP(value, target);
   }
   if (to.is_integral()) {
-    // A value outside of the range gives some integer rather than poison, which could spread.
-    Value* number = to.is_int() ? builder_.CreateFPToSI(value, target) : builder_.CreateFPToUI(value, target);
-    return builder_.CreateFreeze(number);
+    auto id = to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
+    return builder_.CreateIntrinsic(id, {target, value->getType()}, {value});
   }
   return builder_.CreateFPCast(value, target);
 }

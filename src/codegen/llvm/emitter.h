@@ -87,6 +87,8 @@ class FunctionEmitter {
   Value* emit_binary(Kind kind, const Expr& a, const Expr& b);
   Value* emit_arithmetic(Kind kind, DataType type, Value* a, Value* b);
   Value* emit_division(Kind kind, DataType type, Value* a, Value* b, bool nonnegative);
+  Value* choose_first(Kind kind, DataType type, Value* a, Value* b);
+  Value* emit_float_min_max(Kind kind, DataType type, Value* a, Value* b);
   Value* emit_compare(Kind kind, DataType type, Value* a, Value* b);
   Value* emit_fused(const Expr& e);  ///< a * b + c in one operation, or null
   Value* emit_cast(const Expr& value, DataType to);
