@@ -54,7 +54,7 @@ _FUNCTIONS = (
     *("cosh", "div", "erf", "exp", "exp10", "exp2", "floor", "floordiv", "floormod", "fmod", "hypot", "if_then_else"),
     *("indexdiv", "indexmod", "infinity", "isfinite", "isinf", "isnan", "ldexp", "likely", "log", "log10", "log1p"),
     *("log2", "max_value", "min_value", "nearbyint", "nextafter", "popcount", "pow", "power", "reinterpret", "round"),
-    *("rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod"),
+    *("rsqrt", "sigmoid", "sin", "sinh", "sqrt", "tan", "tanh", "trunc", "truncdiv", "truncmod", "cbrt", "expm1"),
 )
 globals().update({_name: getattr(_tir, _name) for _name in _FUNCTIONS if hasattr(_tir, _name)})
 __all__ += [name for name in _FUNCTIONS if name in globals()]

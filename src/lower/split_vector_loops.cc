@@ -6,6 +6,8 @@
 //                                            if j_0 * 32 + j_1 < 1000:
 //                                              B[j_0 * 32 + j_1] = A[j_0 * 32 + j_1]
 //
+//   (of one register where elementary functions are called)
+//
 //   for j in T.vectorized(28):           for j_0 in T.unroll(3):
 //     B[j] = A[j]                          for j_1 in T.vectorized(8):
 //                                            B[j_0 * 8 + j_1] = A[j_0 * 8 + j_1]
@@ -43,6 +45,16 @@ bool computes_in_registers(const Stmt& body) {
   return found;
 }
 
+/// Elementary functions need many registers for themselves: several vectors at once would only be spilled.
+bool calls_elementary_function(const Stmt& body) {
+  bool found = false;
+  visit(body, [&](const Ref<Call>& call, Visitor& v) {
+    found |= intrinsic_row(intrinsic_of(*call)).elementary;
+    v.descend(call);
+  });
+  return found;
+}
+
 class Splitter {
  public:
   Splitter(const Ref<For>& loop, int64_t native) : loop_(loop), native_(native), type_(loop->loop_var.dtype()) {}
@@ -76,9 +88,10 @@ class Splitter {
   }
 
   Stmt strips(std::optional<int64_t> extent) const {
-    int64_t width = kCutRegisters * native_;
+    bool alone = calls_elementary_function(loop_->body);
+    int64_t width = (alone ? 1 : kCutRegisters) * native_;
     // A divisor that is nearly as wide needs no remainder.
-    for (int64_t w = kMostRegisters * native_; extent && w >= 2 * native_; w /= 2) {
+    for (int64_t w = (alone ? 1 : kMostRegisters) * native_; extent && w >= 2 * native_; w /= 2) {
       if (*extent % w == 0) {
         width = w;
         break;

@@ -472,6 +472,15 @@ def test_lanes_are_powers_of_two(extent: int, lanes: list[int]) -> None:
     assert stores == lanes
 
 
+def test_elementary_functions_have_the_registers_to_themselves() -> None:
+    @T.prim_func
+    def before(A: T.Buffer((1024,), "float32"), B: T.Buffer((1024,), "float32")):
+        for i in range(1024):
+            B[i] = T.pow(A[i], A[i])
+
+    assert "for i_1 in T.vectorized(8)" in tw.lower(before, after="split_vector_loops", target=TARGET).script()
+
+
 def count_lanes(store: Any) -> int:
     name = str(store.value.dtype)
     return int(name.split("x")[1]) if "x" in name else 1

@@ -219,6 +219,9 @@ def test_functions_of_expressions():
     a = np.arange(4, dtype="float32")
     _, b = run(te.create_prim_func([A, B]), a, np.zeros(4, "float32"))
     np.testing.assert_allclose(b, np.where(np.arange(4) < 2, np.exp(a), np.sqrt(a)), rtol=1e-6)
+    C = te.compute((4,), lambda i: te.cbrt(A[i]) + te.expm1(A[i]), name="C")
+    _, c = run(te.create_prim_func([A, C]), a, np.zeros(4, "float32"))
+    np.testing.assert_allclose(c, np.cbrt(a) + np.expm1(a), rtol=1e-6)
     with pytest.raises(AttributeError, match="'scan'"):
         te.scan
 

@@ -574,6 +574,9 @@ def call_pure_extern(*args: Any, dtype: Any = None) -> Value:
 def cast(value: Any, dtype: Any) -> Value:
     """The value as another type; constants are converted right away."""
 
+def cbrt(x: ExprLike) -> Value:
+    """The intrinsic `tir.cbrt`."""
+
 def ceil(x: ExprLike) -> Value:
     """The intrinsic `tir.ceil`."""
 
@@ -615,6 +618,9 @@ def exp10(x: ExprLike) -> Value:
 
 def exp2(x: ExprLike) -> Value:
     """The intrinsic `tir.exp2`."""
+
+def expm1(x: ExprLike) -> Value:
+    """The intrinsic `tir.expm1`."""
 
 def fabs(x: ExprLike) -> Value:
     """The intrinsic `tir.fabs`."""
