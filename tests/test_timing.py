@@ -2,9 +2,12 @@
 
 import time
 
+import numpy as np
 import pytest
 
-from tilewright import timing
+import tilewright as tw
+from tilewright import machine, timing
+from tilewright.script import tir as T
 
 
 def recorder(calls, name, seconds=0.0):
@@ -25,11 +28,78 @@ def test_functions_take_turns():
     assert calls[2:] == ["a", "b"] * 5
 
 
-def test_a_turn_after_a_rest_begins_with_an_untimed_call():
+def test_with_several_threads_each_has_the_machine_to_itself(monkeypatch):
+    monkeypatch.setattr(timing.machine, "REST_SECONDS", 0.0)
+    monkeypatch.setattr(timing.machine, "roofs", lambda threads: roofs_of(1e15))
     calls = []
-    samples = timing.time_in_turn({"a": recorder(calls, "a", timing.SLICE_SECONDS * 2)}, rounds=4, rest=0.001)
-    assert len(samples["a"]) == 4
-    assert len(calls) == 1 + 2 * 4
+    long = timing.SLICE_SECONDS * 2
+    functions = {name: recorder(calls, name, long) for name in "ab"}
+    times = timing.compare(functions, timing.Work(1, 1), threads=2, rounds=4)
+    assert calls == ["a"] * 5 + ["b"] * 5
+    assert [len(times[name].seconds) for name in "ab"] == [4, 4]
+
+
+def roofs_of(rate):
+    return machine.Roofs(1, {"float32": rate}, (machine.Level("memory", 0, rate),))
+
+
+def test_limits_that_are_exceeded_are_measured_again(monkeypatch):
+    found = iter([roofs_of(1e3), roofs_of(1e2), roofs_of(1e4)])
+    monkeypatch.setattr(machine, "_probe", lambda threads: next(found))
+    monkeypatch.setattr(machine, "_found", {})
+    fast = {"a": lambda: None}
+    (time_of,) = timing.compare(fast, timing.Work(1, 1), rounds=3).values()
+    assert time_of.roof.seconds == 1e-3  # the second look found less, so the first counts
+    assert time_of.fraction > 1 and "%! of" in str(time_of)
+    (time_of,) = timing.compare(fast, timing.Work(1, 1), rounds=3).values()
+    assert time_of.roof.seconds == 1e-4
+    (time_of,) = timing.compare(fast, timing.Work(1, 1), rounds=3).values()
+    assert time_of.roof.seconds == 1e-4  # three looks at most
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (1e-3, "1 ms"),
+        (9.999e-4, "1 ms"),
+        (9.99e-4, "999 us"),
+        (5.26e-8, "52.6 ns"),
+        (0.9999, "1 s"),
+        (123.4, "123 s"),
+        (1234.5, "1234 s"),
+        (9.996e-7, "1 us"),
+        (0.0, "0 ns"),
+    ],
+)
+def test_seconds_are_three_digits_and_a_unit(seconds, text):
+    assert timing.format_seconds(seconds) == text
+
+
+def test_estimates_and_what_is_beyond_the_limit_are_marked():
+    guess, exact = timing.Work(1, 1, exact=False), timing.Work(1, 1)
+    assert timing.format_estimate(3.14159, guess) == "~3.1" and timing.format_estimate(3.14159, exact) == "3.1"
+    assert timing.format_share(0.956, exact) == "96 %" and timing.format_share(1.04, exact) == "104 %!"
+    assert timing.format_share(1.04, guess) == "~104 %!"
+
+
+def test_a_kernel_is_timed_without_python():
+    @T.prim_func
+    def tiny(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("Y"):
+                vi = T.axis.spatial(8, i)
+                Y[vi] = X[vi] + T.float32(1)
+
+    x, y = np.arange(8, dtype=np.float32), np.zeros(8, np.float32)
+    kernel = tw.compile(tiny)
+    calls = timing.KernelCalls(kernel, (x, y))
+    samples = timing.time_in_turn({"alone": calls, "called": lambda: calls()}, rounds=9)
+    np.testing.assert_array_equal(y, x + 1)
+    assert min(samples["alone"]) < min(samples["called"])
+    with pytest.raises(tw.ArgumentError):
+        timing.KernelCalls(kernel, (x,)).spend(1)
+    with pytest.raises(TypeError, match="takes a kernel"):
+        tw._core.time_calls(len, 1, x)
 
 
 def test_what_comes_before_each_call_is_not_timed(monkeypatch):

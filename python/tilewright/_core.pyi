@@ -1380,6 +1380,11 @@ class KernelBase:
 def load_library(path: str) -> dict[Any, Any]:
     """The kernels of a shared library that an export wrote, by name."""
 
+def time_calls(kernel: object, calls: int, *args: Any) -> float:
+    """
+    Seconds that so many calls in a row take, without what Python adds to each.
+    """
+
 def set_num_threads(count: int) -> None:
     """
     Sets how many threads parallel loops use, the caller included; 0 restores the default, one per core.

@@ -31,7 +31,9 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
         try:
-            return super().invoke(ctx)
+            answer = super().invoke(ctx)
+            sys.stdout.flush()  # a full disk behind it shows here
+            return answer
         except Error as error:
             print(f"error: {with_place(error)}", file=sys.stderr)
             raise typer.Exit(1) from None
@@ -40,6 +42,11 @@ class Commands(TyperGroup):
             raise typer.Exit(INTERRUPTED) from None
         except BrokenPipeError:  # the reader has seen enough
             raise
+        except OSError as error:
+            what = f"{error.filename}: " if error.filename else ""
+            print(f"error: {what}{error.strerror or error}", file=sys.stderr)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what could not be written is not tried again at the end
+            raise typer.Exit(1) from None
         except Exception as error:
             if type(error).__module__.startswith("typer.") or os.environ.get("TILEWRIGHT_TRACEBACK"):
                 raise
@@ -135,8 +142,10 @@ def prepare_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / ".tilewright-write-test"
-        probe.write_text("x")
-        probe.unlink()
+        try:
+            probe.write_text("x")
+        finally:  # a full disk has room for the name
+            probe.unlink(missing_ok=True)
     except OSError as error:
         raise ResourceError(
             f"{folder}: nothing can be written there: {error.strerror}\n  hint: choose another folder with --out"
@@ -158,9 +167,13 @@ def say_interrupted(result: TuneResult, records: Path) -> None:
 
 def show_summary(each: NamedSpace, summary: Any, written: list[Path], more: str) -> None:
     """The table, the best schedule, and what was written."""
+    from tilewright.search.progress import refusals
+
     screen = console()
     for table in summary.tables(each.name):
         screen.print(table)
+    for remark in summary.remarks:
+        print(remark)
     # Sentences and code go out as they are: rich would fold them, and a folded command cannot be copied.
     for note in summary.result.kernel.notes:
         print(f"note: {note}")
@@ -168,7 +181,7 @@ def show_summary(each: NamedSpace, summary: Any, written: list[Path], more: str)
         print(f"warning: {summary.warning}")
     print("\nThe best schedule; paste it under the script to get the same program:\n")
     print_program(summary.schedule)
-    for line in summary.checks:
+    for line in (*summary.checks, *refusals(summary.result.progress)):
         print(line)
     print("written: " + ", ".join(map(str, written)))
     progress = summary.result.progress
@@ -245,7 +258,7 @@ def compile_command(
 @app.command()
 def db(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A database of records.")],
-    top: Annotated[int, typer.Option(help="Records to show of each program.", min=1)] = 5,
+    top: Annotated[int, typer.Option(help="Records to show of each program and target.", min=1)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="All records, one JSON object a line.")] = False,
 ) -> None:
     """Show what a database holds."""
@@ -266,14 +279,18 @@ def db(
         return
     if not workloads:
         print(f"{file} holds no records")
-    for workload in workloads:
+    for workload in sorted(workloads, key=lambda each: (each["name"], each["hash"])):
         title = f"{workload['name']}  {workload['hash'][:12]}  first seen {workload['created']}"
         listing = Table(title=title, title_justify="left")
-        for column in ("time", "target", "seed", "candidate", "measured"):
+        for column in ("target", "time", "seed", "candidate", "measured"):
             listing.add_column(column, overflow="fold")
-        for entry in store.top_k(workload["hash"], "", top):
-            cells = (entry["target"], str(entry["seed"]), str(entry["index"]), entry["created"])
-            listing.add_row(format_seconds(entry["median"]), *cells)
+        by_target: dict[str, list[dict[str, Any]]] = {}
+        for entry in store.top_k(workload["hash"], "", sys.maxsize):
+            by_target.setdefault(entry["target"], []).append(entry)
+        for target, entries in sorted(by_target.items()):
+            for entry in sorted(entries[:top], key=lambda each: each["median"]):
+                cells = (str(entry["seed"]), str(entry["index"]), entry["created"])
+                listing.add_row(target, format_seconds(entry["median"]), *cells)
         console().print(listing)
         counts = store.count_outcomes(workload["hash"], "")
         print("outcomes: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) + "\n")

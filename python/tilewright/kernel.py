@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -162,8 +163,9 @@ class Kernel(_core.KernelBase):
             cold: Whether the caches hold other data before each call.
 
         Returns:
-            Median and quartiles in seconds, GFLOP/s, GB/s, and the fraction of the limit that binds. A library keeps no
-            program: of its kernels the work is unknown but for the bytes of the arguments.
+            Median and quartiles in seconds of a call without what Python adds to it, GFLOP/s, GB/s, and the fraction
+            of the limit that binds. A library keeps no program: of its kernels the work is unknown but for the bytes of
+            the arguments.
 
         Raises:
             ArgumentError: The arguments do not fit.
@@ -175,7 +177,8 @@ class Kernel(_core.KernelBase):
             raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
         self(*args)  # what is wrong with the arguments is said here
         work = work_of(self._function(), args) if self._program else timing.work_of_arrays(args)
-        return timing.compare({self.name: lambda: self(*args)}, work, threads=threads, cold=cold)[self.name]
+        calls = timing.KernelCalls(self, args)
+        return timing.compare({self.name: calls}, work, threads=threads, cold=cold)[self.name]
 
     def _need_program(self) -> _Program:
         if self._program is None:
@@ -237,11 +240,14 @@ def lower(program: Any, after: str = "", target: TargetLike = "native") -> Any:
     return _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
 
 
-def best_schedule(program: Any, database: str | os.PathLike[str]) -> Any:
-    """The fastest recorded schedule of a program, applied to it.
+def best_schedule(program: Any, database: str | os.PathLike[str], target: TargetLike = "native") -> Any:
+    """The fastest recorded schedule of a program for a target, applied to it.
+
+    A record is one for the target if it was measured on the same processor, with at most as many threads as the target
+    has cores.
 
     Raises:
-        ResourceError: The database cannot be read, or holds no correct record of this program.
+        ResourceError: The database cannot be read, or holds no correct record of this program for this target.
     """
     from tilewright.search.arguments import task_of
     from tilewright.search.session import schedule_of
@@ -251,12 +257,28 @@ def best_schedule(program: Any, database: str | os.PathLike[str]) -> Any:
         raise ResourceError(f"{path}: no such database\n  hint: tw.tune(..., database={path!r}) makes it")
     task = task_of(program)
     store = _core.Database.open(path, read_only=True)
-    rows = store.top_k(_core.structural_hash(task.module), "", 1)
+    rows = store.top_k(_core.structural_hash(task.module), "", sys.maxsize)
     if not rows:
         raise ResourceError(
             f"{path} holds no record of this program\n  hint: records belong to the exact program; tune it first"
         )
-    return schedule_of(task.module, rows[0]["trace"])
+    wanted = _core.Target(target)
+    for row in rows:
+        if _serves(row["target"], wanted):
+            return schedule_of(task.module, row["trace"])
+    others = ", ".join(sorted({row["target"] for row in rows}))
+    raise ResourceError(
+        f"{path} holds no record of this program for {wanted}, only for {others}\n"
+        "  hint: tune it for this target, or compile it for one of those"
+    )
+
+
+def _serves(recorded: str, target: _core.Target) -> bool:
+    try:
+        measured = _core.Target(recorded)
+    except Error:  # of a version that knows more processors
+        return False
+    return measured.num_cores <= target.num_cores and measured.with_num_cores(1) == target.with_num_cores(1)
 
 
 def compile(
@@ -273,7 +295,7 @@ def compile(
         target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
             a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that
             many threads at most.
-        database: Use the fastest schedule that this file of records has for the program.
+        database: Use the fastest schedule that this file of records has for the program on this target.
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
             :class:`ArgumentError` that names block, buffer, index and bound. Loops that keep such a check run without
             vectors, and nothing warns of that.
@@ -314,7 +336,7 @@ def compile_quietly(
     """The same without warnings."""
     resolved = _core.Target(target)
     text = str(resolved)
-    module = _as_module(program if database is None else best_schedule(program, database))
+    module = _as_module(program if database is None else best_schedule(program, database, resolved))
     if resolved.kind == "interpreter":
         return _interpreted(module)
     folder = os.environ.get("TILEWRIGHT_DUMP")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import time
 from dataclasses import dataclass
 
 from tilewright import _core
@@ -57,9 +57,42 @@ def rate_unit(dtype: str) -> str:
     return "GFLOP/s" if "float" in dtype else "Gop/s"
 
 
-@functools.cache
+#: seconds of rest before several threads are measured: OpenBLAS's threads go on spinning on the other cores for 2**28
+#: ticks of the time-stamp counter after a call (128 ms at 2.1 GHz), and would slow down whoever comes next
+REST_SECONDS = 0.25
+#: what was found, by the number of threads, and how often it was measured
+_found: dict[int, tuple[Roofs, int]] = {}
+#: a machine whose limits are still exceeded then is not quiet enough to be measured
+MOST_PROBES = 3
+
+
 def roofs(threads: int = 1) -> Roofs:
-    """Measures the limits (about half a second, once a process and number of threads)."""
+    """Measures the limits (about half a second, once a process and number of threads).
+
+    Nothing else should be running: what shares the machine makes them too low.
+    """
+    if threads not in _found:
+        _found[threads] = (_probe(threads), 1)
+    return _found[threads][0]
+
+
+def probe_again(threads: int = 1) -> Roofs:
+    """The limits after another look, because something was faster: of each, the highest ever seen."""
+    before, count = _found.get(threads) or (roofs(threads), 1)
+    if count < MOST_PROBES:
+        now = _probe(threads)
+        peaks = {dtype: max(peak, now.peaks[dtype]) for dtype, peak in before.peaks.items()}
+        levels = tuple(
+            Level(old.name, old.capacity, max(old.bandwidth, new.bandwidth))
+            for old, new in zip(before.levels, now.levels, strict=True)
+        )
+        _found[threads] = (Roofs(threads, peaks, levels), count + 1)
+    return _found[threads][0]
+
+
+def _probe(threads: int) -> Roofs:
+    if threads > 1:
+        time.sleep(REST_SECONDS)
     raw = _core.measure_roofs(threads)
     host = _core.Target("native")
     # Caches that belong to a core count once a core; the last level is shared.

@@ -1,7 +1,9 @@
 """How long kernels take, and which limit of the machine that is close to.
 
-Functions that are compared are timed in turn within one run (slices of a few milliseconds, A B C A B C ...), because
-the speed of a machine drifts; medians and quartiles are over slices.
+Functions that are compared on one thread are timed in turn within one run (slices of a few milliseconds, A B C A B C
+...), because the speed of a machine drifts; medians and quartiles are over slices. With several threads each has the
+machine to itself for all its slices: threads that another library leaves spinning would be timed with it. Kernels of
+ours are called from C++ in a row (:class:`KernelCalls`), so that their times are theirs and not Python's.
 """
 
 from __future__ import annotations
@@ -11,15 +13,16 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, machine
 from tilewright.machine import Roof
 from tilewright.tables import Table
 
+if TYPE_CHECKING:
+    from tilewright.kernel import Kernel
+
 SLICE_SECONDS = 0.003
-#: seconds between the turns of functions that use several threads: OpenBLAS's threads go on spinning on the other cores
-#: for 2**28 ticks of the time-stamp counter after a call (128 ms at 2.1 GHz), and would slow down whoever comes next
-REST_SECONDS = 0.25
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Work:
         flops: floating-point operations (a multiply-add is two).
         bytes: compulsory traffic: each parameter read plus each one written, once.
         dtype: the type that the operations are in.
-        exact: False when a size was only estimated.
+        exact: False when a size was only estimated; numbers made from it are marked with ``~``.
     """
 
     flops: float
@@ -82,7 +85,8 @@ class Timing:
 
     @property
     def fraction(self) -> float:
-        """Of the roof that binds: 1 means no faster kernel exists on this machine."""
+        """Of the roof that binds: 1 means no faster kernel exists on this machine; more, that the roof was measured
+        too low, twice, since something else ran."""
         return self.roof.seconds / self.median
 
     def __repr__(self) -> str:
@@ -93,8 +97,9 @@ class Timing:
         low, high = self.quartiles
         cells = {"time": format_seconds(self.median), "middle half": f"{format_seconds(low)} to {format_seconds(high)}"}
         if self.work.flops:
-            cells[machine.rate_unit(self.work.dtype)] = f"{self.gflops:.1f}"
-        cells |= {"GB/s": f"{self.gbs:.1f}", f"of {self.roof.name}": f"{100 * self.fraction:.0f} %"}
+            cells[machine.rate_unit(self.work.dtype)] = format_estimate(self.gflops, self.work)
+        cells["GB/s"] = format_estimate(self.gbs, self.work)
+        cells[f"of {self.roof.name}"] = format_share(self.fraction, self.work)
         title = f"{self.threads} thread{'' if self.threads == 1 else 's'}, {'cold' if self.cold else 'warm'} caches"
         return Table(title, tuple(cells), (tuple(cells.values()),))
 
@@ -103,18 +108,23 @@ class Timing:
 
     def __str__(self) -> str:
         low, high = self.quartiles
-        rate = f"{self.gflops:.1f} {machine.rate_unit(self.work.dtype)}, " if self.work.flops else ""
+        rate = format_estimate(self.gflops, self.work)
+        rate = f"{rate} {machine.rate_unit(self.work.dtype)}, " if self.work.flops else ""
         return (
             f"{format_seconds(self.median)} ({format_seconds(low)} to {format_seconds(high)}), "
-            f"{rate}{self.gbs:.1f} GB/s, {100 * self.fraction:.0f} % of {self.roof.name}"
+            f"{rate}{format_estimate(self.gbs, self.work)} GB/s, {format_share(self.fraction, self.work)} "
+            f"of {self.roof.name}"
         )
 
 
 def format_seconds(seconds: float) -> str:
     """Three digits and a unit: ``1.25 ms``."""
+    if seconds >= 999.5:
+        return f"{seconds:.0f} s"
     for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}"
+        digits = f"{seconds / scale:.3g}"
+        if float(digits) >= 1:  # rounded: 999.9 us are 1 ms
+            return f"{digits} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
 
 
@@ -124,6 +134,17 @@ def work_of_arrays(args: Sequence[object]) -> Work:
     dtypes = [str(getattr(array, "dtype", "float32")).removeprefix("torch.") for array in arrays]
     floats = [dtype for dtype in dtypes if "float" in dtype]
     return Work(0.0, float(sum(int(array.nbytes) for array in arrays)), floats[0] if floats else "int32", exact=False)
+
+
+def format_estimate(rate: float, work: Work) -> str:
+    """A rate, marked with ``~`` where the work was estimated."""
+    return f"{'' if work.exact else '~'}{rate:.1f}"
+
+
+def format_share(fraction: float, work: Work) -> str:
+    """A share of a roof in percent, marked with ``!`` above 100."""
+    percent = round(100 * fraction)
+    return f"{'' if work.exact else '~'}{percent} %{'!' if percent > 100 else ''}"
 
 
 @contextlib.contextmanager
@@ -144,14 +165,35 @@ def limit_threads(threads: int) -> Iterator[None]:
 LONG_CALL_SECONDS = 0.25
 
 
+class KernelCalls:
+    """A kernel with its arguments, to be timed without what Python adds to a call."""
+
+    def __init__(self, kernel: Kernel, args: Sequence[Any]) -> None:
+        self._kernel, self._args = kernel, tuple(args)
+
+    def __call__(self) -> None:
+        """One call, from Python."""
+        self._kernel(*self._args)
+
+    def spend(self, calls: int) -> float:
+        """Seconds of so many calls in a row."""
+        return _core.time_calls(self._kernel, calls, *self._args)
+
+
+def _spend(function: Callable[[], object], calls: int) -> float:
+    if isinstance(function, KernelCalls):
+        return function.spend(calls)
+    start = time.perf_counter()
+    for _ in range(calls):
+        function()
+    return time.perf_counter() - start
+
+
 def _calls_per_slice(function: Callable[[], object]) -> tuple[int, float]:
     """As many calls as fill a slice, and the seconds of one; also the warm-up."""
     calls = 1
     while True:
-        start = time.perf_counter()
-        for _ in range(calls):
-            function()
-        spent = time.perf_counter() - start
+        spent = _spend(function, calls)
         if spent >= SLICE_SECONDS / 2:
             return max(1, round(calls * SLICE_SECONDS / spent)), spent / calls
         calls *= 4
@@ -163,7 +205,6 @@ def time_in_turn(
     rounds: int = 15,
     budget: float = 3.0,
     before_each: Callable[[], object] | None = None,
-    rest: float = 0.0,
 ) -> dict[str, tuple[float, ...]]:
     """Seconds per call of each function, one number a round.
 
@@ -173,7 +214,6 @@ def time_in_turn(
         budget: seconds for all of it; at least three rounds are done. A function whose single call takes longer than a
             quarter of a second has its first call as its only sample.
         before_each: called, untimed, before each call (then a slice is one call): a cache flush.
-        rest: seconds to sleep before each turn, which then begins with an untimed call.
     """
     samples: dict[str, list[float]] = {name: [] for name in functions}
     calls: dict[str, int] = {}
@@ -188,30 +228,29 @@ def time_in_turn(
         if done >= 3 and time.perf_counter() - begin > budget:
             break
         for name, count in calls.items():
-            if rest:
-                time.sleep(rest)
-                functions[name]()  # cores that fell asleep are awake after it
             if before_each:
                 before_each()
-            start = time.perf_counter()
-            for _ in range(count):
-                functions[name]()
-            samples[name].append((time.perf_counter() - start) / count)
+            samples[name].append(_spend(functions[name], count) / count)
     return {name: tuple(values) for name, values in samples.items()}
 
 
 def compare(
     functions: Mapping[str, Callable[[], object]], work: Work, *, threads: int = 1, cold: bool = False, rounds: int = 15
 ) -> dict[str, Timing]:
-    """Times functions that do the same work against one another, in turn."""
-    roof = machine.roofs(threads).binding(work.flops, work.bytes, work.dtype, cold=cold)
+    """Times functions that do the same work: in turn on one thread, one after the other with several."""
+    limits = machine.roofs(threads)
+    flush = machine.flush_caches if cold else None
+    samples: dict[str, tuple[float, ...]] = {}
     with limit_threads(threads):
-        samples = time_in_turn(
-            functions,
-            rounds=rounds,
-            before_each=machine.flush_caches if cold else None,
-            rest=REST_SECONDS if threads > 1 else 0.0,
-        )
+        if threads == 1:
+            samples = time_in_turn(functions, rounds=rounds, before_each=flush)
+        else:
+            for name, function in functions.items():
+                time.sleep(machine.REST_SECONDS)
+                samples |= time_in_turn({name: function}, rounds=rounds, before_each=flush)
+    roof = limits.binding(work.flops, work.bytes, work.dtype, cold=cold)
+    if any(statistics.median(seconds) < roof.seconds for seconds in samples.values()):
+        roof = machine.probe_again(threads).binding(work.flops, work.bytes, work.dtype, cold=cold)
     return {name: Timing(seconds, work, threads, cold, roof) for name, seconds in samples.items()}
 
 

@@ -60,8 +60,7 @@ Expr Operations::of(const Stmt& body) {
   visit(
       body,
       [&](const Ref<For>& loop, Visitor&) {
-        Expr middle = loop->min + floordiv(loop->extent, 2);
-        Expr each = without(of(loop->body), loop->loop_var, middle);
+        Expr each = of_iteration(*loop);
         bool fixed = effect_of(loop->extent) == Effect::kPure;
         inside = inside + each * (fixed ? cast(DataType::int_(64), loop->extent) : Expr(i64(kUnknownTrips)));
       },
@@ -90,6 +89,10 @@ Expr Operations::of(const Stmt& body) {
   if (auto constant = const_int(total); constant && (*constant > kEndless || *constant < 0)) total = i64(kEndless);
   known_[body] = total;
   return total;
+}
+
+Expr Operations::of_iteration(const For& loop) {
+  return without(of(loop.body), loop.loop_var, loop.min + floordiv(loop.extent, 2));
 }
 
 Expr Operations::without(const Expr& count, const Ref<Var>& v, const Expr& value) {

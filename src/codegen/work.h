@@ -23,6 +23,8 @@ bool has_vector_code(const Stmt& body);
 class Operations {
  public:
   Expr of(const Stmt& body);
+  /// Of one iteration, in the middle of the loop where they differ.
+  Expr of_iteration(const For& loop);
 
  private:
   /// A count outside of the scope of a variable.

@@ -4,8 +4,10 @@
 #include <nanobind/stl/string.h>
 #include <structmember.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "python/call_arguments.h"
 #include "python/interrupts.h"
@@ -180,12 +182,12 @@ class BorrowedContext {
   int32_t threads_;
 };
 
-bool run(const Kernel* kernel, const DLTensor* const* tensors, const tw_scalar* scalars) {
+bool run(const Kernel* kernel, const DLTensor* const* tensors, const tw_scalar* scalars, int64_t calls = 1) {
   BorrowedContext context(kernel);
   Interrupts interrupts(context.get());
-  int32_t code;
+  int32_t code = TW_OK;
   Py_BEGIN_ALLOW_THREADS;
-  code = kernel->entry(context.get(), tensors, scalars);
+  for (int64_t i = 0; i < calls && code == TW_OK; ++i) code = kernel->entry(context.get(), tensors, scalars);
   Py_END_ALLOW_THREADS;
   if (code == TW_OK) [[likely]]
     return true;
@@ -224,14 +226,11 @@ PyObject* complete(PyObject* self, PyObject* const* args, Py_ssize_t positional,
   return result;
 }
 
-PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
-  const Kernel* kernel = as_kernel(self);
+/// Calls `work(tensors, scalars)` with the arguments, one for each parameter, as the kernel takes them; false with a
+/// Python error.
+template <class Work>
+bool with_arguments(const Kernel* kernel, PyObject* const* ordered, Work&& work) {
   const tw_signature* signature = kernel->signature;
-  Few<PyObject*, 8> ordered(signature->num_params);
-  if (!order_arguments(signature, args, PyVectorcall_NARGS(flags), names, ordered.data())) {
-    return Py_TYPE(self) == kernel_type ? nullptr : complete(self, args, PyVectorcall_NARGS(flags), names);
-  }
-
   Few<TensorArgument, 4> tensors(signature->num_tensors);
   Few<const DLTensor*, 8> views(signature->num_tensors);
   Few<tw_scalar, 8> scalars(signature->num_scalars);
@@ -248,10 +247,41 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* na
       fine = read_scalar(ordered[i], signature, param, scalars[num_scalars++]);
     }
   }
-  fine = fine && run(kernel, views.data(), scalars.data());
+  fine = fine && work(views.data(), scalars.data());
   while (num_tensors > 0) tensors[--num_tensors].release();
+  return fine;
+}
+
+PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* names) {
+  const Kernel* kernel = as_kernel(self);
+  const tw_signature* signature = kernel->signature;
+  Few<PyObject*, 8> ordered(signature->num_params);
+  if (!order_arguments(signature, args, PyVectorcall_NARGS(flags), names, ordered.data())) {
+    return Py_TYPE(self) == kernel_type ? nullptr : complete(self, args, PyVectorcall_NARGS(flags), names);
+  }
+  const bool fine = with_arguments(kernel, ordered.data(),
+                                   [&](auto* tensors, auto* scalars) { return run(kernel, tensors, scalars); });
   if (!fine) return nullptr;
   Py_RETURN_NONE;
+}
+
+double time_calls(nb::handle object, int64_t calls, const nb::args& arguments) {
+  if (!PyObject_TypeCheck(object.ptr(), kernel_type)) throw nb::type_error("time_calls takes a kernel");
+  const Kernel* kernel = as_kernel(object.ptr());
+  std::vector<PyObject*> args;
+  for (nb::handle argument : arguments) args.push_back(argument.ptr());
+  Few<PyObject*, 8> ordered(kernel->signature->num_params);
+  const auto count = static_cast<Py_ssize_t>(args.size());
+  if (!order_arguments(kernel->signature, args.data(), count, nullptr, ordered.data())) throw nb::python_error();
+  std::chrono::duration<double> spent{};
+  const bool fine = with_arguments(kernel, ordered.data(), [&](auto* tensors, auto* scalars) {
+    const auto start = std::chrono::steady_clock::now();
+    const bool ran = run(kernel, tensors, scalars, calls);
+    spent = std::chrono::steady_clock::now() - start;
+    return ran;
+  });
+  if (!fine) throw nb::python_error();
+  return spent.count();
 }
 
 // ---- Everything else of the type
@@ -416,6 +446,8 @@ void bind_call(nb::module_& m) {
   m.attr("KernelBase") = nb::handle(reinterpret_cast<PyObject*>(kernel_type));
   m.def("load_library", load_library, nb::arg("path"),
         "The kernels of a shared library that an export wrote, by name.");
+  m.def("time_calls", time_calls, nb::arg("kernel"), nb::arg("calls"), nb::arg("args"),
+        "Seconds that so many calls in a row take, without what Python adds to each.");
   m.def("set_num_threads", set_num_threads, nb::arg("count"),
         "Sets how many threads parallel loops use, the caller included; 0 restores the default, one per core.");
   m.def("get_num_threads", [] { return tw_get_num_threads(); }, "How many threads parallel loops use.");

@@ -33,7 +33,8 @@ def test_plain_output(run: Run) -> None:
     assert re.fullmatch(r"tuning product for 1 thread; the roof is [\d.]+ [mun]s \(.+\)", lines[0])
     number = r"[\d.]+"
     assert re.fullmatch(
-        rf"trial 4/4 \| best {number} [mun]s, {number} GFLOP/s, \d+ % of .+ \| {number} candidates/s \| failed: .+",
+        rf"trial 4/4 \| best {number} [mun]s, {number} GFLOP/s, \d+ % of .+ \| {number} candidates/s \| "
+        r"stopped early: \d \| failed: .+",
         lines[1],
     )
     threads = list(dict.fromkeys([1, tw.Target("native").num_cores]))
@@ -43,7 +44,8 @@ def test_plain_output(run: Run) -> None:
         rows = [line.split("  ")[1].strip() for line in lines[start + 4 : start + 7]]
         assert rows == ["untuned", "best found", "NumPy"]
         assert re.search(rf"{number} \({number} to {number}\)", lines[start + 5])
-    assert "untuned program checked against the interpreter at A[9, 9], B[9, 9], C[9, 9]" in lines
+    check = "24 sampled results agree with the interpreter, at full size; all results at A[9, 9], B[9, 9], C[9, 9]"
+    assert f"program as written: {check}" in lines
     assert lines[-1] == "written: out/tilewright.db, out/product.so, out/product.o, out/product.h"
     for name in ("tilewright.db", "product.so", "product.o", "product.h"):
         assert Path("out", name).stat().st_size > 0
@@ -208,3 +210,87 @@ def test_an_interrupted_session_goes_on(folder: Path, environment: dict[str, str
     again = subprocess.run([*command, str(done + 1)], env=environment, capture_output=True, text=True, check=True)
     result = events(again.stdout)[-1]
     assert (result["trials"], result["measured_before"]) == (done + 1, done)
+
+
+def test_the_progress_ends_with_what_the_finals_measured(run: Run) -> None:
+    *progress, result = events(run("tune", "product.py", "--trials", "8", "--json").stdout)
+    assert progress[-1]["phase"] == "done" and progress[-1]["best_seconds"] == result["best_seconds"]
+    best = result["rows"][1]
+    differs = abs(best["seconds"] / result["best_seconds"] - 1) > 0.1
+    assert any(note.startswith("the search measured ") for note in result["remarks"]) == differs
+    assert result["outcomes"].get("slow_stopped", 0) + result["outcomes"]["ok"] == 8
+
+
+def test_refusals_are_told_with_their_reasons(run: Run, folder: Path) -> None:
+    (folder / "refused.py").write_text(
+        PRODUCT
+        + """
+@tw.space(product)
+def sometimes(sch):
+    i, j, k = sch.get_loops(sch.get_block("C"))
+    parts = sch.sample_categorical([2, 3, 4], [0.4, 0.2, 0.4])
+    if int(parts) == 3:
+        sch.vectorize(k)
+    sch.split(i, factors=[None, parts])
+    sch.split(j, factors=sch.sample_perfect_tile(j, n=2))
+"""
+    )
+    result = run("tune", "refused.py", "--space", "sometimes", "--trials", "6", "--seed", "1")
+    assert result.exit_code == 0, result.output
+    assert re.search(r"^\d+ refused, vectorize/P3: ", result.stdout, re.MULTILINE)
+
+
+def test_a_closed_output_is_no_defect(folder: Path, environment: dict[str, str]) -> None:
+    for streams in (">&-", ">&- 2>&-", "<&- >&-", "> /dev/full"):
+        command = f"{sys.executable} -m tilewright tune product.py --trials 2 --out closed {streams}"
+        done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True, check=False)
+        assert "defect" not in done.stderr and "Traceback" not in done.stderr and "Exception" not in done.stderr
+        assert done.returncode == (1 if "full" in streams else 0), (streams, done.stderr)
+        assert "full" not in streams or done.stderr == "error: No space left on device\n"
+    assert Path("closed", "product.so").stat().st_size > 0
+
+
+def test_a_full_disk_is_told_and_leaves_no_test_file(folder: Path, environment: dict[str, str]) -> None:
+    import resource
+
+    done = subprocess.run(
+        [sys.executable, "-m", "tilewright", "tune", "product.py", "--trials", "1", "--out", "full"],
+        env=environment | {"PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)),  # no file may grow
+    )
+    assert done.returncode == 1
+    assert "full: nothing can be written there: File too large" in done.stderr
+    assert list(Path("full").iterdir()) == []
+
+
+def test_records_are_listed_by_program_target_and_time(folder: Path, run: Run) -> None:
+    from tilewright import _core
+
+    native = _core.Target("native").num_cores
+    assert run("tune", "product.py", "--trials", "3", "--threads", "2").exit_code == 0
+    assert run("tune", "product.py", "--trials", "3", "--threads", "1").exit_code == 0
+    rows = [line.split("│")[1:3] for line in run("db", "out/tilewright.db").stdout.splitlines() if "│" in line]
+    targets = [target.strip() for target, _ in rows]
+    assert len(set(targets)) == 2 and targets == sorted(targets)
+    units = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}
+    for target in set(targets):
+        cells = [time.split() for name, time in rows if name.strip() == target]
+        seconds = [float(value) * units[unit] for value, unit in cells]
+        assert seconds == sorted(seconds)
+    # A target takes what was measured with at most as many threads as it has cores.
+    program = load_script(Path("product.py")).product
+    one, both = _core.Target("native").with_num_cores(1), _core.Target("native").with_num_cores(max(native, 2))
+    with_one = best_schedule(program, "out/tilewright.db", one)
+    store = _core.Database.open("out/tilewright.db", read_only=True)
+    key = _core.structural_hash(tw.ir.Module({"product": program}))
+    fastest = store.top_k(key, str(one), 1)
+    assert not fastest or with_one.trace.as_json() == json.loads(fastest[0]["trace"])
+    assert best_schedule(program, "out/tilewright.db", both) is not None
+    with pytest.raises(
+        tw.ResourceError, match=r"no record of this program for llvm -mcpu=\S+.*, only for llvm"
+    ) as caught:
+        best_schedule(program, "out/tilewright.db", "llvm -mcpu=nehalem")
+    assert "hint: tune it for this target" in str(caught.value)

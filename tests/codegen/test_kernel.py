@@ -158,3 +158,19 @@ def test_code_lives_as_long_as_its_kernel() -> None:
     for kernel in kernels:
         kernel(a, 1.0, b)
     assert (b == 2).all()
+
+
+def test_loops_whose_length_depends_on_others():
+    """How much an iteration computes, which decides how often a loop looks for Ctrl-C, is said before it begins."""
+
+    @T.prim_func
+    def sums(X: T.Buffer((9, 10, 11), "float32"), Y: T.Buffer((9,), "float32")):
+        for i in range(9):
+            Y[i] = T.float32(0)
+            for j in range(i + 2):
+                for k in range(j, 11 - i):
+                    Y[i] = Y[i] + X[i, j, k]
+
+    x, y = np.arange(990, dtype=np.float32).reshape(9, 10, 11) % 13, np.empty(9, np.float32)
+    tw.compile(sums)(x, y)
+    np.testing.assert_array_equal(y, [sum(x[i, j, j : max(j, 11 - i)].sum() for j in range(i + 2)) for i in range(9)])

@@ -8,8 +8,8 @@ import pytest
 import tilewright as tw
 from interpreter.programs import INDEX_LIMITS, PROGRAMS
 from tilewright.script import tir as T
-from tilewright.search import reference_check, session
-from tilewright.search.arguments import make_arrays, task_of
+from tilewright.search import reference_check, report, session
+from tilewright.search.arguments import aligned, make_arrays, task_of
 from tilewright.search.reference_check import ReferenceCheck, sample_points
 
 
@@ -103,6 +103,12 @@ def test_what_cannot_be_checked_in_time_says_so(monkeypatch: pytest.MonkeyPatch)
     assert result.record is not None and result.record.verification["program"] == "unchecked"
     assert result.verdict is not None and not result.verdict.checked
     assert "unchecked at full size" in result.verdict.note
+    row = report.Row("best found", 1, 1e-3, 1.0, 1.0, "memory", 1.2, exact=False)
+    untuned = report.Row("untuned", 1, 1e-4, 1.0, 1.0, "memory", 0.5)
+    summary = report.Summary(result, "chain", (untuned, row), "", "", "", ())
+    assert [table.title for table in summary.tables("chain")] == ["chain, 1 thread, program as written unchecked"]
+    assert [note[0] for note in summary.remarks[:2]] == ["~", "!"]
+    assert summary.remarks[2].startswith("the program as written is faster than what the space holds")
 
 
 def test_a_wrong_program_ends_the_search_with_its_own_shapes() -> None:
@@ -163,3 +169,11 @@ def test_edges_of_tolerance() -> None:
     assert np.isnan(right).any()
     with pytest.raises(tw.InternalError, match="not nan"):
         check.compare({"Y": wrong.tobytes()})
+
+
+def test_arrays_are_timed_where_vectors_do_not_cross_lines() -> None:
+    for shape in ((), (3,), (5, 7), (0, 4)):
+        array = np.ones(shape, np.float32)
+        copy = aligned(array)
+        np.testing.assert_array_equal(copy, array)
+        assert copy.ctypes.data % 64 == 0 and copy.flags.c_contiguous and copy.dtype == array.dtype

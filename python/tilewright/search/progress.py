@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import machine
 from tilewright.errors import ArgumentError
-from tilewright.timing import format_seconds
+from tilewright.timing import format_estimate, format_seconds, format_share
 
 if TYPE_CHECKING:
     from tilewright.search.arguments import Task
@@ -32,10 +32,20 @@ def in_notebook() -> bool:
     return shell is not None and type(shell).__name__ == "ZMQInteractiveShell"
 
 
+#: what happens to candidates that are right
+RIGHT = ("ok", "slow_stopped")
+
+
 def failures_text(progress: Progress) -> str:
-    """ "3 slow_stopped, 1 run_crash", most frequent first."""
-    parts = sorted(((n, name) for name, n in progress.outcomes.items() if name != "ok"), reverse=True)
+    """ "3 wrong_result, 1 run_crash", most frequent first; those that were stopped as slow have not failed."""
+    parts = sorted(((n, name) for name, n in progress.outcomes.items() if name not in RIGHT), reverse=True)
     return ", ".join(f"{n} {name}" for n, name in parts) or "none"
+
+
+def refusals(progress: Progress) -> list[str]:
+    """ "12 refused, lower/not-in-registers: 'acc' does not fit", a line for each reason, most frequent first."""
+    reasons = sorted(((n, code, text) for code, (n, text) in progress.refusals.items()), reverse=True)
+    return [f"{n} refused, {code}: {text.partition(chr(10))[0]}" for n, code, text in reasons]
 
 
 #: by phase, what happens where no candidate is measured
@@ -47,12 +57,11 @@ class Describe:
 
     def __init__(self, task: Task, threads: int) -> None:
         self.task, self.threads = task, threads
-        self._roof: machine.Roof | None = None
+        # Before anything else runs: measuring the roof takes the whole machine.
+        self._roof = machine.roofs(threads).binding(task.work.flops, task.work.bytes, task.work.dtype)
 
     def start(self) -> str:
-        """The first line. To be called before anything is measured: measuring the roof takes the whole machine."""
-        work = self.task.work
-        self._roof = machine.roofs(self.threads).binding(work.flops, work.bytes, work.dtype)
+        """The first line."""
         many = "s" if self.threads > 1 else ""
         return (
             f"tuning {self.task.entry} for {self.threads} thread{many}; the roof is "
@@ -64,10 +73,9 @@ class Describe:
         if math.isinf(progress.best_seconds):
             return "nothing correct yet"
         work, seconds = self.task.work, progress.best_seconds
-        words = [format_seconds(seconds), f"{work.flops / seconds / 1e9:.1f} {machine.rate_unit(work.dtype)}"]
-        if self._roof is not None:
-            words.append(f"{100 * self._roof.seconds / seconds:.0f} % of {self._roof.name}")
-        return ", ".join(words)
+        rate = format_estimate(work.flops / seconds / 1e9, work)
+        share = format_share(self._roof.seconds / seconds, work)
+        return f"{format_seconds(seconds)}, {rate} {machine.rate_unit(work.dtype)}, {share} of {self._roof.name}"
 
     def left(self, progress: Progress) -> str:
         """ "12 s left", or what else keeps the user waiting; empty where that is unknown or past."""
@@ -82,6 +90,7 @@ class Describe:
             f"trial {progress.trials}/{progress.total}",
             f"best {self.best(progress)}",
             f"{progress.rate:.1f} candidates/s",
+            f"stopped early: {progress.outcomes.get('slow_stopped', 0)}",
             f"failed: {failures_text(progress)}",
             self.left(progress),
         ]
@@ -121,6 +130,7 @@ def _json_lines() -> Reporter:
             "best_seconds": best,
             "candidates_per_second": progress.rate,
             "outcomes": progress.outcomes,
+            "refusals": {code: n for code, (n, _) in progress.refusals.items()},
             "phase": progress.phase,
         }
         print(json.dumps(event), flush=True)
@@ -147,7 +157,9 @@ def _terminal(describe: Describe) -> Iterator[Reporter]:
         for line in (
             f"best    {describe.best(progress)}",
             f"speed   {progress.rate:.1f} candidates/s, {progress.median_build_seconds * 1e3:.0f} ms a build",
-            f"failed  {failures_text(progress)}; {progress.refused} refused, {progress.duplicates} seen before",
+            f"failed  {failures_text(progress)}; {progress.outcomes.get('slow_stopped', 0)} stopped early; "
+            f"{progress.refused} refused, {progress.duplicates} seen before",
+            *refusals(progress)[:3],
         ):
             grid.add_row(Text(line))
         return grid

@@ -17,8 +17,8 @@ import numpy as np
 from tilewright import _core, ir, timing
 from tilewright.errors import ScriptError
 from tilewright.machine import rate_unit
-from tilewright.search.arguments import Task, make_arrays, task_of
-from tilewright.timing import Timing, format_seconds
+from tilewright.search.arguments import Task, aligned, make_arrays, task_of
+from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
 
 if TYPE_CHECKING:
     from tilewright.search.session import TuneResult
@@ -26,6 +26,11 @@ if TYPE_CHECKING:
 
 #: libraries that peers come from, by the module of what they return
 LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX", "jaxlib": "JAX"}
+
+
+#: below that, what Python adds to a call matters, and peers are compared with calls from Python
+SHORT_CALL_SECONDS = 1e-4
+NO_WORK = timing.Work(0, 0)
 
 
 @dataclass(frozen=True)
@@ -38,6 +43,8 @@ class Row:
         fraction_of_roof: 1 means no faster kernel exists on this machine, because of `roof`.
         ratio_to_peer: how many times faster than the peer, paired by rounds, with the quartiles; None where that was
             not measured.
+        exact: False when the work, and so the rates, are estimates.
+        call_seconds: median of a call from Python, where that is what the ratio compares; else None.
     """
 
     what: str
@@ -48,12 +55,25 @@ class Row:
     roof: str
     fraction_of_roof: float
     ratio_to_peer: tuple[float, float, float] | None = None
+    exact: bool = True
+    call_seconds: float | None = None
 
 
-def row(what: str, time: Timing, peer: Timing | None = None) -> Row:
-    """The line of a measurement."""
-    ratio = None if peer is None else timing.paired_ratio(peer.seconds, time.seconds)
-    return Row(what, time.threads, time.median, time.gflops, time.gbs, time.roof.name, time.fraction, ratio)
+def row(what: str, time: Timing, called: Timing | None = None, peer: Timing | None = None) -> Row:
+    """The line of a measurement; `called` is the same from Python, as the peer is, where that matters."""
+    ratio = None if peer is None else timing.paired_ratio(peer.seconds, (called or time).seconds)
+    return Row(
+        what,
+        time.threads,
+        time.median,
+        time.gflops,
+        time.gbs,
+        time.roof.name,
+        time.fraction,
+        ratio,
+        time.work.exact,
+        None if called is None else called.median,
+    )
 
 
 @dataclass(frozen=True)
@@ -81,10 +101,51 @@ class Summary:
         when = f", measured {self.measured}" if self.measured else ""
         tables = []
         for threads in dict.fromkeys(row.threads for row in self.rows):
-            title = f"{name}, {threads} thread{'s' if threads > 1 else ''}{when}"
+            unchecked = ", program as written unchecked" if self.is_unchecked else ""
+            title = f"{name}, {threads} thread{'s' if threads > 1 else ''}{when}{unchecked}"
             rows = [row for row in self.rows if row.threads == threads]
             tables.append(table(rows, title, self.result.task.work.dtype))
         return tables
+
+    @property
+    def is_unchecked(self) -> bool:
+        """Whether nobody has compared the program as written with the interpreter when the best was recorded."""
+        best = self.result.record
+        return best is not None and best.verification.get("program", "unchecked") == "unchecked"
+
+    @property
+    def remarks(self) -> list[str]:
+        """What to know about the numbers in the tables."""
+        notes = []
+        if any(not row.exact for row in self.rows):
+            notes.append(
+                "~ is an estimate: how much the program computes depends on data, or varies between iterations"
+            )
+        if any(round(100 * row.fraction_of_roof) > 100 for row in self.rows):
+            notes.append(
+                "! is above the limit that was measured, repeatedly: the machine was busy then, or it is faster now"
+            )
+        for row in self.rows:
+            if row.ratio_to_peer and row.call_seconds and row.call_seconds > 1.1 * row.seconds:
+                notes.append(
+                    f"a call from Python takes {format_seconds(row.call_seconds)}; the speed of the peer is compared "
+                    "with that, and the times are of the kernel alone"
+                )
+                break
+        untuned = {row.threads: row.seconds for row in self.rows if row.what == "untuned"}
+        if any(row.what == "best found" and row.seconds > 1.05 * untuned.get(row.threads, np.inf) for row in self.rows):
+            notes.append("the program as written is faster than what the space holds, as far as it was searched")
+        best = self.result.record
+        for row in self.rows:
+            if best is None or row.what != "best found" or row.threads != self.result.threads:
+                continue
+            if abs(row.seconds / best.median - 1) > 0.1:
+                notes.append(
+                    f"the search measured {format_seconds(best.median)}, in a process and with memory of its own; the "
+                    f"table {format_seconds(row.seconds)}, here and later: the speed of the machine has changed "
+                    "meanwhile, or depends on where the arrays lie"
+                )
+        return notes
 
     def as_json(self) -> dict[str, Any]:
         """The same for programs."""
@@ -98,6 +159,9 @@ class Summary:
             "best_seconds": None if best is None else best.median,
             "rows": [dataclasses.asdict(row) for row in self.rows],
             "rows_measured": self.measured,
+            "remarks": self.remarks,
+            "outcomes": self.result.progress.outcomes,
+            "refusals": self.result.progress.refusals,
             "warning": self.warning,
             "notes": [str(note) for note in self.result.kernel.notes],
             "schedule": self.schedule,
@@ -191,24 +255,27 @@ def peer_name(space: Space) -> str:
 
 
 def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rounds: int = 15) -> tuple[Row, ...]:
-    """Untuned, best and peer with each number of threads; the last two timed in turn."""
+    """Untuned, best and peer with each number of threads."""
     task = result.task
-    arrays = make_arrays(task, space.inputs, seed=0)
+    arrays = {name: aligned(array) for name, array in make_arrays(task, space.inputs, seed=0).items()}
     values = list(arrays.values())
     kernel, untuned = result.kernel, task.compile()
-    functions: dict[str, Callable[[], object]] = {"best": lambda: kernel(*values)}
+    calls = KernelCalls(kernel, values)
+    functions: dict[str, Callable[[], object]] = {"best": calls}
     if space.reference is not None:
         functions["peer"] = lambda: call_peer(space, task, arrays)
+        if result.best_record().median < SHORT_CALL_SECONDS:
+            functions["called"] = lambda: calls()
     rows: list[Row] = []
     slow: Timing | None = None
     for threads in counts:
         times = timing.compare(functions, task.work, threads=threads, rounds=rounds)
         if slow is None or _has_parallel_loop(task):
             # Minutes may pass in a naive program: it gets three turns, after the others.
-            naive = {"untuned": lambda: untuned(*values)}
+            naive = {"untuned": KernelCalls(untuned, values)}
             slow = timing.compare(naive, task.work, threads=threads, rounds=3)["untuned"]
         slow = dataclasses.replace(slow, threads=threads, roof=times["best"].roof)
-        rows += [row("untuned", slow), row("best found", times["best"], times.get("peer"))]
+        rows += [row("untuned", slow), row("best found", times["best"], times.get("called"), times.get("peer"))]
         if "peer" in times:
             rows.append(row(peer_name(space), times["peer"]))
     return tuple(rows)
@@ -238,8 +305,9 @@ def table(rows: list[Row], title: str, dtype: str) -> Any:
     for row in rows:
         ratio = row.ratio_to_peer
         against = [] if ratio is None else [f"{ratio[0]:.2f} ({ratio[1]:.2f} to {ratio[2]:.2f})"]
-        share = f"{100 * row.fraction_of_roof:.0f} %"
-        cells = (format_seconds(row.seconds), f"{row.gflops:.1f}", f"{row.gbs:.1f}", share, *against)
+        work = dataclasses.replace(NO_WORK, exact=row.exact)
+        rates = (timing.format_estimate(rate, work) for rate in (row.gflops, row.gbs))
+        cells = (format_seconds(row.seconds), *rates, format_share(row.fraction_of_roof, work), *against)
         result.add_row(row.what, *cells)
     return result
 

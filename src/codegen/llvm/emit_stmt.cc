@@ -162,7 +162,7 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
 /// How many iterations of a loop may pass before it asks; null where it ends soon enough, or a loop that every
 /// iteration executes asks.
 llvm::Value* FunctionEmitter::iterations_between_polls(const For& loop) {
-  Expr each = operations_.of(loop.body);
+  Expr each = operations_.of_iteration(loop);
   auto known = const_int(each), extent = const_int(loop.extent);
   if (known && asks(loop.body)) return nullptr;
   if (known && extent && loop.kind != ForKind::kParallel && !is_long(*known, *extent)) return nullptr;

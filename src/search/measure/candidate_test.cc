@@ -109,8 +109,8 @@ TEST_F(CandidateTest, SubtlyWrongKernelsAreRefused) {
   EXPECT_EQ(last_step.outcome, Outcome::kWrongResult);
   EXPECT_TRUE(last_step.error.message.starts_with("C[0, 0]: expected ")) << last_step.error.message;
 
-  const Measured shifted = measure(matmul({.shift = 1}));
-  EXPECT_NE(shifted.outcome, Outcome::kOk);
+  // What provably leaves its buffers does not get as far as that.
+  EXPECT_EQ(lower::lower(as_module(matmul({.shift = 1})), Target::host()).error().code, "verify/bounds");
   EXPECT_TRUE(measure(matmul()).is_ok());
 }
 
