@@ -115,6 +115,18 @@ PROGRAMS = {
         tvm.build(f)(x, y)
         assert y.numpy() == 2
     """,
+    "differences in the body come before those in attributes": """
+        @T.prim_func
+        def one(A: T.Buffer((8,), "float32")):
+            A[0] = 1.0
+        @T.prim_func
+        def two(A: T.Buffer((8,), "float32")):
+            A[1] = 1.0
+        place = "ValueError: StructuralEqual check failed, caused by lhs at <root>.body"
+        refused(ValueError, place, lambda: tvm.ir.assert_structural_equal(one, two))
+        renamed = one.with_attr("global_symbol", "renamed")
+        refused(ValueError, "<root>.attrs", lambda: tvm.ir.assert_structural_equal(one, renamed))
+    """,
     "free variables": """
         x, y = tvm.tir.Var("x", "int32"), tvm.tir.Var("y", "int32")
         tvm.ir.assert_structural_equal(x + 1, y + 1, True)

@@ -40,9 +40,14 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
     if found is None:
         return
     path: str = found[0]  # type: ignore[index]
+    if path.startswith("<root>.attrs") and isinstance(lhs, _core.PrimFunc) and isinstance(rhs, _core.PrimFunc):
+        # TVM looks at the body first.
+        same = _core.PrimFunc(rhs.params, rhs.buffer_map, rhs.ret_type, lhs.attrs, rhs.body)
+        found = _core.structural_mismatch(lhs, same, map_free_vars) or found
+        path = found[0]  # type: ignore[index]
     left, right = (ObjectPath.from_text(root, path) for root in (lhs, rhs))
     raise ValueError(
-        f"StructuralEqual check failed, caused by lhs at {left}:\n"
+        f"ValueError: StructuralEqual check failed, caused by lhs at {left}:\n"
         f"{lhs.script(path_to_underline=[left], syntax_sugar=False)}\n"
         f"and rhs at {right}:\n{rhs.script(path_to_underline=[right], syntax_sugar=False)}"
     )
