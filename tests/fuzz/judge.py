@@ -18,7 +18,7 @@ import random
 import re
 import traceback
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -178,12 +178,15 @@ class Judge:
         if after is not None:
             self.passes(module, after)
 
-    def sequence(self, seed: int, tell: Callable[[list[steps.Step]], None] | None = None) -> steps.Scheduling:
+    def sequence(
+        self, seed: int, tell: Callable[[list[steps.Step]], None] | None = None, without: Collection[str] = ()
+    ) -> steps.Scheduling:
         """A random sequence of 1 to 15 steps, and what must hold of its result.
 
         Args:
             seed: of the sequence.
             tell: called with all steps so far, whenever one has chosen something.
+            without: steps that are not drawn.
 
         Raises:
             Finding: the case has the steps.
@@ -194,7 +197,7 @@ class Judge:
             done.dice.tell = lambda step: tell([*done.done, step])
         try:
             for _ in range(rng.randint(1, 15)):
-                name, code = guarded("step", lambda: done.draw(rng))
+                name, code = guarded("step", lambda: done.draw(rng, without))
                 if code != IMPOSSIBLE:
                     self.counts[f"{name} {'refused' if code else 'accepted'}"] += 1
                     self.counts[f"refused by {code}"] += bool(code)

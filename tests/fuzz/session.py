@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ PROGRAMS_PER_CHILD = 400
 # ---- in the child
 
 
-def run_program(number: int) -> dict[str, Any]:
+def run_program(number: int, without: Collection[str] = ()) -> dict[str, Any]:
     """Judges a program and its sequences, to the first finding."""
     drawn = programs.draw(number)
     case = Case(drawn.text, drawn.special, drawn.sizes, number)
@@ -49,7 +49,7 @@ def run_program(number: int) -> dict[str, Any]:
         for sequence in range(SEQUENCES):
             counts["sequences"] += 1
             report({"sequence": sequence})
-            judge.sequence(number * 1000 + sequence)
+            judge.sequence(number * 1000 + sequence, without=without)
     except NoCase as no_case:
         counts[f"no case: {no_case}"] += 1
     except Finding as found:
@@ -84,13 +84,15 @@ def replayed(case: Case) -> str:
     return "\n".join(done.sch.trace.simplified().as_python()) + failed
 
 
-def told(number: int, sequence: int) -> None:
+def told(number: int, sequence: int, without: Collection[str]) -> None:
     """Draws a sequence once more and reports its steps as they are drawn: the last report before a crash has them."""
     drawn = programs.draw(number)
     judge = Judge(Case(drawn.text, drawn.special, drawn.sizes, number))
-    judge.sequence(
-        number * 1000 + sequence, lambda steps: report({"steps": [dataclasses.asdict(step) for step in steps]})
-    )
+
+    def tell(steps: list[Step]) -> None:
+        report({"steps": [dataclasses.asdict(step) for step in steps]})
+
+    judge.sequence(number * 1000 + sequence, tell, without)
 
 
 def case_from(fields: dict[str, Any]) -> Case:
@@ -104,11 +106,11 @@ def report(message: dict[str, Any]) -> None:
 
 def answer(request: dict[str, Any]) -> dict[str, Any]:
     if "program" in request:
-        return run_program(request["program"])
+        return run_program(request["program"], request.get("without", ()))
     if "trace" in request:
         return {"trace": replayed(case_from(request["trace"]))}
     if "tell" in request:
-        told(*request["tell"])
+        told(*request["tell"], request.get("without", ()))
         return {}
     return run_case(case_from(request["case"]))
 
@@ -210,11 +212,16 @@ class Session:
     """A run: programs from a number on, for some time."""
 
     def __init__(
-        self, say: Callable[[str], None] = lambda text: None, minimizing: float = 60.0, child: Any = None
+        self,
+        say: Callable[[str], None] = lambda text: None,
+        minimizing: float = 60.0,
+        child: Any = None,
+        without: Collection[str] = (),
     ) -> None:
         self.child = child or Child()
         self.say = say
         self.minimizing = minimizing
+        self.without = list(without)
 
     def run(self, seconds: float, seed: int, limit: int = 10, programs: int | None = None) -> Report:
         """Judges programs seed, seed + 1, ... until the time is over, or there are so many findings or programs."""
@@ -250,7 +257,7 @@ class Session:
     def program(self, number: int, counts: Counter[str]) -> tuple[str, str, Case] | None:
         """Judges one program: the finding, if there is one."""
         try:
-            judged = self.child.ask({"program": number})
+            judged = self.child.ask({"program": number, "without": self.without})
         except Crash as crash:
             drawn = programs.draw(number)
             counts["programs"] += 1
@@ -266,7 +273,7 @@ class Session:
         if sequence is None:
             return case
         try:
-            self.child.ask({"tell": [number, sequence]})
+            self.child.ask({"tell": [number, sequence], "without": self.without})
         except Crash:
             steps = [Step(**step) for step in self.child.last.get("steps", [])]
             return dataclasses.replace(case, steps=steps)

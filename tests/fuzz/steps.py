@@ -8,7 +8,7 @@ was left out) the step is skipped.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -313,9 +313,12 @@ class Scheduling:
         self.dice = Dice(self.sch, {name: self.sch.get_block(name) for name in names})
         self.done: list[Step] = []
 
-    def draw(self, rng: random.Random) -> tuple[str, str]:
-        """Attempts a random step: its name and the code of its refusal, or ""."""
-        self.dice.rng, self.dice.step = rng, Step(rng.choice(_DRAWN))
+    def draw(self, rng: random.Random, without: Collection[str] = ()) -> tuple[str, str]:
+        """Attempts a random step, none of those in `without`: its name and the code of its refusal, or ""."""
+        name = rng.choice(_DRAWN)
+        while name in without:
+            name = rng.choice(_DRAWN)
+        self.dice.rng, self.dice.step = rng, Step(name)
         return self.dice.step.name, self.attempt()
 
     def again(self, step: Step) -> str:

@@ -209,6 +209,12 @@ def test_children_answer_as_this_process_does() -> None:
     assert counts == session.run_program(5)["counts"]
 
 
+def test_steps_can_be_left_out() -> None:
+    result = session.Session(without=["split", "fuse"]).run(60, 20, programs=5)
+    assert result.next_seed == 25
+    assert result.counts["split accepted"] + result.counts["fuse refused"] == 0 < result.counts["reorder accepted"]
+
+
 def test_guards_and_bits() -> None:
     func = script.from_source(MATMUL)
     given = arguments.draw(func, {}, special=True, seed=0)
