@@ -7,7 +7,8 @@
 //
 // Innermost loops come first. Where one cannot be taken, as here the sum over k, a loop around it may: each lane then
 // does all iterations inside, in their order, so sums stay exactly what they are. The innermost parallel loop gives
-// each thread whole vectors.
+// each thread whole vectors. Two loops that only count through memory together become one first, so that short rows
+// make long vectors; short loops inside of a vector are written out.
 //
 // Needs      flat buffers, simple indices
 // Ensures    the same results, to the bit; a schedule's own choices stay. A note says why an innermost loop stays
@@ -17,6 +18,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/numeric.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/lane_independence.h"
@@ -35,6 +37,9 @@ constexpr int64_t kMostStride = 4;
 constexpr int kMostInside = 6;
 /// A loop of fewer iterations is not worth a note.
 constexpr int64_t kShort = 8;
+/// Iterations, and copies in all, of loops inside of vectors that are written out.
+constexpr int64_t kMostUnrolled = 4;
+constexpr int64_t kMostCopies = 16;
 
 /// For intrinsics without a vector form, taking vectors apart would cost more than it gains.
 bool has_vector_form(const Call& call) {
@@ -42,7 +47,10 @@ bool has_vector_form(const Call& call) {
   return bits > 0 && call.dtype.bits <= bits;
 }
 
-/// Cycles of throughput, roughly, of one iteration: alone, and as one of the lanes of full vectors.
+/// One lane that is loaded from, or stored to, a place of its own; the step of a sum.
+constexpr double kGather = 3, kScatter = 4, kWait = 8;
+
+/// Instructions' worth of time, roughly, of one iteration: alone, and as one of the lanes of full vectors.
 struct Cost {
   double scalar = 0, vector = 0;
 };
@@ -58,6 +66,7 @@ class Body {
 
   std::string obstacle;
   Cost cost;
+  bool gathers_inside = false;  ///< lanes far apart are loaded in a loop inside: each holds a line of the cache
 
  private:
   void refuse(std::string why) {
@@ -222,16 +231,22 @@ class Body {
     }
     int64_t stride = access.stride.value_or(0);
     if (!access.stride || std::abs(stride) > kMostStride) {
-      add(1, access.writes ? 2 : 1.5);
+      add(1, access.writes ? kScatter : kGather);
+      gathers_inside |= !access.loops.empty();
       if (!access.stride) add_arithmetic(access.index);
     } else if (stride == 0 || stride == 1) {
       add(1);
     } else if (access.writes) {
-      add(1, stride == -1 ? 2 / lanes_ : 2);
+      add(1, stride == -1 ? 2 / lanes_ : kScatter);
     } else {
       add(1, 2 * static_cast<double>(std::abs(stride)) / lanes_);
     }
     if (access.writes && conditional_store(access)) masked(access.buffer->dtype, true);
+    // A sum waits for its last step; lanes do not wait for one another.
+    if (access.writes && !access.loops.empty() && !uses_var(access.index, access.loops.back()->loop_var)) {
+      trips_ = trips;
+      add(kWait);
+    }
     trips_ = outer;
   }
 
@@ -281,7 +296,11 @@ class Vectorizer {
   }
 
  private:
-  Stmt visit_loop(const Ref<For>& loop, Rewriter& r) {
+  Stmt visit_loop(const Ref<For>& nest, Rewriter& r) {
+    int inside = 0;
+    visit(nest->body, [&](const Ref<For>&) { ++inside; });
+    bool small = inside <= kMostInside;
+    Ref<For> loop = small && nest->kind == ForKind::kSerial && !in_vector_ ? fuse(nest) : nest;
     analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
     size_t mark = scalar_.size();
     bool outer_vector = in_vector_;
@@ -292,14 +311,14 @@ class Vectorizer {
     bool parallel = loop->kind == ForKind::kParallel && loop->annotations.empty();
     if (in_vector_ || (!serial && !parallel)) return inner;
     auto extent = const_int(loop->extent);
-    int inside = 0;
-    visit(inner->body, [&](const Ref<For>&) { ++inside; });
-    if (inside > kMostInside) return inner;
-    bool innermost = inside == 0;
+    if (!small) return inner;
+    bool innermost = true;
+    visit(inner->body, [&](const Ref<For>&) { innermost = false; });
     std::string reason = obstacle(inner, parallel, innermost);
     if (reason.empty()) {
       scalar_.resize(mark);
-      return parallel ? parallel_vectors(inner) : vectorized(inner);
+      if (parallel) return parallel_vectors(inner);
+      return narrow_ ? narrow_vectors(inner) : vectorized(inner);
     }
     if (innermost && (!extent || *extent >= kShort)) {
       scalar_.push_back("loop '" + loop->loop_var->name_hint + "' has no vector code: " + reason);
@@ -319,6 +338,7 @@ class Vectorizer {
     LaneAccesses accesses(loop, private_memory_, analyzer_);
     Body body(loop, accesses, context_.target);
     if (!body.obstacle.empty()) return body.obstacle;
+    narrow_ = body.gathers_inside;
     bool stores = std::any_of(accesses.all().begin(), accesses.all().end(), [](auto& a) { return a.writes; });
     if (!stores) return "it stores nothing";
     if (std::string found = accesses.obstacle(); !found.empty()) return found;
@@ -329,13 +349,99 @@ class Vectorizer {
   static Stmt vectorized(const Ref<For>& loop) {
     For vector = *loop;
     vector.kind = ForKind::kVectorized;
+    int64_t copies = 1;
+    vector.body = written_out(loop->body, copies);
     return make<For>(std::move(vector), loop.span());
+  }
+
+  /// With short loops inside marked to be unrolled.
+  static Stmt written_out(const Stmt& body, int64_t& copies) {
+    return rewrite(
+        body,
+        [&](const Ref<For>& nested, Rewriter& r) -> Stmt {
+          auto extent = const_int(nested->extent);
+          bool is_short = nested->kind == ForKind::kSerial && nested->annotations.empty() && extent && *extent >= 1 &&
+                          *extent <= kMostUnrolled && copies * *extent <= kMostCopies;
+          if (is_short) copies *= *extent;
+          Ref<For> inner = r.descend(nested);
+          if (!is_short) return inner;
+          For copy = *inner;
+          copy.kind = ForKind::kUnrolled;
+          return make<For>(std::move(copy), nested.span());
+        },
+        [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
+  }
+
+  /// Two loops as one where every index counts through both: i * 3 + j for j in [0, 3) is one number.
+  Ref<For> fuse(const Ref<For>& outer) {
+    Ref<For> inner = outer->body.cast<For>();
+    auto plain = [](const For& loop) {
+      return loop.kind == ForKind::kSerial && loop.annotations.empty() && is_const_int(loop.min, 0) &&
+             const_int(loop.extent).value_or(0) > 0;
+    };
+    if (!inner.defined() || !plain(*outer) || !plain(*inner)) return outer;
+    Ref<For> rest = fuse(inner);
+    bool has_loops = false;
+    visit(rest->body, [&](const Ref<For>&) { has_loops = true; });
+    int64_t width = *const_int(rest->extent), count = *const_int(outer->extent);
+    int64_t lanes = vector_lanes(context_.target, widest_element(rest->body));
+    bool wasteful = width % lanes != 0 && width < kMostRegisters * lanes;
+    DataType type = outer->loop_var.dtype();
+    if (has_loops || !wasteful || rest->loop_var.dtype() != type || count > int_max(DataType::int_(32)) / width) {
+      return rest == inner ? outer : make_loop(*outer, rest);
+    }
+    Ref<Var> both = var(outer->loop_var->name_hint, type);
+    analyzer_.bind(both, range_of(int_imm(type, count * width)));
+    VarMap parts{{outer->loop_var, floordiv(both, width)}, {rest->loop_var, floormod(both, width)}};
+    bool whole = true;
+    auto index = [&](const Expr& e) {
+      Expr simple = effect_of(e) == Effect::kPure ? analyzer_.simplify(substitute(e, parts)) : e;
+      visit(
+          simple, [&](const Ref<FloorDiv>&) { whole = false; }, [&](const Ref<FloorMod>&) { whole = false; },
+          [&](const Ref<BufferLoad>&) { whole = false; },
+          [&](const Ref<Var>& v) { whole &= v != outer->loop_var && v != rest->loop_var; });
+      return simple;
+    };
+    Stmt body = rewrite(
+        rest->body,
+        [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
+          return make<BufferLoad>({load->buffer, {index(load->indices[0])}, load->predicate}, load.span());
+        },
+        [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt {
+          return make<BufferStore>({store->buffer, r(store->value), {index(store->indices[0])}, store->predicate},
+                                   store.span());
+        });
+    whole = whole && !uses_var(body, outer->loop_var) && !uses_var(body, rest->loop_var);
+    if (!whole) return rest == inner ? outer : make_loop(*outer, rest);
+    For fused = *outer;
+    fused.loop_var = both;
+    fused.extent = int_imm(type, count * width);
+    fused.body = body;
+    return make<For>(std::move(fused), outer.span());
+  }
+
+  static Ref<For> make_loop(const For& outer, const Ref<For>& inner) {
+    For copy = outer;
+    copy.body = inner;
+    return make<For>(std::move(copy));
+  }
+
+  /// One register at a time: as many lines of the cache as it has lanes are in use, not several times that.
+  Stmt narrow_vectors(const Ref<For>& loop) {
+    int64_t width = vector_lanes(context_.target, widest_element(loop->body));
+    auto extent = const_int(loop->extent);
+    if (extent && *extent <= width) return vectorized(loop);
+    return strips(loop, width);
   }
 
   /// A parallel loop over vectors of kCutRegisters registers.
   Stmt parallel_vectors(const Ref<For>& loop) {
+    return strips(loop, kCutRegisters * vector_lanes(context_.target, widest_element(loop->body)));
+  }
+
+  /// The loop over vectors of so many lanes.
+  Stmt strips(const Ref<For>& loop, int64_t width) {
     DataType type = loop->loop_var.dtype();
-    int64_t width = kCutRegisters * vector_lanes(context_.target, widest_element(loop->body));
     Ref<Var> lane = make<Var>(*loop->loop_var);
     Ref<Var> outer = var(loop->loop_var->name_hint + "_0", type);
     Expr offset = outer * width + lane;
@@ -347,7 +453,7 @@ class Vectorizer {
     copy.min = zero(type);
     copy.extent = extent ? int_imm(type, (*extent + width - 1) / width)
                          : floordiv(loop->extent + (width - 1), constant(type, width));
-    copy.body = tilewright::loop(lane, int_imm(type, width), body, ForKind::kVectorized);
+    copy.body = vectorized(tilewright::loop(lane, int_imm(type, width), body).cast<For>());
     return make<For>(std::move(copy), loop.span());
   }
 
@@ -356,6 +462,7 @@ class Vectorizer {
   std::unordered_set<NodeRef> private_memory_;
   std::vector<std::string> scalar_;  ///< messages about innermost loops so far
   bool in_vector_ = false;
+  bool narrow_ = false;  ///< the loop last looked at takes one register at a time
 };
 
 }  // namespace

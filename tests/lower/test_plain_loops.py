@@ -291,3 +291,46 @@ def test_why_a_loop_stays_scalar() -> None:
     (note,) = tw.compile(scan).report["notes"]
     assert note["code"] == "lower/scalar-loop"
     assert note["message"] == "loop 'i' has no vector code: an iteration needs what an earlier one does to 'A'"
+
+
+def test_short_rows_make_long_vectors() -> None:
+    @T.prim_func
+    def rows(A: T.Buffer((50, 7, 3), "float32"), B: T.Buffer((50, 7, 3), "float32")):
+        for i, j, k in T.grid(50, 7, 3):
+            with T.block("B"):
+                vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                B[vi, vj, vk] = A[vi, vj, vk] + T.float32(1)
+
+    @T.prim_func
+    def column(A: T.Buffer((50, 3), "float32"), b: T.Buffer((3,), "float32"), B: T.Buffer((50, 3), "float32")):
+        for i, j in T.grid(50, 3):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + b[vj]
+
+    assert "for i in T.vectorized(1050)" in lowered(rows)
+    assert "for i, j in T.grid(50, 3)" in lowered(column)
+    a = np.arange(1050, dtype="float32").reshape(50, 7, 3)
+    b = np.zeros_like(a)
+    tw.compile(rows)(a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+@pytest.mark.parametrize("n", [16, 17, 100])
+def test_sums_of_rows(n: int) -> None:
+    """Lanes in different rows: one register of them at a time."""
+
+    @T.prim_func
+    def variance(X: T.Buffer((n, 40), "float32"), m: T.Buffer((n,), "float32"), Y: T.Buffer((n,), "float32")):
+        for i, j in T.grid(n, 40):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = T.float32(0)
+                Y[vi] = Y[vi] + (X[vi, vj] - m[vi]) * (X[vi, vj] - m[vi]) * T.float32(0.5)
+
+    x = np.random.default_rng(0).integers(-4, 5, (n, 40)).astype("float32")
+    m = np.arange(n, dtype="float32") % 3
+    y = np.empty(n, "float32")
+    tw.compile(variance)(x, m, y)
+    np.testing.assert_array_equal(y, ((x - m[:, None]) ** 2).sum(1) / 2)
