@@ -21,13 +21,9 @@ class Detector {
 
   BlockAccess result(bool has_init) {
     BlockAccess access;
-    std::unordered_set<NodeRef> written;
-    for (const Touched& touched : writes_) {
-      if (has_init) written.insert(touched.buffer);
-      access.writes.push_back(region_of(touched));
-    }
+    for (const Touched& touched : writes_) access.writes.push_back(region_of(touched));
     for (const Touched& touched : reads_) {
-      if (!written.contains(touched.buffer)) access.reads.push_back(region_of(touched));
+      if (!has_init || !accumulates(touched)) access.reads.push_back(region_of(touched));
     }
     access.opaque = std::move(opaque_);
     return access;
@@ -38,6 +34,13 @@ class Detector {
     Ref<Buffer> buffer;
     Box box;
   };
+
+  /// The block writes all that it reads of the buffer.
+  bool accumulates(const Touched& read) {
+    return std::any_of(writes_.begin(), writes_.end(), [&](const Touched& write) {
+      return write.buffer == read.buffer && arith::proves_subset(read.box, write.box, analyzer_);
+    });
+  }
 
   void note(const Access& access) {
     if (access.form == Access::Form::kView) return;

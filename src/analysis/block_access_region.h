@@ -5,7 +5,8 @@
 // The region of a buffer covers all accesses to it: loop variables inside the block range over their whole domain, the
 // block's own axes and everything defined outside stay symbolic. Of a block inside, its declared regions count, not its
 // body; accesses through a match_buffer count for its source. A dimension about which nothing can be said is covered
-// whole. Buffers that the block allocates do not appear, and a block with an init does not read what it writes.
+// whole. Buffers that the block allocates do not appear, and a block with an init does not read
+// what it writes: only elements of that buffer which it leaves alone.
 #pragma once
 
 #include <vector>

@@ -31,7 +31,10 @@ class Examine {
     facts_.undeclared = why_undeclared();
     facts_.takes = block_->reads;
     for (const Ref<BufferRegion>& write : block_->writes) {
-      facts_.writes_all.push_back(surely_writes(block_->body, *block_, write, analyzer_));
+      bool replaced = std::any_of(replaced_.begin(), replaced_.end(), [&](const Ref<BufferRegion>& region) {
+        return region->buffer == write->buffer && within(write, {region});
+      });
+      facts_.writes_all.push_back(replaced || surely_writes(block_->body, *block_, write, analyzer_));
     }
     bool init_sets_all = block_->init.defined() && check_init();
     if (!init_sets_all) take_partial_writes();
@@ -80,7 +83,16 @@ class Examine {
     return true;
   }
 
-  /// No statement whose effect is more than the stores one sees.
+  /// A call whose effect is on memory behind the pointers that it gets, all of which are views: the block is as good as
+  /// its contract, which why_undeclared() compares with what the pointers show.
+  static bool is_contract(const Call& call) {
+    Intrinsic intrinsic = intrinsic_of(call);
+    if (intrinsic != Intrinsic::k_call_extern && intrinsic != Intrinsic::k_call_llvm_intrin) return false;
+    return std::any_of(call.args.begin(), call.args.end(),
+                       [](const NodeRef& arg) { return arg.sort() == Sort::kExpr && arg.get()->dtype.is_handle(); });
+  }
+
+  /// No statement whose effect is more than the stores one sees, or the pointers say.
   bool check_statements() {
     const char* found = nullptr;
     auto look = [&](const Stmt& stmt) {
@@ -88,6 +100,7 @@ class Examine {
       visit(
           stmt,
           [&](const Ref<Call>& call) {
+            if (is_contract(*call)) return;
             Effect effect = intrinsic_row(intrinsic_of(*call)).effect;
             if (effect == Effect::kUpdateState || intrinsic_of(*call) == Intrinsic::kUnknown) {
               found = "it calls something with an effect of its own";
@@ -127,11 +140,31 @@ class Examine {
       bool init = block_->init.defined();  // the signature of a block with an init leaves out what it accumulates into
       bool reads = !access.reads || within(region, block_->reads) || (init && within(region, block_->writes));
       bool writes = !access.writes || access.form == Access::Form::kAddress || within(region, block_->writes);
-      if (reads && writes) return;
+      if (reads && writes) {
+        if (access.form == Access::Form::kPointer) note_pointer(access, region);
+        return;
+      }
       why = std::string("it ") + (reads ? "writes" : "reads") + " more of '" + region->buffer->name +
             "' than it declares";
     });
+    if (!why.empty()) return why;
+    // Blocks inside count by what they declare.
+    auto look = [&](const Ref<BlockRealize>& inner, Visitor&) {
+      if (why.empty()) why = BlockFacts::of(inner->block).undeclared;
+    };
+    if (block_->init.defined()) visit(block_->init, look);
+    visit(block_->body, look);
     return why;
+  }
+
+  /// What is behind a pointer to a view is read, replaced as a whole, or both.
+  void note_pointer(const Access& access, const Ref<BufferRegion>& region) {
+    bool always =
+        !access.is_conditional() && std::none_of(access.around.begin(), access.around.end(),
+                                                 [](const auto& s) { return s.kind == Surrounding::Kind::kLoop; });
+    reads_own_ |= access.reads && written(region->buffer);
+    accumulates_by_pointer_ |= access.reads && written(region->buffer);
+    if (!access.reads && access.writes && always && !access.in_init) replaced_.push_back(region);
   }
 
   Ref<BufferRegion> over_all_iterations(const Ref<BufferRegion>& region, Surroundings around) {
@@ -269,7 +302,7 @@ class Examine {
         },
         [&](const Ref<BufferLoad>& load) { loads += written(load->buffer) || is_view(load->buffer); },
         [&](const Ref<BlockRealize>&, Visitor&) { good = false; });
-    return good && loads == stores;
+    return good && loads == stores && !accumulates_by_pointer_;
   }
 
   bool is_view(const NodeRef& buffer) const {
@@ -306,6 +339,8 @@ class Examine {
   BlockFacts& facts_;
   Analyzer analyzer_;
   bool reads_own_ = false;
+  bool accumulates_by_pointer_ = false;
+  Regions replaced_;     ///< what a pointer that is only written to shows
   std::string partial_;  ///< a buffer that is written in part only
 };
 

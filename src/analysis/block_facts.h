@@ -10,6 +10,9 @@
 // where instances with different data-parallel axes write disjoint elements and all accesses are declared. Then the
 // value of an element follows from the axes of the instances that write it, whenever they run, provided that what they
 // read is complete by then. analysis/cover.h checks that; nothing else about an order matters.
+//
+// What calls do to memory behind pointers counts where each pointer is one to a view (match_buffer), through access_ptr
+// with what is read and written: "w" alone replaces all that the view shows. That is the contract of an opaque block.
 #pragma once
 
 #include <string>

@@ -126,7 +126,7 @@ class HomeFinder {
   bool sets_all(int at, const NodeRef& buffer) const {
     const Ref<Block> block = tree_->block_ref(at);
     const BlockFacts& facts = BlockFacts::of(block);
-    bool all = facts.role != BlockRole::kOther;
+    bool all = facts.role != BlockRole::kOther && touches(block->writes, buffer);
     for (size_t i = 0; i < block->writes.size(); ++i) all &= block->writes[i]->buffer != buffer || facts.writes_all[i];
     return all;
   }
@@ -135,6 +135,27 @@ class HomeFinder {
   bool starts_its_reduction(int at) const {
     return BlockFacts::of(tree_->block_ref(at)).role == BlockRole::kReduction &&
            !limits_reduction(*tree_->realize_at(at));
+  }
+
+  /// The blocks that contain the two, in the innermost block around both; themselves if one contains the other.
+  std::pair<int, int> in_common_scope(int writer, int reader) const {
+    int both[] = {writer, reader};
+    int scope = tree_->common_ancestor(both);
+    if (scope == writer || scope == reader) return {writer, reader};
+    if (!(*tree_)[scope].is_block) scope = (*tree_)[scope].scope;
+    for (int* at : {&writer, &reader}) {
+      while ((*tree_)[*at].scope != scope) *at = (*tree_)[*at].scope;
+    }
+    return {writer, reader};
+  }
+
+  /// What `reader` reads, `writer` has written by then: itself, or the block that contains it as a whole.
+  bool covers(int writer, int reader, const Ref<Buffer>& buffer) const {
+    if (sets_all(writer, buffer) && !why_not_covered(*tree_, writer, reader, buffer)) return true;
+    auto [outer_writer, outer_reader] = in_common_scope(writer, reader);
+    if (outer_writer == writer && outer_reader == reader) return false;
+    return touches(tree_->block_at(outer_reader).reads, buffer) && sets_all(outer_writer, buffer) &&
+           !why_not_covered(*tree_, outer_writer, outer_reader, buffer);
   }
 
   /// Whatever is read has been written before, in the same iteration of each loop around both.
@@ -146,13 +167,12 @@ class HomeFinder {
       const Block& block = tree_->block_at(at);
       bool writes = touches(block.writes, buffer);
       if (one.reads) {
-        bool known = touches(block.reads, buffer)
-                         ? std::any_of(writers.begin(), writers.end(),
-                                       [&](int writer) { return !why_not_covered(*tree_, writer, at, buffer); })
-                         : writes && starts_its_reduction(at);
+        bool known = touches(block.reads, buffer) ? std::any_of(writers.begin(), writers.end(),
+                                                                [&](int writer) { return covers(writer, at, buffer); })
+                                                  : writes && starts_its_reduction(at);
         if (!known) return false;
       }
-      if (writes && sets_all(at, buffer)) writers.push_back(at);
+      if (writes) writers.push_back(at);
     }
     return true;
   }

@@ -1,10 +1,11 @@
 """What a block surely writes, whether it accumulates in any order, and whose memory it touches: steps that would change
 results are refused, and those that would not are accepted."""
 
+import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import script
+from tilewright import ir, script
 from tilewright.testing import check, check_refused
 
 HEADER = "from tilewright.script import tir as T\n\n@T.prim_func\n"
@@ -178,3 +179,131 @@ def test_a_view_shares_the_memory_of_its_source():
     sch = tw.Schedule(before)
     assert [sch.get(block).name_hint for block in sch.get_consumers(sch.get_block("set"))] == ["use", "last"]
     check_refused(before, lambda sch: sch.cache_write(sch.get_block("use"), 0, "global"), "cache_write/P3")
+
+
+# ---- opaque blocks ---------------------------------------------------------------------------------------------------
+
+
+def tiles(read='"r"', write='"w"', regions="T.reads(B[vi * 4:vi * 4 + 4])\n            T.writes(C[vi * 4:vi * 4 + 4])"):
+    """C copied from B by a function that knows pointers only."""
+    return program(f"""def main(A: T.Buffer((16,)), C: T.Buffer((16,))):
+    B = T.alloc_buffer((16,))
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] + T.float32(1)
+    for i in range(4):
+        with T.block("copy"):
+            vi = T.axis.spatial(4, i)
+            {regions}
+            b = T.match_buffer(B[vi * 4:vi * 4 + 4], (4,), offset_factor=4)
+            c = T.match_buffer(C[vi * 4:vi * 4 + 4], (4,), offset_factor=4)
+            T.call_extern("handle", "memcpy", c.access_ptr({write}), b.access_ptr({read}), T.uint64(16))
+""")
+
+
+def run_as_written_and(sch, before):
+    """Both programs by the compiler: the interpreter knows no functions from outside."""
+    results = []
+    for each in (before, sch):
+        a, c = np.arange(16, dtype="float32"), np.zeros(16, "float32")
+        tw.compile(each)(a, c)
+        results.append(c.tolist())
+    assert results[0] == results[1] == list(range(1, 17))
+
+
+def test_an_opaque_block_answers_by_its_contract():
+    before = tiles()
+    sch = tw.Schedule(before)
+    loop = sch.get_loops(sch.get_block("copy"))[0]
+    sch.compute_at(sch.get_block("B"), loop)
+    sch.parallel(loop)
+    run_as_written_and(sch, before)
+    other = tw.Schedule(before)
+    outer, inner = other.split(other.get_loops(other.get_block("copy"))[0], [2, 2])
+    other.reorder(inner, outer)
+    run_as_written_and(other, before)
+
+
+@pytest.mark.parametrize(
+    ("contract", "why"),
+    [
+        ({"regions": "T.reads()\n            T.writes(C[vi * 4:vi * 4 + 4])"}, "it reads more of 'B' than it declares"),
+        (
+            {"regions": "T.reads(B[vi * 4:vi * 4 + 2])\n            T.writes(C[vi * 4:vi * 4 + 4])"},
+            "it reads more of 'B' than it declares",
+        ),
+        (
+            {"regions": "T.reads(B[vi * 4:vi * 4 + 4])\n            T.writes(C[vi * 4:vi * 4 + 3])"},
+            "it writes more of 'C' than it declares",
+        ),
+        ({"write": '"rw"'}, "it reads more of 'C' than it declares"),
+        ({"read": '"rw"'}, "it writes more of 'B' than it declares"),
+    ],
+)
+def test_a_contract_is_compared_with_what_the_pointers_show(contract, why):
+    error = check_refused(
+        tiles(**contract), lambda sch: sch.parallel(sch.get_loops(sch.get_block("copy"))[0]), "parallel/P2"
+    )
+    assert why in str(error)
+
+
+def test_what_an_opaque_block_replaces_needs_no_value_before():
+    """A block that only writes through its pointer is complete, one that may read updates."""
+    complete = tw.Schedule(tiles())
+    complete.cache_read(complete.get_block("copy"), 0, "global")
+    both = "T.reads(B[vi * 4:vi * 4 + 4], C[vi * 4:vi * 4 + 4])\n            T.writes(C[vi * 4:vi * 4 + 4])"
+    error = check_refused(
+        tiles(write='"rw"', regions=both),
+        lambda sch: sch.cache_write(sch.get_block("copy"), 0, "global"),
+        "cache_write/P3",
+    )
+    assert "it updates elements that have a value before" in str(error)
+
+
+# ---- what the random test found --------------------------------------------------------------------------------------
+
+
+def test_reads_of_other_elements_are_regions_of_a_reduction_too():
+    before = program("""def main(A: T.Buffer((16,)), C: T.Buffer((16,))):
+    for i, k in T.grid(13, 4):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi + 2] = T.float32(0)
+            C[vi + 2] = C[vi] - C[vi + 2] + A[vi + vk]
+""")
+    ir.verify(before)
+    [block] = [node for node in nodes_of(before) if isinstance(node, ir.Block) and node.name_hint == "C"]
+    assert [region.buffer.name for region in block.reads] == ["C", "A"]
+    check_refused(before, lambda sch: sch.parallel(sch.get_loops(sch.get_block("C"))[0]), "parallel/P2")
+
+
+def nodes_of(func):
+    found = []
+    ir.visit(func, found.append)
+    return found
+
+
+def test_a_buffer_filled_by_a_nested_block_is_private_to_parallel_iterations():
+    before = program("""def main(A: T.Buffer((4, 8)), C: T.Buffer((3, 4, 8))):
+    t = T.alloc_buffer((8,))
+    for o in range(3):
+        for i in T.parallel(4):
+            with T.block("fill"):
+                T.reads(A[0, 0:8])
+                T.writes(t[0:8])
+                for j in range(8):
+                    with T.block("one"):
+                        vj = T.axis.spatial(8, j)
+                        t[vj] = A[0, vj]
+            for j in range(8):
+                with T.block("use"):
+                    vo, vi, vj = T.axis.remap("SSS", [o, i, j])
+                    C[vo, vi, vj] = t[7 - vj] * A[vi, vj]
+""")
+    a = np.arange(32, dtype="float32").reshape(4, 8)
+    for target in ("interpreter", "native"):
+        c = np.zeros((3, 4, 8), "float32")
+        tw.compile(before, target=target)(a, c)
+        assert (c == a[0, ::-1] * a).all()
