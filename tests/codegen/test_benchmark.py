@@ -92,6 +92,4 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(tw.ArgumentError, match="threads is 0"):
         kernel.benchmark(a, a, a.copy(), threads=0)
     loaded = tw.load(kernel.export(tmp_path).library)
-    with pytest.raises(tw.ArgumentError, match="comes from a library"):
-        loaded.benchmark(a, a, a.copy())
-    loaded(a, a, a.copy())
+    assert loaded.benchmark(a, a, a.copy()).work.flops == 0  # a library keeps no program
