@@ -335,6 +335,7 @@ class Vectorizer {
     bool enough = innermost && !extent;
     if (extent) enough = *extent >= kMostRegisters * lanes * 4 * context_.target.num_cores;
     if (parallel && !enough) return "its iterations are few, and go to threads";
+    if (!innermost && uses_registers(loop->body)) return "the schedule decides about registers";
     LaneAccesses accesses(loop, private_memory_, analyzer_);
     Body body(loop, accesses, context_.target);
     if (!body.obstacle.empty()) return body.obstacle;
@@ -387,7 +388,8 @@ class Vectorizer {
     int64_t lanes = vector_lanes(context_.target, widest_element(rest->body));
     bool wasteful = width % lanes != 0 && width < kMostRegisters * lanes;
     DataType type = outer->loop_var.dtype();
-    if (has_loops || !wasteful || rest->loop_var.dtype() != type || count > int_max(DataType::int_(32)) / width) {
+    if (has_loops || !wasteful || uses_registers(rest->body) || rest->loop_var.dtype() != type ||
+        count > int_max(DataType::int_(32)) / width) {
       return rest == inner ? outer : make_loop(*outer, rest);
     }
     Ref<Var> both = var(outer->loop_var->name_hint, type);
@@ -418,6 +420,14 @@ class Vectorizer {
     fused.extent = int_imm(type, count * width);
     fused.body = body;
     return make<For>(std::move(fused), outer.span());
+  }
+
+  /// Whether the code stores to buffers of scope "local": registers are as wide as their widest access, which is up to
+  /// the schedule.
+  static bool uses_registers(const Stmt& body) {
+    bool found = false;
+    visit(body, [&](const Ref<BufferStore>& store) { found |= store->buffer->scope().starts_with("local"); });
+    return found;
   }
 
   static Ref<For> make_loop(const For& outer, const Ref<For>& inner) {

@@ -334,3 +334,30 @@ def test_sums_of_rows(n: int) -> None:
     y = np.empty(n, "float32")
     tw.compile(variance)(x, m, y)
     np.testing.assert_array_equal(y, ((x - m[:, None]) ** 2).sum(1) / 2)
+
+
+def test_rows_of_a_register_tile_stay_apart() -> None:
+    """Registers are as wide as the widest access: rows of 8 are not set to zero as one vector of 16."""
+
+    @T.prim_func
+    def tile(A: T.Buffer((2, 8), "float32"), B: T.Buffer((2, 8), "float32")):
+        with T.block("root"):
+            X = T.alloc_buffer((2, 8), "float32", scope="local")
+            for i, j in T.grid(2, 8):
+                with T.block("zero"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    X[vi, vj] = T.float32(0)
+            for i in range(2):
+                for j in T.vectorized(8):
+                    with T.block("add"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        X[vi, vj] = X[vi, vj] + A[vi, vj]
+            for i in range(2):
+                for j in T.vectorized(8):
+                    with T.block("out"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vi, vj] = X[vi, vj]
+
+    (buffer,) = tw.compile(tile, target="llvm -mcpu=x86-64-v4").report["promotions"]
+    assert buffer["promoted"]
+    assert "float32x16" not in str(tw.lower(tile, target="llvm -mcpu=x86-64-v4").script())
