@@ -478,7 +478,7 @@ def test_elementary_functions_have_the_registers_to_themselves() -> None:
         for i in range(1024):
             B[i] = T.pow(A[i], A[i])
 
-    assert "for i_1 in T.vectorized(8)" in tw.lower(before, after="split_vector_loops", target=TARGET).script()
+    assert "for i in T.vectorized(8)" in tw.lower(before, after="split_vector_loops", target=TARGET).script()
 
 
 def count_lanes(store: Any) -> int:
