@@ -76,9 +76,17 @@ class Detector {
     for (Touched& touched : list) {
       if (touched.buffer != region->buffer) continue;
       touched.box = arith::unite(touched.box, box, analyzer_);
+      for (size_t i = 0; i < touched.box.size(); ++i) widen(touched.box[i], region->buffer->shape[i]);
       return;
     }
     list.push_back({region->buffer, std::move(box)});
+  }
+
+  /// What reaches from here to there, as only data can tell, counts as the whole dimension: a region stays valid when
+  /// its indices are rewritten, and says what it holds without knowing the data.
+  void widen(arith::IntSet& set, const Expr& extent) {
+    Ref<Range> range = set.to_range(analyzer_);
+    if (range.defined() && effect_of(range->extent) != Effect::kPure) set = arith::IntSet::of_range(range_of(extent));
   }
 
   Ref<BufferRegion> region_of(const Touched& touched) {

@@ -182,10 +182,9 @@ class AccessVerifier {
 
   bool is_inside(const Access& access, const BufferRegion& touched, const std::vector<Ref<BufferRegion>>& candidates) {
     problem_.clear();
-    auto depends_on_data = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
-    if (std::any_of(touched.region.begin(), touched.region.end(),
-                    [&](const Ref<Range>& r) { return depends_on_data(r->min) || depends_on_data(r->extent); })) {
-      return is_surely_inside(access, touched, candidates);
+    if (std::any_of(touched.region.begin(), touched.region.end(), depends_on_data) &&
+        !is_surely_inside(access, touched, candidates)) {
+      return false;
     }
     auto outside = [&](const Point& point) {
       return std::all_of(candidates.begin(), candidates.end(), [&](const Ref<BufferRegion>& candidate) {
@@ -201,6 +200,7 @@ class AccessVerifier {
     std::vector<Expr> goals;
     for (size_t d = 0; d < touched.region.size(); ++d) {
       const Range &own = *touched.region[d], &declared = *candidates.front()->region[d];
+      if (depends_on_data(touched.region[d])) continue;
       if (own.min == declared.min && is_const_int(own.extent, 1)) continue;
       goals.push_back(own.min + own.extent - (declared.min + declared.extent));
       goals.push_back(declared.min - own.min);
@@ -211,7 +211,12 @@ class AccessVerifier {
     return !point;
   }
 
-  /// An index that comes from memory may be anything: the regions must hold it whatever it is.
+  static bool depends_on_data(const Ref<Range>& range) {
+    return effect_of(range->min) != Effect::kPure || effect_of(range->extent) != Effect::kPure;
+  }
+
+  /// An index that comes from memory may be anything: the regions must hold it whatever it is. Other dimensions are
+  /// not asked about.
   bool is_surely_inside(const Access& access, const BufferRegion& touched,
                         const std::vector<Ref<BufferRegion>>& candidates) {
     Surroundings inner = inside_block(access.around);
@@ -225,16 +230,18 @@ class AccessVerifier {
       if (!box[d].is_bounded()) box[d] = arith::IntSet::of_range(range_of(touched.buffer->shape[d]));
     }
     bool inside = std::any_of(candidates.begin(), candidates.end(), [&](const Ref<BufferRegion>& candidate) {
-      return holds(candidate->region, box, touched.buffer->shape, analyzer);
+      return holds(candidate->region, box, touched, analyzer);
     });
     if (!inside) problem_ = " at an index that depends on data, which is not known to lie inside, so";
     return inside;
   }
 
   /// Dimension by dimension; a region that holds the whole dimension holds whatever is no access out of bounds.
-  static bool holds(const arith::Region& declared, const arith::Box& box, const std::vector<Expr>& shape,
+  static bool holds(const arith::Region& declared, const arith::Box& box, const BufferRegion& touched,
                     arith::Analyzer& analyzer) {
+    const std::vector<Expr>& shape = touched.buffer->shape;
     for (size_t d = 0; d < box.size(); ++d) {
+      if (!depends_on_data(touched.region[d])) continue;
       arith::IntSet outer = arith::IntSet::of_range(declared[d]);
       if (arith::proves_subset(box[d], outer, analyzer)) continue;
       if (!arith::proves_subset(arith::IntSet::of_range(range_of(shape[d])), outer, analyzer)) return false;

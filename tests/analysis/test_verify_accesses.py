@@ -185,3 +185,28 @@ def test_written_regions_are_compared_too():
         "block 'S' writes buffer 'B', where i = 7, outside of the regions it declares" in text or "where i = 0" in text
     )
     refused(program(A8, block("T.reads(A[vi], I[vi])\nT.writes(B[vi])\nB[I[vi]] = A[vi]")), "verify/writes")
+
+
+def test_dimensions_that_data_selects_are_judged_apart_from_the_others():
+    @T.prim_func
+    def gather(I: T.Buffer((8,), "int32"), A: T.Buffer((8, 4), "float32"), B: T.Buffer((12,), "float32")):
+        for i in range(12):
+            with T.block("B"):
+                v = T.axis.spatial(12, i)
+                T.reads(I[0:8], A[T.min(v * v % 8, v // 2) : T.max(v * v % 8, v // 2) + 1, 0:4])
+                T.writes(B[v])
+                B[v] = A[v * v % 8, v % 4] + A[v // 2, I[v % 8] % 4]
+
+    tw.ir.verify(gather)
+
+
+def test_regions_between_elements_that_data_selects_are_whole_dimensions():
+    @T.prim_func
+    def gather(I: T.Buffer((8,), "int32"), A: T.Buffer((12,), "float32"), B: T.Buffer((12,), "float32")):
+        for i in range(2, 12):
+            with T.block("B"):
+                v = T.axis.spatial(12, i - 2)
+                B[v] = A[v] + A[I[v // 2 * 2 % 8] % 12] * A[I[v * v % 8] % 12]
+
+    assert "T.reads(A[0:12]," in gather.script()
+    tw.lower(gather)

@@ -210,7 +210,12 @@ class Generator:
             outer = list(self.buffers)
             reads, writes = ([self.region(b) for b in self.random.sample(outer, min(2, len(outer)))] for _ in range(2))
             self.buffers += allocated
+            # An init runs before the reduction, and knows nothing of its axes.
+            reduced = [axis.var for axis in axes if axis.iter_type == ir.IterType.COMM_REDUCE]
+            variables = list(self.variables)
+            self.variables = [v for v in variables if not any(v.same_as(axis) for axis in reduced)]
             init = self.store() if self.chance(0.3) else None
+            self.variables = variables
             return ir.Block(
                 axes, allocated, [], reads, writes, self.name("B"), self.annotations(), init, self.body(depth - 1)
             )
