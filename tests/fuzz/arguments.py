@@ -88,14 +88,17 @@ def numbers(random: np.random.Generator, dtype: str, shape: list[int], special: 
 
 
 def difference(got: list[np.ndarray], want: list[np.ndarray]) -> str | None:
-    """Where two lists of arrays differ, bit by bit but for the payloads of NaN; None where they agree."""
+    """Where two lists of arrays differ, bit by bit but for payloads of NaN and signs of zero; None where they agree.
+
+    Which zero is the smaller one is left open (docs/meaning.md).
+    """
     for position, (a, b) in enumerate(zip(got, want, strict=True)):
         if a.tobytes() == b.tobytes():
             continue
         bits = np.dtype(f"u{a.dtype.itemsize}")
         same = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
         if a.dtype.kind not in "biu":
-            same |= np.isnan(a.astype("float64")) & np.isnan(b.astype("float64"))
+            same |= (np.isnan(a.astype("float64")) & np.isnan(b.astype("float64"))) | ((a == 0) & (b == 0))
         if same.all():
             continue
         at = tuple(int(i) for i in np.argwhere(~same)[0])

@@ -299,7 +299,10 @@ class Expressions:
             return Value(f"T.{self.rng.choice(['floor', 'ceil', 'trunc', 'round', 'fabs'])}({a.text})", a.bound)
         b = self.value(dtype, depth - 1)
         if self.rule == "multiplicative":
-            return Value(f"({a.text} {self.rng.choice(['*', '*', '/'])} {b.text})")
+            if self.rng.choice(["*", "*", "/"]) == "*":
+                return Value(f"({a.text} * {b.text})")
+            # No quotients by zero: their sign would be that of the zero, which min and max leave open.
+            return Value(f"({a.text} / T.Select({b.text} == T.{dtype}(0), T.{dtype}(1), {b.text}))")
         operator = self.rng.choice(["+", "-"] if self.rule == "additive" else ["+", "+", "-", "*"])
         bound = a.bound * b.bound if operator == "*" else a.bound + b.bound
         if self.rule == "exact" and bound >= EXACT[dtype] / 64:
