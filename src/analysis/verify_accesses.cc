@@ -182,7 +182,7 @@ class AccessVerifier {
 
   bool is_inside(const Access& access, const BufferRegion& touched, const std::vector<Ref<BufferRegion>>& candidates) {
     problem_.clear();
-    if (std::any_of(touched.region.begin(), touched.region.end(), depends_on_data) &&
+    if (std::any_of(touched.region.begin(), touched.region.end(), depends_on_data) && !data_decides(access.around) &&
         !is_surely_inside(access, touched, candidates)) {
       return false;
     }
@@ -209,6 +209,13 @@ class AccessVerifier {
     auto point = iteration(access, goals, outside);
     if (point) problem_ = at_iteration(access.around, *point) + ",";
     return !point;
+  }
+
+  /// Data say whether the access happens: they may well keep the index, which is data too, inside.
+  static bool data_decides(Surroundings around) {
+    return std::any_of(around.begin(), around.end(), [](const Surrounding& s) {
+      return s.kind == Surrounding::Kind::kCondition && effect_of(s.condition) != Effect::kPure;
+    });
   }
 
   static bool depends_on_data(const Ref<Range>& range) {

@@ -2,7 +2,9 @@
 // reasoning about loops.
 //
 //   verify/reads, verify/writes   an access outside of the regions that its block declares, by some iteration that
-//                                 provably runs. An index that depends on data must be proved to lie inside.
+//                                 provably runs. An index that depends on data must be proved to lie inside, unless
+//                                 data also decide whether the access happens at all. Whoever relies on declared
+//                                 regions asks BlockFacts, for which such a block touches more than it declares.
 //   verify/bounds                 an access outside of its buffer, by some iteration that provably runs
 //   verify/axis-bounds            an axis bound to a value outside of its domain, by some iteration that provably runs
 //   verify/init                   a block whose init sets the same elements for all values of a spatial axis

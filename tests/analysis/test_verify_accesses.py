@@ -187,6 +187,61 @@ def test_written_regions_are_compared_too():
     refused(program(A8, block("T.reads(A[vi], I[vi])\nT.writes(B[vi])\nB[I[vi]] = A[vi]")), "verify/writes")
 
 
+def loops_of(sch, name):
+    return sch.get_loops(sch.get_block(name))
+
+
+RELYING = {
+    "compute_at": lambda sch: sch.compute_at(sch.get_block("set"), loops_of(sch, "use")[1]),
+    "reverse_compute_at": lambda sch: sch.reverse_compute_at(sch.get_block("use"), loops_of(sch, "set")[1]),
+    "compute_inline": lambda sch: sch.compute_inline(sch.get_block("set")),
+    "cache_read": lambda sch: sch.cache_read(sch.get_block("use"), 0, "global"),
+    "cache_write": lambda sch: sch.cache_write(sch.get_block("set"), 0, "global"),
+    "parallel": lambda sch: sch.parallel(loops_of(sch, "set")[1]),
+    "parallel rounds": lambda sch: sch.parallel(loops_of(sch, "use")[0]),
+    "vectorize": lambda sch: sch.vectorize(loops_of(sch, "set")[1]),
+    "reorder": lambda sch: sch.reorder(*reversed(sch.split(loops_of(sch, "set")[1], [2, 4]))),
+}
+
+
+def test_accesses_that_data_decide_about_run_but_nothing_relies_on_their_regions():
+    """Data may keep an index inside: such a program compiles, as written. Steps that need regions refuse it."""
+
+    @T.prim_func
+    def func(A: T.Buffer((8,), "int32"), I: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        t = T.alloc_buffer((8,), "int32")
+        for o in range(3):
+            for i in range(8):
+                with T.block("set"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(A[vi], I[vi])
+                    T.writes(t[vi])
+                    t[vi] = A[vi]
+                    if I[vi] > 3:
+                        t[I[vi]] = A[vi] + 100
+            for i in range(8):
+                with T.block("use"):
+                    vi = T.axis.spatial(8, i)
+                    T.reads(t[vi], I[vi])
+                    T.writes(C[vi])
+                    C[vi] = t[vi] + T.if_then_else(I[vi] < 6, t[I[vi]], 0)
+
+    ir.verify(func)
+    a, index = np.arange(8, dtype="int32"), np.array([7, 0, 5, 4, 3, 6, 1, 2], "int32")
+    t = np.zeros(8, "int32")
+    for i in range(8):
+        t[i] = a[i]
+        if index[i] > 3:
+            t[index[i]] = a[i] + 100
+    for target in ("interpreter", "native"):
+        c = np.zeros(8, "int32")
+        tw.compile(func, target=target)(a, index, c)
+        assert c.tolist() == (t + np.where(index < 6, t[index], 0)).tolist()
+    for step in RELYING.values():
+        with pytest.raises(tw.ScheduleError, match="more of 't' than it declares"):
+            step(tw.Schedule(func))
+
+
 def test_dimensions_that_data_selects_are_judged_apart_from_the_others():
     @T.prim_func
     def gather(I: T.Buffer((8,), "int32"), A: T.Buffer((8, 4), "float32"), B: T.Buffer((12,), "float32")):
