@@ -1491,7 +1491,7 @@ def verify(node: Node | None, stage: str = "scheduled") -> None:
 
     Args:
         node: a module or function; anything else may have free variables.
-        stage: 'scheduled' (with blocks) or 'lowered' (without).
+        stage: 'sparse' (with sparse axes), 'scheduled' (with blocks) or 'lowered' (without).
 
     Raises:
         tilewright.ScriptError: with the code of the rule (verify/...) and the place, underlined.
