@@ -107,16 +107,20 @@ class AccessVerifier {
   }
 
   void check_bounds(const Access& access) {
-    Ref<Buffer> buffer = access.named;
-    std::vector<Ref<Range>> touched;
-    if (access.form == Access::Form::kElement) {
-      touched = region_of_element(buffer, *access.indices())->region;
-    } else if (access.form == Access::Form::kRegion) {
-      touched = access.site.as<BufferRegion>()->region;
-    } else {
-      return;
-    }
     if (access.mask().defined()) return;
+    if (access.form == Access::Form::kRegion) {
+      check_bounds(access, access.named, access.site.as<BufferRegion>()->region);
+    } else if (access.form == Access::Form::kElement) {
+      check_bounds(access, access.named, region_of_element(access.named, *access.indices())->region);
+      // An element of a view lies inside of the view's source, too.
+      Ref<BufferRegion> shown = access.region();
+      bool is_one = std::all_of(shown->region.begin(), shown->region.end(),
+                                [](const Ref<Range>& range) { return is_const_int(range->extent, 1); });
+      if (!failure && shown->buffer != access.named && is_one) check_bounds(access, shown->buffer, shown->region);
+    }
+  }
+
+  void check_bounds(const Access& access, const Ref<Buffer>& buffer, const std::vector<Ref<Range>>& touched) {
     for (size_t d = 0; d < touched.size() && d < buffer->shape.size(); ++d) {
       if (surely_inside(*touched[d], buffer->shape[d], access.around)) continue;
       const Expr first = touched[d]->min, end = touched[d]->min + touched[d]->extent, size = buffer->shape[d];

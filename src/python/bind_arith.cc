@@ -18,7 +18,7 @@ using arith::Analyzer;
 using arith::IntSet;
 using arith::IterMapLevel;
 
-/// nanobind turns away None as an argument, but not inside a list or a dict.
+/// nanobind turns away None as an argument and in a list, but not inside a dict.
 template <class H>
 const H& defined(const H& node, const char* what) {
   if (!node.defined()) {
@@ -26,10 +26,6 @@ const H& defined(const H& node, const char* what) {
         argument_error("arith/none", std::string("None is no ") + what, "pass an expression of tilewright.ir"));
   }
   return node;
-}
-const std::vector<Expr>& defined(const std::vector<Expr>& nodes) {
-  for (const Expr& e : nodes) defined(e, "index");
-  return nodes;
 }
 
 /// The condition holds between __enter__ and __exit__.
@@ -209,7 +205,7 @@ void bind_iter_maps(nb::module_& m) {
       [](const std::vector<Expr>& indices, const nb::dict& inputs, const Expr& predicate, IterMapLevel level,
          Analyzer* analyzer) {
         Analyzer local;
-        return arith::detect_iter_map(defined(indices), inputs_from_python(inputs), predicate, level,
+        return arith::detect_iter_map(indices, inputs_from_python(inputs), predicate, level,
                                       analyzer ? *analyzer : local);
       },
       nb::arg("indices"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none(),
@@ -225,7 +221,7 @@ void bind_iter_maps(nb::module_& m) {
       "iter_map_simplify",
       [](const std::vector<Expr>& indices, const nb::dict& inputs, const Expr& predicate, IterMapLevel level) {
         Analyzer analyzer;
-        return arith::iter_map_simplify(defined(indices), inputs_from_python(inputs), predicate, level, analyzer);
+        return arith::iter_map_simplify(indices, inputs_from_python(inputs), predicate, level, analyzer);
       },
       nb::arg("indices"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none(),
       nb::arg("check_level") = IterMapLevel::kSurjective);
@@ -239,7 +235,7 @@ void bind_iter_maps(nb::module_& m) {
         }
         Analyzer analyzer;
         nb::dict result;
-        for (const auto& [var, value] : arith::inverse_affine_iter_map(map, defined(outputs), analyzer)) {
+        for (const auto& [var, value] : arith::inverse_affine_iter_map(map, outputs, analyzer)) {
           result[node_to_python(var)] = node_to_python(value);
         }
         return result;
@@ -250,9 +246,7 @@ void bind_iter_maps(nb::module_& m) {
       [](const std::vector<Expr>& indices, const nb::dict& inputs, const std::vector<Ref<Var>>& sub_iters,
          const Expr& predicate, IterMapLevel level) {
         Analyzer analyzer;
-        for (const Ref<Var>& v : sub_iters) defined(v, "variable");
-        return arith::subspace_divide(defined(indices), inputs_from_python(inputs), sub_iters, predicate, level,
-                                      analyzer);
+        return arith::subspace_divide(indices, inputs_from_python(inputs), sub_iters, predicate, level, analyzer);
       },
       nb::arg("bindings"), nb::arg("input_iters"), nb::arg("sub_iters"), nb::arg("predicate").none() = nb::none(),
       nb::arg("check_level") = IterMapLevel::kSurjective);

@@ -177,8 +177,10 @@ def test_wrong_arguments():
         analyzer.simplify(None)
     with pytest.raises(TypeError):
         analyzer.bind(None, ir.Range(0, 4))
-    with pytest.raises(tw.ArgumentError, match="arith/none"):
+    with pytest.raises(tw.ArgumentError, match="arguments/types"):
         arith.detect_iter_map([None], {i: ir.Range(0, 4)})
+    with pytest.raises(tw.ArgumentError, match="arith/none"):
+        arith.detect_iter_map([i], {i: None})
     with pytest.raises(tw.ArgumentError, match="arith/outputs"):
         arith.inverse_affine_iter_map(arith.detect_iter_map([i], {i: ir.Range(0, 4)}).indices, [])
     with pytest.raises(tw.ArgumentError, match="check_level"):

@@ -45,10 +45,14 @@ def writes_beyond(X: T.Buffer((1000,), "float32"), I: T.Buffer((1000,), "int32")
 @T.prim_func
 def writes_one_beyond(X: T.Buffer((1000,), "float32"), I: T.Buffer((1000,), "int32"), Y: T.Buffer((1000,), "float32")):
     T.func_attr({"global_symbol": "gather"})
-    for i in range(1001):
+    for i in range(1000):
         with T.block("Y"):
-            vi = T.axis.spatial(1001, i)
-            Y[vi] = X[I[T.min(vi, 999)]]
+            vi = T.axis.spatial(1000, i)
+            Y[vi] = X[I[vi]]
+    for i in range(1000):
+        with T.block("Y_again"):
+            vi = T.axis.spatial(1000, i)
+            Y[I[vi] + 1] = X[I[T.min(I[vi] + 1, 999)]]
 
 
 @T.prim_func
