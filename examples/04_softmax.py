@@ -45,12 +45,24 @@ def reference(x: np.ndarray) -> np.ndarray:
 
 @tw.space(softmax, reference=reference)
 def rows_together(sch: tw.Schedule) -> None:
-    lanes = sch.sample_categorical([8, 16, 32], [1 / 3] * 3)
-    i, j = sch.get_loops(sch.get_block("Y"))
-    sch.parallel(i)
+    rows = int(sch.sample_categorical([2, 4, 8, 16, 32], [0.2] * 5))
+    lanes = sch.sample_categorical([8, 16, 32, 64], [0.25] * 4)
+    columns = sch.sample_categorical([1, 2, 4, 8, 16], [0.2] * 5)
+    i, _ = sch.get_loops(sch.get_block("Y"))
+    i_out, _ = sch.split(i, factors=[None, rows])
+    sch.parallel(i_out)
+    # Some rows at a time go through all four steps, so that they stay in a near cache.
     for name in ("total", "power", "largest"):
-        sch.compute_at(sch.get_block(name), i)
+        sch.compute_at(sch.get_block(name), i_out)
     for name in ("power", "Y"):
-        j = sch.get_loops(sch.get_block(name))[-1]
-        j_out, j_in = sch.split(j, factors=[None, lanes])
+        _, j_in = sch.split(sch.get_loops(sch.get_block(name))[-1], factors=[None, lanes])
         sch.vectorize(j_in)
+    # A sum of one row is a chain, each step waits for the last: the lanes of a vector are rows.
+    for name in ("total", "largest"):
+        block = sch.get_block(name)
+        *_, row, j = sch.get_loops(block)
+        j_out, j_in = sch.split(j, factors=[None, columns])
+        sch.reorder(j_out, j_in, row)
+        sch.decompose_reduction(block, j_out)
+        sch.vectorize(row)
+        sch.unroll(j_in)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -36,6 +37,19 @@ def test_lessons_that_tune(lesson: str, peer: str, examples: Path, tmp_path: Pat
     times = {row["what"]: row["seconds"] for row in result["rows"] if row["threads"] == 1}
     assert set(times) == {"untuned", "best found", peer}
     assert all((tmp_path / name).exists() for name in result["written"])
+
+
+def test_lesson_4_has_many_points(examples: Path) -> None:
+    """Each of them gives the lanes that it asks for: the row of a reduction is a lane, which needs no reordered sum."""
+    space = runpy.run_path(str(examples / "04_softmax.py"))["rows_together"]
+    seen = set()
+    for seed in range(100):
+        sch = tw.Schedule(space.program, seed=seed)
+        space.function(sch)
+        seen.add(sch.mod.script())
+        if seed < 5:
+            assert not tw.compile(sch).notes
+    assert len(seen) > 40
 
 
 def test_lesson_2_schedules_by_hand(examples: Path, tmp_path: Path) -> None:
