@@ -38,11 +38,10 @@ bool owns(const NodeRef& node, const NodeRef& buffer) {
                               [&](const Def<Buffer>& own) { return own == buffer; });
 }
 
-bool is_shared(const For& loop) { return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding; }
-
 class HomeFinder {
  public:
-  explicit HomeFinder(const Stmt& body) {
+  /// `concurrent`: a loop that counts as parallel whatever its kind; may be null.
+  explicit HomeFinder(const Stmt& body, const For* concurrent = nullptr) : concurrent_(concurrent) {
     visit(body, [&](const Ref<Block>& block) {
       for (const Def<Buffer>& buffer : block->alloc_buffers) {
         by_data_[buffer->data] = buffer;
@@ -70,7 +69,17 @@ class HomeFinder {
     return homes;
   }
 
+  /// Null for a buffer that is allocated elsewhere or not accessed.
+  NodeRef home_of(const Ref<Buffer>& buffer) const {
+    auto it = uses_.find(buffer);
+    return it == uses_.end() || it->second.list.empty() ? NodeRef() : place(buffer, it->second).home;
+  }
+
  private:
+  bool is_shared(const For& loop) const {
+    return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding || &loop == concurrent_;
+  }
+
   void note(const Access& access) {
     NodeRef buffer = access.named;
     if (access.form == Access::Form::kPointer) {
@@ -222,6 +231,7 @@ class HomeFinder {
   std::unordered_map<const Block*, int> positions_;
   std::vector<Ref<Buffer>> declared_;
   const Tree* tree_ = nullptr;
+  const For* concurrent_;
 };
 
 using Homes = std::unordered_map<NodeRef, std::vector<Def<Buffer>>>;
@@ -270,6 +280,15 @@ Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body) {
 }
 
 }  // namespace
+
+bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
+  Stmt body = make<BlockRealize>({{}, bool_imm(true), tree.block_ref(0)});
+  NodeRef home = HomeFinder(body, &tree.for_at(loop)).home_of(buffer);
+  if (const For* inner = home.as<For>()) return tree.contains(loop, tree.loop(inner->loop_var));
+  const Block* block = home.as<Block>();
+  int at = block ? tree.block(block->id.value) : Tree::kNone;
+  return at != Tree::kNone && tree.contains(loop, at);
+}
 
 std::vector<BufferHome> buffer_homes(const Ref<PrimFunc>& func) { return HomeFinder(func->body).find(); }
 

@@ -15,6 +15,7 @@
 
 #include <vector>
 
+#include "analysis/tree.h"
 #include "ir/stmt.h"
 
 namespace tilewright::analysis {
@@ -24,6 +25,9 @@ struct BufferHome {
   NodeRef home;     ///< a For, in whose body the buffer is allocated, or a Block
   Ref<For> shared;  ///< the innermost parallel or thread-bound loop between allocating block and home; may be null
 };
+
+/// Whether each iteration of the loop would have a buffer of its own if they ran at the same time.
+bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer);
 
 /// Homes of all buffers that are accessed at all, in the order of their allocations.
 std::vector<BufferHome> buffer_homes(const Ref<PrimFunc>& func);

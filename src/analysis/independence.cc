@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/block_facts.h"
+#include "analysis/buffer_homes.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
@@ -93,30 +94,6 @@ class Below {
   std::vector<int> blocks_;
 };
 
-/// Allocated by a block of the function, and no access or view outside of the loop: lowering then gives each iteration
-/// a buffer of its own.
-bool is_used_only_below(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
-  bool allocated = false;
-  for (int at : tree.blocks()) {
-    for (const Ref<Buffer>& own : tree.block_at(at).alloc_buffers) allocated |= own->data == buffer->data;
-  }
-  if (!allocated) return false;
-  for (int at : tree.blocks()) {
-    if (tree.contains(loop, at)) continue;
-    const Block& block = tree.block_at(at);
-    for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
-      if (tree.same_memory(match->source->buffer, buffer)) return false;
-    }
-    if (tree.contains(at, loop)) continue;  // it declares what stands below
-    if (tree.touches(block.reads, buffer) || tree.touches(block.writes, buffer)) return false;
-  }
-  // A statement outside of blocks might use it as well.
-  for (int at = tree[loop].scope; at != Tree::kNone; at = tree[at].scope) {
-    if (Scope::of(tree.block_at(at)).bare_statement()) return false;
-  }
-  return true;
-}
-
 /// The loop drives nothing but a commutative reduction of the block, with an init of its own, and no loop below repeats
 /// steps of it.
 bool spreads_reduction(const Tree& tree, int loop, int block) {
@@ -185,7 +162,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
     for (const Ref<BufferRegion>& write : realize.block->writes) {
       // An update carries values from one iteration to the next, unless another block below sets them each time.
       bool carries = BlockFacts::of(realize.block).role == BlockRole::kUpdate && !below.sets_before(at, write->buffer);
-      if (execution.private_buffers && !carries && is_used_only_below(tree, loop, write->buffer)) continue;
+      if (execution.private_buffers && !carries && is_private_to(tree, loop, write->buffer)) continue;
       return Dependent{Conflict::kWrite,
                        {"different iterations of " + name + " may write the same elements of '" + write->buffer->name +
                             "' in " + quoted(*realize.block),

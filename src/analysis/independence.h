@@ -22,8 +22,7 @@ struct Dependent {
 
 /// What those who run the iterations can do.
 struct Execution {
-  /// A buffer that is used below the loop only, and where each iteration reads only what it has written itself, counts
-  /// as one per iteration (lowering allocates it there).
+  /// A buffer that lowering allocates below the loop (buffer_homes) counts as one per iteration.
   bool private_buffers = false;
   /// Steps of a commutative reduction may be spread over the iterations: the threads of a block put them together.
   bool reduces = false;

@@ -372,8 +372,12 @@ Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& a
   Region result;
   for (size_t i = 0; i < box.size(); ++i) {
     IntSet whole = IntSet::interval(zero(shape[i].dtype()), analyzer.simplify(shape[i] - 1));
-    IntSet inside = proves_subset(box[i], whole, analyzer) ? box[i] : intersect(box[i], whole, analyzer);
-    Ref<Range> range = inside.to_range(analyzer);
+    bool contained = proves_subset(box[i], whole, analyzer);
+    Ref<Range> range = (contained ? box[i] : intersect(box[i], whole, analyzer)).to_range(analyzer);
+    if (range.defined() && !contained && !analyzer.can_prove(ge(range->extent, zero(range->extent.dtype())))) {
+      // Nothing of the box may be left.
+      range = make<Range>({range->min, max(range->extent, zero(range->extent.dtype()))});
+    }
     result.push_back(range.defined() ? range : make<Range>({zero(shape[i].dtype()), shape[i]}));
   }
   return result;

@@ -307,3 +307,30 @@ def test_a_buffer_filled_by_a_nested_block_is_private_to_parallel_iterations():
         c = np.zeros((3, 4, 8), "float32")
         tw.compile(before, target=target)(a, c)
         assert (c == a[0, ::-1] * a).all()
+
+
+@pytest.mark.parametrize("rounds", [1, 3])
+def test_buffers_are_private_to_parallel_iterations_where_lowering_puts_them_there(rounds):
+    """Nothing proves that stores through a view set all of t: below a serial loop, lowering leaves it outside."""
+    before = program(f"""def main(A: T.Buffer((8,)), C: T.Buffer(({rounds}, 4, 8))):
+    t = T.alloc_buffer((8,))
+    for o in range({rounds}):
+        for i in range(4):
+            for j in range(8):
+                with T.block("set"):
+                    vj = T.axis.spatial(8, j)
+                    V = T.match_buffer(t[vj], (1,), offset_factor=1)
+                    V[0] = A[vj]
+            for j in range(8):
+                with T.block("use"):
+                    vo, vi, vj = T.axis.remap("SSS", [o, i, j])
+                    C[vo, vi, vj] = t[7 - vj] * T.float32(2)
+""")
+
+    def parallel(sch):
+        sch.parallel(sch.get_loops(sch.get_block("set"))[1])
+
+    if rounds == 1:
+        check(before, parallel)
+    else:
+        check_refused(before, parallel, "parallel/P4")

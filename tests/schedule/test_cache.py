@@ -1,7 +1,9 @@
 """cache_read and cache_write."""
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -251,6 +253,33 @@ def test_a_copy_for_padded_reads_in_a_nested_block():
                         D[vo * 4 + v] = T.if_then_else(vo * 4 + v >= 3, A[vo * 4 + v - 3], T.float32(0))
 
     check(padded, lambda sch: sch.cache_read("D", "A", "global"))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 6])
+def test_a_copy_of_padded_reads_may_be_empty(size):
+    """Below the last rows, the padding covers all that a block reads."""
+
+    @T.prim_func
+    def shifted(a: T.handle, D: T.Buffer((6, 2))):
+        m = T.int32()
+        A = T.match_buffer(a, (m, 2))
+        for o in range(6):
+            with T.block("O"):
+                vo = T.axis.spatial(6, o)
+                for i in range(2):
+                    with T.block("D"):
+                        v = T.axis.spatial(2, i)
+                        D[vo, v] = T.if_then_else(vo + 2 < m, A[vo + 2, v], T.float32(-1))
+
+    sch = tw.Schedule(shifted)
+    sch.cache_read("D", "A", "global")
+    a = np.arange(2 * size, dtype="float32").reshape(size, 2)
+    expected = np.full((6, 2), -1, "float32")
+    expected[: max(size - 2, 0)] = a[2:]
+    for target in ("interpreter", "native"):
+        d = np.zeros((6, 2), "float32")
+        tw.compile(sch, target=target)(a, d)
+        assert (d == expected).all()
 
 
 @T.prim_func
