@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tilewright as tw
+
 from .conftest import ROOT
 
 
@@ -63,6 +65,26 @@ def test_the_page_about_compiling_runs(tmp_path: Path, capsys: pytest.CaptureFix
     with pytest.warns(UserWarning, match="loop 'i' is not vectorized: every lane stores to"):
         exec(compile(text, tmp_path / "compiling.py", "exec"), {})
     assert capsys.readouterr().out.startswith("lower/not-vectorized total: loop 'i' is not vectorized")
+
+
+def test_the_page_from_slow_to_fast_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On smaller matrices; it compares each result itself. The tile that is too large is, on every vector width."""
+    text = "\n".join(block for kind, block in blocks_of("docs/from-slow-to-fast.md") if kind == "python")
+    text = text.replace("N = 512", "N = 128").replace("trials=16", "trials=4")
+    (tmp_path / "fast.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    with pytest.warns(tw.PerformanceWarning, match="is not in registers"):
+        exec(compile(text, tmp_path / "fast.py", "exec"), {})
+    printed = capsys.readouterr().out
+    assert "lower/not-in-registers" in printed
+    assert "'promoted': True" in printed
+    assert re.search(r"^[1-9]\d* vector multiply-adds, 0 spills$", printed, re.MULTILINE)
+    assert [line.partition(":")[0] for line in printed.splitlines() if "% of " in line and "trial" not in line][-1] == (
+        "best found"
+    )
+    assert (tmp_path / "product.db").exists()
 
 
 def test_the_commands_run(examples: Path, tmp_path: Path) -> None:
