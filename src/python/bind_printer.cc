@@ -1,6 +1,8 @@
 // script(), show(), repr: the printer's options as keyword arguments, derived from their field list.
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "script/printer.h"
@@ -58,6 +60,33 @@ void bind_script(nb::class_<NodeBase>& cls, Fields<M...>, std::index_sequence<I.
       "Raises:\n    tilewright.ArgumentError: an option makes no sense (a prefix that is no identifier, ...).");
 }
 
+/// At most so many names stand in a repr.
+constexpr size_t kNamesShown = 6;
+
+std::string listed(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < std::min(names.size(), kNamesShown); ++i) text += (i ? ", " : "") + names[i];
+  return text + (names.size() > kNamesShown ? ", ..." : "");
+}
+
+/// What Python shows for the value of a line: functions and modules in one line, smaller nodes as their script.
+std::string brief(const NodeRef& node) {
+  std::vector<std::string> names;
+  if (const Module* module = node.as<Module>()) {
+    for (const auto& [name, func] : module->functions) names.push_back(name);
+    return "<Module of " + (names.empty() ? "no functions" : listed(names)) + ">";
+  }
+  const PrimFunc* func = node.as<PrimFunc>();
+  if (!func) return print_unlocked(node, {});
+  for (const Ref<Var>& param : func->params) {
+    const Ref<Buffer> buffer = func->buffer_of(param);
+    names.push_back(buffer.defined() ? buffer->name : param->name_hint);
+  }
+  const NodeRef symbol = func->attrs.get("global_symbol");
+  const StringImm* name = symbol.as<StringImm>();
+  return "<PrimFunc" + (name ? " " + name->value : "") + "(" + listed(names) + ")>";
+}
+
 }  // namespace
 
 void bind_printer(nb::module_& m) {
@@ -66,7 +95,7 @@ void bind_printer(nb::module_& m) {
   bind_script(cls, Members{}, std::make_index_sequence<Members::count>{});
   auto plain = [](const NodeRef& self) { return print_unlocked(self, {}); };
   cls.def("__str__", plain);
-  cls.def("__repr__", plain);
+  cls.def("__repr__", &brief);
   cls.def(
       "show",
       [](const NodeRef& self, const nb::args& style, const nb::kwargs& options) {

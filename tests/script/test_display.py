@@ -28,9 +28,13 @@ def main(A: T.Buffer((8,), "float32")):
         A[i] = T.float32(1.0)"""
 
 
-def test_script_str_and_repr_are_the_program():
+def test_script_and_str_are_the_program_and_repr_is_short():
     func = program()
-    assert func.script() == str(func) == repr(func) == TEXT
+    assert func.script() == str(func) == TEXT
+    assert repr(func) == "<PrimFunc main(A)>"
+    assert repr(ir.Module({"main": func, "other": func})) == "<Module of main, other>"
+    assert repr(ir.Module({f"f{i}": func for i in range(9)})) == "<Module of f0, f1, f2, f3, f4, f5, ...>"
+    assert repr(func.body) == str(func.body)
     assert repr(ir.Var("x", "int32") * 2 + 1) == "x * 2 + 1"
 
 
