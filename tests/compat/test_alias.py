@@ -365,6 +365,7 @@ def test_programs_are_shown_as_tvm_shows_them(python):
         from tvm import tir
         from tvm.script.highlight import _format, cprint
         func = tir.PrimFunc([], tir.Evaluate(0))
+        assert repr(func) == str(func) == func.script()
         func.show(None, False)
         cprint(func, black_format=True)
         cprint("a + 1")
