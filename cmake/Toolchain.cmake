@@ -3,11 +3,13 @@
 if(TILEWRIGHT_CCACHE)
   find_program(CCACHE_PROGRAM ccache)
   if(CCACHE_PROGRAM)
-    set(launcher ${CCACHE_PROGRAM})
+    # Paths relative to the checkout, so that work trees share what they compiled.
+    set(settings CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1)
     if(TILEWRIGHT_PCH)
       # ccache refuses precompiled headers unless it may trust that their macros and times do not matter.
-      set(launcher ${CMAKE_COMMAND} -E env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE_PROGRAM})
+      set(settings CCACHE_SLOPPINESS=pch_defines,time_macros)
     endif()
+    set(launcher ${CMAKE_COMMAND} -E env ${settings} ${CCACHE_PROGRAM})
     set(CMAKE_C_COMPILER_LAUNCHER ${launcher})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
   endif()
