@@ -170,11 +170,13 @@ class Kernel(_core.KernelBase):
         Raises:
             ArgumentError: The arguments do not fit.
         """
-        from tilewright import timing
+        from tilewright import left_out, timing
         from tilewright.search.arguments import work_of
 
         if threads < 1:
             raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
+        if self._program is not None:
+            args = tuple(completed[0]) if (completed := left_out.complete(self._function(), args, {})) else args
         self(*args)  # what is wrong with the arguments is said here
         work = work_of(self._function(), args) if self._program else timing.work_of_arrays(args)
         calls = timing.KernelCalls(self, args)

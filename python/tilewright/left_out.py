@@ -9,16 +9,7 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error
-
-
-def array_dtype(dtype: str) -> np.dtype[Any]:
-    """NumPy's dtype for one of ours; the narrow floats are ml_dtypes'."""
-    if dtype.startswith(("bfloat", "float8", "float4")):
-        import ml_dtypes
-
-        narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
-        return narrow
-    return np.dtype(dtype)
+from tilewright.numpy_dtype import numpy_dtype
 
 
 def complete(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], list[Any]] | None:
@@ -48,7 +39,7 @@ def complete(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> tu
         if name in missing:
             buffer = function.buffer_map[param]
             shape = [_number(extent, sizes, name) for extent in buffer.shape]
-            made[name] = np.zeros(shape, array_dtype(buffer.dtype))
+            made[name] = np.zeros(shape, numpy_dtype(buffer.dtype))
     return [values.get(name, made.get(name)) for name in names], list(made.values())
 
 

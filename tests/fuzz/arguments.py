@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import ml_dtypes
 import numpy as np
 
 from fuzz.expressions import FLOATS, SMALL, limits
 from tilewright import ir
+from tilewright.numpy_dtype import numpy_dtype
 
 #: Bytes around each array.
 GUARD = 256
 #: What guards hold: signaling where it is read as a float, large where it is read as an integer.
 PATTERN = 0xFB
-
-
-def numpy_dtype(dtype: str) -> np.dtype:
-    return np.dtype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
 
 
 @dataclass

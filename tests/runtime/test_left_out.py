@@ -133,3 +133,8 @@ def test_scalars_that_do_not_fit(value: object) -> None:
 def test_scalars_that_fit(value: object) -> None:
     out, _ = tw.compile(extremes)(np.ones(3, "float32"), value)
     np.testing.assert_array_equal(out, np.full(6, 2))
+
+
+def test_benchmarks_take_what_calls_take() -> None:
+    timing = tw.compile(product).benchmark(np.ones((4, 6), "float32"), np.ones((6, 5), "float32"))
+    assert timing.median > 0 and timing.work.flops == 2 * 4 * 5 * 6

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
+from tilewright.numpy_dtype import numpy_dtype
 from tilewright.timing import Work
 
 if TYPE_CHECKING:
@@ -66,16 +67,6 @@ def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
     if not isinstance(function, ir.PrimFunc):
         raise ArgumentError(f"the function {name} is no tensor program, so it cannot be tuned")
     return function
-
-
-def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """NumPy's dtype for one of ours; the narrow floats are ml_dtypes'."""
-    if dtype.startswith(("bfloat", "float8", "float4")):
-        import ml_dtypes
-
-        narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
-        return narrow
-    return np.dtype(dtype)
 
 
 def task_of(program: ir.PrimFunc | ir.Module) -> Task:

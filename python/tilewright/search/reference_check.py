@@ -18,7 +18,8 @@ import numpy as np
 
 from tilewright import _core
 from tilewright.errors import Error, InternalError, ResourceError, ScriptError
-from tilewright.search.arguments import Parameter, Task, make_arrays, numpy_dtype, task_of
+from tilewright.numpy_dtype import numpy_dtype
+from tilewright.search.arguments import Parameter, Task, make_arrays, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,6 +8,7 @@ import numpy as np
 
 import tilewright as tw
 from tilewright import _core, ir, script
+from tilewright.numpy_dtype import numpy_dtype
 from tilewright.schedule import Schedule, Trace
 
 Program = ir.PrimFunc | ir.Module
@@ -64,18 +65,8 @@ def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None 
         numbers = random.integers(-4, 5, size=shape)
         if buffer.dtype.startswith("uint") or buffer.dtype == "bool":
             numbers = abs(numbers)
-        arrays.append(numbers.astype(_numpy_dtype(buffer.dtype)))
+        arrays.append(numbers.astype(numpy_dtype(buffer.dtype)))
     return arrays
-
-
-def _numpy_dtype(dtype: str) -> np.dtype:
-    try:
-        return np.dtype(dtype)
-    except TypeError:
-        import ml_dtypes
-
-        narrow: np.dtype = np.dtype(getattr(ml_dtypes, dtype))
-        return narrow
 
 
 def run_in_interpreter(program: Program, seed: int = 0, name: str | None = None) -> list[np.ndarray]:
