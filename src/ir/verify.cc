@@ -379,8 +379,8 @@ void Verifier::block(const Ref<Block>& block) {
   annotations(block->annotations, block);
   node(block->init);
   for (const Ref<IterVar>& axis : block->iter_vars) {
-    if (axis->iter_type != IterType::kCommReduce || !block->init.defined() || !uses_var(block->init, axis->var))
-      continue;
+    bool may_differ = rules_ == Rules::kLanguage || axis->iter_type != IterType::kCommReduce || !block->init.defined();
+    if (may_differ || !uses_var(block->init, axis->var)) continue;
     fail("verify/axis",
          "the init of block " + quoted(block->name_hint) + " depends on its reduction axis " +
              quoted(axis->var->name_hint),

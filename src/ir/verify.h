@@ -40,7 +40,7 @@ std::string_view stage_name(Stage stage);
 
 enum class Rules {
   kAll,
-  kLanguage,  ///< without what only schedules and kernels need: thread axes that are bound once
+  kLanguage,  ///< without what only schedules and kernels need: thread axes bound once, inits alike for all steps
 };
 
 /// The first rule that is broken, with the node in question.

@@ -61,8 +61,11 @@ def f(A: T.Buffer((4, 8)), C: T.Buffer((4,))):
                 C[vi] = A[vi, vk]
             C[vi] = C[vi] + A[vi, vk]
 """
+    func = from_source(source)  # TVM's scripts have such blocks, to show what schedules refuse
     with pytest.raises(tw.ScriptError, match="the init of block 'C' depends on its reduction axis 'vk'"):
-        ir.verify(from_source(source))
+        ir.verify(func)
+    with pytest.raises(tw.ScriptError, match="verify/axis"):
+        tw.compile(func)
 
 
 def test_a_view_leaves_the_sizes_of_the_function_alone():
