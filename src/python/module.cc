@@ -3,6 +3,8 @@
 
 #include <nanobind/stl/string.h>
 
+#include <csignal>
+
 #include "python/node_caster.h"
 #include "support/diagnostic.h"
 
@@ -16,6 +18,33 @@ namespace {
 nb::object lenient_text(const std::string& text) {
   return nb::steal(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
 }
+
+volatile std::sig_atomic_t interrupted_while_loading = 0;
+
+/// Ctrl-C waits until the module is there: classes are made by Python code, and nanobind ends the process when an
+/// exception gets in its way.
+class InterruptsWait {
+ public:
+  InterruptsWait() {
+    if (PyErr_CheckSignals() != 0) {
+      interrupted_while_loading = 1;
+      PyErr_Clear();
+    }
+    struct sigaction note = {};
+    note.sa_handler = [](int) { interrupted_while_loading = 1; };
+    sigaction(SIGINT, &note, &before_);
+    if (before_.sa_handler == SIG_IGN) sigaction(SIGINT, &before_, nullptr);
+  }
+  ~InterruptsWait() {
+    sigaction(SIGINT, &before_, nullptr);
+    if (interrupted_while_loading) std::raise(SIGINT);
+  }
+  InterruptsWait(const InterruptsWait&) = delete;
+  InterruptsWait& operator=(const InterruptsWait&) = delete;
+
+ private:
+  struct sigaction before_ = {};
+};
 
 }  // namespace
 
@@ -57,6 +86,7 @@ void set_python_error(const Diagnostic& diagnostic) {
 }  // namespace tilewright::python
 
 NB_MODULE(_core, m) {
+  tilewright::python::InterruptsWait until_all_is_there;
   nb::set_leak_warnings(false);
   nb::register_exception_translator(
       [](const std::exception_ptr& pointer, void*) {
