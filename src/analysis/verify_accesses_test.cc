@@ -4,55 +4,31 @@
 
 #include "analysis/witness.h"
 #include "ir/build.h"
+#include "ir/verify_sample.h"
 #include "support/diagnostic.h"
 
 namespace tilewright::analysis {
 namespace {
 
-const DataType f32 = DataType::float_(32);
+using namespace sample;
 
 std::string code_of(const NodeRef& node) {
   Status status = verify_accesses(node);
   return status.ok() ? "" : status.error().code;
 }
 
-Ref<Buffer> buffer(const std::string& name, std::vector<Expr> shape = {i32(8)}) {
-  return decl_buffer(std::move(shape), f32, name);
-}
-Expr number(double value) { return float_imm(f32, value); }
-Ref<BufferRegion> region(const Ref<Buffer>& b, Expr min, Expr extent) {
-  return make<BufferRegion>({b, {range(std::move(min), std::move(extent))}});
-}
-
-/// One block over one loop; the parts that tests break.
-struct Sample {
-  Ref<Buffer> a = buffer("A"), b = buffer("B");
-  Ref<Var> i = var("i");
-  Ref<IterVar> axis = make<IterVar>({range_of(i32(8)), var("vi"), IterType::kDataPar, ""});
-  Block block;
-  Sample() {
-    Expr v = axis->var;
-    block.iter_vars = {axis};
-    block.reads = {region(a, v, i32(1))};
-    block.writes = {region(b, v, i32(1))};
-    block.name_hint = "B";
-    block.body = store(b, load(a, {v}), {v});
-  }
-  Stmt func() const { return loop(i, i32(8), make<BlockRealize>({{i}, bool_imm(true), make<Block>(block)})); }
-};
-
 TEST(VerifyAccesses, RegionsCoverTheAccesses) {
   Sample s;
   Expr v = s.axis->var;
   s.block.reads = {};
-  EXPECT_EQ(code_of(s.func()), "verify/reads");
+  EXPECT_EQ(code_of(s.nest()), "verify/reads");
   s.block.reads = {region(s.a, v, i32(1))};
   s.block.writes = {};
-  EXPECT_EQ(code_of(s.func()), "verify/writes");
+  EXPECT_EQ(code_of(s.nest()), "verify/writes");
   s.block.writes = {region(s.b, v + 1, i32(2))};
-  EXPECT_EQ(code_of(s.func()), "verify/writes");
+  EXPECT_EQ(code_of(s.nest()), "verify/writes");
   s.block.writes = {region(s.b, v - 1, i32(2))};
-  EXPECT_EQ(code_of(s.func()), "");
+  EXPECT_EQ(code_of(s.nest()), "");
   // Loops inside the block: 4 * vi + x stays below 4 * vi + 4 for x in [0, 4), not for x in [0, 5).
   Ref<Buffer> wide = buffer("B", {i32(64)});
   for (int extent : {4, 5}) {
@@ -62,12 +38,12 @@ TEST(VerifyAccesses, RegionsCoverTheAccesses) {
     Ref<Var> x = var("x");
     t.block.writes = {region(wide, base, i32(4))};
     t.block.body = loop(x, i32(extent), store(wide, load(t.a, {t.axis->var}), {base + x}));
-    EXPECT_EQ(code_of(t.func()), extent == 4 ? "" : "verify/writes");
+    EXPECT_EQ(code_of(t.nest()), extent == 4 ? "" : "verify/writes");
     t.block.body = make<IfThenElse>({lt(t.axis->var, i32(3)), t.block.body, {}});
-    EXPECT_EQ(code_of(t.func()), extent == 4 ? "" : "verify/writes");
+    EXPECT_EQ(code_of(t.nest()), extent == 4 ? "" : "verify/writes");
     // Under a condition on data it cannot be decided, and is accepted.
     t.block.body = make<IfThenElse>({lt(load(t.a, {t.axis->var}), number(0)), t.block.body, {}});
-    EXPECT_EQ(code_of(t.func()), "");
+    EXPECT_EQ(code_of(t.nest()), "");
   }
   // A reduction reads what it writes; memory of the block itself needs no region.
   Sample r;
@@ -75,7 +51,7 @@ TEST(VerifyAccesses, RegionsCoverTheAccesses) {
   r.block.alloc_buffers = {local};
   Expr w = r.axis->var;
   r.block.body = seq({store(local, number(0), {i32(0)}), store(r.b, load(r.b, {w}) + load(local, {i32(0)}), {w})});
-  EXPECT_EQ(code_of(r.func()), "");
+  EXPECT_EQ(code_of(r.nest()), "");
 }
 
 /// The value of i at which `goal` is positive.
