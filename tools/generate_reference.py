@@ -161,14 +161,13 @@ def intrinsics(root: Path) -> str:
 def primitives(root: Path) -> str:
     """The reference of schedule primitives: docstring and the contract that opens the file."""
     folder = root / "src/schedule"
-    header = folder / "instructions.h"
-    documented = {struct.name: struct for struct in structs(header)} if header.exists() else {}
     lines = ["# Schedule primitives\n"]
     lines.append("A refusal is a `tw.ScheduleError`; its code names the requirement, such as `split/P1`.\n")
     for kind, method, *_ in table(folder / "instructions.def"):
         lines.append(f"## {method}\n")
-        text = documented[kind].body if kind in documented else ""
-        if doc := re.search(r'kDoc = R"\((.*?)\)";', text, re.DOTALL):
+        header = folder / "primitives" / f"{method}.h"
+        documented = {struct.name: struct.body for struct in structs(header)} if header.exists() else {}
+        if doc := re.search(r'kDoc = R"\((.*?)\)";', documented.get(kind, ""), re.DOTALL):
             lines.append(f"```text\n{doc.group(1)}\n```\n")
         file = folder / "primitives" / f"{method}.cc"
         if file.exists():

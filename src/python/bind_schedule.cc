@@ -107,7 +107,7 @@ class Arguments {
 
   /// A name stands for the block it names.
   Value text(std::string text, const Param& param) {
-    if (param.type.find("BlockRV") == std::string::npos) return {std::move(text)};
+    if (!param.takes_blocks) return {std::move(text)};
     auto block = self_->schedule.apply(GetBlock{std::move(text), ""});
     if (!block.ok()) fail_in(*self_, std::move(block.error()));
     return {*block};
@@ -153,7 +153,7 @@ class Arguments {
 
   /// Constants of the IR are numbers; a buffer is itself.
   Value node(nb::handle object, const Param& param) {
-    if (param.type.starts_with("Callable") && PyCallable_Check(object.ptr())) return index_map(object, param);
+    if (param.takes_map && PyCallable_Check(object.ptr())) return index_map(object, param);
     NodeRef node;
     if (nb::try_cast(object, node) && node.defined()) {
       if (const IntImm* number = node.as<IntImm>()) return {number->value};

@@ -192,6 +192,22 @@ struct FieldTraits<IndexFunction> {
   }
 };
 
+/// Whether a field of type T holds a U or may hold one.
+template <class T, class U>
+constexpr bool takes = std::is_same_v<T, U>;
+template <class... T, class U>
+constexpr bool takes<std::variant<T...>, U> = (takes<T, U> || ...);
+template <class T, class U>
+constexpr bool takes<std::vector<T>, U> = takes<T, U>;
+template <class T, class U>
+constexpr bool takes<Star<T>, U> = takes<T, U>;
+template <class T, class U>
+constexpr bool takes<Flat<T>, U> = takes<T, U>;
+template <class T, class U>
+constexpr bool takes<OmitEmpty<T>, U> = std::is_same_v<U, None> || takes<T, U>;
+template <class T, class U>
+constexpr bool takes<Decision<T>, U> = std::is_same_v<U, None> || takes<T, U>;
+
 template <class T>
 constexpr bool is_star = false;
 template <class T>

@@ -85,6 +85,9 @@ KindInfo describe(std::string_view kind, std::string_view method) {
     param.required = static_cast<int>(info.params.size()) < I::kRequired && !param.star;
     param.default_value = param.omit_empty ? Value{None{}} : FieldTraits<F>::to(field);
     param.type = FieldTraits<F>::type();
+    param.takes_none = takes<F, None>;
+    param.takes_blocks = takes<F, BlockRV>;
+    param.takes_map = takes<F, IndexFunction>;
     info.params.push_back(std::move(param));
   });
   info.values = &read_values<I>;
@@ -125,7 +128,7 @@ std::string KindInfo::signature() const {
     text += std::string(param.name) + ": " + param.type;
     if (param.required || param.star) continue;
     std::string standard = python_default(param.default_value);
-    if (standard == "None" && param.type.find("None") == std::string::npos) text += " | None";
+    if (standard == "None" && !param.takes_none) text += " | None";
     text += " = " + standard;
   }
   return text + ") -> " + return_type;

@@ -24,7 +24,10 @@ struct Param {
   bool omit_empty = false;  ///< not printed where empty
   bool required = false;
   Value default_value;
-  std::string type;  ///< as in the Python stub
+  std::string type;           ///< as in the Python stub
+  bool takes_none = false;    ///< None is a value, not only the mark of a missing argument
+  bool takes_blocks = false;  ///< a text stands for the block of that name
+  bool takes_map = false;     ///< a Python function of indices stands for its IndexMap
 };
 
 enum class Shape { kNothing, kOne, kMany };

@@ -24,7 +24,7 @@ struct Block {
     "src/ir/intrinsics.def": "FLOATS(exp, 1, kNever, MATH(e, 32), std::pow(e, a))\n"
     "X(call_extern, -1, kUpdateState, kExplicit, kDtypeFirst, kNever, CODE)\n",
     "src/schedule/instructions.def": "X(Split, split)\n",
-    "src/schedule/instructions.h": """
+    "src/schedule/primitives/split.h": """
 struct Split {
   LoopRV loop;
   using Members = Fields<&Split::loop>;

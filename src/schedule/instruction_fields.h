@@ -1,0 +1,57 @@
+// The types of instructions' fields: they say what a parameter takes and whether it is an input (handles, sampled
+// values) or an attribute. field_traits.h turns them into values and back.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "ir/fields.h"
+#include "schedule/value.h"
+
+namespace tilewright::schedule {
+
+using BlockOrLoop = std::variant<BlockRV, LoopRV>;
+/// None: to be inferred.
+using Factor = std::variant<None, int64_t, ExprRV>;
+/// Which of a block's reads or writes: its position, the buffer's name, or the Buffer. Recorded as a position.
+using BufferIndex = std::variant<int64_t, std::string, NodeRef>;
+/// Arguments that Python passes as *args and JSON among the other inputs.
+template <class T>
+struct Star {
+  std::vector<T> items;
+};
+/// A list that JSON writes among the other inputs.
+template <class T>
+struct Flat {
+  std::vector<T> items;
+};
+/// What a sampling instruction drew, or shall take.
+template <class T>
+struct Decision {
+  std::optional<T> value;
+};
+/// One of the buffers that a block touches: by position among its reads or writes, by name, or itself.
+struct TouchedBuffer {
+  std::string kind;  ///< "read" or "write" with a position, else ""
+  BufferIndex index = int64_t{0};
+};
+/// A function of indices: an IndexMap.
+struct IndexFunction {
+  NodeRef map;
+};
+/// A list that is left out where it is empty.
+template <class T>
+struct OmitEmpty {
+  std::vector<T> items;
+};
+
+enum class Family {
+  kLookup,     ///< gives handles
+  kSample,     ///< draws
+  kTransform,  ///< changes the program
+};
+
+}  // namespace tilewright::schedule

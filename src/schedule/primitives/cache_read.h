@@ -1,0 +1,31 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct CacheRead {
+  BlockRV block;
+  BufferIndex read_buffer_index = int64_t{0};
+  std::string storage_scope;
+  OmitEmpty<BlockRV> consumer_blocks;
+  using Members =
+      Fields<&CacheRead::block, &CacheRead::read_buffer_index, &CacheRead::storage_scope, &CacheRead::consumer_blocks>;
+  using Returns = BlockRV;
+  static constexpr int kRequired = 3;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Copy a buffer into a new one, and let readers read the copy.
+
+The copy is a block of its own, right after the producer of the buffer or at the top of the scope; compute_at moves it.
+
+Args:
+    block: a block that reads the buffer.
+    read_buffer_index: which of its reads: a position, or the buffer's name.
+    storage_scope: where the copy lives: "global", "local" (registers on a CPU), "shared", ...
+    consumer_blocks: the readers to redirect; all by default.
+
+Returns:
+    The copying block, named like the new buffer: BUFFER_SCOPE.)";
+};
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct DecomposeReduction {
+  BlockRV block;
+  LoopRV loop;
+  using Members = Fields<&DecomposeReduction::block, &DecomposeReduction::loop>;
+  using Returns = BlockRV;
+  static constexpr int kRequired = 2;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Make the init of a reduction a block of its own, before a loop.
+
+Args:
+    block: the reduction block; afterwards it is named BLOCK_update and has no init.
+    loop: the loop to put the new block before; no loop around it drives the reduction.
+
+Returns:
+    The new block, named BLOCK_init.)";
+};
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct GetProducers {
+  BlockRV block;
+  using Members = Fields<&GetProducers::block>;
+  using Returns = std::vector<BlockRV>;
+  static constexpr int kRequired = 1;
+  static constexpr Family kFamily = Family::kLookup;
+  static constexpr std::string_view kDoc = R"(Give the blocks of the same scope that write what this block reads.
+
+Args:
+    block: the reading block.
+
+Returns:
+    The producers in program order.)";
+};
+
+}  // namespace tilewright::schedule

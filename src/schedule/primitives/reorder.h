@@ -1,0 +1,19 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct Reorder {
+  Star<LoopRV> ordered_loops;
+  using Members = Fields<&Reorder::ordered_loops>;
+  using Returns = None;
+  static constexpr int kRequired = 1;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Put loops of one nest into another order.
+
+Args:
+    *ordered_loops: the loops in their new order, outermost first. Loops of the nest that are not named keep their place.)";
+};
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct ReverseComputeInline {
+  BlockRV block;
+  using Members = Fields<&ReverseComputeInline::block>;
+  using Returns = None;
+  static constexpr int kRequired = 1;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Put the only consumer of a block into it, and drop the consumer.
+
+Args:
+    block: the consumer.)";
+};
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct Unroll {
+  LoopRV loop;
+  using Members = Fields<&Unroll::loop>;
+  using Returns = None;
+  static constexpr int kRequired = 1;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Write out the iterations of a loop one after another.
+
+Args:
+    loop: the loop.)";
+};
+
+}  // namespace tilewright::schedule
