@@ -404,6 +404,48 @@ std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {
   return std::nullopt;
 }
 
+namespace {
+
+/// Why a step of the reduction might run before the one that runs the init. `loops`: those that drive the axes.
+std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int block, const std::vector<int>& loops) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  arith::Analyzer analyzer;
+  bind_above(analyzer, tree, from);
+  arith::IterMapResult map;
+  if (!is_one_to_one(realize.iter_values, inputs_of(tree, loops), realize.predicate, analyzer, &map)) {
+    return Obstacle{"the axes of " + quoted(*realize.block) +
+                        " are no affine, one-to-one function of the loops: " + map.errors.front(),
+                    {tree.stmt(block)}};
+  }
+  // The init runs where all reduction axes are at their starts. The axes are made of different digits of the loops;
+  // with the digits of the other axes held, all of theirs at zero is the first step in any order of the loops, if the
+  // axes grow with them.
+  for (size_t i = 0; i < map.indices.size(); ++i) {
+    if (!is_reduction_axis(realize.block->iter_vars[i])) continue;
+    for (const arith::IterSplitExpr& split : map.indices[i].args) {
+      if (analyzer.can_prove_greater_equal(split.scale, 0)) continue;
+      return Obstacle{"the reduction axis '" + realize.block->iter_vars[i]->var->name_hint + "' of " +
+                          quoted(*realize.block) + " runs against its loops",
+                      {tree.stmt(block)}};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Obstacle> why_init_not_first(const Tree& tree, int from, int block) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  if (!realize.block->init.defined()) return std::nullopt;
+  auto between = loops_between(tree, from, block);
+  if (!between) return Obstacle{quoted(*realize.block) + " runs on a condition", {tree.stmt(block)}};
+  std::erase_if(*between, [&](int at) {
+    return std::none_of(realize.iter_values.begin(), realize.iter_values.end(),
+                        [&](const Expr& value) { return uses_var(value, tree.for_at(at).loop_var); });
+  });
+  return why_not_begun_first(tree, from, block, *between);
+}
+
 std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int block, bool once) {
   const BlockRealize& realize = *tree.realize_at(block);
   auto between = loops_between(tree, from, block);
@@ -432,26 +474,7 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
                       {tree.stmt(at), tree.stmt(block)}};
     }
   }
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, from);
-  arith::IterMapResult map;
-  if (is_one_to_one(realize.iter_values, inputs_of(tree, used), realize.predicate, analyzer, &map)) {
-    // The init runs where all reduction axes are at their starts. That is the first step in any order of the loops if
-    // the axes grow with them.
-    for (size_t i = 0; i < map.indices.size(); ++i) {
-      if (!is_reduction_axis(realize.block->iter_vars[i])) continue;
-      for (const arith::IterSplitExpr& split : map.indices[i].args) {
-        if (analyzer.can_prove_greater_equal(split.scale, 0)) continue;
-        return Obstacle{"the reduction axis '" + realize.block->iter_vars[i]->var->name_hint + "' of " +
-                            quoted(*realize.block) + " runs against its loops",
-                        {tree.stmt(block)}};
-      }
-    }
-    return std::nullopt;
-  }
-  return Obstacle{"the axes of " + quoted(*realize.block) +
-                      " are no affine, one-to-one function of the loops: " + map.errors.front(),
-                  {tree.stmt(block)}};
+  return why_not_begun_first(tree, from, block, used);
 }
 
 }  // namespace tilewright::analysis

@@ -66,6 +66,10 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
 /// is one complete or reduction block, or a complete one and an update of it, and covers what is read.
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block);
 
+/// Why a step of the block's reduction might run before its init while the loops below `from` run: the value from
+/// before would be read, and then forgotten. Loops that drive no axis repeat steps, each after the init.
+std::optional<Obstacle> why_init_not_first(const Tree& tree, int from, int block);
+
 /// Why the reduction of a block might go wrong in another order of loops, or is not done exactly once for each of its
 /// elements: a loop that drives no axis runs inside one that drives a reduction, an axis is not an affine function of
 /// the loops, ... `from`: loops above and including it are constant. With `once`, no loop at all may repeat it: what

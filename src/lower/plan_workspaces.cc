@@ -9,7 +9,8 @@
 //
 // Needs      flat buffers
 // Ensures    allocations whose sizes are known where a function or the body of a parallel loop starts are made there;
-//            those of disjoint scopes share memory, the larger size counting. The others stay.
+//            those of disjoint scopes share memory, the larger size counting. The others stay. A parallel loop inside
+//            of another one is serial: the thread that meets it runs it, and its iterations share the memory in turn.
 // Placement  after promote_registers, which has taken what is not memory
 #include <algorithm>
 
@@ -55,7 +56,13 @@ class Planner {
         body,
         [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
           defined_.insert(loop->loop_var);
-          if (loop->kind != ForKind::kParallel || in_parallel_) return r.descend(loop);
+          if (loop->kind != ForKind::kParallel) return r.descend(loop);
+          if (in_parallel_) {
+            For serial = *loop;
+            serial.kind = ForKind::kSerial;
+            serial.body = r(loop->body);
+            return make<For>(std::move(serial), loop.span());
+          }
           in_parallel_ = true;
           std::unordered_set<NodeRef> outer = std::exchange(defined_, {loop->loop_var});
           For copy = *loop;

@@ -143,7 +143,13 @@ def add_unit_loop(d: Dice) -> None:
 
 
 def parallel(d: Dice) -> None:
-    d.sch.parallel(d.loop())
+    # At times in a nest that has a parallel loop: lowering keeps one of them.
+    nested = [
+        name
+        for name, block in d.blocks.items()
+        if any(d.sch.get(loop).kind is ir.ForKind.PARALLEL for loop in d.loops(block))
+    ]
+    d.sch.parallel(d.loop(d.block(nested) if nested and d.chance(0.5) else None))
 
 
 def vectorize(d: Dice) -> None:

@@ -643,6 +643,28 @@ def test_workspaces_are_allocated_once_and_shared() -> None:
     assert text.index("T.allocate(") < text.index("for i in range(4)")
 
 
+def test_parallel_loops_in_one_another_share_no_workspace() -> None:
+    """The thread that meets the inner loop runs it, so it is serial where memory is planned."""
+
+    @T.prim_func
+    def before(A: T.Buffer((4, 8), "float32"), B: T.Buffer((4, 8), "float32")):
+        for i in T.parallel(4):
+            for j in T.parallel(8):
+                t = T.decl_buffer((100,), "float32")
+                for k in T.parallel(100):
+                    t[k] = A[i, j] + T.Cast("float32", k)
+                B[i, j] = t[j] + t[99]
+
+    after = tw.lower(before)
+    text = after.script()
+    assert text.count("T.parallel(") == 1 and text.count("T.allocate(") == 1
+    assert text.index("T.parallel(4)") < text.index("T.allocate(") < text.index("for j in range(8)")
+    check_equivalent(before, after)
+    a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros((4, 8), "float32")
+    tw.compile(before)(a, b)
+    assert (b == 2 * a + np.arange(8, dtype="float32") + 99).all()
+
+
 def test_unrolling_is_full_or_a_hint() -> None:
     @T.prim_func
     def before(A: T.Buffer((64,), "float32")):

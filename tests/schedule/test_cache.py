@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -323,3 +324,34 @@ def test_a_buffer_with_two_names_in_a_scope():
 
     check_refused(named_twice, lambda sch: sch.cache_read("D", 0, "global"), "cache_read/P3")
     check_refused(named_twice, lambda sch: sch.cache_write("A", 0, "global"), "cache_write/P3")
+
+
+@pytest.mark.parametrize(
+    ("loops", "binding", "accepted"),
+    [
+        (("6",), "k", True),
+        (("6",), "5 - k", False),  # the init comes last
+        (("6",), "(k + 3) % 6", False),
+        (("3", "2"), "k * 2 + l", True),
+        (("2", "3"), "l * 2 + k", True),
+        (("3", "2"), "k * 2 + (1 - l)", False),
+        (("3", "2"), "(2 - k) * 2 + l", False),
+        (("6", "2"), "k", True),  # each step twice, the init as well
+    ],
+)
+def test_a_copy_is_written_only_by_reductions_that_begin_with_their_init(loops, binding, accepted):
+    names = ["k", "l"][: len(loops)]
+    headers = "".join(f"{' ' * 4 * (i + 2)}for {names[i]} in range({loops[i]}):\n" for i in range(len(loops)))
+    deeper = " " * 4 * (len(loops) + 2)
+    program = from_source(
+        "@T.prim_func\ndef f(A: T.Buffer((4, 6)), C: T.Buffer((4,))):\n"
+        f"    for i in range(4):\n{headers}"
+        f'{deeper}with T.block("C"):\n'
+        f"{deeper}    vi = T.axis.spatial(4, i)\n{deeper}    vk = T.axis.reduce(6, {binding})\n"
+        f"{deeper}    with T.init():\n{deeper}        C[vi] = T.float32(3)\n"
+        f"{deeper}    C[vi] = C[vi] * T.float32(2) + A[vi, vk]\n"
+    )
+    if accepted:
+        check(program, lambda sch: sch.cache_write("C", 0, "local"))
+    else:
+        check_refused(program, lambda sch: sch.cache_write("C", 0, "local"), "cache_write/P4")

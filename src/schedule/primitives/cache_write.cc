@@ -15,7 +15,8 @@
 //           P2 the scope is a storage scope
 //           P3 no other block of the scope writes the buffer, this one is complete or a reduction, and the buffer has
 //              one name in the scope
-//           P4 it is provable what it writes until the copy, and the copy holds all that is read afterwards
+//           P4 it is provable what it writes until the copy, and the copy holds all that is read afterwards;
+//              a reduction begins with its init
 //           P5 the named consumers read it, in the same scope
 //           P6 what stands in the scope touches the buffer in blocks only
 //           P9 parallel loops around stay independent
@@ -140,7 +141,9 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   Plan plan = give_loops(request.block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
   int copier = after.block(made->id.value), writer = after.block(request.block.block().id.value);
-  auto obstacle = analysis::why_inputs_incomplete(after, copier);
+  int both[] = {writer, copier};
+  auto obstacle = analysis::why_init_not_first(after, after.common_ancestor(both), writer);
+  if (!obstacle) obstacle = analysis::why_inputs_incomplete(after, copier);
   for (size_t i = 0; i < request.readers.size() && !obstacle; ++i) {
     int reader = after.block(tree.block_at(request.readers[i]).id.value);
     bool redirected =
