@@ -286,8 +286,13 @@ void bind_buffers(nb::module_& m) {
           }
           return script::match_buffer(param.borrow<Var>(), TW_SPEC);
         }
-        BufferSpec spec = TW_SPEC;
-        return script::match_buffer(to_region(param), std::move(spec));
+        Ref<BufferRegion> source = to_region(param);
+        if (shape.is_none()) {
+          nb::list extents;
+          for (const Ref<Range>& range : source->region) extents.append(range->extent);
+          shape = extents;
+        }
+        return script::match_buffer(source, TW_SPEC);
       },
       nb::arg("param"), nb::arg("shape") = nb::none(), TW_SPEC_ARGS);
   m.def(

@@ -214,8 +214,8 @@ struct BufferSpec {
 Ref<Buffer> make_buffer(const BufferSpec& spec, const std::string& name = "buffer");
 /// The buffer behind a parameter of the function.
 Ref<Buffer> match_buffer(const Ref<Var>& param, const BufferSpec& spec);
-/// A view of a region, in the innermost block. Without a shape it has the shape of the region.
-Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, BufferSpec spec);
+/// A view of a region, in the innermost block.
+Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, const BufferSpec& spec);
 /// A new parameter with the name `name_hint` whose buffer is one that exists already.
 void match_existing(const std::string& name_hint, const Ref<Buffer>& buffer);
 /// A buffer of the innermost block, or of the function's root block.

@@ -156,11 +156,8 @@ void check_view(const BufferRegion& source, const BufferSpec& spec) {
 
 }  // namespace
 
-Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, BufferSpec spec) {
+Ref<Buffer> match_buffer(const Ref<BufferRegion>& source, const BufferSpec& spec) {
   auto& block = expect_inside<BlockFrame>("T.match_buffer of a region", FrameKind::kBlock);
-  if (spec.shape.empty()) {
-    for (const Ref<Range>& range : source->region) spec.shape.push_back(range->extent);
-  }
   check_view(*source, spec);
   Ref<Buffer> buffer = make_buffer(spec);
   block.match_buffers.push_back(make<MatchBufferRegion>({buffer, source}));

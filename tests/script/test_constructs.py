@@ -52,6 +52,15 @@ for i in range(4):
         C = T.match_buffer(B[vi * 4:vi * 4 + 4, 0:16], (4, 16), strides=[s, 1], offset_factor=1)
         C[0, 0] = 1.0
 """,
+    "view of one element": """
+for i, j in T.grid(16, 16):
+    with T.block("b"):
+        vi, vj = T.axis.remap("SS", [i, j])
+        T.reads()
+        T.writes(B[vi, vj])
+        C = T.match_buffer(B[vi, vj], (), offset_factor=1)
+        C[()] = 1.0
+""",
     "conditional allocation": """
 with T.allocate([n], "float32", "global", condition=n > 1) as p:
     P = T.Buffer((n,), data=p)

@@ -26,8 +26,13 @@ def parameter(*values: Any, ids: Sequence[str] | Callable[[Any], str] | None = N
             raise TypeError("by_dict stands for the values and their names")
         ids, values = list(by_dict), tuple(by_dict.values())
 
-    @pytest.fixture(params=values, ids=ids)
-    def value(request: Any) -> Any:
+    return pytest.fixture(params=values, ids=ids)(_value())
+
+
+def _value() -> Any:
+    """What a fixture computes; as an attribute of a class of tests it is a method."""
+
+    def value(*owner: Any, request: Any) -> Any:
         return request.param
 
     return value
@@ -54,10 +59,7 @@ def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> 
     group = _Group(value_sets, ids)
 
     def make() -> Any:
-        @pytest.fixture
-        def value(request: Any) -> Any:
-            return request.param
-
+        value = pytest.fixture(_value())
         setattr(value, _GROUP, group)
         return value
 
@@ -67,12 +69,14 @@ def parameters(*value_sets: Sequence[Any], ids: Sequence[str] | None = None) -> 
 def pytest_generate_tests(metafunc: Any) -> None:
     """Hook of pytest: gives the fixtures of :func:`parameters` their values."""
     groups: dict[_Group, list[str]] = {}
+    owners = [metafunc.module, *(metafunc.cls.__mro__[::-1] if metafunc.cls else ())]
+    known_names = {name: value for owner in owners for name, value in vars(owner).items()}
     for name in metafunc.fixturenames:
-        group = getattr(getattr(metafunc.module, name, None), _GROUP, None)
+        group = getattr(known_names.get(name), _GROUP, None)
         if group is not None:
             groups.setdefault(group, []).append(name)
     for group, names in groups.items():
-        known = [name for name, value in vars(metafunc.module).items() if getattr(value, _GROUP, None) is group]
+        known = [name for name, value in known_names.items() if getattr(value, _GROUP, None) is group]
         positions = [known.index(name) for name in names]
         sets = [[values[position] for position in positions] for values in group.value_sets]
         metafunc.parametrize(names, sets, ids=group.ids, indirect=True)

@@ -34,3 +34,18 @@ class Requirement:
         for mark in self.marks():
             func = mark(func)
         return func
+
+
+def host_features() -> frozenset[str]:
+    """What the processor of this machine can do, by the names of its features."""
+    from tilewright import _core
+
+    return frozenset(_core.Target("native").features)
+
+
+def requires_package(*names: str) -> Requirement:
+    """The mark of a test that imports packages."""
+    import importlib.util
+
+    missing = [name for name in names if importlib.util.find_spec(name) is None]
+    return Requirement(", ".join(missing or names), available=not missing)

@@ -28,6 +28,7 @@ from tilewright.compat.tvm import (  # noqa: E402
     te,
     testing,
     tir,
+    topi,
     transform,
 )
 from tilewright.compat.tvm.driver import build, compile, lower  # noqa: E402
@@ -39,6 +40,7 @@ from tilewright.compat.tvm.runtime import DataType, convert, cpu, cuda, device, 
 from tilewright.compat.tvm.runtime.module import kernels_as_modules  # noqa: E402
 from tilewright.compat.tvm.target import targets_as_tvm  # noqa: E402
 from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
+from tilewright.compat.tvm.tir.buffer import read_strides_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.absent import name_what_is_missing  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.errors import translate_errors  # noqa: E402
 
@@ -68,6 +70,7 @@ __all__ = [
     "te",
     "testing",
     "tir",
+    "topi",
     "transform",
 ]
 
@@ -77,3 +80,4 @@ kernels_as_modules()
 targets_as_tvm()
 translate_errors()
 name_what_is_missing()
+read_strides_as_tvm()

@@ -11,7 +11,12 @@ from tilewright.errors import ScriptError
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.analysis")
 
-__all__ = ["verify_well_formed"]
+__all__ = ["expr_deep_equal", "verify_well_formed"]
+
+
+def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
+    """Whether two expressions are the same, their variables included."""
+    return _core.structural_equal(lhs, rhs)
 
 
 def verify_well_formed(obj: Any, assert_mode: bool = True) -> bool:

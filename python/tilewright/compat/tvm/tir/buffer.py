@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewright._core import Buffer
 from tilewright.compat.tvm.alias import missing, no_span
+from tilewright.script import tir
 from tilewright.script.tir import buffers
 
 __path__: list[str] = []
@@ -43,3 +44,18 @@ def decl_buffer(
         buffer_type=buffer_type,
         axis_separators=axis_separators,
     )
+
+
+_alloc_buffer: Any = tir.alloc_buffer
+
+
+def alloc_buffer(shape: Any, dtype: str = "float32", data: Any = None, strides: Any = None, **layout: Any) -> Any:
+    """A buffer of the block; TVM writes the strides [1] for a compact one of any number of dimensions."""
+    if isinstance(shape, list | tuple) and len(shape) > 1 and strides is not None and list(strides) == [1]:
+        strides = None
+    return _alloc_buffer(shape, dtype, data, strides, **layout)
+
+
+def read_strides_as_tvm() -> None:
+    """From now on."""
+    setattr(tir, "alloc_buffer", alloc_buffer)  # noqa: B010

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Renamed, missing, no_span
+from tilewright.compat.tvm.alias import Absent, Renamed, missing, no_span
+from tilewright.compat.tvm.tir.index_map import IndexMap
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.function")
 
-__all__ = ["PrimFunc"]
+__all__ = ["IndexMap", "PrimFunc", "TensorIntrin"]
+
+TensorIntrin = Absent("tvm.tir.TensorIntrin")
 
 
 class PrimFunc(metaclass=Renamed):

@@ -1,0 +1,89 @@
+"""tvm.testing: helpers of tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.ir import assert_structural_equal
+from tilewright.compat.tvm.tir.schedule.testing import assert_structural_equal_ignore_global_symbol
+from tilewright.testing import before_after
+from tilewright.testing.allclose import assert_allclose
+from tilewright.testing.fixtures import fixture, main, parameter, parameters, pytest_generate_tests
+from tilewright.testing.requires import Requirement, host_features, requires_package
+
+__getattr__ = missing("tvm.testing")
+
+requires_llvm = Requirement("llvm", available=True)
+requires_cuda = Requirement("cuda")
+requires_gpu = Requirement("gpu")
+requires_opencl = Requirement("opencl")
+requires_vulkan = Requirement("vulkan")
+requires_metal = Requirement("metal")
+requires_rocm = Requirement("rocm")
+requires_hexagon = Requirement("hexagon")
+requires_tensorcore = Requirement("tensor cores")
+requires_x86 = Requirement("x86", available=bool(host_features() & {"sse2"}))
+requires_x86_vnni = Requirement("VNNI", available=bool(host_features() & {"avx512vnni", "avxvnni"}))
+requires_x86_avx512 = Requirement("AVX-512", available={"avx512f", "avx512bw"} <= host_features())
+requires_x86_amx = Requirement("AMX", available="amx-int8" in host_features())
+requires_arm_dot = Requirement("Arm dot products", available="dotprod" in host_features())
+requires_aarch64_sve = Requirement("SVE", available="sve" in host_features())
+requires_aarch64_sme = Requirement("SME", available="sme" in host_features())
+
+
+def requires_cuda_compute_version(major_version: int, minor_version: int = 0) -> Requirement:
+    """The mark of tests for Nvidia's GPUs of a generation."""
+    return Requirement(f"CUDA {major_version}.{minor_version}")
+
+
+def requires_nvcc_version(major_version: int, minor_version: int = 0, release_version: int = 0) -> Requirement:
+    """The mark of tests that need Nvidia's compiler."""
+    return Requirement(f"nvcc {major_version}.{minor_version}.{release_version}")
+
+
+def skip_if_32bit(reason: str = "") -> Callable[[Any], Any]:
+    """The mark of tests for machines with 64 bits, which all are that Tilewright runs on."""
+    return lambda test: test
+
+
+class CompareBeforeAfter(before_after.CompareBeforeAfter):
+    """A test that compares what a transformation makes of a program with what is expected."""
+
+    @staticmethod
+    def assert_same(got: Any, want: Any) -> None:
+        """Raises where two programs differ by more than names."""
+        assert_structural_equal_ignore_global_symbol(got, want)
+
+
+__all__ = [
+    "CompareBeforeAfter",
+    "assert_allclose",
+    "assert_structural_equal",
+    "fixture",
+    "main",
+    "parameter",
+    "parameters",
+    "pytest_generate_tests",
+    "requires_aarch64_sme",
+    "requires_aarch64_sve",
+    "requires_arm_dot",
+    "requires_cuda",
+    "requires_cuda_compute_version",
+    "requires_gpu",
+    "requires_hexagon",
+    "requires_llvm",
+    "requires_metal",
+    "requires_nvcc_version",
+    "requires_opencl",
+    "requires_package",
+    "requires_rocm",
+    "requires_tensorcore",
+    "requires_vulkan",
+    "requires_x86",
+    "requires_x86_amx",
+    "requires_x86_avx512",
+    "requires_x86_vnni",
+    "skip_if_32bit",
+]

@@ -1,0 +1,10 @@
+"""tvm.tir.tensor_intrin: tensor intrinsics, which files import beside what they use.
+
+Names can be mentioned, and each use of one raises.
+"""
+
+from __future__ import annotations
+
+from tilewright.compat.tvm.alias import absent
+
+__getattr__ = absent("tvm.tir.tensor_intrin")
