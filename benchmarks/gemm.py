@@ -79,7 +79,7 @@ def run(shape: tuple[int, int, int], space: tw.Space, trials: int, seed: int) ->
     ours = times.pop("tilewright")
     print(f"  tilewright {ours}")
     for name, theirs in times.items():
-        middle, low, high = timing.paired_ratio(theirs.seconds, ours.seconds)
+        middle, low, high = timing.ratio(theirs.seconds, ours.seconds)
         print(f"  {name:10} {theirs}; tilewright is {middle:.2f}x as fast ({low:.2f} to {high:.2f})")
     sys.stdout.flush()
 

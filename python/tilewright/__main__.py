@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 
@@ -17,16 +18,36 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode, closefd=False))
 
 
-def main() -> None:
-    """Runs the command line; Ctrl-C while it is still being loaded is answered, too."""
-    open_closed_streams()
+def run() -> int | str | None:
+    """Runs the command line and answers its exit status; Ctrl-C while it is still being loaded is answered, too."""
     try:
         from tilewright.cli import app
 
         app()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        sys.exit(130)
+        return 130
+    except SystemExit as done:
+        return done.code
+    return 0
+
+
+def main() -> None:
+    """The command: whatever it wanted to say and could not, it ends without a traceback."""
+    open_closed_streams()
+    try:
+        status = run()
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()  # a full disk behind it shows here
+    except OSError as error:
+        status = 1
+        with contextlib.suppress(OSError):
+            print(f"error: {error.strerror or error}", file=sys.stderr, flush=True)
+        # What could not be written is not tried again at the end.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+    sys.exit(status)
 
 
 if __name__ == "__main__":

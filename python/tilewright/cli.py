@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
 import sys
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
+from tilewright.notes import PerformanceWarning
 from tilewright.user_script import NamedSpace, load_script, place_of, select_program, spaces_of_script
 
 if TYPE_CHECKING:
@@ -31,7 +35,14 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
         try:
-            answer = super().invoke(ctx)
+            with warnings.catch_warnings():
+                shown = warnings.showwarning
+                warnings.showwarning = lambda text, kind, *place: (
+                    print(f"warning: {text}", file=sys.stderr)
+                    if issubclass(kind, PerformanceWarning)
+                    else shown(text, kind, *place)
+                )
+                answer = super().invoke(ctx)
             sys.stdout.flush()  # a full disk behind it shows here
             return answer
         except Error as error:
@@ -108,33 +119,62 @@ def tune(
     chosen = spaces_of_script(load_script(file), file, space)
     # What would spoil the end is found out before an hour of tuning, not after it.
     prepare_folder(out)
+    failed = Failures(len(chosen))
+    ready = []
     for each in chosen:
-        report.try_peer(each.space)
+        with failed.kept(each):
+            report.try_peer(each.space)
+            ready.append(each)
     records = database or out / "tilewright.db"
+
+    def search(each: NamedSpace) -> None:
+        result = session.tune(
+            each.space,
+            trials=trials,
+            seconds=seconds,
+            seed=seed,
+            threads=threads,
+            database=records,
+            fresh=fresh,
+            progress=None if quiet else "json" if as_json else "auto",
+        )
+        if result.stop_reason == "canceled":
+            say_interrupted(result, records)
+            raise typer.Exit(INTERRUPTED)
+        summary = report.summarize(result, each.space, each.program, records)
+        written = [records, *result.kernel.export(out, name=each.name)]
+        if as_json:
+            print(json.dumps(summary.as_json() | {"written": [str(path) for path in written]}))
+        elif not quiet:
+            show_summary(each, summary, written, more=f"tilewright tune {file} --trials {2 * trials}")
+
     try:
-        for each in chosen:
-            result = session.tune(
-                each.space,
-                trials=trials,
-                seconds=seconds,
-                seed=seed,
-                threads=threads,
-                database=records,
-                fresh=fresh,
-                progress=None if quiet else "json" if as_json else "auto",
-            )
-            if result.stop_reason == "canceled":
-                say_interrupted(result, records)
-                raise typer.Exit(INTERRUPTED)
-            summary = report.summarize(result, each.space, each.program, records)
-            written = [records, *result.kernel.export(out, name=each.name)]
-            if as_json:
-                print(json.dumps(summary.as_json() | {"written": [str(path) for path in written]}))
-            elif not quiet:
-                show_summary(each, summary, written, more=f"tilewright tune {file} --trials {2 * trials}")
+        for each in ready:
+            with failed.kept(each):
+                search(each)
     except KeyboardInterrupt:
         print(f"interrupted; what was measured is kept in {records}, and the same command goes on", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
+    if failed.count:
+        raise typer.Exit(1)
+
+
+class Failures:
+    """What goes wrong with one of several spaces is told, and the others are searched all the same."""
+
+    def __init__(self, spaces: int) -> None:
+        self.spaces, self.count = spaces, 0
+
+    @contextlib.contextmanager
+    def kept(self, each: NamedSpace) -> Iterator[None]:
+        """An error inside ends this space; the command, where there is no other one."""
+        try:
+            yield
+        except Error as error:
+            if self.spaces == 1:
+                raise
+            self.count += 1
+            print(f"error: space '{each.name}': {with_place(error)}", file=sys.stderr)
 
 
 def prepare_folder(folder: Path) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error, ResourceError
-from tilewright.notes import Note, announced, notes_of, warn
+from tilewright.notes import Note, announced, notes_of, warn, warn_of_threads
 
 if TYPE_CHECKING:
     from tilewright.timing import Timing
@@ -175,6 +175,7 @@ class Kernel(_core.KernelBase):
 
         if threads < 1:
             raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
+        warn_of_threads(threads)
         if self._program is not None:
             args = tuple(completed[0]) if (completed := left_out.complete(self._function(), args, {})) else args
         self(*args)  # what is wrong with the arguments is said here
@@ -410,6 +411,7 @@ def set_num_threads(count: int) -> None:
 
     0 restores the default: one per core that this process may use, or ``TILEWRIGHT_NUM_THREADS``.
     """
+    warn_of_threads(count)
     _core.set_num_threads(count)
 
 

@@ -9,13 +9,15 @@ import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from tilewright import _core
+
 #: seconds after which a compilation says what it does
 PATIENCE = 3.0
 
 
 class PerformanceWarning(UserWarning):
     """A program is correct, but something that it asks for did not come about: a loop is not vectorized or unrolled, a
-    buffer is not in registers."""
+    buffer is not in registers, threads have no cores of their own."""
 
 
 class Note(NamedTuple):
@@ -58,6 +60,16 @@ def warn(notes: tuple[Note, ...], stacklevel: int) -> None:
     for note in notes:
         if note.asked:
             warnings.warn(str(note), PerformanceWarning, stacklevel=stacklevel + 1)
+
+
+def warn_of_threads(threads: int, stacklevel: int = 2) -> None:
+    """A Python warning where there are fewer cores than threads; `stacklevel` is that of the caller's caller."""
+    cores = _core.Target("native").num_cores
+    if threads > cores:
+        text = (
+            f"{threads} threads on {cores} core{'s' if cores > 1 else ''} take turns: times say little about the kernel"
+        )
+        warnings.warn(text, PerformanceWarning, stacklevel=stacklevel + 1)
 
 
 @contextlib.contextmanager

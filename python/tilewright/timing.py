@@ -254,10 +254,11 @@ def compare(
     return {name: Timing(seconds, work, threads, cold, roof) for name, seconds in samples.items()}
 
 
-def paired_ratio(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:
-    """How many times longer the first takes than the second: median over rounds, and the middle half of the rounds."""
+def ratio(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:
+    """How many times longer the first takes than the second: of the medians, and the middle half of the rounds."""
+    between = statistics.median(first) / statistics.median(second)
     ratios = sorted(a / b for a, b in zip(first, second, strict=False))
     if len(ratios) < 2:
-        return (ratios[0], ratios[0], ratios[0])
-    low, middle, high = statistics.quantiles(ratios, n=4, method="inclusive")
-    return (middle, low, high)
+        return (between, between, between)
+    low, _, high = statistics.quantiles(ratios, n=4, method="inclusive")
+    return (between, min(low, between), max(high, between))

@@ -26,6 +26,14 @@ def events(text: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+def check_table(lines: list[str], start: int) -> None:
+    number = r"[\d.]+"
+    assert re.match(r" +time +GFLOP/s +GB/s +of .+ +speed / NumPy", lines[start + 2])
+    rows = [line.split("  ")[1].strip() for line in lines[start + 4 : start + 7]]
+    assert rows == ["untuned", "best found", "NumPy"]
+    assert re.search(rf"{number} \({number} to {number}\)", lines[start + 5])
+
+
 def test_plain_output(run: Run) -> None:
     result = run("tune", "product.py", "--trials", "4")
     assert result.exit_code == 0, result.output
@@ -37,18 +45,65 @@ def test_plain_output(run: Run) -> None:
         r"stopped early: \d \| failed: .+",
         lines[1],
     )
-    threads = list(dict.fromkeys([1, tw.Target("native").num_cores]))
-    for count in threads:
-        start = next(i for i, line in enumerate(lines) if line.startswith(f"product, {count} thread"))
-        assert re.match(r" +time +GFLOP/s +GB/s +of .+ +speed / NumPy", lines[start + 2])
-        rows = [line.split("  ")[1].strip() for line in lines[start + 4 : start + 7]]
-        assert rows == ["untuned", "best found", "NumPy"]
-        assert re.search(rf"{number} \({number} to {number}\)", lines[start + 5])
+    # Without a parallel loop more threads change nothing, so there is one table.
+    (start,) = (i for i, line in enumerate(lines) if line.startswith("product, "))
+    assert lines[start].startswith("product, 1 thread")
+    check_table(lines, start)
     check = "24 sampled results agree with the interpreter, at full size; all results at A[9, 9], B[9, 9], C[9, 9]"
     assert f"program as written: {check}" in lines
     assert lines[-1] == "written: out/tilewright.db, out/product.so, out/product.o, out/product.h"
     for name in ("tilewright.db", "product.so", "product.o", "product.h"):
         assert Path("out", name).stat().st_size > 0
+
+
+def test_parallel_kernels_have_a_table_for_all_cores(run: Run, folder: Path) -> None:
+    (folder / "script.py").write_text(PRODUCT.replace("    sch.vectorize(j_in)", "    sch.parallel(i_tiles[0])"))
+    result = run("tune", "script.py", "--trials", "1")
+    lines = result.stdout.splitlines()
+    for count in dict.fromkeys([1, tw.Target("native").num_cores]):
+        check_table(lines, next(i for i, line in enumerate(lines) if line.startswith(f"product, {count} thread")))
+
+
+def test_the_speed_is_that_of_the_times_beside_it(run: Run) -> None:
+    rows = events(run("tune", "product.py", "--trials", "1", "--json").stdout)[-1]["rows"]
+    _, best, peer = rows[:3]
+    assert best["ratio_to_peer"][0] == pytest.approx(peer["seconds"] / (best["call_seconds"] or best["seconds"]))
+
+
+def test_how_results_were_checked_is_a_sentence(run: Run) -> None:
+    result = run("tune", "product.py", "--trials", "1")
+    line = next(line for line in result.stdout.splitlines() if line.startswith("best found: every element"))
+    assert re.fullmatch(
+        r"best found: every element agrees with the program as written "
+        r"\(C to \S+ of it and \S+ of the root mean square; \d+% of that is used\)",
+        line,
+    )
+
+
+def test_one_failing_space_leaves_the_others(run: Run, folder: Path) -> None:
+    second = PRODUCT[PRODUCT.index("@tw.space") :].replace("def tiles", "def {name}")
+    broken = second.replace("sch.reorder", "1 / 0; sch.reorder").format(name="broken")
+    raising = second.replace("a @ b", "a @ nothing").format(name="raising")
+    (folder / "script.py").write_text(
+        "\n\n".join([PRODUCT.split("@tw.space")[0], raising, broken, second.format(name="good")])
+    )
+    result = run("tune", "script.py", "--trials", "1", "--json")
+    assert result.exit_code == 1
+    assert "error: space 'product_broken': the space 'broken' raised ZeroDivisionError" in result.stderr
+    assert "error: space 'product_raising': the reference of space 'raising' raised NameError" in result.stderr
+    (only,) = (event for event in events(result.stdout) if event["event"] == "result")
+    assert only["written"][1] == "out/product_good.so"
+
+
+def test_more_threads_than_cores_are_remarked(run: Run) -> None:
+    cores = tw.Target("native").num_cores
+    result = run("tune", "product.py", "--trials", "1", "--threads", str(cores + 1), "--quiet")
+    assert result.exit_code == 0
+    assert f"warning: {cores + 1} threads on {cores} core" in result.stderr and "cli.py" not in result.stderr
+    with pytest.warns(tw.PerformanceWarning, match="take turns") as caught:
+        tw.set_num_threads(cores + 1)
+    tw.set_num_threads(0)
+    assert caught[0].filename == __file__
 
 
 def test_the_printed_schedule_pasted_under_the_script_rebuilds_the_program(run: Run, folder: Path) -> None:
@@ -138,7 +193,14 @@ def test_the_library_that_was_written_computes_the_product(run: Run) -> None:
 def test_a_peer_that_computes_something_else_is_told(run: Run, folder: Path) -> None:
     (folder / "script.py").write_text(PRODUCT.replace("a @ b", "a + b"))
     result = run("tune", "script.py", "--trials", "1")
-    assert "warning: the peer computes something else: C differs by" in result.stdout
+    assert "warning: the peer computes something else: C[" in result.stdout
+    assert "of 4096 elements differ" in result.stdout
+    # The same records, and a function that was mended: it is asked anew, and its time is not that of the other one.
+    (folder / "script.py").write_text(PRODUCT)
+    result = run("tune", "script.py", "--trials", "1")
+    assert "warning:" not in result.stdout and "measured 2" not in result.stdout
+    (folder / "script.py").write_text(PRODUCT.replace("a @ b", "a @ b + 1"))
+    assert "the peer computes something else" in run("tune", "script.py", "--trials", "1").stdout
     (folder / "script.py").write_text(PRODUCT.replace("a @ b", "(a, b)"))
     result = run("tune", "script.py", "--trials", "1", "--fresh")
     assert "warning: the peer returns 2 arrays, the program writes 1: C" in result.stdout
@@ -241,6 +303,14 @@ def sometimes(sch):
 
 
 def test_a_closed_output_is_no_defect(folder: Path, environment: dict[str, str]) -> None:
+    environment.pop("PYTHONUNBUFFERED", None)  # what is buffered fails at the very end
+    for command in ("--help", "tune --help", "info --cflags", "nonsense", ""):
+        for streams in ("> /dev/full", "2> /dev/full", "> /dev/full 2> /dev/full", "> /dev/full 2>&-", ">&- 2>&-"):
+            line = f"{sys.executable} -m tilewright {command} {streams}"
+            done = subprocess.run(line, shell=True, env=environment, capture_output=True, text=True, check=False)
+            assert "defect" not in done.stderr and "Traceback" not in done.stderr and "Exception" not in done.stderr
+            writes = "2> /dev/full" in streams if command in ("nonsense",) else streams.startswith("> /dev/full")
+            assert done.returncode != 0 or not writes, (command, streams, done.returncode)
     for streams in (">&-", ">&- 2>&-", "<&- >&-", "> /dev/full"):
         command = f"{sys.executable} -m tilewright tune product.py --trials 2 --out closed {streams}"
         done = subprocess.run(command, shell=True, env=environment, capture_output=True, text=True, check=False)

@@ -78,10 +78,9 @@ def test_the_code_says_that_nothing_was_correct(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_tolerance_is_stored_and_told(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["tune", str(SCRIPT), "--trials", "1", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, ["tune", str(SCRIPT), "--trials", "1", "--json", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    line = next(line for line in result.stdout.splitlines() if line.startswith("results checked: "))
-    told = json.loads(line.removeprefix("results checked: "))
+    told = json.loads(result.stdout.splitlines()[-1])["verification"]
     # 2 * 8 * sqrt(1) * 2^-24 for the sum of one term, and twice the rounding to float32.
     spread = 16 * 2.0**-24
     assert told["tolerance"]["Y"] == pytest.approx({"relative": spread + 2 * 2.0**-24, "spread": spread}, rel=1e-4)

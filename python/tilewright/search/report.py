@@ -8,7 +8,8 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,8 @@ from tilewright.search.arguments import Task, aligned, make_arrays, task_of
 from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tilewright.search.session import TuneResult
     from tilewright.search.space import Space
 
@@ -41,8 +44,8 @@ class Row:
         seconds: median of a call.
         gflops: 1e9 operations per second; of integers where the program has no floats.
         fraction_of_roof: 1 means no faster kernel exists on this machine, because of `roof`.
-        ratio_to_peer: how many times faster than the peer, paired by rounds, with the quartiles; None where that was
-            not measured.
+        ratio_to_peer: how many times faster than the peer, by the times that are shown, with the quartiles of the
+            rounds; None where that was not measured.
         exact: False when the work, and so the rates, are estimates.
         call_seconds: median of a call from Python, where that is what the ratio compares; else None.
     """
@@ -61,7 +64,8 @@ class Row:
 
 def row(what: str, time: Timing, called: Timing | None = None, peer: Timing | None = None) -> Row:
     """The line of a measurement; `called` is the same from Python, as the peer is, where that matters."""
-    ratio = None if peer is None else timing.paired_ratio(peer.seconds, (called or time).seconds)
+    ours = called or time
+    ratio = None if peer is None else timing.ratio(peer.seconds, ours.seconds)
     return Row(
         what,
         time.threads,
@@ -126,7 +130,7 @@ class Summary:
                 "! is above the limit that was measured, repeatedly: the machine was busy then, or it is faster now"
             )
         for row in self.rows:
-            if row.ratio_to_peer and row.call_seconds and row.call_seconds > 1.1 * row.seconds:
+            if row.ratio_to_peer and row.call_seconds and row.call_seconds > 1.02 * row.seconds:
                 notes.append(
                     f"a call from Python takes {format_seconds(row.call_seconds)}; the speed of the peer is compared "
                     "with that, and the times are of the kernel alone"
@@ -166,11 +170,13 @@ class Summary:
             "notes": [str(note) for note in self.result.kernel.notes],
             "schedule": self.schedule,
             "checks": list(self.checks),
+            "verification": {} if best is None else best.verification,
         }
 
 
 def summarize(result: TuneResult, space: Space, program: str, records: str | os.PathLike[str]) -> Summary:
-    """Compares the best kernel with the untuned program and the peer, for one thread and for all cores.
+    """Compares the best kernel with the untuned program and the peer, for one thread, and for all cores where
+    there is a parallel loop.
 
     The comparison is kept in the database beside the records: when nothing was measured since, it is not made again.
 
@@ -181,21 +187,23 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
     from tilewright.search.session import open_database
 
     best = result.best_record()
-    counts = tuple(dict.fromkeys([1, result.threads, _core.Target("native").num_cores]))
+    scales = has_parallel_loop(result.schedule.mod) or has_parallel_loop(result.task.module)
+    counts = tuple(dict.fromkeys([1, result.threads, *([_core.Target("native").num_cores] if scales else [])]))
     key = _key_of_rows(result, space, counts)
     store = open_database(records)
     kept = store.meta(key) if result.progress.trials == result.progress.earlier else None
     if kept:
         old = json.loads(kept)
-        rows, measured, warning = tuple(Row(**row) for row in old["rows"]), old["measured"], old["warning"]
+        rows, measured = tuple(Row(**row) for row in old["rows"]), old["measured"]
     else:
-        rows = measure_rows(result, space, counts)
-        measured, warning = "", check_peer(result, space)
+        rows, measured = measure_rows(result, space, counts), ""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        facts = {"measured": now, "warning": warning, "rows": [dataclasses.asdict(row) for row in rows]}
+        facts = {"measured": now, "rows": [dataclasses.asdict(row) for row in rows]}
         store.set_meta(key, json.dumps(facts))
+    # Times may be kept; whether the peer computes the same is asked each time, of the function as it is now.
+    warning = check_peer(result, space)
     checks = [] if result.verdict is None else [result.verdict.note]
-    checks.append(f"results checked: {json.dumps(best.verification)}")
+    checks.append(_said(best.verification))
     schedule = runnable_schedule(result, program)
     return Summary(result, program, rows, measured, warning, schedule, tuple(checks))
 
@@ -206,11 +214,45 @@ def _key_of_rows(result: TuneResult, space: Space, counts: tuple[int, ...]) -> s
         _core.structural_hash(result.task.module),
         result.best_record().trace,
         result.best_record().target,
-        "" if space.reference is None else peer_name(space),
+        "" if space.reference is None else [peer_name(space), _fingerprint(space.reference)],
         _core.host_cpu()["brand"],
         list(counts),
     ]
     return "rows/" + hashlib.blake2b(json.dumps(facts).encode(), digest_size=16).hexdigest()
+
+
+def _said(verification: Mapping[str, Any]) -> str:
+    """How the results of the best candidate were checked."""
+    tolerances = verification.get("tolerance", {})
+    parts = []
+    for name, tolerance in tolerances.items():
+        relative, spread = (float(tolerance.get(key, 0.0)) for key in ("relative", "spread"))
+        how = f"to {relative:.1g} of it and {spread:.1g} of the root mean square" if relative or spread else "exactly"
+        parts.append(f"{name} {how}")
+    share = float(verification.get("largest_share_of_allowed", 0.0))
+    used = f"; {share:.0%} of that is used" if any("exactly" not in part for part in parts) else ""
+    return f"best found: every element agrees with the program as written ({', '.join(parts)}{used})"
+
+
+def _fingerprint(function: object, seen: frozenset[object] = frozenset()) -> str:
+    """Changes when a function does, or one of those of its module that it names, or what it has closed over."""
+    if isinstance(function, functools.partial):
+        return repr([_fingerprint(function.func, seen), function.args, function.keywords])
+    if not isinstance(function, types.FunctionType) or function in seen:
+        return repr(type(function))
+    seen = seen | {function}
+    codes, facts = [function.__code__], [repr((function.__defaults__, function.__kwdefaults__))]
+    while codes:
+        code = codes.pop()
+        inner = [const for const in code.co_consts if isinstance(const, types.CodeType)]
+        codes += inner
+        facts += [code.co_code.hex(), repr(code.co_names), repr([c for c in code.co_consts if c not in inner])]
+        named = [function.__globals__.get(name) for name in code.co_names]
+        facts += [_fingerprint(n, seen) for n in named if getattr(n, "__module__", "") == function.__module__]
+    for cell in function.__closure__ or ():
+        value = cell.cell_contents
+        facts.append(_fingerprint(value, seen) if callable(value) else repr(value))
+    return hashlib.blake2b("\n".join(facts).encode(), digest_size=16).hexdigest()
 
 
 def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
@@ -270,7 +312,7 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     slow: Timing | None = None
     for threads in counts:
         times = timing.compare(functions, task.work, threads=threads, rounds=rounds)
-        if slow is None or _has_parallel_loop(task):
+        if slow is None or has_parallel_loop(task.module):
             # Minutes may pass in a naive program: it gets three turns, after the others.
             naive = {"untuned": KernelCalls(untuned, values)}
             slow = timing.compare(naive, task.work, threads=threads, rounds=3)["untuned"]
@@ -281,11 +323,11 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     return tuple(rows)
 
 
-def _has_parallel_loop(task: Task) -> bool:
-    """Whether more threads could make a difference to the program as it was written."""
+def has_parallel_loop(module: ir.Module) -> bool:
+    """Whether more threads could make a difference."""
     found: list[ir.Node] = []
     ir.visit(
-        task.module,
+        module,
         lambda node: found.append(node) if isinstance(node, ir.For) and node.kind == ir.ForKind.PARALLEL else None,
     )
     return bool(found)
@@ -324,18 +366,49 @@ def check_peer(result: TuneResult, space: Space) -> str:
     if len(outputs) != len(written):
         return f"the peer returns {len(outputs)} arrays, the program writes {len(written)}: {', '.join(written)}"
     for name, answer in zip(written, outputs, strict=True):
-        try:
-            want = np.asarray(answer, dtype=np.float64)
-        except (TypeError, ValueError):
-            return f"the peer returns {type(answer).__name__} for {name}, which is no array of numbers"
-        got = arrays[name].astype(np.float64)
-        if want.shape != got.shape:
-            return f"the peer computes something else: {name} has shape {list(want.shape)}, not {list(got.shape)}"
-        scale = float(np.max(np.abs(want), initial=0.0)) or 1.0
-        worst = float(np.max(np.abs(got - want), initial=0.0)) / scale
-        if not worst < 1e-2:
-            return f"the peer computes something else: {name} differs by {worst:.2g} of its largest value"
+        difference = _difference(name, arrays[name], answer, result.task.reduction_length)
+        if difference:
+            return difference
     return ""
+
+
+#: The peer may sum in another order and use other functions: so many times what candidates may differ by, and at most
+#: this share of an element and of the largest one, or what rounding once may do where that is more (bfloat16).
+PEER_TOLERANCE, PEER_LIMIT = 16.0, 1e-2
+
+
+def _difference(name: str, got: NDArray[Any], answer: Any, reduction_length: int) -> str:
+    """Where the peer's result is not ours: of integers anywhere, of floats beyond rounding; "" if nowhere."""
+    try:
+        want = np.asarray(answer)
+        wide = want.astype(np.float64)
+    except (TypeError, ValueError):
+        return f"the peer returns {type(answer).__name__} for {name}, which is no array of numbers"
+    if want.shape != got.shape:
+        return f"the peer computes something else: {name} has shape {list(want.shape)}, not {list(got.shape)}"
+    if got.dtype.kind in "iub":
+        # As integers, since 64 bits do not fit into a float64.
+        exact = want.astype(object) if want.dtype.kind in "iub" else wide.astype(object)
+        wrong = exact != got.astype(object)
+    else:
+        have = got.astype(np.float64)
+        allowed = _core.allowance(got.tobytes(), str(got.dtype), reduction_length)
+        relative, absolute = (PEER_TOLERANCE * share for share in allowed)
+        limit = max(PEER_LIMIT, _core.allowance(got.tobytes(), str(got.dtype), 1)[0])
+        finite = np.abs(wide[np.isfinite(wide)])
+        largest = float(np.max(finite, initial=0.0))
+        with np.errstate(invalid="ignore"):
+            room = min(relative, limit) * np.abs(wide) + min(absolute, limit * largest)
+            close = np.isfinite(wide) & (np.abs(have - wide) <= room)
+        wrong = ~(close | (have == wide) | (np.isnan(have) & np.isnan(wide)))
+    if not np.any(wrong):
+        return ""
+    first = tuple(int(i) for i in np.argwhere(wrong)[0])
+    count = f"{np.count_nonzero(wrong)} of {wrong.size} elements differ" if wrong.ndim else "it differs"
+    return (
+        f"the peer computes something else: {name}{list(first)} is {want[first]} by the peer and {got[first]} by the "
+        f"program; {count}"
+    )
 
 
 def runnable_schedule(result: TuneResult, program: str) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tilewright
-from tilewright import _core, ir
+from tilewright import _core, ir, notes
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.machine import rate_unit
 from tilewright.schedule import Schedule, Trace
@@ -297,6 +297,7 @@ def tune(
         raise ArgumentError(f"trials is {trials}; at least 1 candidate has to be measured")
     if threads is not None and threads < 1:
         raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
+    notes.warn_of_threads(threads or 1)
 
     from tilewright.search.progress import reporter
 
