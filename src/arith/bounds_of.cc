@@ -1,4 +1,6 @@
 // Intervals and residue classes of expressions.
+#include <bit>
+
 #include "arith/engine.h"
 #include "ir/build.h"
 
@@ -77,6 +79,9 @@ ConstIntBound Engine::bound(const Expr& e) {
 
 namespace {
 
+/// Of a machine's scalable vectors, in units of 128 bits: those of RISC-V may have 65536 bits.
+constexpr int64_t kMaxVscale = 1024;
+
 int64_t constant_lanes(const Expr& lanes) {
   const IntImm* n = lanes.as<IntImm>();
   return n ? n->value : ConstIntBound::kPosInf;
@@ -119,8 +124,13 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
         if (sum.terms.size() > 1) return result_of(bound(sum));
       }
       return result_of(bound(e.as<Sub>()->a) - bound(e.as<Sub>()->b));
-    case Kind::kMul:
-      return result_of(bound(e.as<Mul>()->a) * bound(e.as<Mul>()->b));
+    case Kind::kMul: {
+      ConstIntBound a = bound(e.as<Mul>()->a), product = a * bound(e.as<Mul>()->b);
+      if (is_index(type) && !wraps(e) && product.min_value < 0 && fp(e.as<Mul>()->a) == fp(e.as<Mul>()->b)) {
+        product.min_value = a.contains(0) ? 0 : (max(a, -a) * max(a, -a)).min_value;  // a square
+      }
+      return result_of(product);
+    }
     case Kind::kFloorDiv:
       return result_of(floor_div(bound(e.as<FloorDiv>()->a), bound(e.as<FloorDiv>()->b)));
     case Kind::kFloorMod:
@@ -161,6 +171,23 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
         case Intrinsic::k_shift_right:
           if (auto bits = const_int(arg(1)); bits && *bits >= 0 && *bits < 62 && *bits < type.bits) {
             return floor_div(bound(arg(0)), ConstIntBound::single(int64_t{1} << *bits));
+          }
+          return whole;
+        case Intrinsic::k_vscale:
+          return {1, kMaxVscale};
+        case Intrinsic::k_clz: {
+          ConstIntBound value = bound(arg(0));
+          const int bits = arg(0).dtype().bits;
+          if (value.min_value < 0) return {0, bits};
+          auto zeros = [&](int64_t of) { return std::countl_zero(static_cast<uint64_t>(of)) - (64 - bits); };
+          return {zeros(value.max_value), zeros(value.min_value)};
+        }
+        case Intrinsic::k_popcount:
+          return {0, arg(0).dtype().bits};
+        case Intrinsic::k_shift_left:
+          if (auto bits = const_int(arg(1)); bits && *bits >= 0 && *bits < 62 && is_index(type) && !wraps(e)) {
+            ConstIntBound value = bound(arg(0)) * ConstIntBound::single(int64_t{1} << *bits);
+            return value.within(whole) ? value : whole;
           }
           return whole;
         case Intrinsic::k_bitwise_and: {

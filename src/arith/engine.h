@@ -3,7 +3,10 @@
 // engine.cc            variables, facts, scopes, what is remembered
 // bounds_of.cc         intervals and residue classes of expressions
 // simplify.cc          dispatch over kinds; everything that is not one of the following
-// simplify_index.cc    sums, products, divisions of index expressions
+// simplify_index.cc    sums and products of index expressions
+// divide_constant.cc   their division by a positive constant
+// divide_symbolic.cc   their other divisions
+// recombine.cc         terms of a sum that belong together
 // simplify_compare.cc  comparisons, logic, min, max, select
 // simplify_vector.cc   Ramp and Broadcast
 // apply_rules.cc       the rules of rules.cc, on what the above leave
@@ -109,18 +112,48 @@ class Engine {
   void collect_flat(const Expr& e, int64_t scale, Linear& out);
   void collect_product(const Expr& a, const Expr& b, int64_t scale, Linear& out);
   Linear compute_linear(const Expr& e);
+  Linear atom_of(const Expr& atom);
+
+  // divide_constant.cc
   Linear divide(Linear dividend, int64_t divisor, DataType type);
   Linear modulo(Linear dividend, int64_t divisor, DataType type);
-  Linear divide_symbolic(const Linear& dividend, const Expr& divisor, DataType type, bool quotient);
-  Linear truncating(const Expr& e);
-  Linear atom_of(const Expr& atom);
+  Linear residue(const Linear& dividend, int64_t divisor, bool merge);
   Linear quotient_atom(const Linear& dividend, int64_t divisor, DataType type);
   Linear remainder_atom(const Linear& dividend, int64_t divisor, DataType type);
+  bool stays_inside(const Linear& sum, DataType type);
+  struct Ends {
+    bool low, high;
+  };
+  Ends known_ends(const Expr& e);
+  std::optional<Linear> line_of(const Linear& sum, const std::function<int64_t(int64_t)>& f);
+
+  // divide_symbolic.cc
+  struct Factored;
+  Linear divided(Linear dividend, const Expr& divisor, DataType type, bool quotient);
+  Linear divide_symbolic(const Linear& dividend, const Expr& divisor, DataType type, bool quotient);
+  bool may_negate(const Linear& sum, DataType type);
+  bool divide_by_factor(const Expr& atom, Fingerprint factor, Expr* rest);
+  std::optional<Factored> factored(const Linear& sum, DataType type);
+  Linear take_multiples(Linear& dividend, const Linear& divisor, const Factored& parts);
+  void take_sums(Linear& dividend, const Linear& divisor, Linear& whole);
+  Linear cancel_factors(Linear& dividend, Factored& divisor);
+  Linear without_remainders(const Linear& dividend, const Linear& divisor, const Factored& parts);
+  Linear truncating(const Expr& e);
+  Linear truncated(Linear dividend, const Expr& divisor, DataType type, bool quotient);
+  Linear truncated_atom(Linear dividend, const Expr& divisor, DataType type, bool quotient);
+
+  // recombine.cc
   void recombine(Linear& sum);
+  bool join_digits(Linear& sum);
+  bool join_general(Linear& sum);
+  bool exchange_general(Linear& sum);
+  bool join_quotients(Linear& sum);
+  bool join_remainders(Linear& sum);
+  std::optional<Linear> joined_quotients(Linear x, Linear y, const Expr& divisor, bool add);
+  bool merge_choices(Linear& sum);
   bool subtract_from_dividend(Linear& sum);
   void drop_exact_quotients(Linear& sum);
   void multiply_out(Linear& sum);
-  bool divide_by_factor(const Expr& atom, Fingerprint factor, Expr* rest);
 
   // simplify_compare.cc
   Expr simplify_compare(const Expr& e);
@@ -142,8 +175,18 @@ class Engine {
   Expr compare_lanes(Kind kind, const Expr& a, const Expr& b);
 
   // prove.cc
+  using Settles = std::function<bool(const Linear&)>;
   bool search(const Linear& goal, int depth, int& budget);
-  bool any_fact_about(const Term& term, const std::function<bool(const Linear&)>& settles);
+  bool any_fact_about(const Term& term, const Settles& settles);
+  bool any_fact_of_product(const Term& term, const Mul& mul, const Settles& settles);
+  bool any_fact_of_quotient(const Term& term, const FloorDiv& div, const Settles& settles);
+  bool any_fact_of_remainder(const Term& term, const Expr& dividend, const Expr& divisor, bool floors,
+                             const Settles& settles);
+  bool any_corner_of_product(const Term& term, const Mul& mul, const Settles& settles);
+  bool is_zero_in_quotients(Linear sum);
+  bool is_zero_in_remainders(const Linear& sum);
+  bool expand_remainder(Linear& sum);
+  std::optional<Linear> without_quotient(const Linear& goal, const Term& term);
   Linear multiplied(const Linear& fact, const Expr& factor);
 
   std::unordered_map<NodeRef, VarInfo> vars_;

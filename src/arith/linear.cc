@@ -89,11 +89,7 @@ Linear operator-(const Linear& a, const Linear& b) {
   return result;
 }
 
-namespace {
-
 bool fits(int64_t value, DataType type) { return wrap_int(type, value) == value; }
-
-}  // namespace
 
 std::optional<Expr> to_expr(const Linear& linear, DataType type) {
   if (linear.bad || !fits(linear.constant, type)) return std::nullopt;

@@ -32,6 +32,11 @@ struct Linear {
     result.bad = value == std::numeric_limits<int64_t>::min();
     return result;
   }
+  static Linear failed() {
+    Linear result;
+    result.bad = true;
+    return result;
+  }
   static Linear of_atom(Expr atom, Fingerprint fp) {
     Linear result;
     result.terms.push_back({std::move(atom), 1, fp});
@@ -61,6 +66,9 @@ struct Linear {
 };
 
 Linear operator-(const Linear& a, const Linear& b);
+
+/// Whether the integer type holds the value.
+bool fits(int64_t value, DataType type);
 
 /// The expression, in type `type` (atoms of a narrower type are cast); nothing when a coefficient does not fit the
 /// type.

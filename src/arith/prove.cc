@@ -27,104 +27,199 @@ bool Engine::prove_ge0(const Linear& goal) {
   return search(goal, kDepth, budget);
 }
 
+namespace {
+/// g t + k >= 0 says t + k // g >= 0.
+void divide_by_content(Linear& goal) {
+  int64_t content = goal.content();
+  if (content <= 1) return;
+  int64_t constant = floor_div(goal.constant, content);
+  goal.constant = 0;
+  goal.divide_exactly(content);
+  goal.constant = constant;
+}
+}  // namespace
+
 bool Engine::search(const Linear& goal, int depth, int& budget) {
   if (depth == 0 || goal.bad || goal.terms.size() > 16) return false;
-  auto holds = [&](const Linear& next) {
+  auto holds = [&](Linear next) {
     if (next.bad || budget-- <= 0) return false;
+    divide_by_content(next);
     return bound(next).min_value >= 0 || search(next, depth - 1, budget);
   };
   for (const Term& term : goal.terms) {
-    // goal - (c / f) fact, multiplied by |f| where f does not divide c; c and f have the same sign.
+    // goal - (c / f) fact, multiplied by |f| where f does not divide c; c and f have the same sign. The multiple of an
+    // integer is at least 0 where it is above -|f|.
     auto settles = [&](const Linear& fact) {
       const Term* in_fact = fact.find(term.fp);
       if (budget <= 0 || fact.bad || !in_fact || (in_fact->coeff < 0) != (term.coeff < 0)) return false;
-      int64_t c = term.coeff, f = in_fact->coeff;
+      const int64_t common = gcd(term.coeff, in_fact->coeff), c = term.coeff / common;
+      const int64_t f = in_fact->coeff < 0 ? -(in_fact->coeff / common) : in_fact->coeff / common;
       Linear next = goal;
-      if (c % f == 0) {
-        next.add(fact, -(c / f));
-      } else {
-        next.scale(f < 0 ? -f : f);
-        next.add(fact, f < 0 ? c : -c);
-      }
-      return holds(next);
+      next.scale(f);
+      next.add(fact, c < 0 ? c : -c);
+      next.add_constant(f - 1);
+      return holds(std::move(next));
     };
     if (any_fact_about(term, settles)) return true;
-    if (!term.atom.is<Min>() && !term.atom.is<Max>()) continue;
-    bool is_min = term.atom.is<Min>();
-    const Expr& a = is_min ? term.atom.as<Min>()->a : term.atom.as<Max>()->a;
-    const Expr& b = is_min ? term.atom.as<Min>()->b : term.atom.as<Max>()->b;
+    if (auto next = without_quotient(goal, term); next && holds(std::move(*next))) return true;
     auto with = [&](const Expr& side) {
       Linear next = goal;
       next.add(term.atom, term.fp, -term.coeff);
       next.add(flat(side), term.coeff);
       return next;
     };
-    // The value is one of both: both cases must hold, or one where it bounds the atom from the useful side.
+    if (const Select* select = term.atom.as<Select>()) {
+      if (holds(with(select->true_value)) && holds(with(select->false_value))) return true;
+    }
+    if (!term.atom.is<Min>() && !term.atom.is<Max>()) continue;
+    bool is_min = term.atom.is<Min>();
+    const Expr& a = is_min ? term.atom.as<Min>()->a : term.atom.as<Max>()->a;
+    const Expr& b = is_min ? term.atom.as<Min>()->b : term.atom.as<Max>()->b;
+    // Where the atom is bounded by its operands from the useful side, one of them is enough.
     bool either = is_min == (term.coeff < 0);
-    bool first = holds(with(a));
-    if (either ? (first || holds(with(b))) : (first && holds(with(b)))) return true;
+    if (either && (holds(with(a)) || holds(with(b)))) return true;
+    // The value is one of both, and then it is the smaller (larger) one.
+    auto where = [&](const Expr& chosen, const Expr& other) {
+      Linear order = is_min ? flat(other) - flat(chosen) : flat(chosen) - flat(other);
+      if (order.bad) return false;
+      facts_.push_back(std::move(order));
+      bool result = holds(with(chosen));
+      facts_.pop_back();
+      return result;
+    };
+    if (where(a, b) && where(b, a)) return true;
   }
   return false;
 }
 
+/// The goal e - x // d >= 0 is (e + 1) d - x - 1 >= 0, and e + x // d >= 0 is e d + x >= 0, for a d above 0 that is no
+/// constant.
+std::optional<Linear> Engine::without_quotient(const Linear& goal, const Term& term) {
+  const FloorDiv* div = term.atom.as<FloorDiv>();
+  if (!div || div->b.is<IntImm>() || (term.coeff != 1 && term.coeff != -1) || bound(div->b).min_value < 1) {
+    return std::nullopt;
+  }
+  Linear rest = goal;
+  rest.add(term.atom, term.fp, -term.coeff);
+  if (term.coeff < 0) rest.add_constant(1);
+  Linear next = multiplied(rest, div->b);
+  next.add(flat(div->a), term.coeff);
+  if (term.coeff < 0) next.add_constant(-1);
+  return next;
+}
+
 /// Offers facts that mention the term's atom until one settles the goal.
-bool Engine::any_fact_about(const Term& term, const std::function<bool(const Linear&)>& settles) {
-  auto known_of = [&](const Expr& e) -> std::span<const Linear> {
-    const VarInfo* known = info(e);
-    return known ? std::span<const Linear>(known->facts) : std::span<const Linear>();
-  };
-  for (const Linear& fact : facts_) {
-    if (settles(fact)) return true;
+bool Engine::any_fact_about(const Term& term, const Settles& settles) {
+  for (size_t i = 0; i < facts_.size(); ++i) {  // a search below adds facts, and takes them away
+    if (facts_[i].find(term.fp) && settles(Linear(facts_[i]))) return true;
   }
-  for (const Linear& fact : known_of(term.atom)) {
-    if (settles(fact)) return true;
+  if (const VarInfo* known = info(term.atom)) {
+    for (const Linear& fact : known->facts) {
+      if (settles(fact)) return true;
+    }
   }
-  if (const Mul* mul = term.atom.as<Mul>()) {
-    // A fact about one factor, times the other where that is not negative: i <= n - 1 gives i m <= (n - 1) m.
-    for (auto [factor, other] : {std::pair{mul->a, mul->b}, std::pair{mul->b, mul->a}}) {
-      if (bound(other).min_value < 0) continue;
-      Fingerprint print = fp(factor);
-      auto settles_times = [&](const Linear& fact) {
-        const Term* in_fact = fact.find(print);
-        bool useful = in_fact && (in_fact->coeff < 0) == (term.coeff < 0);
-        return useful && settles(multiplied(fact, other));
-      };
-      for (const Linear& fact : facts_) {
-        if (settles_times(fact)) return true;
+  if (const Mul* mul = term.atom.as<Mul>()) return any_fact_of_product(term, *mul, settles);
+  if (const FloorDiv* div = term.atom.as<FloorDiv>()) return any_fact_of_quotient(term, *div, settles);
+  if (const FloorMod* mod = term.atom.as<FloorMod>()) {
+    return any_fact_of_remainder(term, mod->a, mod->b, true, settles);
+  }
+  if (const Mod* mod = term.atom.as<Mod>()) return any_fact_of_remainder(term, mod->a, mod->b, false, settles);
+  return false;
+}
+
+bool Engine::any_fact_of_product(const Term& term, const Mul& mul, const Settles& settles) {
+  // A fact about one factor, times the other where that is not negative: i <= n - 1 gives i m <= (n - 1) m.
+  for (auto [factor, other] : {std::pair{mul.a, mul.b}, std::pair{mul.b, mul.a}}) {
+    // x - d + 1 <= d (x // d) <= x for d above 0
+    if (const FloorDiv* div = factor.as<FloorDiv>(); div && bound(div->b).min_value > 0) {
+      Linear divisor = flat(div->b);
+      Linear fact = flat(div->a);
+      fact.add(multiplied(divisor, factor), -1);
+      if (term.coeff > 0) {
+        fact.scale(-1);
+        fact.add(divisor);
+        fact.add_constant(-1);
       }
-      for (const Linear& fact : known_of(factor)) {
+      if (settles(fact)) return true;
+    }
+    if (bound(other).min_value < 0) continue;
+    Fingerprint print = fp(factor);
+    auto settles_times = [&](const Linear& fact) {
+      const Term* in_fact = fact.find(print);
+      bool useful = in_fact && (in_fact->coeff < 0) == (term.coeff < 0);
+      return useful && settles(multiplied(fact, other));
+    };
+    for (size_t i = 0; i < facts_.size(); ++i) {
+      if (facts_[i].find(print) && settles_times(Linear(facts_[i]))) return true;
+    }
+    if (const VarInfo* known = info(factor)) {
+      for (const Linear& fact : known->facts) {
         if (settles_times(fact)) return true;
       }
     }
-  } else if (const FloorDiv* div = term.atom.as<FloorDiv>()) {
-    // d q <= x <= d q + d - 1
-    const IntImm* d = div->b.as<IntImm>();
-    if (!d || d->value <= 0) return false;
-    Linear fact = flat(div->a);
+  }
+  return any_corner_of_product(term, mul, settles);
+}
+
+/// Of x in [k, l] and y in [m, n]: (x - k) (y - m) >= 0, (l - x) (n - y) >= 0, (x - k) (n - y) >= 0, (l - x) (y - m) >=
+/// 0.
+bool Engine::any_corner_of_product(const Term& term, const Mul& mul, const Settles& settles) {
+  ConstIntBound x = bound(mul.a), y = bound(mul.b);
+  Linear left = flat(mul.a), right = flat(mul.b);
+  if (left.bad || right.bad) return false;
+  auto corner = [&](int64_t of_x, int64_t of_y) {  // sign ((x - of_x) (y - of_y)) >= 0
+    constexpr int64_t kFar = int64_t{1} << 30;     // an end that is that of a type says nothing
+    int64_t sign = term.coeff > 0 ? 1 : -1, product = 0;
+    if (std::max({of_x, -of_x, of_y, -of_y}) >= kFar || !mul_fits(of_x, of_y, &product)) return false;
+    Linear fact = Linear::of_atom(term.atom, term.fp);
+    fact.add(left, -of_y);
+    fact.add(right, -of_x);
+    fact.add_constant(product);
+    fact.scale(sign);
+    return settles(fact);
+  };
+  if (term.coeff > 0) {
+    return (x.has_min() && y.has_min() && corner(x.min_value, y.min_value)) ||
+           (x.has_max() && y.has_max() && corner(x.max_value, y.max_value));
+  }
+  return (x.has_min() && y.has_max() && corner(x.min_value, y.max_value)) ||
+         (x.has_max() && y.has_min() && corner(x.max_value, y.min_value));
+}
+
+bool Engine::any_fact_of_quotient(const Term& term, const FloorDiv& div, const Settles& settles) {
+  Linear fact = flat(div.a);
+  const IntImm* d = div.b.as<IntImm>();
+  if (d && d->value > 0) {  // d q <= x <= d q + d - 1
     fact.add(term.atom, term.fp, -d->value);
     if (term.coeff > 0) {
       fact.scale(-1);
       fact.add_constant(d->value - 1);
     }
     return settles(fact);
-  } else if (const FloorMod* mod = term.atom.as<FloorMod>(); mod && term.coeff < 0) {
-    // r <= n - 1 for a divisor known to be positive; and r <= x for x >= 0.
-    if (!mod->b.is<IntImm>()) {
-      Linear divisor = flat(mod->b);
-      if (bound(divisor).min_value <= 0) return false;
-      divisor.add_constant(-1);
-      divisor.add(term.atom, term.fp, -1);
-      if (settles(divisor)) return true;
-    }
-    Linear dividend = flat(mod->a);
-    if (bound(dividend).min_value < 0) return false;
-    dividend.add(term.atom, term.fp, -1);
-    return settles(dividend);
   }
-  return false;
+  // q <= x for x not below 0
+  if (d || term.coeff > 0 || bound(div.b).min_value < 1 || bound(fact).min_value < 0) return false;
+  fact.add(term.atom, term.fp, -1);
+  return settles(fact);
 }
 
-/// The product with an expression that is not negative.
+bool Engine::any_fact_of_remainder(const Term& term, const Expr& dividend, const Expr& divisor, bool floors,
+                                   const Settles& settles) {
+  // r <= n - 1 for a divisor known to be positive, and towards zero 1 - n <= r; and r <= x for x >= 0.
+  Linear by = flat(divisor);
+  if (bound(by).min_value <= 0) return false;
+  if (!divisor.is<IntImm>() && (term.coeff < 0 || !floors)) {
+    by.add_constant(-1);
+    by.add(term.atom, term.fp, term.coeff < 0 ? -1 : 1);
+    if (settles(by)) return true;
+  }
+  Linear fact = flat(dividend);
+  if (term.coeff > 0 || bound(fact).min_value < 0) return false;
+  fact.add(term.atom, term.fp, -1);
+  return settles(fact);
+}
+
+/// The product of sum and factor, multiplied out.
 Linear Engine::multiplied(const Linear& fact, const Expr& factor) {
   Linear result;
   result.bad = fact.bad;
@@ -170,9 +265,80 @@ bool Engine::prove_equal(const Expr& a, const Expr& b) {
   ConstIntBound range = bound(difference);
   if (!range.contains(0)) return false;
   if (range.min_value == 0 && range.max_value == 0) return true;
+  if (is_zero_in_quotients(difference) || is_zero_in_remainders(difference)) return true;
   Linear opposite = difference;
   opposite.scale(-1);
   return prove_ge0(difference) && prove_ge0(opposite);
+}
+
+/// x % d = x - d (x // d), and (r + c (x % m)) // d = (r + c x) // d - (c m / d) (x // m) for a multiple c m of d: what
+/// is left is a sum of quotients of sums, which are equal where they look so.
+bool Engine::is_zero_in_quotients(Linear sum) {
+  constexpr int kMaxSteps = 16;
+  for (int step = 0; step < kMaxSteps && expand_remainder(sum); ++step) {
+    if (sum.is_zero() || sum.fingerprint().is_zero()) return true;
+  }
+  return false;
+}
+
+/// The first remainder by a positive constant in the sum or in a dividend of it; false when there is none.
+bool Engine::expand_remainder(Linear& sum) {
+  auto quotient = [&](const Expr& a, int64_t d, DataType type) { return divide(flat(a), d, type); };
+  for (size_t i = 0; i < sum.terms.size() && !sum.bad; ++i) {
+    const Term term = sum.terms[i];
+    DataType type = term.atom.dtype();
+    if (const FloorMod* mod = term.atom.as<FloorMod>()) {
+      auto d = const_int(mod->b);
+      if (!d || *d < 1) continue;
+      Linear value = flat(mod->a);
+      value.add(quotient(mod->a, *d, type), -*d);
+      sum.replace_term(i, value, term.coeff);
+      return !sum.bad;
+    }
+    const FloorDiv* div = term.atom.as<FloorDiv>();
+    auto d = div ? const_int(div->b) : std::nullopt;
+    if (!d || *d < 1) continue;
+    Linear dividend = flat(div->a);
+    for (size_t j = 0; j < dividend.terms.size(); ++j) {
+      const Term inner = dividend.terms[j];
+      const FloorMod* mod = inner.atom.as<FloorMod>();
+      auto m = mod ? const_int(mod->b) : std::nullopt;
+      int64_t period = 0;
+      if (!m || *m < 1 || !mul_fits(*m, inner.coeff, &period) || period % *d != 0) continue;
+      dividend.replace_term(j, flat(mod->a), inner.coeff);
+      Linear value = divide(std::move(dividend), *d, type);
+      value.add(quotient(mod->a, *m, type), -(period / *d));
+      sum.replace_term(i, value, term.coeff);
+      return !sum.bad;
+    }
+  }
+  return false;
+}
+
+/// b (x // b) = x - x % b, also where b is no constant; then remainders cancel.
+bool Engine::is_zero_in_remainders(const Linear& sum) {
+  Linear plain = expanded(sum), result = Linear::of_int(plain.constant);
+  bool changed = false;
+  for (const Term& term : plain.terms) {
+    const Mul* mul = term.atom.as<Mul>();
+    const FloorDiv* div = mul ? (mul->a.is<FloorDiv>() ? mul->a.as<FloorDiv>() : mul->b.as<FloorDiv>()) : nullptr;
+    const Expr* other = !div ? nullptr : mul->a.is<FloorDiv>() ? &mul->b : &mul->a;
+    Linear divisor = div ? flat(div->b) : Linear();
+    int64_t content = div ? gcd(divisor.content(), divisor.constant) : 0;
+    if (content == 0 || divisor.bad || term.coeff % content != 0 ||
+        !(fp(*other) * Fingerprint::of_int(content) == divisor.fingerprint())) {
+      result.add(term.atom, term.fp, term.coeff);
+      continue;
+    }
+    changed = true;
+    result.add(flat(div->a), term.coeff / content);
+    Expr rest = make<FloorMod>({div->a, div->b});
+    result.add(rest, fp(rest), -(term.coeff / content));
+  }
+  if (!changed || result.bad) return false;
+  while (join_remainders(result)) {
+  }
+  return result.is_zero() || result.fingerprint().is_zero();
 }
 
 bool Engine::prove(const Expr& condition) {

@@ -2,6 +2,7 @@
 #include "arith/engine.h"
 #include "ir/build.h"
 #include "ir/fold.h"
+#include "ir/meaning.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 
@@ -203,6 +204,11 @@ Expr Engine::simplify_call(const Expr& e) {
   auto arg = [&](size_t i) { return Expr(simple->args[i]); };
   if (intrinsic == Intrinsic::k_likely) return arg(0).is<IntImm>() ? arg(0) : result;
   const IntrinsicRow& row = intrinsic_row(intrinsic);
+  if (intrinsic == Intrinsic::k_clz || intrinsic == Intrinsic::k_popcount) {  // not folded where they are written
+    const IntImm* value = arg(0).as<IntImm>();
+    if (!value || !e.dtype().is_scalar()) return result;
+    return int_imm(e.dtype(), tilewright::compute(intrinsic, value->dtype, IntArgs{value->value}));
+  }
   if (row.folds == Folds::kNever || row.folds == Folds::kFirst) return result;
   std::vector<Expr> args;
   for (const NodeRef& node : simple->args) {

@@ -385,6 +385,17 @@ Expr Engine::simplify_min_max(const Expr& e) {
   if (prove_ge0(difference)) return is_min ? a : b;
   difference.scale(-1);
   if (prove_ge0(difference)) return is_min ? b : a;
+  // min(g x, g y) = g min(x, y)
+  if (int64_t g = gcd(gcd(x.content(), x.constant), gcd(y.content(), y.constant)); g > 1) {
+    x.divide_exactly(g);
+    y.divide_exactly(g);
+    auto p = to_expr(x, a.dtype()), q = to_expr(y, a.dtype());
+    if (p && q) {
+      Linear product = flat(simplify(is_min ? Expr(make<Min>({*p, *q})) : Expr(make<Max>({*p, *q}))));
+      product.scale(g);
+      if (auto result = product.bad ? std::nullopt : to_expr(product, a.dtype())) return *result;
+    }
+  }
   // min(x + z, y + z) = min(x, y) + z
   Linear common = take_common(x, y);
   if (common.terms.empty() && x.constant == y.constant && x.constant != 0) {
@@ -425,8 +436,21 @@ Expr Engine::simplify_select(const Expr& condition, const Expr& true_value, cons
     if (is_true(t) && is_false(f)) return c;
     if (is_false(t) && is_true(f)) return simplify(make<Not>({c}));
   }
+  if (original.is<Select>()) {
+    return c == condition && t == true_value && f == false_value ? original : Expr(make<Select>({c, t, f}));
+  }
+  // Nested conditions join, those of Select by rules.
+  auto nested = [&](const Expr& arm) { return is_call_to(arm, Intrinsic::k_if_then_else) ? arm.as<Call>() : nullptr; };
+  auto same = [&](const Expr& x, const Expr& y) { return x == y || (x.dtype() == y.dtype() && fp(x) == fp(y)); };
+  if (const Call* inner = nested(t); inner && !fingerprints_.has_effect(f) && same(Expr(inner->args[2]), f)) {
+    return simplify(
+        make<Call>({original.dtype(), inner->op, {logical_and(c, Expr(inner->args[0])), inner->args[1], f}}));
+  }
+  if (const Call* inner = nested(f); inner && !fingerprints_.has_effect(t) && same(Expr(inner->args[1]), t)) {
+    return simplify(
+        make<Call>({original.dtype(), inner->op, {logical_or(c, Expr(inner->args[0])), t, inner->args[2]}}));
+  }
   if (c == condition && t == true_value && f == false_value) return original;
-  if (original.is<Select>()) return make<Select>({c, t, f});
   return make<Call>({original.dtype(), original.as<Call>()->op, {c, t, f}});
 }
 

@@ -1,0 +1,20 @@
+// A digit of a number: what is left of x after a division of its residue.
+#pragma once
+
+#include <optional>
+
+#include "ir/build.h"
+
+namespace tilewright::arith {
+
+/// source % modulus // divisor, with divisor | modulus; modulus 0: source // divisor; divisor 1: no division.
+struct Digit {
+  Expr source;
+  int64_t modulus = 0;
+  int64_t divisor = 1;
+};
+
+/// Of quotients and remainders by positive constants.
+std::optional<Digit> as_digit(const Expr& atom);
+
+}  // namespace tilewright::arith

@@ -1,0 +1,408 @@
+// What the terms of a sum say together. The theorems, for integers and c, d > 0, b other than 0:
+//
+//   T5  c (x // c) + y % c = x                   where x - y is a multiple of c
+//       d (x // (c d)) + (x % (c d)) // c = x // c
+//       b (x // b) + x % b = x                   for both roundings
+//   T6  x - c (x // c) = x % c                   x - x % c = c (x // c), for both roundings and b for c
+//   T8  x // b - y // b = (x - y + y % b) // b
+//       x // b + y // b = (x + y - y % b) // b
+//       x % c + y % c = c - 1                    where x + y + 1 is a multiple of c
+//   T9  s select(p, x, y) + t select(p, z, w) = select(p, s x + t z, s y + t w)
+//
+// T8 is used where x - y is shorter than x, or x + y a multiple of b but for a constant, and only where the new
+// dividend stays inside the type. T5 and T6 give back sums that were there, T9 sums of one arm where the other is taken
+// may leave the type, which nobody sees: sums wrap.
+#include "arith/digit.h"
+#include "arith/engine.h"
+#include "ir/build.h"
+
+namespace tilewright::arith {
+namespace {
+
+/// x // y or x % y, of either rounding.
+struct Division {
+  const Expr *a = nullptr, *b = nullptr;
+  bool quotient = false, floors = false;
+  explicit operator bool() const { return a != nullptr; }
+};
+
+Division as_division(const Expr& e) {
+  switch (e.kind()) {
+    case Kind::kFloorDiv:
+      return {&e.as<FloorDiv>()->a, &e.as<FloorDiv>()->b, true, true};
+    case Kind::kFloorMod:
+      return {&e.as<FloorMod>()->a, &e.as<FloorMod>()->b, false, true};
+    case Kind::kDiv:
+      return {&e.as<Div>()->a, &e.as<Div>()->b, true, false};
+    case Kind::kMod:
+      return {&e.as<Mod>()->a, &e.as<Mod>()->b, false, false};
+    default:
+      return {};
+  }
+}
+
+/// What the digits of constant divisors do not cover.
+bool is_general(const Division& division) { return !division.floors || !division.b->is<IntImm>(); }
+
+Expr quotient_of(const Division& d) {
+  return d.floors ? Expr(make<FloorDiv>({*d.a, *d.b})) : Expr(make<Div>({*d.a, *d.b}));
+}
+Expr remainder_of(const Division& d) {
+  return d.floors ? Expr(make<FloorMod>({*d.a, *d.b})) : Expr(make<Mod>({*d.a, *d.b}));
+}
+
+/// Select or if_then_else, or a product with one.
+struct Choice {
+  Expr condition, true_value, false_value;
+  const Call* call = nullptr;
+};
+
+std::optional<Choice> as_choice(const Expr& e) {
+  if (const Select* select = e.as<Select>()) {
+    return Choice{select->condition, select->true_value, select->false_value, nullptr};
+  }
+  if (const Mul* mul = e.as<Mul>()) {
+    auto inner = as_choice(mul->a);
+    const Expr& factor = inner ? mul->b : mul->a;
+    if (!inner) inner = as_choice(mul->b);
+    if (!inner) return std::nullopt;
+    return Choice{inner->condition, inner->true_value * factor, inner->false_value * factor, inner->call};
+  }
+  const Call* call = e.as<Call>();
+  if (!call || intrinsic_of(*call) != Intrinsic::k_if_then_else) return std::nullopt;
+  return Choice{Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2]), call};
+}
+
+bool is_choice(const Expr& e) {
+  if (const Mul* mul = e.as<Mul>()) return is_choice(mul->a) || is_choice(mul->b);
+  return e.is<Select>() || is_call_to(e, Intrinsic::k_if_then_else);
+}
+
+}  // namespace
+
+/// Until nothing joins.
+void Engine::recombine(Linear& sum) {
+  if (sum.bad) return;
+  if (sum.terms.size() < 2) return drop_exact_quotients(sum);
+  multiply_out(sum);
+  // What there is to join, so that a plain sum costs one look at each term.
+  int remainders = 0, quotients = 0, general = 0, choices = 0, products = 0;
+  for (const Term& term : sum.terms) {
+    if (Division division = as_division(term.atom)) {
+      (division.quotient ? quotients : remainders) += 1;
+      general += is_general(division);
+    } else {
+      choices += is_choice(term.atom);
+      products += term.atom.is<Mul>();
+    }
+  }
+  bool changed = (quotients > 0 && join_digits(sum)) || (general + products > 0 && join_general(sum)) ||
+                 (quotients > 1 && join_quotients(sum)) || (remainders > 1 && join_remainders(sum)) ||
+                 (choices > 1 && merge_choices(sum)) || (quotients + remainders > 0 && subtract_from_dividend(sum));
+  if (changed) return recombine(sum);
+  drop_exact_quotients(sum);
+}
+
+/// T5 for constants.
+bool Engine::join_digits(Linear& sum) {
+  auto may_join = [](const Term& term) {
+    const FloorDiv* div = term.atom.as<FloorDiv>();
+    return term.atom.is<FloorMod>() || (div && div->a.is<FloorMod>());
+  };
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    if (!may_join(sum.terms[i])) continue;
+    const Term low = sum.terms[i];
+    auto split = as_digit(low.atom);
+    if (!split || split->modulus == 0) continue;
+    // low = scale * (x % modulus // divisor); its partner is scale * (modulus / divisor) * (x // modulus ...).
+    int64_t partner_coeff = 0;
+    if (!mul_fits(low.coeff, split->modulus / split->divisor, &partner_coeff)) continue;
+    for (size_t j = 0; j < sum.terms.size(); ++j) {
+      const Term high = sum.terms[j];
+      if (j == i || high.coeff != partner_coeff) continue;
+      auto other = as_digit(high.atom);
+      if (!other || other->divisor != split->modulus) continue;
+      Linear difference = flat(other->source) - flat(split->source);
+      if (difference.bad) continue;
+      bool same = difference.is_zero();
+      bool multiple = split->divisor == 1 && other->modulus == 0 &&
+                      std::all_of(difference.terms.begin(), difference.terms.end(),
+                                  [&](const Term& term) { return term.coeff % split->modulus == 0; }) &&
+                      difference.constant % split->modulus == 0;
+      if (!same && !multiple) continue;
+      DataType type = high.atom.dtype();
+      Linear joined = flat(other->source);
+      if (other->modulus != 0) joined = modulo(std::move(joined), other->modulus, type);
+      joined = divide(std::move(joined), split->divisor, type);
+      if (joined.bad) continue;
+      sum.terms[i].coeff = 0;
+      sum.replace_term(j, joined, low.coeff);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// T5 and T6 for other divisors, and for the rounding towards zero.
+bool Engine::join_general(Linear& sum) {
+  auto join_in = [&](Linear& in) {
+    for (size_t i = 0; i < in.terms.size(); ++i) {
+      const Term low = in.terms[i];
+      Division division = as_division(low.atom);
+      if (!division || division.quotient || !is_general(division)) continue;
+      Fingerprint wanted = fp(quotient_of(division)) * fp(*division.b) * Fingerprint::of_int(low.coeff);
+      for (size_t j = 0; j < in.terms.size(); ++j) {
+        const Term& high = in.terms[j];
+        if (j == i || !(high.fp * Fingerprint::of_int(high.coeff) == wanted)) continue;
+        Linear dividend = flat(*division.a);
+        if (dividend.bad) return false;
+        in.terms[i].coeff = 0;
+        in.replace_term(j, dividend, low.coeff);
+        return !in.bad;
+      }
+    }
+    return false;
+  };
+  bool remainders = false, sums = false;
+  for (const Term& term : sum.terms) {
+    Division division = as_division(term.atom);
+    remainders |= division && !division.quotient && is_general(division);
+    const Mul* mul = term.atom.as<Mul>();
+    sums |= mul && (mul->a.is<Add>() || mul->a.is<Sub>() || mul->b.is<Add>() || mul->b.is<Sub>());
+  }
+  if (remainders && join_in(sum)) return true;
+  if (remainders && sums) {  // ((x // b) + z) b + x % b
+    Linear out = expanded(sum);
+    if (join_in(out) && !out.bad && out.terms.size() <= sum.terms.size()) {
+      sum = std::move(out);
+      return true;
+    }
+  }
+  return exchange_general(sum);
+}
+
+/// T6 for other divisors: the whole dividend stands in the sum.
+bool Engine::exchange_general(Linear& sum) {
+  for (const Term& term : sum.terms) {
+    auto exchange = [&](const Division& division, int64_t count) {  // count dividends go
+      Linear dividend = flat(*division.a);
+      if (dividend.bad || count == 0 || dividend.terms.empty()) return false;
+      Linear next = sum;
+      for (const Term& part : dividend.terms) {
+        const Term* found = sum.find(part.fp);
+        int64_t wanted = 0;
+        if (!found || !mul_fits(part.coeff, count, &wanted) || found->coeff != wanted) return false;
+        next.add(part.atom, part.fp, -wanted);
+      }
+      next.add_constant(-dividend.constant, count);
+      next.add(term.atom, term.fp, -term.coeff);
+      if (division.quotient) {
+        Expr rest = remainder_of(division);
+        next.add(rest, fp(rest), count);
+      } else {
+        collect_product(quotient_of(division), *division.b, count, next);
+      }
+      if (next.bad || next.terms.size() >= sum.terms.size()) return false;
+      sum = std::move(next);
+      return true;
+    };
+    Division division = as_division(term.atom);
+    if (division && !division.quotient) {
+      if (is_general(division) && exchange(division, -term.coeff)) return true;
+      continue;
+    }
+    // A product of a quotient and its divisor, of which a constant part has gone into the coefficient.
+    std::vector<Expr> factors{term.atom};
+    for (size_t i = 0; i < factors.size(); ++i) {
+      if (const Mul* mul = factors[i].as<Mul>()) {
+        factors.push_back(mul->a);
+        factors.push_back(mul->b);
+        continue;
+      }
+      Division of_factor = as_division(factors[i]);
+      if (!of_factor || !of_factor.quotient || !is_general(of_factor)) continue;
+      Linear divisor = flat(*of_factor.b);
+      int64_t content = gcd(divisor.content(), divisor.constant);
+      if (divisor.bad || content == 0 || term.coeff % content != 0) continue;
+      int64_t count = -(term.coeff / content);
+      bool whole =
+          fp(factors[i]) * fp(*of_factor.b) * Fingerprint::of_int(-count) == term.fp * Fingerprint::of_int(term.coeff);
+      if (whole && exchange(of_factor, count)) return true;
+    }
+  }
+  return false;
+}
+
+/// T8 for remainders.
+bool Engine::join_remainders(Linear& sum) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const FloorMod* first = sum.terms[i].atom.as<FloorMod>();
+    if (!first) continue;
+    for (size_t j = i + 1; j < sum.terms.size(); ++j) {
+      const FloorMod* second = sum.terms[j].atom.as<FloorMod>();
+      if (!second || sum.terms[i].coeff != sum.terms[j].coeff || first->a.dtype() != second->a.dtype()) continue;
+      if (!(fp(first->b) == fp(second->b)) || bound(first->b).min_value < 1) continue;
+      Linear both = flat(first->a);
+      both.add(flat(second->a));
+      both.add_constant(1);
+      if (both.terms.size() > 1 || !divided(both, first->b, first->b.dtype(), false).is_zero()) continue;
+      Linear last = flat(first->b);
+      last.add_constant(-1);
+      sum.terms[j].coeff = 0;
+      sum.replace_term(i, last, sum.terms[i].coeff);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// T8 for quotients.
+bool Engine::join_quotients(Linear& sum) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const FloorDiv* first = sum.terms[i].atom.as<FloorDiv>();
+    if (!first) continue;
+    for (size_t j = i + 1; j < sum.terms.size(); ++j) {
+      const FloorDiv* second = sum.terms[j].atom.as<FloorDiv>();
+      if (!second || first->a.dtype() != second->a.dtype() || !(fp(first->b) == fp(second->b))) continue;
+      const int64_t c = sum.terms[i].coeff, d = sum.terms[j].coeff;
+      if (c != d && c != -d) continue;
+      if (auto joined = joined_quotients(flat(first->a), flat(second->a), first->b, c == d)) {
+        sum.terms[j].coeff = 0;
+        sum.replace_term(i, *joined, c);
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+/// x // b + y // b, or x // b - y // b, as one quotient; nothing where that is not simpler.
+std::optional<Linear> Engine::joined_quotients(Linear x, Linear y, const Expr& divisor, bool add) {
+  DataType type = divisor.dtype();
+  if (x.bad || y.bad) return std::nullopt;
+  // y is the one whose remainder stays: the shorter one, then the one with the smaller constant.
+  bool swapped = x.terms.size() != y.terms.size() ? x.terms.size() < y.terms.size() : x.constant < y.constant;
+  if (swapped) std::swap(x, y);
+  Linear dividend = add ? x : x - y, whole;
+  if (add) {
+    dividend.add(y);
+    auto d = const_int(divisor);
+    if (dividend.bad || (d ? *d <= 0 || dividend.content() % *d != 0 : !dividend.terms.empty())) return std::nullopt;
+    if (d) {
+      whole = dividend;
+      whole.constant = 0;
+      whole.divide_exactly(*d);
+      dividend = Linear::of_int(dividend.constant);
+    }
+  } else if (dividend.terms.size() >= x.terms.size()) {
+    return std::nullopt;
+  }
+  Linear rest = divided(y, divisor, type, false);
+  dividend.add(rest, add ? -1 : 1);
+  if (dividend.bad || !stays_inside(dividend, type)) return std::nullopt;
+  whole.add(divided(std::move(dividend), divisor, type, true));
+  if (whole.bad || whole.terms.size() > 1 + (add ? x.terms.size() : 0)) return std::nullopt;
+  if (swapped && !add) whole.scale(-1);
+  return whole;
+}
+
+/// T9.
+bool Engine::merge_choices(Linear& sum) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    std::optional<Choice> first = as_choice(sum.terms[i].atom);
+    if (!first || first->condition.dtype().is_vector()) continue;
+    for (size_t j = i + 1; j < sum.terms.size(); ++j) {
+      std::optional<Choice> second = as_choice(sum.terms[j].atom);
+      if (!second || (first->call == nullptr) != (second->call == nullptr)) continue;
+      bool same = fp(first->condition) == fp(second->condition);
+      bool opposite = !same && fp(simplify(make<Not>({first->condition}))) == fp(second->condition);
+      if (!same && !opposite) continue;
+      if (opposite) std::swap(second->true_value, second->false_value);
+      DataType type = sum.terms[i].atom.dtype();
+      if (type != sum.terms[j].atom.dtype()) continue;
+      const int64_t g = gcd(sum.terms[i].coeff, sum.terms[j].coeff);
+      auto arm = [&](const Expr& x, const Expr& y) {
+        Linear both;
+        both.add(linear(x), sum.terms[i].coeff / g);
+        both.add(linear(y), sum.terms[j].coeff / g);
+        recombine(both);
+        return to_expr(both, type);
+      };
+      auto t = arm(first->true_value, second->true_value), f = arm(first->false_value, second->false_value);
+      if (!t || !f) continue;
+      Expr merged = first->call ? Expr(make<Call>({type, first->call->op, {first->condition, *t, *f}}))
+                                : Expr(make<Select>({first->condition, *t, *f}));
+      Linear result = flat(simplify(merged));
+      if (result.bad) continue;
+      sum.terms[j].coeff = 0;
+      sum.replace_term(i, result, g);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// T6 for constants, where the whole dividend stands in the sum, so that terms vanish.
+bool Engine::subtract_from_dividend(Linear& sum) {
+  for (const Term& term : sum.terms) {
+    const FloorDiv* div = term.atom.as<FloorDiv>();
+    const FloorMod* mod = term.atom.as<FloorMod>();
+    if (!div && !mod) continue;
+    auto divisor = const_int(div ? div->b : mod->b);
+    if (!divisor || *divisor <= 0 || (div && term.coeff % *divisor != 0)) continue;
+    Linear dividend = flat(div ? div->a : mod->a);
+    int64_t count = div ? -(term.coeff / *divisor) : -term.coeff;  // of the dividends that go
+    if (dividend.bad || count == 0) continue;
+    bool present = std::all_of(dividend.terms.begin(), dividend.terms.end(), [&](const Term& part) {
+      const Term* found = sum.find(part.fp);
+      int64_t wanted = 0;
+      return found && mul_fits(part.coeff, count, &wanted) && found->coeff == wanted;
+    });
+    if (!present) continue;
+    DataType type = term.atom.dtype();
+    Linear other = div ? modulo(dividend, *divisor, type) : divide(dividend, *divisor, type);
+    if (mod) other.scale(*divisor);
+    Linear next = sum;
+    for (const Term& part : dividend.terms) next.add(part.atom, part.fp, -part.coeff * count);
+    next.add_constant(-dividend.constant, count);
+    auto at = std::find_if(next.terms.begin(), next.terms.end(), [&](const Term& t) { return t.fp == term.fp; });
+    if (at == next.terms.end()) continue;
+    next.replace_term(static_cast<size_t>(at - next.terms.begin()), other, count);
+    if (next.bad || next.terms.size() >= sum.terms.size()) continue;
+    sum = std::move(next);
+    return true;
+  }
+  return false;
+}
+
+/// c (x // c) = x - b where x is b modulo c and 0 <= b < c.
+void Engine::drop_exact_quotients(Linear& sum) {
+  for (size_t i = 0; i < sum.terms.size(); ++i) {
+    const Term term = sum.terms[i];
+    const FloorDiv* div = term.atom.as<FloorDiv>();
+    auto divisor = div ? const_int(div->b) : std::nullopt;
+    if (!divisor || *divisor <= 0 || term.coeff % *divisor != 0) continue;
+    ModularSet set = residues(div->a);
+    if (set.coeff % *divisor != 0) continue;
+    sum.replace_term(i, flat(div->a), term.coeff / *divisor);
+    sum.add_constant(-floor_mod(set.base, *divisor), term.coeff / *divisor);
+    i = static_cast<size_t>(-1);  // the terms have changed
+  }
+}
+
+/// Products of sums are multiplied out where that makes terms meet: (x + 1) * n - x * n.
+void Engine::multiply_out(Linear& sum) {
+  int products = 0, of_sums = 0;
+  for (const Term& term : sum.terms) {
+    const Mul* mul = term.atom.as<Mul>();
+    if (!mul) continue;
+    ++products;
+    auto is_sum = [](const Expr& e) { return e.is<Add>() || e.is<Sub>(); };
+    of_sums += is_sum(mul->a) || is_sum(mul->b);
+  }
+  if (products < 2 || of_sums == 0) return;
+  Linear out = expanded(sum);
+  if (!out.bad && out.terms.size() < sum.terms.size()) sum = std::move(out);
+}
+
+}  // namespace tilewright::arith
