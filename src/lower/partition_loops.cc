@@ -148,7 +148,13 @@ class Partitioner {
     // At most one iteration.
     Stmt once = r(substitute_folding(part->body, part->loop_var, cast(part->loop_var.dtype(), low)));
     if (bound.min_value >= 1 || is_nop(once)) return once;
-    return make<IfThenElse>({gt(extent, zero(extent.dtype())), once, {}});
+    Expr runs = analyzer_.simplify(gt(extent, zero(extent.dtype())));
+    // A loop that is empty where this one is needs no condition.
+    if (const For* inner = once.as<For>()) {
+      auto scope = analyzer_.constraint(logical_not(runs));
+      if (analyzer_.can_prove(le(inner->extent, zero(inner->extent.dtype())))) return once;
+    }
+    return make<IfThenElse>({runs, once, {}});
   }
 
   /// A parallel loop is not split: two of them would wait for each other.

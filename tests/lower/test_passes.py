@@ -531,6 +531,7 @@ def test_symbolic_tails() -> None:
 
     text = tw.lower(before, after="partition_loops").script()
     assert "for i, a in T.grid(n // 4, 4):" in text
+    assert "for a in range(n % 4):" in text  # of the last i, which there is where n % 4 is not 0
     assert "if " not in text
 
 
