@@ -4,6 +4,8 @@
 
 #include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
+#include "analysis/cover.h"
+#include "analysis/scope.h"
 #include "analysis/sure_writes.h"
 #include "arith/int_set.h"
 #include "arith/region_bound.h"
@@ -30,6 +32,7 @@ class Examine {
   void run() {
     facts_.undeclared = why_undeclared();
     facts_.takes = block_->reads;
+    std::erase_if(facts_.takes, [&](const Ref<BufferRegion>& read) { return made_inside(read->buffer); });
     for (const Ref<BufferRegion>& write : block_->writes) {
       bool replaced = std::any_of(replaced_.begin(), replaced_.end(), [&](const Ref<BufferRegion>& region) {
         return region->buffer == write->buffer && within(write, {region});
@@ -218,10 +221,28 @@ class Examine {
                        [&](const Ref<BufferRegion>& write) { return write->buffer->data == buffer->data; });
   }
 
+  /// What the block reads of its own results, blocks inside have written before, in the same instance: it takes no
+  /// value from before.
+  bool made_inside(const Ref<Buffer>& buffer) {
+    if (!written(buffer) || block_->init.defined()) return false;
+    const Scope& scope = Scope::of(*block_);
+    std::vector<int> writers = scope.writers(buffer);
+    if (scope.bare_statement() || writers.size() != 1) return false;
+    const Tree& tree = Tree::of(block_);
+    int writer = tree.block(scope.children()[writers[0]]->block->id.value);
+    BlockRole role = BlockFacts::of(tree.block_ref(writer)).role;
+    if (role != BlockRole::kComplete && role != BlockRole::kReduction) return false;
+    std::vector<int> readers = scope.readers(buffer);
+    return std::all_of(readers.begin(), readers.end(), [&](int child) {
+      int reader = tree.block(scope.children()[child]->block->id.value);
+      return reader > writer && !why_not_covered(tree, writer, reader, buffer);
+    });
+  }
+
   /// Of a buffer that the block writes, an instance reads only the elements that it writes itself.
   bool check_own_accesses() {
     for (const Ref<BufferRegion>& read : block_->reads) {
-      if (!written(read->buffer)) continue;
+      if (!written(read->buffer) || made_inside(read->buffer)) continue;
       reads_own_ = true;
       if (!within(read, block_->writes)) {
         return say("it reads and writes '" + read->buffer->name + "' at different elements");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analysis/accesses.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
@@ -45,6 +46,50 @@ Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<
                 {block.node()}, hint);
 }
 
+namespace {
+bool is_transparent(Kind kind) {
+  return kind == Kind::kSeqStmt || kind == Kind::kAllocateConst || kind == Kind::kDeclBuffer;
+}
+
+int innermost_body(const Tree& tree, int scope) {
+  // The body comes last among the children: an init may stand before it.
+  int body = tree.children(scope).back();
+  while (tree[body].node->kind == Kind::kAllocateConst || tree[body].node->kind == Kind::kDeclBuffer) {
+    body = tree.children(body).back();
+  }
+  return body;
+}
+}  // namespace
+
+bool CopyPlace::is_direct(const Tree& tree) const {
+  int at = tree[near].parent;
+  while (at != scope && is_transparent(tree[at].node->kind)) at = tree[at].parent;
+  return at == scope;
+}
+
+CopyPlace start_of(const Tree& tree, int scope) { return {scope, innermost_body(tree, scope), false}; }
+CopyPlace end_of(const Tree& tree, int scope) { return {scope, innermost_body(tree, scope), true}; }
+
+CopyPlace before_first(const Tree& tree, int scope, int from, const std::vector<int>& blocks) {
+  int innermost = scope, first = Tree::kNone;
+  for (int block : blocks) {
+    int both[] = {from, block};
+    int common = tree.common_ancestor(both);
+    if (first != Tree::kNone && (common < innermost || (common == innermost && first < block))) continue;
+    innermost = common;
+    first = block;
+  }
+  return {scope, tree.child_towards(innermost, first), false};
+}
+
+bool share_a_loop(const Tree& tree, int scope, int a, int b) {
+  int both[] = {a, b};
+  for (int at = tree.common_ancestor(both); at != scope; at = tree[at].parent) {
+    if (tree[at].is_loop ? !is_const_int(tree.for_at(at).extent, 1) : tree[at].node->kind == Kind::kWhile) return true;
+  }
+  return false;
+}
+
 Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer) {
   for (const BlockRealize* child : analysis::Scope::of(tree.block_at(scope)).children()) {
     for (const auto* regions : {&child->block->reads, &child->block->writes}) {
@@ -73,6 +118,7 @@ Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Reg
   copy.original = original;
   copy.name = original->name + "_" + scope;
   copy.condition = bool_imm(true);
+  copy.compact = compact;
   std::vector<Expr> shape;
   for (size_t d = 0; d < region.size(); ++d) {
     shape.push_back(compact ? region[d]->extent : original->shape[d]);
@@ -81,6 +127,15 @@ Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Reg
   copy.region = std::move(region);
   copy.cache = decl_buffer(std::move(shape), original->dtype, copy.name, scope.empty() ? "global" : scope);
   return copy;
+}
+
+bool Copy::same_layout() const {
+  bool same = original->strides.empty() && original->axis_separators.empty() &&
+              (!original->elem_offset.defined() || is_const_int(original->elem_offset, 0));
+  for (size_t d = 0; d < offset.size(); ++d) {
+    same &= is_const_int(offset[d], 0) && structural_equal(original->shape[d], cache->shape[d]);
+  }
+  return same;
 }
 
 arith::Region Copy::whole() const {
@@ -101,14 +156,13 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
     DataType dtype = r.extent.dtype();
     loops.push_back(var("ax" + number, dtype));
     Ref<Var> axis = var("v" + number, dtype);
-    const Expr& size = copy.original->shape[d];
-    block.iter_vars.push_back(make<IterVar>({.dom = range(zero(dtype), cast(dtype, size)),
-                                             .var = axis,
-                                             .iter_type = IterType::kDataPar,
-                                             .thread_tag = ""}));
-    values.push_back(r.min + loops.back());
-    original.push_back(axis);
-    cache.push_back(axis - copy.offset[d]);
+    // A cache of the region counts its elements; one of the whole buffer keeps the indices.
+    Expr size = copy.compact ? r.extent : cast(dtype, copy.original->shape[d]);
+    block.iter_vars.push_back(make<IterVar>(
+        {.dom = range(zero(dtype), std::move(size)), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+    values.push_back(copy.compact ? Expr(loops.back()) : r.min + loops.back());
+    original.push_back(copy.offset[d] + axis);
+    cache.push_back(axis);
     from.region.push_back(range(original.back(), one(dtype)));
     to.region.push_back(range(cache.back(), one(cache.back().dtype())));
   }
@@ -131,7 +185,8 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
 
 namespace {
 Expr behind(const Expr& index, const Expr& offset) {
-  return same_expr(index, offset) ? zero(index.dtype()) : index - offset;
+  if (is_const_int(offset, 0)) return index;
+  return arith::Analyzer().simplify(index - offset);
 }
 
 /// Views are in the scope of what they are views of.
@@ -152,11 +207,44 @@ Ref<Block> with_views_in(const std::string& scope, const Ref<Block>& block, cons
     return it == moved.end() ? v : it->second;
   });
 }
+/// The pointer where it is used as such: buffers stay as they are.
+Ref<Block> with_pointers(const Ref<Block>& block, const Copy& copy) {
+  return rewrite(
+      block, [](const Ref<Buffer>& buffer, Rewriter&) -> NodeRef { return buffer; },
+      [&](const Ref<Var>& v, Rewriter&) -> Expr { return v == copy.original->data ? copy.cache->data : v; });
+}
 }  // namespace
+
+bool uses_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer) {
+  bool found = false;
+  analysis::for_each_access(block, analysis::Nested::kEnter, [&](const analysis::Access& access) {
+    found |= access.form == analysis::Access::Form::kPointer && access.pointer == buffer->data;
+  });
+  return found;
+}
+
+std::optional<analysis::Obstacle> why_not_all_written(const State& state, const Place& place, int block,
+                                                      const Ref<Buffer>& buffer) {
+  const auto& map = state.function_at(place.func).as<PrimFunc>()->buffer_map;
+  if (std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second == buffer; })) return {};
+  const Tree& tree = *place.tree;
+  for (int at = block; tree[at].scope != Tree::kNone; at = tree[at].scope) {
+    const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
+    const auto& allocated = tree.block_at(at).alloc_buffers;
+    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) return std::nullopt;
+    std::vector<int> writers = scope.writers(buffer);
+    if (writers.empty()) continue;
+    if (writers.size() > 1) return analysis::why_inputs_incomplete(tree, at);
+    int writer = tree.block(scope.children()[writers[0]]->block->id.value);
+    return analysis::why_not_covered(tree, writer, at, buffer);
+  }
+  return std::nullopt;
+}
 
 Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool writes) {
   bool same_scope = copy.cache->scope() == copy.original->scope();
   Ref<Block> block = same_scope ? before : with_views_in(copy.cache->scope(), before, copy.original);
+  if (copy.same_layout() && uses_pointer(block, copy.original)) block = with_pointers(block, copy);
   auto shifted = [&](std::vector<Expr> indices) {
     for (size_t d = 0; d < indices.size(); ++d) indices[d] = behind(indices[d], copy.offset[d]);
     return indices;
@@ -209,14 +297,8 @@ Ref<Block> redirect(const Ref<Block>& before, const Copy& copy, bool reads, bool
       });
 }
 
-void place_copy(TreeEdit& edit, const Tree& tree, const CopyPlace& place, const Copy& copy, Stmt nest) {
-  if (place.near != -1) {
-    place.after ? edit.insert_after(place.near, std::move(nest)) : edit.insert_before(place.near, std::move(nest));
-  } else {
-    // The body comes last among the children: an init may stand before it.
-    int body = tree.children(place.scope).back();
-    place.after ? edit.insert_after(body, std::move(nest)) : edit.insert_before(body, std::move(nest));
-  }
+void place_copy(TreeEdit& edit, const CopyPlace& place, const Copy& copy, Stmt nest) {
+  place.after ? edit.insert_after(place.near, std::move(nest)) : edit.insert_before(place.near, std::move(nest));
   edit.change_block(place.scope, [cache = copy.cache](Block& block) { block.alloc_buffers.push_back(cache); });
 }
 

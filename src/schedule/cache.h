@@ -14,22 +14,35 @@ bool is_storage_scope(const std::string& scope);
 Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<BufferRegion>>& regions,
                                 const Place& block, const std::string& what, const std::string& code);
 
-/// Where a copy goes: before or after a statement, or at the start or end of a block's body.
+/// Where a copy goes: before or after a statement.
 struct CopyPlace {
-  int scope;          ///< the block that allocates the new buffer
-  int near = -1;      ///< the statement to stand next to; -1: at the start or end of the scope's body
-  bool after = true;  ///< after it (at the end), else before it (at the start)
+  int scope;  ///< the block that allocates the new buffer
+  int near;   ///< the statement to stand next to
+  bool after;
+
+  /// Right in the body of the scope: the region copied there does not vary, and the copy can be as small as it.
+  bool is_direct(const Tree& tree) const;
 };
+/// Before or after all statements of a block, but inside of the constants that it declares around them.
+CopyPlace start_of(const Tree& tree, int scope);
+CopyPlace end_of(const Tree& tree, int scope);
+/// Before the first of these blocks, in the innermost sequence that it shares with the block `from` before it.
+CopyPlace before_first(const Tree& tree, int scope, int from, const std::vector<int>& blocks);
+/// Some loop of the scope runs both of them, and more than once.
+bool share_a_loop(const Tree& tree, int scope, int a, int b);
 
 struct Copy {
   Ref<Buffer> original, cache;
   arith::Region region;      ///< what is copied, of the original
   std::vector<Expr> offset;  ///< of the cache within the original
+  bool compact;              ///< the cache is as small as the region
   std::string name;          ///< of the new buffer and of the block
   Expr condition;            ///< under which there is something to copy
 
   /// The original in indices of the cache: what readers of the cache may want of it.
   arith::Region whole() const;
+  /// Each element lies as far from the first one as in the original: pointers can move along.
+  bool same_layout() const;
 };
 
 /// Another buffer that the children of the scope use for the same memory: a view of this one or of what it is a view
@@ -50,10 +63,18 @@ Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Reg
 /// Loops ax0, ax1, ... around a block that copies element by element.
 Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made);
 /// The block with accesses to the original replaced: what it reads, what it writes, or both. Its views of the original
-/// become views of the cache.
+/// become views of the cache; pointers follow where the layout is the same.
 Ref<Block> redirect(const Ref<Block>& block, const Copy& copy, bool reads, bool writes);
 
+/// The block, or one inside, uses the buffer's pointer other than by loads and stores.
+bool uses_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer);
+/// Why the outermost block around `scope` inside of which the buffer is written might leave elements of it without a
+/// value that the scope declares to read, though only a condition keeps it from reading them: a copy reads all of them.
+/// Parameters come with values.
+std::optional<analysis::Obstacle> why_not_all_written(const State& state, const Place& place, int scope,
+                                                      const Ref<Buffer>& buffer);
+
 /// Adds the nest and the buffer.
-void place_copy(TreeEdit& edit, const Tree& tree, const CopyPlace& place, const Copy& copy, Stmt nest);
+void place_copy(TreeEdit& edit, const CopyPlace& place, const Copy& copy, Stmt nest);
 
 }  // namespace tilewright::schedule

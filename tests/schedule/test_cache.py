@@ -216,12 +216,147 @@ def read_written_read(A: T.Buffer((8,)), B: T.Buffer((8,)), C: T.Buffer((8,)), D
 def test_readers_before_the_writer_keep_the_old_values():
     sch = check(read_written_read, lambda sch: sch.cache_read("D", "A", "global"))
     assert "C[v] = A[v]" in sch.mod.script() and "D[v] = A_global[v]" in sch.mod.script()
-    check_refused(read_written_read, lambda sch: sch.cache_read("C", "A", "global"), "cache_read/P3")
-    check_refused(
-        read_written_read,
-        lambda sch: sch.cache_read("D", "A", "global", consumer_blocks=["C"]),
-        "cache_read/P5",
-    )
+    sch = check(read_written_read, lambda sch: sch.cache_read("C", "A", "global"))
+    assert "C[v] = A_global[v]" in sch.mod.script() and "D[v] = A[v]" in sch.mod.script()
+    for block, consumer in [("D", "C"), ("C", "D")]:
+        check_refused(
+            read_written_read,
+            lambda sch, block=block, consumer=consumer: sch.cache_read(block, "A", "global", [consumer]),
+            "cache_read/P5",
+        )
+
+
+def test_readers_before_the_writer_in_a_loop_see_its_values():
+    @T.prim_func
+    def swapped(A: T.Buffer((8,)), B: T.Buffer((4, 8))):
+        for t in range(4):
+            for i in range(8):
+                with T.block("B"):
+                    vt, v = T.axis.remap("SS", [t, i])
+                    B[vt, v] = A[v]
+            for i in range(8):
+                with T.block("A"):
+                    vt, v = T.axis.remap("SS", [t, i])
+                    A[v] = T.float32(2) * T.Cast("float32", vt)
+
+    check_refused(swapped, lambda sch: sch.cache_read("B", "A", "global"), "cache_read/P3")
+    check_refused(swapped, lambda sch: sch.cache_write("A", "A", "global"), "cache_write/P3")
+
+
+def test_a_reader_before_the_writer_is_no_reader_of_what_it_writes():
+    sch = check(read_written_read, lambda sch: sch.cache_write("A", 0, "global"))
+    assert [sch.get(b).name_hint for b in sch.get_child_blocks("root")] == ["C", "A", "A_global", "D"]
+
+
+@T.prim_func
+def tiles(B: T.Buffer((16,)), C: T.Buffer((16,))):
+    A = T.alloc_buffer((16,))
+    for i0 in range(4):
+        with T.block("tile"):
+            i = T.axis.spatial(4, i0)
+            for x in range(4):
+                with T.block("A"):
+                    v = T.axis.spatial(16, i * 4 + x)
+                    A[v] = C[v] + T.float32(1)
+            for x in range(4):
+                with T.block("B"):
+                    v = T.axis.spatial(16, i * 4 + x)
+                    B[v] = A[v] + T.float32(1)
+    for i in range(16):
+        with T.block("C"):
+            v = T.axis.spatial(16, i)
+            C[v] = A[v] * T.float32(2)
+
+
+def test_a_block_may_read_what_blocks_inside_have_written():
+    """Nothing of that is a value from before, so the outer block is a plain producer."""
+
+    def transform(sch):
+        sch.cache_read("B", "A", "local")
+        sch.cache_read("C", "A", "global")
+
+    text = check(tiles, transform).mod.script()
+    assert "A_local[v0] = A[i * 4 + v0]" in text and "A_local[v - i * 4]" in text
+    assert 'A_local = T.alloc_buffer((4,), scope="local")' in text and "C[v] = A_global[v]" in text
+
+    def written(sch):
+        sch.cache_write("A", 0, "local")
+        sch.cache_write("tile", "A", "global")
+
+    text = check(tiles, written).mod.script()
+    assert "A_local[v - i * 4] = C[v]" in text and "A_global[i * 4 + v0] = A_local[v0]" in text
+
+
+def test_a_copy_stands_right_before_its_first_reader():
+    sch = check(workloads.elementwise_chain(4, 6), lambda sch: sch.cache_read("D", "A", "global"))
+    assert sch.get(sch.get_child_blocks("root")[0]).name_hint == "A_global"
+
+    @T.prim_func
+    def two_readers(A: T.Buffer((8,)), B: T.Buffer((8,)), C: T.Buffer((8,))):
+        X = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("X"):
+                v = T.axis.spatial(8, i)
+                X[v] = A[v] + T.float32(1)
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = X[v]
+        for i in range(8):
+            with T.block("C"):
+                v = T.axis.spatial(8, i)
+                C[v] = X[v]
+
+    def order(transform):
+        sch = check(two_readers, transform)
+        return [sch.get(b).name_hint for b in sch.get_child_blocks("root")]
+
+    assert order(lambda sch: sch.cache_read("C", 0, "global", ["C"])) == ["X", "B", "X_global", "C"]
+    assert order(lambda sch: sch.cache_write("X", 0, "global", ["B"])) == ["X", "B", "X_global", "C"]
+    assert order(lambda sch: sch.cache_write("X", 0, "global", ["B", "C"])) == ["X", "B", "C", "X_global"]
+
+
+def test_constants_are_copied_where_they_are_known():
+    @T.prim_func
+    def table(A: T.Buffer((4,)), C: T.Buffer((4,))):
+        B = T.allocate_const([1.0, 2.0, 3.0, 4.0], "float32", [4])
+        table = T.decl_buffer((4,), data=B)
+        for i in range(4):
+            with T.block("C"):
+                v = T.axis.spatial(4, i)
+                C[v] = A[v] + table[v]
+
+    def transform(sch):
+        sch.cache_read("C", "table", "global")
+        sch.cache_read("C", "A", "global")
+        sch.cache_write("C", 0, "global")
+
+    sch = check(table, transform)
+    assert [sch.get(b).name_hint for b in sch.get_child_blocks("root")] == ["A_global", "table_global", "C", "C_global"]
+
+
+def test_pointers_follow_a_copy_of_the_whole():
+    @T.prim_func
+    def called(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(1):
+            with T.block("B"):
+                T.reads(A[0:8])
+                T.writes(B[0:8])
+                T.evaluate(T.call_extern("void", "copy8", A.access_ptr("r"), B.access_ptr("w")))
+
+    sch = tw.Schedule(called)
+    sch.cache_read("B", "A", "global")
+    assert "A_global.data" in sch.mod.script() and "copy8" in sch.mod.script()
+
+    @T.prim_func
+    def changed(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(1):
+            with T.block("B"):
+                T.reads(A[0:8])
+                T.writes(B[0:8])
+                T.evaluate(T.call_extern("void", "swap8", A.access_ptr("rw"), B.access_ptr("w")))
+
+    check_refused(changed, lambda sch: sch.cache_read("B", "A", "global"), "cache_read/P4")
 
 
 def test_a_copy_of_a_part_serves_no_reader_of_the_whole():

@@ -14,13 +14,14 @@
 // Requires  P1 the read exists, and the block is not the root
 //           P2 the scope is a storage scope
 //           P3 at most one block of the scope writes the buffer; it is complete or a reduction and stands before the
-//              reader; and the buffer has one name in the scope
+//              reader, or after all iterations of it; and the buffer has one name in the scope
 //           P4 the copy holds all that the readers read
-//           P5 the named consumers read it, in the same scope and after it is written
+//           P5 the named consumers read it, in the same scope, and the same values as the block
 //           P6 what stands in the scope touches the buffer in blocks only
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
+#include "analysis/accesses.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
@@ -29,94 +30,69 @@
 namespace tilewright::schedule {
 namespace {
 
-/// Positions of the readers to redirect. Those before the writer read what the buffer holds without it.
-Result<std::vector<int>> find_consumers(const State& state, const std::vector<BlockRV>& named, const Place& block,
+struct Request {
+  Place block;
+  int scope;
+  int64_t position;  ///< among the block's reads
+  int writer;        ///< Tree::kNone: the buffer is written outside of the scope, or after all readers have run
+  std::vector<int> readers;
+};
+
+/// Positions of the readers to redirect: those that read the same values as the block. What stands before the only
+/// writer reads what the buffer holds without it.
+Result<std::vector<int>> find_consumers(const State& state, const CacheRead& cache, const Request& request,
                                         const analysis::Scope& scope, const Ref<Buffer>& buffer, int writer) {
-  const Tree& tree = *block.tree;
+  const Tree& tree = *request.block.tree;
+  bool before = request.block.at < writer;
   std::vector<int> readers;
   for (int child : scope.readers(buffer)) {
     int reader = tree.block(scope.children()[child]->block->id.value);
-    if (reader > writer) readers.push_back(reader);
+    if (before ? reader < writer : reader > writer) readers.push_back(reader);
   }
-  if (named.empty()) return readers;
+  if (cache.consumer_blocks.items.empty()) return readers;
   std::vector<int> chosen;
-  for (BlockRV rv : named) {
+  for (BlockRV rv : cache.consumer_blocks.items) {
     TW_TRY(consumer, state.find(rv));
-    if (consumer.func != block.func || std::find(readers.begin(), readers.end(), consumer.at) == readers.end()) {
+    if (consumer.func != request.block.func ||
+        std::find(readers.begin(), readers.end(), consumer.at) == readers.end()) {
       return refuse("cache_read/P5",
-                    describe(consumer) + " does not read '" + buffer->name + "' in the scope of " + describe(block) +
-                        (writer == -1 ? "" : " after it is written"),
-                    {consumer.node(), block.node()});
+                    describe(consumer) + " does not read '" + buffer->name + "' in the scope of " +
+                        describe(request.block) +
+                        (writer == Tree::kNone ? ""
+                         : before              ? " before it is written"
+                                               : " after it is written"),
+                    {consumer.node(), request.block.node()});
     }
     chosen.push_back(consumer.at);
   }
   return chosen;
 }
 
-/// After the writer, in the innermost sequence that it shares with a reader.
-CopyPlace after_writer(const Tree& tree, int scope, int writer, const std::vector<int>& readers) {
-  int innermost = scope;
-  for (int reader : readers) {
-    int both[] = {writer, reader};
-    innermost = std::max(innermost, tree.common_ancestor(both));
+/// Of what the scope does not write before: what it declares to read, else the whole buffer.
+Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const CacheRead& cache,
+                                                     const Request& request) {
+  const Tree& tree = *request.block.tree;
+  const Ref<Buffer>& buffer = request.block.block().reads[request.position]->buffer;
+  if (auto obstacle = why_not_all_written(state, request.block, request.scope, buffer)) {
+    return refuse("cache_read/P4", *obstacle);
   }
-  return {scope, tree.child_towards(innermost, writer), true};
-}
-
-/// Why the block might find elements of the buffer that nothing has written, among those that it declares to read:
-/// those that only a condition keeps it from reading would be copied all the same. Parameters come with values.
-std::optional<analysis::Obstacle> why_not_all_written(const Tree& tree, int block, const Ref<Buffer>& buffer) {
-  for (int at = block; tree[at].scope != Tree::kNone; at = tree[at].scope) {
-    const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
-    const auto& allocated = tree.block_at(at).alloc_buffers;
-    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) return std::nullopt;
-    std::vector<int> writers = scope.writers(buffer);
-    if (writers.empty()) continue;
-    if (writers.size() > 1) return analysis::why_inputs_incomplete(tree, at);
-    int writer = tree.block(scope.children()[writers[0]]->block->id.value);
-    return analysis::why_not_covered(tree, writer, at, buffer);
+  arith::Region region;
+  for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
+  for (const Ref<BufferRegion>& read : tree.block_at(request.scope).reads) {
+    if (read->buffer == buffer) region = read->region;
   }
-  return std::nullopt;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, request.scope);
+  region = arith::clip_to_shape(arith::box_of(region), buffer->shape, analyzer);
+  return std::pair(start_of(tree, request.scope), make_copy(buffer, cache.storage_scope, region, true));
 }
-
-bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer) {
-  const auto& map = state.function_at(func).as<PrimFunc>()->buffer_map;
-  return std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second == buffer; });
-}
-
-struct Request {
-  Place block;
-  int scope;
-  int64_t position;  ///< among the block's reads
-  int writer;        ///< -1: the buffer comes from outside of the scope
-  std::vector<int> readers;
-};
 
 /// What there is to copy, and where.
 Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRead& cache, const Request& request) {
+  if (request.writer == Tree::kNone) return copy_from_outside(state, cache, request);
   const Tree& tree = *request.block.tree;
   const Ref<Buffer>& buffer = request.block.block().reads[request.position]->buffer;
-  arith::Region region;
-  if (request.writer == -1) {
-    if (!is_parameter(state, request.block.func, buffer)) {
-      if (auto obstacle = why_not_all_written(tree, request.scope, buffer)) return refuse("cache_read/P4", *obstacle);
-    }
-    for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
-    for (const Ref<BufferRegion>& read : tree.block_at(request.scope).reads) {
-      if (read->buffer == buffer) region = read->region;
-    }
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree, request.scope);
-    region = arith::clip_to_shape(arith::box_of(region), buffer->shape, analyzer);
-    return std::pair(CopyPlace{request.scope, -1, false}, make_copy(buffer, cache.storage_scope, region, true));
-  }
   const Block& producer = tree.block_at(request.writer);
-  if (request.block.at < request.writer) {
-    return refuse(
-        "cache_read/P3",
-        describe(request.block) + " reads '" + buffer->name + "' before " + describe_block(producer) + " writes it",
-        {tree.stmt(request.writer), request.block.node()});
-  }
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(request.writer));
   bool plain = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
   if (request.writer == request.block.at || !plain) {
@@ -125,7 +101,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
                       "', is neither a complete nor a reduction block" + (facts.why.empty() ? "" : ": " + facts.why),
                   {tree.stmt(request.writer), request.block.node()});
   }
-  CopyPlace place = after_writer(tree, request.scope, request.writer, request.readers);
+  CopyPlace place = before_first(tree, request.scope, request.writer, request.readers);
   int outside = tree[place.near].parent;
   auto loops = analysis::loops_between(tree, outside, request.writer);
   arith::Analyzer analyzer;
@@ -140,12 +116,60 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
                       " has written where the copy would stand",
                   {tree.stmt(request.writer), request.block.node()});
   }
-  // Right in the body of the scope the region does not vary, and the copy can be as small as it.
-  bool direct = outside == request.scope || tree[outside].parent == request.scope;
-  Copy copy =
-      make_copy(buffer, cache.storage_scope, arith::clip_to_shape(written->box, buffer->shape, analyzer), direct);
+  Copy copy = make_copy(buffer, cache.storage_scope, arith::clip_to_shape(written->box, buffer->shape, analyzer),
+                        place.is_direct(tree));
   copy.condition = written->condition;
   return std::pair(place, std::move(copy));
+}
+
+/// The only writer in the scope; Tree::kNone if there is none. One after the block runs after all iterations of the
+/// loops around it.
+Result<int> find_writer(const Request& request, const analysis::Scope& scope, const Ref<Buffer>& buffer) {
+  const Tree& tree = *request.block.tree;
+  std::vector<int> writers = scope.writers(buffer);
+  if (writers.size() > 1) {
+    return refuse("cache_read/P3", "several blocks write '" + buffer->name + "'", {request.block.node()},
+                  "make the copy before the reduction is decomposed");
+  }
+  if (writers.empty()) return Tree::kNone;
+  int writer = tree.block(scope.children()[writers[0]]->block->id.value);
+  for (int child : scope.readers(buffer)) {
+    int reader = tree.block(scope.children()[child]->block->id.value);
+    if (request.block.at < writer && reader < writer && share_a_loop(tree, request.scope, reader, writer)) {
+      return refuse("cache_read/P3",
+                    describe_block(tree.block_at(reader)) + " reads '" + buffer->name + "' before " +
+                        describe_block(tree.block_at(writer)) + " writes it, in each iteration of a loop",
+                    {tree.stmt(writer), request.block.node()});
+    }
+  }
+  return writer;
+}
+
+/// The variable is the pointer of a parameter, or of a buffer that a block allocates: of no memory but that.
+bool is_data_of_buffer(const State& state, const Request& request, const NodeRef& pointer) {
+  const auto& map = state.function_at(request.block.func).as<PrimFunc>()->buffer_map;
+  if (std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second->data == pointer; }))
+    return true;
+  const Tree& tree = *request.block.tree;
+  return std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int at) {
+    const auto& own = tree.block_at(at).alloc_buffers;
+    return std::any_of(own.begin(), own.end(), [&](const Ref<Buffer>& buffer) { return buffer->data == pointer; });
+  });
+}
+
+/// The copy is of all elements, which nothing changes, and what is behind a pointer is read only: whatever the reader
+/// looks at, the copy has it.
+bool holds_everything(const State& state, const Request& request, const Copy& copy, int reader) {
+  const Tree& tree = *request.block.tree;
+  bool good = request.writer == Tree::kNone && copy.same_layout();
+  analysis::for_each_access(tree.block_ref(reader), analysis::Nested::kEnter, [&](const analysis::Access& access) {
+    if (access.form == analysis::Access::Form::kView) return;  // what goes through it follows
+    bool same = access.pointer == copy.original->data ||
+                (access.named.defined() && tree.same_memory(access.region()->buffer, copy.original));
+    bool known = same || access.named.defined() || is_data_of_buffer(state, request, access.pointer);
+    good &= known && !(same && access.writes);
+  });
+  return good;
 }
 
 }  // namespace
@@ -153,7 +177,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
 Result<Plan> plan(const State& state, const CacheRead& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
-  Request request{block, tree[block.at].scope, 0, -1, {}};
+  Request request{block, tree[block.at].scope, 0, Tree::kNone, {}};
   if (request.scope == Tree::kNone) return refuse("cache_read/P1", "the root block is no reader", {block.node()});
   TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_read/P1"));
   request.position = position;
@@ -167,26 +191,22 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
     return refuse("cache_read/P6", "in the scope of " + describe(block) + " stands a statement outside of any block",
                   {NodeRef(scope.bare_statement())}, "put it into a block");
   }
-  std::vector<int> writers = scope.writers(buffer);
-  if (writers.size() > 1) {
-    return refuse("cache_read/P3", "several blocks write '" + buffer->name + "'", {block.node()},
-                  "make the copy before the reduction is decomposed");
-  }
   if (Ref<Buffer> other = other_name(tree, request.scope, buffer); other.defined()) {
     return refuse(
         "cache_read/P3",
         "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
         {block.node()}, "cache the buffer outside of the block that makes the view");
   }
-  if (!writers.empty()) request.writer = tree.block(scope.children()[writers[0]]->block->id.value);
-  TW_TRY(readers, find_consumers(state, cache.consumer_blocks.items, block, scope, buffer, request.writer));
+  TW_TRY(writer, find_writer(request, scope, buffer));
+  TW_TRY(readers, find_consumers(state, cache, request, scope, buffer, writer));
   request.readers = readers;
+  if (writer <= block.at) request.writer = writer;
   TW_TRY(chosen, choose_copy(state, cache, request));
   const auto& [place, copy] = chosen;
 
   Ref<Block> made;
   TreeEdit edit(tree);
-  place_copy(edit, tree, place, copy, copy_nest(copy, true, &made));
+  place_copy(edit, place, copy, copy_nest(copy, true, &made));
   for (int reader : request.readers) {
     edit.change_realize(reader,
                         [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, false); });
@@ -194,9 +214,11 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
   int copier = after.block(made->id.value);
-  auto obstacle = analysis::why_inputs_incomplete(after, copier);
+  std::optional<analysis::Obstacle> obstacle;
+  if (request.writer != Tree::kNone) obstacle = analysis::why_inputs_incomplete(after, copier);
   for (size_t i = 0; i < request.readers.size() && !obstacle; ++i) {
     int reader = after.block(tree.block_at(request.readers[i]).id.value);
+    if (holds_everything(state, request, copy, request.readers[i])) continue;
     obstacle = analysis::why_not_covered(after, copier, reader, copy.cache, copy.whole());
   }
   if (obstacle) return refuse("cache_read/P4", *obstacle);

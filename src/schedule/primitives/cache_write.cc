@@ -35,7 +35,7 @@ struct Request {
   int scope;
   int64_t position;  ///< among the block's writes
   Ref<BufferRegion> write;
-  std::vector<int> readers;     ///< of the buffer, in the scope, other than the block
+  std::vector<int> readers;     ///< of what the block writes, in the scope, other than the block
   std::vector<int> redirected;  ///< those that shall read the new buffer
 };
 
@@ -58,7 +58,11 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
                   {NodeRef(scope.bare_statement())}, "put it into a block");
   }
   int self = scope.child(block.block().id.value);
-  TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "cache_write/P3"));
+  if (scope.writers(buffer).size() > 1) {
+    return refuse("cache_write/P3",
+                  "'" + buffer->name + "' is written by other blocks than " + describe(block) + " as well",
+                  {block.node()}, "cache the write before its reduction is decomposed");
+  }
   if (Ref<Buffer> other = other_name(tree, request.scope, buffer); other.defined()) {
     return refuse(
         "cache_write/P3",
@@ -73,7 +77,10 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
                   {block.node()});
   }
   for (int child : scope.readers(buffer)) {
-    if (child != self) request.readers.push_back(tree.block(scope.children()[child]->block->id.value));
+    int reader = tree.block(scope.children()[child]->block->id.value);
+    // What runs before has read what the buffer held, and never sees what the block writes.
+    bool never = reader < block.at && !share_a_loop(tree, request.scope, reader, block.at);
+    if (child != self && !never) request.readers.push_back(reader);
   }
   for (BlockRV rv : cache.consumer_blocks.items) {
     TW_TRY(consumer, state.find(rv));
@@ -88,16 +95,24 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
   return request;
 }
 
-/// The copy back stands before the first reader, or at the end of the scope.
+/// The copy back stands before the first reader of the buffer, or at the end of the scope.
 Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Request& request) {
   const Tree& tree = *request.block.tree;
-  int writer = request.block.at, outside = request.scope;
-  CopyPlace place{request.scope, -1, true};
+  int writer = request.block.at;
+  std::vector<int> later;
   for (int reader : request.readers) {
-    int both[] = {writer, reader};
-    outside = std::max(outside, tree.common_ancestor(both));
+    if (reader < writer) {
+      return refuse("cache_write/P4",
+                    describe_block(tree.block_at(reader)) + " reads '" + request.write->buffer->name + "' before " +
+                        describe(request.block) + " writes it, in each iteration of a loop",
+                    {tree.stmt(reader), request.block.node()});
+    }
+    if (std::find(request.redirected.begin(), request.redirected.end(), reader) == request.redirected.end()) {
+      later.push_back(reader);
+    }
   }
-  if (!request.readers.empty()) place.near = tree.child_towards(outside, writer);
+  CopyPlace place = later.empty() ? end_of(tree, request.scope) : before_first(tree, request.scope, writer, later);
+  int outside = tree[place.near].parent;
   auto loops = analysis::loops_between(tree, outside, writer);
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, outside);
@@ -108,9 +123,8 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Re
     arith::Box all = arith::relax_region(analysis::bound_region(realize, request.write),
                                          analysis::domains_of(tree, *loops), analyzer, realize.predicate);
     if (written && arith::proves_subset(all, written->box, analyzer)) {
-      bool direct = outside == request.scope || tree[outside].parent == request.scope;
       arith::Region region = arith::clip_to_shape(written->box, buffer->shape, analyzer);
-      Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), direct);
+      Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), place.is_direct(tree));
       copy.condition = written->condition;
       return std::pair(place, std::move(copy));
     }
@@ -131,7 +145,7 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
 
   Ref<Block> made;
   TreeEdit edit(tree);
-  place_copy(edit, tree, place, copy, copy_nest(copy, false, &made));
+  place_copy(edit, place, copy, copy_nest(copy, false, &made));
   edit.change_realize(request.block.at,
                       [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, true); });
   for (int reader : request.redirected) {

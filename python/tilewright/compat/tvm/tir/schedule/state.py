@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from tilewright import _core
@@ -11,7 +12,14 @@ from tilewright.compat.tvm.tir.schedule.schedule import Schedule
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.schedule.state")
 
-__all__ = ["ScheduleState"]
+__all__ = ["ScheduleDebugMask", "ScheduleState"]
+
+
+class ScheduleDebugMask(enum.IntEnum):
+    """What TVM checks after each step; a Tilewright schedule is always checked."""
+
+    VERIFY_SREF_TREE = 1
+    VERIFY_CACHED_FLAGS = 2
 
 
 class ScheduleState(metaclass=Renamed):
