@@ -10,6 +10,7 @@
 #include "arith/int_set.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
+#include "ir/reduction_step.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -312,13 +313,12 @@ class Examine {
   bool check_commutative() {
     bool good = true;
     int stores = 0, loads = 0;
-    std::unordered_map<NodeRef, Kind> op_of;
+    std::unordered_map<NodeRef, int> operation_on;
     visit(
         block_->body,
         [&](const Ref<BufferStore>& store) {
-          Kind op = NodeRef(store->value).kind();
-          if (op == Kind::kSub) op = Kind::kAdd;  // subtracting is adding the opposite
-          good &= operand_beside_element(store).defined() && op_of.emplace(store->buffer, op).first->second == op;
+          auto step = ReductionStep::of(*store);
+          good &= step && operation_on.emplace(store->buffer, step->operation()).first->second == step->operation();
           ++stores;
         },
         [&](const Ref<BufferLoad>& load) { loads += written(load->buffer) || is_view(load->buffer); },
@@ -329,31 +329,6 @@ class Examine {
   bool is_view(const NodeRef& buffer) const {
     return std::any_of(block_->match_buffers.begin(), block_->match_buffers.end(),
                        [&](const Ref<MatchBufferRegion>& match) { return match->buffer == buffer; });
-  }
-
-  /// v of element = element op v; null for any other store.
-  static Expr operand_beside_element(const Ref<BufferStore>& store) {
-    auto is_element = [&](const Expr& e) {
-      const BufferLoad* load = e.as<BufferLoad>();
-      if (!load || load->buffer != store->buffer || load->predicate.defined() || store->predicate.defined()) {
-        return false;
-      }
-      return std::equal(load->indices.begin(), load->indices.end(), store->indices.begin(), store->indices.end(),
-                        same_expr);
-    };
-    auto beside = [&](const Expr& a, const Expr& b, bool either) {
-      if (is_element(a)) return b;
-      return either && is_element(b) ? a : Expr();
-    };
-    const Expr& value = store->value;
-    if (const Add* n = value.as<Add>()) return beside(n->a, n->b, true);
-    if (const Sub* n = value.as<Sub>()) return beside(n->a, n->b, false);
-    if (const Mul* n = value.as<Mul>()) return beside(n->a, n->b, true);
-    if (const Min* n = value.as<Min>()) return beside(n->a, n->b, true);
-    if (const Max* n = value.as<Max>()) return beside(n->a, n->b, true);
-    if (const And* n = value.as<And>()) return beside(n->a, n->b, true);
-    if (const Or* n = value.as<Or>()) return beside(n->a, n->b, true);
-    return {};
   }
 
   const Ref<Block>& block_;

@@ -94,19 +94,20 @@ class Below {
   std::vector<int> blocks_;
 };
 
-/// The loop drives nothing but a commutative reduction of the block, with an init of its own, and no loop below repeats
-/// steps of it.
-bool spreads_reduction(const Tree& tree, int loop, int block) {
+/// The loop drives nothing but a commutative reduction of the block, and that has either an init of its own, no loop
+/// below repeating steps of it, or none.
+bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& execution) {
   const BlockRealize& realize = *tree.realize_at(block);
   const BlockFacts& facts = BlockFacts::of(realize.block);
-  if (facts.role != BlockRole::kReduction || !facts.commutative) return false;
+  bool update = execution.updates && facts.role == BlockRole::kUpdate;
+  if (!execution.reduces || !(update || facts.role == BlockRole::kReduction) || !facts.commutative) return false;
   bool reduces = false;
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     if (!uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) continue;
     if (!is_reduction_axis(realize.block->iter_vars[i])) return false;
     reduces = true;
   }
-  return reduces && !why_irregular_reduction(tree, tree[loop].parent, block);
+  return reduces && (update || !why_irregular_reduction(tree, tree[loop].parent, block));
 }
 
 /// Different iterations of the loop make the block write disjoint elements.
@@ -130,7 +131,8 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
 Execution execution_of(ForKind kind, std::string_view thread_axis) {
   bool thread = kind == ForKind::kThreadBinding;
   return {.private_buffers = kind == ForKind::kParallel || (thread && thread_axis.starts_with("blockIdx")),
-          .reduces = thread && thread_axis.starts_with("threadIdx")};
+          .reduces = kind == ForKind::kVectorized || (thread && thread_axis.starts_with("threadIdx")),
+          .updates = kind == ForKind::kVectorized};
 }
 
 std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution) {
@@ -148,7 +150,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
       if (is_reduction_axis(axis) && uses_var(realize.iter_values[i], loop_var) &&
-          !(execution.reduces && spreads_reduction(tree, loop, at))) {
+          !spreads_reduction(tree, loop, at, execution)) {
         return Dependent{
             Conflict::kReduction,
             {name + " drives the reduction axis '" + axis->var->name_hint + "' of " + quoted(*realize.block), both}};
@@ -158,7 +160,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
   if (is_const_int(tree.for_at(loop).extent, 1)) return std::nullopt;
   for (int at : below.blocks()) {
     const BlockRealize& realize = *tree.realize_at(at);
-    if (writes_disjoint(tree, loop, at) || (execution.reduces && spreads_reduction(tree, loop, at))) continue;
+    if (writes_disjoint(tree, loop, at) || spreads_reduction(tree, loop, at, execution)) continue;
     for (const Ref<BufferRegion>& write : realize.block->writes) {
       // An update carries values from one iteration to the next, unless another block below sets them each time.
       bool carries = BlockFacts::of(realize.block).role == BlockRole::kUpdate && !below.sets_before(at, write->buffer);

@@ -24,8 +24,11 @@ struct Dependent {
 struct Execution {
   /// A buffer that lowering allocates below the loop (buffer_homes) counts as one per iteration.
   bool private_buffers = false;
-  /// Steps of a commutative reduction may be spread over the iterations: the threads of a block put them together.
+  /// Steps of a commutative reduction may be spread over the iterations: the threads of a block, and the lanes of a
+  /// vector, put them together.
   bool reduces = false;
+  /// Also of one whose result holds a value before: lanes add to it.
+  bool updates = false;
 };
 /// Of a loop of this kind, bound to the thread axis if it is bound.
 Execution execution_of(ForKind kind, std::string_view thread_axis);

@@ -153,6 +153,12 @@ bool Machine::is_reduction(int site, int other) const {
   return false;
 }
 
+/// Steps of one reduction in different iterations of a loop over lanes, each of which has a partial result.
+bool Machine::are_steps(const Level& level, int site, int other) const {
+  int operation = program_.sites[site].operation;
+  return operation != 0 && program_.sites[other].operation == operation && program_.loops[level.fork->site].is_vector;
+}
+
 namespace {
 std::pair<int64_t, int64_t> granules(Allocation& allocation, int64_t byte, int bytes) {
   if (!allocation.shadow) {
@@ -168,12 +174,15 @@ bool Machine::note_read(Allocation& allocation, int64_t byte, const Access& acce
     Shadow& shadow = allocation.shadow[g];
     if (const Level* level = unordered(shadow.writer)) {
       bool threads = program_.loops[level->fork->site].is_thread;
-      if (!threads || !is_reduction(access.site, shadow.writer_site)) {
+      bool combined = are_steps(*level, access.site, shadow.writer_site) ||
+                      (threads && is_reduction(access.site, shadow.writer_site));
+      if (!combined) {
         return fail_race(*level, shadow.writer, shadow.writer_site, true, access, false, r, lane);
       }
     }
-    // An earlier reader that is unordered with this one says more about writers to come.
-    if (!unordered(shadow.reader)) {
+    // An earlier reader that is unordered with this one says more about writers to come. A step of a reduction, which
+    // stores right after, says nothing that its store does not.
+    if (program_.sites[access.site].operation == 0 && !unordered(shadow.reader)) {
       shadow.reader = clock_;
       shadow.reader_site = access.site;
     }
@@ -186,17 +195,19 @@ bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& acc
   auto [first, last] = granules(allocation, byte, access.bytes);
   for (int64_t g = first; g <= last; ++g) {
     Shadow& shadow = allocation.shadow[g];
-    const Level* with_writer = unordered(shadow.writer);
-    const Level* with_reader = with_writer ? nullptr : unordered(shadow.reader);
-    if (const Level* level = with_writer ? with_writer : with_reader) {
-      int other = with_writer ? shadow.writer_site : shadow.reader_site;
+    for (bool writes : {true, false}) {
+      uint32_t stamp = writes ? shadow.writer : shadow.reader;
+      const Level* level = unordered(stamp);
+      if (!level) continue;
+      int other = writes ? shadow.writer_site : shadow.reader_site;
       bool threads = program_.loops[level->fork->site].is_thread;
       // Threads that all store one value (a statement that does not depend on the thread) agree.
       bool agrees = value && std::memcmp(allocation.data + byte, value, static_cast<size_t>(access.bytes)) == 0;
-      if (!threads || !(agrees || is_reduction(access.site, other))) {
-        uint32_t stamp = with_writer ? shadow.writer : shadow.reader;
-        return fail_race(*level, stamp, other, with_writer != nullptr, access, true, r, lane);
+      bool combined = threads && (agrees || is_reduction(access.site, other));
+      if (!combined && !are_steps(*level, access.site, other)) {
+        return fail_race(*level, stamp, other, writes, access, true, r, lane);
       }
+      if (threads) break;
     }
     shadow.writer = clock_;
     shadow.writer_site = access.site;

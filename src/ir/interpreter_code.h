@@ -125,7 +125,8 @@ struct Site {
   NodeRef node;
   Ref<Block> block;  // null outside of blocks
   Ref<Buffer> buffer;
-  std::string what;  // name of an axis
+  std::string what;   // name of an axis
+  int operation = 0;  // of the step of a reduction that this is part of; 0: of none
 };
 /// An error that the code itself finds.
 struct Message {
@@ -142,6 +143,7 @@ struct LoopSite {
   Ref<Var> var;
   std::string kind;  // "parallel", "vectorized", "threadIdx.x"
   bool is_thread = false;
+  bool is_vector = false;
 };
 struct CallSite {
   std::string callee;

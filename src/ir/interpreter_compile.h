@@ -9,6 +9,7 @@
 
 #include "ir/interpreter.h"
 #include "ir/interpreter_code.h"
+#include "ir/reduction_step.h"
 
 namespace tilewright::interpreter {
 
@@ -129,6 +130,7 @@ class Compiler {
   Place slots_;
   std::unordered_map<const NodeBase*, View> views_;
   Ref<Block> block_;
+  std::optional<ReductionStep> step_;  // the store being compiled
   /// Domain of each loop variable, where it is known to hold.
   std::unordered_map<const NodeBase*, std::pair<Expr, Expr>> domains_;
   std::vector<std::string> pending_;

@@ -52,7 +52,7 @@ bool Compiler::has_collective(const Stmt& body) const {
 void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min,
                        const Expr& extent, const Stmt& body) {
   bool is_thread = is_team_thread(tag);
-  program_.loops.push_back({node, var, tag, is_thread});
+  program_.loops.push_back({node, var, tag, is_thread, false});
   int loop_site = static_cast<int>(program_.loops.size()) - 1;
   int start = expr(min), count = expr(extent);
   // Without a barrier inside, threads that run one after another are as good as a team.
@@ -73,7 +73,8 @@ void Compiler::for_loop(const Ref<For>& loop) {
       break;
     case ForKind::kParallel:
     case ForKind::kVectorized: {
-      program_.loops.push_back({loop, loop->loop_var, loop->kind == ForKind::kParallel ? "parallel" : "vectorized"});
+      bool is_vector = loop->kind == ForKind::kVectorized;
+      program_.loops.push_back({loop, loop->loop_var, is_vector ? "vectorized" : "parallel", false, is_vector});
       int loop_site = static_cast<int>(program_.loops.size()) - 1;
       iterate(loop->loop_var, expr(loop->min), expr(loop->extent), loop_site, loop->body);
       break;
@@ -261,8 +262,11 @@ void Compiler::stmt(const Stmt& s) {
       break;
     case Kind::kBufferStore: {
       const BufferStore& store = *s.as<BufferStore>();
+      step_ = ReductionStep::of(store);
       int value = expr(store.value);
       int number = access(store.buffer, store.indices, store.predicate, s);
+      if (step_) program_.sites[program_.accesses[number].site].operation = step_->operation();
+      step_ = {};
       emit(Op::kStore, store.buffer->dtype.element(), kNone, number, value);
       break;
     }

@@ -96,6 +96,7 @@ class Machine {
   /// The level on which an access at `stamp` is unordered with now; null if it is ordered.
   const Level* unordered(uint32_t stamp) const;
   bool is_reduction(int site, int other) const;
+  bool are_steps(const Level& level, int site, int other) const;
 
   // threads (interpreter_threads.cc)
   Status schedule();

@@ -16,6 +16,18 @@
 
 namespace tilewright::lower {
 
+std::unordered_set<NodeRef> private_memory(const PrimFunc& func, const PassContext& context) {
+  std::unordered_set<NodeRef> found;
+  // Arguments of a function that others of its module call may overlap: only the entry checks them.
+  if (func.attrs.has("global_symbol") && !context.called) {
+    for (const auto& [param, buffer] : func.buffer_map) found.insert(buffer->data);
+  }
+  visit(
+      func.body, [&](const Ref<Allocate>& allocate) { found.insert(allocate->buffer_var); },
+      [&](const Ref<AllocateConst>& allocate) { found.insert(allocate->buffer_var); });
+  return found;
+}
+
 LaneAccesses::LaneAccesses(const Ref<For>& loop, const std::unordered_set<NodeRef>& private_memory,
                            arith::Analyzer& analyzer)
     : loop_(loop), private_memory_(private_memory), analyzer_(analyzer) {
@@ -125,6 +137,51 @@ std::string LaneAccesses::obstacle() {
     }
   }
   return "";
+}
+
+std::optional<ReductionStep> lane_step(const BufferStore& store) {
+  DataType type = store.buffer->dtype;
+  bool number = type.is_bool() || (type.is_float() ? type.bits >= 16 : type.bits >= 8 && type.bits <= 64);
+  if (store.indices.size() != 1 || !type.is_scalar() || !number || store.value.dtype() != type) return {};
+  if (effect_of(store.indices[0]) != Effect::kPure) return {};
+  return ReductionStep::of(store);
+}
+
+bool is_alone(const Stmt& scope, const BufferStore& step, const std::unordered_set<NodeRef>& private_memory,
+              bool trusted) {
+  const Ref<Var>& data = step.buffer->data;
+  int loads = 0, stores = 0;
+  bool apart = true;
+  auto other = [&](const Ref<Buffer>& buffer) {
+    apart = apart && (trusted || (private_memory.count(data) && private_memory.count(buffer->data)));
+  };
+  visit(
+      scope,
+      [&](const Ref<BufferLoad>& load, Visitor& v) {
+        if (load->buffer->data == data) {
+          ++loads;
+        } else {
+          other(load->buffer);
+        }
+        v.descend(load);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& v) {
+        if (store->buffer->data == data) {
+          ++stores;
+        } else {
+          other(store->buffer);
+        }
+        v.descend(store);
+      },
+      [&](const Ref<Call>& call, Visitor& v) {
+        Intrinsic intrinsic = intrinsic_of(*call);
+        if (intrinsic == Intrinsic::k_prefetch) return;
+        Effect effect = intrinsic == Intrinsic::kUnknown ? Effect::kUpdateState : intrinsic_row(intrinsic).effect;
+        apart =
+            apart && (effect == Effect::kPure || effect == Effect::kSpecial) && intrinsic != Intrinsic::k_address_of;
+        v.descend(call);
+      });
+  return apart && loads == 1 && stores == 1;
 }
 
 }  // namespace tilewright::lower

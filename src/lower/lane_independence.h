@@ -7,9 +7,13 @@
 #include <vector>
 
 #include "arith/analyzer.h"
-#include "ir/stmt.h"
+#include "ir/reduction_step.h"
+#include "lower/pass.h"
 
 namespace tilewright::lower {
+
+/// The data variables of a function that nothing else points into.
+std::unordered_set<NodeRef> private_memory(const PrimFunc& func, const PassContext& context);
 
 /// One load or store of flat memory inside of a loop.
 struct LaneAccess {
@@ -48,5 +52,12 @@ class LaneAccesses {
   std::vector<LaneAccess> accesses_;
   std::vector<Ref<For>> inside_;
 };
+
+/// The store as a step of a reduction whose partial results lanes can hold.
+std::optional<ReductionStep> lane_step(const BufferStore& store);
+/// Whether the element that a step stores to is touched in `scope` by this step only. `trusted`: different buffers do
+/// not overlap.
+bool is_alone(const Stmt& scope, const BufferStore& step, const std::unordered_set<NodeRef>& private_memory,
+              bool trusted = false);
 
 }  // namespace tilewright::lower

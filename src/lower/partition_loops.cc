@@ -33,17 +33,6 @@ using arith::IntSet;
 /// Bodies larger than this are not duplicated: each copy costs build time.
 constexpr int64_t kMostNodes = 4000;
 
-void split_conjunction(const Expr& condition, std::vector<Expr>& atoms) {
-  if (const And* both = condition.as<And>()) {
-    split_conjunction(both->a, atoms);
-    split_conjunction(both->b, atoms);
-  } else if (is_call_to(condition, Intrinsic::k_likely)) {
-    split_conjunction(Expr(condition.as<Call>()->args[0]), atoms);
-  } else {
-    atoms.push_back(condition);
-  }
-}
-
 /// What is at least 0 exactly when the comparison holds; null for anything else.
 Expr slack_of(const Expr& atom) {
   if (const LT* c = atom.as<LT>()) return c->a.dtype().is_int() ? c->b - c->a - 1 : Expr();

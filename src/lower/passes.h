@@ -14,6 +14,7 @@ PassResult compact_buffers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_match_buffers(const Ref<PrimFunc>& func, PassContext& context);
 PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext& context);
 PassResult vectorize_plain_loops(const Ref<PrimFunc>& func, PassContext& context);
+PassResult vectorize_reductions(const Ref<PrimFunc>& func, PassContext& context);
 PassResult split_vector_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult partition_loops(const Ref<PrimFunc>& func, PassContext& context);
 PassResult flatten_buffers(const Ref<PrimFunc>& func, PassContext& context);

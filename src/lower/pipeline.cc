@@ -36,6 +36,8 @@ constexpr Row kRows[] = {
     {"simplify_indices", simplify_indices, kAll, kLowered, "before loops are copied: one index instead of many"},
     {"vectorize_plain_loops", vectorize_plain_loops, kMachines, kLowered,
      "strides of flat, simple indices can be read off"},
+    {"vectorize_reductions", vectorize_reductions, kMachines, kLowered,
+     "what is vectorized is known, and not yet cut into vectors"},
     {"split_vector_loops", split_vector_loops, kMachines, kLowered,
      "makes conditions, for the next pass to take away from full vectors"},
     {"partition_loops", partition_loops, kAll, kLowered, "predicates of blocks are conditions now, and not yet masks"},

@@ -45,16 +45,6 @@ bool computes_in_registers(const Stmt& body) {
   return found;
 }
 
-/// Elementary functions need many registers for themselves: several vectors at once would only be spilled.
-bool calls_elementary_function(const Stmt& body) {
-  bool found = false;
-  visit(body, [&](const Ref<Call>& call, Visitor& v) {
-    found |= intrinsic_row(intrinsic_of(*call)).elementary;
-    v.descend(call);
-  });
-  return found;
-}
-
 class Splitter {
  public:
   Splitter(const Ref<For>& loop, int64_t native) : loop_(loop), native_(native), type_(loop->loop_var.dtype()) {}

@@ -25,6 +25,26 @@ int widest_element(const Stmt& body) {
   return bits;
 }
 
+bool calls_elementary_function(const Stmt& body) {
+  bool found = false;
+  visit(body, [&](const Ref<Call>& call, Visitor& v) {
+    found |= intrinsic_row(intrinsic_of(*call)).elementary;
+    v.descend(call);
+  });
+  return found;
+}
+
+void split_conjunction(const Expr& condition, std::vector<Expr>& atoms) {
+  if (const And* both = condition.as<And>()) {
+    split_conjunction(both->a, atoms);
+    split_conjunction(both->b, atoms);
+  } else if (is_call_to(condition, Intrinsic::k_likely)) {
+    split_conjunction(Expr(condition.as<Call>()->args[0]), atoms);
+  } else {
+    atoms.push_back(condition);
+  }
+}
+
 Expr to_lanes(const Expr& value, int lanes) {
   return lanes == 1 || value.dtype().is_vector() ? value : broadcast(value, lanes);
 }

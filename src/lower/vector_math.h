@@ -14,6 +14,11 @@ constexpr int64_t kCutRegisters = 4;
 
 /// Bits of the widest element that the body of a loop touches: what decides how many lanes a register has.
 int widest_element(const Stmt& body);
+/// Elementary functions need many registers for themselves: several vectors at once would only be spilled.
+bool calls_elementary_function(const Stmt& body);
+
+/// Conditions that hold together; hints that one is likely are dropped.
+void split_conjunction(const Expr& condition, std::vector<Expr>& atoms);
 
 /// As binary() of ir/build.h, for any mix of lanes.
 Expr vector_binary(Kind kind, const Expr& a, const Expr& b);

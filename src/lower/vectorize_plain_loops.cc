@@ -7,14 +7,16 @@
 //
 // Innermost loops come first. Where one cannot be taken, as here the sum over k, a loop around it may: each lane then
 // does all iterations inside, in their order, so sums stay exactly what they are. The innermost parallel loop gives
-// each thread whole vectors. Two loops that only count through memory together become one first, so that short rows
-// make long vectors; short loops inside of a vector are written out.
+// each thread whole vectors. A reduction itself is taken where the order of its steps changes nothing: of integers, and
+// the least or greatest of floats. Two loops that only count through memory together become one first, so that short
+// rows make long vectors; short loops inside of a vector are written out.
 //
 // Needs      flat buffers, simple indices
 // Ensures    the same results, to the bit; a schedule's own choices stay. A note says why an innermost loop stays
 //            scalar.
 // Placement  before split_vector_loops, which cuts long loops to vectors
 #include <algorithm>
+#include <cmath>
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
@@ -49,6 +51,9 @@ bool has_vector_form(const Call& call) {
 
 /// One lane that is loaded from, or stored to, a place of its own; the step of a sum.
 constexpr double kGather = 3, kScatter = 4, kWait = 8;
+
+/// Half as many partial results as before.
+constexpr double kTogether = 3;
 
 /// Instructions' worth of time, roughly, of one iteration: alone, and as one of the lanes of full vectors.
 struct Cost {
@@ -274,15 +279,9 @@ class Body {
 
 class Vectorizer {
  public:
-  Vectorizer(const PrimFunc& func, PassContext& context) : context_(context) {
+  Vectorizer(const PrimFunc& func, PassContext& context)
+      : context_(context), private_memory_(private_memory(func, context)) {
     assume_sizes(func, analyzer_);
-    // Arguments of a function that others of its module call may overlap: only the entry checks them.
-    if (func.attrs.has("global_symbol") && !context.called) {
-      for (const auto& [param, buffer] : func.buffer_map) private_memory_.insert(buffer->data);
-    }
-    visit(
-        func.body, [&](const Ref<Allocate>& allocate) { private_memory_.insert(allocate->buffer_var); },
-        [&](const Ref<AllocateConst>& allocate) { private_memory_.insert(allocate->buffer_var); });
   }
 
   Stmt run(const Stmt& body) {
@@ -336,15 +335,42 @@ class Vectorizer {
     if (extent) enough = *extent >= kMostRegisters * lanes * 4 * context_.target.num_cores;
     if (parallel && !enough) return "its iterations are few, and go to threads";
     if (!innermost && uses_registers(loop->body)) return "the schedule decides about registers";
-    LaneAccesses accesses(loop, private_memory_, analyzer_);
-    Body body(loop, accesses, context_.target);
+    // Where lanes may combine values in any order, each has a partial result of its own (vectorize_reductions).
+    Ref<For> apart = innermost ? with_partial_results(loop) : loop;
+    LaneAccesses accesses(apart, private_memory_, analyzer_);
+    Body body(apart, accesses, context_.target);
     if (!body.obstacle.empty()) return body.obstacle;
     narrow_ = body.gathers_inside;
     bool stores = std::any_of(accesses.all().begin(), accesses.all().end(), [](auto& a) { return a.writes; });
     if (!stores) return "it stores nothing";
     if (std::string found = accesses.obstacle(); !found.empty()) return found;
-    if (body.cost.vector > kWorthwhile * body.cost.scalar) return "vectors would not be faster";
+    double trips = extent ? static_cast<double>(*extent) : kUnknownTrips;
+    double once = apart == loop ? 0 : kTogether * std::log2(static_cast<double>(lanes));
+    if (body.cost.vector * trips + once > kWorthwhile * body.cost.scalar * trips) return "vectors would not be faster";
     return "";
+  }
+
+  /// The loop with an element for each iteration in place of what all of them combine values in, if their order does
+  /// not matter; else the loop as it is.
+  Ref<For> with_partial_results(const Ref<For>& loop) {
+    std::unordered_map<NodeRef, Stmt> steps;
+    bool exact = true;
+    visit(loop->body, [&](const Ref<BufferStore>& store) {
+      if (store->indices.size() != 1 || uses_var(store->indices[0], loop->loop_var)) return;
+      auto step = lane_step(*store);
+      exact = exact && step && step->is_exact() && is_alone(loop, *store, private_memory_);
+      if (!exact) return;
+      Ref<Buffer> partial = decl_buffer({loop->extent}, store->buffer->dtype, store->buffer->name);
+      private_memory_.insert(partial->data);
+      Expr lane = loop->loop_var - loop->min;
+      steps[store] = tilewright::store(partial, step->step(load(partial, {lane})), {lane});
+    });
+    if (!exact || steps.empty()) return loop;
+    Stmt after = rewrite(loop, [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt {
+      auto it = steps.find(store);
+      return it == steps.end() ? Stmt(store) : it->second;
+    });
+    return after.cast<For>();
   }
 
   static Stmt vectorized(const Ref<For>& loop) {
@@ -468,8 +494,8 @@ class Vectorizer {
   }
 
   PassContext& context_;
-  arith::Analyzer analyzer_;
   std::unordered_set<NodeRef> private_memory_;
+  arith::Analyzer analyzer_;
   std::vector<std::string> scalar_;  ///< messages about innermost loops so far
   bool in_vector_ = false;
   bool narrow_ = false;  ///< the loop last looked at takes one register at a time

@@ -292,14 +292,14 @@ def sometimes(sch):
     i, j, k = sch.get_loops(sch.get_block("C"))
     parts = sch.sample_categorical([2, 3, 4], [0.4, 0.2, 0.4])
     if int(parts) == 3:
-        sch.vectorize(k)
+        sch.parallel(k)
     sch.split(i, factors=[None, parts])
     sch.split(j, factors=sch.sample_perfect_tile(j, n=2))
 """
     )
     result = run("tune", "refused.py", "--space", "sometimes", "--trials", "6", "--seed", "1")
     assert result.exit_code == 0, result.output
-    assert re.search(r"^\d+ refused, vectorize/P3: ", result.stdout, re.MULTILINE)
+    assert re.search(r"^\d+ refused, parallel/P3: ", result.stdout, re.MULTILINE)
 
 
 def test_a_closed_output_is_no_defect(folder: Path, environment: dict[str, str]) -> None:

@@ -16,7 +16,7 @@ from tilewright.script import tir as T
 def total(A: T.Buffer((64,), "float32"), B: T.Buffer((1,), "float32")):
     B[0] = T.float32(0)
     for i in T.vectorized(64):
-        B[0] = B[0] + A[i]
+        B[0] = A[i] - B[0]
     for j in range(64):
         B[0] = T.nextafter(B[0], A[j])
 

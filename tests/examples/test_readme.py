@@ -64,7 +64,7 @@ def test_the_page_about_compiling_runs(tmp_path: Path, capsys: pytest.CaptureFix
     (tmp_path / "compiling.py").write_text(text)
     with pytest.warns(UserWarning, match="loop 'i' is not vectorized: every lane stores to"):
         exec(compile(text, tmp_path / "compiling.py", "exec"), {})
-    assert capsys.readouterr().out.startswith("lower/not-vectorized total: loop 'i' is not vectorized")
+    assert capsys.readouterr().out.startswith("lower/not-vectorized last: loop 'i' is not vectorized")
 
 
 def test_the_page_from_slow_to_fast_runs(

@@ -463,8 +463,9 @@ def test_uninitialized_reads():
     run(sum_up, *args, check_uninitialized=False)
 
 
-@pytest.mark.parametrize("kind", ["parallel", "vectorized"])
-def test_races_between_iterations(kind):
+@pytest.mark.parametrize(("kind", "sign"), [("parallel", 1), ("parallel", -1), ("vectorized", -1)])
+def test_races_between_iterations(kind, sign):
+    """Lanes may share a sum, but no difference of differences."""
     loop = getattr(T, kind)
 
     @T.prim_func
@@ -472,7 +473,10 @@ def test_races_between_iterations(kind):
         for i in loop(8):
             with T.block("B"):
                 vi = T.axis.spatial(8, i)
-                B[0] = B[0] + A[vi]
+                if sign == 1:
+                    B[0] = B[0] + A[vi]
+                else:
+                    B[0] = A[vi] - B[0]
 
     args = small_ints(8), np.zeros(1, "float32")
     text = raises("interpret/race", total, *args)

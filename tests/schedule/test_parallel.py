@@ -53,7 +53,7 @@ def test_masked_and_fused_loops(method):
     check(workloads.matmul(4, 6, 5), tile)
 
 
-@EACH
+@pytest.mark.parametrize("method", ["parallel", "bind"])  # vectorize takes some: test_vectorize.py
 def test_reductions_are_refused(method):
     def reduction(sch):
         loop = loops_of(sch, "C")[2]

@@ -12,8 +12,11 @@ struct Vectorize {
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run as the lanes of vector instructions.
 
+A loop that goes through the values of a sum, product, minimum, maximum, conjunction or disjunction gives each lane a
+partial result; these are put together at the end. Sums and products of floats are rounded in another order then.
+
 Args:
-    loop: a loop whose iterations are independent of one another.)";
+    loop: a loop whose iterations are independent of one another, or the steps of such a reduction.)";
 };
 
 }  // namespace tilewright::schedule

@@ -1,0 +1,45 @@
+"""vectorize as TVM v0.20 has it: not for loops of reductions, where Tilewright gives each lane a partial result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.alias import missing
+from tilewright.errors import ScheduleError
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.schedule.vectorize")
+
+_native = _core.Schedule.vectorize
+
+
+def _uses(value: Any, variable: Any) -> bool:
+    found = []
+    _core.post_order_visit(value, lambda node: found.append(node) if node.same_as(variable) else None)
+    return bool(found)
+
+
+def _reduced_by(loop: Any) -> Any:
+    """A block below with a reduction axis that the loop drives, if there is one."""
+    realizes: list[Any] = []
+    _core.post_order_visit(loop.body, lambda node: realizes.append(node) if isinstance(node, ir.BlockRealize) else None)
+    for realize in realizes:
+        for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True):
+            if axis.iter_type == ir.IterType.COMM_REDUCE and _uses(value, loop.loop_var):
+                return realize.block
+    return None
+
+
+def _vectorize(self: _core.Schedule, loop: _core.LoopRV) -> None:
+    node = self.get(loop)
+    if (block := _reduced_by(node)) is not None:
+        error = ScheduleError(f"loop '{node.loop_var.name}' drives a reduction axis of block '{block.name_hint}'")
+        error.code, error.nodes = "vectorize/P3", (node, block)
+        raise error
+    _native(self, loop)
+
+
+def vectorize_as_tvm() -> None:
+    """From now on, in this process."""
+    _core.Schedule.vectorize = _vectorize  # type: ignore[method-assign]

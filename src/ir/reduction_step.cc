@@ -1,0 +1,100 @@
+#include "ir/reduction_step.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ir/build.h"
+#include "ir/numeric.h"
+#include "ir/structural.h"
+#include "ir/traverse.h"
+
+namespace tilewright {
+namespace {
+
+bool is_of_bits(Intrinsic intrinsic) {
+  return intrinsic == Intrinsic::k_bitwise_and || intrinsic == Intrinsic::k_bitwise_or ||
+         intrinsic == Intrinsic::k_bitwise_xor;
+}
+
+bool loads_from(const Expr& e, const Ref<Var>& data) {
+  bool found = false;
+  visit(e, [&](const Ref<BufferLoad>& load, Visitor& v) {
+    found |= load->buffer->data == data;
+    v.descend(load);
+  });
+  return found;
+}
+
+}  // namespace
+
+std::optional<ReductionStep> ReductionStep::of(const BufferStore& store) {
+  if (store.predicate.defined()) return {};
+  auto is_element = [&](const Expr& e) {
+    const BufferLoad* load = e.as<BufferLoad>();
+    return load && load->buffer == store.buffer && !load->predicate.defined() &&
+           std::equal(load->indices.begin(), load->indices.end(), store.indices.begin(), store.indices.end(),
+                      same_expr);
+  };
+  const Expr& value = store.value;
+  auto beside = [&](Intrinsic bits, const Expr& a, const Expr& b) -> std::optional<ReductionStep> {
+    bool left = is_element(a), right = !value.is<Sub>() && is_element(b);
+    if ((!left && !right) || loads_from(left ? b : a, store.buffer->data)) return {};
+    return left ? ReductionStep(value.kind(), bits, a, b) : ReductionStep(value.kind(), bits, b, a);
+  };
+  auto of_two = [&](const auto* n) { return beside(Intrinsic::kUnknown, n->a, n->b); };
+  if (const Add* n = value.as<Add>()) return of_two(n);
+  if (const Sub* n = value.as<Sub>()) return of_two(n);
+  if (const Mul* n = value.as<Mul>()) return of_two(n);
+  if (const Min* n = value.as<Min>()) return of_two(n);
+  if (const Max* n = value.as<Max>()) return of_two(n);
+  if (const And* n = value.as<And>()) return of_two(n);
+  if (const Or* n = value.as<Or>()) return of_two(n);
+  const Call* call = value.as<Call>();
+  if (!call || !is_of_bits(intrinsic_of(*call))) return {};
+  return beside(intrinsic_of(*call), Expr(call->args[0]), Expr(call->args[1]));
+}
+
+int ReductionStep::operation() const {
+  if (kind_ == Kind::kCall) return 1 + kNumKinds + static_cast<int>(bits_);
+  return 1 + static_cast<int>(kind_ == Kind::kSub ? Kind::kAdd : kind_);
+}
+
+Expr ReductionStep::step(const Expr& element) const {
+  if (kind_ == Kind::kSub) return binary(Kind::kSub, element, operand_);
+  return combine(element, operand_);
+}
+
+Expr ReductionStep::combine(const Expr& a, const Expr& b) const {
+  if (kind_ == Kind::kCall) return call(bits_, {a, b});
+  // What was subtracted from several parts is subtracted in all.
+  return binary(kind_ == Kind::kSub ? Kind::kAdd : kind_, a, b);
+}
+
+Expr ReductionStep::identity() const {
+  DataType type = operand_.dtype();
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  switch (kind_) {
+    case Kind::kMul:
+      return one(type);
+    case Kind::kMin:
+      return type.is_float() ? constant(type, kInfinity) : max_value(type);
+    case Kind::kMax:
+      return type.is_float() ? constant(type, -kInfinity) : min_value(type);
+    case Kind::kAnd:
+      return bool_imm(true);
+    case Kind::kOr:
+      return bool_imm(false);
+    case Kind::kCall:
+      if (bits_ != Intrinsic::k_bitwise_and) return zero(type);
+      return type.is_uint() ? max_value(type) : constant(type, int64_t{-1});
+    default:
+      // 0.0 + -0.0 is 0.0.
+      return type.is_float() ? constant(type, -0.0) : zero(type);
+  }
+}
+
+bool ReductionStep::is_exact() const {
+  return !operand_.dtype().is_float() || kind_ == Kind::kMin || kind_ == Kind::kMax;
+}
+
+}  // namespace tilewright

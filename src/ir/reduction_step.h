@@ -1,0 +1,41 @@
+// Steps of a reduction: a store element = element (op) value, with an op that takes its values in any order.
+#pragma once
+
+#include <optional>
+
+#include "ir/op.h"
+#include "ir/stmt.h"
+
+namespace tilewright {
+
+class ReductionStep {
+ public:
+  /// What the store does; nothing where it is no such step, or its value depends on the element in another way too.
+  static std::optional<ReductionStep> of(const BufferStore& store);
+
+  /// The element before, as the store loads it.
+  const Expr& element() const { return element_; }
+  /// What a step adds, multiplies, ...
+  const Expr& operand() const { return operand_; }
+  /// Steps of one operation on one element may change places: numbers from 1 on. Subtracting is adding the opposite.
+  int operation() const;
+
+  /// `element` after one more step.
+  Expr step(const Expr& element) const;
+  /// Two partial results as one, of vectors too.
+  Expr combine(const Expr& a, const Expr& b) const;
+  /// Where a partial result starts: combining it changes nothing.
+  Expr identity() const;
+  /// Any order of the values gives the same: integers wrap, and min and max choose one of them.
+  bool is_exact() const;
+
+ private:
+  ReductionStep(Kind kind, Intrinsic bits, Expr element, Expr operand)
+      : kind_(kind), bits_(bits), element_(std::move(element)), operand_(std::move(operand)) {}
+
+  Kind kind_;       ///< kCall: `bits_`
+  Intrinsic bits_;  ///< an operation on bits
+  Expr element_, operand_;
+};
+
+}  // namespace tilewright
