@@ -2011,8 +2011,11 @@ class Schedule:
         """
         Let the iterations of a loop run as the lanes of vector instructions.
 
+        A loop that goes through the values of a sum, product, minimum, maximum, conjunction or disjunction gives each lane a
+        partial result; these are put together at the end. Sums and products of floats are rounded in another order then.
+
         Args:
-            loop: a loop whose iterations are independent of one another.
+            loop: a loop whose iterations are independent of one another, or the steps of such a reduction.
         """
 
     def bind(self, loop: LoopRV, thread_axis: str) -> None:
