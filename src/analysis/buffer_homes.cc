@@ -7,8 +7,10 @@
 #include "analysis/accesses.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
+#include "analysis/threads.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -198,10 +200,12 @@ class HomeFinder {
     size_t owner = 0;  // whose instances each have a buffer of their own: nothing outside matters
     while (owner < path.size() && !owns(path[owner], buffer)) ++owner;
     bool writes_first = starts_with_write(buffer, uses);
+    bool is_main_memory = memory_scope(buffer->scope()).rank == 0;
     std::optional<bool> fresh;  // costs something to find out
     auto carries_values = [&](const NodeRef& node) {
       const For* loop = node.as<For>();
       if (!loop && !node.is<While>()) return false;
+      if (loop && is_main_memory && thread_axis(*loop)) return true;
       if (!writes_first || (loop && loop->kind == ForKind::kVectorized)) return true;
       for (const Use& one : uses.list) {
         if (loop && carries(one, buffer, loop->loop_var)) return true;

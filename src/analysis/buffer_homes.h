@@ -7,6 +7,7 @@
 //
 // A home is never inside of a loop that carries values in the buffer:
 //   - a vectorized one, whose iterations are lanes;
+//   - one bound to a thread axis, for a buffer in main memory, which all threads and blocks share;
 //   - one that drives a reduction of a block which writes the buffer;
 //   - one whose iterations read what they have not provably written. Of parallel and thread-bound loops that is asked
 //     only where a serial loop runs around them: else no other execution is there to leave values, and what flows

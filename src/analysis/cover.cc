@@ -6,9 +6,11 @@
 #include "analysis/brief.h"
 #include "analysis/free_vars.h"
 #include "analysis/scope.h"
+#include "analysis/threads.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::analysis {
 
@@ -44,8 +46,9 @@ arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops) {
   return domains;
 }
 
-void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at) {
+void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except) {
   for (; at != Tree::kNone; at = tree[at].parent) {
+    if (std::find(except.begin(), except.end(), at) != except.end()) continue;
     if (tree[at].is_loop) {
       const For& loop = tree.for_at(at);
       analyzer.bind(loop.loop_var, range(loop.min, loop.extent));
@@ -321,50 +324,128 @@ bool only_conditions_between(const Tree& tree, int from, int block) {
   return true;
 }
 
-}  // namespace
+/// A block with the loops between it and what it has in common with another one.
+struct Side {
+  BlockRealize realize;
+  std::vector<int> loops;
+};
 
-std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
-                                        const arith::Region& exists) {
-  const BlockRealize &writer = *tree.realize_at(producer), &reader = *tree.realize_at(consumer);
-  std::vector<NodeRef> both = {tree.stmt(producer), tree.stmt(consumer)};
-  std::string pair = quoted(*reader.block) + " reads '" + buffer->name + "' of " + quoted(*writer.block);
-  int positions[] = {producer, consumer};
-  int lca = tree.common_ancestor(positions);
-  auto writer_loops = loops_between(tree, lca, producer);
-  if (!writer_loops) return Obstacle{quoted(*writer.block) + " runs on a condition", both};
-  if (!only_conditions_between(tree, lca, consumer)) {
-    return Obstacle{quoted(*reader.block) + " stands below a statement that defines variables", both};
+/// A loop that is bound again to an axis runs one iteration for each thread. It counts as a whole where the threads
+/// share what they write, which takes loops around that are among `joined`.
+Side side_of(const Tree& tree, int block, std::vector<int> loops, const std::vector<int>& joined) {
+  Side side{*tree.realize_at(block), std::move(loops)};
+  std::erase_if(side.loops, [&](int at) {
+    int around = same_threads(tree, at);
+    if (around == Tree::kNone || std::find(joined.begin(), joined.end(), around) != joined.end()) return false;
+    const Ref<Var>& own = tree.for_at(at).loop_var;
+    VarMap map{{own, cast(own.dtype(), tree.for_at(around).loop_var)}};
+    for (Expr& value : side.realize.iter_values) value = substitute(value, map);
+    side.realize.predicate = substitute(side.realize.predicate, map);
+    return true;
+  });
+  return side;
+}
+
+/// Where each thread has its own copy of the buffer, loops of the two sides that are bound to one axis run on the same
+/// threads, each of which finds what itself has written.
+void unite_threads(const Tree& tree, const Ref<Buffer>& buffer, Side& writer, Side& reader) {
+  std::erase_if(writer.loops, [&](int at) {
+    const For& one = tree.for_at(at);
+    auto axis = thread_axis(one);
+    if (!axis || !axis->is_unique() || memory_scope(buffer->scope()).is_shared_by(*axis)) return false;
+    auto other = std::find_if(reader.loops.begin(), reader.loops.end(),
+                              [&](int loop) { return thread_axis(tree.for_at(loop)) == axis; });
+    if (other == reader.loops.end()) return false;
+    // Both count as constant: the writer's variable stands for the thread.
+    const Ref<Var>& own = tree.for_at(*other).loop_var;
+    VarMap map{{own, cast(own.dtype(), one.loop_var)}};
+    for (Expr& value : reader.realize.iter_values) value = substitute(value, map);
+    reader.realize.predicate = substitute(reader.realize.predicate, map);
+    reader.loops.erase(other);
+    return true;
+  });
+}
+
+/// With those of the outer loops that the block depends on.
+std::vector<int> with_outer(const Tree& tree, const std::vector<int>& outer, const Side& side) {
+  std::vector<int> loops;
+  for (int at : outer) {
+    auto depends = [&](const Expr& e) { return uses_var(e, tree.for_at(at).loop_var); };
+    const auto& values = side.realize.iter_values;
+    if (std::any_of(values.begin(), values.end(), depends) || depends(side.realize.predicate)) loops.push_back(at);
   }
-  for (int at : {producer, consumer}) {
-    if (auto obstacle = why_not_isolated(tree, at)) return obstacle;
-  }
+  loops.insert(loops.end(), side.loops.begin(), side.loops.end());
+  return loops;
+}
+
+/// Two blocks below the statement `lca`, one of which writes what the other reads.
+struct Flow {
+  const Tree& tree;
+  int lca;
+  const Ref<Buffer>& buffer;
+  const arith::Region& exists;
+  Side writer, reader;
+  std::vector<NodeRef> nodes;
+};
+
+/// Where all iterations of the loops `joined` around both write before any reads.
+std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>& joined) {
+  const Tree& tree = flow.tree;
+  const BlockRealize &writer = flow.writer.realize, &reader = flow.reader.realize;
   arith::Analyzer analyzer;
-  bind_above(analyzer, tree, lca);
-  std::vector<int> reader_loops = tree.loops_above(consumer);
-  std::erase_if(reader_loops, [&](int at) { return at <= lca; });
+  bind_above(analyzer, tree, flow.lca, joined);
+  std::vector<int> writer_loops = with_outer(tree, joined, flow.writer);
+  std::vector<int> reader_loops = with_outer(tree, joined, flow.reader);
   // Else nothing is read.
   assume_all(outer_condition(reader.predicate, inputs_of(tree, reader_loops)), analyzer);
-  const BlockFacts& needs = BlockFacts::of(reader.block);
-  if (!needs.undeclared.empty()) {
-    return Obstacle{"what " + quoted(*reader.block) + " reads is not known: " + needs.undeclared, both};
-  }
-  for (const Ref<BufferRegion>& read : needs.takes) {
-    if (!tree.same_memory(read->buffer, buffer)) continue;
-    arith::Box need = required(reader, read, exists, tree, reader_loops, analyzer);
+  for (const Ref<BufferRegion>& read : BlockFacts::of(reader.block).takes) {
+    if (!tree.same_memory(read->buffer, flow.buffer)) continue;
+    arith::Box need = required(reader, read, flow.exists, tree, reader_loops, analyzer);
     bool covered = false;
     std::string known;
     for (const Ref<BufferRegion>& write : writer.block->writes) {
       if (write->buffer != read->buffer) continue;
-      covered |= completes(writer, write, tree, *writer_loops, need, analyzer);
-      auto has = covered ? std::nullopt : produced(writer, write, tree, *writer_loops, analyzer);
-      if (has) known = ", of which " + brief(buffer, *has) + " is complete by then";
+      covered |= completes(writer, write, tree, writer_loops, need, analyzer);
+      auto has = covered ? std::nullopt : produced(writer, write, tree, writer_loops, analyzer);
+      if (has) known = ", of which " + brief(flow.buffer, *has) + " is complete by then";
     }
     if (!covered) {
       if (known.empty()) known = ", and nothing can be proved to be complete by then";
-      return Obstacle{pair + "; it needs " + brief(buffer, need) + known, both};
+      std::string pair = quoted(*reader.block) + " reads '" + flow.buffer->name + "' of " + quoted(*writer.block);
+      return Obstacle{pair + "; it needs " + brief(flow.buffer, need) + known, flow.nodes};
     }
   }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
+                                        const arith::Region& exists) {
+  std::vector<NodeRef> both = {tree.stmt(producer), tree.stmt(consumer)};
+  int positions[] = {producer, consumer};
+  int lca = tree.common_ancestor(positions);
+  auto writer_loops = loops_between(tree, lca, producer);
+  if (!writer_loops) return Obstacle{quoted(tree.block_at(producer)) + " runs on a condition", both};
+  if (!only_conditions_between(tree, lca, consumer)) {
+    return Obstacle{quoted(tree.block_at(consumer)) + " stands below a statement that defines variables", both};
+  }
+  for (int at : {producer, consumer}) {
+    if (auto obstacle = why_not_isolated(tree, at)) return obstacle;
+  }
+  if (const std::string& undeclared = BlockFacts::of(tree.block_ref(consumer)).undeclared; !undeclared.empty()) {
+    return Obstacle{"what " + quoted(tree.block_at(consumer)) + " reads is not known: " + undeclared, both};
+  }
+  std::vector<int> reader_loops = tree.loops_above(consumer);
+  std::erase_if(reader_loops, [&](int at) { return at <= lca; });
+  std::vector<int> joined = joined_loops(tree, lca, buffer);
+  Side writer = side_of(tree, producer, *std::move(writer_loops), joined);
+  Side reader = side_of(tree, consumer, std::move(reader_loops), joined);
+  unite_threads(tree, buffer, writer, reader);
+  Flow flow{tree, lca, buffer, exists, std::move(writer), std::move(reader), std::move(both)};
+  auto obstacle = why_not_covered(flow, {});
+  bool together = obstacle && with_outer(tree, joined, flow.writer).size() > flow.writer.loops.size();
+  return together && !why_not_covered(flow, joined) ? std::nullopt : obstacle;
 }
 
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {

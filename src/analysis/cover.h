@@ -28,8 +28,8 @@ std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int bl
 arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops);
 arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
 /// Tells the analyzer the ranges of the loops above a statement, itself included, up to the root of the function, and
-/// of the axes of the blocks between.
-void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at);
+/// of the axes of the blocks between; not those of the loops `except`.
+void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except = {});
 /// A region of the block in terms of the loops around it.
 arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>& region);
 
@@ -57,8 +57,9 @@ arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, 
                     const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer);
 
 /// Why the regions of `buffer` that `consumer` reads might not all be complete, written by `producer` in the same
-/// iteration of the loops around both. Nothing if they are. `exists`: what there is to read of the buffer, its shape if
-/// empty; a buffer that stands for part of another one is to hold all that is read of that.
+/// iteration of the loops around both, or by threads that share the buffer (threads.h). Nothing if they are. `exists`:
+/// what there is to read of the buffer, its shape if empty; a buffer that stands for part of another one is to hold all
+/// that is read of that.
 std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
                                         const arith::Region& exists = {});
 

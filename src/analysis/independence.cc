@@ -5,9 +5,11 @@
 #include "analysis/block_facts.h"
 #include "analysis/buffer_homes.h"
 #include "analysis/scope.h"
+#include "analysis/threads.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -99,8 +101,8 @@ class Below {
 bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& execution) {
   const BlockRealize& realize = *tree.realize_at(block);
   const BlockFacts& facts = BlockFacts::of(realize.block);
-  bool update = execution.updates && facts.role == BlockRole::kUpdate;
-  if (!execution.reduces || !(update || facts.role == BlockRole::kReduction) || !facts.commutative) return false;
+  bool update = execution.updates() && facts.role == BlockRole::kUpdate;
+  if (!execution.reduces() || !(update || facts.role == BlockRole::kReduction) || !facts.commutative) return false;
   bool reduces = false;
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     if (!uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) continue;
@@ -128,17 +130,21 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
 
 }  // namespace
 
-Execution execution_of(ForKind kind, std::string_view thread_axis) {
-  bool thread = kind == ForKind::kThreadBinding;
-  return {.private_buffers = kind == ForKind::kParallel || (thread && thread_axis.starts_with("blockIdx")),
-          .reduces = kind == ForKind::kVectorized || (thread && thread_axis.starts_with("threadIdx")),
-          .updates = kind == ForKind::kVectorized};
+Execution Execution::of(const For& loop) { return {loop.kind, thread_axis(loop)}; }
+
+bool Execution::can_own(const Ref<Buffer>& buffer) const {
+  return kind == ForKind::kParallel || (axis && !memory_scope(buffer->scope()).is_shared_by(*axis));
+}
+
+bool Execution::can_agree(const Ref<Buffer>& buffer, const Expr& extent) const {
+  return axis && memory_scope(buffer->scope()).joins_threads(*axis, const_int(extent).value_or(-1));
 }
 
 std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution) {
   // Lanes of a vector share all buffers.
+  bool in_lanes = false;
   for (int at = tree[loop].parent; at != Tree::kNone; at = tree[at].parent) {
-    if (tree[at].is_loop && tree.for_at(at).kind == ForKind::kVectorized) execution.private_buffers = false;
+    in_lanes |= tree[at].is_loop && tree.for_at(at).kind == ForKind::kVectorized;
   }
   Below below(tree, loop);
   if (auto problem = below.check_statements()) return problem;
@@ -164,7 +170,11 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
     for (const Ref<BufferRegion>& write : realize.block->writes) {
       // An update carries values from one iteration to the next, unless another block below sets them each time.
       bool carries = BlockFacts::of(realize.block).role == BlockRole::kUpdate && !below.sets_before(at, write->buffer);
-      if (execution.private_buffers && !carries && is_private_to(tree, loop, write->buffer)) continue;
+      bool owns = execution.can_own(write->buffer) && !in_lanes;
+      if (owns && !carries && is_private_to(tree, loop, write->buffer)) continue;
+      // Instances of a complete block that store to one element are one instance, and store one value.
+      bool same = BlockFacts::of(realize.block).role == BlockRole::kComplete;
+      if (same && execution.can_agree(write->buffer, tree.for_at(loop).extent)) continue;
       return Dependent{Conflict::kWrite,
                        {"different iterations of " + name + " may write the same elements of '" + write->buffer->name +
                             "' in " + quoted(*realize.block),

@@ -2,9 +2,10 @@
 // order.
 #pragma once
 
-#include <string_view>
+#include <optional>
 
 #include "analysis/cover.h"
+#include "target/thread_axis.h"
 
 namespace tilewright::analysis {
 
@@ -20,18 +21,22 @@ struct Dependent {
   Obstacle obstacle;
 };
 
-/// What those who run the iterations can do.
+/// Who runs the iterations of a loop.
 struct Execution {
-  /// A buffer that lowering allocates below the loop (buffer_homes) counts as one per iteration.
-  bool private_buffers = false;
+  ForKind kind = ForKind::kSerial;
+  std::optional<ThreadAxis> axis = {};  ///< that the loop is bound to
+
+  static Execution of(const For& loop);
+  /// A copy of the buffer can be one per iteration, if lowering allocates it below the loop (buffer_homes).
+  bool can_own(const Ref<Buffer>& buffer) const;
+  /// Iterations may all store one value to one element: threads that fill their memory together.
+  bool can_agree(const Ref<Buffer>& buffer, const Expr& extent) const;
   /// Steps of a commutative reduction may be spread over the iterations: the threads of a block, and the lanes of a
   /// vector, put them together.
-  bool reduces = false;
+  bool reduces() const { return kind == ForKind::kVectorized || (axis && axis->level == ThreadAxis::Level::kThread); }
   /// Also of one whose result holds a value before: lanes add to it.
-  bool updates = false;
+  bool updates() const { return kind == ForKind::kVectorized; }
 };
-/// Of a loop of this kind, bound to the thread axis if it is bound.
-Execution execution_of(ForKind kind, std::string_view thread_axis);
 
 /// Why two iterations of the loop might depend on one another; nothing if they are independent.
 std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution);

@@ -1,6 +1,7 @@
 // Loads, stores and allocations, with their checks.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "ir/interpreter_machine.h"
 #include "ir/numeric.h"
@@ -108,12 +109,14 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
       for (int k = 0; k < access.element_lanes; ++k) write_element(access.dtype, r[first + k], at + k * step);
       if (allocation->written) std::memset(allocation->written.get() + byte, 1, static_cast<size_t>(access.bytes));
     } else {
-      if (allocation->written && !all_written(allocation->written.get() + byte, access.bytes)) [[unlikely]] {
-        return fail_unwritten(*allocation, byte, access, r, lane);
+      bool written = !allocation->written || all_written(allocation->written.get() + byte, access.bytes);
+      if (!written) [[unlikely]] {
+        if (!defer_unwritten(*allocation, byte, access, r, lane)) return false;
       }
       if (!current_->levels.empty() && options_.check_races && !note_read(*allocation, byte, access, r, lane))
         return false;
-      for (int k = 0; k < access.element_lanes; ++k) r[first + k] = read_element(access.dtype, at + k * step);
+      for (int k = 0; k < access.element_lanes; ++k)
+        r[first + k] = written ? read_element(access.dtype, at + k * step) : Slot{.i = 0};
     }
   }
   return true;
@@ -121,6 +124,23 @@ bool Machine::access(const Insn& in, const Access& access, Slot* r) {
 
 template bool Machine::access<true>(const Insn& in, const Access& access, Slot* r);
 template bool Machine::access<false>(const Insn& in, const Access& access, Slot* r);
+
+/// In memory of a team, an element that nothing has written yet may be one that another thread is to write: then the
+/// two race. Who finds out comes later, or nobody does by the time the threads are together again.
+bool Machine::defer_unwritten(const Allocation& allocation, int64_t byte, const Access& access, const Slot* r,
+                              int lane) {
+  fail_unwritten(allocation, byte, access, r, lane);
+  bool shared = allocation.site >= 0 && is_shared(*current_, program_.allocations[allocation.site]);
+  if (!shared || !options_.check_races) return false;
+  if (!unwritten_) unwritten_ = std::move(failure_);
+  failure_.reset();
+  return true;
+}
+
+bool Machine::has_unwritten() {
+  if (unwritten_) failure_ = std::exchange(unwritten_, std::nullopt);
+  return failure_.has_value();
+}
 
 bool Machine::address(const Insn& in, Slot* r) {
   const Access& access = program_.accesses[in.a];
@@ -202,7 +222,9 @@ bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& acc
       int other = writes ? shadow.writer_site : shadow.reader_site;
       bool threads = program_.loops[level->fork->site].is_thread;
       // Threads that all store one value (a statement that does not depend on the thread) agree.
-      bool agrees = value && std::memcmp(allocation.data + byte, value, static_cast<size_t>(access.bytes)) == 0;
+      bool written = !allocation.written || all_written(allocation.written.get() + byte, access.bytes);
+      bool agrees =
+          written && value && std::memcmp(allocation.data + byte, value, static_cast<size_t>(access.bytes)) == 0;
       bool combined = threads && (agrees || is_reduction(access.site, other));
       if (!combined && !are_steps(*level, access.site, other)) {
         return fail_race(*level, stamp, other, writes, access, true, r, lane);
@@ -217,12 +239,31 @@ bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& acc
 
 // ---- allocations -----------------------------------------------------------------------------------------------
 
+bool Machine::is_shared(const Thread& thread, const AllocationSite& site) {
+  constexpr ThreadAxis kNeighbors{ThreadAxis::Level::kThread, 0};
+  return thread.shared && site.scope->rank > 0 && site.scope->is_shared_by(kNeighbors);
+}
+
+std::vector<int64_t> Machine::owner_of(const Thread& thread, const MemoryScope& scope) const {
+  std::vector<int64_t> owner;
+  for (const Level* level : thread.levels) {
+    const auto& axis = program_.loops[level->fork->site].axis;
+    if (!axis || !axis->in_team()) continue;
+    if (!scope.is_shared_by(*axis)) {
+      owner.push_back(level->index);
+    } else if (scope.lanes > 1) {
+      owner.push_back(level->index / scope.lanes);
+    }
+  }
+  return owner;
+}
+
 bool Machine::allocate(Thread& thread, const Insn& in, Slot* r) {
   const AllocationSite& site = program_.allocations[in.b];
-  std::pair<const Insn*, int> key;
-  bool shared = site.shared && thread.shared;
+  SharedKey key;
+  bool shared = is_shared(thread, site);
   if (shared) {
-    key = {&in, thread.occurrences[&in]++};
+    key = {&in, thread.occurrences[&in]++, owner_of(thread, *site.scope)};
     auto it = thread.shared->find(key);
     if (it != thread.shared->end()) {
       r[in.dst].i = it->second;
@@ -245,7 +286,7 @@ bool Machine::allocate(Thread& thread, const Insn& in, Slot* r) {
 }
 
 void Machine::release(Thread& thread, const Insn& in, const Slot* r) {
-  if (program_.allocations[in.b].shared && thread.shared) return;  // with the team
+  if (is_shared(thread, program_.allocations[in.b])) return;  // with the team
   const Allocation* allocation = memory_.find(r[in.dst].i);
   if (allocation && !thread.levels.empty() && options_.check_races) remember(*allocation);
   memory_.release(r[in.dst].i);

@@ -5,12 +5,14 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "ir/op.h"
 #include "ir/stmt.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::interpreter {
 
@@ -136,13 +138,14 @@ struct Message {
 struct AllocationSite {
   std::string name;
   DataType dtype;
-  bool shared = false;  // one for a whole team of threads
+  const MemoryScope* scope;
 };
 struct LoopSite {
   NodeRef node;
   Ref<Var> var;
   std::string kind;  // "parallel", "vectorized", "threadIdx.x"
-  bool is_thread = false;
+  std::optional<ThreadAxis> axis = {};
+  bool is_thread = false;  // of a team
   bool is_vector = false;
 };
 struct CallSite {

@@ -45,6 +45,10 @@ void Compiler::function(const Ref<PrimFunc>& func) {
   views_.clear();
   domains_.clear();
   block_ = {};
+  bound_.clear();
+  team_ = 0;
+  together_ = true;
+  varying_.clear();
   parameters(*func);
   stmt(func->body);
   emit({.op = Op::kReturn});

@@ -1,9 +1,11 @@
 // From the tree to code.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -92,6 +94,21 @@ class Compiler {
   void threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min, const Expr& extent,
                const Stmt& body);
   bool has_collective(const Stmt& body) const;
+  void sequence(const SeqStmt& sequence);
+  void wait(const NodeRef& node);
+  /// All threads of the team find the same value.
+  bool is_uniform(const Expr& e) const;
+  /// What `work` compiles runs where the conditions hold, or as often as they say.
+  template <class F>
+  void under(std::initializer_list<Expr> conditions, F&& work) {
+    bool outer = together_;
+    for (const Expr& condition : conditions) together_ = together_ && is_uniform(condition);
+    work();
+    together_ = outer;
+  }
+  void define_value(const Ref<Var>& var, const Expr& value) {
+    if (!is_uniform(value)) varying_.insert(var.get());
+  }
   template <class F>
   void scoped(F&& work) {
     int top = top_;
@@ -115,7 +132,7 @@ class Compiler {
   void match_buffer(const MatchBufferRegion& match, const NodeRef& node);
   void init(const Block& block);
   int allocate(const Ref<Buffer>& buffer);
-  int allocate(const std::string& name, DataType type, const std::vector<Expr>& extents, bool shared);
+  int allocate(const std::string& name, DataType type, const std::vector<Expr>& extents, const std::string& scope);
   void release(int pointer, int site);
   void attribute(const AttrStmt& attr, const NodeRef& node);
   void assertion(const AssertStmt& assertion);
@@ -133,6 +150,18 @@ class Compiler {
   std::optional<ReductionStep> step_;  // the store being compiled
   /// Domain of each loop variable, where it is known to hold.
   std::unordered_map<const NodeBase*, std::pair<Expr, Expr>> domains_;
+  // Of the threads around: axes of the loops, whether all come here together, variables that tell them apart, and how
+  // many barriers they have met.
+  struct Bound {
+    std::string tag;
+    Ref<Var> var;
+    int start, count;
+  };
+  std::vector<Bound> bound_;
+  int team_ = 0;  // loops over threads
+  bool together_ = true;
+  std::unordered_set<const NodeBase*> varying_;
+  int waits_ = 0;
   std::vector<std::string> pending_;
   std::optional<Diagnostic> failure_;
 };

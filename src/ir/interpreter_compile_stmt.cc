@@ -1,20 +1,16 @@
 // Statements. Slots are taken and given back like a stack: what a statement defines lives as long as it runs.
 #include <algorithm>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/build.h"
 #include "ir/interpreter_compile.h"
+#include "ir/interpreter_team.h"
 #include "ir/kind_cases.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
 
 namespace tilewright::interpreter {
-namespace {
-
-bool is_team_thread(const std::string& tag) { return tag.starts_with("threadIdx") || tag.starts_with("vthread"); }
-
-}  // namespace
-
 // ---- loops -----------------------------------------------------------------------------------------------------
 
 void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site, const Stmt& body) {
@@ -28,7 +24,10 @@ void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site
   if (parallel) emit({.op = Op::kEnter, .dst = counter, .extra = loop_site});
   int top = here();
   if (parallel) emit({.op = Op::kIterate, .dst = counter});
+  int waits = waits_;
   with_definition(var, counter, [&] { stmt(body); });
+  // The next iteration may write what other threads still read.
+  if (!parallel && waits_ != waits && together_) wait(body);
   emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top});
   if (parallel) emit({.op = Op::kLeave});
   (*code_)[skip].a = here();
@@ -49,19 +48,69 @@ bool Compiler::has_collective(const Stmt& body) const {
   return found;
 }
 
+bool Compiler::is_uniform(const Expr& e) const {
+  if (team_ == 0) return true;
+  bool uniform = true;
+  visit(
+      e, [&](const Ref<Var>& v) { uniform = uniform && !varying_.contains(v.get()); },
+      [&](const Ref<BufferLoad>&, Visitor&) { uniform = false; });
+  return uniform;
+}
+
+void Compiler::wait(const NodeRef& node) {
+  emit({.op = Op::kBarrier, .extra = site(node)});
+  ++waits_;
+}
+
+/// Statements of blocks: the threads of a team wait for one another where the order of what they do matters.
+void Compiler::sequence(const SeqStmt& sequence) {
+  bool blocks = team_ > 0 && together_ && std::any_of(sequence.seq.begin(), sequence.seq.end(), has_blocks);
+  Touched before;
+  for (const Stmt& item : sequence.seq) {
+    if (blocks) {
+      Touched now = Touched::by(item);
+      if (now.depends_on(before)) {
+        wait(item);
+        before = {};
+      }
+      before.add(now);
+    }
+    stmt(item);
+  }
+}
+
 void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min,
                        const Expr& extent, const Stmt& body) {
-  bool is_thread = is_team_thread(tag);
-  program_.loops.push_back({node, var, tag, is_thread, false});
-  int loop_site = static_cast<int>(program_.loops.size()) - 1;
+  auto axis = ThreadAxis::parse(tag);
   int start = expr(min), count = expr(extent);
+  auto same = [&](const Bound& outer) { return axis && axis->is_unique() && outer.tag == tag; };
+  auto around = std::find_if(bound_.begin(), bound_.end(), same);
+  if (around != bound_.end()) {
+    // The same threads: each runs its own iteration.
+    int differs = message("interpret/thread", "another loop around is bound to " + tag + " with another range", node);
+    emit({.op = Op::kCheckEqual, .a = start, .b = around->start, .extra = differs});
+    emit({.op = Op::kCheckEqual, .a = count, .b = around->count, .extra = differs});
+    varying_.insert(var.get());
+    return with_definition(var, slot_of(around->var, node), [&] { stmt(body); });
+  }
+  bool is_thread = axis && axis->in_team();
+  program_.loops.push_back({node, var, tag, axis, is_thread, false});
+  int loop_site = static_cast<int>(program_.loops.size()) - 1;
+  bound_.push_back({tag, var, start, count});
+  team_ += is_thread;
+  if (is_thread) varying_.insert(var.get());
   // Without a barrier inside, threads that run one after another are as good as a team.
-  if (!is_thread || !has_collective(body)) return iterate(var, start, count, loop_site, body);
-  int counter = take(1);
-  size_t fork = emit({.op = Op::kFork, .dst = counter, .a = start, .b = count, .extra = loop_site});
-  with_definition(var, counter, [&] { stmt(body); });
-  emit({.op = Op::kJoin});
-  (*code_)[fork].c = here();
+  if (!is_thread || !(has_collective(body) || has_waits(body))) {
+    iterate(var, start, count, loop_site, body);
+  } else {
+    int counter = take(1);
+    size_t fork = emit({.op = Op::kFork, .dst = counter, .a = start, .b = count, .extra = loop_site});
+    with_definition(var, counter, [&] { stmt(body); });
+    emit({.op = Op::kJoin});
+    (*code_)[fork].c = here();
+  }
+  team_ -= is_thread;
+  bound_.pop_back();
 }
 
 void Compiler::for_loop(const Ref<For>& loop) {
@@ -69,14 +118,18 @@ void Compiler::for_loop(const Ref<For>& loop) {
   switch (loop->kind) {
     case ForKind::kSerial:
     case ForKind::kUnrolled:
-      iterate(loop->loop_var, expr(loop->min), expr(loop->extent), kNone, loop->body);
+      if (!is_uniform(loop->min) || !is_uniform(loop->extent)) varying_.insert(loop->loop_var.get());
+      under({loop->min, loop->extent},
+            [&] { iterate(loop->loop_var, expr(loop->min), expr(loop->extent), kNone, loop->body); });
       break;
     case ForKind::kParallel:
     case ForKind::kVectorized: {
       bool is_vector = loop->kind == ForKind::kVectorized;
-      program_.loops.push_back({loop, loop->loop_var, is_vector ? "vectorized" : "parallel", false, is_vector});
+      program_.loops.push_back({loop, loop->loop_var, is_vector ? "vectorized" : "parallel", {}, false, is_vector});
       int loop_site = static_cast<int>(program_.loops.size()) - 1;
+      bool outer = std::exchange(together_, false);  // iterations that run at the same time cannot wait
       iterate(loop->loop_var, expr(loop->min), expr(loop->extent), loop_site, loop->body);
+      together_ = outer;
       break;
     }
     case ForKind::kThreadBinding: {
@@ -101,11 +154,12 @@ void Compiler::attribute(const AttrStmt& attr, const NodeRef& node) {
 
 // ---- memory ----------------------------------------------------------------------------------------------------
 
-int Compiler::allocate(const std::string& name, DataType type, const std::vector<Expr>& extents, bool shared) {
+int Compiler::allocate(const std::string& name, DataType type, const std::vector<Expr>& extents,
+                       const std::string& scope) {
   std::vector<int> factors;
   for (const Expr& extent : extents) factors.push_back(expr(extent));
   factors.push_back(constant(int64_t{lanes_of(type)}));
-  program_.allocations.push_back({name, type.element(), shared});
+  program_.allocations.push_back({name, type.element(), &memory_scope(scope)});
   int pointer = take(1);
   emit({.op = Op::kAllocate,
         .dst = pointer,
@@ -115,15 +169,14 @@ int Compiler::allocate(const std::string& name, DataType type, const std::vector
 }
 
 int Compiler::allocate(const Ref<Buffer>& buffer) {
-  bool shared = buffer->scope().starts_with("shared");
-  if (buffer->strides.empty()) return allocate(buffer->name, buffer->dtype, buffer->shape, shared);
+  if (buffer->strides.empty()) return allocate(buffer->name, buffer->dtype, buffer->shape, buffer->scope());
   // Up to the last element that strides reach.
   Expr last = one(DataType::int_(64));
   for (size_t i = 0; i < buffer->shape.size(); ++i) {
     DataType wide = DataType::int_(64);
     last = last + (tilewright::cast(wide, buffer->shape[i]) - 1) * tilewright::cast(wide, buffer->strides[i]);
   }
-  return allocate(buffer->name, buffer->dtype, {last}, shared);
+  return allocate(buffer->name, buffer->dtype, {last}, buffer->scope());
 }
 
 void Compiler::release(int pointer, int site) { emit({.op = Op::kFree, .dst = pointer, .b = site}); }
@@ -144,6 +197,7 @@ void Compiler::axes(const BlockRealize& realize, const NodeRef& node) {
     const Expr& binding = realize.iter_values[i];
     int value = expr(binding);
     define(axis.var, value);
+    define_value(axis.var, binding);
     if (!axis.dom.defined()) continue;
     auto domain = domains_.find(binding.get());
     bool holds = domain != domains_.end() && same_expr(domain->second.first, axis.dom->min) &&
@@ -199,11 +253,14 @@ void Compiler::match_buffer(const MatchBufferRegion& match, const NodeRef& node)
 /// Runs before the first iteration of the reduction: where every reduction axis is at its minimum.
 void Compiler::init(const Block& block) {
   std::vector<size_t> skips;
+  bool outer = together_;
   for (const Ref<IterVar>& axis : block.iter_vars) {
     if (axis->iter_type != IterType::kCommReduce) continue;
+    together_ = together_ && is_uniform(axis->var);
     skips.push_back(emit({.op = Op::kJumpIfDiffer, .a = slot_of(axis->var, axis), .b = expr(axis->dom->min)}));
   }
   scoped([&] { stmt(block.init); });
+  together_ = outer;
   for (size_t skip : skips) (*code_)[skip].c = here();
 }
 
@@ -222,8 +279,10 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
     views_[buffer.get()] = declare(buffer, pointer, buffer);
   }
   for (const Ref<MatchBufferRegion>& match : block.match_buffers) match_buffer(*match, match);
-  if (block.init.defined()) init(block);
-  stmt(block.body);
+  under({realize.predicate}, [&] {
+    if (block.init.defined()) init(block);
+    stmt(block.body);
+  });
   for (auto& [pointer, site] : allocated) release(pointer, site);
   if (guarded) (*code_)[skip].a = here();
   // What the block defines ends with it.
@@ -251,6 +310,7 @@ void Compiler::stmt(const Stmt& s) {
     case Kind::kLetStmt: {
       const LetStmt& let = *s.as<LetStmt>();
       int value = expr(let.value);
+      define_value(let.var, let.value);
       with_definition(let.var, value, [&] { stmt(let.body); });
       break;
     }
@@ -280,8 +340,8 @@ void Compiler::stmt(const Stmt& s) {
     case Kind::kAllocate: {
       const Allocate& allocation = *s.as<Allocate>();
       const PointerType* type = allocation.buffer_var->type_annotation.as<PointerType>();
-      bool shared = type && type->storage_scope.starts_with("shared");
-      int pointer = allocate(allocation.buffer_var->name_hint, allocation.dtype, allocation.extents, shared);
+      int pointer = allocate(allocation.buffer_var->name_hint, allocation.dtype, allocation.extents,
+                             type ? type->storage_scope : "");
       int number = static_cast<int>(program_.allocations.size()) - 1;
       with_definition(allocation.buffer_var, pointer, [&] { stmt(allocation.body); });
       release(pointer, number);
@@ -303,7 +363,7 @@ void Compiler::stmt(const Stmt& s) {
       break;
     }
     case Kind::kSeqStmt:
-      for (const Stmt& item : s.as<SeqStmt>()->seq) stmt(item);
+      sequence(*s.as<SeqStmt>());
       break;
     case Kind::kPrefetch:  // only speed depends on it
       break;
@@ -313,11 +373,11 @@ void Compiler::stmt(const Stmt& s) {
     case Kind::kIfThenElse: {
       const IfThenElse& branch = *s.as<IfThenElse>();
       size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(branch.condition)});
-      stmt(branch.then_case);
+      under({branch.condition}, [&] { stmt(branch.then_case); });
       size_t done = branch.else_case.defined() ? emit({.op = Op::kJump}) : 0;
       (*code_)[skip].a = here();
       if (!branch.else_case.defined()) break;
-      stmt(branch.else_case);
+      under({branch.condition}, [&] { stmt(branch.else_case); });
       (*code_)[done].a = here();
       break;
     }
@@ -327,7 +387,7 @@ void Compiler::stmt(const Stmt& s) {
     case Kind::kWhile: {
       int start = here();
       size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(s.as<While>()->condition)});
-      stmt(s.as<While>()->body);
+      under({s.as<While>()->condition}, [&] { stmt(s.as<While>()->body); });
       emit({.op = Op::kJump, .a = start});
       (*code_)[skip].a = here();
       break;

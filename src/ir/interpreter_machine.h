@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -28,8 +29,10 @@ class Machine {
     const std::vector<InterpretArg>* args = nullptr;  // null: called by a function of the program
     int result = kNone, result_lanes = 1;             // slots of the caller
   };
-  /// Memory of scope "shared": one for all threads of the team, by allocation and how often a thread came there.
-  using Shared = std::map<std::pair<const Insn*, int>, int64_t>;
+  /// Memory that threads of a team share: by allocation, how often a thread came there, and where along the axes whose
+  /// threads have copies of their own the thread is.
+  using SharedKey = std::tuple<const Insn*, int, std::vector<int64_t>>;
+  using Shared = std::map<SharedKey, int64_t>;
   struct OwnLevel {
     Fork fork;
     Level level;
@@ -86,9 +89,15 @@ class Machine {
   bool locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation);
   bool address(const Insn& in, Slot* r);
   bool allocate(Thread& thread, const Insn& in, Slot* r);
+  /// Threads of the team share what is allocated there.
+  static bool is_shared(const Thread& thread, const AllocationSite& site);
+  std::vector<int64_t> owner_of(const Thread& thread, const MemoryScope& scope) const;
   void release(Thread& thread, const Insn& in, const Slot* r);
   void remember(const Allocation& allocation);
   bool fail_unwritten(const Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
+  bool defer_unwritten(const Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
+  /// Threads that are together again, or done, have read what none of them has written.
+  bool has_unwritten();
   int64_t constant_memory(int number);
   bool note_read(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane);
   bool note_write(Allocation& allocation, int64_t byte, const Access& access, const Slot* r, int lane,
@@ -102,9 +111,9 @@ class Machine {
   Status schedule();
   void enter(Thread& thread, const Insn& in);
   void iterate(Thread& thread, int64_t index);
-  void leave(Thread& thread);
+  bool leave(Thread& thread);
   void begin_shared(Thread& thread);
-  void end_shared(Thread& thread);
+  bool end_shared(Thread& thread);
   bool fork(Thread& thread, const Insn& in);
   void resume(Thread& thread);
   bool release_barrier();
@@ -133,6 +142,7 @@ class Machine {
   uint64_t steps_ = 0, step_limit_;
   std::chrono::steady_clock::time_point deadline_;
   std::optional<Diagnostic> failure_;
+  std::optional<Diagnostic> unwritten_;  ///< a read by one of the threads that are running
 };
 
 }  // namespace tilewright::interpreter

@@ -343,8 +343,7 @@ bool Machine::effect(Thread& thread, const Insn& in, Slot* r) {
       iterate(thread, r[in.dst].i);
       return true;
     case Op::kLeave:
-      leave(thread);
-      return true;
+      return leave(thread);
     case Op::kArgDimension:
     case Op::kArgStride:
       return argument_size(thread.frames.back(), in, r);

@@ -38,10 +38,10 @@ void Machine::iterate(Thread& thread, int64_t index) {
   if (thread.shared && program_.loops[level.fork->site].is_thread) thread.occurrences.clear();
 }
 
-void Machine::leave(Thread& thread) {
+bool Machine::leave(Thread& thread) {
   thread.levels.pop_back();
   --thread.own_used;
-  end_shared(thread);
+  return end_shared(thread);
 }
 
 void Machine::begin_shared(Thread& thread) {
@@ -51,11 +51,12 @@ void Machine::begin_shared(Thread& thread) {
 }
 
 /// Ends the shared memory with the outermost loop over threads.
-void Machine::end_shared(Thread& thread) {
-  if (!thread.shared || thread.shared_level != thread.levels.size()) return;
+bool Machine::end_shared(Thread& thread) {
+  if (!thread.shared || thread.shared_level != thread.levels.size()) return true;
   for (const auto& [key, pointer] : *thread.shared) memory_.release(pointer);
   thread.shared = nullptr;
   thread.shared_level = kInherited;
+  return !has_unwritten();
 }
 
 /// Starts one thread for each iteration; the forking one goes on behind the loop when all have joined.
@@ -107,6 +108,7 @@ void Machine::resume(Thread& thread) {
 }
 
 bool Machine::release_barrier() {
+  if (has_unwritten()) return false;
   int site = kNone;
   for (const auto& thread : threads_) {
     if (thread->barrier == kNone) continue;
@@ -162,7 +164,7 @@ Status Machine::schedule() {
       ++team->finished;
       if (--parent->running_children == 0) {
         std::erase_if(teams_, [&](const auto& t) { return t.get() == team; });
-        end_shared(*parent);
+        if (!end_shared(*parent)) return std::move(*failure_);
         next = parent->place;
       }
     }

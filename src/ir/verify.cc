@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "ir/build.h"
 #include "ir/kind_cases.h"
@@ -10,12 +11,10 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "target/thread_axis.h"
 
 namespace tilewright {
 namespace {
-
-constexpr std::string_view kThreadTags[] = {"blockIdx.x",  "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y",
-                                            "threadIdx.z", "vthread",    "vthread.x",  "vthread.y",   "vthread.z"};
 
 class Verifier {
  public:
@@ -58,7 +57,14 @@ class Verifier {
   void match_buffer(const MatchBufferRegion& match, const NodeRef& where);
   void region(const BufferRegion& region, const NodeRef& where);
   void attribute(const AttrStmt& attr, const NodeRef& where);
-  void launch(const std::string& tag, const Expr& extent, const NodeRef& where, const Stmt& body);
+  struct Thread {
+    std::string tag;
+    Ref<Var> var;
+    Expr min, extent;
+    NodeRef scope;  ///< the innermost block with axes around
+  };
+  void launch(const Thread& thread, const NodeRef& where, const Stmt& body);
+  void check_same_threads(const Thread& outer, const Thread& inner, const NodeRef& where, const Stmt& body);
   void call(const Call& call, const NodeRef& where);
   void call_function(const Call& call, const std::string& name, const NodeRef& where);
   void call_intrinsic(const Call& call, const NodeRef& where);
@@ -74,10 +80,6 @@ class Verifier {
   /// False: a statement without rules of its own.
   bool stmt(const NodeRef& n);
 
-  struct Thread {
-    std::string tag;
-    int64_t extent = -1;  // -1: not constant
-  };
   std::vector<Ref<Var>> sizes_;  ///< that matched buffers define, now
   Stage stage_;
   Rules rules_;
@@ -85,6 +87,7 @@ class Verifier {
   const Module* module_ = nullptr;
   std::unordered_set<const NodeBase*> defined_, ever_;
   std::unordered_set<uint64_t> blocks_;
+  NodeRef scope_;               // the innermost block with axes around
   std::vector<Thread> nest_;    // thread loops around
   std::vector<Thread> kernel_;  // and all within the outermost of them
 };
@@ -255,23 +258,41 @@ void Verifier::annotations(const Annotations& values, const NodeRef& where) {
 
 // ---- loops and threads -----------------------------------------------------------------------------------------
 
-void Verifier::launch(const std::string& tag, const Expr& extent, const NodeRef& where, const Stmt& body) {
-  if (std::find(std::begin(kThreadTags), std::end(kThreadTags), tag) == std::end(kThreadTags)) {
+/// A loop bound again to an axis that a loop around is bound to means the same threads.
+void Verifier::check_same_threads(const Thread& outer, const Thread& inner, const NodeRef& where, const Stmt& body) {
+  std::string both = quoted(inner.tag) + " is bound to two loops, one inside the other, ";
+  bool same_range = same_expr(outer.min, inner.min) && same_expr(outer.extent, inner.extent);
+  if (!same_range) {
+    return fail("verify/thread", both + "with different ranges", where,
+                "the inner loop runs one iteration on each thread: give it the range of the outer one");
+  }
+  if (outer.scope != inner.scope) {
+    return fail("verify/thread", both + "and a block stands between them", where,
+                "fuse the loops, or bind one of them to another axis");
+  }
+  if (outer.var != inner.var && uses_var(body, outer.var)) {
+    fail("verify/thread", both + "and what stands below uses the variable of the outer one", where,
+         "use the variable of the inner loop: on each thread, it has the same value");
+  }
+}
+
+void Verifier::launch(const Thread& thread, const NodeRef& where, const Stmt& body) {
+  const std::string& tag = thread.tag;
+  auto axis = ThreadAxis::parse(tag);
+  if (!axis) {
     fail("verify/thread", quoted(tag) + " is no thread axis", where, "use blockIdx.x, threadIdx.x, vthread.x, ...");
   }
-  Thread thread{tag, const_int(extent).value_or(-1)};
   auto same_tag = [&](const Thread& other) { return other.tag == tag; };
-  // vthread stands for any number of axes.
-  bool unique = rules_ == Rules::kAll && tag != "vthread";
-  if (unique && std::any_of(nest_.begin(), nest_.end(), same_tag)) {
-    fail("verify/thread", quoted(tag) + " is bound to two loops, one inside the other", where,
-         "fuse the loops, or bind one of them to another axis");
-  }
+  bool unique = rules_ == Rules::kAll && axis && axis->is_unique();
+  auto around = std::find_if(nest_.rbegin(), nest_.rend(), same_tag);
+  if (unique && around != nest_.rend()) check_same_threads(*around, thread, where, body);
   auto other = std::find_if(kernel_.begin(), kernel_.end(), same_tag);
-  if (unique && other != kernel_.end() && other->extent != thread.extent && other->extent >= 0 && thread.extent >= 0) {
+  int64_t extent = const_int(thread.extent).value_or(-1);
+  int64_t known = other == kernel_.end() ? extent : const_int(other->extent).value_or(-1);
+  if (unique && extent >= 0 && known >= 0 && extent != known) {
     fail("verify/thread",
-         quoted(tag) + " has the extent " + std::to_string(thread.extent) + " here and " +
-             std::to_string(other->extent) + " in another loop of the same kernel",
+         quoted(tag) + " has the extent " + std::to_string(extent) + " here and " + std::to_string(known) +
+             " in another loop of the same kernel",
          where, "a kernel is launched with one extent for each axis");
   }
   nest_.push_back(thread);
@@ -290,7 +311,7 @@ void Verifier::for_loop(const For& loop, const NodeRef& where) {
     const Ref<Var>& thread = loop.thread_binding->var;
     bool fresh = !is_defined(thread);
     if (fresh) define(thread, where, Repeat::kAllowed);
-    launch(loop.thread_binding->thread_tag, loop.extent, where, loop.body);
+    launch({loop.thread_binding->thread_tag, loop.loop_var, loop.min, loop.extent, scope_}, where, loop.body);
     if (fresh) undefine(thread);
   } else {
     node(loop.body);
@@ -310,7 +331,8 @@ void Verifier::attribute(const AttrStmt& attr, const NodeRef& where) {
   }
   bool fresh = !is_defined(thread->var);
   if (fresh) define(thread->var, where, Repeat::kAllowed);
-  launch(thread->thread_tag, static_cast<const Expr&>(attr.value), where, attr.body);
+  const auto& extent = static_cast<const Expr&>(attr.value);
+  launch({thread->thread_tag, thread->var, zero(extent.dtype()), extent, scope_}, where, attr.body);
   if (fresh) undefine(thread->var);
 }
 
@@ -377,6 +399,7 @@ void Verifier::block(const Ref<Block>& block) {
     for (const Ref<BufferRegion>& r : *regions) region(*r, r);
   }
   annotations(block->annotations, block);
+  NodeRef outer = std::exchange(scope_, block->iter_vars.empty() ? scope_ : NodeRef(block));
   node(block->init);
   for (const Ref<IterVar>& axis : block->iter_vars) {
     bool may_differ = rules_ == Rules::kLanguage || axis->iter_type != IterType::kCommReduce || !block->init.defined();
@@ -387,6 +410,7 @@ void Verifier::block(const Ref<Block>& block) {
          block, "an init runs once, before the reduction: it can depend on spatial axes only");
   }
   node(block->body);
+  scope_ = outer;
   for (const Ref<IterVar>& axis : block->iter_vars) undefine(axis->var);
   for (const Ref<Buffer>& buffer : block->alloc_buffers) undefine_buffer(buffer);
   for (const Ref<MatchBufferRegion>& match : block->match_buffers) undefine_buffer(match->buffer);

@@ -13,7 +13,9 @@
 //   verify/block       a block outside of its realization, or one block in two places
 //   verify/root        a function with blocks whose body is not one root block without axes
 //   verify/region      a region or match_buffer with the wrong number of dimensions or type
-//   verify/thread      thread axes: unknown tags, one axis bound twice in a nest, two extents in one kernel
+//   verify/thread      thread axes: unknown tags, two extents in one kernel, an axis bound again in a nest by a loop
+//   that
+//                      does not mean the same threads
 //   verify/sequence    a sequence of fewer than two statements
 //   verify/intrinsic   a call of an intrinsic with arguments or a type that it does not have
 //   verify/call        a call of a function that the module does not have, or with other arguments

@@ -127,7 +127,9 @@ TEST(Verify, Threads) {
   auto code = [&](Stmt body) { return code_of(function({}, std::move(body)), Stage::kLowered); };
   EXPECT_EQ(code(threads("threadIdx.x", 32, nop())), "");
   EXPECT_EQ(code(threads("threadIdx.w", 32, nop())), "verify/thread");
-  EXPECT_EQ(code(threads("threadIdx.x", 32, threads("threadIdx.x", 32, nop()))), "verify/thread");
+  EXPECT_EQ(code(threads("threadIdx.x", 32, threads("threadIdx.x", 32, nop()))), "");
+  EXPECT_EQ(code(threads("threadIdx.x", 32, threads("threadIdx.x", 16, nop()))), "verify/thread");
+  EXPECT_EQ(code(threads("threadIdx.x", 32, threads("vthread", 2, threads("vthread", 4, nop())))), "");
   EXPECT_EQ(code(threads("threadIdx.x", 32, threads("threadIdx.y", 2, nop()))), "");
   auto siblings = [&](int second) {
     return threads("blockIdx.x", 4,

@@ -17,6 +17,7 @@
 #include <unordered_set>
 
 #include "analysis/accesses.h"
+#include "analysis/threads.h"
 #include "arith/int_set.h"
 #include "ir/build.h"
 #include "ir/structural.h"
@@ -118,6 +119,13 @@ class RegionCollector {
     }
     analysis::Surroundings around = since(*candidate, access.around);
     Domains domains = analysis::domains_of(around);
+    // A copy that threads share holds what all of them access.
+    for (const analysis::Surrounding& s : access.around) {
+      const For* loop = s.node.as<For>();
+      if (loop && analysis::joins_threads(*loop, candidate->buffer)) {
+        domains.emplace(loop->loop_var, IntSet::of_range(loop_range(*loop)));
+      }
+    }
     for (const auto& [variable, set] : domains) candidate->inside.insert(variable);
     Expr condition = keeps_shape(*candidate->buffer) ? bool_imm(true) : analysis::known_conditions(around);
     if (const std::vector<Expr>* indices = access.indices()) {
@@ -134,7 +142,7 @@ class RegionCollector {
 
   /// Registers beyond the last element cost nothing: a tile keeps its shape where its last elements do not exist, so
   /// that every access to it is alike.
-  static bool keeps_shape(const Buffer& buffer) { return buffer.scope().starts_with("local"); }
+  static bool keeps_shape(const Buffer& buffer) { return is_local(buffer); }
 
   IntSet vector_set(const Expr& index, const Domains& domains, const Expr& condition) {
     const Ramp* ramp = index.as<Ramp>();

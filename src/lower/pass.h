@@ -43,6 +43,8 @@ inline int64_t vector_lanes(const Target& target, int bits) { return std::max(1,
 inline int64_t register_bytes(const Target& target) {
   return int64_t{target.vector_bits} / 8 * target.vector_registers;
 }
+/// Memory of one thread: registers, on a CPU.
+bool is_local(const Buffer& buffer);
 bool is_local(const Allocate& allocate);
 /// Why a buffer of scope "local" cannot live in registers, however it is accessed; empty if it can, if only just.
 std::string why_no_registers(const Allocate& allocate, const Target& target);

@@ -9,6 +9,7 @@
 #include "ir/verify.h"
 #include "lower/passes.h"
 #include "support/interruption.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::lower {
 namespace {
@@ -75,9 +76,11 @@ void assume_sizes(const PrimFunc& func, arith::Analyzer& analyzer) {
   }
 }
 
+bool is_local(const Buffer& buffer) { return memory_scope(buffer.scope()).on_cpu == Storage::kRegisters; }
+
 bool is_local(const Allocate& allocate) {
   const PointerType* type = allocate.buffer_var->type_annotation.as<PointerType>();
-  return type && type->storage_scope.starts_with("local");
+  return type && memory_scope(type->storage_scope).on_cpu == Storage::kRegisters;
 }
 
 std::string why_no_registers(const Allocate& allocate, const Target& target) {

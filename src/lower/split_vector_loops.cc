@@ -41,7 +41,7 @@ bool computes_in_registers(const Stmt& body) {
   bool found = false;
   visit(
       body, [&](const Ref<For>&) { found = true; },
-      [&](const Ref<BufferStore>& store) { found |= store->buffer->scope().starts_with("local"); });
+      [&](const Ref<BufferStore>& store) { found |= is_local(*store->buffer); });
   return found;
 }
 

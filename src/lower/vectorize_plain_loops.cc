@@ -452,7 +452,7 @@ class Vectorizer {
   /// the schedule.
   static bool uses_registers(const Stmt& body) {
     bool found = false;
-    visit(body, [&](const Ref<BufferStore>& store) { found |= store->buffer->scope().starts_with("local"); });
+    visit(body, [&](const Ref<BufferStore>& store) { found |= is_local(*store->buffer); });
     return found;
   }
 

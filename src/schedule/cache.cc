@@ -1,7 +1,6 @@
 #include "schedule/cache.h"
 
 #include <algorithm>
-#include <array>
 
 #include "analysis/accesses.h"
 #include "ir/build.h"
@@ -9,14 +8,6 @@
 #include "ir/traverse.h"
 
 namespace tilewright::schedule {
-
-bool is_storage_scope(const std::string& scope) {
-  static constexpr std::array<std::string_view, 12> kScopes = {
-      "global",           "shared",  "warp",    "local",          "wmma.matrix_a",   "wmma.matrix_b",
-      "wmma.accumulator", "texture", "amx.tmm", "m16n8k8.matrix", "metal.simdgroup", ""};
-  return std::any_of(kScopes.begin(), kScopes.end(),
-                     [&](std::string_view known) { return known.empty() ? scope.empty() : scope.starts_with(known); });
-}
 
 Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<BufferRegion>>& regions,
                                 const Place& block, const std::string& what, const std::string& code) {

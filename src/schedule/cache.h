@@ -7,9 +7,6 @@
 
 namespace tilewright::schedule {
 
-/// "" and those that begin like these: global, shared, local, warp, wmma..., texture, ...
-bool is_storage_scope(const std::string& scope);
-
 /// Which of the regions is meant. CODE when there is no such position, or no single buffer of that name.
 Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<BufferRegion>>& regions,
                                 const Place& block, const std::string& what, const std::string& code);

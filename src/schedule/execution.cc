@@ -29,7 +29,7 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
 Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const ExecutionCodes& codes,
                       const std::string& thread_axis) {
   TW_TRY(place, state.find(rv));
-  if (auto problem = analysis::why_dependent(*place.tree, place.at, analysis::execution_of(kind, thread_axis))) {
+  if (auto problem = analysis::why_dependent(*place.tree, place.at, {kind, ThreadAxis::parse(thread_axis)})) {
     return refuse_conflict(codes, *problem);
   }
   For loop = place.loop();

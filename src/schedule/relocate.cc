@@ -5,6 +5,7 @@
 
 #include "analysis/block_facts.h"
 #include "analysis/independence.h"
+#include "analysis/threads.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
@@ -155,7 +156,9 @@ Status check_only_writer(const Place& block, const analysis::Scope& scope, int s
                     {block.node()});
     }
     if (scope.writers(write->buffer).size() > 1) {
-      return refuse(code, "'" + name + "' is written by other blocks than " + describe(block) + " as well",
+      return refuse(code,
+                    "'" + name + "' is written by other blocks than " + describe(block) +
+                        " as well, so that it is neither a complete block nor a reduction block of its scope",
                     {block.node()}, "move the block before its reduction is decomposed");
     }
   }
@@ -225,11 +228,11 @@ std::vector<int> concurrent_loops(const Tree& tree, int at) {
 Status recheck_execution(const Tree& tree, int at, const char* code) {
   for (int loop_at : concurrent_loops(tree, at)) {
     const For& loop = tree.for_at(loop_at);
-    std::string_view axis = loop.thread_binding.defined() ? loop.thread_binding->thread_tag : std::string_view();
-    auto problem = analysis::why_dependent(tree, loop_at, analysis::execution_of(loop.kind, axis));
-    if (!problem) continue;
-    Diagnostic d = refuse(code, problem->obstacle,
-                          "take this step before the loop is made parallel, vectorized or bound to a thread");
+    auto problem = analysis::why_dependent(tree, loop_at, analysis::Execution::of(loop));
+    auto obstacle = problem ? std::optional(problem->obstacle) : analysis::why_not_same_threads(tree, loop_at);
+    if (!obstacle) continue;
+    Diagnostic d =
+        refuse(code, *obstacle, "take this step before the loop is made parallel, vectorized or bound to a thread");
     d.message = "the iterations of " + describe_loop(loop) + " would no longer be independent: " + d.message;
     return d;
   }
@@ -392,7 +395,7 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
     const Ref<IterVar>& axis = block.iter_vars[i];
     IntSet bound = before ? (*before)[i] : IntSet::of_range(axis->dom);
     if (bound.is_point()) bound.max = bound.min;
-    nest.add_axis(axis, analysis::is_reduction_axis(axis) ? IntSet::everything() : axes[i], bound);
+    nest.add_axis(axis, axes[i], bound);
   }
   Stmt moved = nest.finish(tree.block_ref(move.block.at), move.block.node().span());
   TreeEdit edit(tree);

@@ -13,48 +13,41 @@
 //           P4 no two iterations write the same element
 //           P5 none reads what another one writes
 //           P6 the axis is blockIdx, threadIdx or vthread with .x, .y or .z
-//           P7 no loop around or below has the same axis
+//           P7 a loop around or below with the same axis means the same threads: the inner one then runs one iteration
+//              on each. They have the same range, what stands below depends on the inner one only and does not
+//              accumulate over it, and what it writes is in memory that the threads share, or used by the same thread
 #include "schedule/execution.h"
 
-#include "ir/build.h"
-#include "ir/traverse.h"
+#include "analysis/threads.h"
 
 namespace tilewright::schedule {
 namespace {
 
 constexpr ExecutionCodes kCodes = {"bind/P1", "bind/P2", "bind/P3", "bind/P4", "bind/P5"};
 
-bool is_thread_axis(const std::string& tag) {
-  size_t dot = tag.find('.');
-  std::string_view name = std::string_view(tag).substr(0, dot);
-  bool known = name == "blockIdx" || name == "threadIdx" || name == "vthread";
-  return known && dot != std::string::npos && tag.size() == dot + 2 && tag[dot + 1] >= 'x' && tag[dot + 1] <= 'z';
+/// Loops with one axis, one inside of the other, mean the same threads.
+Status check_threads(const Ref<Block>& root, const Ref<Var>& loop_var) {
+  const Tree& tree = Tree::of(root);
+  int loop = tree.loop(loop_var);
+  auto obstacle = analysis::why_threads_differ(tree, loop);
+  if (!obstacle) return Ok{};
+  return refuse("bind/P7", *obstacle,
+                "a loop inside of one with the same axis runs one iteration on each thread: give it the same extent, "
+                "and let what it computes go to memory that the threads share");
 }
 
 }  // namespace
 
 Result<Plan> plan(const State& state, const Bind& bind) {
   TW_TRY(place, state.find(bind.loop));
-  if (!is_thread_axis(bind.thread_axis)) {
+  auto axis = ThreadAxis::parse(bind.thread_axis);
+  if (!axis || !axis->is_unique()) {
     return refuse("bind/P6", "'" + bind.thread_axis + "' is no thread axis", {place.node()},
                   "use blockIdx, threadIdx or vthread with .x, .y or .z");
   }
-  NodeRef same;
-  auto look = [&](const NodeRef& node) {
-    const For* loop = node.as<For>();
-    if (loop && loop->thread_binding.defined() && loop->thread_binding->thread_tag == bind.thread_axis) same = node;
-  };
-  for (int at = (*place.tree)[place.at].parent; at != Tree::kNone; at = (*place.tree)[at].parent) {
-    look(place.tree->stmt(at));
-  }
-  visit(place.loop().body, [&](const Ref<For>& below) { look(below); });
-  if (same.defined()) {
-    return refuse(
-        "bind/P7",
-        describe(place) + " and " + describe_loop(*same.as<For>()) + " would both be bound to " + bind.thread_axis,
-        {place.node(), same}, "each axis can be taken once along a nest");
-  }
-  return set_kind(state, bind.loop, ForKind::kThreadBinding, kCodes, bind.thread_axis);
+  TW_TRY(plan, set_kind(state, bind.loop, ForKind::kThreadBinding, kCodes, bind.thread_axis));
+  TW_RETURN_IF_ERROR(check_threads(plan.root, place.loop().loop_var));
+  return plan;
 }
 
 }  // namespace tilewright::schedule

@@ -26,6 +26,7 @@
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/relocate.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -181,7 +182,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   if (request.scope == Tree::kNone) return refuse("cache_read/P1", "the root block is no reader", {block.node()});
   TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_read/P1"));
   request.position = position;
-  if (!is_storage_scope(cache.storage_scope)) {
+  if (!find_memory_scope(cache.storage_scope)) {
     return refuse("cache_read/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
                   "use \"global\", \"local\" or \"shared\"");
   }

@@ -26,6 +26,7 @@
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/relocate.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -47,7 +48,7 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
   TW_TRY(position, buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "cache_write/P1"));
   request.position = position;
   request.write = block.block().writes[position];
-  if (!is_storage_scope(cache.storage_scope)) {
+  if (!find_memory_scope(cache.storage_scope)) {
     return refuse("cache_write/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
                   "use \"global\", \"local\" or \"shared\"");
   }

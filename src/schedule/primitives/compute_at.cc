@@ -24,6 +24,7 @@
 #include <algorithm>
 
 #include "analysis/scope.h"
+#include "analysis/threads.h"
 #include "ir/build.h"
 #include "schedule/relocate.h"
 
@@ -79,8 +80,13 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
     for (const Ref<BufferRegion>& read : tree.block_at(consumer).reads) {
       for (const Ref<BufferRegion>& write : block.block().writes) {
         if (write->buffer != read->buffer) continue;
+        // What threads share, they compute for all of them.
+        std::vector<int> varying = analysis::joined_loops(tree, loop.at, read->buffer);
+        varying.insert(varying.end(), below.begin(), below.end());
+        arith::Analyzer around;
+        analysis::bind_above(around, tree, loop.at, varying);
         arith::Box box = arith::relax_region(analysis::bound_region(*tree.realize_at(consumer), read),
-                                             analysis::domains_of(tree, below), analyzer);
+                                             analysis::domains_of(tree, varying), around);
         AxisSets sets = solve_axes(block.block(), write, box, Fit::kTouch, analyzer);
         needed = needed ? arith::unite(*needed, sets, analyzer) : sets;
       }

@@ -89,6 +89,9 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) {
     return refuse("reverse_compute_at/P5", *obstacle);
   }
+  if (auto obstacle = analysis::why_irregular_reduction(after, after[moved].scope, moved)) {
+    return refuse("reverse_compute_at/P6", *obstacle);
+  }
   TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, moved, "reverse_compute_at/P6"));
   for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);

@@ -1,0 +1,40 @@
+// Loops whose iterations run on the threads of a GPU, and who of them shares what.
+//
+//   for tx in T.thread_binding(32, thread="threadIdx.x"):       all threads of the team are here at the same time;
+//     for k in range(4):                                        between statements that share data they wait for one
+//       for i in T.thread_binding(32, thread="threadIdx.x"):    another. The inner loop is bound again to the axis: it
+//         with T.block("S"): S[k, i] = ...                      means the same threads, and runs iteration i on thread
+//       with T.block("C"): ... = S[k, 31 - tx]                  i only
+//
+// So a buffer that the threads of a team share (target/memory_scope.h: it joins them) holds behind a statement what all
+// of them have written; the region of a block is then that of all iterations of the loops bound to threads around.
+#pragma once
+
+#include <optional>
+
+#include "analysis/cover.h"
+#include "target/thread_axis.h"
+
+namespace tilewright::analysis {
+
+/// The axis that the loop is bound to, if it is.
+std::optional<ThreadAxis> thread_axis(const For& loop);
+/// The memory of the buffer joins the threads that run the loop.
+bool joins_threads(const For& loop, const Ref<Buffer>& buffer);
+
+/// Of the loops around a position in its scope, itself included, outermost first: those whose threads the memory of the
+/// buffer joins, and which all reach the position as often and at the same time.
+std::vector<int> joined_loops(const Tree& tree, int at, const Ref<Buffer>& buffer);
+
+/// The loop around `loop` that is bound to the same axis; kNone if there is none.
+int same_threads(const Tree& tree, int loop);
+
+/// Why the loop, bound again to an axis, would not do the same as when each thread ran all of it: another extent than
+/// the loop around, blocks that differ between the threads, parts of a reduction, results that others do not see.
+/// Nothing for a loop that is not bound again.
+std::optional<Obstacle> why_not_same_threads(const Tree& tree, int loop);
+/// The same for all loops of the kernel that the statement is part of, or is; and loops bound to one axis have one
+/// extent, be they inside of one another or not.
+std::optional<Obstacle> why_threads_differ(const Tree& tree, int at);
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,44 @@
+#include "target/memory_scope.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace tilewright {
+namespace {
+
+constexpr Storage kMemory = Storage::kMemory, kRegisters = Storage::kRegisters;
+
+constexpr MemoryScope kScopes[] = {
+#define X(prefix, rank, lanes, on_cpu) {prefix, rank, lanes, on_cpu},
+#include "target/memory_scopes.def"
+#undef X
+};
+
+bool is_lane(const ThreadAxis& axis) { return axis.level == ThreadAxis::Level::kThread && axis.dimension == 0; }
+
+}  // namespace
+
+bool MemoryScope::is_shared_by(const ThreadAxis& axis) const {
+  return rank <= axis.rank() || (lanes > 1 && is_lane(axis));
+}
+
+bool MemoryScope::joins_threads(const ThreadAxis& axis, int64_t extent) const {
+  if (!axis.in_team() || rank == 0 || !is_shared_by(axis)) return false;
+  return lanes == 1 || (extent >= 0 && extent <= lanes);
+}
+
+std::span<const MemoryScope> memory_scopes() { return kScopes; }
+
+const MemoryScope* find_memory_scope(std::string_view scope) {
+  if (scope.empty()) return &kScopes[0];
+  const auto* row = std::find_if(std::begin(kScopes), std::end(kScopes),
+                                 [&](const MemoryScope& known) { return scope.starts_with(known.prefix); });
+  return row == std::end(kScopes) ? nullptr : row;
+}
+
+const MemoryScope& memory_scope(std::string_view scope) {
+  const MemoryScope* row = find_memory_scope(scope);
+  return row ? *row : kScopes[0];
+}
+
+}  // namespace tilewright
