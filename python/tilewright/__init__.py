@@ -30,13 +30,14 @@ _NAMES: dict[str, str] = {
     "load": "tilewright.kernel",
     "set_num_threads": "tilewright.kernel",
     "Schedule": "tilewright.schedule",
+    "TensorIntrin": "tilewright.tensor_intrin",
     "Trace": "tilewright.schedule",
     "Space": "tilewright.search",
     "TuneResult": "tilewright.search",
     "space": "tilewright.search",
     "tune": "tilewright.search",
 }
-_MODULES = {"arith", "ir", "script", "te", "testing", "schedule", "kernel"}
+_MODULES = {"arith", "ir", "script", "te", "tensor_intrin", "testing", "schedule", "kernel"}
 
 __all__ = [
     "ArgumentError",

@@ -2133,6 +2133,30 @@ class Schedule:
             The new block, named BLOCK_init.
         """
 
+    def blockize(self, target: LoopRV | Sequence[BlockRV | str], preserve_unit_iters: bool = True) -> BlockRV:
+        """
+        Make what a loop runs, or neighboring blocks with their loops, one block.
+
+        Args:
+            target: a loop with one block below it; or blocks that stand next to each other.
+            preserve_unit_iters: name loops of one iteration in the axes of the new block, not their only value.
+
+        Returns:
+            The new block around, named BLOCK_o, or outer_BLOCK_BLOCK_ of several; the old handles mean the blocks inside.
+        """
+
+    def tensorize(
+        self, block_or_loop: BlockRV | LoopRV | str, tensor_intrin: str, preserve_unit_iters: bool = True
+    ) -> None:
+        """
+        Let a block be computed by a tensor intrinsic.
+
+        Args:
+            block_or_loop: a block that computes what the description of the intrinsic says; a loop becomes one by blockize.
+            tensor_intrin: the name under which the intrinsic is registered, see tilewright.TensorIntrin.
+            preserve_unit_iters: as for blockize.
+        """
+
     def annotate(self, block_or_loop: BlockRV | LoopRV | str, ann_key: str, ann_val: AnnotationValue) -> None:
         """
         Attach a value to a block or a loop.
@@ -2341,6 +2365,13 @@ def analyze_work(func: PrimFunc) -> dict[Any, Any]:
     """
 
 def shrink(func: PrimFunc, limit: int = 16) -> PrimFunc: ...
+def register_tensor_intrin(
+    name: str, desc: PrimFunc, impl: PrimFunc, features: Sequence[str], replace: bool, compact: bool
+) -> None: ...
+def find_tensor_intrin(name: str) -> object:
+    """Description, implementation and features, or None."""
+
+def tensor_intrin_names() -> list[str]: ...
 def is_dtype(text: str) -> bool:
     """Whether the text names a type of scalars or vectors."""
 

@@ -13,6 +13,7 @@
 #include "ir/reduction_step.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
+#include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
 
 namespace tilewright::analysis {
@@ -60,7 +61,7 @@ class Examine {
     } else if (facts_.role == BlockRole::kUpdate && !reads_own_) {
       say("it may leave elements of '" + partial_ + "' as they were");
     }
-    if (reads_own_ && reduces) facts_.commutative = check_commutative();
+    if (reads_own_) facts_.commutative = check_commutative();
   }
 
  private:
@@ -309,10 +310,10 @@ class Examine {
   }
 
   /// Each store is element = element (op) value, with one op per buffer, and nothing else in the body reads what the
-  /// block writes: no value, condition, index or binding.
+  /// block writes: no value, condition, index or binding. Or all is done by one block inside that is so.
   bool check_commutative() {
     bool good = true;
-    int stores = 0, loads = 0;
+    int stores = 0, loads = 0, blocks = 0;
     std::unordered_map<NodeRef, int> operation_on;
     visit(
         block_->body,
@@ -322,8 +323,15 @@ class Examine {
           ++stores;
         },
         [&](const Ref<BufferLoad>& load) { loads += written(load->buffer) || is_view(load->buffer); },
-        [&](const Ref<BlockRealize>&, Visitor&) { good = false; });
-    return good && loads == stores && !accumulates_by_pointer_;
+        [&](const Ref<BlockRealize>& realize, Visitor& v) {
+          const BlockFacts& inner = BlockFacts::of(realize->block);
+          good &= inner.role == BlockRole::kUpdate && inner.why.empty() && inner.commutative;
+          ++blocks;
+          for (const Expr& value : realize->iter_values) v(value);
+          v(realize->predicate);
+        });
+    facts_.compound |= blocks > 0;
+    return good && loads == stores && !accumulates_by_pointer_ && (blocks == 0 || (blocks == 1 && stores == 0));
   }
 
   bool is_view(const NodeRef& buffer) const {
@@ -348,7 +356,9 @@ bool is_reduction_axis(const Ref<IterVar>& axis) { return axis->iter_type == Ite
 const BlockFacts& BlockFacts::of(const Ref<Block>& block) {
   return block->id.memo.get<BlockFacts>([&] {
     BlockFacts facts;
-    Examine(block, facts).run();
+    Ref<Block> said = described(block);
+    facts.compound = said != block;
+    Examine(said, facts).run();
     return facts;
   });
 }

@@ -12,7 +12,8 @@
 // read is complete by then. analysis/cover.h checks that; nothing else about an order matters.
 //
 // What calls do to memory behind pointers counts where each pointer is one to a view (match_buffer), through access_ptr
-// with what is read and written: "w" alone replaces all that the view shows. That is the contract of an opaque block.
+// with what is read and written: "w" alone replaces all that the view shows. That is the contract of an opaque block. A
+// block that stands for a tensor intrinsic (ir/tensor_intrin.h) counts as what the intrinsic's description says.
 #pragma once
 
 #include <string>
@@ -31,6 +32,8 @@ class BlockFacts : public Memo::Fact {
   BlockRole role = BlockRole::kOther;
   /// The reduction combines values in any order with the same result (but for rounding).
   bool commutative = true;
+  /// It does so by a block inside or by a tensor intrinsic: its steps cannot be taken apart any further.
+  bool compound = false;
   /// Of kOther: the condition that fails, "it reads and writes 'C' at different elements". Of kUpdate: what may keep
   /// its value; empty for what accumulates.
   std::string why;

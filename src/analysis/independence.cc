@@ -103,6 +103,7 @@ bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& e
   const BlockFacts& facts = BlockFacts::of(realize.block);
   bool update = execution.updates() && facts.role == BlockRole::kUpdate;
   if (!execution.reduces() || !(update || facts.role == BlockRole::kReduction) || !facts.commutative) return false;
+  if (facts.compound) return false;
   bool reduces = false;
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     if (!uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) continue;

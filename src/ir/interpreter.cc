@@ -5,6 +5,7 @@
 #include "ir/interpreter_compile.h"
 #include "ir/interpreter_machine.h"
 #include "ir/numeric.h"
+#include "ir/tensor_intrin.h"
 
 namespace tilewright {
 namespace interpreter {
@@ -193,8 +194,10 @@ Status Machine::run(int number, const std::vector<InterpretArg>& args) {
 
 Status interpret(const Ref<Module>& module, std::string_view name, const std::vector<InterpretArg>& args,
                  const InterpretOptions& options) {
+  // What stands for a tensor intrinsic means what its description says.
+  Ref<Module> meaning = described(module);
   interpreter::Program program;
-  interpreter::Compiler compiler(*module, program, options);
+  interpreter::Compiler compiler(*meaning, program, options);
   TW_TRY(number, compiler.compile(std::string(name)));
   return interpreter::Machine(program, options).run(number, args);
 }

@@ -317,6 +317,14 @@ int Compiler::call(const Expr& e) {
     if (a.sort() != Sort::kExpr) return unsupported(name + " of what is no expression", e);
   }
   switch (intrinsic) {
+    case Intrinsic::k_call_llvm_intrin:
+    case Intrinsic::k_call_llvm_pure_intrin:
+    case Intrinsic::k_call_extern:
+    case Intrinsic::k_call_pure_extern:
+      return unsupported(name +
+                             ", which names code of another compiler; blocks that stand for a registered "
+                             "tensor intrinsic are run by its description",
+                         e);
     case Intrinsic::k_if_then_else:
       return if_then_else(call, e.dtype());
     case Intrinsic::k_likely:

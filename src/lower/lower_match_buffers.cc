@@ -84,9 +84,17 @@ class Matcher {
   std::vector<Expr> indices(const View& view, const std::vector<Expr>& own, Rewriter& r) {
     std::vector<Expr> result;
     for (size_t d = 0; d < view.start.size(); ++d) {
-      result.push_back(d < view.skipped ? view.start[d] : view.start[d] + r(own[d - view.skipped]));
+      result.push_back(d < view.skipped ? view.start[d] : shifted(view.start[d], r(own[d - view.skipped])));
     }
     return result;
+  }
+
+  /// Lanes in a row stay lanes in a row.
+  static Expr shifted(const Expr& start, const Expr& own) {
+    if (const Ramp* lanes = own.as<Ramp>()) {
+      return make<Ramp>({start + lanes->base, lanes->stride, lanes->lanes}, own.span());
+    }
+    return start + own;
   }
 
   void define(const MatchBufferRegion& match, Rewriter& r) {

@@ -265,7 +265,7 @@ class LaneSpreader {
     if (!is_vector) return make<Call>({c.dtype, c.op, spread_args}, e.span());
     if (intrinsic == Intrinsic::kUnknown || intrinsic_row(intrinsic).effect == Effect::kUpdateState ||
         intrinsic == Intrinsic::k_address_of || intrinsic == Intrinsic::k_tvm_access_ptr ||
-        intrinsic == Intrinsic::k_call_pure_extern) {
+        intrinsic == Intrinsic::k_call_pure_extern || intrinsic == Intrinsic::k_call_llvm_pure_intrin) {
       return fail(e, "a call of " + name_of(c) + " has no vector form");
     }
     for (NodeRef& arg : spread_args) arg = to_lanes(Expr(arg), lanes_);

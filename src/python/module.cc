@@ -113,5 +113,6 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_schedule(m);
   tilewright::python::bind_search(m);
   tilewright::python::bind_analysis(m);
+  tilewright::python::bind_tensor_intrin(m);
   tilewright::python::explain_wrong_arguments(m);
 }

@@ -27,6 +27,7 @@ void bind_interpreter(nanobind::module_& m);
 void bind_schedule(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 void bind_analysis(nanobind::module_& m);
+void bind_tensor_intrin(nanobind::module_& m);
 /// After all others.
 void explain_wrong_arguments(nanobind::module_& m);
 

@@ -114,6 +114,22 @@ struct ListField {
     return true;
   }
 };
+template <>
+struct FieldTraits<LoopOrBlocks> {
+  static constexpr Role kRole = Role::kInput;
+  static std::string type() { return "LoopRV | Sequence[BlockRV | str]"; }
+  static Value to(const LoopOrBlocks& field) {
+    if (const LoopRV* loop = std::get_if<LoopRV>(&field.either)) return {*loop};
+    return ListField<BlockRV>::to(std::get<std::vector<BlockRV>>(field.either));
+  }
+  static bool from(const Value& value, LoopOrBlocks& field) {
+    if (const LoopRV* loop = value.as<LoopRV>()) {
+      field.either = *loop;
+      return true;
+    }
+    return ListField<BlockRV>::from(value, field.either.emplace<std::vector<BlockRV>>());
+  }
+};
 template <class T>
 struct FieldTraits<std::vector<T>> : ListField<T> {
   static constexpr Role kRole = FieldTraits<T>::kRole;
@@ -207,6 +223,9 @@ template <class T, class U>
 constexpr bool takes<OmitEmpty<T>, U> = std::is_same_v<U, None> || takes<T, U>;
 template <class T, class U>
 constexpr bool takes<Decision<T>, U> = std::is_same_v<U, None> || takes<T, U>;
+
+template <class U>
+constexpr bool takes<LoopOrBlocks, U> = takes<BlockRV, U> || takes<LoopRV, U>;
 
 template <class T>
 constexpr bool is_star = false;

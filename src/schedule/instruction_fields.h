@@ -14,6 +14,10 @@
 namespace tilewright::schedule {
 
 using BlockOrLoop = std::variant<BlockRV, LoopRV>;
+/// What a loop runs, or blocks next to one another.
+struct LoopOrBlocks {
+  std::variant<LoopRV, std::vector<BlockRV>> either;
+};
 /// None: to be inferred.
 using Factor = std::variant<None, int64_t, ExprRV>;
 /// Which of a block's reads or writes: its position, the buffer's name, or the Buffer. Recorded as a position.

@@ -25,7 +25,7 @@ def python(*arguments: object, cwd: Path) -> str:
 
 
 def test_every_lesson_is_tested() -> None:
-    assert [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))] == ["01", "02", "03", "04"]
+    assert [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))] == ["01", "02", "03", "04", "05"]
 
 
 @pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
@@ -62,6 +62,14 @@ def test_lesson_2_schedules_by_hand(examples: Path, tmp_path: Path) -> None:
 
 def test_lesson_3_writes_a_pass(examples: Path, tmp_path: Path) -> None:
     assert "Y[vi] = X[vi] * T.float32(0.125)" in python(examples / "03_write_a_pass.py", cwd=tmp_path)
+
+
+def test_lesson_5_multiplies_bytes(examples: Path, tmp_path: Path) -> None:
+    lines = python(examples / "05_int8_vnni.py", cwd=tmp_path).splitlines()
+    assert lines[0].startswith("this processor has dot_16x4_")
+    rates = {line.rsplit("  ", 2)[0].strip(): float(line.split()[-1]) for line in lines[-3:]}
+    assert next(iter(rates)).startswith("Tilewright") and len(rates) == 3
+    assert max(rates, key=lambda name: rates[name]).startswith("Tilewright")
 
 
 def test_the_program_in_cpp(examples: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ was left out) the step is skipped.
 
 from __future__ import annotations
 
+import functools
 import random
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any
 
 import tilewright as tw
 from tilewright import ir
+from tilewright.script import tir as T
 
 #: In place of the code of a refusal: the step was not attempted.
 IMPOSSIBLE = "nothing to choose"
@@ -213,6 +215,54 @@ def decompose_reduction(d: Dice) -> None:
     d.made(d.sch.decompose_reduction(block, d.loop(block)))
 
 
+def blockize(d: Dice) -> None:
+    unit = d.chance(0.7)
+    if d.chance(0.8):
+        d.made(d.sch.blockize(d.loop(), preserve_unit_iters=unit))
+    else:
+        d.made(d.sch.blockize([d.block() for _ in range(d.take([1, 2, 2]))], preserve_unit_iters=unit))
+
+
+@functools.cache
+def copying(extent: int, dtype: str) -> str:
+    """A tensor intrinsic that copies a row: what copies of buffers are made of."""
+
+    @T.prim_func
+    def desc(a: T.handle, b: T.handle):
+        A = T.match_buffer(a, (extent,), dtype)
+        B = T.match_buffer(b, (extent,), dtype)
+        with T.block("root"):
+            T.reads(A[0:extent])
+            T.writes(B[0:extent])
+            for i in range(extent):
+                with T.block("copy"):
+                    vi = T.axis.spatial(extent, i)
+                    B[vi] = A[vi]
+
+    @T.prim_func
+    def impl(a: T.handle, b: T.handle):
+        A = T.match_buffer(a, (extent,), dtype)
+        B = T.match_buffer(b, (extent,), dtype)
+        with T.block("root"):
+            T.reads(A[0:extent])
+            T.writes(B[0:extent])
+            for i in range(extent):
+                B[extent - 1 - i] = A[extent - 1 - i]
+
+    name = f"copy_{extent}_{dtype}"
+    tw.TensorIntrin.register(name, desc, impl, override=True)
+    return name
+
+
+def tensorize(d: Dice) -> None:
+    block = d.block_that(lambda block: d.sch.get(block).name_hint.endswith(("_global", "_local")))
+    writes = d.sch.get(block).writes
+    dtype = str(writes[0].buffer.dtype) if writes else "float32"
+    loop = d.loops(block)[-1] if d.loops(block) and d.chance(0.8) else d.loop(block)
+    extent = d.sch.get(loop).extent
+    d.sch.tensorize(loop, copying(extent.value if isinstance(extent, ir.IntImm) else 4, dtype), d.chance(0.7))
+
+
 def annotate(d: Dice) -> None:
     where = d.loop() if d.chance(0.5) else d.block()
     value = d.take([1, "text", 0.5, "list", "drawn"])
@@ -292,6 +342,8 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     compute_inline: 2,
     reverse_compute_inline: 2,
     decompose_reduction: 4,
+    blockize: 3,
+    tensorize: 2,
     annotate: 1,
     unannotate: 1,
     transform_layout: 3,

@@ -7,11 +7,31 @@ import pytest
 
 import tilewright as tw
 from tilewright.script import from_source
+from tilewright.script import tir as T
 from tilewright.testing import check
 
 FOLDER = Path(__file__).parents[2] / "src/schedule/primitives"
 #: Lookups, draws and marks change no program.
 WITHOUT = {path.stem for path in FOLDER.glob("*.cc") if path.stem.startswith(("get_", "sample_", "enter_"))}
+
+
+@T.prim_func
+def copy_desc(V: T.Buffer((4,)), W: T.Buffer((4,))):
+    with T.block("root"):
+        T.reads(V[0:4])
+        T.writes(W[0:4])
+        for i in range(4):
+            with T.block("copy"):
+                vi = T.axis.spatial(4, i)
+                W[vi] = V[vi]
+
+
+@T.prim_func
+def copy_impl(V: T.Buffer((4,)), W: T.Buffer((4,))):
+    with T.block("root"):
+        T.reads(V[0:4])
+        T.writes(W[0:4])
+        W[0:4] = V[0:4]
 
 
 def split_columns(text):
@@ -72,6 +92,7 @@ class Handles(dict):
     "path", [p for p in sorted(FOLDER.glob("*.cc")) if p.stem not in WITHOUT], ids=lambda p: p.stem
 )
 def test_example(path):
+    tw.TensorIntrin.register("copy_4", copy_desc, copy_impl, override=True)
     before, call, after = split_columns(path.read_text())
     shapes = buffer_shapes(before)
     assert f"sch.{path.stem}(" in call

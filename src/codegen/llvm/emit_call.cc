@@ -139,6 +139,9 @@ llvm::Value* FunctionEmitter::emit_intrinsic(const Call& call, Intrinsic intrins
     case Intrinsic::k_call_extern:
     case Intrinsic::k_call_pure_extern:
       return emit_extern(call);
+    case Intrinsic::k_call_llvm_intrin:
+    case Intrinsic::k_call_llvm_pure_intrin:
+      return emit_instruction(call);
     case Intrinsic::k_address_of:
     case Intrinsic::k_tvm_access_ptr:
       return emit_address(call);

@@ -148,6 +148,9 @@ class FunctionEmitter {
   void emit_prefetch(const Call& call);
   void emit_print(const Call& call);
 
+  // ---- emit_instruction.cc
+  Value* emit_instruction(const Call& call);
+
   // ---- emit_math.cc
   Value* emit_math(Intrinsic intrinsic, const std::vector<Expr>& args, const std::vector<Value*>& values);
   Value* emit_power(Value* x, double exponent);

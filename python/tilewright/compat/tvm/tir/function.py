@@ -5,15 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from tilewright import _core
-from tilewright.compat.tvm.alias import Absent, Renamed, missing, no_span
+from tilewright.compat.tvm.alias import Renamed, missing, no_span
 from tilewright.compat.tvm.tir.index_map import IndexMap
+from tilewright.tensor_intrin import table
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.function")
 
 __all__ = ["IndexMap", "PrimFunc", "TensorIntrin"]
 
-TensorIntrin = Absent("tvm.tir.TensorIntrin")
+
+class TensorIntrin:
+    """A tensor intrinsic."""
+
+    get = staticmethod(table.TensorIntrin.get)
+
+    @staticmethod
+    def register(name: str, desc: Any, impl: Any, override: bool = False) -> None:
+        """Adds an intrinsic; as in TVM, pointers without strides are to memory of any layout."""
+        table.TensorIntrin.register(name, desc, impl, override, compact=False)
 
 
 class PrimFunc(metaclass=Renamed):

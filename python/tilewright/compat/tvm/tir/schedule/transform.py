@@ -1,8 +1,11 @@
-"""tvm.tir.schedule.transform: names that files import beside what they use; each use of one raises."""
+"""tvm.tir.schedule.transform."""
 
 from __future__ import annotations
 
-from tilewright.compat.tvm.alias import absent
+from tilewright.auto_tensorize import tile_with_tensor_intrin
+from tilewright.compat.tvm.alias import missing
 
 __path__: list[str] = []
-__getattr__ = absent("tvm.tir.schedule.transform")
+__getattr__ = missing("tvm.tir.schedule.transform")
+
+__all__ = ["tile_with_tensor_intrin"]

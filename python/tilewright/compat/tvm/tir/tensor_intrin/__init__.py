@@ -1,10 +1,10 @@
-"""tvm.tir.tensor_intrin: tensor intrinsics, which files import beside what they use.
-
-Names can be mentioned, and each use of one raises.
-"""
+"""tvm.tir.tensor_intrin: importing it registers the intrinsics."""
 
 from __future__ import annotations
 
-from tilewright.compat.tvm.alias import absent
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.tir.tensor_intrin import arm_cpu, cuda, hexagon, rocm, x86
 
-__getattr__ = absent("tvm.tir.tensor_intrin")
+__getattr__ = missing("tvm.tir.tensor_intrin")
+
+__all__ = ["arm_cpu", "cuda", "hexagon", "rocm", "x86"]

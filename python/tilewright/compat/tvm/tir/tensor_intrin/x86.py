@@ -1,11 +1,12 @@
-"""tvm.tir.tensor_intrin.x86: those of x86, which files import beside what they use.
-
-Names can be mentioned, and each use of one raises.
-"""
+"""tvm.tir.tensor_intrin.x86."""
 
 from __future__ import annotations
 
-from tilewright.compat.tvm.alias import absent
+from tilewright.compat.tvm.alias import missing
+from tilewright.tensor_intrin.x86 import *  # noqa: F403
+from tilewright.tensor_intrin.x86 import __all__ as _names
 
 __path__: list[str] = []
-__getattr__ = absent("tvm.tir.tensor_intrin.x86")
+__getattr__ = missing("tvm.tir.tensor_intrin.x86")
+
+__all__ = list(_names)

@@ -1,0 +1,10 @@
+"""Tensor intrinsics of Nvidia's GPUs. Data: no code is generated for them yet."""
+
+from __future__ import annotations
+
+from tilewright.tensor_intrin import cuda_mma, cuda_wmma, dot_product_common
+from tilewright.tensor_intrin.cuda_mma import *  # noqa: F403
+from tilewright.tensor_intrin.cuda_wmma import *  # noqa: F403
+from tilewright.tensor_intrin.dot_product_common import *  # noqa: F403
+
+__all__ = [*cuda_mma.__all__, *cuda_wmma.__all__, *dot_product_common.__all__]

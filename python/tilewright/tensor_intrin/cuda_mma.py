@@ -1,0 +1,352 @@
+"""Products of tiles by the warps of Nvidia's GPUs, register by register (ldmatrix, mma): data for code to come.
+
+A tile lies in a warp as buffers of scope "warp": element (thread, register). The layout functions say which element of
+the tile that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright.script import tir as T
+from tilewright.tensor_intrin.table import TensorIntrin
+
+__all__ = [
+    "get_ldmatrix_intrin",
+    "get_mma_fill_intrin",
+    "get_mma_intrin",
+    "get_mma_intrin_group",
+    "get_mma_store_intrin",
+    "ldmatrix_32x8_to_shared_16x16_layout",
+    "ldmatrix_32x16_to_shared_32x16_layout_b",
+    "ldmatrix_trans_32x8_to_shared_16x16_layout",
+    "mma_store_32x8_to_shared_16x16_layout",
+    "shared_16x16_to_ldmatrix_32x8_layout",
+    "shared_16x32_to_ldmatrix_32x16_layout",
+    "shared_32x16_to_ldmatrix_32x16_layout",
+]
+
+_THREADS = 32
+_FLOAT8 = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2"}
+_SHORT = {"float16": "f16", "float32": "f32", "int8": "i8", "int32": "i32"} | {v: k for k, v in _FLOAT8.items()}
+_PTX = {"float16": "fp16", "float32": "fp32", "int8": "int8", "int32": "int32"} | {v: k for k, v in _FLOAT8.items()}
+
+
+def shared_16x16_to_ldmatrix_32x8_layout(i: Any, j: Any) -> tuple[Any, Any]:
+    """Where ldmatrix puts an element of 16 bits."""
+    return 4 * (i % 8) + j % 8 // 2, 4 * (j // 8) + i // 8 * 2 + j % 2
+
+
+def shared_16x32_to_ldmatrix_32x16_layout(i: Any, j: Any) -> tuple[Any, Any]:
+    """Where ldmatrix puts an element of 8 bits, rows of 32."""
+    return 4 * (i % 8) + j % 16 // 4, 8 * (j // 16) + i // 8 * 4 + j % 4
+
+
+def shared_32x16_to_ldmatrix_32x16_layout(i: Any, j: Any) -> tuple[Any, Any]:
+    """Where an element of 8 bits belongs, columns of 32."""
+    return i % 16 // 4 + 4 * (j % 8), 8 * (j // 8) + i // 16 * 4 + i % 4
+
+
+def ldmatrix_32x8_to_shared_16x16_layout(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
+    """Back from shared_16x16_to_ldmatrix_32x8_layout."""
+    return 8 * (local_id % 4 // 2) + thread_id // 4, 8 * (local_id // 4) + thread_id % 4 * 2 + local_id % 2
+
+
+def ldmatrix_trans_32x8_to_shared_16x16_layout(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
+    """The same of a tile that was transposed on its way."""
+    return 8 * (local_id // 4) + thread_id % 4 * 2 + local_id % 2, 8 * (local_id % 4 // 2) + thread_id // 4
+
+
+def ldmatrix_32x16_to_shared_32x16_layout_b(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
+    """Back from shared_32x16_to_ldmatrix_32x16_layout."""
+    return 16 * (local_id % 8 // 4) + thread_id % 4 * 4 + local_id % 4, 8 * (local_id // 8) + thread_id // 4
+
+
+def mma_store_32x8_to_shared_16x16_layout(thread_id: Any, local_id: Any) -> tuple[Any, Any]:
+    """Which element of a tile of results a register holds."""
+    return ldmatrix_32x8_to_shared_16x16_layout(thread_id, local_id)
+
+
+_Layout = Callable[[Any, Any], tuple[Any, Any]]
+
+
+def _layout_of(k_dim: int, operand: str, transposed: bool) -> tuple[tuple[int, int], _Layout]:
+    """The shape of an operand in shared memory, and its place in a warp."""
+    if k_dim == 16:
+        return (16, 16), shared_16x16_to_ldmatrix_32x8_layout
+    if operand == "B" and not transposed:
+        return (k_dim, 16), shared_32x16_to_ldmatrix_32x16_layout
+    return (16, k_dim), shared_16x32_to_ldmatrix_32x16_layout
+
+
+def _offset_of(k_dim: int, operand: str, transposed: bool) -> Callable[[Any, Any], Any]:
+    """Where each thread begins to read shared memory."""
+    half = 8 if k_dim == 16 else 16
+    if k_dim == 32 and operand == "B" and not transposed:
+        return lambda tx, stride: stride  # taken apart by hand: there is no transposing load of bytes
+    if transposed:
+        return lambda tx, stride: stride * 8 * (tx // 16) + stride * (tx % 8) + half * (tx % 16 // 8)
+    return lambda tx, stride: stride * (tx % 16) + half * (tx // 16)
+
+
+def get_ldmatrix_intrin(
+    k_dim: int, dtype: str, matrix_name: str, transposed: bool, shared_scope: str = "shared"
+) -> tuple[Any, Any]:
+    """A tile from shared memory into the registers of a warp."""
+    (rows, columns), layout = _layout_of(k_dim, matrix_name, transposed)
+    offset_of = _offset_of(k_dim, matrix_name, transposed)
+    registers = rows * columns // _THREADS
+    trans = k_dim == 16 and transposed == (matrix_name == "A")
+
+    @T.prim_func
+    def desc(shared_handle: T.handle, warp_handle: T.handle) -> None:
+        shared = T.match_buffer(shared_handle, (rows, columns), dtype, align=64, offset_factor=16, scope=shared_scope)
+        warp = T.match_buffer(warp_handle, (32, registers), dtype, align=64, offset_factor=16, scope="warp")
+        with T.block("root"):
+            T.reads(shared[0:rows, 0:columns])
+            T.writes(warp[0:32, 0:registers])
+            for ax0, ax1 in T.grid(rows, columns):
+                with T.block("shared_warp"):
+                    v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                    T.reads(shared[v0, v1])
+                    T.writes(warp[layout(v0, v1)[0], layout(v0, v1)[1]])
+                    warp[layout(v0, v1)[0], layout(v0, v1)[1]] = shared[v0, v1]
+
+    @T.prim_func
+    def impl(shared_handle: T.handle, warp_handle: T.handle) -> None:
+        s1, s0 = T.int32(), T.int32()
+        shared = T.match_buffer(
+            shared_handle,
+            (rows, columns),
+            dtype,
+            align=64,
+            offset_factor=16,
+            scope=shared_scope,
+            strides=[s1, s0],
+        )
+        warp = T.match_buffer(warp_handle, (32, registers), dtype, align=64, offset_factor=16, scope="warp")
+        with T.block("root"):
+            T.reads(shared[0:rows, 0:columns])
+            T.writes(warp[0:32, 0:registers])
+            for tx in T.thread_binding(32, "threadIdx.x"):
+                T.evaluate(
+                    T.ptx_ldmatrix(
+                        trans,
+                        4,
+                        ".b16",
+                        warp.data,
+                        warp.elem_offset + registers * tx,
+                        shared.access_ptr("r"),
+                        offset_of(tx, s1),
+                        dtype=dtype,
+                    )
+                )
+
+    return desc, impl
+
+
+def get_mma_intrin(
+    k_dim: int, a_dtype: str, b_dtype: str, out_dtype: str, a_transposed: bool, b_transposed: bool
+) -> tuple[Any, Any]:
+    """Tiles in registers: C plus the product of A and B."""
+    shape_a, layout_a = _layout_of(k_dim, "A", a_transposed)
+    shape_b, layout_b = _layout_of(k_dim, "B", b_transposed)
+    layout_c = shared_16x16_to_ldmatrix_32x8_layout
+    local_a, local_b, local_c = shape_a[0] * shape_a[1] // 32, shape_b[0] * shape_b[1] // 32, 8
+    shape = f"m16n8k{k_dim}"
+
+    def factor(value: Any, dtype: str) -> Any:
+        return value if dtype == out_dtype else T.Cast(out_dtype, value)
+
+    def at_a(i: Any, k: Any) -> tuple[Any, Any]:
+        return layout_a(k, i) if a_transposed else layout_a(i, k)
+
+    def at_b(k: Any, j: Any) -> tuple[Any, Any]:
+        return layout_b(j, k) if b_transposed else layout_b(k, j)
+
+    @T.prim_func
+    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (32, local_a), a_dtype, align=64, offset_factor=16, scope="warp")
+        B = T.match_buffer(b, (32, local_b), b_dtype, align=64, offset_factor=16, scope="warp")
+        C = T.match_buffer(c, (32, local_c), out_dtype, align=64, offset_factor=16, scope="warp")
+        with T.block("root"):
+            T.reads(C[0:32, 0:local_c], A[0:32, 0:local_a], B[0:32, 0:local_b])
+            T.writes(C[0:32, 0:local_c])
+            for i, j, k in T.grid(16, 16, k_dim):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    T.reads(
+                        C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]],
+                        A[at_a(vi, vk)[0], at_a(vi, vk)[1]],
+                        B[at_b(vk, vj)[0], at_b(vk, vj)[1]],
+                    )
+                    T.writes(C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]])
+                    C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] = C[layout_c(vi, vj)[0], layout_c(vi, vj)[1]] + factor(
+                        A[at_a(vi, vk)[0], at_a(vi, vk)[1]], a_dtype
+                    ) * factor(B[at_b(vk, vj)[0], at_b(vk, vj)[1]], b_dtype)
+
+    def half(C: Any, A: Any, B: Any, tx: Any, which: int) -> Any:
+        return T.ptx_mma(
+            shape,
+            "row",
+            "col",
+            _PTX[a_dtype],
+            _PTX[b_dtype],
+            _PTX[out_dtype],
+            A.data,
+            A.elem_offset + local_a * tx,
+            B.data,
+            B.elem_offset + local_b * tx + which * (local_b // 2),
+            C.data,
+            C.elem_offset + local_c * tx + which * (local_c // 2),
+            False,
+            dtype=out_dtype,
+        )
+
+    @T.prim_func
+    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (32, local_a), a_dtype, align=64, offset_factor=16, scope="warp")
+        B = T.match_buffer(b, (32, local_b), b_dtype, align=64, offset_factor=16, scope="warp")
+        C = T.match_buffer(c, (32, local_c), out_dtype, align=64, offset_factor=16, scope="warp")
+        with T.block("root"):
+            T.reads(C[0:32, 0:local_c], A[0:32, 0:local_a], B[0:32, 0:local_b])
+            T.writes(C[0:32, 0:local_c])
+            for tx in T.thread_binding(32, "threadIdx.x"):
+                T.evaluate(half(C, A, B, tx, 0))
+                T.evaluate(half(C, A, B, tx, 1))
+
+    return desc, impl
+
+
+def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
+    """Registers of zeros."""
+
+    @T.prim_func
+    def desc(a: T.handle) -> None:
+        C = T.match_buffer(a, (32, local_size), dtype, scope="warp")
+        with T.block("root"):
+            T.reads()
+            T.writes(C[0:32, 0:local_size])
+            for i0, i1 in T.grid(32, local_size):
+                with T.block("C_warp"):
+                    vi, vj = T.axis.remap("SS", [i0, i1])
+                    T.reads()
+                    T.writes(C[vi, vj])
+                    C[vi, vj] = T.Cast(dtype, 0)
+
+    @T.prim_func
+    def impl(a: T.handle) -> None:
+        C = T.match_buffer(a, (32, local_size), dtype, scope="warp", offset_factor=1)
+        with T.block("root"):
+            T.reads()
+            T.writes(C[0:32, 0:local_size])
+            for tx in T.thread_binding(32, "threadIdx.x"):
+                T.evaluate(T.mma_fill(local_size, C.data, C.elem_offset + local_size * tx, dtype=dtype))
+
+    return desc, impl
+
+
+def get_mma_store_intrin(dtype: str, local_size: int, scope: str = "global") -> tuple[Any, Any]:
+    """Registers into memory."""
+    layout = shared_16x16_to_ldmatrix_32x8_layout
+
+    @T.prim_func
+    def desc(a: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (32, local_size), dtype, scope="warp")
+        C = T.match_buffer(c, (16, 16), dtype, scope=scope)
+        with T.block("root"):
+            T.reads(A[0:32, 0:local_size])
+            T.writes(C[0:16, 0:16])
+            for i0, i1 in T.grid(16, 16):
+                with T.block("C_warp"):
+                    v0, v1 = T.axis.remap("SS", [i0, i1])
+                    T.reads(A[layout(v0, v1)[0], layout(v0, v1)[1]])
+                    T.writes(C[v0, v1])
+                    C[v0, v1] = A[layout(v0, v1)[0], layout(v0, v1)[1]]
+
+    @T.prim_func
+    def impl(a: T.handle, c: T.handle) -> None:
+        s1, s0 = T.int32(), T.int32()
+        A = T.match_buffer(a, (32, local_size), dtype, scope="warp", offset_factor=1)
+        C = T.match_buffer(c, (16, 16), dtype, scope=scope, offset_factor=1, strides=[s1, s0])
+        with T.block("root"):
+            T.reads(A[0:32, 0:local_size])
+            T.writes(C[0:16, 0:16])
+            for tx in T.thread_binding(32, "threadIdx.x"):
+                T.evaluate(
+                    T.mma_store(16, 16, C.access_ptr("w"), A.data, A.elem_offset + local_size * tx, s1, dtype=dtype)
+                )
+
+    return desc, impl
+
+
+def _add(variable: str, name: str, pair: tuple[Any, Any]) -> None:
+    TensorIntrin.register(name, *pair)
+    globals()[f"{variable}_INTRIN"] = name
+    __all__.append(f"{variable}_INTRIN")
+
+
+def _register() -> None:
+    """Every kind of tile, under TVM's names."""
+    for operand in "AB":
+        for trans in (False, True):
+            for scope, dyn in (("shared", ""), ("shared.dyn", "_dyn")):
+                tail = f"{'_trans' if trans else ''}{dyn}"
+                pair = get_ldmatrix_intrin(16, "float16", operand, trans, scope)
+                name = f"mma_ldmatrix_f16_{operand.lower()}{tail}"
+                _add(f"LDMATRIX_f16_{operand}{tail.upper()}", name, pair)
+    for dtype in ("int8", *_FLOAT8.values()):
+        short = _SHORT[dtype]
+        for operand, trans in (("A", False), ("B", False), ("B", True)):
+            tail = "_trans" if trans else ""
+            pair = get_ldmatrix_intrin(32, dtype, operand, trans)
+            _add(f"LDMATRIX_{short}_{operand}{tail.upper()}", f"mma_ldmatrix_{short}_{operand.lower()}{tail}", pair)
+    for out in ("float32", "float16"):
+        for trans_a in (False, True):
+            for trans_b in (False, True):
+                short = f"f16f16{_SHORT[out]}"
+                tail = f"{'_trans_a' if trans_a else ''}{'_trans_b' if trans_b else ''}"
+                pair = get_mma_intrin(16, "float16", "float16", out, trans_a, trans_b)
+                _add(f"MMA_{short}{tail.upper()}", f"mma_{short}{tail}", pair)
+    for dtype, out in (("int8", "int32"), *((dtype, "float32") for dtype in _FLOAT8.values())):
+        for trans_b in (False, True):
+            short, tail = f"{_SHORT[dtype] * 2}{_SHORT[out]}", "_trans_b" if trans_b else ""
+            pair = get_mma_intrin(32, dtype, dtype, out, False, trans_b)
+            _add(f"MMA_{short}{tail.upper()}", f"mma_{short}{tail}", pair)
+    for dtype in ("float32", "float16", "int32"):
+        short = _SHORT[dtype]
+        _add(f"MMA_fill_16x16_{short}", f"mma_fill_16x16_{short}", get_mma_fill_intrin(dtype, 8))
+        _add(f"MMA_store_16x16_{short}_global", f"mma_store_16x16_{short}_global_", get_mma_store_intrin(dtype, 8))
+
+
+_register()
+
+
+def get_mma_intrin_group(
+    load_scope: str,
+    store_scope: str,
+    a_dtype: str,
+    b_dtype: str,
+    out_dtype: str,
+    trans_a: bool,
+    trans_b: bool,
+    not_use_mma_store_intrinic: bool = True,
+    store_to_smem_dtype: str = "",
+) -> dict[str, str]:
+    """The names of the intrinsics of one product: init, load_a, load_b, compute and store."""
+    if not_use_mma_store_intrinic or store_to_smem_dtype or store_scope != "global":
+        raise ValueError("results are stored by mma_store to global memory only (not_use_mma_store_intrinic=False)")
+    dyn = "_dyn" if load_scope == "shared.dyn" else ""
+    mark_a, mark_b = "_trans" if trans_a else "", "_trans" if trans_b else ""
+    product = f"{_SHORT[a_dtype]}{_SHORT[b_dtype]}{_SHORT[out_dtype]}"
+    group = {
+        "init": f"mma_fill_16x16_{_SHORT[out_dtype]}",
+        "load_a": f"mma_ldmatrix_{_SHORT[a_dtype]}_a{mark_a}{dyn}",
+        "load_b": f"mma_ldmatrix_{_SHORT[b_dtype]}_b{mark_b}{dyn}",
+        "compute": f"mma_{product}{'_trans_a' if trans_a else ''}{'_trans_b' if trans_b else ''}",
+        "store": f"mma_store_16x16_{_SHORT[out_dtype]}_global_",
+    }
+    for name in group.values():
+        TensorIntrin.get(name)
+    return group

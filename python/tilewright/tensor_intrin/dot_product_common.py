@@ -1,0 +1,61 @@
+"""Products of four bytes that one instruction of a GPU adds up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.script import tir as T
+from tilewright.tensor_intrin.table import TensorIntrin
+
+__all__ = [
+    "DP4A_S8S8S32_INTRIN",
+    "DP4A_S8U8S32_INTRIN",
+    "DP4A_U8S8S32_INTRIN",
+    "DP4A_U8U8U32_INTRIN",
+    "get_dp4a_intrin",
+]
+
+
+def dot_of_four(dtype_a: str, dtype_b: str, dtype_c: str) -> Any:
+    """The description: C[0] plus four products."""
+
+    @T.prim_func
+    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (4,), dtype_a, align=4, offset_factor=1, scope="shared")
+        B = T.match_buffer(b, (4,), dtype_b, align=4, offset_factor=1, scope="shared")
+        C = T.match_buffer(c, (1,), dtype_c, align=4, offset_factor=1, scope="local")
+        with T.block("root"):
+            T.reads(C[0], A[0:4], B[0:4])
+            T.writes(C[0])
+            for i in range(4):
+                with T.block("update"):
+                    vi = T.axis.reduce(4, i)
+                    C[0] = C[0] + T.Cast(dtype_c, A[vi]) * T.Cast(dtype_c, B[vi])
+
+    return desc
+
+
+def get_dp4a_intrin(dtype_a: str, dtype_b: str, dtype_c: str) -> tuple[Any, Any]:
+    """Description and implementation by CUDA's __dp4a."""
+
+    @T.prim_func
+    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (4,), dtype_a, align=4, offset_factor=1, scope="shared")
+        B = T.match_buffer(b, (4,), dtype_b, align=4, offset_factor=1, scope="shared")
+        C = T.match_buffer(c, (1,), dtype_c, align=4, offset_factor=1, scope="local")
+        with T.block("root"):
+            T.reads(C[0], A[0:4], B[0:4])
+            T.writes(C[0])
+            C[0] = C[0] + T.call_pure_extern(dtype_c, "__dp4a", A[0:4], B[0:4], T.Cast(dtype_c, 0))
+
+    return dot_of_four(dtype_a, dtype_b, dtype_c), impl
+
+
+DP4A_S8S8S32_INTRIN = "dp4a_s8s8s32"
+DP4A_U8S8S32_INTRIN = "dp4a_u8s8s32"
+DP4A_S8U8S32_INTRIN = "dp4a_s8u8s32"
+DP4A_U8U8U32_INTRIN = "dp4a_u8u8u32"
+TensorIntrin.register(DP4A_S8S8S32_INTRIN, *get_dp4a_intrin("int8", "int8", "int32"))
+TensorIntrin.register(DP4A_U8S8S32_INTRIN, *get_dp4a_intrin("uint8", "int8", "int32"))
+TensorIntrin.register(DP4A_S8U8S32_INTRIN, *get_dp4a_intrin("int8", "uint8", "int32"))
+TensorIntrin.register(DP4A_U8U8U32_INTRIN, *get_dp4a_intrin("uint8", "uint8", "uint32"))

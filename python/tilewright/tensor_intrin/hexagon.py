@@ -1,0 +1,56 @@
+"""Tensor intrinsics of Hexagon: thirty-two sums of products. Data: no code is generated for them yet."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.script import tir as T
+from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.words import dot_of_rows, on_rows, word, words
+
+__all__ = [
+    "VDMPY_i16i16i32_INTRIN",
+    "VRMPY_u8i8i32_INTRIN",
+    "VRMPY_u8i8i32_VTCM_INTRIN",
+    "VRMPY_u8u8i32_INTRIN",
+    "VRMPY_u8u8i32_VTCM_INTRIN",
+]
+
+
+def _by_vrmpy(signed: bool) -> Any:
+    name = f"llvm.hexagon.V6.{'vrmpybusv' if signed else 'vrmpyubv'}.acc.128B"
+
+    def compute(a: Any, b: Any, sums: Any) -> Any:
+        return T.call_llvm_pure_intrin("int32x32", name, sums, T.broadcast(word(a), 32), words(b, 0, 32))
+
+    return compute
+
+
+def _by_vdmpy(a: Any, b: Any, sums: Any) -> Any:
+    pairs = T.broadcast(word(a, elements=2), 32)
+    rows = words(b, 0, 32, elements=2)
+    return T.call_llvm_pure_intrin("int32x32", "llvm.hexagon.V6.vdmpyhvsat.acc.128B", sums, pairs, rows)
+
+
+VRMPY_u8u8i32_INTRIN = "dot_32x4_u8u8i32_vrmpy"
+VRMPY_u8i8i32_INTRIN = "dot_32x4_u8i8i32_vrmpy"
+VRMPY_u8u8i32_VTCM_INTRIN = "dot_32x4_u8u8i32_vtcm_vrmpy"
+VRMPY_u8i8i32_VTCM_INTRIN = "dot_32x4_u8i8i32_vtcm_vrmpy"
+VDMPY_i16i16i32_INTRIN = "dot_product_32x2_i16i16i32_vdmpy"
+
+for _name, _signed, _scope in (
+    (VRMPY_u8u8i32_INTRIN, False, "global"),
+    (VRMPY_u8i8i32_INTRIN, True, "global"),
+    (VRMPY_u8u8i32_VTCM_INTRIN, False, "global.vtcm"),
+    (VRMPY_u8i8i32_VTCM_INTRIN, True, "global.vtcm"),
+):
+    _dtypes = ("uint8", "int8" if _signed else "uint8", "int32")
+    TensorIntrin.register(
+        _name,
+        dot_of_rows(32, _dtypes, scope_b=_scope),
+        on_rows(32, _dtypes, _by_vrmpy(_signed), scope_b=_scope),
+    )
+_WORDS = ("int16", "int16", "int32")
+TensorIntrin.register(
+    VDMPY_i16i16i32_INTRIN, dot_of_rows(32, _WORDS, columns=2), on_rows(32, _WORDS, _by_vdmpy, columns=2)
+)

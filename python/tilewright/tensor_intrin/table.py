@@ -1,0 +1,70 @@
+"""The table of tensor intrinsics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+
+__all__ = ["TensorIntrin"]
+
+
+@dataclass(frozen=True)
+class TensorIntrin:
+    """An instruction on tensors: what it computes (desc), and how it is written (impl).
+
+    Both are functions of the same buffers, whose body is one block without axes. ``sch.tensorize`` puts the
+    implementation where a block computes what the description says.
+    """
+
+    name: str
+    desc: _core.PrimFunc
+    impl: _core.PrimFunc
+    #: Instruction sets that the implementation needs, by the names of targets.
+    features: tuple[str, ...] = ()
+
+    @staticmethod
+    def register(
+        name: str,
+        desc: _core.PrimFunc,
+        impl: _core.PrimFunc,
+        override: bool = False,
+        *,
+        features: Iterable[str] = (),
+        compact: bool = True,
+    ) -> TensorIntrin:
+        """Adds an intrinsic to the table of this process; that the two compute the same is your word.
+
+        >>> TensorIntrin.register("dot_4x4", desc, impl, features=["avx2"])  # doctest: +SKIP
+
+        Args:
+            name: for `tensorize`.
+            desc: what it computes.
+            impl: how it is written.
+            override: the name may be taken; the new one replaces the old one.
+            features: instruction sets that the implementation needs.
+            compact: buffers that the implementation takes by pointer, without stating strides, have to be compact in
+                memory; otherwise it copes with any.
+        """
+        features = tuple(features)
+        _core.register_tensor_intrin(name, desc, impl, list(features), override, compact)
+        return TensorIntrin(name, desc, impl, features)
+
+    @staticmethod
+    def get(name: str, allow_missing: bool = False) -> TensorIntrin | None:
+        """The intrinsic of this name; where there is none, None if `allow_missing`, else an ArgumentError."""
+        found: Any = _core.find_tensor_intrin(name)
+        if found is not None:
+            return TensorIntrin(name, found[0], found[1], tuple(found[2]))
+        if allow_missing:
+            return None
+        raise ArgumentError(f"no tensor intrinsic '{name}' is registered")
+
+    @staticmethod
+    def names() -> list[str]:
+        """All that are registered."""
+        names: list[str] = _core.tensor_intrin_names()
+        return names

@@ -1,0 +1,69 @@
+"""Bytes in groups of four, as numbers of 32 bits: how instructions take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.script import tir as T
+
+__all__ = ["dot_of_rows", "on_rows", "word", "words"]
+
+
+def word(buffer: Any, *row: int, elements: int = 4) -> Any:
+    """Adjacent elements of 32 bits in all, as one number."""
+    return T.reinterpret("int32", buffer[(*row, T.ramp(0, 1, elements))])
+
+
+def words(buffer: Any, first: int, count: int, elements: int = 4) -> Any:
+    """Rows of 32 bits, one number each: adjacent in memory, LLVM makes it one load."""
+    return T.Shuffle([word(buffer, i, elements=elements) for i in range(first, first + count)], list(range(count)))
+
+
+def dot_of_rows(
+    rows: int, dtypes: tuple[str, str, str], columns: int = 4, scope_b: str = "global", wide: bool = True
+) -> Any:
+    """The description of most: as many sums as B has rows, each of a row of B with A.
+
+    Args:
+        rows: of B.
+        dtypes: of A, B and C.
+        columns: of B, and elements of A.
+        scope_b: where B lies.
+        wide: the factors are made as wide as the sums, as scripts write it.
+    """
+    dtype_a, dtype_b, dtype_c = dtypes
+
+    def widened(value: Any) -> Any:
+        return T.Cast(dtype_c, value) if wide else value
+
+    @T.prim_func
+    def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (columns,), dtype_a, offset_factor=1)
+        B = T.match_buffer(b, (rows, columns), dtype_b, offset_factor=1, scope=scope_b)
+        C = T.match_buffer(c, (rows,), dtype_c, offset_factor=1)
+        with T.block("root"):
+            T.reads(C[0:rows], A[0:columns], B[0:rows, 0:columns])
+            T.writes(C[0:rows])
+            for i, k in T.grid(rows, columns):
+                with T.block("update"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    C[vi] = C[vi] + widened(A[vk]) * widened(B[vi, vk])
+
+    return desc
+
+
+def on_rows(rows: int, dtypes: tuple[str, str, str], compute: Any, columns: int = 4, scope_b: str = "global") -> Any:
+    """The implementation that stores `compute(A, B, sums)`."""
+    dtype_a, dtype_b, dtype_c = dtypes
+
+    @T.prim_func
+    def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (columns,), dtype_a, offset_factor=1)
+        B = T.match_buffer(b, (rows, columns), dtype_b, offset_factor=1, scope=scope_b)
+        C = T.match_buffer(c, (rows,), dtype_c, offset_factor=1)
+        with T.block("root"):
+            T.reads(C[0:rows], A[0:columns], B[0:rows, 0:columns])
+            T.writes(C[0:rows])
+            C[0:rows] = compute(A, B, C[0:rows])
+
+    return impl

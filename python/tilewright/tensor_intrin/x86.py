@@ -1,0 +1,162 @@
+"""Tensor intrinsics of x86: products of bytes in groups of four, and a register tile of a float product."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.script import tir as T
+from tilewright.tensor_intrin.table import TensorIntrin
+from tilewright.tensor_intrin.words import dot_of_rows, word, words
+
+__all__ = [
+    "AVX2_DOT_16x4_INTRIN",
+    "AVX512_DOT_16x4_INTRIN",
+    "AVXVNNI_DOT_16x4_INTRIN",
+    "FMA_GEMM_6x16_INTRIN",
+    "VNNI_DOT_16x4_INTRIN",
+    "best_dot_16x4",
+    "dot_product_16x4_u8i8i32_desc",
+]
+
+
+_BYTES = ("uint8", "int8", "int32")
+#: Sixteen sums, each of four products of bytes: a row of A against sixteen rows of B.
+dot_product_16x4_u8i8i32_desc = dot_of_rows(16, _BYTES)
+
+
+def _vpdpbusd(bits: int, sums: Any, a: Any, b: Any) -> Any:
+    lanes = bits // 32
+    name = f"llvm.x86.avx512.vpdpbusd.{bits}"
+    return T.call_llvm_pure_intrin(f"int32x{lanes}", name, sums, T.broadcast(a, lanes), b)
+
+
+def _widened(bits: int, sums: Any, a: Any, b: Any) -> Any:
+    """The same with products of 16 bits, exactly: vpmaddubsw would saturate, 255 * 127 + 255 * 127 for instance.
+
+    Bytes 0 and 2 of each group, then bytes 1 and 3, are widened in place, and vpmaddwd adds two products each.
+    """
+    lanes = bits // 32
+    wide = f"int16x{2 * lanes}"
+    name = "llvm.x86.avx512.pmaddw.d.512" if bits == 512 else "llvm.x86.avx2.pmadd.wd"
+    b = T.reinterpret(wide, b)
+    eight = T.broadcast(T.int16(8), 2 * lanes)
+    even_b, odd_b = T.shift_right(T.shift_left(b, eight), eight), T.shift_right(b, eight)
+    mask = T.int32(0x00FF00FF)
+    even_a, odd_a = T.bitwise_and(a, mask), T.bitwise_and(T.shift_right(a, T.int32(8)), mask)
+
+    def products(x: Any, y: Any) -> Any:
+        return T.call_llvm_pure_intrin(f"int32x{lanes}", name, T.reinterpret(wide, T.broadcast(x, lanes)), y)
+
+    return sums + (products(even_a, even_b) + products(odd_a, odd_b))
+
+
+@T.prim_func
+def dot_product_16x4_u8i8i32_vnni(
+    A: T.Buffer((4,), "uint8", offset_factor=1),
+    B: T.Buffer((16, 4), "int8", offset_factor=1),
+    C: T.Buffer((16,), "int32", offset_factor=1),
+) -> None:
+    with T.block("root"):
+        T.reads(C[0:16], A[0:4], B[0:16, 0:4])
+        T.writes(C[0:16])
+        a = word(A)
+        b = words(B, 0, 16)
+        C[0:16] = _vpdpbusd(512, C[0:16], a, b)
+
+
+@T.prim_func
+def dot_product_16x4_u8i8i32_avx512(
+    A: T.Buffer((4,), "uint8", offset_factor=1),
+    B: T.Buffer((16, 4), "int8", offset_factor=1),
+    C: T.Buffer((16,), "int32", offset_factor=1),
+) -> None:
+    with T.block("root"):
+        T.reads(C[0:16], A[0:4], B[0:16, 0:4])
+        T.writes(C[0:16])
+        a = word(A)
+        b = words(B, 0, 16)
+        C[0:16] = _widened(512, C[0:16], a, b)
+
+
+@T.prim_func
+def dot_product_16x4_u8i8i32_avxvnni(
+    A: T.Buffer((4,), "uint8", offset_factor=1),
+    B: T.Buffer((16, 4), "int8", offset_factor=1),
+    C: T.Buffer((16,), "int32", offset_factor=1),
+) -> None:
+    with T.block("root"):
+        T.reads(C[0:16], A[0:4], B[0:16, 0:4])
+        T.writes(C[0:16])
+        a = word(A)
+        low = words(B, 0, 8)
+        high = words(B, 8, 8)
+        C[0:8] = _vpdpbusd(256, C[0:8], a, low)
+        C[8:16] = _vpdpbusd(256, C[8:16], a, high)
+
+
+@T.prim_func
+def dot_product_16x4_u8i8i32_avx2(
+    A: T.Buffer((4,), "uint8", offset_factor=1),
+    B: T.Buffer((16, 4), "int8", offset_factor=1),
+    C: T.Buffer((16,), "int32", offset_factor=1),
+) -> None:
+    with T.block("root"):
+        T.reads(C[0:16], A[0:4], B[0:16, 0:4])
+        T.writes(C[0:16])
+        a = word(A)
+        low = words(B, 0, 8)
+        high = words(B, 8, 8)
+        C[0:8] = _widened(256, C[0:8], a, low)
+        C[8:16] = _widened(256, C[8:16], a, high)
+
+
+@T.prim_func
+def gemm_6x16_f32_desc(
+    A: T.Buffer((6, 1), "float32", offset_factor=1),
+    B: T.Buffer((1, 16), "float32", offset_factor=1),
+    C: T.Buffer((6, 16), "float32", offset_factor=1),
+) -> None:
+    """One step of a product on a tile of six rows and sixteen columns, which fits into registers."""
+    with T.block("root"):
+        T.reads(C[0:6, 0:16], A[0:6, 0:1], B[0:1, 0:16])
+        T.writes(C[0:6, 0:16])
+        for i, j in T.grid(6, 16):
+            with T.block("update"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = C[vi, vj] + A[vi, 0] * B[0, vj]
+
+
+@T.prim_func
+def gemm_6x16_f32_fma(
+    A: T.Buffer((6, 1), "float32", offset_factor=1),
+    B: T.Buffer((1, 16), "float32", offset_factor=1),
+    C: T.Buffer((6, 16), "float32", offset_factor=1),
+) -> None:
+    with T.block("root"):
+        T.reads(C[0:6, 0:16], A[0:6, 0:1], B[0:1, 0:16])
+        T.writes(C[0:6, 0:16])
+        for i in T.unroll(6):
+            C[i, 0:16] = T.fma(T.broadcast(A[i, 0], 16), B[0, 0:16], C[i, 0:16])
+
+
+VNNI_DOT_16x4_INTRIN = "dot_16x4_vnni"
+AVX512_DOT_16x4_INTRIN = "dot_16x4_avx512"
+AVXVNNI_DOT_16x4_INTRIN = "dot_16x4_avxvnni"
+AVX2_DOT_16x4_INTRIN = "dot_16x4_avx2"
+FMA_GEMM_6x16_INTRIN = "gemm_6x16_f32_fma"
+
+_DOTS = {
+    VNNI_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_vnni, ["avx512vnni"]),
+    AVXVNNI_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_avxvnni, ["avxvnni"]),
+    AVX512_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_avx512, ["avx512bw"]),
+    AVX2_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_avx2, ["avx2"]),
+}
+for _name, (_impl, _features) in _DOTS.items():
+    TensorIntrin.register(_name, dot_product_16x4_u8i8i32_desc, _impl, features=_features)
+TensorIntrin.register(FMA_GEMM_6x16_INTRIN, gemm_6x16_f32_desc, gemm_6x16_f32_fma, features=["fma"])
+
+
+def best_dot_16x4(target: Any) -> str | None:
+    """The fastest of the products of bytes that a target has; None if it has none of them."""
+    known = set(target.features)
+    return next((name for name, (_, features) in _DOTS.items() if known.issuperset(features)), None)

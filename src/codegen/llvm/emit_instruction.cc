@@ -1,0 +1,87 @@
+// T.call_llvm_intrin and T.call_llvm_pure_intrin: what LLVM has, by its name.
+//
+// Only what cannot go wrong behind the compiler's back: functions of their arguments alone, of any processor, and the
+// instructions of instructions.def where the target has them. The types of the arguments and of the result choose the
+// overload.
+#include <llvm/Analysis/VectorUtils.h>
+
+#include <string_view>
+#include <utility>
+
+#include "codegen/llvm/emitter.h"
+
+namespace tilewright::codegen {
+namespace {
+
+constexpr std::pair<std::string_view, std::string_view> kInstructions[] = {
+#define TW_INSTRUCTION(name, features) {name, features},
+#include "codegen/llvm/instructions.def"
+#undef TW_INSTRUCTION
+};
+
+bool has_all(const Target& target, std::string_view features) {
+  while (!features.empty()) {
+    size_t comma = std::min(features.find(','), features.size());
+    if (!target.has(features.substr(0, comma))) return false;
+    features.remove_prefix(std::min(comma + 1, features.size()));
+  }
+  return true;
+}
+
+/// Nothing stands against generating code for it.
+std::string why_not(std::string_view name, llvm::Intrinsic::ID id, const Target& target) {
+  std::string needs;
+  for (const auto& [known, features] : kInstructions) {
+    if (known != name) continue;
+    if (has_all(target, features)) return "";
+    needs += (needs.empty() ? "" : " or ") + std::string(features);
+  }
+  if (!needs.empty()) return "needs " + needs + ", which the target does not have";
+  if (llvm::isTriviallyVectorizable(id) || name.starts_with("llvm.vector.reduce.")) return "";
+  return "is none that kernels may call: only functions of numbers, and instructions known to Tilewright";
+}
+
+}  // namespace
+
+llvm::Value* FunctionEmitter::emit_instruction(const Call& call) {
+  const std::string op = "T." + std::string(intrinsic_row(intrinsic_of(call)).name);
+  const StringImm* name = call.args.empty() ? nullptr : call.args[0].as<StringImm>();
+  if (!name) {
+    return unsupported(call.dtype, op + " needs the name of an intrinsic as its first argument",
+                       "numbers of intrinsics change from one release of LLVM to the next");
+  }
+  llvm::Intrinsic::ID id = llvm::Function::lookupIntrinsicID(name->value);
+  if (id == llvm::Intrinsic::not_intrinsic) {
+    return unsupported(call.dtype, "LLVM has no intrinsic '" + name->value + "'");
+  }
+  std::string why = why_not(name->value, id, state_.target);
+  if (!why.empty()) return unsupported(call.dtype, "the intrinsic '" + name->value + "' " + why);
+  std::vector<Value*> values;
+  std::vector<llvm::Type*> types;
+  for (size_t i = 1; i < call.args.size(); ++i) {
+    values.push_back(emit(Expr(call.args[i])));
+    types.push_back(values.back()->getType());
+  }
+  auto* type = llvm::FunctionType::get(type_of(call.dtype), types, false);
+  llvm::SmallVector<llvm::Intrinsic::IITDescriptor, 8> table;
+  llvm::Intrinsic::getIntrinsicInfoTableEntries(id, table);
+  llvm::ArrayRef<llvm::Intrinsic::IITDescriptor> rest = table;
+  llvm::SmallVector<llvm::Type*, 4> overloads;
+  bool fits =
+      llvm::Intrinsic::matchIntrinsicSignature(type, rest, overloads) == llvm::Intrinsic::MatchIntrinsicTypes_Match &&
+      !llvm::Intrinsic::matchIntrinsicVarArg(false, rest);
+  llvm::Function* function = fits ? llvm::Intrinsic::getDeclaration(&state_.module, id, overloads) : nullptr;
+  for (size_t i = 0; fits && i < values.size(); ++i) {
+    bool immediate = function->hasParamAttribute(static_cast<unsigned>(i), llvm::Attribute::ImmArg);
+    fits = !immediate || llvm::isa<llvm::ConstantInt>(values[i]);
+  }
+  if (!fits) {
+    std::string given;
+    for (size_t i = 1; i < call.args.size(); ++i) given += (i > 1 ? ", " : "") + Expr(call.args[i]).dtype().str();
+    return unsupported(call.dtype,
+                       "'" + name->value + "' of (" + given + ") does not give " + call.dtype.str() + " in LLVM");
+  }
+  return builder_.CreateCall(function, values);
+}
+
+}  // namespace tilewright::codegen

@@ -1,0 +1,38 @@
+// The table of tensor intrinsics.
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "ir/tensor_intrin.h"
+#include "python/module.h"
+#include "python/node_caster.h"
+
+namespace tilewright::python {
+namespace {
+
+void register_python(std::string name, Ref<PrimFunc> desc, Ref<PrimFunc> impl, std::vector<std::string> features,
+                     bool replace, bool compact) {
+  Status status = register_tensor_intrin({.name = std::move(name),
+                                          .desc = std::move(desc),
+                                          .impl = std::move(impl),
+                                          .features = std::move(features),
+                                          .compact = compact},
+                                         replace);
+  if (!status.ok()) throw Exception(std::move(status.error()));
+}
+
+nb::object find_python(const std::string& name) {
+  auto found = find_tensor_intrin(name);
+  if (!found) return nb::none();
+  return nb::make_tuple(found->desc, found->impl, found->features);
+}
+
+}  // namespace
+
+void bind_tensor_intrin(nb::module_& m) {
+  m.def("register_tensor_intrin", &register_python, nb::arg("name"), nb::arg("desc"), nb::arg("impl"),
+        nb::arg("features"), nb::arg("replace"), nb::arg("compact"));
+  m.def("find_tensor_intrin", &find_python, nb::arg("name"), "Description, implementation and features, or None.");
+  m.def("tensor_intrin_names", &tensor_intrin_names);
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,35 @@
+// Whether a block computes what the description of a tensor intrinsic says, and on which parts of which buffers.
+//
+//   description  C[i] + A[k] * B[i, k]           block  C[vi_o * 16 + i] + A[vk_o * 4 + k] * W[j, vk_o, i, k]
+//   match        C is C from [vi_o * 16] on, A is A from [vk_o * 4] on, B is W from [j, vk_o, 0, 0] on
+//
+// Both are walked side by side: loops of one iteration may stand on one side only, integers are compared as numbers,
+// sums and products in either order. What is left different is the reason against a match.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <variant>
+
+#include "arith/analyzer.h"
+#include "ir/stmt.h"
+
+namespace tilewright::schedule {
+
+/// A buffer of the description is this part of a buffer of the program: one index a dimension of `buffer`, of which the
+/// last ones are those of the description.
+struct Part {
+  Ref<Buffer> buffer;
+  std::vector<Expr> start;
+};
+using Parts = std::unordered_map<NodeRef, Part>;
+
+struct Difference {
+  std::string why;
+  NodeRef where;  ///< in the program; null for all of the block
+};
+
+/// `body`, of the program, against `desc`. The analyzer knows what stands around the body.
+std::variant<Parts, Difference> match_description(const Stmt& body, const Stmt& desc, arith::Analyzer& analyzer);
+
+}  // namespace tilewright::schedule

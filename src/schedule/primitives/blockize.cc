@@ -1,0 +1,586 @@
+// Make what a loop runs, or neighboring blocks with their loops, one block.
+//
+//   Before                                    After  sch.blockize(i1)
+//   for i0, i1 in T.grid(4, 16):              for i0 in range(4):
+//     with T.block("B"):                        with T.block("B_o"):
+//       vi = T.axis.spatial(64, i0 * 16 + i1)     vi_o = T.axis.spatial(4, i0)
+//       B[vi] = A[vi]                             T.reads(A[vi_o * 16:vi_o * 16 + 16])
+//                                                 T.writes(B[vi_o * 16:vi_o * 16 + 16])
+//                                                 for i1 in range(16):
+//                                                   with T.block("B"):
+//                                                     vi_i = T.axis.spatial(16, i1)
+//                                                     B[vi_o * 16 + vi_i] = A[vi_o * 16 + vi_i]
+//
+// An axis of the block becomes outer * extent + inner + base, which is what it was in each iteration: so each instance
+// stays what it was, and where. An init moves into the new block, as a block of its own over all that is inside.
+//
+// Requires  P1 one block stands below the loop, and only loops between; or the blocks are different and stand next to
+//              each other, with only loops around each
+//           P2 each axis divides into what the outer loops give and what the inner loops give
+//           P3 conditions on blocks speak of the outer loops, of the inner loops, or of whole axes
+//           P4 an init that moves runs for each element exactly once, before its first step: the inner loops take the
+//              steps of the reduction in order, and each once
+//           P5 blocks that are joined reduce inside only, on the same conditions outside
+#include <algorithm>
+
+#include "analysis/block_access_region.h"
+#include "analysis/block_facts.h"
+#include "analysis/reduction_start.h"
+#include "arith/iter_map.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "schedule/edit.h"
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// The axes of a new block: what they are bound to outside.
+struct OuterAxes {
+  std::vector<Ref<IterVar>> axes;
+  std::vector<Expr> values;
+};
+
+bool uses_loop(const Expr& e, const arith::IterDomains& loops) {
+  return uses_any_var(e, [&](const Ref<Var>& v) {
+    return std::any_of(loops.begin(), loops.end(), [&](const auto& loop) { return loop.first == v; });
+  });
+}
+
+void collect_terms(const Expr& condition, std::vector<Expr>& terms) {
+  if (const And* both = condition.as<And>()) {
+    collect_terms(both->a, terms);
+    collect_terms(both->b, terms);
+  } else if (!is_true(condition)) {
+    terms.push_back(condition);
+  }
+}
+
+/// One block with the loops that are going to be inside of the new block around it.
+class Division {
+ public:
+  /// `top`: the outermost statement that goes inside.
+  Division(const Tree& tree, int block, int top, bool preserve_unit_iters) : tree_(tree), block_(block) {
+    for (int at : tree.loops_above(block)) {
+      bool inside = tree.contains(top, at);
+      if (inside) inner_loops_.push_back(at);
+      const For& loop = tree.for_at(at);
+      (inside ? inner_ : outer_).emplace_back(loop.loop_var, range(loop.min, loop.extent));
+    }
+    analysis::bind_above(analyzer_, tree, tree[block].parent);
+    if (!preserve_unit_iters) return;
+    for (const auto& [v, range] : outer_) {
+      if (is_const_int(range->extent, 1)) units_.push_back(v);
+    }
+  }
+
+  /// Divides axes and condition. `shared`: axes of the new block that another block has asked for already.
+  Status run(OuterAxes& shared) {
+    const BlockRealize& realize = *tree_.realize_at(block_);
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      TW_RETURN_IF_ERROR(divide(realize.block->iter_vars[i], realize.iter_values[i], i, shared));
+    }
+    return divide_condition(realize.predicate);
+  }
+
+  /// What stays of the block: over the inner axes, without its init if that goes elsewhere.
+  Stmt inner_nest(bool keeps_init) {
+    const Ref<Block>& old = tree_.realize_at(block_)->block;
+    Block inner = *substituted(old);
+    inner.iter_vars = inner_axes_;
+    if (!keeps_init && inner.init.defined()) {
+      inner.init = {};
+      // Without an init, what is accumulated into is read, and stands first.
+      Regions reads = inner.writes;
+      for (const Ref<BufferRegion>& read : inner.reads) {
+        bool written = std::any_of(inner.writes.begin(), inner.writes.end(),
+                                   [&](const Ref<BufferRegion>& write) { return write->buffer == read->buffer; });
+        if (!written) reads.push_back(read);
+      }
+      inner.reads = std::move(reads);
+    }
+    Stmt nest = make<BlockRealize>({.iter_values = inner_values_,
+                                    .predicate = inner_condition_,
+                                    .block = make<Block>(std::move(inner), old.span())},
+                                   tree_.stmt(block_).span());
+    for (size_t i = inner_loops_.size(); i-- > 0;) {
+      For loop = tree_.for_at(inner_loops_[i]);
+      loop.body = std::move(nest);
+      nest = make<For>(std::move(loop), tree_[inner_loops_[i]].node->span);
+    }
+    return nest;
+  }
+
+  /// The init as a block over the inner spatial axes.
+  Result<Stmt> init_nest() {
+    const Ref<Block>& old = tree_.realize_at(block_)->block;
+    std::vector<int> copied;
+    std::vector<Ref<For>> reducing;
+    for (int at : inner_loops_) {
+      bool spatial = false;
+      for (size_t i = 0; i < inner_axes_.size(); ++i) {
+        spatial |= analysis::is_data_parallel(inner_axes_[i]) && uses_var(inner_values_[i], tree_.for_at(at).loop_var);
+      }
+      if (spatial) {
+        copied.push_back(at);
+      } else {
+        reducing.push_back(tree_.stmt(at).borrow<For>());
+      }
+    }
+    TW_RETURN_IF_ERROR(check_start(copied, reducing));
+
+    Block init;
+    VarMap axes, loop_vars;
+    std::vector<Expr> values;
+    for (size_t i = 0; i < inner_axes_.size(); ++i) {
+      if (!analysis::is_data_parallel(inner_axes_[i])) continue;
+      IterVar copy = *inner_axes_[i];
+      std::string name = copy.var->name_hint;
+      copy.var = var(name.substr(0, name.size() - 2) + "_init", copy.var.dtype());
+      axes.emplace(inner_axes_[i]->var, copy.var);
+      init.iter_vars.push_back(make<IterVar>(std::move(copy)));
+      values.push_back(inner_values_[i]);
+    }
+    for (int at : copied) {
+      const Ref<Var> v = tree_.for_at(at).loop_var;
+      loop_vars.emplace(v, var(v->name_hint + "_init", v.dtype()));
+    }
+    Ref<Block> divided = substituted(old);
+    init.name_hint = old->name_hint + "_init";
+    init.body = substitute(divided->init, axes);
+    for (const Ref<BufferRegion>& write : divided->writes) init.writes.push_back(substitute(write, axes));
+    init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;
+    for (Expr& value : values) value = substitute(value, loop_vars);
+    Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
+                                    .predicate = substitute(inner_condition_, loop_vars),
+                                    .block = make<Block>(std::move(init))});
+    for (size_t i = copied.size(); i-- > 0;) {
+      For loop = tree_.for_at(copied[i]);
+      loop.loop_var = loop_vars.at(loop.loop_var).borrow<Var>();
+      loop.min = substitute(loop.min, loop_vars);
+      loop.extent = substitute(loop.extent, loop_vars);
+      loop.annotations = {};
+      loop.body = std::move(nest);
+      nest = make<For>(std::move(loop));
+    }
+    return nest;
+  }
+
+  const Expr& outer_condition() const { return outer_condition_; }
+  const std::vector<Ref<IterVar>>& outer_reduction_axes() const { return outer_reductions_; }
+
+ private:
+  using Regions = std::vector<Ref<BufferRegion>>;
+  const Block& block() const { return tree_.block_at(block_); }
+
+  /// With the axes in terms of the new ones.
+  Ref<Block> substituted(const Ref<Block>& old) {
+    Stmt result = rewrite(
+        Stmt(substitute(old, axis_values_)),
+        [&](const Ref<BufferLoad>& load, Rewriter& r) -> Expr { return simplify_indices(r.descend(load)); },
+        [&](const Ref<BufferStore>& store, Rewriter& r) -> Stmt { return simplify_indices(r.descend(store)); },
+        [&](const Ref<Range>& dim, Rewriter& r) -> NodeRef {
+          Ref<Range> after = r.descend(dim);
+          return make<Range>({simple(after->min), simple(after->extent)});
+        });
+    return result.borrow<Block>();
+  }
+  template <class Access>
+  Ref<Access> simplify_indices(const Ref<Access>& access) {
+    Access copy = *access;
+    bool changed = false;
+    for (Expr& index : copy.indices) {
+      Expr after = simple(index);
+      changed |= after != index;
+      index = after;
+    }
+    return changed ? make<Access>(std::move(copy), access.span()) : access;
+  }
+  /// Only what speaks of the new axes: the rest stays as it was written.
+  Expr simple(const Expr& e) {
+    if (!e.dtype().is_scalar() || !e.dtype().is_integral()) return e;
+    bool mine = uses_any_var(e, [&](const Ref<Var>& v) {
+      return std::any_of(inner_axes_.begin(), inner_axes_.end(), [&](const auto& axis) { return axis->var == v; }) ||
+             std::any_of(outer_axes_.begin(), outer_axes_.end(), [&](const auto& axis) { return axis->var == v; });
+    });
+    return mine || !uses_any_var(e, [](const Ref<Var>&) { return true; }) ? plain_.simplify(e) : e;
+  }
+
+  Ref<IterVar> new_axis(const Ref<IterVar>& old, const char* suffix, Ref<Range> dom) {
+    return make<IterVar>({.dom = std::move(dom),
+                          .var = var(old->var->name_hint + suffix, old->var.dtype()),
+                          .iter_type = old->iter_type,
+                          .thread_tag = old->thread_tag});
+  }
+
+  /// The axis of the new block at this position, perhaps one that another block has with the same value.
+  Ref<Var> outer_axis(const Ref<IterVar>& axis, size_t position, Ref<Range> dom, const Expr& value, OuterAxes& shared) {
+    if (is_const_int(dom->extent, 1) && position < shared.axes.size() && same(shared, position, axis, dom, value)) {
+      outer_axes_.push_back(shared.axes[position]);
+      return shared.axes[position]->var;
+    }
+    for (size_t i = 0; i < shared.axes.size() && !is_const_int(dom->extent, 1); ++i) {
+      if (!same(shared, i, axis, dom, value)) continue;
+      outer_axes_.push_back(shared.axes[i]);
+      return shared.axes[i]->var;
+    }
+    shared.axes.push_back(new_axis(axis, "_o", std::move(dom)));
+    shared.values.push_back(value);
+    outer_axes_.push_back(shared.axes.back());
+    if (analysis::is_reduction_axis(axis) && !is_const_int(shared.axes.back()->dom->extent, 1)) {
+      outer_reductions_.push_back(axis);
+    }
+    return shared.axes.back()->var;
+  }
+  bool same(const OuterAxes& shared, size_t i, const Ref<IterVar>& axis, const Ref<Range>& dom, const Expr& value) {
+    const IterVar& other = *shared.axes[i];
+    return other.iter_type == axis->iter_type && other.var.dtype() == axis->var.dtype() &&
+           analyzer_.can_prove_equal(other.dom->min, dom->min) &&
+           analyzer_.can_prove_equal(other.dom->extent, dom->extent) &&
+           analyzer_.can_prove_equal(shared.values[i], value);
+  }
+
+  Ref<Var> inner_axis(const Ref<IterVar>& axis, Ref<Range> dom, Expr value) {
+    inner_axes_.push_back(new_axis(axis, "_i", std::move(dom)));
+    inner_values_.push_back(std::move(value));
+    return inner_axes_.back()->var;
+  }
+
+  Status divide(const Ref<IterVar>& axis, const Expr& value, size_t position, OuterAxes& shared) {
+    DataType dtype = axis->var.dtype();
+    Expr nothing = zero(dtype), unit = one(dtype);
+    auto index = [&](const Expr& e) { return cast(dtype, e); };
+    bool inner = uses_loop(value, inner_), outer = uses_loop(value, outer_);
+    if (!inner && (outer || !is_const_int(value, 0) || !is_const_int(axis->dom->extent, 1))) {
+      axis_values_[axis->var] = outer_axis(axis, position, axis->dom, value, shared);
+      return Ok{};
+    }
+    if (!outer) {
+      outer_axis(axis, position, range(nothing, unit), nothing, shared);
+      Expr only = analyzer_.simplify(value);
+      if (!const_int(only)) {
+        axis_values_[axis->var] = inner_axis(axis, axis->dom, value);
+        return Ok{};
+      }
+      axis_values_[axis->var] = int_imm(dtype, *const_int(only));
+      if (analysis::is_reduction_axis(axis) && !analyzer_.can_prove_equal(only, axis->dom->min)) late_start_ = axis;
+      return Ok{};
+    }
+    arith::IterDomains inputs = outer_;
+    inputs.insert(inputs.end(), inner_.begin(), inner_.end());
+    VarMap starts, inner_starts, outer_starts;
+    for (const auto& [v, range] : inputs) starts[v] = range->min;
+    for (const auto& [v, range] : inner_) inner_starts[v] = range->min;
+    for (const auto& [v, range] : outer_) outer_starts[v] = range->min;
+    // Ranges that depend on other loops make the start no constant; then the division has to do without.
+    Expr base = analyzer_.simplify(substitute(value, starts));
+    if (uses_loop(base, inputs)) base = nothing;
+    Expr rest = is_const_int(base, 0) ? value : analyzer_.simplify(value - base);
+    std::vector<Ref<Var>> inner_vars;
+    for (const auto& input : inner_) inner_vars.push_back(input.first);
+    std::vector<std::string> errors;
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, tree_, tree_[block_].scope);
+    auto divided =
+        arith::subspace_divide({rest}, inputs, inner_vars, {}, arith::IterMapLevel::kSurjective, analyzer, &errors);
+    if (!divided) {
+      return refuse("blockize/P2",
+                    "the axis '" + axis->var->name_hint + "' of " + describe_block(block()) + " does not divide: " +
+                        (errors.empty() ? "its value mixes outer and inner loops" : errors.front()),
+                    {tree_.stmt(block_)}, "it has to be outer * extent + inner, as split leaves it");
+    }
+    arith::Division& part = divided->indices[0];
+    if (!units_.empty()) {
+      // The same values with the names of unit loops in them.
+      part.outer = with_units(floordiv(substitute(rest, inner_starts), part.inner_extent), part.outer);
+    }
+    Ref<Var> out = outer_axis(axis, position, range(nothing, index(part.outer_extent)), index(part.outer), shared);
+    Expr whole = is_const_int(part.outer_extent, 1) ? nothing : Expr(out);
+    if (!is_const_int(part.inner_extent, 1)) {
+      Expr in = inner_axis(axis, range(nothing, index(part.inner_extent)), index(part.inner));
+      whole = whole * index(part.inner_extent) + in;
+    }
+    axis_values_[axis->var] = whole + index(base);
+    if (analysis::is_reduction_axis(axis) && !analyzer_.can_prove_equal(base, axis->dom->min)) late_start_ = axis;
+    return Ok{};
+  }
+
+  /// `e` simplified as if nothing were known of unit loops, if it names one; else `otherwise`.
+  Expr with_units(const Expr& e, const Expr& otherwise) {
+    arith::Analyzer analyzer;
+    for (const auto& [v, range] : outer_) {
+      if (!is_const_int(range->extent, 1)) analyzer.bind(v, range);
+    }
+    Expr result = analyzer.simplify(e);
+    bool names = uses_any_var(result, [&](const Ref<Var>& v) {
+      return std::any_of(units_.begin(), units_.end(), [&](const Ref<Var>& unit) { return unit == v; });
+    });
+    return names ? result : otherwise;
+  }
+
+  /// Terms of the outer loops stay outside; the others go inside, where outer loops are known by the outer axes only.
+  Status divide_condition(const Expr& predicate) {
+    outer_condition_ = inner_condition_ = bool_imm(true);
+    std::vector<Expr> terms;
+    collect_terms(predicate, terms);
+    for (const Expr& term : terms) {
+      if (!uses_loop(term, inner_)) {
+        outer_condition_ = logical_and(outer_condition_, term);
+        continue;
+      }
+      Expr inside = in_axes(term);
+      if (uses_loop(inside, outer_)) {
+        return refuse(
+            "blockize/P3",
+            "the condition of " + describe_block(block()) + " mixes outer and inner loops: " + analysis::brief(term),
+            {tree_.stmt(block_)}, "split so that nothing is left over");
+      }
+      inner_condition_ = logical_and(inner_condition_, inside);
+    }
+    return Ok{};
+  }
+
+  /// The term with each whole axis value in it expressed by the outer axes and the inner loops.
+  Expr in_axes(const Expr& term) {
+    if (!uses_loop(term, outer_)) return term;
+    const BlockRealize& realize = *tree_.realize_at(block_);
+    VarMap inner;
+    for (size_t i = 0; i < inner_axes_.size(); ++i) inner[inner_axes_[i]->var] = inner_values_[i];
+    auto replace = [&](const Expr& e) -> Expr {
+      for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+        const Expr& value = realize.iter_values[i];
+        if (!uses_loop(value, outer_) || e.dtype() != value.dtype()) continue;
+        if (!analyzer_.can_prove_equal(e, value)) continue;
+        return substitute(axis_values_.at(realize.block->iter_vars[i]->var), inner);
+      }
+      return {};
+    };
+    auto both = [&]<class T>(const T* n) -> Expr {
+      Expr a = uses_loop(n->a, outer_) ? replace(n->a) : n->a;
+      Expr b = uses_loop(n->b, outer_) ? replace(n->b) : n->b;
+      if (!a.defined() || !b.defined()) return term;
+      return binary(term.kind(), a, b);
+    };
+    if (const LT* n = term.as<LT>()) return both(n);
+    if (const LE* n = term.as<LE>()) return both(n);
+    if (const GT* n = term.as<GT>()) return both(n);
+    if (const GE* n = term.as<GE>()) return both(n);
+    return term;
+  }
+
+  Status check_start(const std::vector<int>& copied, const std::vector<Ref<For>>& reducing) {
+    auto no = [&](const std::string& why, NodeRef where = {}) -> Status {
+      return refuse("blockize/P4", "the init of " + describe_block(block()) + " cannot move: " + why,
+                    {tree_.stmt(block_), where}, "decompose_reduction() before, or blockize a loop further in");
+    };
+    const auto& facts = analysis::BlockFacts::of(tree_.block_ref(block_));
+    if (facts.role != analysis::BlockRole::kReduction) return no(facts.why);
+    int above = inner_loops_.empty() ? tree_[block_].parent : tree_[inner_loops_.front()].parent;
+    if (auto obstacle = analysis::why_irregular_reduction(tree_, above, block_, true)) return no(obstacle->why);
+    if (late_start_.defined()) {
+      return no("its reduction axis '" + late_start_->var->name_hint + "' does not begin where its loops begin");
+    }
+    Block inside;
+    inside.iter_vars = inner_axes_;
+    inside.body = nop();
+    BlockRealize pseudo{inner_values_, bool_imm(true), make<Block>(std::move(inside))};
+    analysis::ReductionStart start = analysis::reduction_start(pseudo, reducing, analyzer_);
+    if (!start.condition.defined()) return no(start.why_not);
+    if (!is_true(start.condition)) return no("the reduction inside may have no step at all");
+    for (const Ref<For>& loop : reducing) {
+      if (uses_var(inner_condition_, loop->loop_var)) {
+        return no("its condition leaves out steps of " + describe_loop(*loop), loop);
+      }
+      for (int at : copied) {
+        const For& other = tree_.for_at(at);
+        if (!uses_var(other.min, loop->loop_var) && !uses_var(other.extent, loop->loop_var)) continue;
+        return no(describe_loop(other) + " depends on " + describe_loop(*loop) + ", which drives the reduction", loop);
+      }
+    }
+    return Ok{};
+  }
+
+  const Tree& tree_;
+  int block_;
+  arith::Analyzer analyzer_, plain_;
+  arith::IterDomains outer_, inner_;
+  std::vector<int> inner_loops_;
+  std::vector<Ref<Var>> units_;
+  VarMap axis_values_;
+  std::vector<Ref<IterVar>> outer_axes_, inner_axes_, outer_reductions_;
+  std::vector<Expr> inner_values_;
+  Expr outer_condition_, inner_condition_;
+  Ref<IterVar> late_start_;
+};
+
+/// The block around, with regions that follow from its body.
+Ref<Block> around(std::string name, const OuterAxes& outer, Stmt init, Stmt body) {
+  Block block;
+  block.name_hint = std::move(name);
+  block.iter_vars = outer.axes;
+  block.init = std::move(init);
+  block.body = std::move(body);
+  analysis::BlockAccess access = analysis::block_access_region(make<Block>(Block(block)));
+  block.reads = std::move(access.reads);
+  block.writes = std::move(access.writes);
+  return make<Block>(std::move(block));
+}
+
+/// Loops that go inside are known inside only: their ranges must not speak of outer loops.
+Status check_ranges(const Tree& tree, int top, const std::vector<int>& loops) {
+  for (int at : loops) {
+    const For& loop = tree.for_at(at);
+    for (int other : tree.loops_above(top)) {
+      if (tree.contains(top, other)) continue;
+      const Ref<Var> outer = tree.for_at(other).loop_var;
+      if (!uses_var(loop.min, outer) && !uses_var(loop.extent, outer)) continue;
+      return refuse("blockize/P2",
+                    "the range of " + describe_loop(loop) + " depends on " + describe_loop(tree.for_at(other)) +
+                        ", which stays outside of the new block",
+                    {tree.stmt(at), tree.stmt(other)});
+    }
+  }
+  return Ok{};
+}
+
+bool only_loops_between(const Tree& tree, int top, int block) {
+  for (int at = block; at != top; at = tree[at].parent) {
+    if (!tree[tree[at].parent].is_loop) return false;
+  }
+  return true;
+}
+
+std::vector<int> loops_inside(const Tree& tree, int top, int block) {
+  std::vector<int> loops = tree.loops_above(block);
+  std::erase_if(loops, [&](int at) { return !tree.contains(top, at); });
+  return loops;
+}
+
+Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_iters) {
+  TW_TRY(place, state.find(rv));
+  const Tree& tree = *place.tree;
+  std::vector<int> blocks = tree.child_blocks(place.at);
+  if (blocks.size() != 1) {
+    return refuse("blockize/P1", std::to_string(blocks.size()) + " blocks stand below " + describe(place) + ", not one",
+                  {place.node()}, "blockize([block, block]) joins blocks");
+  }
+  int block = blocks[0];
+  if (!only_loops_between(tree, place.at, block)) {
+    return refuse(
+        "blockize/P1",
+        "something else than loops stands between " + describe(place) + " and " + describe_block(tree.block_at(block)),
+        {place.node(), tree.stmt(block)});
+  }
+  TW_RETURN_IF_ERROR(check_ranges(tree, place.at, loops_inside(tree, place.at, block)));
+  OuterAxes outer;
+  Division division(tree, block, place.at, preserve_unit_iters);
+  TW_RETURN_IF_ERROR(division.run(outer));
+  Stmt init;
+  if (tree.block_at(block).init.defined()) {
+    TW_TRY(moved, division.init_nest());
+    init = moved;
+  }
+  Ref<Block> made = around(tree.block_at(block).name_hint + "_o", outer, init, division.inner_nest(false));
+  TreeEdit edit(tree);
+  edit.replace(place.at, make<BlockRealize>({outer.values, division.outer_condition(), made}));
+  Plan plan = give_loops(place.func, edit.finish(), {});
+  plan.outputs.push_back(Handle::block(place.func, *made));
+  return plan;
+}
+
+/// The blocks' nests, one after the other in one sequence.
+Result<std::vector<int>> find_neighbors(const std::vector<Place>& blocks) {
+  const Tree& tree = *blocks[0].tree;
+  auto no = [&](const std::string& why, const Place& place) {
+    return refuse("blockize/P1", why, {place.node(), blocks[0].node()},
+                  "the blocks have to be neighbors, each under loops of its own");
+  };
+  std::vector<int> positions;
+  for (const Place& place : blocks) {
+    if (place.func != blocks[0].func || tree[place.at].scope != tree[blocks[0].at].scope) {
+      return no(describe(place) + " and " + describe(blocks[0]) + " are in different scopes", place);
+    }
+    if (std::find(positions.begin(), positions.end(), place.at) != positions.end()) {
+      return no(describe(place) + " is named twice", place);
+    }
+    positions.push_back(place.at);
+  }
+  std::vector<int> nests;
+  int lca = tree.common_ancestor(positions);
+  for (const Place& place : blocks) {
+    int nest = positions.size() == 1 ? place.at : tree.child_towards(lca, place.at);
+    std::vector<int> inside = tree[nest].is_block ? std::vector{nest} : tree.child_blocks(nest);
+    if (inside != std::vector{place.at} || !only_loops_between(tree, nest, place.at)) {
+      return no("something else than loops and " + describe(place) + " stands there", place);
+    }
+    nests.push_back(nest);
+  }
+  std::sort(nests.begin(), nests.end());
+  for (size_t i = 1; i < nests.size(); ++i) {
+    if (tree[nests[i - 1]].end != nests[i]) {
+      return no("something stands between the blocks", blocks[i]);
+    }
+  }
+  return nests;
+}
+
+Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& named, bool preserve_unit_iters) {
+  std::vector<Place> blocks;
+  for (BlockRV rv : named) {
+    TW_TRY(place, state.find(rv));
+    blocks.push_back(place);
+    if ((*place.tree)[place.at].parent == Tree::kNone) {
+      return refuse("blockize/P1", "no block can stand around the root block: it is the body of the function",
+                    {place.node()});
+    }
+  }
+  if (blocks.empty()) {
+    return refuse("blockize/P1", "no block is given", {}, "pass a loop, or a list of at least one block");
+  }
+  TW_TRY(nests, find_neighbors(blocks));
+  const Tree& tree = *blocks[0].tree;
+  OuterAxes outer;
+  Expr condition;
+  std::string name = "outer_";
+  std::vector<Stmt> parts;
+  for (int nest : nests) {
+    int block = tree[nest].is_block ? nest : tree.child_blocks(nest)[0];
+    TW_RETURN_IF_ERROR(check_ranges(tree, nest, loops_inside(tree, nest, block)));
+    Division division(tree, block, nest, preserve_unit_iters);
+    TW_RETURN_IF_ERROR(division.run(outer));
+    const Block& inner = tree.block_at(block);
+    if (!division.outer_reduction_axes().empty()) {
+      return refuse("blockize/P5",
+                    describe_block(inner) + " reduces over the loops outside, along '" +
+                        division.outer_reduction_axes()[0]->var->name_hint + "'",
+                    {tree.stmt(block)}, "only what reduces inside can be joined with others");
+    }
+    if (condition.defined() && !structural_equal(condition, division.outer_condition())) {
+      return refuse("blockize/P5", describe_block(inner) + " runs on another condition than the blocks before it",
+                    {tree.stmt(block)});
+    }
+    condition = division.outer_condition();
+    name += inner.name_hint + "_";
+    parts.push_back(division.inner_nest(true));
+  }
+  Ref<Block> made = around(std::move(name), outer, {}, seq(std::move(parts)));
+  TreeEdit edit(tree);
+  edit.replace(nests[0], make<BlockRealize>({outer.values, condition, made}));
+  for (size_t i = 1; i < nests.size(); ++i) edit.remove(nests[i]);
+  Plan plan = give_loops(blocks[0].func, edit.finish(), {});
+  plan.outputs.push_back(Handle::block(blocks[0].func, *made));
+  return plan;
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const Blockize& blockize) {
+  if (const LoopRV* loop = std::get_if<LoopRV>(&blockize.target.either)) {
+    return blockize_loop(state, *loop, blockize.preserve_unit_iters);
+  }
+  return blockize_blocks(state, std::get<std::vector<BlockRV>>(blockize.target.either), blockize.preserve_unit_iters);
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct Blockize {
+  LoopOrBlocks target;
+  bool preserve_unit_iters = true;
+  using Members = Fields<&Blockize::target, &Blockize::preserve_unit_iters>;
+  using Returns = BlockRV;
+  static constexpr int kRequired = 1;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Make what a loop runs, or neighboring blocks with their loops, one block.
+
+Args:
+    target: a loop with one block below it; or blocks that stand next to each other.
+    preserve_unit_iters: name loops of one iteration in the axes of the new block, not their only value.
+
+Returns:
+    The new block around, named BLOCK_o, or outer_BLOCK_BLOCK_ of several; the old handles mean the blocks inside.)";
+};
+
+}  // namespace tilewright::schedule

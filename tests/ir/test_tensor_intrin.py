@@ -1,0 +1,96 @@
+"""The table of tensor intrinsics."""
+
+import pytest
+
+import tilewright as tw
+from tilewright import _core
+from tilewright.script import tir as T
+from tilewright.tensor_intrin import TensorIntrin, cuda, x86
+
+
+@T.prim_func
+def double(A: T.Buffer((4,)), B: T.Buffer((4,))):
+    with T.block("root"):
+        T.reads(A[0:4])
+        T.writes(B[0:4])
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi] * T.float32(2)
+
+
+@T.prim_func
+def longer(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    with T.block("root"):
+        T.reads(A[0:8])
+        T.writes(B[0:8])
+        B[0:8] = A[0:8] * T.float32(2)
+
+
+@T.prim_func
+def alone(A: T.Buffer((4,))):
+    with T.block("root"):
+        T.reads()
+        T.writes(A[0:4])
+        A[0:4] = T.broadcast(T.float32(0), 4)
+
+
+def test_found_by_name():
+    TensorIntrin.register("test_double", double, double, override=True, features=["avx2"])
+    found = tw.TensorIntrin.get("test_double")
+    assert found.desc.same_as(double) and found.impl.same_as(double) and found.features == ("avx2",)
+    assert "test_double" in TensorIntrin.names() and x86.VNNI_DOT_16x4_INTRIN in TensorIntrin.names()
+
+
+def test_a_name_is_taken_once():
+    TensorIntrin.register("test_taken", double, double, override=True)
+    with pytest.raises(tw.ArgumentError) as info:
+        TensorIntrin.register("test_taken", double, double)
+    assert info.value.code == "tensor-intrin/name"
+
+
+def test_a_name_that_is_not_there():
+    assert TensorIntrin.get("test_missing", allow_missing=True) is None
+    with pytest.raises(ValueError, match="no tensor intrinsic 'test_missing'"):
+        TensorIntrin.get("test_missing")
+
+
+@pytest.mark.parametrize(("desc", "impl"), [(double, longer), (double, alone), (longer, double)])
+def test_both_take_the_same_buffers(desc, impl):
+    with pytest.raises(tw.ArgumentError) as info:
+        TensorIntrin.register("test_unfit", desc, impl)
+    assert info.value.code == "tensor-intrin/signature"
+
+
+# ---- those of known processors
+
+
+@pytest.mark.parametrize("name", TensorIntrin.names())
+def test_shipped_descriptions_and_implementations_verify(name):
+    if name.startswith("test_"):
+        return
+    intrin = TensorIntrin.get(name)
+    _core.verify(intrin.desc)
+    _core.verify(intrin.impl)
+
+
+@pytest.mark.parametrize(
+    ("there", "back", "shape"),
+    [
+        (cuda.shared_16x16_to_ldmatrix_32x8_layout, cuda.ldmatrix_32x8_to_shared_16x16_layout, (16, 16)),
+        (cuda.shared_32x16_to_ldmatrix_32x16_layout, cuda.ldmatrix_32x16_to_shared_32x16_layout_b, (32, 16)),
+    ],
+)
+def test_layouts_of_warps_turn_around(there, back, shape):
+    places = {there(i, j) for i in range(shape[0]) for j in range(shape[1])}
+    assert places == {(thread, local) for thread in range(32) for local in range(shape[0] * shape[1] // 32)}
+    assert all(back(*there(i, j)) == (i, j) for i in range(shape[0]) for j in range(shape[1]))
+
+
+def test_groups_of_products_on_gpus():
+    for group in (
+        cuda.get_wmma_intrin_group("shared.dyn", "shared", "float16", "float32", trans_b=True),
+        cuda.get_mma_intrin_group("shared", "global", "float16", "float16", "float32", False, True, False),
+    ):
+        assert sorted(group) == ["compute", "init", "load_a", "load_b", "store"]
+        assert all(name in TensorIntrin.names() for name in group.values())

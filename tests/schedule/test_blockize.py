@@ -1,0 +1,332 @@
+"""sch.blockize: what a loop runs, or neighboring blocks, as one block."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+@T.prim_func
+def copied(A: T.Buffer((64,)), B: T.Buffer((64,))):
+    for i0, i1 in T.grid(4, 16):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i0 * 16 + i1)
+            B[vi] = A[vi]
+
+
+@T.prim_func
+def shifted(A: T.Buffer((64,)), B: T.Buffer((64,))):
+    for i0, i1 in T.grid(3, 16):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i0 * 16 + i1 + 5)
+            B[vi] = A[vi]
+
+
+@T.prim_func
+def left_over(A: T.Buffer((50,)), B: T.Buffer((50,))):
+    for i0, i1 in T.grid(4, 16):
+        with T.block("B"):
+            vi = T.axis.spatial(50, i0 * 16 + i1)
+            T.where(i0 * 16 + i1 < 50)
+            B[vi] = A[vi]
+
+
+@T.prim_func
+def chain(A: T.Buffer((8, 8)), C: T.Buffer((8, 8))):
+    B = T.alloc_buffer((8, 8))
+    for i in range(8):
+        for j in range(8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+        for j in range(8):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, 7 - vj]
+
+
+def below(block, number, **options):
+    return lambda sch: sch.blockize(sch.get_loops(sch.get_block(block))[number], **options)
+
+
+def test_a_tile():
+    @T.prim_func
+    def after(A: T.Buffer((64,)), B: T.Buffer((64,))):
+        for i0 in range(4):
+            with T.block("B_o"):
+                vi_o = T.axis.spatial(4, i0)
+                T.reads(A[vi_o * 16 : vi_o * 16 + 16])
+                T.writes(B[vi_o * 16 : vi_o * 16 + 16])
+                for i1 in range(16):
+                    with T.block("B"):
+                        vi_i = T.axis.spatial(16, i1)
+                        B[vi_o * 16 + vi_i] = A[vi_o * 16 + vi_i]
+
+    def transform(sch):
+        inner = sch.get_block("B")
+        outer = sch.blockize(sch.get_loops(inner)[1])
+        assert sch.get(outer).name_hint == "B_o" and sch.get(inner).name_hint == "B"
+
+    check(copied, transform, after)
+
+
+def test_the_start_of_an_axis_need_not_be_zero():
+    sch = check(shifted, below("B", 1))
+    assert "T.reads(A[vi_o * 16 + 5:vi_o * 16 + 5 + 16])" in sch.mod.script()
+
+
+def test_the_outermost_loop_leaves_axes_of_one_value():
+    sch = check(workloads.elementwise_chain(4, 6), below("B", 0))
+    assert "T.axis.spatial(1, 0)" in sch.mod.script()
+
+
+def test_an_init_becomes_a_block_of_the_outer_one():
+    @T.prim_func
+    def after(A: T.Buffer((4, 5)), B: T.Buffer((5, 6)), C: T.Buffer((4, 6))):
+        for i in range(4):
+            with T.block("C_o"):
+                vi_o = T.axis.spatial(4, i)
+                _vj_o = T.axis.spatial(1, 0)
+                _vk_o = T.axis.reduce(1, 0)
+                T.reads(A[vi_o, 0:5], B[0:5, 0:6])
+                T.writes(C[vi_o, 0:6])
+                with T.init():
+                    for j_init in range(6):
+                        with T.block("C_init"):
+                            vj_init = T.axis.spatial(6, j_init)
+                            C[vi_o, vj_init] = T.Cast("float32", 0)
+                for j, k in T.grid(6, 5):
+                    with T.block("C"):
+                        vj_i, vk_i = T.axis.remap("SR", [j, k])
+                        T.reads(C[vi_o, vj_i], A[vi_o, vk_i], B[vk_i, vj_i])
+                        T.writes(C[vi_o, vj_i])
+                        C[vi_o, vj_i] = C[vi_o, vj_i] + A[vi_o, vk_i] * B[vk_i, vj_i]
+
+    check(workloads.matmul(4, 6, 5), below("C", 1), after)
+
+
+def test_a_reduction_divided_between_both():
+    def transform(sch):
+        i, j, k = sch.get_loops(sch.get_block("C"))
+        i0, i1 = sch.split(i, [None, 2])
+        k0, k1 = sch.split(k, [None, 5])
+        sch.reorder(i0, k0, j, i1, k1)
+        sch.blockize(i1)
+
+    sch = check(workloads.matmul(4, 6, 10), transform)
+    assert 'T.axis.remap("SSR", [i_0, j, l_0])' in sch.mod.script()
+
+
+def test_what_is_left_over_becomes_a_condition_inside():
+    sch = check(left_over, below("B", 1))
+    assert "T.where(vi_o * 16 + i1 < 50)" in sch.mod.script()
+
+
+@pytest.mark.parametrize("preserve", [True, False])
+def test_unit_loops_outside(preserve):
+    def transform(sch):
+        i0, i1 = sch.get_loops(sch.get_block("B"))
+        outer = sch.split(i0, [1, 4])[0]
+        assert outer is not None
+        sch.blockize(i1, preserve_unit_iters=preserve)
+
+    check(copied, transform)
+
+
+def test_blocks_next_to_each_other():
+    @T.prim_func
+    def after(A: T.Buffer((8, 8)), C: T.Buffer((8, 8))):
+        B = T.alloc_buffer((8, 8))
+        for i in range(8):
+            with T.block("outer_B_C_"):
+                vi_o = T.axis.spatial(8, i)
+                _vj_o = T.axis.spatial(1, 0)
+                T.reads(A[vi_o, 0:8], B[vi_o, 0:8])
+                T.writes(B[vi_o, 0:8], C[vi_o, 0:8])
+                for j in range(8):
+                    with T.block("B"):
+                        vj_i = T.axis.spatial(8, j)
+                        B[vi_o, vj_i] = A[vi_o, vj_i] * T.float32(2)
+                for j in range(8):
+                    with T.block("C"):
+                        vj_i = T.axis.spatial(8, j)
+                        C[vi_o, vj_i] = B[vi_o, 7 - vj_i]
+
+    check(chain, lambda sch: sch.blockize(["B", "C"]), after)
+
+
+def test_schedules_go_on_around_the_block():
+    def transform(sch):
+        i, j, k = sch.get_loops(sch.get_block("C"))
+        i0, i1 = sch.split(i, [None, 2])
+        k0, k1 = sch.split(k, [None, 5])
+        sch.reorder(i0, j, k0, i1, k1)
+        outer = sch.blockize(i1)
+        i0, j, k0 = sch.get_loops(outer)
+        sch.parallel(i0)
+        sch.reorder(j, k0)
+        sch.reorder(k0, j)
+        sch.decompose_reduction(outer, k0)
+
+    check(workloads.matmul(4, 6, 10), transform)
+
+
+def test_steps_inside_that_do_not_commute_keep_their_order_outside():
+    @T.prim_func
+    def horner(A: T.Buffer((4, 6)), B: T.Buffer((4,))):
+        for i, k0, k1 in T.grid(4, 2, 3):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                vk0, vk1 = T.axis.remap("RR", [k0, k1])
+                B[vi] = B[vi] * T.float32(2) + A[vi, vk0 * 3 + vk1]
+
+    def transform(sch):
+        i, k0, k1 = sch.get_loops(sch.get_block("B"))
+        sch.add_unit_loop("B")
+        sch.blockize(sch.get_loops(sch.get_block("B"))[3])
+        sch.reorder(k1, k0)
+
+    check_refused(horner, transform, "reorder/P5")
+
+
+def test_compiled_code_agrees():
+    sch = tw.Schedule(workloads.matmul(16, 16, 16))
+    i, j, k = sch.get_loops(sch.get_block("C"))
+    i0, i1 = sch.split(i, [None, 4])
+    k0, k1 = sch.split(k, [None, 8])
+    sch.reorder(i0, j, k0, i1, k1)
+    sch.blockize(i1)
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(-4, 5, (2, 16, 16)).astype("float32")
+    c = np.zeros((16, 16), "float32")
+    tw.compile(sch.mod)(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+
+
+def test_p1_one_block_below_the_loop():
+    check_refused(chain, below("B", 0), "blockize/P1")
+
+
+def test_p1_neighbors_only():
+    @T.prim_func
+    def three(A: T.Buffer((4,)), B: T.Buffer((4,)), C: T.Buffer((4,)), D: T.Buffer((4,))):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = A[vi]
+        for i in range(4):
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                C[vi] = A[vi]
+        for i in range(4):
+            with T.block("D"):
+                vi = T.axis.spatial(4, i)
+                D[vi] = A[vi]
+
+    check_refused(three, lambda sch: sch.blockize(["B", "D"]), "blockize/P1")
+    check_refused(three, lambda sch: sch.blockize(["B", "B"]), "blockize/P1")
+    check_refused(three, lambda sch: sch.blockize([]), "blockize/P1")
+    check_refused(three, lambda sch: sch.blockize([sch.get_block("root")]), "blockize/P1")
+    check(three, lambda sch: sch.blockize(["C", "D"]))
+
+
+def test_p2_an_axis_that_mixes_loops():
+    @T.prim_func
+    def mixed(A: T.Buffer((64,)), B: T.Buffer((16, 16))):
+        for i0, i1 in T.grid(16, 16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i0)
+                vj = T.axis.spatial(16, i1)
+                vk = T.axis.spatial(31, i0 + i1)
+                B[vi, vj] = A[vk]
+
+    check_refused(mixed, below("B", 1), "blockize/P2")
+
+
+def test_p2_a_range_that_depends_on_outer_loops():
+    @T.prim_func
+    def triangle(B: T.Buffer((8, 8))):
+        for i in range(8):
+            for j in range(i):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = T.float32(1)
+
+    check_refused(triangle, below("B", 1), "blockize/P2")
+
+
+def test_p3_a_condition_that_mixes_loops():
+    @T.prim_func
+    def some(A: T.Buffer((4, 4)), B: T.Buffer((4, 4))):
+        for i, j in T.grid(4, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(i + j < 5)
+                B[vi, vj] = A[vi, vj]
+
+    check_refused(some, below("B", 1), "blockize/P3")
+
+
+def test_p4_a_reduction_that_runs_backwards():
+    @T.prim_func
+    def backwards(A: T.Buffer((4, 8)), B: T.Buffer((4,))):
+        for i, k in T.grid(4, 8):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(8, 7 - k)
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+
+    check_refused(backwards, below("B", 1), "blockize/P4")
+
+
+def test_p4_a_loop_that_repeats_the_reduction():
+    @T.prim_func
+    def repeated(A: T.Buffer((4, 8)), B: T.Buffer((4,))):
+        for i, r, k in T.grid(4, 2, 8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+
+    check_refused(repeated, below("B", 1), "blockize/P4")
+    check(repeated, below("B", 2))
+
+
+def test_p4_an_init_that_never_runs():
+    @T.prim_func
+    def late(A: T.Buffer((4, 8)), B: T.Buffer((4,))):
+        for i, u in T.grid(4, 1):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                vk = T.axis.reduce(8, u + 2)
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+
+    check_refused(late, below("B", 0), "blockize/P4")
+    check_refused(late, below("B", 1), "blockize/P4")
+
+
+def test_p5_joined_blocks_reduce_inside_only():
+    @T.prim_func
+    def sums(A: T.Buffer((4, 8)), B: T.Buffer((4,)), C: T.Buffer((4,))):
+        for k in range(8):
+            for i in range(4):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + A[vi, vk]
+            for i in range(4):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = T.float32(0)
+                    C[vi] = C[vi] + A[vi, vk]
+
+    check_refused(sums, lambda sch: sch.blockize(["B", "C"]), "blockize/P5")
