@@ -1,0 +1,145 @@
+"""Tensor intrinsics by TVM's names, in a process of its own."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+START = """
+import tilewright.compat.tvm
+tilewright.compat.tvm.alias.install()
+import tvm
+from tvm import te, tir
+from tvm.script import tir as T
+from tvm.tir.schedule.testing import verify_trace_roundtrip
+"""
+
+PRODUCT_OF_BYTES = """
+def product(lhs, rhs, n=128):
+    a = te.placeholder((n, n), name="A", dtype=lhs)
+    b = te.placeholder((n, n), name="B", dtype=rhs)
+    k = te.reduce_axis((0, n), name="k")
+    terms = lambda i, j: a[i, k].astype("int32") * b[j, k].astype("int32")
+    return te.create_prim_func([a, b, te.compute((n, n), lambda i, j: te.sum(terms(i, j), axis=[k]), name="C")])
+"""
+
+
+@pytest.fixture
+def python(tmp_path):
+    """Runs texts as one script."""
+
+    def call(*texts):
+        path = tmp_path / "program.py"
+        path.write_text("\n".join(textwrap.dedent(text) for text in (START, *texts)))
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=tmp_path, timeout=280)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["dot_product_common import DP4A_S8S8S32_INTRIN", "rocm import AMDGPU_SDOT4_INTRIN"],
+)
+def test_four_bytes_at_a_time_on_a_gpu(python, name):
+    python(
+        PRODUCT_OF_BYTES,
+        f"from tvm.tir.tensor_intrin.{name} as INTRIN",
+        """
+        func = product("int8", "int8")
+        sch = tir.Schedule(func, debug_mask="all")
+        block = sch.get_block("C")
+        i, j, k = sch.get_loops(block)
+        by, ty, yi = sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
+        bx, tx, xi = sch.split(j, factors=sch.sample_perfect_tile(j, n=3))
+        ko, ki = sch.split(k, [None, 4])
+        sch.reorder(by, bx, ty, tx, yi, xi)
+        result = sch.cache_write(block, 0, "local")
+        sch.reverse_compute_at(result, tx)
+        for index in (0, 1):
+            sch.compute_at(sch.cache_read(block, index, "shared"), ko, True)
+        sch.decompose_reduction(block, ko)
+        sch.tensorize(ki, INTRIN)
+        verify_trace_roundtrip(sch=sch, mod=func)
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "lanes", "group"),
+    [
+        ("x86 import VNNI_DOT_16x4_INTRIN", ("uint8", "int8"), 16, 4),
+        ("x86 import AVX512_DOT_16x4_INTRIN", ("uint8", "int8"), 16, 4),
+        ("arm_cpu import ARM_DOT_4x4_i8_SDOT_INTRIN", ("int8", "int8"), 4, 4),
+        ("arm_cpu import ARM_DOT_4x4_i8_NEON_INTRIN", ("int8", "int8"), 4, 4),
+        ("hexagon import VRMPY_u8u8i32_INTRIN", ("uint8", "uint8"), 32, 4),
+        ("hexagon import VDMPY_i16i16i32_INTRIN", ("int16", "int16"), 32, 2),
+    ],
+)
+def test_rows_of_groups(python, name, types, lanes, group):
+    python(
+        PRODUCT_OF_BYTES,
+        f"from tvm.tir.tensor_intrin.{name} as INTRIN",
+        f"""
+        func = product(*{types})
+        sch = tir.Schedule(func, debug_mask="all")
+        block = sch.get_block("C")
+        packed = sch.cache_read(block, 1, "global")
+        layout = lambda i, j: [i // {lanes}, j // {group}, i % {lanes}, j % {group}]
+        sch.transform_layout(packed, ("write", 0), layout)
+        i, j, k = sch.get_loops(block)
+        jo, ji = sch.split(j, factors=[None, {lanes}])
+        ko, ki = sch.split(k, factors=[None, {group}])
+        sch.reorder(ko, ji, ki)
+        sch.decompose_reduction(block, ko)
+        sch.tensorize(ji, INTRIN)
+        verify_trace_roundtrip(sch=sch, mod=func)
+        """,
+    )
+
+
+def test_pointers_to_memory_of_any_layout(python):
+    text = python(
+        """
+        @T.prim_func
+        def row(A: T.Buffer((8, 8)), B: T.Buffer((8, 8)), C: T.Buffer((8, 8))):
+            for i, j, k in T.grid(8, 8, 4):
+                with T.block("C"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vj, vk]
+        """,
+        """
+        @T.prim_func
+        def desc(a: T.handle, b: T.handle, c: T.handle) -> None:
+            A = T.match_buffer(a, (4,), offset_factor=1)
+            B = T.match_buffer(b, (4,), offset_factor=1)
+            C = T.match_buffer(c, (), offset_factor=1)
+            with T.block("root"):
+                T.reads(C[()], A[0:4], B[0:4])
+                T.writes(C[()])
+                for i in range(0, 4):
+                    with T.block("update"):
+                        vi = T.axis.remap("R", [i])
+                        C[()] = C[()] + A[vi] * B[vi]
+
+        @T.prim_func
+        def impl(a: T.handle, b: T.handle, c: T.handle) -> None:
+            A = T.match_buffer(a, (4,), offset_factor=1)
+            B = T.match_buffer(b, (4,), offset_factor=1)
+            C = T.match_buffer(c, (), offset_factor=1)
+            with T.block("root"):
+                T.reads(C[()], A[0:4], B[0:4])
+                T.writes(C[()])
+                T.evaluate(T.call_extern("int32", "dot", C.data, C.elem_offset, A.data, B.data))
+
+        tir.TensorIntrin.register("dot", desc, impl)
+        assert tir.TensorIntrin.get("nothing", allow_missing=True) is None
+        sch = tir.Schedule(row, debug_mask="all")
+        sch.tensorize(sch.get_loops(sch.get_block("C"))[2], "dot")
+        verify_trace_roundtrip(sch=sch, mod=row)
+        print(sch.mod.script())
+        """,
+    )
+    assert "T.match_buffer(C[vi_o, vj_o], ()" in text
