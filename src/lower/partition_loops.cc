@@ -11,6 +11,9 @@
 // where the loop is split. The iterations of a parallel loop stay one loop: its body branches. A vectorized loop is
 // only shortened, never split, since its remainder is a mask.
 //
+// The annotation "pragma_loop_partition_hint" of a loop decides about it: 0 keeps its conditions, which costs a mask or
+// a branch in each iteration and no second copy of the body; 1 separates them, however large the body is.
+//
 // Needs      no blocks: predicates are conditions
 // Ensures    conditions that always hold are gone; those that never hold are gone with their statements
 // Placement  before vectorize_loops, which turns the conditions that are left into masks
@@ -215,7 +218,11 @@ class Partitioner {
 
   Split find_split(const For& loop, const Expr& end) {
     Split split;
-    if (count_nodes(loop.body) > kMostNodes) return split;
+    if (const IntImm* hint = loop.annotations.get("pragma_loop_partition_hint").as<IntImm>()) {
+      if (hint->value == 0) return split;
+    } else if (count_nodes(loop.body) > kMostNodes) {
+      return split;
+    }
     if (auto extent = const_int(loop.extent); extent && *extent < 2) return split;
     analyzer_.bind(loop.loop_var, range(loop.min, loop.extent));
     Domains inner;

@@ -9,10 +9,15 @@
 // and carries an unroll hint for the code generator instead. One that would be too long written out, alone or with the
 // others of the function, stays a loop, and a note says so.
 //
+// "pragma_auto_unroll_max_step" on a loop, for it and all loops inside: serial loops are unrolled from the innermost
+// out as long as nothing but stores is left in them and there are at most so many; "pragma_unroll_explicit" says how,
+// there too.
+//
 // Needs      vector loops are vector operations
 // Ensures    indices into local buffers are constants wherever the loops around them have constant extents
 // Placement  after vectorize_loops; before promote_registers, which needs those constants
 #include <algorithm>
+#include <utility>
 
 #include "ir/build.h"
 #include "ir/substitute.h"
@@ -84,14 +89,48 @@ class Unroller {
     return count;
   }
 
+  /// What the annotations of the loops around ask for.
+  struct Asked {
+    int64_t most_steps = 0;
+    bool explicitly = true;
+  };
+  static Asked asked_inside(const For& loop, Asked around) {
+    if (const IntImm* steps = loop.annotations.get("pragma_auto_unroll_max_step").as<IntImm>()) {
+      around.most_steps = steps->value;
+    }
+    if (const IntImm* flag = loop.annotations.get("pragma_unroll_explicit").as<IntImm>()) {
+      around.explicitly = flag->value != 0;
+    }
+    return around;
+  }
+
+  /// Stores and calls, of which a loop that is left makes more than one can count.
+  static std::optional<int64_t> count_steps(const Stmt& s) {
+    int64_t count = 0;
+    bool loops = false;
+    visit(
+        s, [&](const Ref<For>&) { loops = true; }, [&](const Ref<While>&) { loops = true; },
+        [&](const Ref<BufferStore>&) { ++count; }, [&](const Ref<Evaluate>&) { ++count; });
+    return loops ? std::nullopt : std::optional(count);
+  }
+
+  bool is_short(const For& loop, const Asked& asked) const {
+    auto extent = const_int(loop.extent);
+    if (loop.kind != ForKind::kSerial || !extent || *extent < 1) return false;
+    auto steps = count_steps(loop.body);
+    return steps && *steps > 0 && *extent <= asked.most_steps / *steps;
+  }
+
   Stmt unroll(const Ref<For>& loop, Rewriter& r) {
+    Asked around = asked_;
+    asked_ = asked_inside(*loop, around);
     Ref<For> inner = r.descend(loop);
+    Asked asked = std::exchange(asked_, around);
     auto extent = const_int(inner->extent);
-    bool marked = inner->kind == ForKind::kUnrolled;
+    bool marked = inner->kind == ForKind::kUnrolled || is_short(*inner, asked);
     bool selects = inner->kind == ForKind::kSerial && selectors_.count(loop->loop_var);
     if (!marked && !selects) return inner;
-    const NodeRef explicit_ = inner->annotations.get("pragma_unroll_explicit");
-    bool keep = marked && !selectors_.count(loop->loop_var) && explicit_.defined() && is_const_int(Expr(explicit_), 0);
+    bool keep = marked && !selectors_.count(loop->loop_var) && !asked.explicitly;
     int64_t each = count_accesses(inner->body);
     bool fits = extent && *extent <= kMostAccesses / each && (*extent - 1) * each <= kMostAccessesInAll - spent_;
     if (!fits || keep) {
@@ -135,6 +174,7 @@ class Unroller {
   PassContext& context_;
   const Target& target_;
   int64_t spent_ = 0;  ///< accesses that unrolling has added
+  Asked asked_;
   std::unordered_set<NodeRef> selectors_;
 };
 

@@ -1,0 +1,60 @@
+"""Tails by choice: "pragma_loop_partition_hint" cuts a loop off where its conditions end, or keeps them."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check_equivalent
+
+
+@T.prim_func
+def doubled(A: T.Buffer((37,), "float32"), B: T.Buffer((37,), "float32")):
+    for i in range(37):
+        with T.block("B"):
+            vi = T.axis.spatial(37, i)
+            B[vi] = A[vi] * T.float32(2)
+
+
+def tiled(hint, vectorized=False):
+    sch = tw.Schedule(doubled)
+    outer, inner = sch.split(sch.get_loops("B")[0], [None, 8])
+    if vectorized:
+        sch.vectorize(inner)
+    if hint is not None:
+        sch.annotate(outer, "pragma_loop_partition_hint", hint)
+        sch.annotate(inner, "pragma_loop_partition_hint", hint)
+    return sch.mod
+
+
+@pytest.mark.parametrize("vectorized", [False, True])
+@pytest.mark.parametrize(("hint", "copies", "conditions"), [(None, 2, 0), (1, 2, 0), (0, 1, 1)])
+def test_tails_are_peeled_or_masked(hint, copies, conditions, vectorized):
+    module = tiled(hint, vectorized)
+    lowered = tw.lower(module, after="partition_loops")
+    text = lowered.script()
+    assert text.count("* T.float32(2.0)") == copies
+    if not vectorized:
+        assert text.count("if ") == conditions
+    check_equivalent(module, lowered)
+    a, b = np.arange(37, dtype="float32"), np.zeros(37, "float32")
+    tw.compile(module)(a, b)
+    assert (b == 2 * a).all()
+
+
+def test_a_large_body_is_copied_where_that_is_asked_for():
+    sums = " + ".join(f"A[i * 8 + j + {k}]" for k in range(4100))
+    program = """
+@T.prim_func
+def main(A: T.Buffer((5000,), "float32"), B: T.Buffer((37,), "float32")):
+    for i in T.serial(5{}):
+        for j in range(8):
+            if i * 8 + j < 37:
+                B[i * 8 + j] = A[i * 8 + j]
+                B[i * 8 + j] = B[i * 8 + j] + {}
+"""
+    counts = {}
+    for hint in ("", ', annotations={"pragma_loop_partition_hint": 1}'):
+        text = tw.lower(tw.script.from_source(program.format(hint, sums)), after="partition_loops").script()
+        counts[hint] = text.count("for j in range(")
+    assert [*counts.values()] == [1, 2]

@@ -1,0 +1,54 @@
+"""Unrolling by annotation: "pragma_auto_unroll_max_step" and "pragma_unroll_explicit"."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check_equivalent
+
+
+@T.prim_func
+def filtered(A: T.Buffer((6, 4, 3), "float32"), B: T.Buffer((1,), "float32")):
+    """Each step needs the one before, so that no loop becomes vectors."""
+    for i, j, k in T.grid(6, 4, 3):
+        with T.block("B"):
+            vi, vj, vk = T.axis.remap("RRR", [i, j, k])
+            B[0] = B[0] * T.float32(0.5) + A[vi, vj, vk]
+
+
+def scheduled(steps, explicit=None):
+    sch = tw.Schedule(filtered)
+    i = sch.get_loops("B")[0]
+    sch.annotate(i, "pragma_auto_unroll_max_step", steps)
+    if explicit is not None:
+        sch.annotate(i, "pragma_unroll_explicit", explicit)
+    return sch.mod
+
+
+@pytest.mark.parametrize(("steps", "copies"), [(0, 1), (2, 1), (3, 3), (11, 3), (12, 12), (71, 12), (72, 72)])
+def test_loops_are_unrolled_up_to_so_many_steps(steps, copies):
+    module = scheduled(steps)
+    lowered = tw.lower(module, after="unroll_loops")
+    assert lowered.script().count("T.float32(0.5)") == copies
+    check_equivalent(module, lowered)
+    a, b = np.arange(72, dtype="float32").reshape(6, 4, 3), np.zeros(1, "float32")
+    tw.compile(module)(a, b)
+    want = 0.0
+    for value in a.ravel():
+        want = want / 2 + value
+    np.testing.assert_allclose(b, want, rtol=1e-6)
+
+
+def test_a_hint_for_the_code_generator_instead():
+    text = tw.lower(scheduled(3, explicit=0), after="unroll_loops").script()
+    assert text.count("T.float32(0.5)") == 1 and text.count('"unroll_hint": 3') == 1
+    assert "unroll_hint" not in tw.lower(scheduled(3, explicit=1), after="unroll_loops").script()
+
+
+def test_inner_annotations_decide_for_themselves():
+    sch = tw.Schedule(filtered)
+    i, _j, k = sch.get_loops("B")
+    sch.annotate(i, "pragma_auto_unroll_max_step", 100)
+    sch.annotate(k, "pragma_auto_unroll_max_step", 0)
+    assert tw.lower(sch.mod, after="unroll_loops").script().count("T.float32(0.5)") == 1
