@@ -1810,6 +1810,12 @@ class Schedule:
     @overload
     def get(self, handle: StmtSRef) -> For | Block | None: ...
     @overload
+    def can_decompose_padding(self, block: BlockRV, loop: LoopRV) -> bool:
+        """Whether decompose_padding() would accept the block and the loop."""
+
+    @overload
+    def can_decompose_padding(self, block: str, loop: LoopRV) -> bool: ...
+    @overload
     def remove_rv(self, rand_var: LoopRV) -> None:
         """
         Forget a handle: the schedule no longer takes it. Its steps stay in the trace.
@@ -1876,6 +1882,46 @@ class Schedule:
         Returns:
             The factors, outermost first, to be passed to split. Where the extent is not constant, the first is None (to be
             inferred) and all others are 1.
+        """
+
+    def sample_partitioned_tile(
+        self,
+        loop: LoopRV,
+        n: int,
+        partition_pos: int = 0,
+        innerpart_factor: int = 1,
+        decision: Sequence[int] | None = None,
+    ) -> list[ExprRV | None]:
+        """
+        Draw n factors whose product is the extent of a loop, the inner ones together a multiple of a number.
+
+        Uniform among all such lists of factors.
+
+        Args:
+            loop: the loop to tile; it stays as it is.
+            n: the number of factors.
+            partition_pos: the first of the inner factors.
+            innerpart_factor: what divides the product of the inner factors.
+            decision: take these factors instead of drawing. Where they do not fit, the outermost takes what the inner part
+                leaves, and the first inner one takes innerpart_factor.
+
+        Returns:
+            The factors, outermost first, to be passed to split. Where the extent is not constant, or innerpart_factor does not
+            divide it, the first is None (to be inferred) and all others are 1.
+        """
+
+    def sample_compute_location(self, block: BlockRV | str, decision: int | None = None) -> LoopRV:
+        """
+        Draw a loop that a block may be computed at.
+
+        Args:
+            block: the producer to be moved.
+            decision: take this place instead of drawing: -2 to inline the block, -1 to leave it where it is, otherwise the
+                number of a loop of its first consumer. Where it is not possible, the next lower possible one is taken.
+
+        Returns:
+            The loop, to be passed to compute_at or reverse_compute_at. It may stand for inlining, or for staying in place:
+            these two steps then do so.
         """
 
     def get_block(self, name: str, func_name: str | None = None) -> BlockRV:
@@ -1997,6 +2043,47 @@ class Schedule:
 
         Returns:
             The new loop.
+        """
+
+    def loop_partition(
+        self, loop: LoopRV, factors: Sequence[int | ExprRV | None], preserve_unit_iters: bool = True
+    ) -> list[LoopRV]:
+        """
+        Cut a loop into consecutive ones, each with a copy of the body.
+
+        With i for the loop and B for the first block below it, the loop i0 stands in a block B_i0_partition and runs over the
+        first iterations, and so on; all of them stand in a block B_i_common. The blocks of each copy get its loop's name as
+        suffix: B_i0.
+
+        Args:
+            loop: a serial loop of constant range that drives no reduction.
+            factors: the lengths of the new loops, in order: integers, sampled values, at most one None for what the others
+                leave. Without None, what is left becomes one more loop.
+            preserve_unit_iters: keep block axes bound to a loop of one iteration bound to it instead of to a constant.
+
+        Returns:
+            The new loops, in order.
+        """
+
+    def merge(self, *loops: LoopRV) -> LoopRV:
+        """
+        Make one loop nest out of several that stand beside one another.
+
+        Args:
+            loops: two loops or more, each the innermost to be merged of its nest. All loops from there up to what is around
+                all of them become one nest, at the place of the last, with the bodies one after another.
+
+        Returns:
+            The innermost of the new loops.
+        """
+
+    def reorder_block_iter_var(self, block: BlockRV | str, new_order: Sequence[int]) -> None:
+        """
+        Put the axes of a block into another order; loops stay as they are.
+
+        Args:
+            block: the block.
+            new_order: for each place the number of the axis that comes to stand there.
         """
 
     def parallel(self, loop: LoopRV) -> None:
@@ -2133,6 +2220,31 @@ class Schedule:
             The new block, named BLOCK_init.
         """
 
+    def rfactor(self, loop: LoopRV, factor_axis: int) -> BlockRV:
+        """
+        Reduce each iteration of a loop by itself, then reduce what they gave.
+
+        A new block BLOCK_rf keeps one partial result for each iteration of the loop, in a buffer with one dimension more; the
+        block itself combines them. Floating-point sums are added up in another order than before. Of an argmax or argmin that
+        keeps the first of equal values (>=, <=), the first one in the new order is found; where values are NaN, any may be.
+
+        Args:
+            loop: a serial loop that drives the reduction, and whose only block is the reduction block.
+            factor_axis: where the new dimension goes; negative ones count from the back, -1 is the last.
+
+        Returns:
+            The new block, BLOCK_rf.
+        """
+
+    def fuse_reduction_epilogue(self, reduction_block: BlockRV | str, epilogue_block: BlockRV | str) -> None:
+        """
+        Begin a sum with what is added to its result, and drop the addition.
+
+        Floating-point sums are added up in another order than before.
+
+        Args:
+            reduction_block: a sum, whose result only the other block reads.
+            epilogue_block: stores the result plus something; afterwards it is gone, and the sum goes where it stored.
     def blockize(self, target: LoopRV | Sequence[BlockRV | str], preserve_unit_iters: bool = True) -> BlockRV:
         """
         Make what a loop runs, or neighboring blocks with their loops, one block.
@@ -2195,6 +2307,31 @@ class Schedule:
                 indices must have different images.
             assume_injective_transform: let the new buffer have elements that no access reaches, as where the division leaves a
                 remainder.
+        """
+
+    def decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+        """
+        Fill what a block pads first, then copy what is inside without a test.
+
+        Args:
+            block: a block that stores T.if_then_else(CONDITION, VALUE, CONSTANT), where CONDITION bounds its axes; afterwards
+                it stores VALUE, and its axes take the values inside of the bounds only.
+            loop: the loop around it to put the new block before.
+
+        Returns:
+            The new block, BLOCK_pad_const, which stores the constant.
+        """
+
+    def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
+        """
+        Round the domains of a block's axes up, with copies of its buffers that are padded with zeros.
+
+        Each buffer BUFFER that an enlarged axis indexes gets a copy BUFFER_pad: of what the block reads before it, of what it
+        writes behind it, back to the buffer.
+
+        Args:
+            block: a block that accesses each buffer at one element, whose indices are axes or constants.
+            padding: for each axis the number whose multiple its extent becomes; 1 leaves it as it is.
         """
 
     def enter_postproc(self) -> None:

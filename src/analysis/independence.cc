@@ -104,6 +104,10 @@ bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& e
   bool update = execution.updates() && facts.role == BlockRole::kUpdate;
   if (!execution.reduces() || !(update || facts.role == BlockRole::kReduction) || !facts.commutative) return false;
   if (facts.compound) return false;
+  // A step that stores on a condition reads its element only then, which lanes do not.
+  bool on_condition = false;
+  visit(realize.block->body, [&](const Ref<IfThenElse>&) { on_condition = true; });
+  if (on_condition && execution.kind == ForKind::kVectorized) return false;
   bool reduces = false;
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     if (!uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) continue;

@@ -45,6 +45,8 @@ namespace {
 
 std::string show_handle(const PyLoop& loop) {
   if (!loop.owner) return "Loop(of no schedule)";
+  if (loop.row().is_inline_mark()) return "Loop(inline the block)";
+  if (loop.row().is_root_mark()) return "Loop(leave the block in place)";
   auto place = loop.owner->schedule.state().find(loop.rv);
   const std::string& name = std::get<Ref<Var>>(loop.row().target)->name_hint;
   if (!place.ok()) return "Loop(" + name + ", expired)";

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "python/schedule_objects.h"
+#include "schedule/primitive.h"
 #include "script/printer.h"
 
 namespace tilewright::python {
@@ -295,6 +296,23 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
         return read(expr);
       },
       nb::arg("handle"), nb::sig("def get(self, handle: ExprRV) -> int"));
+  static constexpr const char* kDecomposes = "can_decompose_padding";
+  cls.def(
+      kDecomposes,
+      [](const PySchedule& self, const PyBlock& block, const PyLoop& loop) {
+        return plan(self.schedule.state(),
+                    DecomposePadding{own(self, block, kDecomposes), own(self, loop, kDecomposes)})
+            .ok();
+      },
+      nb::arg("block"), nb::arg("loop"), "Whether decompose_padding() would accept the block and the loop.");
+  cls.def(
+      kDecomposes,
+      [](const PySchedule& self, const std::string& block, const PyLoop& loop) {
+        Schedule trial = self.schedule;
+        BlockRV named = unwrap(trial.apply(GetBlock{block, ""}));
+        return plan(trial.state(), DecomposePadding{named, own(self, loop, kDecomposes)}).ok();
+      },
+      nb::arg("block"), nb::arg("loop"));
   auto remove = [](PySchedule& self, const auto& handle) { self.removed.insert(own(self, handle, "remove_rv").index); };
   const char* doc = "Forget a handle: the schedule no longer takes it. Its steps stay in the trace.";
   cls.def("remove_rv", [=](PySchedule& self, const PyLoop& rv) { remove(self, rv); }, nb::arg("rand_var"), doc);

@@ -42,7 +42,28 @@ Ref<Module> make_distinct(const Ref<Module>& module) {
       });
 }
 
+// The memory of nodes may be gone before objects with static storage are destroyed: these never are.
+const Ref<Var>& mark_for_inline() {
+  static const auto* mark = new Ref<Var>(var("inline"));
+  return *mark;
+}
+const Ref<Var>& mark_for_root() {
+  static const auto* mark = new Ref<Var>(var("root"));
+  return *mark;
+}
+
 }  // namespace
+
+Handle Handle::inline_mark(uint32_t func) { return loop(func, mark_for_inline()); }
+Handle Handle::root_mark(uint32_t func) { return loop(func, mark_for_root()); }
+bool Handle::is_inline_mark() const {
+  const Ref<Var>* loop_var = std::get_if<Ref<Var>>(&target);
+  return loop_var && *loop_var == mark_for_inline();
+}
+bool Handle::is_root_mark() const {
+  const Ref<Var>* loop_var = std::get_if<Ref<Var>>(&target);
+  return loop_var && *loop_var == mark_for_root();
+}
 
 Result<State> State::make(const Ref<Module>& module, Random random) {
   if (module->functions.empty()) {
@@ -96,6 +117,12 @@ Result<Place> State::find(const Handle& row) const {
     const Tree& tree = **found;
     int at = loop_var ? tree.loop(*loop_var) : tree.block(std::get<Handle::BlockId>(row.target).identity);
     if (at != Tree::kNone) return Place{row.func, &tree, at};
+  }
+  if (row.is_inline_mark() || row.is_root_mark()) {
+    return schedule_error("schedule/mark",
+                          std::string("this is no loop but the mark for ") +
+                              (row.is_inline_mark() ? "inlining a block" : "leaving a block where it is"),
+                          "pass what sample_compute_location() gives to compute_at or reverse_compute_at only");
   }
   if (loop_var) {
     return schedule_error(

@@ -31,6 +31,11 @@ struct Handle {
   static Handle loop(uint32_t func, Ref<Var> loop_var) { return {func, std::move(loop_var)}; }
   static Handle block(uint32_t func, const Block& block) { return {func, BlockId{block.id.value, block.name_hint}}; }
   static Handle value(int64_t value) { return {0, value}; }
+  /// Loops that no program has: what sample_compute_location() gives for "inline the block" and "leave it in place".
+  static Handle inline_mark(uint32_t func);
+  static Handle root_mark(uint32_t func);
+  bool is_inline_mark() const;
+  bool is_root_mark() const;
   /// Of a drawn value.
   int64_t value_number() const { return std::get<int64_t>(target); }
 };

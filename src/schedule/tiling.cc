@@ -107,4 +107,31 @@ std::vector<int64_t> draw_tiling(Random& random, int64_t extent, int64_t n, int6
   return factors;
 }
 
+std::vector<int64_t> draw_partitioned_tiling(Random& random, int64_t extent, int64_t n, size_t position,
+                                             int64_t inner_factor) {
+  std::vector<int64_t> factors(n, 1);
+  auto outer = static_cast<int64_t>(position), inner = n - outer;
+  for (const PrimePower& power : factorize(extent)) {
+    int least = 0;
+    for (int64_t rest = inner_factor; rest % power.prime == 0; rest /= power.prime) ++least;
+    // How much of the exponent the inner factors take, and then who takes it.
+    int taken = power.exponent;
+    if (outer > 0) {
+      std::vector<double> weights;
+      for (int e = least; e <= power.exponent; ++e) {
+        weights.push_back(compositions(e, inner) * compositions(power.exponent - e, outer));
+      }
+      taken = least + static_cast<int>(random.categorical(weights));
+    }
+    std::vector<int> parts, inner_parts;
+    if (outer > 0) draw_composition(random, power.exponent - taken, outer, parts);
+    draw_composition(random, taken, inner, inner_parts);
+    parts.insert(parts.end(), inner_parts.begin(), inner_parts.end());
+    for (size_t i = 0; i < parts.size(); ++i) {
+      for (int e = 0; e < parts[i]; ++e) factors[i] *= power.prime;
+    }
+  }
+  return factors;
+}
+
 }  // namespace tilewright::schedule

@@ -12,7 +12,12 @@ namespace tilewright::schedule {
 /// likely. n is 1 only if max_last >= extent.
 std::vector<int64_t> draw_tiling(Random& random, int64_t extent, int64_t n, int64_t max_last);
 
-/// How many such lists there are, as a double: it exceeds 64 bits for long lists.
+/// n factors with product `extent`, those from `position` on with a product that `inner_factor` divides, as it divides
+/// the extent: each such list is equally likely.
+std::vector<int64_t> draw_partitioned_tiling(Random& random, int64_t extent, int64_t n, size_t position,
+                                             int64_t inner_factor);
+
+/// How many lists draw_tiling() draws from, as a double: it exceeds 64 bits for long lists.
 double count_tilings(int64_t extent, int64_t n, int64_t max_last);
 
 }  // namespace tilewright::schedule

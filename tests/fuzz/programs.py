@@ -53,6 +53,8 @@ class Writer:
         main = self.rng.choice(["float32", "float32", "int32", *DTYPES])
         self.dtypes = [main, main, main, *self.rng.sample(DTYPES, self.rng.choice([0, 0, 1, 2]))]
         self.buffers: list[Buffer] = []
+        #: Which no other stage reads.
+        self.hidden: list[Buffer] = []
 
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
@@ -87,7 +89,7 @@ class Writer:
             # A size is known from a parameter whose extent it is.
         else:
             header.append(f"def main({', '.join(f'{p.name}: T.Buffer({shape(p)}, {p.dtype!r})' for p in params)}):")
-        for buffer in self.buffers:
+        for buffer in [*self.buffers, *self.hidden]:
             if not buffer.is_param:
                 header.append(f"    {buffer.name} = T.alloc_buffer({shape(buffer)}, {buffer.dtype!r})")
         text = "\n".join([*header, *self.lines]) + "\n"
@@ -426,6 +428,48 @@ class Writer:
         self.settle(place, True, 16.0)
         self.settle(best, True, value.bound)
 
+    def padded(self) -> None:
+        """A copy that is larger than what it copies, with a constant around."""
+        candidates = [b for b in self.buffers if b.box is None and b.shape]
+        candidates = [b for b in candidates if all(isinstance(extent, int) for extent in b.shape)]
+        if not candidates:
+            return self.elementwise()
+        source = self.rng.choice(candidates)
+        margins = [(self.rng.choice([0, 1, 2]), self.rng.choice([0, 1, 2])) for _ in source.shape]
+        shape: list[Extent] = [int(n) + low + high for n, (low, high) in zip(source.shape, margins, strict=True)]
+        buffer = Buffer(self.name("B"), source.dtype, shape)
+        axes = [Axis(self.name("v"), extent) for extent in shape]
+        depth = self.nest(axes, 1)
+        inside, indices = [], []
+        for axis, extent, (low, high) in zip(axes, source.shape, margins, strict=True):
+            inside += [f"{low} <= {axis.name}"] * (low > 0) + [f"{axis.name} < {int(extent) + low}"] * (high > 0)
+            indices.append(f"{axis.name} - {low}" if low else axis.name)
+        constant = self.e.constant(source.dtype)
+        value = f"{source.name}[{', '.join(indices)}]"
+        if inside:
+            value = f"T.if_then_else({' and '.join(inside)}, {value}, {constant.text})"
+        self.add(depth, f"{buffer.name}[{', '.join(axis.name for axis in axes)}] = {value}")
+        self.settle(buffer, True, max(source.bound, constant.bound))
+        return None
+
+    def biased(self) -> None:
+        """A sum of integers, and another buffer that holds it with something added."""
+        dtype = self.rng.choice([dtype for dtype in self.dtypes if dtype in INTS] or ["int32"])
+        extent = self.rng.choice(EXTENTS)
+        total, result = (Buffer(self.name("B"), dtype, [extent]) for _ in range(2))
+        v, k = Axis(self.name("v"), extent), Axis(self.name("k"), self.rng.choice([2, 3, 4]), is_reduction=True)
+        depth = self.nest([v, k], 1)
+        self.e.axes = [v, k]
+        self.add(depth, "with T.init():")
+        self.add(depth + 1, f"{total.name}[{v.name}] = T.{dtype}(0)")
+        self.add(depth, f"{total.name}[{v.name}] = {total.name}[{v.name}] + {self.e.value(dtype, 1).text}")
+        v = Axis(self.name("v"), extent)
+        depth = self.nest([v], 1)
+        self.e.axes = [v]
+        self.add(depth, f"{result.name}[{v.name}] = {total.name}[{v.name}] + {self.e.value(dtype, 1).text}")
+        self.hidden.append(total)
+        self.settle(result, True, 0.0)
+
     def scatter(self) -> None:
         """C[f(k)] += expression, where several k may meet: with a reduction axis, or (wrongly named) a spatial one."""
         candidates = [b for b in self.buffers if b.box is None and len(b.shape) == 1 and isinstance(b.shape[0], int)]
@@ -590,6 +634,8 @@ STAGES = [
     *[Writer.elementwise] * 6,
     *[Writer.reduction] * 4,
     Writer.argmax,
+    Writer.padded,
+    Writer.biased,
     Writer.scatter,
     Writer.opaque,
     Writer.nested,

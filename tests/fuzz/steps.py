@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import random
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -100,6 +101,13 @@ class Dice:
             name += "'"
         self.blocks[name] = handle
 
+    def note_new(self, handles: Sequence[Any]) -> None:
+        """Those of the blocks that are not known yet."""
+        known = {self.sch.get(handle).id for handle in self.blocks.values()}
+        for handle in handles:
+            if self.sch.get(handle).id not in known:
+                self.made(handle)
+
     def drop(self, block: Any) -> None:
         del self.blocks[self.name_of(block)]
 
@@ -120,6 +128,57 @@ def split_sampled(d: Dice) -> None:
     n = d.take([2, 3])
     drawn = d.sch.sample_perfect_tile(loop, n=n, max_innermost_factor=d.take([4, 16]))
     d.sch.split(loop, drawn)
+
+
+def split_partitioned(d: Dice) -> None:
+    loop = d.loop()
+    n = d.take([2, 3])
+    drawn = d.sch.sample_partitioned_tile(loop, n=n, partition_pos=d.take(range(n)), innerpart_factor=d.factor())
+    d.sch.split(loop, drawn)
+
+
+def loop_partition(d: Dice) -> None:
+    block = d.block()
+    loop = d.loop(block)
+    lengths = [d.factor() for _ in range(d.take([1, 1, 2]))]
+    if d.chance(0.5):
+        lengths.insert(d.take([0, len(lengths)]), None)
+    below = d.names(d.sch.get_child_blocks(loop))
+    parts = d.sch.loop_partition(loop, lengths, preserve_unit_iters=d.chance(0.8))
+    # Copies replace the blocks below, and those in them.
+    for name in below:
+        d.blocks.pop(name)
+    for part in parts:
+        for block in d.sch.get_child_blocks(part):
+            d.made(block)
+
+
+def merge(d: Dice) -> None:
+    if d.chance(0.2):
+        d.sch.merge(d.loop(), d.loop())
+        return
+    # Mostly loops at one depth that are equally long, below different blocks.
+    nests = {name: d.loops(block) for name, block in d.blocks.items()}
+    alike = [
+        f"{one} {other} {depth}"
+        for one, first in nests.items()
+        for other, second in nests.items()
+        for depth in range(min(len(first), len(second)))
+        if one != other
+        and all(str(d.sch.get(first[at]).extent) == str(d.sch.get(second[at]).extent) for at in range(depth + 1))
+    ]
+    one, other, depth = d.take(alike).split(" ")
+    d.sch.merge(nests[one][int(depth)], nests[other][int(depth)])
+
+
+def reorder_block_iter_var(d: Dice) -> None:
+    block = d.block()
+    rest = list(range(len(d.sch.get(block).iter_vars)))
+    order = []
+    while rest:
+        order.append(d.take(rest))
+        rest.remove(order[-1])
+    d.sch.reorder_block_iter_var(block, order)
 
 
 def fuse(d: Dice) -> None:
@@ -213,6 +272,44 @@ def reverse_compute_inline(d: Dice) -> None:
 def decompose_reduction(d: Dice) -> None:
     block = d.block_that(lambda block: d.sch.get(block).init is not None)
     d.made(d.sch.decompose_reduction(block, d.loop(block)))
+
+
+def rfactor(d: Dice) -> None:
+    block = d.block_that(lambda block: d.sch.get(block).init is not None)
+    node = d.sch.get(block)
+    if len(node.writes) > 1 and (re.search("[<>]=", node.script()) or "int" not in node.writes[1].buffer.dtype):
+        raise Impossible  # of equal values another may be found, and NaN is larger than what comes before it only
+    loops = d.loops(block)
+    loop = d.loop(block) if d.chance(0.3) else loops[-d.take(range(1, min(3, len(loops) + 1)))]
+    rank = len(node.writes[0].region)
+    d.made(d.sch.rfactor(loop, d.take(range(-rank - 1, rank + 1)) if d.chance(0.9) else rank + 1))
+
+
+def fuse_reduction_epilogue(d: Dice) -> None:
+    reduction = d.block_that(lambda block: d.sch.get(block).init is not None and d.sch.get_consumers(block))
+    epilogue = d.block(d.names(d.sch.get_consumers(reduction)))
+    d.sch.fuse_reduction_epilogue(reduction, epilogue)
+    d.drop(epilogue)
+
+
+def decompose_padding(d: Dice) -> None:
+    block = d.block_that(lambda block: "T.if_then_else(" in d.sch.get(block).script())
+    d.made(d.sch.decompose_padding(block, d.loop(block)))
+
+
+def pad_einsum(d: Dice) -> None:
+    block = d.block()
+    d.sch.pad_einsum(block, [d.take([1, 2, 4]) for _ in d.sch.get(block).iter_vars])
+    d.note_new(d.sch.get_child_blocks(d.sch.get_block("root")))
+
+
+def sample_compute_location(d: Dice) -> None:
+    block = d.block_that(lambda block: d.sch.get_consumers(block))
+    loop = d.sch.sample_compute_location(block)
+    inlined = next(reversed(d.sch.trace.decisions.values())) == -2
+    d.sch.compute_at(block, loop, preserve_unit_loops=True)
+    if inlined:
+        d.drop(block)
 
 
 def blockize(d: Dice) -> None:
@@ -328,6 +425,10 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     split: 5,
     split_exact: 2,
     split_sampled: 2,
+    split_partitioned: 1,
+    loop_partition: 1,
+    merge: 2,
+    reorder_block_iter_var: 1,
     fuse: 3,
     reorder: 5,
     add_unit_loop: 1,
@@ -342,6 +443,11 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     compute_inline: 2,
     reverse_compute_inline: 2,
     decompose_reduction: 4,
+    rfactor: 4,
+    fuse_reduction_epilogue: 1,
+    decompose_padding: 2,
+    pad_einsum: 2,
+    sample_compute_location: 2,
     blockize: 3,
     tensorize: 2,
     annotate: 1,

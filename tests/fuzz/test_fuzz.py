@@ -22,6 +22,7 @@ MARKS = {
     "wrapped": ") % ",
     "mirrored": " - v",
     "padded": " <= v",
+    "padded copies": " = T.if_then_else(",
     "clamped": "T.min(T.max(v",
     "views": "T.match_buffer(B",
     "nested blocks": "alloc_buffer((2,)",

@@ -9,12 +9,12 @@ from tilewright.testing import check_equivalent
 
 
 @T.prim_func
-def filtered(A: T.Buffer((6, 4, 3), "float32"), B: T.Buffer((1,), "float32")):
+def filtered(A: T.Buffer((6, 3, 4), "float32"), B: T.Buffer((1,), "float32")):
     """Each step needs the one before, so that no loop becomes vectors."""
     for i, j, k in T.grid(6, 4, 3):
         with T.block("B"):
             vi, vj, vk = T.axis.remap("RRR", [i, j, k])
-            B[0] = B[0] * T.float32(0.5) + A[vi, vj, vk]
+            B[0] = B[0] * T.float32(0.5) + A[vi, vk, vj]
 
 
 def scheduled(steps, explicit=None):
@@ -32,10 +32,10 @@ def test_loops_are_unrolled_up_to_so_many_steps(steps, copies):
     lowered = tw.lower(module, after="unroll_loops")
     assert lowered.script().count("T.float32(0.5)") == copies
     check_equivalent(module, lowered)
-    a, b = np.arange(72, dtype="float32").reshape(6, 4, 3), np.zeros(1, "float32")
+    a, b = np.arange(72, dtype="float32").reshape(6, 3, 4), np.zeros(1, "float32")
     tw.compile(module)(a, b)
     want = 0.0
-    for value in a.ravel():
+    for value in a.transpose(0, 2, 1).ravel():
         want = want / 2 + value
     np.testing.assert_allclose(b, want, rtol=1e-6)
 

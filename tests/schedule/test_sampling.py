@@ -164,3 +164,135 @@ def test_decisions_that_draws_take():
         wrong = tw.Schedule(workloads.transpose(12, 6))
         wrong.take_decisions([[1, 2]])
         draws(wrong)
+
+
+def test_partitioned_tiles_are_uniform():
+    counts = collections.Counter(
+        map(
+            tuple,
+            draws(
+                lambda sch: sch.sample_partitioned_tile(loop_of(sch), n=3, partition_pos=1, innerpart_factor=6), 4000
+            ),
+        )
+    )
+    # 36 in three factors, of which the last two make a multiple of 6.
+    possible = [
+        (36 // (b * c), b, c) for b in range(1, 37) for c in range(1, 37) if 36 % (b * c) == 0 and b * c % 6 == 0
+    ]
+    assert set(counts) == set(possible)
+    for tile in possible:
+        assert abs(counts[tile] - 4000 / len(possible)) < 5 * math.sqrt(4000 / len(possible))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "decision", "taken"),
+    [
+        ((3, 1, 4), [3, 2, 6], [3, 2, 6]),
+        ((3, 1, 4), [18, 2, 1], [9, 4, 1]),
+        ((3, 2, 4), [2, 9, 1], [9, 1, 4]),
+        ((3, 0, 4), [5, 5, 5], [36, 1, 1]),
+        ((3, 1, 5), [3, 2, 6], [-1, 1, 1]),
+        ((2, 1, 1), [36, 1], [36, 1]),
+    ],
+)
+def test_partitioned_tiles_take_decisions(arguments, decision, taken):
+    n, position, factor = arguments
+    sch = tw.Schedule(workloads.transpose(12, 36))
+    loop = loop_of(sch)
+    drawn = sch.sample_partitioned_tile(loop, n, position, factor, decision=decision)
+    assert [*sch.trace.decisions.values()] == [taken]
+    assert [None if v is None else int(v) for v in drawn] == [None if v == -1 else v for v in taken]
+    sch.split(loop, drawn)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((0, 0, 1), "sample_partitioned_tile/P1"),
+        ((2, 2, 1), "sample_partitioned_tile/P2"),
+        ((2, 1, 0), "sample_partitioned_tile/P2"),
+        ((2, 1, 2, [1, 2, 3]), "sample_partitioned_tile/P4"),
+    ],
+)
+def test_partitioned_tiles_that_are_refused(arguments, code):
+    check_refused(
+        workloads.transpose(12, 36),
+        lambda sch: sch.sample_partitioned_tile(loop_of(sch), *arguments),
+        code,
+    )
+
+
+def test_partitioned_tiles_of_no_iterations():
+    @T.prim_func
+    def empty(B: T.Buffer((4,))):
+        for i in range(0):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = T.float32(1)
+
+    check_refused(empty, lambda sch: sch.sample_partitioned_tile(loop_of(sch), 2), "sample_partitioned_tile/P3")
+
+
+@T.prim_func
+def product_of_sums(A: T.Buffer((8, 6)), C: T.Buffer((8, 4))):
+    B = T.alloc_buffer((8, 6))
+    for i, k in T.grid(8, 6):
+        with T.block("A2"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            B[vi, vk] = A[vi, vk] + T.float32(1)
+    for i_0, u, j, k, i_1 in T.grid(4, 1, 4, 6, 2):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i_0 * 2 + i_1)
+            vj = T.axis.spatial(4, j + u)
+            vk = T.axis.reduce(6, k)
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + B[vi, vk] * T.Cast("float32", vj)
+
+
+def test_compute_locations():
+    """Inline, in place, and the loops i_0, j and k; u has one iteration, i_1 is a spatial loop below k."""
+    found = set()
+    for seed in range(100):
+        sch = tw.Schedule(product_of_sums, seed=seed)
+        sch.sample_compute_location("A2")
+        found.add([*sch.trace.decisions.values()][-1])
+    assert found == {-2, -1, 0, 2, 3}
+
+
+@pytest.mark.parametrize(("decision", "taken"), [(-2, -2), (-1, -1), (0, 0), (1, 0), (2, 2), (3, 3), (4, 3), (17, 3)])
+def test_compute_at_goes_where_the_location_says(decision, taken):
+    def transform(sch):
+        loop = sch.sample_compute_location("A2", decision=decision)
+        sch.compute_at("A2", loop)
+        assert [*sch.trace.decisions.values()] == [taken]
+
+    sch = check(product_of_sums, transform)
+    if taken == -2:
+        assert "A2" not in sch.mod.script()
+    elif taken == -1:
+        assert len(sch.get_loops("A2")) == 2
+    else:
+        assert len(sch.get_loops("A2")) > taken
+
+
+def test_locations_are_no_loops_but_for_compute_at():
+    sch = tw.Schedule(product_of_sums)
+    block = sch.get_block("A2")
+    for decision, text in ((-2, "inline"), (-1, "in place")):
+        loop = sch.sample_compute_location(block, decision=decision)
+        assert text in repr(loop)
+        with pytest.raises(tw.ScheduleError, match="schedule/mark"):
+            sch.split(loop, [None, 2])
+
+
+def test_a_block_that_nobody_reads_stays_or_goes_to_its_producer():
+    sch = tw.Schedule(product_of_sums)
+    sch.reverse_compute_at("B", sch.sample_compute_location("B"))
+    assert [*sch.trace.decisions.values()] == [-1] and len(sch.get_loops("B")) == 5
+    check_refused(
+        product_of_sums, lambda sch: sch.sample_compute_location(sch.get_block("root")), "sample_compute_location/P1"
+    )
+    check_refused(
+        product_of_sums, lambda sch: sch.sample_compute_location("A2", decision=-3), "sample_compute_location/P2"
+    )

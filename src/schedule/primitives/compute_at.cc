@@ -49,6 +49,9 @@ Status check_local(const Move& move, const analysis::Scope& scope, int self) {
 
 Result<Plan> plan(const State& state, const ComputeAt& compute) {
   TW_TRY(block, state.find(compute.block));
+  const Handle& target = state.handle(compute.loop.index);
+  if (target.is_root_mark()) return Plan{};
+  if (target.is_inline_mark()) return plan(state, ComputeInline{compute.block});
   TW_TRY(loop, state.find(compute.loop));
   Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, kCodes, true};
   const Tree& tree = *block.tree;

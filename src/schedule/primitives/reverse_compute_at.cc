@@ -38,6 +38,9 @@ constexpr MoveCodes kCodes = {.role = "reverse_compute_at/P1",
 
 Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   TW_TRY(block, state.find(compute.block));
+  const Handle& target = state.handle(compute.loop.index);
+  if (target.is_root_mark()) return Plan{};
+  if (target.is_inline_mark()) return plan(state, ReverseComputeInline{compute.block});
   TW_TRY(loop, state.find(compute.loop));
   Move move{block, loop, compute.preserve_unit_loops, compute.index, 0, 0, kCodes, false};
   const Tree& tree = *block.tree;

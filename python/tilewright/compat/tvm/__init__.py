@@ -43,6 +43,7 @@ from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
 from tilewright.compat.tvm.tir.buffer import read_strides_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.absent import name_what_is_missing  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.errors import translate_errors  # noqa: E402
+from tilewright.compat.tvm.tir.schedule.rfactor import rfactor_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.vectorize import vectorize_as_tvm  # noqa: E402
 
 __version__ = "0.20.0"
@@ -79,6 +80,7 @@ find_functions_as_tvm()
 print_as_tvm()
 kernels_as_modules()
 targets_as_tvm()
+rfactor_as_tvm()
 vectorize_as_tvm()
 translate_errors()
 name_what_is_missing()

@@ -1,0 +1,50 @@
+"""rfactor as TVM v0.20 has it: not where a condition leaves steps of the reduction out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.alias import missing
+from tilewright.errors import ScheduleError
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.schedule.rfactor")
+
+_native = _core.Schedule.rfactor
+
+
+def _variables(value: Any) -> list[Any]:
+    found: list[Any] = []
+    _core.post_order_visit(value, lambda node: found.append(node) if isinstance(node, ir.Var) else None)
+    return found
+
+
+def _limited(loop: Any) -> Any:
+    """A block below whose condition knows of a loop that its reduction does, if there is one."""
+    realizes: list[Any] = []
+    _core.post_order_visit(loop.body, lambda node: realizes.append(node) if isinstance(node, ir.BlockRealize) else None)
+    for realize in realizes:
+        steps = [
+            variable
+            for axis, value in zip(realize.block.iter_vars, realize.iter_values, strict=True)
+            if axis.iter_type == ir.IterType.COMM_REDUCE
+            for variable in _variables(value)
+        ]
+        if any(variable.same_as(step) for variable in _variables(realize.predicate) for step in steps):
+            return realize.block
+    return None
+
+
+def _rfactor(self: _core.Schedule, loop: _core.LoopRV, factor_axis: int) -> _core.BlockRV:
+    node = self.get(loop)
+    if (block := _limited(node)) is not None:
+        error = ScheduleError(f"the condition of block '{block.name_hint}' leaves steps of its reduction out")
+        error.code, error.nodes = "rfactor/P8", (node, block)
+        raise error
+    return _native(self, loop, factor_axis)
+
+
+def rfactor_as_tvm() -> None:
+    """From now on, in this process."""
+    _core.Schedule.rfactor = _rfactor  # type: ignore[method-assign]

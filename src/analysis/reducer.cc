@@ -1,0 +1,278 @@
+#include "analysis/reducer.h"
+
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::analysis {
+namespace {
+
+bool same_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_expr);
+}
+
+std::vector<Expr> combine_with(Combiner combiner, const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  auto chosen = [&](const Expr& first, const Expr& second) {
+    return std::vector<Expr>{select(first, a[0], b[0]), select(second, a[1], b[1])};
+  };
+  auto smaller_index = [&](const Expr& better) {
+    return chosen(logical_or(better, logical_and(eq(a[1], b[1]), lt(a[0], b[0]))), better);
+  };
+  switch (combiner) {
+    case Combiner::kSum:
+      return {a[0] + b[0]};
+    case Combiner::kProduct:
+      return {a[0] * b[0]};
+    case Combiner::kMin:
+      return {min(a[0], b[0])};
+    case Combiner::kMax:
+      return {max(a[0], b[0])};
+    case Combiner::kAnd:
+      return {logical_and(a[0], b[0])};
+    case Combiner::kOr:
+      return {logical_or(a[0], b[0])};
+    case Combiner::kSumOfPairs:
+      return {a[0] + b[0], a[1] + b[1]};
+    case Combiner::kArgMax:
+      return smaller_index(gt(a[1], b[1]));
+    case Combiner::kArgMin:
+      return smaller_index(lt(a[1], b[1]));
+    case Combiner::kFirstArgMax:
+      return chosen(ge(a[1], b[1]), ge(a[1], b[1]));
+    case Combiner::kFirstArgMin:
+      return chosen(le(a[1], b[1]), le(a[1], b[1]));
+  }
+  return {};
+}
+
+/// The stores that a statement consists of; nothing if it is anything else.
+std::optional<std::vector<const BufferStore*>> stores_of(const Stmt& stmt) {
+  std::vector<const BufferStore*> stores;
+  auto take = [&](const Stmt& one) {
+    const BufferStore* store = one.as<BufferStore>();
+    if (store && !store->predicate.defined()) stores.push_back(store);
+    return store && !store->predicate.defined();
+  };
+  if (const SeqStmt* sequence = stmt.as<SeqStmt>()) {
+    for (const Stmt& one : sequence->seq) {
+      if (!take(one)) return std::nullopt;
+    }
+  } else if (!take(stmt)) {
+    return std::nullopt;
+  }
+  return stores;
+}
+
+/// What the body stores, each value worked out before the first store; without variables.
+struct Update {
+  std::vector<Ref<Buffer>> buffers;
+  std::vector<Expr> values, indices;
+};
+
+class Find {
+ public:
+  explicit Find(const Block& block) : block_(block) {}
+
+  FoundReducer run() {
+    FoundReducer result;
+    if (!block_.init.defined()) {
+      result.why_not = "it has no init";
+      return result;
+    }
+    if (!block_.alloc_buffers.empty() || !block_.match_buffers.empty()) {
+      result.why_not = "it has buffers of its own";
+      return result;
+    }
+    if (take_body() && take_init()) {
+      for (Combiner combiner : candidates()) {
+        if (matches(combiner)) {
+          result.reducer = std::move(reducer_);
+          return result;
+        }
+      }
+      if (why_.empty()) {
+        why_ = reducer_.buffers.size() > 2 ? "it combines more than two buffers"
+                                           : "what it stores is no known operation of the element and one operand";
+      }
+    }
+    result.why_not = std::move(why_);
+    return result;
+  }
+
+ private:
+  bool say(std::string why) {
+    why_ = std::move(why);
+    return false;
+  }
+
+  /// Lets around stores of their variables, each once; or one store.
+  bool take_body() {
+    std::vector<const LetStmt*> lets;
+    Stmt body = block_.body;
+    while (const LetStmt* let = body.as<LetStmt>()) {
+      for (const LetStmt* outer : lets) {
+        if (uses_var(let->value, outer->var)) return say("a value it binds depends on another one");
+      }
+      lets.push_back(let);
+      body = let->body;
+    }
+    auto stores = stores_of(body);
+    if (!stores) return say("its body is not a store, or stores of values bound before");
+    if (lets.empty()) {
+      if (stores->size() != 1) return say("its body stores several values that are not bound before the first store");
+      update_ = {{stores->front()->buffer}, {stores->front()->value}, stores->front()->indices};
+      return true;
+    }
+    if (lets.size() != stores->size()) return say("it does not store each value that it binds exactly once");
+    update_.indices = stores->front()->indices;
+    for (const LetStmt* let : lets) {
+      auto is_it = [&](const BufferStore* store) { return store->value == let->var; };
+      if (std::count_if(stores->begin(), stores->end(), is_it) != 1) {
+        return say("it does not store each value that it binds exactly once");
+      }
+      const BufferStore& store = **std::find_if(stores->begin(), stores->end(), is_it);
+      for (const Ref<Buffer>& known : update_.buffers) {
+        if (known->data == store.buffer->data) return say("it stores twice to '" + store.buffer->name + "'");
+      }
+      if (!same_exprs(store.indices, update_.indices)) return say("it stores at different indices");
+      update_.buffers.push_back(store.buffer);
+      update_.values.push_back(let->value);
+    }
+    return true;
+  }
+
+  bool take_init() {
+    auto stores = stores_of(block_.init);
+    if (!stores) return say("its init does not consist of stores");
+    if (stores->size() != update_.buffers.size()) {
+      return say("its init stores " + std::to_string(stores->size()) + " values and its body " +
+                 std::to_string(update_.buffers.size()));
+    }
+    reducer_.buffers = update_.buffers;
+    reducer_.indices = update_.indices;
+    for (const Ref<Buffer>& buffer : update_.buffers) {
+      auto is_it = [&](const BufferStore* store) { return store->buffer == buffer; };
+      auto found = std::find_if(stores->begin(), stores->end(), is_it);
+      if (found == stores->end() || !same_exprs((*found)->indices, update_.indices)) {
+        return say("its init does not set the element of '" + buffer->name + "' that its body combines into");
+      }
+      reducer_.starts.push_back((*found)->value);
+      elements_.push_back(load(buffer, update_.indices));
+    }
+    const std::vector<Expr>& shape = reducer_.buffers[0]->shape;
+    for (const Ref<Buffer>& buffer : reducer_.buffers) {
+      if (!same_exprs(buffer->shape, shape)) return say("the buffers that it combines into differ in shape");
+    }
+    return true;
+  }
+
+  std::vector<Combiner> candidates() const {
+    using enum Combiner;
+    if (update_.buffers.size() == 1) return {kSum, kProduct, kMin, kMax, kAnd, kOr};
+    if (update_.buffers.size() == 2) return {kSumOfPairs, kArgMax, kArgMin, kFirstArgMax, kFirstArgMin};
+    return {};
+  }
+
+  /// The operand beside the element; null where the value has another form.
+  Expr operand_of(size_t part) const {
+    const Expr &value = update_.values[part], &element = elements_[part];
+    auto beside = [&](const Expr& a, const Expr& b) {
+      return same_expr(a, element) ? b : same_expr(b, element) ? a : Expr();
+    };
+    if (const Add* n = value.as<Add>()) return beside(n->a, n->b);
+    if (const Mul* n = value.as<Mul>()) return beside(n->a, n->b);
+    if (const Min* n = value.as<Min>()) return beside(n->a, n->b);
+    if (const Max* n = value.as<Max>()) return beside(n->a, n->b);
+    if (const And* n = value.as<And>()) return beside(n->a, n->b);
+    if (const Or* n = value.as<Or>()) return beside(n->a, n->b);
+    if (const Select* n = value.as<Select>()) return same_expr(n->true_value, element) ? n->false_value : Expr();
+    return {};
+  }
+
+  bool matches(Combiner combiner) {
+    std::vector<Expr> operands;
+    for (size_t part = 0; part < elements_.size(); ++part) {
+      operands.push_back(operand_of(part));
+      if (!operands.back().defined()) return false;
+    }
+    // Either order of the operands, where it is one operation.
+    std::vector<Expr> forward = combine_with(combiner, elements_, operands);
+    bool same = same_exprs(update_.values, forward);
+    bool plain = combiner <= Combiner::kSumOfPairs;
+    for (size_t part = 0; plain && !same && part < elements_.size(); ++part) {
+      std::vector<Expr> backward = combine_with(combiner, operands, elements_);
+      if (same_expr(update_.values[part], backward[part])) forward[part] = backward[part];
+      same = same_exprs(update_.values, forward);
+    }
+    if (!same) return false;
+    bool reads_own = false;
+    for (const Expr& operand : operands) {
+      visit(operand, [&](const Ref<BufferLoad>& load) {
+        for (const Ref<Buffer>& buffer : reducer_.buffers) reads_own |= load->buffer->data == buffer->data;
+      });
+    }
+    if (reads_own) return say("what it adds to an element depends on elements that it writes");
+    if (!starts_fit(combiner)) return false;
+    reducer_.combiner = combiner;
+    reducer_.operands = std::move(operands);
+    return true;
+  }
+
+  /// Neutral, or a constant that may be met again: the other operations are idempotent.
+  bool starts_fit(Combiner combiner) {
+    bool sums = combiner == Combiner::kSum || combiner == Combiner::kSumOfPairs;
+    for (Expr start : reducer_.starts) {
+      while (const Cast* converted = start.as<Cast>()) start = Expr(converted->value);
+      auto integer = const_int(start);
+      auto real = const_float(start);
+      bool neutral = combiner == Combiner::kProduct ? integer == 1 || real == 1.0
+                     : sums                         ? integer == 0 || real == 0.0
+                                                    : integer || real;
+      if (!neutral) return say("its init is not neutral: combining it again would change the result");
+    }
+    return true;
+  }
+
+  const Block& block_;
+  std::string why_;
+  Update update_;
+  std::vector<Expr> elements_;
+  Reducer reducer_;
+};
+
+}  // namespace
+
+std::vector<Expr> Reducer::combine(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
+  return combine_with(combiner, a, b);
+}
+
+FoundReducer find_reducer(const Block& block) { return Find(block).run(); }
+
+Stmt store_all(const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& values,
+               const std::vector<Expr>& indices) {
+  std::vector<Stmt> stores;
+  for (size_t i = 0; i < buffers.size(); ++i) stores.push_back(store(buffers[i], values[i], indices));
+  return seq(std::move(stores));
+}
+
+Stmt combine_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices,
+                  const std::vector<Expr>& operands) {
+  std::vector<Expr> elements;
+  for (const Ref<Buffer>& buffer : buffers) elements.push_back(load(buffer, indices));
+  std::vector<Expr> values = reducer.combine(elements, operands);
+  if (buffers.size() == 1) return store(buffers[0], values[0], indices);
+  std::vector<Expr> bound;
+  std::vector<Ref<Var>> vars;
+  for (size_t i = 0; i < buffers.size(); ++i) {
+    vars.push_back(var("v_" + buffers[i]->name, values[i].dtype()));
+    bound.push_back(vars.back());
+  }
+  Stmt body = store_all(buffers, bound, indices);
+  for (size_t i = buffers.size(); i-- > 0;) body = make<LetStmt>({vars[i], values[i], std::move(body)});
+  return body;
+}
+
+}  // namespace tilewright::analysis

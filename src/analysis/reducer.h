@@ -1,0 +1,66 @@
+// How a block combines values: the operation of its reduction, recognized in its init and its body.
+//
+//   init: C[vi] = 0.0                         sum of A[vi, vk], beginning with 0.0
+//   C[vi] = C[vi] + A[vi, vk]
+//
+//   init: I[vi] = -1; V[vi] = min_value       the pair (vk, A[vi, vk]) with the largest second part, the first of
+//   i = T.Select(V[vi] >= A[vi, vk], I[vi], vk)          equal ones
+//   v = T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])
+//   I[vi] = i; V[vi] = v
+//
+// Steps of a recognized reduction may be taken in groups, each group from its own start, and the groups combined in the
+// order of their first steps: every operation here is associative (floating-point sums and products but for rounding),
+// and its start is neutral or may be met any number of times. `commutative` adds that the order does not matter.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+enum class Combiner {
+  kSum,
+  kProduct,
+  kMin,
+  kMax,
+  kAnd,
+  kOr,
+  kSumOfPairs,  ///< (a0 + b0, a1 + b1)
+  kArgMax,      ///< the second parts decide; of equal ones the first part that is smaller
+  kArgMin,
+  kFirstArgMax,  ///< of equal ones that which was there before
+  kFirstArgMin,
+};
+
+struct Reducer {
+  Combiner combiner = Combiner::kSum;
+  std::vector<Ref<Buffer>> buffers;  ///< one, or two for pairs, in the order in which the pair is computed
+  std::vector<Expr> indices;         ///< of the element, the same in all of them
+  std::vector<Expr> starts;          ///< what the init stores, per buffer
+  std::vector<Expr> operands;        ///< what a step adds, per buffer; none reads the buffers
+
+  /// Any order of the steps gives the same result (but for rounding).
+  bool commutative() const { return combiner != Combiner::kFirstArgMax && combiner != Combiner::kFirstArgMin; }
+  /// a (op) b, part by part, as the block has it.
+  std::vector<Expr> combine(const std::vector<Expr>& a, const std::vector<Expr>& b) const;
+};
+
+struct FoundReducer {
+  std::optional<Reducer> reducer;
+  std::string why_not;  ///< "its init is not a store", where there is none
+};
+
+/// Of a block with an init.
+FoundReducer find_reducer(const Block& block);
+
+/// The statement that combines `operands` into the elements of the buffers at these indices.
+Stmt combine_into(const Reducer& reducer, const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& indices,
+                  const std::vector<Expr>& operands);
+/// buffers[i][indices] = values[i]
+Stmt store_all(const std::vector<Ref<Buffer>>& buffers, const std::vector<Expr>& values,
+               const std::vector<Expr>& indices);
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct FuseReductionEpilogue {
+  BlockRV reduction_block;
+  BlockRV epilogue_block;
+  using Members = Fields<&FuseReductionEpilogue::reduction_block, &FuseReductionEpilogue::epilogue_block>;
+  using Returns = None;
+  static constexpr int kRequired = 2;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Begin a sum with what is added to its result, and drop the addition.
+
+Floating-point sums are added up in another order than before.
+
+Args:
+    reduction_block: a sum, whose result only the other block reads.
+    epilogue_block: stores the result plus something; afterwards it is gone, and the sum goes where it stored.)";
+};
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,200 @@
+// Make one loop nest out of several that stand beside one another.
+//
+//   Before                                After  sch.merge(i, j)
+//   for i in range(8):                    for i_m in range(8):
+//     with T.block("B"):                    with T.block("B"):
+//       vi = T.axis.spatial(8, i)             vi = T.axis.spatial(8, i_m)
+//       B[vi] = A[vi]                         B[vi] = A[vi]
+//   for j in range(8):                      with T.block("C"):
+//     with T.block("C"):                      vi = T.axis.spatial(8, i_m)
+//       vi = T.axis.spatial(8, j)             C[vi] = A[vi] + 1.0
+//       C[vi] = A[vi] + 1.0
+//
+// Requires  P1 at least two loops, none named twice or around another
+//           P2 they are in one scope
+//           P3 those to be merged are serial, without annotation or binding, and start at 0
+//           P4 from what is around all of them down to each, loops are the only statements of one another
+//           P5 there are equally many in each nest, with the same extents, which depend on nothing below
+//           P6 the blocks below see the same in the new order: each is complete or a regular reduction, the new loops
+//              repeat none, and what one reads of another is complete in the same iteration; nothing in between touches
+//              what the nests touch
+//           P7 parallel loops around and below stay independent
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "analysis/independence.h"
+#include "analysis/scope.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "schedule/edit.h"
+#include "schedule/relocate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// The loops from below `around` down to the one named, outermost first.
+Result<std::vector<int>> find_nest(const Place& loop, int around) {
+  const Tree& tree = *loop.tree;
+  std::vector<int> nest;
+  for (int at = loop.at; at != around; at = tree[at].parent) {
+    if (tree[at].node->kind == Kind::kSeqStmt && tree[at].parent == around) break;
+    Place place{loop.func, loop.tree, at};
+    bool only = nest.empty() || (tree[at].is_loop && tree.for_at(at).body == tree.stmt(nest.back()));
+    if (!tree[at].is_loop || !only) {
+      return refuse("merge/P4", describe(loop) + " is not alone below " + (tree[at].is_loop ? describe(place) : "it"),
+                    {tree.stmt(at), loop.node()}, "merge the nests from further inside, or move the others away first");
+    }
+    TW_RETURN_IF_ERROR(require_plain_loop(place, "merge/P3"));
+    TW_RETURN_IF_ERROR(require_zero_start(place, "merge/P3"));
+    nest.push_back(at);
+  }
+  std::reverse(nest.begin(), nest.end());
+  return nest;
+}
+
+Status check_extents(const Tree& tree, const std::vector<std::vector<int>>& nests, int around) {
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, around);
+  for (const std::vector<int>& nest : nests) {
+    if (nest.size() != nests[0].size()) {
+      return refuse("merge/P5",
+                    describe_loop(tree.for_at(nest.back())) + " is " + std::to_string(nest.size()) + " deep and " +
+                        describe_loop(tree.for_at(nests[0].back())) + " " + std::to_string(nests[0].size()),
+                    {tree.stmt(nest.back()), tree.stmt(nests[0].back())}, "name loops at the same depth");
+    }
+    for (size_t i = 0; i < nest.size(); ++i) {
+      const For &loop = tree.for_at(nest[i]), &first = tree.for_at(nests[0][i]);
+      for (size_t outer = 0; outer < i; ++outer) {
+        if (!uses_var(loop.extent, tree.for_at(nest[outer]).loop_var)) continue;
+        return refuse("merge/P5",
+                      "the extent of " + describe_loop(loop) + " depends on " + describe_loop(tree.for_at(nest[outer])),
+                      {tree.stmt(nest[i])});
+      }
+      if (loop.loop_var.dtype() != first.loop_var.dtype() || !analyzer.can_prove_equal(loop.extent, first.extent)) {
+        return refuse("merge/P5", describe_loop(loop) + " and " + describe_loop(first) + " are not equally long",
+                      {tree.stmt(nest[i]), tree.stmt(nests[0][i])});
+      }
+    }
+  }
+  return Ok{};
+}
+
+/// Of two statements that change places, neither writes what the other touches.
+Status check_passed(const Tree& tree, int passed, int moved) {
+  for (int a : tree.child_blocks(passed)) {
+    for (int b : tree.child_blocks(moved)) {
+      const Block &one = tree.block_at(a), &other = tree.block_at(b);
+      auto meets = [&](const std::vector<Ref<BufferRegion>>& writes, const Block& block) {
+        return std::any_of(writes.begin(), writes.end(), [&](const Ref<BufferRegion>& write) {
+          return tree.touches(block.reads, write->buffer) || tree.touches(block.writes, write->buffer);
+        });
+      };
+      if (!meets(one.writes, other) && !meets(other.writes, one)) continue;
+      return refuse("merge/P6",
+                    describe_block(one) + " and " + describe_block(other) + " would change places, and use one buffer",
+                    {tree.stmt(a), tree.stmt(b)});
+    }
+  }
+  return Ok{};
+}
+
+/// What a nest passes on its way to the place of the last one named: statements beside them, and nests that come to run
+/// after it though they ran before, or the other way round.
+Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nests, int around) {
+  std::vector<int> tops;
+  for (const std::vector<int>& nest : nests) tops.push_back(nest.front());
+  for (size_t i = 0; i < tops.size(); ++i) {
+    for (size_t j = i + 1; j < tops.size(); ++j) {
+      if (tops[i] > tops[j]) TW_RETURN_IF_ERROR(check_passed(tree, tops[i], tops[j]));
+    }
+  }
+  std::vector<int> places = tree.children(around);
+  if (places.size() == 1 && tree.stmt(places[0]).is<SeqStmt>()) places = tree.children(places[0]);
+  for (int at : places) {
+    if (std::find(tops.begin(), tops.end(), at) != tops.end()) continue;
+    for (int top : tops) {
+      if (at < std::min(top, tops.back()) || at > std::max(top, tops.back())) continue;
+      if (analysis::bare_statement_in(tree.stmt(at))) {
+        return refuse("merge/P6", "between the nests stands a statement outside of any block", {tree.stmt(at)});
+      }
+      TW_RETURN_IF_ERROR(check_passed(tree, at, top));
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const Merge& merge) {
+  std::vector<Place> loops;
+  std::vector<int> positions;
+  for (LoopRV rv : merge.loops.items) {
+    TW_TRY(place, state.find(rv));
+    for (const Place& other : loops) {
+      if (other.func != place.func || (*other.tree)[other.at].scope != (*place.tree)[place.at].scope) {
+        return refuse("merge/P2", describe(place) + " and " + describe(other) + " are not in the same block scope",
+                      {place.node(), other.node()});
+      }
+      if (other.tree->contains(other.at, place.at) || other.tree->contains(place.at, other.at)) {
+        return refuse("merge/P1", describe(place) + " and " + describe(other) + " do not stand beside each other",
+                      {place.node(), other.node()});
+      }
+    }
+    loops.push_back(place);
+    positions.push_back(place.at);
+  }
+  if (loops.size() < 2) {
+    return refuse("merge/P1", "merging takes at least two loops", {}, "name one loop of each nest");
+  }
+  const Tree& tree = *loops[0].tree;
+  int around = tree.common_ancestor(positions);
+  if (tree[around].node->kind == Kind::kSeqStmt) around = tree[around].parent;
+  std::vector<std::vector<int>> nests;
+  for (const Place& loop : loops) {
+    TW_TRY(nest, find_nest(loop, around));
+    nests.push_back(std::move(nest));
+  }
+  TW_RETURN_IF_ERROR(check_extents(tree, nests, around));
+  TW_RETURN_IF_ERROR(check_between(tree, nests, around));
+
+  std::vector<Ref<Var>> vars;
+  for (int at : nests[0]) {
+    const Ref<Var>& old = tree.for_at(at).loop_var;
+    vars.push_back(var(old->name_hint + "_m", old.dtype()));
+  }
+  std::vector<Stmt> bodies;
+  for (const std::vector<int>& nest : nests) {
+    VarMap map;
+    for (size_t i = 0; i < nest.size(); ++i) map.emplace(tree.for_at(nest[i]).loop_var, vars[i]);
+    bodies.push_back(substitute(tree.for_at(nest.back()).body, map));
+  }
+  Stmt merged = seq(std::move(bodies));
+  for (size_t i = vars.size(); i-- > 0;) {
+    const For& old = tree.for_at(nests[0][i]);
+    merged = make<For>({.loop_var = vars[i],
+                        .min = old.min,
+                        .extent = old.extent,
+                        .thread_binding = {},
+                        .annotations = {},
+                        .body = std::move(merged)},
+                       tree.stmt(nests[0][i]).span());
+  }
+  TreeEdit edit(tree);
+  for (const std::vector<int>& nest : nests) {
+    if (nest.front() != nests.back().front()) edit.remove(nest.front());
+  }
+  edit.replace(nests.back().front(), std::move(merged));
+  Plan plan = give_loops(loops[0].func, edit.finish(), {vars.back()});
+  const Tree& after = Tree::of(plan.root);
+  std::vector<int> chain;
+  for (const Ref<Var>& loop_var : vars) chain.push_back(after.loop(loop_var));
+  if (auto problem = analysis::why_order_matters(after, chain)) return refuse("merge/P6", problem->obstacle);
+  for (int block : after.child_blocks(chain.front())) {
+    if (auto obstacle = analysis::why_inputs_incomplete(after, block)) return refuse("merge/P6", *obstacle);
+    TW_RETURN_IF_ERROR(recheck_execution(after, block, "merge/P7"));
+  }
+  return plan;
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,341 @@
+// Round the domains of a block's axes up, with copies of its buffers that are padded with zeros.
+//
+//   Before                                     After  sch.pad_einsum(C, [1, 8])
+//   for i, k in T.grid(4, 13):                 A_pad = T.alloc_buffer((4, 16))
+//     with T.block("C"):                       for i0, i1 in T.grid(4, 16):
+//       vi, vk = T.axis.remap("SR", [i, k])      with T.block("A_pad"):
+//       with T.init():                             v0, v1 = T.axis.remap("SS", [i0, i1])
+//         C[vi] = 0.0                              A_pad[v0, v1] = T.if_then_else(v1 < 13, A[v0, v1], 0.0)
+//       C[vi] = C[vi] + A[vi, vk]              for i, k in T.grid(4, 16):
+//                                                with T.block("C"):
+//                                                  vi, vk = T.axis.remap("SR", [i, k])
+//                                                  with T.init():
+//                                                    C[vi] = 0.0
+//                                                  C[vi] = C[vi] + A_pad[vi, vk]
+//
+// What instances beyond a spatial domain store is copied back by nobody; those beyond a reduction's add zero.
+//
+// Requires  P1 padding has one positive number per axis
+//           P2 the block is complete or a reduction, and accesses each buffer at one element whose indices are axes or
+//              constants, and no buffer as input and output
+//           P3 an enlarged axis is one loop and begins at 0 with it; that loop drives nothing else and has nothing else
+//              below
+//           P4 along an enlarged reduction axis a sum adds products of elements, each of which that axis indexes; and
+//              nothing is divided by what may be padding
+//           P5 what it reads is complete before the statement of the scope that holds the block, and no other block
+//              writes its output, none before reads it; consumers see the same
+//           P6 parallel loops around stay independent
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "analysis/reducer.h"
+#include "analysis/scope.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "schedule/edit.h"
+#include "schedule/relocate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+using Extents = std::unordered_map<NodeRef, Expr>;  ///< by variable
+
+bool is_element(const BufferRegion& region, const Block& block) {
+  return std::all_of(region.region.begin(), region.region.end(), [&](const Ref<Range>& r) {
+    bool axis = std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
+                            [&](const Ref<IterVar>& iter) { return r->min == iter->var; });
+    return is_const_int(r->extent, 1) && (axis || const_int(r->min));
+  });
+}
+
+Status check_form(const Place& place) {
+  const Block& block = place.block();
+  const auto& facts = analysis::BlockFacts::of(place.tree->block_ref(place.at));
+  std::string why = facts.why;
+  bool good = facts.role == analysis::BlockRole::kComplete || facts.role == analysis::BlockRole::kReduction;
+  if (!good && why.empty()) why = "it updates elements that have a value before";
+  std::vector<const NodeBase*> known;
+  for (const auto* regions : {&block.reads, &block.writes}) {
+    for (const Ref<BufferRegion>& region : *regions) {
+      if (!is_element(*region, block)) {
+        good = false;
+        why = "it accesses '" + region->buffer->name + "' at other indices than its axes";
+      }
+      const NodeBase* data = region->buffer->data.get();
+      if (std::find(known.begin(), known.end(), data) != known.end()) {
+        good = false;
+        why = "it accesses '" + region->buffer->name + "' in two ways";
+      }
+      known.push_back(data);
+    }
+  }
+  bool plain = block.alloc_buffers.empty() && block.match_buffers.empty();
+  visit(block.body, [&](const Ref<For>&) { plain = false; }, [&](const Ref<BlockRealize>&) { plain = false; });
+  if (good && plain) return Ok{};
+  return refuse("pad_einsum/P2",
+                describe(place) + " cannot be padded: " + (good ? "its body is more than one element's" : why),
+                {place.node()}, "each buffer is to be accessed at one element, by axes: C[vi, vj], A[vi, vk]");
+}
+
+/// The extents of enlarged axes, and of the loops that they are.
+Result<Extents> find_extents(const Place& place, const std::vector<int64_t>& padding) {
+  const Tree& tree = *place.tree;
+  const BlockRealize& realize = *tree.realize_at(place.at);
+  Extents extents;
+  arith::Analyzer analyzer;
+  std::vector<int> loops = tree.loops_above(place.at);
+  for (size_t i = 0; i < padding.size(); ++i) {
+    const IterVar& axis = *realize.block->iter_vars[i];
+    Expr extent =
+        analyzer.simplify(ceildiv(axis.dom->extent, constant(axis.dom->extent.dtype(), padding[i])) * padding[i]);
+    if (analyzer.can_prove_equal(extent, axis.dom->extent)) continue;
+    const Expr& value = realize.iter_values[i];
+    int own = Tree::kNone;
+    for (size_t l = loops.size(); l-- > 0;) {
+      const For& loop = tree.for_at(loops[l]);
+      Stmt below = l + 1 < loops.size() ? tree.stmt(loops[l + 1]) : Stmt(place.node());
+      if (loop.body != below) break;
+      if (value != loop.loop_var) continue;
+      bool only = is_const_int(loop.min, 0) && is_const_int(axis.dom->min, 0) &&
+                  same_expr(loop.extent, axis.dom->extent) && !uses_var(realize.predicate, loop.loop_var);
+      for (size_t other = 0; other < realize.iter_values.size(); ++other) {
+        only &= other == i || !uses_var(realize.iter_values[other], loop.loop_var);
+      }
+      for (size_t inner = l + 1; inner < loops.size(); ++inner) {
+        only &= !uses_var(tree.for_at(loops[inner]).min, loop.loop_var) &&
+                !uses_var(tree.for_at(loops[inner]).extent, loop.loop_var);
+      }
+      if (only) own = loops[l];
+      break;
+    }
+    if (own == Tree::kNone) {
+      return refuse("pad_einsum/P3",
+                    "the axis '" + axis.var->name_hint + "' of " + describe(place) + " is not one loop of its own",
+                    {place.node()}, "pad before loops are split, fused or shared");
+    }
+    extents.emplace(axis.var, extent);
+    extents.emplace(tree.for_at(own).loop_var, extent);
+  }
+  return extents;
+}
+
+bool indexed_by(const std::vector<Expr>& indices, const Ref<Var>& axis) {
+  return std::any_of(indices.begin(), indices.end(), [&](const Expr& index) { return index == axis; });
+}
+
+/// Zero wherever everything that the axis indexes is padding. Of floats no factor may be infinite or NaN.
+bool is_zero_beyond(const Expr& e, const Ref<Var>& axis) {
+  if (const_int(e) == 0 || const_float(e) == 0.0) return true;
+  if (const BufferLoad* load = e.as<BufferLoad>()) return indexed_by(load->indices, axis);
+  if (const Cast* n = e.as<Cast>()) return is_zero_beyond(n->value, axis);
+  if (const Add* n = e.as<Add>()) return is_zero_beyond(n->a, axis) && is_zero_beyond(n->b, axis);
+  if (const Sub* n = e.as<Sub>()) return is_zero_beyond(n->a, axis) && is_zero_beyond(n->b, axis);
+  if (const Mul* n = e.as<Mul>()) {
+    bool a = is_zero_beyond(n->a, axis), b = is_zero_beyond(n->b, axis);
+    auto finite = [](const Expr& factor) { return factor.dtype().is_integral() || const_float(factor); };
+    return (a && b) || (a && finite(n->b)) || (b && finite(n->a));
+  }
+  return false;
+}
+
+Status check_values(const Place& place, const Extents& extents) {
+  const Block& block = place.block();
+  bool divides = false;
+  auto look = [&](const Expr& divisor) { divides |= !const_int(divisor) && divisor.dtype().is_integral(); };
+  visit(
+      block.body, [&](const Ref<Div>& n) { look(n->b); }, [&](const Ref<Mod>& n) { look(n->b); },
+      [&](const Ref<FloorDiv>& n) { look(n->b); }, [&](const Ref<FloorMod>& n) { look(n->b); });
+  std::string why = divides ? "it divides integers by what may be padding" : "";
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    if (!analysis::is_reduction_axis(axis) || !extents.count(axis->var)) continue;
+    analysis::FoundReducer found = analysis::find_reducer(block);
+    bool zero = found.reducer && found.reducer->combiner == analysis::Combiner::kSum &&
+                is_zero_beyond(found.reducer->operands[0], axis->var);
+    if (!zero) why = "beyond the domain of '" + axis->var->name_hint + "' it might not add zero";
+  }
+  if (why.empty()) return Ok{};
+  return refuse("pad_einsum/P4", describe(place) + " cannot be padded: " + why, {place.node()},
+                "a reduction can be padded where it sums up products of elements that its axis indexes");
+}
+
+/// A buffer and its padded copy.
+struct Padded {
+  Ref<Buffer> buffer, copy;
+};
+
+Padded pad_buffer(const BufferRegion& region, const Extents& extents) {
+  std::vector<Expr> shape;
+  for (size_t d = 0; d < region.region.size(); ++d) {
+    auto it = extents.find(region.region[d]->min);
+    const Expr& old = region.buffer->shape[d];
+    shape.push_back(it != extents.end()                      ? cast(old.dtype(), it->second)
+                    : is_const_int(region.region[d]->min, 0) ? one(old.dtype())
+                                                             : old);
+  }
+  return {region.buffer,
+          decl_buffer(std::move(shape), region.buffer->dtype, region.buffer->name + "_pad", region.buffer->scope())};
+}
+
+/// Loops i0, i1, ... around a block that copies element by element, with zeros where there is none to copy.
+Stmt copy_nest(const Padded& padded, bool into_copy, Ref<Block>* made) {
+  const std::vector<Expr>& shape = into_copy ? padded.copy->shape : padded.buffer->shape;
+  const Ref<Buffer>&from = into_copy ? padded.buffer : padded.copy, &to = into_copy ? padded.copy : padded.buffer;
+  arith::Analyzer analyzer;
+  Block block;
+  std::vector<Ref<Var>> loops;
+  std::vector<Expr> values, indices;
+  BufferRegion read{from, {}}, write{to, {}};
+  Expr inside = bool_imm(true);
+  for (size_t d = 0; d < shape.size(); ++d) {
+    std::string number = std::to_string(d);
+    // Where only the first element is used, the copy has no others.
+    bool first = is_const_int(padded.copy->shape[d], 1);
+    Expr extent = first ? padded.copy->shape[d] : shape[d];
+    DataType dtype = extent.dtype();
+    loops.push_back(var("i" + number, dtype));
+    Ref<Var> axis = var("v" + number, dtype);
+    block.iter_vars.push_back(make<IterVar>(
+        {.dom = range(zero(dtype), extent), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+    values.push_back(loops.back());
+    indices.push_back(axis);
+    read.region.push_back(range(axis, one(dtype)));
+    write.region.push_back(range(axis, one(dtype)));
+    if (!first && !analyzer.can_prove_equal(padded.buffer->shape[d], padded.copy->shape[d])) {
+      inside = logical_and(inside, lt(axis, padded.buffer->shape[d]));
+    }
+  }
+  Expr value = load(from, indices);
+  if (into_copy && !is_true(inside)) value = if_then_else(inside, value, zero(value.dtype()));
+  block.name_hint = padded.copy->name;
+  block.reads = {make<BufferRegion>(std::move(read))};
+  block.writes = {make<BufferRegion>(std::move(write))};
+  block.body = store(to, value, indices);
+  *made = make<Block>(std::move(block));
+  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = bool_imm(true), .block = *made});
+  for (size_t d = loops.size(); d-- > 0;) {
+    nest = loop(loops[d], (*made)->iter_vars[d]->dom->extent, std::move(nest));
+  }
+  return nest;
+}
+
+/// The block with its buffers and domains replaced, in its loops.
+Stmt enlarged(const Stmt& top, const Extents& extents, const std::vector<Padded>& padded) {
+  auto replaced = [&](const Ref<Buffer>& buffer) {
+    for (const Padded& pair : padded) {
+      if (pair.buffer == buffer) return pair.copy;
+    }
+    return buffer;
+  };
+  auto region = [&](const Ref<BufferRegion>& old) {
+    BufferRegion changed = *old;
+    changed.buffer = replaced(old->buffer);
+    return make<BufferRegion>(std::move(changed), old.span());
+  };
+  return rewrite(
+      top,
+      [&](const Ref<For>& old, Rewriter& walk) -> Stmt {
+        For changed = *walk.descend(old);
+        if (auto it = extents.find(old->loop_var); it != extents.end()) {
+          changed.extent = cast(changed.loop_var.dtype(), it->second);
+        }
+        return make<For>(std::move(changed), old.span());
+      },
+      [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
+        Block changed = *walk.descend(old);
+        for (Ref<IterVar>& axis : changed.iter_vars) {
+          auto it = extents.find(axis->var);
+          if (it == extents.end()) continue;
+          IterVar larger = *axis;
+          larger.dom = range(axis->dom->min, cast(axis->var.dtype(), it->second));
+          axis = make<IterVar>(std::move(larger));
+        }
+        for (Ref<BufferRegion>& read : changed.reads) read = region(read);
+        for (Ref<BufferRegion>& write : changed.writes) write = region(write);
+        return make<Block>(std::move(changed), old.span());
+      },
+      [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
+        BufferLoad changed = *walk.descend(old);
+        changed.buffer = replaced(changed.buffer);
+        return make<BufferLoad>(std::move(changed), old.span());
+      },
+      [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
+        BufferStore changed = *walk.descend(old);
+        changed.buffer = replaced(changed.buffer);
+        return make<BufferStore>(std::move(changed), old.span());
+      });
+}
+
+/// The child of the scope's body, or of its sequence, that holds the block.
+int statement_of_scope(const Tree& tree, int scope, int block) {
+  int at = tree.child_towards(scope, block);
+  return tree.stmt(at).is<SeqStmt>() ? tree.child_towards(at, block) : at;
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const PadEinsum& pad) {
+  TW_TRY(place, state.find(pad.block));
+  const Tree& tree = *place.tree;
+  const Block& block = place.block();
+  bool positive = std::all_of(pad.padding.begin(), pad.padding.end(), [](int64_t p) { return p >= 1; });
+  if (!positive || pad.padding.size() != block.iter_vars.size() || !tree.realize_at(place.at)) {
+    return refuse("pad_einsum/P1",
+                  "padding has " + std::to_string(pad.padding.size()) + " numbers for the " +
+                      std::to_string(block.iter_vars.size()) + " axes of " + describe(place) +
+                      (positive ? "" : ", some not positive"),
+                  {place.node()}, "give one number per axis, 1 for those that stay as they are");
+  }
+  TW_RETURN_IF_ERROR(check_form(place));
+  TW_TRY(extents, find_extents(place, pad.padding));
+  if (extents.empty()) return Plan{};
+  TW_RETURN_IF_ERROR(check_values(place, extents));
+  int scope_at = tree[place.at].scope;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  int self = scope.child(block.id.value);
+  TW_RETURN_IF_ERROR(check_only_writer(place, scope, self, "pad_einsum/P5"));
+
+  auto needs = [&](const BufferRegion& region) {
+    return std::any_of(region.region.begin(), region.region.end(),
+                       [&](const Ref<Range>& r) { return extents.count(r->min) != 0; });
+  };
+  int top = statement_of_scope(tree, scope_at, place.at);
+  TreeEdit edit(tree);
+  std::vector<Padded> padded;
+  std::vector<Ref<Block>> copies;
+  for (const Ref<BufferRegion>& read : block.reads) {
+    if (!needs(*read)) continue;
+    padded.push_back(pad_buffer(*read, extents));
+    edit.insert_before(top, copy_nest(padded.back(), true, &copies.emplace_back()));
+  }
+  for (const Ref<BufferRegion>& write : block.writes) {
+    if (!needs(*write)) continue;
+    padded.push_back(pad_buffer(*write, extents));
+    edit.insert_after(top, copy_nest(padded.back(), false, &copies.emplace_back()));
+  }
+  // Loops above those that become longer stay as they are.
+  int longest = place.at;
+  for (int at : tree.loops_above(place.at)) {
+    if (extents.count(tree.for_at(at).loop_var) && longest == place.at) longest = at;
+  }
+  edit.replace(longest, enlarged(tree.stmt(longest), extents, padded));
+  edit.change_block(scope_at, [&](Block& outer) {
+    for (const Padded& pair : padded) outer.alloc_buffers.push_back(pair.copy);
+  });
+  Plan plan = give_loops(place.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  std::vector<int> changed{after.block(block.id.value)};
+  for (const Ref<Block>& copy : copies) changed.push_back(after.block(copy->id.value));
+  for (int at : changed) {
+    if (auto obstacle = analysis::why_inputs_incomplete(after, at)) return refuse("pad_einsum/P5", *obstacle);
+    TW_RETURN_IF_ERROR(recheck_execution(after, at, "pad_einsum/P6"));
+  }
+  for (int child : scope.consumers(self)) {
+    int consumer = after.block(scope.children()[child]->block->id.value);
+    if (auto obstacle = analysis::why_inputs_incomplete(after, consumer)) return refuse("pad_einsum/P5", *obstacle);
+  }
+  return plan;
+}
+
+}  // namespace tilewright::schedule

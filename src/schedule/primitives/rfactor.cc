@@ -1,0 +1,414 @@
+// Reduce each iteration of a loop by itself into an element of its own, then reduce these.
+//
+//   Before                                After  sch.rfactor(k_1, 0)
+//   for i, k_0, k_1 in T.grid(4, 2, 8):   B_rf = T.alloc_buffer((8, 4))
+//     with T.block("B"):                  for i, k_0, k_1 in T.grid(4, 2, 8):
+//       vi = T.axis.spatial(4, i)           with T.block("B_rf"):
+//       vk = T.axis.reduce(16,                vk_1, vi, vk_0 = T.axis.remap("SSR", [k_1, i, k_0])
+//         k_0 * 8 + k_1)                      with T.init():
+//       with T.init():                          B_rf[vk_1, vi] = 0.0
+//         B[vi] = 0.0                         B_rf[vk_1, vi] = B_rf[vk_1, vi] + A[vi, vk_0 * 8 + vk_1]
+//       B[vi] = B[vi] + A[vi, vk]         for i, k_1 in T.grid(4, 8):
+//                                           with T.block("B"):
+//                                             vk_1, vi = T.axis.remap("RS", [k_1, i])
+//                                             with T.init():
+//                                               B[vi] = 0.0
+//                                             B[vi] = B[vi] + B_rf[vk_1, vi]
+//
+// The steps of each element are the same ones, in groups: what analysis/reducer.h says of the operation makes the
+// results agree. The first step of a group runs its init, which P8 checks for both blocks. Where the loops go beyond
+// the reduction's domain, as those of a split that leaves a rest, a group takes the start of the reduction for these
+// steps.
+//
+// Requires  P1 one block is below the loop, a reduction block
+//           P2 the loop is serial
+//           P3 it drives reduction axes only, and no loop drives axes of both kinds; constant bounds of those that
+//              reduce
+//           P4 the block comes first below its outermost loop, and below the outermost of the loops that reduce stands
+//              nothing else
+//           P5 the operation is known, and the init is neutral in it
+//           P6 factor_axis is a place among the dimensions of what the block writes
+//           P7 no other block writes its buffers, none before reads them; what it reads is complete before the loops
+//           P8 both blocks reduce each element exactly once, beginning with the init; consumers see the same
+//           P9 parallel loops around stay independent
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "analysis/reducer.h"
+#include "analysis/scope.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "schedule/edit.h"
+#include "schedule/relocate.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// The loops around the block, outermost first, and what they drive.
+struct Chain {
+  Place block, loop;
+  std::vector<int> loops;
+  std::vector<bool> reduces;  ///< per loop
+  size_t top = 0;             ///< the outermost of those that reduce and the factored one
+
+  const For& at(size_t i) const { return block.tree->for_at(loops[i]); }
+  bool removed(size_t i) const { return reduces[i] && loops[i] != loop.at; }
+};
+
+Status check_roles(Chain& chain) {
+  const BlockRealize& realize = *chain.block.tree->realize_at(chain.block.at);
+  chain.top = chain.loops.size();
+  for (size_t i = 0; i < chain.loops.size(); ++i) {
+    bool spatial = false, reduction = false;
+    for (size_t a = 0; a < realize.iter_values.size(); ++a) {
+      if (!uses_var(realize.iter_values[a], chain.at(i).loop_var)) continue;
+      (analysis::is_reduction_axis(realize.block->iter_vars[a]) ? reduction : spatial) = true;
+    }
+    bool factored = chain.loops[i] == chain.loop.at;
+    NodeRef node = chain.block.tree->stmt(chain.loops[i]);
+    if (spatial && (reduction || factored)) {
+      return refuse(
+          "rfactor/P3",
+          describe_loop(chain.at(i)) + " drives spatial axes" + (reduction ? " as well as reduction axes" : ""),
+          {node, chain.block.node()}, "take a loop that drives the reduction alone");
+    }
+    if (factored && !reduction && !is_const_int(chain.at(i).extent, 1)) {
+      return refuse("rfactor/P3", describe_loop(chain.at(i)) + " drives no reduction axis", {node, chain.block.node()});
+    }
+    chain.reduces.push_back(reduction);
+    if (reduction || factored) {
+      chain.top = std::min(chain.top, i);
+      for (const Expr& bound : {chain.at(i).min, chain.at(i).extent}) {
+        bool varies = uses_any_var(bound, [&](const Ref<Var>& v) { return chain.block.tree->loop(v) != Tree::kNone; });
+        if (!varies) continue;
+        return refuse("rfactor/P3", "the range of " + describe_loop(chain.at(i)) + " depends on another loop", {node});
+      }
+    }
+  }
+  return Ok{};
+}
+
+Status check_place(const Chain& chain) {
+  const Tree& tree = *chain.block.tree;
+  for (int at : chain.loops) {
+    const For& loop = tree.for_at(at);
+    for (const Expr& bound : {loop.min, loop.extent}) {
+      bool reads = false;
+      visit(bound, [&](const Ref<BufferLoad>&) { reads = true; });
+      if (reads) {
+        return refuse("rfactor/P4", "the range of " + describe_loop(loop) + " depends on data", {tree.stmt(at)});
+      }
+    }
+  }
+  int outermost = chain.loops.front();
+  if (tree.child_blocks(outermost).front() != chain.block.at ||
+      !analysis::loops_between(tree, outermost, chain.block.at)) {
+    return refuse("rfactor/P4",
+                  describe(chain.block) + " is not the first block below " + describe_loop(tree.for_at(outermost)),
+                  {tree.stmt(outermost), chain.block.node()},
+                  "the new block goes before that loop, so nothing may come before it there");
+  }
+  int at = chain.loops[chain.top];
+  for (size_t i = chain.top; i < chain.loops.size(); ++i) {
+    NodeRef below = i + 1 < chain.loops.size() ? NodeRef(tree.stmt(chain.loops[i + 1])) : chain.block.node();
+    if (tree.for_at(chain.loops[i]).body == below) continue;
+    return refuse("rfactor/P4",
+                  "below " + describe_loop(tree.for_at(at)) + " stands more than " + describe(chain.block),
+                  {tree.stmt(at), chain.block.node()});
+  }
+  return Ok{};
+}
+
+Result<Chain> find_chain(const Place& loop) {
+  const Tree& tree = *loop.tree;
+  std::vector<int> blocks = tree.child_blocks(loop.at);
+  if (blocks.size() != 1) {
+    return refuse("rfactor/P1",
+                  "below " + describe(loop) + " stand " + std::to_string(blocks.size()) + " blocks instead of one",
+                  {loop.node()}, "compute the others elsewhere first");
+  }
+  Chain chain{{loop.func, loop.tree, blocks[0]}, loop, tree.loops_above(blocks[0]), {}};
+  const auto& facts = analysis::BlockFacts::of(tree.block_ref(blocks[0]));
+  if (facts.role != analysis::BlockRole::kReduction) {
+    return refuse("rfactor/P1",
+                  describe(chain.block) + " is not a reduction block" +
+                      (facts.why.empty() ? std::string(": it has no init") : ": " + facts.why),
+                  {chain.block.node()});
+  }
+  if (loop.loop().kind != ForKind::kSerial) {
+    return refuse("rfactor/P2", describe(loop) + " is not serial", {loop.node()},
+                  "factor the loop first, then say who runs the iterations");
+  }
+  TW_RETURN_IF_ERROR(check_roles(chain));
+  TW_RETURN_IF_ERROR(check_place(chain));
+  return chain;
+}
+
+Ref<IterVar> axis(const Ref<Var>& v, const Ref<Range>& dom, IterType type) {
+  return make<IterVar>({.dom = dom, .var = v, .iter_type = type, .thread_tag = ""});
+}
+
+/// The two blocks and the buffers between them.
+class Factoring {
+ public:
+  Factoring(const Chain& chain, const analysis::Reducer& reducer, size_t position)
+      : chain_(chain), reducer_(reducer), position_(position), realize_(*chain.block.tree->realize_at(chain.block.at)) {
+    const For& loop = chain.loop.loop();
+    for (const Ref<Buffer>& buffer : reducer.buffers) partial_.push_back(with_dimension(buffer, loop.extent));
+  }
+
+  const std::vector<Ref<Buffer>>& partial() const { return partial_; }
+  const Ref<Block>& partial_block() const { return partial_block_; }
+
+  /// Copies of all loops around BLOCK_rf.
+  Stmt partial_nest() {
+    VarMap loop_vars, axes, as_axes;
+    for (size_t i = 0; i < chain_.loops.size(); ++i) {
+      loop_vars.emplace(chain_.at(i).loop_var, make<Var>(*chain_.at(i).loop_var, chain_.at(i).loop_var.span()));
+    }
+    Block block;
+    std::vector<Expr> values;
+    auto add = [&](const Ref<IterVar>& made, const Expr& value) {
+      block.iter_vars.push_back(made);
+      values.push_back(substitute(value, loop_vars));
+    };
+    const Ref<Var>& factored = chain_.loop.loop().loop_var;
+    Ref<Var> lane = lane_axis(as_axes, factored, IterType::kDataPar, add);
+    bool reduces = false;
+    for (size_t i = 0; i < realize_.iter_values.size(); ++i) {
+      const Ref<IterVar>& old = realize_.block->iter_vars[i];
+      const Expr& value = realize_.iter_values[i];
+      if (analysis::is_data_parallel(old) || !uses_var(value, factored)) {
+        Ref<Var> v = make<Var>(*old->var, old->var.span());
+        axes.emplace(old->var, v);
+        add(axis(v, old->dom, old->iter_type), value);
+        reduces |= analysis::is_reduction_axis(old);
+        continue;
+      }
+      // Its loops become axes of their own.
+      for (size_t l = 0; l < chain_.loops.size(); ++l) {
+        const Ref<Var>& loop_var = chain_.at(l).loop_var;
+        if (!uses_var(value, loop_var) || as_axes.count(loop_var)) continue;
+        lane_axis(as_axes, loop_var, IterType::kCommReduce, add);
+        reduces = true;
+      }
+      axes.emplace(old->var, cast(old->var.dtype(), substitute(value, as_axes)));
+    }
+    std::vector<Expr> indices, operands;
+    for (const Expr& index : reducer_.indices) indices.push_back(substitute(index, axes));
+    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane_index(lane));
+    Expr condition = bool_imm(true), inside = bool_imm(true);
+    divide_terms(realize_.predicate, as_axes, condition, inside);
+    for (size_t i = 0; i < reducer_.operands.size(); ++i) {
+      Expr operand = substitute(reducer_.operands[i], axes);
+      if (!is_true(inside)) operand = if_then_else(inside, operand, cast(operand.dtype(), reducer_.starts[i]));
+      operands.push_back(std::move(operand));
+    }
+    block.name_hint = realize_.block->name_hint + "_rf";
+    block.annotations = realize_.block->annotations;
+    for (const Ref<BufferRegion>& read : realize_.block->reads) block.reads.push_back(moved(read, axes, lane));
+    for (const Ref<BufferRegion>& write : realize_.block->writes) block.writes.push_back(moved(write, axes, lane));
+    if (reduces) {
+      block.init = analysis::store_all(partial_, reducer_.starts, indices);
+      block.body = analysis::combine_into(reducer_, partial_, indices, operands);
+    } else {
+      block.body = analysis::store_all(partial_, operands, indices);
+    }
+    partial_block_ = make<Block>(std::move(block), realize_.block.span());
+    Stmt nest = make<BlockRealize>(
+        {.iter_values = std::move(values), .predicate = substitute(condition, loop_vars), .block = partial_block_});
+    for (size_t i = chain_.loops.size(); i-- > 0;) {
+      For copy = chain_.at(i);
+      copy.loop_var = loop_vars.at(copy.loop_var).borrow<Var>();
+      copy.min = substitute(copy.min, loop_vars);
+      copy.extent = substitute(copy.extent, loop_vars);
+      copy.body = std::move(nest);
+      nest = make<For>(std::move(copy), chain_.block.tree->stmt(chain_.loops[i]).span());
+    }
+    return nest;
+  }
+
+  /// The block itself, which combines the partial results, under the loops that are left of the outermost one that
+  /// reduces.
+  Stmt final_nest() {
+    const Ref<Var>& factored = chain_.loop.loop().loop_var;
+    VarMap none;
+    Block block = *realize_.block;
+    block.iter_vars.clear();
+    std::vector<Expr> values;
+    Ref<Var> lane = lane_axis(none, factored, IterType::kCommReduce, [&](const Ref<IterVar>& made, const Expr& value) {
+      block.iter_vars.push_back(made);
+      values.push_back(value);
+    });
+    for (size_t i = 0; i < realize_.iter_values.size(); ++i) {
+      if (!analysis::is_data_parallel(realize_.block->iter_vars[i])) continue;
+      block.iter_vars.push_back(realize_.block->iter_vars[i]);
+      values.push_back(realize_.iter_values[i]);
+    }
+    std::vector<Expr> indices = reducer_.indices;
+    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane_index(lane));
+    std::vector<Expr> operands;
+    block.reads.clear();
+    for (const Ref<Buffer>& buffer : partial_) {
+      operands.push_back(load(buffer, indices));
+      BufferRegion read{buffer, {}};
+      for (const Expr& index : indices) read.region.push_back(range(index, one(index.dtype())));
+      block.reads.push_back(make<BufferRegion>(std::move(read)));
+    }
+    block.init = analysis::store_all(reducer_.buffers, reducer_.starts, reducer_.indices);
+    block.body = analysis::combine_into(reducer_, reducer_.buffers, reducer_.indices, operands);
+    Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
+                                    .predicate = left_of(realize_.predicate),
+                                    .block = make<Block>(std::move(block), realize_.block.span())},
+                                   chain_.block.node().span());
+    for (size_t i = chain_.loops.size(); i-- > chain_.top;) {
+      if (chain_.removed(i)) continue;
+      For copy = chain_.at(i);
+      copy.body = std::move(nest);
+      nest = make<For>(std::move(copy), chain_.block.tree->stmt(chain_.loops[i]).span());
+    }
+    return nest;
+  }
+
+ private:
+  /// An axis v<loop> over the range of the loop.
+  template <class Add>
+  Ref<Var> lane_axis(VarMap& as_axes, const Ref<Var>& loop_var, IterType type, const Add& add) {
+    const For& loop = chain_.block.tree->for_at(chain_.block.tree->loop(loop_var));
+    Ref<Var> v = var("v" + loop_var->name_hint, loop_var.dtype());
+    as_axes.emplace(loop_var, v);
+    add(axis(v, range(loop.min, loop.extent), type), loop_var);
+    return v;
+  }
+  Expr lane_index(const Ref<Var>& lane) const { return lane - chain_.loop.loop().min; }
+
+  Ref<Buffer> with_dimension(const Ref<Buffer>& old, const Expr& extent) const {
+    Buffer buffer = *old;
+    buffer.name = old->name + ".rf";
+    Var data = *old->data;
+    data.name_hint = buffer.name;
+    buffer.data = make<Var>(std::move(data));
+    buffer.shape.insert(buffer.shape.begin() + static_cast<std::ptrdiff_t>(position_), extent);
+    buffer.strides.clear();
+    // Without dimensions there is no type of an index to take over.
+    if (old->shape.empty() && is_const_int(old->elem_offset, 0)) buffer.elem_offset = zero(DataType::int_(64));
+    buffer.axis_separators.clear();
+    return make<Buffer>(std::move(buffer));
+  }
+
+  /// A declared region in terms of the new axes; one of a result is of its partial ones.
+  Ref<BufferRegion> moved(const Ref<BufferRegion>& old, const VarMap& axes, const Ref<Var>& lane) const {
+    BufferRegion region = *substitute(old, axes);
+    for (size_t i = 0; i < partial_.size(); ++i) {
+      if (old->buffer != reducer_.buffers[i]) continue;
+      region.buffer = partial_[i];
+      Expr index = lane_index(lane);
+      region.region.insert(region.region.begin() + static_cast<std::ptrdiff_t>(position_),
+                           range(index, one(index.dtype())));
+    }
+    return make<BufferRegion>(std::move(region));
+  }
+
+  /// Terms of the condition about loops that became axes, which keep the last of split steps inside, become `inside` in
+  /// terms of these axes: steps beyond are neutral. The others stay conditions.
+  void divide_terms(const Expr& predicate, const VarMap& as_axes, Expr& condition, Expr& inside) const {
+    if (const And* both = predicate.as<And>()) {
+      divide_terms(both->a, as_axes, condition, inside);
+      divide_terms(both->b, as_axes, condition, inside);
+      return;
+    }
+    bool of_axes = false, of_others = false;
+    for (size_t i = 0; i < chain_.loops.size(); ++i) {
+      if (!uses_var(predicate, chain_.at(i).loop_var)) continue;
+      (as_axes.count(chain_.at(i).loop_var) ? of_axes : of_others) = true;
+    }
+    Expr& part = of_axes && !of_others ? inside : condition;
+    part = logical_and(part, of_axes && !of_others ? substitute(predicate, as_axes) : predicate);
+  }
+
+  /// The terms of the condition that know nothing of loops that reduce.
+  Expr left_of(const Expr& predicate) const {
+    if (const And* both = predicate.as<And>()) return logical_and(left_of(both->a), left_of(both->b));
+    for (size_t i = 0; i < chain_.loops.size(); ++i) {
+      bool reduces = chain_.removed(i) || chain_.loops[i] == chain_.loop.at;
+      if (reduces && uses_var(predicate, chain_.at(i).loop_var)) return bool_imm(true);
+    }
+    return predicate;
+  }
+
+  const Chain& chain_;
+  const analysis::Reducer& reducer_;
+  size_t position_;
+  const BlockRealize& realize_;
+  std::vector<Ref<Buffer>> partial_;
+  Ref<Block> partial_block_;
+};
+
+Status check_after(const Chain& chain, const analysis::Scope& scope, int self, const Tree& after, int partial) {
+  int block = after.block(chain.block.block().id.value);
+  for (int at : {partial, block}) {
+    const auto& facts = analysis::BlockFacts::of(after.block_ref(at));
+    if (facts.role != analysis::BlockRole::kReduction && facts.role != analysis::BlockRole::kComplete) {
+      return refuse("rfactor/P8", describe(chain.block) + " would be no reduction: " + facts.why, {chain.block.node()});
+    }
+    int from = after[after.loops_above(at).front()].parent;
+    if (auto obstacle = analysis::why_irregular_reduction(after, from, at)) return refuse("rfactor/P8", *obstacle);
+    if (auto obstacle = analysis::why_inputs_incomplete(after, at)) {
+      return refuse(at == partial ? "rfactor/P7" : "rfactor/P8", *obstacle);
+    }
+    TW_RETURN_IF_ERROR(recheck_execution(after, at, "rfactor/P9"));
+  }
+  for (int child : scope.consumers(self)) {
+    int consumer = after.block(scope.children()[child]->block->id.value);
+    for (const Ref<BufferRegion>& write : chain.block.block().writes) {
+      if (auto obstacle = analysis::why_not_covered(after, block, consumer, write->buffer)) {
+        return refuse("rfactor/P8", *obstacle);
+      }
+    }
+  }
+  return Ok{};
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const RFactor& rfactor) {
+  TW_TRY(loop, state.find(rfactor.loop));
+  TW_TRY(chain, find_chain(loop));
+  const Tree& tree = *loop.tree;
+  analysis::FoundReducer found = analysis::find_reducer(chain.block.block());
+  if (!found.reducer) {
+    return refuse("rfactor/P5", describe(chain.block) + " cannot be factored: " + found.why_not, {chain.block.node()},
+                  "sums, products, min, max, and, or, sums of pairs, argmax and argmin are known");
+  }
+  auto rank = static_cast<int64_t>(found.reducer->indices.size());
+  if (rfactor.factor_axis < -rank - 1 || rfactor.factor_axis > rank) {
+    return refuse("rfactor/P6",
+                  "factor_axis " + std::to_string(rfactor.factor_axis) + " is not between " +
+                      std::to_string(-rank - 1) + " and " + std::to_string(rank),
+                  {chain.block.node()});
+  }
+  auto position = static_cast<size_t>(rfactor.factor_axis < 0 ? rfactor.factor_axis + rank + 1 : rfactor.factor_axis);
+  int scope_at = tree[chain.block.at].scope;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  int self = scope.child(chain.block.block().id.value);
+  TW_RETURN_IF_ERROR(check_only_writer(chain.block, scope, self, "rfactor/P7"));
+  int from = tree[chain.loops.front()].parent;
+  if (auto obstacle = analysis::why_irregular_reduction(tree, from, chain.block.at)) {
+    return refuse("rfactor/P8", *obstacle);
+  }
+  Factoring factor(chain, *found.reducer, position);
+  TreeEdit edit(tree);
+  edit.insert_before(chain.loops.front(), factor.partial_nest());
+  edit.replace(chain.loops[chain.top], factor.final_nest());
+  edit.change_block(scope_at, [&](Block& outer) {
+    for (const Ref<Buffer>& buffer : factor.partial()) outer.alloc_buffers.push_back(buffer);
+  });
+  Plan plan = give_loops(chain.block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  TW_RETURN_IF_ERROR(check_after(chain, scope, self, after, after.block(factor.partial_block()->id.value)));
+  plan.outputs.push_back(Handle::block(chain.block.func, *factor.partial_block()));
+  return plan;
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct RFactor {
+  LoopRV loop;
+  int64_t factor_axis = 0;
+  using Members = Fields<&RFactor::loop, &RFactor::factor_axis>;
+  using Returns = BlockRV;
+  static constexpr int kRequired = 2;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Reduce each iteration of a loop by itself, then reduce what they gave.
+
+A new block BLOCK_rf keeps one partial result for each iteration of the loop, in a buffer with one dimension more; the
+block itself combines them. Floating-point sums are added up in another order than before. Of an argmax or argmin that
+keeps the first of equal values (>=, <=), the first one in the new order is found; where values are NaN, any may be.
+
+Args:
+    loop: a serial loop that drives the reduction, and whose only block is the reduction block.
+    factor_axis: where the new dimension goes; negative ones count from the back, -1 is the last.
+
+Returns:
+    The new block, BLOCK_rf.)";
+};
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,116 @@
+"""sch.loop_partition: consecutive loops, each with a copy of the body."""
+
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+@T.prim_func
+def copy(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+
+
+def cut(block, number, lengths, **options):
+    return lambda sch: sch.loop_partition(sch.get_loops(sch.get_block(block))[number], lengths, **options)
+
+
+def test_the_example_of_the_contract():
+    @T.prim_func
+    def after(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        with T.block("root"):
+            T.reads()
+            T.writes()
+            with T.block("B_i_common"):
+                with T.block("B_i0_partition"):
+                    for i0 in range(2):
+                        with T.block("B_i0"):
+                            vi = T.axis.spatial(2, i0)
+                            B[vi] = A[vi]
+                with T.block("B_i1_partition"):
+                    for i1 in range(2, 8):
+                        with T.block("B_i1"):
+                            vi = T.axis.spatial((2, 8), i1)
+                            B[vi] = A[vi]
+
+    def transform(sch):
+        loops = cut("B", 0, [2, None])(sch)
+        assert [repr(loop) for loop in loops] == ["Loop(i0, extent=2)", "Loop(i1, extent=6)"]
+        names = ["B_i_common", "B_i0_partition", "B_i0", "B_i1_partition", "B_i1"]
+        assert all(sch.get(sch.get_block(name)).name_hint == name for name in names)
+
+    check(copy, transform, after)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "extents"),
+    [([2, 1], [2, 1, 5]), ([None, 3], [5, 3]), ([1, None, 3], [1, 4, 3]), ([7], [7, 1]), ([None], [8])],
+)
+def test_what_is_left(lengths, extents):
+    def transform(sch):
+        loops = cut("B", 0, lengths)(sch)
+        assert [int(sch.get(loop).extent) for loop in loops] == extents
+
+    check(copy, transform)
+
+
+def test_parts_are_scheduled_by_themselves():
+    def transform(sch):
+        first, _second = cut("B", 0, [4])(sch)
+        sch.vectorize(first)
+        sch.loop_partition(sch.get_loops("B_i1")[0], [1, 2])
+
+    check(copy, transform)
+
+
+def test_below_other_loops_and_around_blocks_in_blocks():
+    def transform(sch):
+        cut("C", 1, [2])(sch)
+        cut("D", 0, [None, 1], preserve_unit_iters=False)(sch)
+
+    sch = check(workloads.matmul_relu(4, 5, 6), transform)
+    assert sch.get(sch.get_block("C_j1")).init is not None
+
+
+def test_drawn_lengths():
+    def transform(sch):
+        length = sch.sample_categorical([2, 3], [0.5, 0.5], decision=1)
+        cut("B", 0, [length])(sch)
+
+    check(copy, transform)
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (copy, lambda sch: (sch.unroll(sch.get_loops("B")[0]), cut("B", 0, [2])(sch)), "loop_partition/P1"),
+        (copy, cut("B", 0, [None, None]), "loop_partition/P3"),
+        (copy, cut("B", 0, [0, None]), "loop_partition/P3"),
+        (copy, cut("B", 0, [-2]), "loop_partition/P3"),
+        (copy, cut("B", 0, [8]), "loop_partition/P4"),
+        (copy, cut("B", 0, [4, None, 4]), "loop_partition/P4"),
+        (copy, cut("B", 0, [2**62, 2**62, 2**62]), "loop_partition/P4"),
+        (workloads.matmul(4, 4, 4), cut("C", 2, [2]), "loop_partition/P5"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)
+
+
+def test_p2_a_constant_range():
+    @T.prim_func
+    def symbolic(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[vi]
+
+    with pytest.raises(tw.ScheduleError, match="loop_partition/P2"):
+        cut("B", 0, [2])(tw.Schedule(symbolic))

@@ -1,0 +1,196 @@
+"""sch.pad_einsum: domains rounded up, with padded copies of buffers."""
+
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+@T.prim_func
+def row_sums(A: T.Buffer((4, 13)), C: T.Buffer((4,))):
+    for i, k in T.grid(4, 13):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+
+
+def pad(block, padding):
+    return lambda sch: sch.pad_einsum(block, padding)
+
+
+def test_the_example_of_the_contract():
+    @T.prim_func
+    def after(A: T.Buffer((4, 13)), C: T.Buffer((4,))):
+        A_pad = T.alloc_buffer((4, 16))
+        for i0, i1 in T.grid(4, 16):
+            with T.block("A_pad"):
+                v0, v1 = T.axis.remap("SS", [i0, i1])
+                A_pad[v0, v1] = T.if_then_else(v1 < 13, A[v0, v1], T.float32(0))
+        for i, k in T.grid(4, 16):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A_pad[vi, vk]
+
+    check(row_sums, pad("C", [1, 8]), after)
+
+
+def test_a_product():
+    def transform(sch):
+        pad("C", [4, 4, 4])(sch)
+        extents = [int(sch.get(loop).extent) for loop in sch.get_loops("C")]
+        assert extents == [8, 8, 4]
+        shapes = [[int(n) for n in buffer.shape] for buffer in sch.get(sch.get_block("root")).alloc_buffers]
+        assert shapes == [[8, 4], [4, 8], [8, 8]]
+        i, _j, k = sch.get_loops("C")
+        sch.split(i, [None, 4])
+        sch.decompose_reduction("C", k)
+
+    check(workloads.matmul(5, 6, 3), transform)
+
+
+def test_between_a_producer_and_a_consumer():
+    @T.prim_func
+    def chain(A: T.Buffer((5, 6)), B: T.Buffer((6, 7)), D: T.Buffer((5, 7))):
+        S = T.alloc_buffer((5, 6))
+        C = T.alloc_buffer((5, 7))
+        for i, k in T.grid(5, 6):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                S[vi, vk] = A[vi, vk] * T.float32(2)
+        for i, j, k in T.grid(5, 7, 6):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + S[vi, vk] * B[vk, vj]
+        for i, j in T.grid(5, 7):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = T.max(C[vi, vj], T.float32(0))
+
+    check(chain, pad("C", [4, 4, 4]))
+
+
+def test_symbolic_sizes_and_constant_indices():
+    @T.prim_func
+    def first(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (3, n), "int32")
+        B = T.match_buffer(b, (n,), "int32")
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[0, vi] + 1
+
+    sch = check(first, pad("B", [8]))
+    assert next(str(buffer.shape[0]) for buffer in sch.get(sch.get_block("root")).alloc_buffers) == "1"
+
+
+def test_nothing_to_pad():
+    def transform(sch):
+        before = sch.mod
+        pad("C", [2, 13])(sch)
+        assert sch.mod.same_as(before)
+
+    check(row_sums, transform)
+
+
+def reduction(operand, start="T.float32(0)", combine="C[vi] + {}"):
+    return tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 13)), S: T.Buffer((4,)), C: T.Buffer((4,))):
+    for i, k in T.grid(4, 13):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = {start}
+            C[vi] = {combine.format(operand)}
+""")
+
+
+@T.prim_func
+def shifted(A: T.Buffer((14,)), B: T.Buffer((13,))):
+    for i in range(13):
+        with T.block("B"):
+            vi = T.axis.spatial(13, i)
+            B[vi] = A[vi + 1]
+
+
+@T.prim_func
+def quotients(A: T.Buffer((13,), "int32"), B: T.Buffer((13,), "int32"), C: T.Buffer((13,), "int32")):
+    for i in range(13):
+        with T.block("C"):
+            vi = T.axis.spatial(13, i)
+            C[vi] = A[vi] // T.max(B[vi], 1)
+
+
+def after_split(sch):
+    sch.split(sch.get_loops("C")[1], [None, 4])
+    pad("C", [1, 4])(sch)
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (row_sums, pad("C", [1]), "pad_einsum/P1"),
+        (row_sums, pad("C", [1, 0]), "pad_einsum/P1"),
+        (shifted, pad("B", [8]), "pad_einsum/P2"),
+        (row_sums, after_split, "pad_einsum/P3"),
+        (reduction("A[vi, vk] * S[vi]"), pad("C", [1, 8]), "pad_einsum/P4"),
+        (reduction("A[vi, vk] + T.float32(1)"), pad("C", [1, 8]), "pad_einsum/P4"),
+        (reduction("A[vi, vk]", 'T.min_value("float32")', "T.max(C[vi], {})"), pad("C", [1, 8]), "pad_einsum/P4"),
+        (quotients, pad("C", [8]), "pad_einsum/P4"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)
+
+
+def test_a_factor_that_the_padded_axis_does_not_index_is_fine_along_others():
+    check(reduction("A[vi, vk] * S[vi]"), pad("C", [8, 1]))
+
+
+def test_p5_what_it_reads_is_complete_before():
+    @T.prim_func
+    def by_rows(A: T.Buffer((4, 13)), C: T.Buffer((4,))):
+        B = T.alloc_buffer((4, 13))
+        for i in range(4):
+            for k in range(13):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SS", [i, k])
+                    B[vi, vk] = A[vi, vk] + T.float32(1)
+            for k in range(13):
+                with T.block("C"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        C[vi] = T.float32(0)
+                    C[vi] = C[vi] + B[vi, vk]
+
+    check_refused(by_rows, pad("C", [1, 8]), "pad_einsum/P5")
+
+
+def test_p6_parallel_loops_around_stay_independent():
+    @T.prim_func
+    def again(A: T.Buffer((13,)), B: T.Buffer((13,))):
+        for _r in T.parallel(2):
+            for i in range(13):
+                with T.block("B"):
+                    vi = T.axis.spatial(13, i)
+                    B[vi] = A[vi]
+
+    check_refused(again, pad("B", [8]), "pad_einsum/P6")
+
+
+def test_p5_consumers_come_after_the_copy_back():
+    """D stands in the same loop as C, so that nothing is copied back before it reads."""
+
+    def transform(sch):
+        sch.reverse_compute_at("D", sch.get_loops("C")[0])
+        pad("C", [2, 4, 1])(sch)
+
+    check_refused(workloads.matmul_relu(4, 6, 5), transform, "pad_einsum/P5")

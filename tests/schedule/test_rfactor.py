@@ -1,0 +1,379 @@
+"""sch.rfactor: each iteration of a loop reduced by itself, then what they gave."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, run_in_interpreter, workloads
+
+
+@T.prim_func
+def row_sums(A: T.Buffer((4, 16)), B: T.Buffer((4,))):
+    for i, k_0, k_1 in T.grid(4, 2, 8):
+        with T.block("B"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(16, k_0 * 8 + k_1)
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+
+
+def factor(block, number, axis):
+    return lambda sch: sch.rfactor(sch.get_loops(sch.get_block(block))[number], axis)
+
+
+def test_the_example_of_the_contract():
+    @T.prim_func
+    def after(A: T.Buffer((4, 16)), B: T.Buffer((4,))):
+        B_rf = T.alloc_buffer((8, 4))
+        for i, k_0, k_1 in T.grid(4, 2, 8):
+            with T.block("B_rf"):
+                vk_1, vi, vk_0 = T.axis.remap("SSR", [k_1, i, k_0])
+                with T.init():
+                    B_rf[vk_1, vi] = T.float32(0)
+                B_rf[vk_1, vi] = B_rf[vk_1, vi] + A[vi, vk_0 * 8 + vk_1]
+        for i, k_1 in T.grid(4, 8):
+            with T.block("B"):
+                vk_1, vi = T.axis.remap("RS", [k_1, i])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + B_rf[vk_1, vi]
+
+    sch = check(row_sums, factor("B", 2, 0), after)
+    assert sch.get(sch.get_block("B_rf")).writes[0].buffer.name == "B.rf"
+
+
+@pytest.mark.parametrize("axis", [-2, -1, 0, 1])
+def test_the_dimension_goes_where_it_is_said(axis):
+    sch = check(row_sums, factor("B", 1, axis))
+    shape = [int(extent) for extent in sch.get(sch.get_block("B_rf")).writes[0].buffer.shape]
+    assert shape == ([2, 4] if axis in (-2, 0) else [4, 2])
+
+
+def test_without_steps_left_the_partial_block_is_an_assignment():
+    @T.prim_func
+    def total(A: T.Buffer((8,)), B: T.Buffer(())):
+        for k in range(8):
+            with T.block("B"):
+                vk = T.axis.reduce(8, k)
+                with T.init():
+                    B[()] = T.float32(0)
+                B[()] = B[()] + A[vk]
+
+    sch = check(total, factor("B", 0, 0))
+    block = sch.get(sch.get_block("B_rf"))
+    assert block.init is None and [iter.iter_type for iter in block.iter_vars] == [tw.ir.IterType.DATA_PAR]
+
+
+def test_several_loops_one_after_another():
+    def transform(sch):
+        block = sch.get_block("C")
+        _l_0, _l_1, l_2 = sch.split(sch.get_loops(block)[2], [None, 2, 2])
+        sch.rfactor(l_2, 0)
+        partial = sch.get_block("C_rf")
+        sch.rfactor(sch.get_loops(partial)[3], 3)
+
+    sch = check(workloads.matmul(4, 6, 8), transform)
+    assert [loop.loop_var.name_hint for loop in map(sch.get, sch.get_loops(sch.get_block("C_rf_rf")))] == [
+        "i",
+        "j",
+        "l_0",
+        "l_1",
+        "l_2",
+    ]
+
+
+def reduction(combine, start, dtype="float32"):
+    """B[i] = combination of A[i, :]."""
+    source = f"""
+@T.prim_func
+def main(A: T.Buffer((3, 8), "{dtype}"), B: T.Buffer((3,), "{dtype}")):
+    for i, k in T.grid(3, 8):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = {start}
+            B[vi] = {combine}
+"""
+    return tw.script.from_source(source)
+
+
+@pytest.mark.parametrize(
+    ("combine", "start", "dtype"),
+    [
+        ("B[vi] + A[vi, vk]", "T.int8(0)", "int8"),
+        ("A[vi, vk] + B[vi]", "T.int32(0)", "int32"),
+        ("B[vi] * A[vi, vk]", "T.uint8(1)", "uint8"),
+        ("B[vi] * A[vi, vk]", "T.float32(1)", "float32"),
+        ("T.min(B[vi], A[vi, vk])", 'T.max_value("float32")', "float32"),
+        ("T.max(B[vi], A[vi, vk])", 'T.min_value("int16")', "int16"),
+        ("T.max(B[vi], A[vi, vk])", "T.int32(-2)", "int32"),
+        ("B[vi] and A[vi, vk]", "T.bool(True)", "bool"),
+        ("B[vi] or A[vi, vk]", "T.bool(False)", "bool"),
+    ],
+)
+def test_each_operation(combine, start, dtype):
+    def transform(sch):
+        k_0, _k_1 = sch.split(sch.get_loops("B")[1], [2, 4])
+        sch.rfactor(k_0, 1)
+
+    check(reduction(combine, start, dtype), transform)
+
+
+def pair(first, second, start, types=("int32", "float32")):
+    """I, V = reduction of (J, A) along rows."""
+    source = f"""
+@T.prim_func
+def main(J: T.Buffer((3, 8), "{types[0]}"), A: T.Buffer((3, 8), "{types[1]}"),
+         I: T.Buffer((3,), "{types[0]}"), V: T.Buffer((3,), "{types[1]}")):
+    for i, k in T.grid(3, 8):
+        with T.block("arg"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                V[vi] = {start[1]}
+                I[vi] = {start[0]}
+            x: T.{types[0]} = {first}
+            y: T.{types[1]} = {second}
+            V[vi] = y
+            I[vi] = x
+"""
+    return tw.script.from_source(source)
+
+
+LEFT, RIGHT = "V[vi]", "A[vi, vk]"
+SMALLER = f"{LEFT} OP {RIGHT} or ({LEFT} == {RIGHT} and I[vi] < J[vi, vk])"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "start"),
+    [
+        (
+            f"T.Select({SMALLER.replace('OP', '>')}, I[vi], J[vi, vk])",
+            f"T.Select({LEFT} > {RIGHT}, {LEFT}, {RIGHT})",
+            ("-1", 'T.min_value("float32")'),
+        ),
+        (
+            f"T.Select({SMALLER.replace('OP', '<')}, I[vi], J[vi, vk])",
+            f"T.Select({LEFT} < {RIGHT}, {LEFT}, {RIGHT})",
+            ("-1", 'T.max_value("float32")'),
+        ),
+        ("I[vi] + J[vi, vk]", f"{LEFT} + {RIGHT}", ("0", "T.float32(0)")),
+    ],
+)
+@pytest.mark.parametrize("number", [1, 2])
+def test_pairs(first, second, start, number):
+    def transform(sch):
+        sch.split(sch.get_loops("arg")[1], [2, 4])
+        sch.rfactor(sch.get_loops("arg")[number], 1)
+
+    check(pair(first, second, start), transform)
+
+
+@pytest.mark.parametrize("sign", [">=", "<="])
+def test_the_first_of_equal_values_in_the_order_of_the_groups(sign):
+    """Along the outer loop the groups are in the old order; the values are right in any."""
+    start = 'T.min_value("float32")' if sign == ">=" else 'T.max_value("float32")'
+    program = pair(
+        f"T.Select({LEFT} {sign} {RIGHT}, I[vi], J[vi, vk])",
+        f"T.Select({LEFT} {sign} {RIGHT}, {LEFT}, {RIGHT})",
+        ("-1", start),
+    )
+
+    def transform(sch):
+        sch.split(sch.get_loops("arg")[1], [2, 4])
+        sch.rfactor(sch.get_loops("arg")[1], 0)
+
+    check(program, transform)
+    sch = tw.Schedule(program)
+    sch.split(sch.get_loops("arg")[1], [2, 4])
+    sch.rfactor(sch.get_loops("arg")[2], 0)
+    np.testing.assert_array_equal(run_in_interpreter(sch.mod)[3], run_in_interpreter(program)[3])
+
+
+def test_a_value_that_is_bound_first():
+    @T.prim_func
+    def sums(A: T.Buffer((4, 8)), B: T.Buffer((4,))):
+        for i, k in T.grid(4, 8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                total: T.float32 = B[vi] + A[vi, vk]
+                B[vi] = total
+
+    check(sums, factor("B", 1, 0))
+
+
+def test_the_partial_block_vectorizes_and_runs_in_parallel():
+    def transform(sch):
+        partial = sch.rfactor(sch.get_loops("B")[2], 1)
+        i, k_0, k_1 = sch.get_loops(partial)
+        sch.reorder(i, k_0, k_1)
+        sch.vectorize(k_1)
+        sch.parallel(i)
+        sch.reverse_compute_at("B", i)
+
+    check(row_sums, transform)
+
+
+def test_a_symbolic_number_of_rows():
+    @T.prim_func
+    def sums(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 8))
+        B = T.match_buffer(b, (n,))
+        for i, k in T.grid(n, 8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+
+    check(sums, factor("B", 1, -1))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_loops_that_do_not_divide(number):
+    """Rows and steps: beyond the steps, groups take neutral values; beyond the rows nothing is done."""
+
+    def transform(sch):
+        _i, k = sch.get_loops("B")
+        sch.split(k, [None, 3])
+        sch.split(sch.get_loops("B")[0], [None, 3])
+        sch.rfactor(sch.get_loops("B")[number], 1)
+
+    program = reduction("T.max(B[vi], A[vi, vk])", "T.float32(-2)")
+    if number == 1:
+        check_refused(program, transform, "rfactor/P3")
+    else:
+        sch = check(program, transform)
+        assert "T.if_then_else(" in sch.mod.script()
+        sch.vectorize(sch.get_loops("B_rf")[3])
+
+
+@pytest.mark.parametrize("sign", ["<", ">"])
+def test_pairs_of_loops_that_do_not_divide(sign):
+    program = pair(
+        f"T.Select({SMALLER.replace('OP', sign)}, I[vi], J[vi, vk])",
+        f"T.Select({LEFT} {sign} {RIGHT}, {LEFT}, {RIGHT})",
+        ("-1", 'T.max_value("float32")' if sign == "<" else 'T.min_value("float32")'),
+    )
+
+    def transform(sch):
+        sch.split(sch.get_loops("arg")[1], [None, 3])
+        sch.rfactor(sch.get_loops("arg")[2], 1)
+
+    check(program, transform)
+
+
+@T.prim_func
+def two_sums(A: T.Buffer((4, 8)), B: T.Buffer((4,)), C: T.Buffer((4,))):
+    for i in range(4):
+        for k in range(8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+        for k in range(8):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk] * B[vi]
+
+
+@T.prim_func
+def together(A: T.Buffer((4, 8)), B: T.Buffer((4,)), C: T.Buffer((4,))):
+    for i, k in T.grid(4, 8):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = T.float32(0)
+            C[vi] = C[vi] + A[vi, vk]
+
+
+@T.prim_func
+def half_used(A: T.Buffer((4, 8)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i, k in T.grid(4, 8):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            C[vi] = B[vi]
+
+
+def with_(step):
+    def transform(sch):
+        step(sch)
+        sch.rfactor(sch.get_loops("B")[-1], 0)
+
+    return transform
+
+
+def fused_with_rows(sch):
+    i, k_0, _k_1 = sch.get_loops("B")
+    sch.fuse(i, k_0)
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (workloads.transpose(4, 4), factor("B", 0, 0), "rfactor/P1"),
+        (together, factor("B", 1, 0), "rfactor/P1"),
+        (row_sums, with_(lambda sch: sch.unroll(sch.get_loops("B")[2])), "rfactor/P2"),
+        (row_sums, factor("B", 0, 0), "rfactor/P3"),
+        (row_sums, with_(fused_with_rows), "rfactor/P3"),
+        (two_sums, factor("C", 1, 0), "rfactor/P4"),
+        (reduction("B[vi] - A[vi, vk]", "T.float32(0)"), factor("B", 1, 0), "rfactor/P5"),
+        (reduction("B[vi] + A[vi, vk]", "T.float32(1)"), factor("B", 1, 0), "rfactor/P5"),
+        (reduction("B[vi] * 2.0 + A[vi, vk]", "T.float32(0)"), factor("B", 1, 0), "rfactor/P5"),
+        (row_sums, factor("B", 1, 2), "rfactor/P6"),
+        (row_sums, factor("B", 1, -3), "rfactor/P6"),
+        (half_used, factor("B", 1, 0), "rfactor/P8"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)
+
+
+def test_p7_what_it_reads_is_complete_before_the_loops():
+    @T.prim_func
+    def scaled(A: T.Buffer((4, 8)), B: T.Buffer((4,)), S: T.Buffer((4,))):
+        for i in range(4):
+            for k in range(8):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + A[vi, vk] * S[vi]
+            with T.block("S"):
+                vi = T.axis.spatial(4, i)
+                S[vi] = T.float32(2)
+
+    check_refused(scaled, factor("B", 1, 0), "rfactor/P7")
+
+
+def test_p9_parallel_loops_around_stay_independent():
+    @T.prim_func
+    def again(A: T.Buffer((4, 8)), B: T.Buffer((4,))):
+        for _r in T.parallel(2):
+            for i, k in T.grid(4, 8):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + A[vi, vk]
+
+    check_refused(again, factor("B", 2, 0), "rfactor/P9")
