@@ -17,6 +17,7 @@ bench:
 	@scripts/setup --preset $(PRESET) --bench
 	@.venv/bin/python benchmarks/overheads.py
 	@.venv/bin/python benchmarks/elementary.py
+	@.venv/bin/python benchmarks/reductions.py
 	@.venv/bin/python benchmarks/gemm.py
 
 check:

@@ -8,8 +8,9 @@
 //                                          B[a + 96] = 0.0
 //
 // A condition 0 <= p * i + q(a) with a constant p holds for all values of a beyond, or up to, one value of i, which is
-// where the loop is split. The iterations of a parallel loop stay one loop: its body branches. A vectorized loop is
-// only shortened, never split, since its remainder is a mask.
+// where the loop is split; and for some value of a beyond, or up to, another one. Iterations in which nothing can
+// happen are left out. The iterations of a parallel loop stay one loop: its body branches. A vectorized loop is only
+// shortened, never split, since its remainder is a mask.
 //
 // The annotation "pragma_loop_partition_hint" of a loop decides about it: 0 keeps its conditions, which costs a mask or
 // a branch in each iteration and no second copy of the body; 1 separates them, however large the body is.
@@ -68,10 +69,23 @@ class Partitioner {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return partition(loop, r); },
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return simplify_branch(*branch, r); },
-        [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return seq(r.descend(all)->seq); });
+        [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return seq(r.descend(all)->seq); },
+        [&](const Ref<Allocate>& node, Rewriter& r) -> Stmt { return unless_idle(r.descend(node)); },
+        [&](const Ref<DeclBuffer>& node, Rewriter& r) -> Stmt { return unless_idle(r.descend(node)); });
   }
 
  private:
+  /// Variables that are defined inside of a loop, and the ranges of those that have one.
+  struct Inside {
+    Domains ranges;
+    std::unordered_set<NodeRef> defined;
+  };
+
+  template <class T>
+  static Stmt unless_idle(const Ref<T>& node) {
+    return is_nop(node->body) ? nop() : Stmt(node);
+  }
+
   Stmt simplify_branch(const IfThenElse& branch, Rewriter& r) {
     std::vector<Expr> atoms;
     split_conjunction(branch.condition, atoms);
@@ -96,11 +110,17 @@ class Partitioner {
 
   // ---- loops
 
-  Stmt partition(const Ref<For>& loop, Rewriter& r) {
-    Expr extent = analyzer_.simplify(loop->extent);
+  Stmt partition(const Ref<For>& whole, Rewriter& r) {
+    Expr extent = analyzer_.simplify(whole->extent);
     if (auto known = const_int(extent); known && *known <= 0) return nop();
-    Expr end = analyzer_.simplify(loop->min + extent);
-    if (loop->kind == ForKind::kVectorized) return shorten(loop, end, r);
+    Expr end = analyzer_.simplify(whole->min + extent);
+    if (whole->kind == ForKind::kVectorized) return shorten(whole, end, r);
+    Ref<For> loop = trim(whole, r);
+    if (loop != whole) {
+      extent = loop->extent;
+      end = analyzer_.simplify(loop->min + extent);
+      if (is_const_int(extent, 1)) return r(substitute_folding(loop->body, loop->loop_var, loop->min));
+    }
     Split split = find_split(*loop, end);
     if (split.atoms.empty()) return rebuild(loop, loop->min, extent, loop->body, r);
     Stmt clean = drop_atoms(loop->body, split.atoms);
@@ -135,10 +155,13 @@ class Partitioner {
     copy.extent = extent;
     copy.body = body;
     Ref<For> part = make<For>(std::move(copy));
-    if (is_copy) part = renew_defs(part).cast<For>();
-    if (bound.max_value > 1) return rebuild(part, low, extent, part->body, r);
+    if (is_copy) {
+      part = trim(renew_defs(part).cast<For>(), r);
+      bound = analyzer_.const_int_bound(part->extent);
+    }
+    if (bound.max_value > 1) return rebuild(part, part->min, part->extent, part->body, r);
     // At most one iteration.
-    Stmt once = r(substitute_folding(part->body, part->loop_var, cast(part->loop_var.dtype(), low)));
+    Stmt once = r(substitute_folding(part->body, part->loop_var, cast(part->loop_var.dtype(), part->min)));
     if (bound.min_value >= 1 || is_nop(once)) return once;
     Expr runs = analyzer_.simplify(gt(extent, zero(extent.dtype())));
     // A loop that is empty where this one is needs no condition.
@@ -180,20 +203,60 @@ class Partitioner {
     if (!cut || !first || !high || !last || *high <= *first) {
       return rebuild(loop, loop->min, loop->extent, loop->body, r);
     }
-    // Beyond `high` nothing may happen.
-    For rest = *loop;
-    rest.min = int_imm(loop->min.dtype(), *high);
-    rest.extent = int_imm(loop->min.dtype(), *last - *high);
-    Ref<For> beyond = renew_defs(make<For>(std::move(rest))).cast<For>();
-    if (!is_nop(rebuild(beyond, beyond->min, beyond->extent, beyond->body, r))) {
-      return rebuild(loop, loop->min, loop->extent, loop->body, r);
-    }
+    if (!is_idle(loop, *high, *last, r)) return rebuild(loop, loop->min, loop->extent, loop->body, r);
     int64_t needed = *high - *first, lanes = vector_lanes(target_, 32), size = 1;
     while (size < needed && size < lanes) size *= 2;
     if (needed > lanes) size = (needed + lanes - 1) / lanes * lanes;
     size = std::min(size, *last - *first);
     const Stmt& body = size == needed ? drop_atoms(loop->body, split.atoms) : loop->body;
     return rebuild(loop, loop->min, int_imm(loop->extent.dtype(), size), body, r);
+  }
+
+  /// The part [from, to) of a loop of constant range.
+  static Ref<For> part_of(const Ref<For>& loop, int64_t from, int64_t to) {
+    For part = *loop;
+    part.min = int_imm(loop->min.dtype(), from);
+    part.extent = int_imm(loop->extent.dtype(), to - from);
+    return make<For>(std::move(part), loop.span());
+  }
+
+  /// Whether nothing happens in these iterations.
+  bool is_idle(const Ref<For>& loop, int64_t from, int64_t to, Rewriter& r) {
+    Ref<For> part = renew_defs(part_of(loop, from, to)).cast<For>();
+    return is_nop(rebuild(part, part->min, part->extent, part->body, r));
+  }
+
+  /// Iterations [from, to) in which one of some conditions may hold.
+  struct Alive {
+    int64_t from, to;
+  };
+
+  /// The loop without the iterations at its ends in which nothing happens.
+  Ref<For> trim(const Ref<For>& loop, Rewriter& r) {
+    auto min = const_int(loop->min), extent = const_int(loop->extent);
+    if (!min || !extent || *extent < 2 || count_nodes(loop->body) > kMostNodes) return loop;
+    int64_t end = *min + *extent;
+    Alive alive{end, *min};
+    walk_atoms(*loop, [&](const Expr& atom, const Inside& inside) { note_alive(atom, loop->loop_var, inside, alive); });
+    // Conditions of one kind may say nothing about an end.
+    int64_t low = alive.from > *min && alive.from < end ? alive.from : *min;
+    int64_t high = alive.to > low && alive.to < end ? alive.to : end;
+    if (high < end && !is_idle(loop, high, end, r)) high = end;
+    if (low > *min && !is_idle(loop, *min, low, r)) low = *min;
+    analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
+    return low == *min && high == end ? loop : part_of(loop, low, high);
+  }
+
+  void note_alive(const Expr& atom, const Ref<Var>& v, const Inside& inside, Alive& alive) {
+    auto line = line_of(atom, v, inside, false);
+    auto q = line ? const_int(line->q) : std::nullopt;
+    if (!q) return;
+    // Where 0 <= p * v + q is possible.
+    if (line->p < 0) {
+      alive.to = std::max(alive.to, *const_int(floordiv(i64(*q), i64(-line->p))) + 1);
+    } else {
+      alive.from = std::min(alive.from, -*const_int(floordiv(i64(*q), i64(line->p))));
+    }
   }
 
   static Stmt drop_atoms(const Stmt& body, const std::vector<Expr>& atoms) {
@@ -224,60 +287,77 @@ class Partitioner {
       return split;
     }
     if (auto extent = const_int(loop.extent); extent && *extent < 2) return split;
-    analyzer_.bind(loop.loop_var, range(loop.min, loop.extent));
-    Domains inner;
-    std::unordered_set<NodeRef> defined{loop.loop_var};
-    Ref<Var> v = loop.loop_var;
-    visit(
-        loop.body,
-        [&](const Ref<For>& nested, Visitor& walk) {
-          Ref<Range> domain = range(nested->min, nested->extent);
-          analyzer_.bind(nested->loop_var, domain);
-          inner[nested->loop_var] = IntSet::of_range(domain);
-          defined.insert(nested->loop_var);
-          walk(nested->body);
-        },
-        [&](const Ref<LetStmt>& let, Visitor& walk) {
-          if (let->value.dtype().is_integral()) inner[let->var] = IntSet::point(let->value);
-          defined.insert(let->var);
-          walk(let->body);
-        },
-        [&](const Ref<IfThenElse>& branch, Visitor& walk) {
-          std::vector<Expr> atoms;
-          split_conjunction(branch->condition, atoms);
-          for (const Expr& atom : atoms) consider(atom, v, inner, defined, loop, end, split);
-          walk(branch->then_case);
-          walk(branch->else_case);
-        },
-        [&](const Ref<BufferStore>&, Visitor&) {}, [&](const Ref<Evaluate>&, Visitor&) {});
+    walk_atoms(loop, [&](const Expr& atom, const Inside& inside) { consider(atom, inside, loop, end, split); });
     if (split.low.defined() && split.high.defined() && !analyzer_.can_prove_less_equal(split.low, split.high)) {
       split.high = analyzer_.simplify(max(split.low, split.high));
     }
     return split;
   }
 
-  void consider(const Expr& atom, const Ref<Var>& v, const Domains& inner, const std::unordered_set<NodeRef>& defined,
-                const For& loop, const Expr& end, Split& split) {
-    if (!uses_var(atom, v) || effect_of(atom) != Effect::kPure) return;
+  /// Calls `use` for the parts of all conditions in the loop.
+  template <class F>
+  void walk_atoms(const For& loop, const F& use) {
+    analyzer_.bind(loop.loop_var, range(loop.min, loop.extent));
+    Inside inside;
+    inside.defined.insert(loop.loop_var);
+    visit(
+        loop.body,
+        [&](const Ref<For>& nested, Visitor& walk) {
+          Ref<Range> domain = range(nested->min, nested->extent);
+          analyzer_.bind(nested->loop_var, domain);
+          inside.ranges[nested->loop_var] = IntSet::of_range(domain);
+          inside.defined.insert(nested->loop_var);
+          walk(nested->body);
+        },
+        [&](const Ref<LetStmt>& let, Visitor& walk) {
+          if (let->value.dtype().is_integral()) inside.ranges[let->var] = IntSet::point(let->value);
+          inside.defined.insert(let->var);
+          walk(let->body);
+        },
+        [&](const Ref<IfThenElse>& branch, Visitor& walk) {
+          std::vector<Expr> atoms;
+          split_conjunction(branch->condition, atoms);
+          for (const Expr& atom : atoms) use(atom, inside);
+          walk(branch->then_case);
+          walk(branch->else_case);
+        },
+        [&](const Ref<BufferStore>&, Visitor&) {}, [&](const Ref<Evaluate>&, Visitor&) {});
+  }
+
+  /// p * v + q, where q uses nothing that is defined inside.
+  struct Line {
+    int64_t p;
+    Expr q;
+  };
+
+  /// Of what is at least 0 where the comparison holds: the least value (or the greatest) over all that is inside.
+  std::optional<Line> line_of(const Expr& atom, const Ref<Var>& v, const Inside& inside, bool least) {
+    if (!uses_var(atom, v) || effect_of(atom) != Effect::kPure) return {};
     Expr slack = slack_of(atom);
-    if (!slack.defined()) return;
-    Expr least = arith::eval_set(slack, inner, analyzer_).min;
-    if (!least.defined()) return;
-    // least = p * v + q
-    Expr q = analyzer_.simplify(substitute(least, {{v, zero(v.dtype())}}));
-    auto p = const_int(analyzer_.simplify(substitute(least, {{v, one(v.dtype())}}) - q));
-    if (!p || *p == 0 || !analyzer_.can_prove_equal(least, v * *p + q)) return;
-    bool uses_inner = uses_any_var(q, [&](const Ref<Var>& x) { return defined.count(x) != 0; });
-    if (uses_inner) return;
-    if (*p < 0) {
-      Expr high = analyzer_.simplify(floordiv(q, -*p) + 1);
+    if (!slack.defined()) return {};
+    IntSet values = arith::eval_set(slack, inside.ranges, analyzer_);
+    Expr end = least ? values.min : values.max;
+    if (!end.defined()) return {};
+    Expr q = analyzer_.simplify(substitute(end, {{v, zero(v.dtype())}}));
+    auto p = const_int(analyzer_.simplify(substitute(end, {{v, one(v.dtype())}}) - q));
+    if (!p || *p == 0 || !analyzer_.can_prove_equal(end, v * *p + q)) return {};
+    if (uses_any_var(q, [&](const Ref<Var>& x) { return inside.defined.count(x) != 0; })) return {};
+    return Line{*p, q};
+  }
+
+  void consider(const Expr& atom, const Inside& inside, const For& loop, const Expr& end, Split& split) {
+    auto line = line_of(atom, loop.loop_var, inside, true);
+    if (!line) return;
+    const auto& [p, q] = *line;
+    if (p < 0) {
+      Expr high = analyzer_.simplify(floordiv(q, -p) + 1);
       if (analyzer_.can_prove_less_equal(high, loop.min)) return;  // holds for no iteration as a whole
       if (!analyzer_.can_prove_less_equal(end, high)) {
         high = clip(high, loop.min, end);
         split.high = split.high.defined() ? analyzer_.simplify(min(split.high, high)) : high;
       }
     } else {
-      Expr low = analyzer_.simplify(zero(q.dtype()) - floordiv(q, *p));
+      Expr low = analyzer_.simplify(zero(q.dtype()) - floordiv(q, p));
       if (analyzer_.can_prove_less_equal(end, low)) return;
       if (!analyzer_.can_prove_less_equal(low, loop.min)) {
         low = clip(low, loop.min, end);

@@ -5,7 +5,8 @@
 //     if j < n:                                       A.vload(T.Ramp(i * 8, 1, 8), predicate=mask) * T.Broadcast(s, 8)
 //       C[i * 8 + j] = A[i * 8 + j] * s                   with predicate mask = T.Ramp(0, 1, 8) < T.Broadcast(n, 8)
 //
-// Conditions that differ between lanes become predicates of the loads and stores under them. A statement is executed
+// Stores that together fill a stretch of memory (C[2 * j] and C[2 * j + 1]) become one of interleaved lanes. Conditions
+// that differ between lanes become predicates of the loads and stores under them. A statement is executed
 // for all lanes before the next one: that is what `vectorized` promises to be harmless.
 //
 // Needs      flat buffers; constant extents (split_vector_loops)
@@ -19,16 +20,22 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/lane_independence.h"
 #include "lower/passes.h"
 #include "lower/vector_math.h"
 
 namespace tilewright::lower {
 namespace {
 
+/// Stores further apart are done lane by lane.
+constexpr int64_t kMostInterleaved = 4;
+
 /// Rewrites the body of one loop; `reason` is set when it cannot.
 class LaneSpreader {
  public:
-  LaneSpreader(const Ref<Var>& v, const Expr& begin, int lanes) : lanes_(lanes) {
+  /// `private_memory`: see lane_independence.h.
+  LaneSpreader(const Ref<Var>& v, const Expr& begin, int lanes, const std::unordered_set<NodeRef>& private_memory)
+      : lanes_(lanes), private_memory_(private_memory) {
     values_[v] = make<Ramp>({begin, one(begin.dtype()), i32(lanes)});
   }
 
@@ -40,7 +47,7 @@ class LaneSpreader {
       case Kind::kSeqStmt: {
         std::vector<Stmt> stmts;
         for (const Stmt& child : s.as<SeqStmt>()->seq) stmts.push_back(spread(child));
-        return seq(std::move(stmts));
+        return seq(interleave(std::move(stmts)));
       }
       case Kind::kBufferStore:
         return store(s.borrow<BufferStore>());
@@ -97,6 +104,69 @@ class LaneSpreader {
   Expr under(const Expr& condition) const {
     Expr wide = to_lanes(condition, lanes_);
     return mask_.defined() ? vector_binary(Kind::kAnd, mask_, wide) : wide;
+  }
+
+  /// Neighboring stores C[s * lane + a] for all a in [b, b + s) as one.
+  std::vector<Stmt> interleave(std::vector<Stmt> stmts) {
+    std::vector<Stmt> result;
+    for (size_t i = 0; i < stmts.size();) {
+      Stmt whole = reason.empty() ? interleaved(stmts, i) : Stmt();
+      if (!whole.defined()) {
+        result.push_back(stmts[i++]);
+        continue;
+      }
+      i += static_cast<size_t>(*const_int(stmts[i].as<BufferStore>()->indices[0].as<Ramp>()->stride));
+      result.push_back(whole);
+    }
+    return result;
+  }
+
+  Stmt interleaved(const std::vector<Stmt>& stmts, size_t first) {
+    const BufferStore* store = stmts[first].as<BufferStore>();
+    const Ramp* at = store ? store->indices[0].as<Ramp>() : nullptr;
+    int64_t stride = at ? const_int(at->stride).value_or(0) : 0;
+    if (stride < 2 || stride > kMostInterleaved || first + static_cast<size_t>(stride) > stmts.size()) return {};
+    // The values by their places; the least of these.
+    std::vector<Expr> values(static_cast<size_t>(stride));
+    std::vector<int64_t> places;
+    for (int64_t k = 0; k < stride; ++k) {
+      const BufferStore* next = stmts[first + static_cast<size_t>(k)].as<BufferStore>();
+      const Ramp* index = next ? next->indices[0].as<Ramp>() : nullptr;
+      if (!index || next->buffer != store->buffer || next->predicate.defined() || !can_move(next->value, *store) ||
+          const_int(index->stride) != stride) {
+        return {};
+      }
+      auto place = const_int(analyzer_.simplify(index->base - at->base));
+      if (!place) return {};
+      places.push_back(*place);
+    }
+    int64_t least = *std::min_element(places.begin(), places.end());
+    Expr base;
+    for (size_t k = 0; k < places.size(); ++k) {
+      auto place = static_cast<size_t>(places[k] - least);
+      if (place >= values.size() || values[place].defined()) return {};
+      const BufferStore& next = *stmts[first + k].as<BufferStore>();
+      values[place] = next.value;
+      if (place == 0) base = next.indices[0].as<Ramp>()->base;
+    }
+    std::vector<Expr> lanes;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      for (int64_t k = 0; k < stride; ++k) lanes.push_back(i32(k * lanes_ + lane));
+    }
+    Expr index = ramp(base, one(base.dtype()), static_cast<int>(stride) * lanes_);
+    return make<BufferStore>({store->buffer, make<Shuffle>({values, lanes}), {index}, {}}, stmts[first].span());
+  }
+
+  /// Whether the value is the same before `store`.
+  bool can_move(const Expr& value, const BufferStore& store) const {
+    bool independent = effect_of(value) != Effect::kUpdateState;
+    visit(value, [&](const Ref<BufferLoad>& load, Visitor& v) {
+      const Ref<Var>& data = load->buffer->data;
+      independent &=
+          data != store.buffer->data && private_memory_.count(data) && private_memory_.count(store.buffer->data);
+      v.descend(load);
+    });
+    return independent;
   }
 
   Stmt branch(const IfThenElse& b, const Stmt& s) {
@@ -292,6 +362,8 @@ class LaneSpreader {
   }
 
   int lanes_;
+  const std::unordered_set<NodeRef>& private_memory_;
+  arith::Analyzer analyzer_;
   Expr mask_;
   VarMap values_;
 };
@@ -299,6 +371,7 @@ class LaneSpreader {
 }  // namespace
 
 PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
+  std::unordered_set<NodeRef> memory = private_memory(*func, context);
   Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
     Ref<For> inner = r.descend(loop);
     if (loop->kind != ForKind::kVectorized) return inner;
@@ -306,7 +379,7 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
     if (lanes && *lanes == 1) return substitute_folding(inner->body, inner->loop_var, inner->min);
     std::string reason = "its extent is not a constant";
     if (lanes && *lanes > 1) {
-      LaneSpreader spreader(inner->loop_var, inner->min, static_cast<int>(*lanes));
+      LaneSpreader spreader(inner->loop_var, inner->min, static_cast<int>(*lanes), memory);
       Stmt vector = spreader.spread(inner->body);
       if (spreader.reason.empty()) return vector;
       reason = spreader.reason;

@@ -64,7 +64,10 @@ struct Cost {
 class Body {
  public:
   Body(const Ref<For>& loop, const LaneAccesses& accesses, const Target& target)
-      : loop_(loop), target_(target), lanes_(static_cast<double>(vector_lanes(target, widest_element(loop->body)))) {
+      : loop_(loop),
+        accesses_(accesses.all()),
+        target_(target),
+        lanes_(static_cast<double>(vector_lanes(target, widest_element(loop->body)))) {
     check(loop->body);
     for (const LaneAccess& access : accesses.all()) memory(access);
   }
@@ -242,7 +245,7 @@ class Body {
     } else if (stride == 0 || stride == 1) {
       add(1);
     } else if (access.writes) {
-      add(1, stride == -1 ? 2 / lanes_ : kScatter);
+      add(1, stride == -1 ? 2 / lanes_ : fills_memory(access) ? 2 * static_cast<double>(stride) / lanes_ : kScatter);
     } else {
       add(1, 2 * static_cast<double>(std::abs(stride)) / lanes_);
     }
@@ -253,6 +256,22 @@ class Body {
       add(kWait);
     }
     trips_ = outer;
+  }
+
+  /// With the other stores of the loop, which are all there is in it, no element between lanes is left out
+  /// (vectorize_loops).
+  bool fills_memory(const LaneAccess& access) const {
+    const SeqStmt* all = loop_->body.as<SeqStmt>();
+    int64_t stores = 0;
+    for (const LaneAccess& other : accesses_) {
+      if (!other.writes) {
+        if (other.buffer->data == access.buffer->data) return false;
+        continue;
+      }
+      if (other.buffer != access.buffer || other.stride != access.stride || !other.loops.empty()) return false;
+      ++stores;
+    }
+    return all && static_cast<int64_t>(all->seq.size()) == stores && stores == *access.stride;
   }
 
   void add_arithmetic(const Expr& index) {
@@ -271,6 +290,7 @@ class Body {
   }
 
   const Ref<For>& loop_;
+  const std::vector<LaneAccess>& accesses_;
   const Target& target_;
   double lanes_;
   double trips_ = 1;

@@ -249,7 +249,9 @@ def test_special_values_of_two_arguments(name: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("exponent", [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, -2.0])
+@pytest.mark.parametrize(
+    "exponent", [-1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0, -2.0, 7.0, 16.0, 33.0, 64.0, 65.0, -3.0, -8.0]
+)
 def test_constant_powers(exponent: float, dtype: str) -> None:
     x = points("pow", dtype)
 
@@ -271,13 +273,14 @@ def test_constant_powers(exponent: float, dtype: str) -> None:
     np.testing.assert_array_equal(np.signbit(got[16][~usual]), np.signbit(expected))
 
 
-def test_cubes_are_multiplied() -> None:
+@pytest.mark.parametrize("exponent", [3, 5, 17, -4])
+def test_whole_powers_are_multiplied(exponent: int) -> None:
     @T.prim_func
-    def cubes(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    def powers(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
         for i in range(64):
-            B[i] = T.pow(A[i], T.float32(3))
+            B[i] = T.pow(A[i], T.float32(exponent))
 
-    text = tw.compile(cubes).inspect("llvm")
+    text = tw.compile(powers).inspect("llvm")
     assert "fmul" in text and "math.pow" not in text and "@powf" not in text
 
 

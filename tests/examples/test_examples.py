@@ -25,7 +25,8 @@ def python(*arguments: object, cwd: Path) -> str:
 
 
 def test_every_lesson_is_tested() -> None:
-    assert [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))] == ["01", "02", "03", "04", "05"]
+    numbers = [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))]
+    assert numbers == ["01", "02", "03", "04", "05", "06"]
 
 
 @pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
@@ -64,12 +65,28 @@ def test_lesson_3_writes_a_pass(examples: Path, tmp_path: Path) -> None:
     assert "Y[vi] = X[vi] * T.float32(0.125)" in python(examples / "03_write_a_pass.py", cwd=tmp_path)
 
 
+<<<<<<< HEAD
 def test_lesson_5_multiplies_bytes(examples: Path, tmp_path: Path) -> None:
     lines = python(examples / "05_int8_vnni.py", cwd=tmp_path).splitlines()
     assert lines[0].startswith("this processor has dot_16x4_")
     rates = {line.rsplit("  ", 2)[0].strip(): float(line.split()[-1]) for line in lines[-3:]}
     assert next(iter(rates)).startswith("Tilewright") and len(rates) == 3
     assert max(rates, key=lambda name: rates[name]).startswith("Tilewright")
+=======
+def test_lesson_6_reduces_in_vectors(examples: Path, tmp_path: Path) -> None:
+    """It compares each kernel with NumPy itself; both schedules are vectors throughout."""
+    lesson = examples / "06_reductions.py"
+    text = python(lesson, cwd=tmp_path)
+    assert text.count("sch.vectorize(") == 4
+    for name in ("softmax", "layer normalization"):
+        rows = text.partition(f"{name}, 512 rows of 1000\n")[2].splitlines()[:3]
+        assert [row.split()[0] for row in rows] == ["as", "scheduled", "NumPy"]
+    parts = runpy.run_path(str(lesson))
+    for name in ("softmax", "layer_norm"):
+        sch = parts["row_by_row"](parts[name])
+        assert not tw.compile(sch).notes
+        assert "_lanes" in tw.lower(sch, after="vectorize_reductions").script()
+>>>>>>> 47a52d0 (Iterations in which nothing happens are left out; interleaved stores, casts of float vectors to integers and whole powers in few instructions; a lesson and a benchmark of reductions)
 
 
 def test_the_program_in_cpp(examples: Path, tmp_path: Path) -> None:

@@ -221,6 +221,26 @@ def vectorize(d: Dice) -> None:
         d.sch.vectorize(loops[d.take(range(len(loops)))])
 
 
+def vectorize_reduction(d: Dice) -> None:
+    """A loop that drives a reduction axis."""
+    block = d.block_that(lambda handle: _reduction_loops(d, handle))
+    loops = _reduction_loops(d, block)
+    d.sch.vectorize(loops[d.take(range(len(loops)))])
+
+
+def _reduction_loops(d: Dice, block: Any) -> list[Any]:
+    drives: list[Any] = []
+
+    def look(node: Any) -> None:
+        if isinstance(node, ir.BlockRealize) and node.block.same_as(d.sch.get(block)):
+            for axis, value in zip(node.block.iter_vars, node.iter_values, strict=True):
+                if axis.iter_type == ir.IterType.COMM_REDUCE:
+                    ir.post_order_visit(value, drives.append)
+
+    ir.post_order_visit(d.sch.mod.functions["main"].body, look)
+    return [loop for loop in d.loops(block) if any(e.same_as(d.sch.get(loop).loop_var) for e in drives)]
+
+
 def unroll(d: Dice) -> None:
     d.sch.unroll(d.loop())
 
@@ -434,6 +454,7 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     add_unit_loop: 1,
     parallel: 2,
     vectorize: 3,
+    vectorize_reduction: 3,
     unroll: 1,
     bind: 1,
     cache_read: 4,

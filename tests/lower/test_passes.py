@@ -519,6 +519,54 @@ def test_full_tiles_have_no_conditions() -> None:
     check(before, "partition_loops", expected)
 
 
+def test_iterations_in_which_nothing_happens_are_left_out() -> None:
+    """Two tails in one another: of the last tile's rows some are full, one is partial, and the others are not there."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((64, 8), "float32"), B: T.Buffer((64, 8), "float32")):
+        for i, j in T.grid(64, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+
+    sch = tw.Schedule(rows)
+    block = sch.get_block("B")
+    i, j = sch.get_loops(block)
+    _, group, row = sch.split(i, [None, 8, 5])
+    local = sch.cache_write(block, 0, "local")
+    sch.reverse_compute_at(local, group)
+    for loop in (j, sch.get_loops(local)[-1]):
+        sch.vectorize(loop)
+    sch.unroll(row)
+    text = tw.lower(sch, after="partition_loops", target=TARGET).script()
+    assert "T.min(" not in text and "if " not in text
+    assert all(buffer["promoted"] for buffer in tw.compile(sch, target=TARGET).report["promotions"])
+    a = np.arange(512, dtype="float32").reshape(64, 8)
+    b = np.zeros_like(a)
+    tw.compile(sch, target=TARGET)(a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_both_ends_of_a_loop_may_be_idle() -> None:
+    @T.prim_func
+    def before(B: T.Buffer((100,), "int32"), C: T.Buffer((100,), "int32")):
+        for i in range(20):
+            for a in range(6):
+                if i * 6 + a >= 30 and i * 6 + a < 62:
+                    B[i * 6 + a] = a
+            for a in range(6):
+                if i * 6 + a < 32:
+                    C[i * 6 + a] = a
+        for i in range(20):
+            for a in range(6):
+                if i * 6 + a >= 31 and i * 6 + a < 62:
+                    B[i * 6 + a] = B[i * 6 + a] + a
+
+    check_equivalent(before, tw.lower(before, after="partition_loops"))
+    text = tw.lower(before, after="partition_loops").script()
+    assert "range(11, 20)" not in text and "range(20)" not in text
+
+
 def test_symbolic_tails() -> None:
     @T.prim_func
     def before(b: T.handle):

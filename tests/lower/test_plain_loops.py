@@ -361,3 +361,35 @@ def test_rows_of_a_register_tile_stay_apart() -> None:
     (buffer,) = tw.compile(tile, target="llvm -mcpu=x86-64-v4").report["promotions"]
     assert buffer["promoted"]
     assert "float32x16" not in str(tw.lower(tile, target="llvm -mcpu=x86-64-v4").script())
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("dtype", ["float32", "int8", "float64"])
+def test_interleaved_outputs_are_stored_together(dtype: str, count: int, target: str) -> None:
+    """In any order of the statements; not where an element is left out, or one reads what another one writes."""
+    order = [(k + 1) % count for k in range(count)]
+    statements = "".join(f"        C[{count} * i + {k}] = A[i] + T.Cast('{dtype}', {k})\n" for k in order)
+    text = f"""@T.prim_func
+def f(A: T.Buffer((100,), '{dtype}'), C: T.Buffer(({count * 100},), '{dtype}')):
+    for i in range(100):
+{statements}"""
+    func = from_source(text)
+    a = (np.arange(100) % 50).astype(dtype)
+    c = np.zeros(100 * count, dtype)
+    assert "T.vectorized(100)" in lowered(func)
+    script = str(tw.lower(func, target=target, after="vectorize_loops").script())
+    assert script.count("T.Shuffle") >= 1 and f"T.Ramp(1, {count}," not in script
+    tw.compile(func, target)(a, c)
+    np.testing.assert_array_equal(c, (a[:, None] + np.arange(count).astype(dtype)).ravel())
+    for other in (
+        text.replace(f"C[{count} * i + 0]", f"C[{count} * i + {count - 1}]"),
+        text.replace("A[i]", f"C[{count} * i]"),
+        text.replace("range(100)", "T.vectorized(100)").replace("A[i]", f"C[{count} * i]"),
+        text.replace("range(100)", "T.vectorized(100)").replace("A[i]", f"C[{count} * i + {count - 1}]"),
+    ):
+        args = [a.copy(), np.arange(100 * count).astype(dtype)]
+        expected = [v.copy() for v in args]
+        tw.compile(from_source(other.replace("T.vectorized", "range")), "interpreter")(*expected)
+        tw.compile(from_source(other), target)(*args)
+        np.testing.assert_array_equal(args[1], expected[1], err_msg=other)

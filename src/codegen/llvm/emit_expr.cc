@@ -1,5 +1,6 @@
 // Expressions: constants, variables, operators, casts, vectors.
 #include <algorithm>
+#include <cmath>
 
 #include "codegen/llvm/emitter.h"
 #include "ir/numeric.h"
@@ -349,10 +350,27 @@ llvm::Value* FunctionEmitter::convert(Value* value, DataType from, DataType to) 
     return from.is_int() ? builder_.CreateSIToFP(value, target) : builder_.CreateUIToFP(value, target);
   }
   if (to.is_integral()) {
+    if (to.is_vector()) return float_to_int(value, to);
     auto id = to.is_int() ? llvm::Intrinsic::fptosi_sat : llvm::Intrinsic::fptoui_sat;
     return builder_.CreateIntrinsic(id, {target, value->getType()}, {value});
   }
   return builder_.CreateFPCast(value, target);
+}
+
+/// As LLVM's saturating conversion, which it takes apart lane by lane: out of range the nearest integer, of NaN 0.
+llvm::Value* FunctionEmitter::float_to_int(Value* value, DataType to) {
+  llvm::Type *real = value->getType(), *target = type_of(to);
+  auto least = static_cast<double>(int_min(to.element()));
+  double beyond = std::ldexp(1.0, to.is_int() ? to.bits - 1 : to.bits);  // the first number that is too large
+  Value* large = builder_.CreateFCmpOGE(value, splat(beyond, real));
+  Value* small = builder_.CreateFCmpOLT(value, splat(least, real));
+  Value* in_range = builder_.CreateAnd(builder_.CreateFCmpOGE(value, splat(least, real)),
+                                       builder_.CreateFCmpOLT(value, splat(beyond, real)));
+  Value* some = builder_.CreateSelect(in_range, value, llvm::Constant::getNullValue(real));
+  Value* whole = to.is_int() ? builder_.CreateFPToSI(some, target) : builder_.CreateFPToUI(some, target);
+  auto limit = [&](int64_t number) { return llvm::ConstantInt::get(target, static_cast<uint64_t>(number)); };
+  whole = builder_.CreateSelect(large, limit(int_max(to.element())), whole);
+  return to.is_int() ? builder_.CreateSelect(small, limit(int_min(to.element())), whole) : whole;
 }
 
 // ---- vectors -----------------------------------------------------------------------------------------------------

@@ -93,6 +93,7 @@ class FunctionEmitter {
   Value* emit_fused(const Expr& e);  ///< a * b + c in one operation, or null
   Value* emit_cast(const Expr& value, DataType to);
   Value* convert(Value* value, DataType from, DataType to);
+  Value* float_to_int(Value* value, DataType to);
   Value* emit_ramp(const Ramp& ramp, DataType type);
   Value* emit_shuffle(const Shuffle& shuffle);
   Value* emit_var(const Ref<Var>& v);
@@ -154,6 +155,7 @@ class FunctionEmitter {
   // ---- emit_math.cc
   Value* emit_math(Intrinsic intrinsic, const std::vector<Expr>& args, const std::vector<Value*>& values);
   Value* emit_power(Value* x, double exponent);
+  Value* emit_power_of_pairs(Value* x, int n);
 
   // ---- emit_stmt.cc
   void emit(const Stmt& s);
