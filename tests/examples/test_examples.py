@@ -65,14 +65,14 @@ def test_lesson_3_writes_a_pass(examples: Path, tmp_path: Path) -> None:
     assert "Y[vi] = X[vi] * T.float32(0.125)" in python(examples / "03_write_a_pass.py", cwd=tmp_path)
 
 
-<<<<<<< HEAD
 def test_lesson_5_multiplies_bytes(examples: Path, tmp_path: Path) -> None:
     lines = python(examples / "05_int8_vnni.py", cwd=tmp_path).splitlines()
     assert lines[0].startswith("this processor has dot_16x4_")
     rates = {line.rsplit("  ", 2)[0].strip(): float(line.split()[-1]) for line in lines[-3:]}
     assert next(iter(rates)).startswith("Tilewright") and len(rates) == 3
     assert max(rates, key=lambda name: rates[name]).startswith("Tilewright")
-=======
+
+
 def test_lesson_6_reduces_in_vectors(examples: Path, tmp_path: Path) -> None:
     """It compares each kernel with NumPy itself; both schedules are vectors throughout."""
     lesson = examples / "06_reductions.py"
@@ -86,7 +86,6 @@ def test_lesson_6_reduces_in_vectors(examples: Path, tmp_path: Path) -> None:
         sch = parts["row_by_row"](parts[name])
         assert not tw.compile(sch).notes
         assert "_lanes" in tw.lower(sch, after="vectorize_reductions").script()
->>>>>>> 47a52d0 (Iterations in which nothing happens are left out; interleaved stores, casts of float vectors to integers and whole powers in few instructions; a lesson and a benchmark of reductions)
 
 
 def test_the_program_in_cpp(examples: Path, tmp_path: Path) -> None:
