@@ -94,7 +94,8 @@ def cell(text: str) -> str:
 def nodes(root: Path) -> str:
     """The node catalog: every kind, its fields, at which stage it may occur."""
     found = {struct.name: struct for path in sorted((root / "src/ir").glob("*.h")) for struct in structs(path)}
-    stages = {("0", "0"): "until lowered", ("1", "1"): "after lowering", ("0", "1"): "always"}
+    always = ("kSparse", "kLowered")
+    stages = {("kSparse", "kScheduled"): "until lowered", ("kLowered", "kLowered"): "after lowering"}
     lines = ["# Nodes\n"]
     lines.append("Fields stand in the order of the constructor's arguments and of `__match_args__`.\n")
     sort = ""
@@ -111,7 +112,7 @@ def nodes(root: Path) -> str:
         lines.append(f"### {name}\n")
         if struct.comment:
             lines.append(struct.comment + "\n")
-        if (first, last) != ("0", "1"):
+        if (first, last) != always:
             lines.append(f"May occur {stages[first, last]}.\n")
         if struct.fields:
             lines.append("| field | type | |\n|---|---|---|")

@@ -1209,6 +1209,13 @@ class IterMapLevel(enum.Enum):
 class IterMark:
     """An iterator: var - min, or a sum; it runs over [0, extent)."""
 
+    def __init__(self, source: Var | IterSumExpr, extent: ExprLike) -> None:
+        """Over [0, extent): a variable, or a sum."""
+
+    @property
+    def source(self) -> IterSumExpr | Expr:
+        """The sum, or var - min."""
+
     @property
     def var(self) -> object: ...
     @property
@@ -1221,6 +1228,7 @@ class IterMark:
 class IterSplitExpr:
     """source // lower_factor % extent * scale."""
 
+    def __init__(self, source: IterMark, lower_factor: ExprLike, extent: ExprLike, scale: ExprLike) -> None: ...
     @property
     def source(self) -> IterMark: ...
     @property
@@ -1233,6 +1241,7 @@ class IterSplitExpr:
 class IterSumExpr:
     """The sum of args, most significant first, plus base."""
 
+    def __init__(self, args: Sequence[IterSplitExpr], base: ExprLike) -> None: ...
     @property
     def args(self) -> list[IterSplitExpr]: ...
     @property
@@ -1274,6 +1283,7 @@ def detect_iter_map(
     predicate: ExprLike | None = None,
     check_level: IterMapLevel = IterMapLevel.Surjective,
     analyzer: Analyzer | None = None,
+    simplify_trivial_iterators: bool = True,
 ) -> IterMapResult: ...
 def normalize_iter_map_to_expr(expr: IterSumExpr) -> Expr: ...
 def iter_map_simplify(
@@ -1283,6 +1293,12 @@ def iter_map_simplify(
     check_level: IterMapLevel = IterMapLevel.Surjective,
 ) -> list[Expr]: ...
 def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Sequence[ExprLike]) -> dict[Any, Any]: ...
+def region_lower_bound(
+    region: Sequence[Range], input_iters: dict[Any, Any], predicate: ExprLike | None = None
+) -> list[IntervalSet] | None: ...
+def region_upper_bound(
+    region: Sequence[Range], input_iters: dict[Any, Any], predicate: ExprLike | None = None
+) -> list[IntervalSet]: ...
 def subspace_divide(
     bindings: Sequence[ExprLike],
     input_iters: dict[Any, Any],
@@ -1293,14 +1309,28 @@ def subspace_divide(
 
 class Target:
     """
-    What a program is compiled for: "native", "interpreter", or as TVM writes it, "llvm -mcpu=znver3 -num-cores=2" or a
-    mapping of its options: mcpu, mattr, num-cores, vector-width, l1-bytes, l2-bytes, l3-bytes. What is left out follows from the
-    processor's name and from this machine. str() gives the shortest text with the same meaning here.
+    What a program is compiled for: "native", "interpreter", or as TVM writes it, "llvm -mcpu=znver3 -num-cores=2",
+    "cuda -arch=sm_80", a tag such as "nvidia/nvidia-a100", or a mapping of options. Those of llvm: mcpu, mattr, num-cores,
+    vector-width, l1-bytes, l2-bytes, l3-bytes. What is left out follows from the processor's name and from this machine.
+    A mapping may have a host. str() gives the shortest text with the same meaning here.
     """
 
     def __init__(self, description: str | dict[str, Any] | Target = "native") -> None: ...
     @property
-    def kind(self) -> str: ...
+    def kind(self) -> str:
+        """What runs the code: "llvm", ..."""
+
+    @property
+    def keys(self) -> list[str]:
+        """The families it belongs to, the nearest first."""
+
+    @property
+    def host(self) -> Target | None:
+        """The target of the code that launches it; None where none is named."""
+
+    def with_host(self, host: Target) -> Target:
+        """The same target, launched from `host`, which must be a processor."""
+
     @property
     def cpu(self) -> str:
         """LLVM's name of the processor."""
@@ -1347,6 +1377,12 @@ class Target:
 
 def known_cpus() -> list[str]:
     """Names of processors that a target may have."""
+
+def known_target_tags() -> list[str]:
+    """Names of whole targets."""
+
+def known_target_kinds() -> list[str]:
+    """What the first word of a target may be, beside "native"."""
 
 def host_cpu() -> dict[Any, Any]:
     """

@@ -30,6 +30,8 @@ from tilewright._core import detect_iter_map as _detect_iter_map
 from tilewright._core import inverse_affine_iter_map as _inverse_affine_iter_map
 from tilewright._core import iter_map_simplify as _iter_map_simplify
 from tilewright._core import normalize_iter_map_to_expr as _normalize_iter_map_to_expr
+from tilewright._core import region_lower_bound as _region_lower_bound
+from tilewright._core import region_upper_bound as _region_upper_bound
 from tilewright._core import subspace_divide as _subspace_divide
 from tilewright.errors import ArgumentError
 
@@ -50,6 +52,8 @@ __all__ = [
     "inverse_affine_iter_map",
     "iter_map_simplify",
     "normalize_iter_map_to_expr",
+    "region_lower_bound",
+    "region_upper_bound",
     "subspace_divide",
 ]
 
@@ -76,13 +80,31 @@ def detect_iter_map(
     predicate: ir.ExprLike | None = None,
     check_level: IterMapLevel | str = IterMapLevel.Surjective,
     analyzer: Analyzer | None = None,
+    simplify_trivial_iterators: bool = True,
 ) -> IterMapResult:
     """Read indices as splits and fusions of the input iterators.
 
     The predicate, a conjunction of comparisons, restricts the inputs. When the map is not of the level asked for,
-    ``errors`` says why and ``indices`` is empty.
+    ``errors`` says why and ``indices`` is empty. Inputs of extent 1 become their value, if trivial iterators are to be
+    simplified.
     """
-    return _detect_iter_map(list(indices), dict(input_iters), predicate, _level(check_level), analyzer)
+    return _detect_iter_map(
+        list(indices), dict(input_iters), predicate, _level(check_level), analyzer, simplify_trivial_iterators
+    )
+
+
+def region_lower_bound(
+    region: Sequence[ir.Range], input_iters: Inputs, predicate: ir.ExprLike | None = None
+) -> list[IntervalSet] | None:
+    """The box that the region surely covers while the inputs run; None where that is not known."""
+    return _region_lower_bound(list(region), dict(input_iters), predicate)
+
+
+def region_upper_bound(
+    region: Sequence[ir.Range], input_iters: Inputs, predicate: ir.ExprLike | None = None
+) -> list[IntervalSet]:
+    """A box that holds whatever the region covers while the inputs run."""
+    return _region_upper_bound(list(region), dict(input_iters), predicate)
 
 
 def normalize_iter_map_to_expr(expr: IterSumExpr) -> ir.Expr:
@@ -117,6 +139,7 @@ def subspace_divide(
 ) -> SubspaceDivision | None:
     """Divide indices into outer * inner_extent + inner, where inner depends on ``sub_iters`` only; None if they do not.
 
-    The predicate is divided as well.
+    ``inner`` starts at what the index is at the start of all loops. The predicate is divided as well; parts of it that
+    compare both sides stand in ``inner_predicate``.
     """
     return _subspace_divide(list(bindings), dict(input_iters), list(sub_iters), predicate, _level(check_level))

@@ -160,47 +160,52 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
       ConstIntBound range = bound(value);
       return range.within(whole) ? range : whole;
     }
-    case Kind::kCall: {
-      const Call& call = *e.as<Call>();
-      auto arg = [&](size_t i) { return Expr(call.args[i]); };
-      switch (intrinsic_of(call)) {
-        case Intrinsic::k_likely:
-          return bound(arg(0));
-        case Intrinsic::k_if_then_else:
-          return unite(bound(arg(1)), bound(arg(2)));
-        case Intrinsic::k_shift_right:
-          if (auto bits = const_int(arg(1)); bits && *bits >= 0 && *bits < 62 && *bits < type.bits) {
-            return floor_div(bound(arg(0)), ConstIntBound::single(int64_t{1} << *bits));
-          }
-          return whole;
-        case Intrinsic::k_vscale:
-          return {1, kMaxVscale};
-        case Intrinsic::k_clz: {
-          ConstIntBound value = bound(arg(0));
-          const int bits = arg(0).dtype().bits;
-          if (value.min_value < 0) return {0, bits};
-          auto zeros = [&](int64_t of) { return std::countl_zero(static_cast<uint64_t>(of)) - (64 - bits); };
-          return {zeros(value.max_value), zeros(value.min_value)};
-        }
-        case Intrinsic::k_popcount:
-          return {0, arg(0).dtype().bits};
-        case Intrinsic::k_shift_left:
-          if (auto bits = const_int(arg(1)); bits && *bits >= 0 && *bits < 62 && is_index(type) && !wraps(e)) {
-            ConstIntBound value = bound(arg(0)) * ConstIntBound::single(int64_t{1} << *bits);
-            return value.within(whole) ? value : whole;
-          }
-          return whole;
-        case Intrinsic::k_bitwise_and: {
-          ConstIntBound result = whole;
-          for (size_t i = 0; i < 2; ++i) {  // the bits of a value that is not negative
-            ConstIntBound side = bound(arg(i));
-            if (side.min_value >= 0) result = intersect(result, {0, side.max_value});
-          }
-          return result;
-        }
-        default:
-          return whole;
+    case Kind::kCall:
+      return call_bound(*e.as<Call>(), e);
+    default:
+      return whole;
+  }
+}
+
+ConstIntBound Engine::call_bound(const Call& call, const Expr& e) {
+  DataType type = e.dtype();
+  ConstIntBound whole = ConstIntBound::of_type(type.element());
+
+  auto arg = [&](size_t i) { return Expr(call.args[i]); };
+  switch (intrinsic_of(call)) {
+    case Intrinsic::k_likely:
+      return bound(arg(0));
+    case Intrinsic::k_if_then_else:
+      return unite(bound(arg(1)), bound(arg(2)));
+    case Intrinsic::k_shift_right:
+      if (auto bits = const_int(arg(1)); bits && *bits >= 0 && *bits < 62 && *bits < type.bits) {
+        return floor_div(bound(arg(0)), ConstIntBound::single(int64_t{1} << *bits));
       }
+      return whole;
+    case Intrinsic::k_vscale:
+      return {1, kMaxVscale};
+    case Intrinsic::k_clz: {
+      ConstIntBound value = bound(arg(0));
+      const int bits = arg(0).dtype().bits;
+      if (value.min_value < 0) return {0, bits};
+      auto zeros = [&](int64_t of) { return std::countl_zero(static_cast<uint64_t>(of)) - (64 - bits); };
+      return {zeros(value.max_value), zeros(value.min_value)};
+    }
+    case Intrinsic::k_popcount:
+      return {0, arg(0).dtype().bits};
+    case Intrinsic::k_shift_left:
+      if (auto bits = const_int(arg(1)); bits && *bits >= 0 && *bits < 62 && is_index(type) && !wraps(e)) {
+        ConstIntBound value = bound(arg(0)) * ConstIntBound::single(int64_t{1} << *bits);
+        return value.within(whole) ? value : whole;
+      }
+      return whole;
+    case Intrinsic::k_bitwise_and: {
+      ConstIntBound result = whole;
+      for (size_t i = 0; i < 2; ++i) {  // the bits of a value that is not negative
+        ConstIntBound side = bound(arg(i));
+        if (side.min_value >= 0) result = intersect(result, {0, side.max_value});
+      }
+      return result;
     }
     default:
       return whole;

@@ -7,9 +7,9 @@
 //   T4  (x // c) % d = x % (c d) // c            (x % (c d)) % c = x % c
 //   T7  f(t) = f(l) + (f(l + 1) - f(l)) (t - l)  where t is l or l + 1, whatever f is
 //
-// A dividend is a value of its type, so one that is made must fit where the one that was given does. T1 keeps a part of
-// the terms, which fits; the constant left of it may move away from 0, and T3 and T4 make new sums: these are used only
-// where the new dividend stays inside the type, as far as ranges tell (stays_inside).
+// A dividend is a value of its type, so one that is made must fit where the one that was given does: T1 keeps a part of
+// the terms and moves the constant, T3 and T4 make new sums, and are used only where the new dividend stays inside the
+// type, as far as ranges tell (stays_inside).
 #include "arith/digit.h"
 #include "arith/engine.h"
 #include "ir/build.h"
@@ -65,26 +65,37 @@ void group(const Linear& dividend, int64_t g, Linear* s, Linear* t) {
 }  // namespace
 
 /// Whether the sum may be computed in the type. A variable of which no range is known, or only one as wide as its type,
-/// is taken to be far enough from the ends; a range is taken at its word.
+/// is taken to be small, with its product a quarter of the largest number at most; a range is taken at its word.
 bool Engine::stays_inside(const Linear& sum, DataType type) {
   ConstIntBound whole = ConstIntBound::of_type(type), range = sum_bound(sum);
-  bool low = range.has_min() && range.min_value >= whole.min_value;
-  bool high = range.has_max() && range.max_value <= whole.max_value;
-  if (low && high) return true;
+  if (range.is_finite() && range.within(whole)) return true;
+  __int128 low = sum.constant, high = sum.constant;
   for (const Term& term : sum.terms) {
     Ends ends = known_ends(term.atom);
-    low |= !(term.coeff > 0 ? ends.low : ends.high);
-    high |= !(term.coeff > 0 ? ends.high : ends.low);
+    ConstIntBound of_atom = bound(term.atom);
+    auto reach = [&](bool known, int64_t end, int sign) {
+      constexpr __int128 kSmall = __int128{1} << 21;
+      if (known) return __int128{end} * term.coeff;
+      __int128 most = kSmall * (term.coeff < 0 ? -term.coeff : term.coeff);
+      return std::min<__int128>(most, int_max(type) / 4) * (term.coeff < 0 ? -sign : sign);
+    };
+    __int128 a = reach(ends.low, of_atom.min_value, -1), b = reach(ends.high, of_atom.max_value, 1);
+    low += std::min(a, b);
+    high += std::max(a, b);
   }
-  return low && high;
+  return low >= int_min(type) && high <= int_max(type);
 }
 
 /// Of a variable: which ends of its range are known. Of another expression: both, where those of all its variables are.
 Engine::Ends Engine::known_ends(const Expr& e) {
   if (e.is<IntImm>()) return {true, true};
+  if (const FloorMod* mod = e.as<FloorMod>(); mod && mod->b.is<IntImm>()) return {true, true};
   if (e.is<Var>() || e.is<BufferLoad>()) {
-    ConstIntBound range = bound(e), type = ConstIntBound::of_type(e.dtype());
-    return {range.has_min() && range.min_value != type.min_value, range.has_max() && range.max_value != type.max_value};
+    ConstIntBound range = bound(e);
+    const VarInfo* known = info(e);
+    if (known && known->facts.empty()) return {true, true};
+    // An end that follows from n below the largest number says nothing.
+    return {range.min_value > int_min(e.dtype()) / 2, range.max_value < int_max(e.dtype()) / 2};
   }
   bool all = true;
   for_each_child(e, [&](const NodeRef& child, Role) {
@@ -129,6 +140,10 @@ Linear Engine::divide(Linear dividend, int64_t divisor, DataType type) {
   if (!rest.terms.empty() && !stays_inside(rest, type)) {
     whole.constant = dividend.constant / divisor;
     rest.constant = dividend.constant % divisor;
+    if (!stays_inside(rest, type)) {
+      whole = Linear();
+      rest = dividend;
+    }
   }
   if (rest.terms.empty()) return whole;
   ConstIntBound range = bound(rest);
@@ -233,7 +248,10 @@ Linear Engine::modulo(Linear dividend, int64_t divisor, DataType type) {
   if (dividend.bad) return dividend;
   if (divisor == 1) return Linear::of_int(0);
   Linear rest = residue(dividend, divisor, true);
-  if (!rest.bad && !rest.terms.empty() && !stays_inside(rest, type)) rest = residue(dividend, divisor, false);
+  if (!rest.bad && !rest.terms.empty() && !stays_inside(rest, type)) {
+    rest = residue(dividend, divisor, false);
+    if (!stays_inside(rest, type)) rest = dividend;
+  }
   if (rest.bad) return rest;
   if (rest.terms.empty()) return Linear::of_int(floor_mod(rest.constant, divisor));
   if (ModularSet set = residues(rest); set.coeff % divisor == 0) return Linear::of_int(floor_mod(set.base, divisor));

@@ -8,7 +8,8 @@
 //       x / -b = -(x / b)                        x rem -b = x rem b
 //   S5  (x / c) / b = x / (c b)                  (x rem (q b)) rem b = x rem b
 //
-// S2 makes a new sum, which must stay inside the type; a negated operand must not be the smallest number of its type.
+// What S1 leaves and the new sum of S2 must stay inside the type; a negated operand must not be the smallest number of
+// its type.
 #include "arith/engine.h"
 #include "ir/build.h"
 #include "ir/fold.h"
@@ -199,6 +200,10 @@ Linear Engine::divide_symbolic(const Linear& dividend, const Expr& divisor, Data
   if (!parts) return plain(dividend, divisor);
   Linear rest = dividend;
   Linear whole = take_multiples(rest, divisors, *parts);
+  if (!rest.is_constant() && !stays_inside(rest, type)) {
+    rest = dividend;
+    whole = Linear();
+  }
   if (!quotient) {
     Linear other = without_remainders(rest, divisors, *parts);
     if (!other.bad && !(other.fingerprint() == rest.fingerprint()) && stays_inside(other, type)) {

@@ -90,6 +90,7 @@ class Engine {
 
   // bounds_of.cc
   ConstIntBound compute_bound(const Expr& e);
+  ConstIntBound call_bound(const Call& call, const Expr& e);
   ConstIntBound sum_bound(const Linear& linear);
   ModularSet compute_residues(const Expr& e);
   ModularSet known_residues(Fingerprint value) const;

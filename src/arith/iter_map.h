@@ -56,9 +56,9 @@ struct IterMapResult {
 };
 
 /// `predicate` (null: true) restricts the inputs: a conjunction of comparisons. Other variables count as constants.
-/// Input variables of extent 1 are replaced by their only value.
+/// Input variables of extent 1 are replaced by their only value, unless `keep_trivial`.
 IterMapResult detect_iter_map(const std::vector<Expr>& indices, const IterDomains& inputs, const Expr& predicate,
-                              IterMapLevel level, Analyzer& analyzer);
+                              IterMapLevel level, Analyzer& analyzer, bool keep_trivial = false);
 
 /// The inputs, those that start at 0 grown to a multiple of the constants that `indices` divide them by. A map that is
 /// one to one on the larger domains is so on the given ones, where i // 3 and i % 3 may span no box.
@@ -78,18 +78,30 @@ std::unordered_map<NodeRef, Expr> inverse_affine_iter_map(const std::vector<Iter
                                                           const std::vector<Expr>& outputs, Analyzer& analyzer);
 
 /// index = outer * inner_extent + inner, where inner depends on the inner variables only and outer on the others only.
+/// outer runs over [0, outer_extent), inner over [base, base + inner_extent), where base is what the index is at the
+/// start of all loops.
 struct Division {
   Expr outer, inner;
   Expr outer_extent, inner_extent;
 };
 struct SubspaceDivision {
   std::vector<Division> indices;
-  Expr outer_predicate, inner_predicate;  ///< what is left of the predicate on either side
+  Expr outer_predicate;  ///< what is left of the predicate outside
+  Expr inner_predicate;  ///< what is left of it inside; parts that compare inner with outer variables are among it
+};
+enum class SubspaceForm : uint8_t {
+  kExact,  ///< bases are 0, extents those of the loops, and no part of the predicate compares inner with outer
+           ///< variables
+  /// Where the predicate is no part of a map, the extents are those without it. Variables that are divided by what does
+  /// not divide their extent run on to a multiple of it, with the extents of the longer loops and predicates that say
+  /// where to stop.
+  kGeneral,
 };
 /// Nothing when the indices are no map of the level or do not divide; `errors` (may be null) tells why.
 std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices, const IterDomains& inputs,
                                                 const std::vector<Ref<Var>>& inner_vars, const Expr& predicate,
                                                 IterMapLevel level, Analyzer& analyzer,
-                                                std::vector<std::string>* errors = nullptr);
+                                                std::vector<std::string>* errors = nullptr,
+                                                SubspaceForm form = SubspaceForm::kExact);
 
 }  // namespace tilewright::arith

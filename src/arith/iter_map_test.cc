@@ -233,27 +233,41 @@ TEST_F(IterMapTest, SimplifyThroughTheMap) {
   EXPECT_TRUE(same_expr(simple[0], fused)) << text(simple[0]);
 }
 
-TEST_F(IterMapTest, SubspaceDivision) {
-  inputs = {{i, 0, 4}, {j, 0, 8}, {k, 0, 16}};
-  auto divide = [&](const std::vector<Expr>& indices, std::vector<Ref<Var>> inner, const Expr& predicate = {}) {
-    auto result = subspace_divide(indices, domains_of(inputs), inner, predicate, IterMapLevel::kSurjective, analyzer);
+class SubspaceTest : public IterMapTest {
+ protected:
+  /// Divided, and compared with the indices at each point of the loops.
+  std::optional<SubspaceDivision> divide(const std::vector<Expr>& indices, const std::vector<Ref<Var>>& inner,
+                                         const Expr& predicate = {}) {
+    auto result = subspace_divide(indices, domains_of(inputs), inner, predicate, IterMapLevel::kSurjective, analyzer,
+                                  nullptr, SubspaceForm::kGeneral);
     if (!result) return result;
-    for_each_point(inputs, predicate, [&](const Env& env) {
+    auto is_inner = [&](const Ref<Var>& v) { return std::find(inner.begin(), inner.end(), v) != inner.end(); };
+    Env start;
+    for (const Input& input : inputs) {
+      start[input.var] = input.min;
+      EXPECT_FALSE(is_inner(input.var) && uses_var(result->outer_predicate, input.var));
+      for (const Division& d : result->indices)
+        EXPECT_FALSE(uses_var(is_inner(input.var) ? d.outer : d.inner, input.var));
+    }
+    for_each_point(inputs, {}, [&](const Env& env) {
+      bool inside = !predicate.defined() || *evaluate(predicate, env);
+      EXPECT_EQ(inside, *evaluate(logical_and(result->outer_predicate, result->inner_predicate), env) != 0);
+      if (!inside) return;
       for (size_t at = 0; at < indices.size(); ++at) {
         const Division& d = result->indices[at];
         int64_t inner_value = *evaluate(d.inner, env), outer_value = *evaluate(d.outer, env);
-        int64_t extent = *const_int(d.inner_extent);
-        EXPECT_EQ(*evaluate(indices[at], env), outer_value * extent + inner_value);
-        EXPECT_TRUE(inner_value >= 0 && inner_value < extent);
-        EXPECT_TRUE(outer_value >= 0 && outer_value < *const_int(d.outer_extent));
-        for (const Input& input : inputs) {
-          bool is_inner = std::find(inner.begin(), inner.end(), input.var) != inner.end();
-          EXPECT_FALSE(uses_var(is_inner ? d.outer : d.inner, input.var));
-        }
+        int64_t extent = *const_int(d.inner_extent), base = *evaluate(indices[at], start);
+        EXPECT_EQ(*evaluate(indices[at], env), outer_value * extent + inner_value) << text(indices[at]);
+        EXPECT_TRUE(inner_value >= base && inner_value < base + extent) << text(indices[at]);
+        EXPECT_TRUE(outer_value >= 0 && outer_value < *const_int(d.outer_extent)) << text(indices[at]);
       }
     });
     return result;
-  };
+  }
+};
+
+TEST_F(SubspaceTest, DigitsOfEitherSide) {
+  inputs = {{i, 0, 4}, {j, 0, 8}, {k, 0, 16}};
   auto plain = divide({i * 8 + j, k}, {j, k});
   ASSERT_TRUE(plain);
   EXPECT_TRUE(same_expr(plain->indices[0].outer, i) && same_expr(plain->indices[0].inner, j));
@@ -262,12 +276,84 @@ TEST_F(IterMapTest, SubspaceDivision) {
   ASSERT_TRUE(divide({floordiv((i * 8 + j) * 16 + k, 4), floormod(k, 4)}, {k}));
   ASSERT_TRUE(divide({floordiv(i * 8 + j, 4), floormod(i * 8 + j, 4), k}, {j, k}));
   EXPECT_FALSE(divide({j * 4 + i, k}, {j}));  // the inner digit is the higher one
-  EXPECT_FALSE(divide({i * 8 + j + 1}, {j}));
+}
+
+TEST_F(SubspaceTest, ABaseBelongsToTheInnerSide) {
+  inputs = {{i, 0, 4}, {j, 2, 8}, {k, -3, 16}};
+  auto shifted = divide({i * 8 + j + 1}, {j});
+  ASSERT_TRUE(shifted);
+  EXPECT_TRUE(same_expr(shifted->indices[0].outer, i) && same_expr(shifted->indices[0].inner, j + 1));
+  ASSERT_TRUE(divide({i * 8 + j - 7, k + 9}, {j, k}));
+  ASSERT_TRUE(divide({i * 8 + j - 7, k + 9}, {k}));
+  ASSERT_TRUE(divide({(i * 8 + j) * 16 + k}, {k}));
+}
+
+TEST_F(SubspaceTest, PredicatesOnEitherAndOnBothSides) {
+  inputs = {{i, 0, 4}, {j, 0, 8}, {k, 0, 16}};
   auto cut = divide({i * 8 + j, k}, {k}, logical_and(lt(i * 8 + j, i32(30)), lt(k, i32(15))));
   ASSERT_TRUE(cut);
   EXPECT_TRUE(same_expr(cut->outer_predicate, lt(i * 8 + j, i32(30))));
   EXPECT_TRUE(same_expr(cut->inner_predicate, lt(k, i32(15))));
-  EXPECT_FALSE(divide({i * 8 + j, k}, {j, k}, lt(i * 8 + j, i32(30))));
+  auto across = divide({i * 8 + j, k}, {j, k}, lt(i * 8 + j, i32(30)));
+  ASSERT_TRUE(across);
+  EXPECT_TRUE(same_expr(across->inner_predicate, lt(i * 8 + j, i32(30))));
+  EXPECT_TRUE(is_true(across->outer_predicate));
+  EXPECT_TRUE(is_const_int(across->indices[0].outer_extent, 4) && is_const_int(across->indices[0].inner_extent, 8));
+  // Upon what is cut across both sides, no other digit stands; nor has it digits of its own.
+  EXPECT_FALSE(divide({k * 30 + i * 8 + j}, {j}, lt(i * 8 + j, i32(30))));
+  EXPECT_FALSE(divide({floordiv(i * 8 + j, 2), floormod(i * 8 + j, 2), k}, {j, k}, lt(i * 8 + j, i32(30))));
+}
+
+TEST_F(SubspaceTest, ExactDivisionsTakeNoneOfThese) {
+  inputs = {{i, 0, 4}, {j, 0, 10}};
+  auto exact = [&](const std::vector<Expr>& indices, const Expr& predicate = {}) {
+    return subspace_divide(indices, domains_of(inputs), {j}, predicate, IterMapLevel::kSurjective, analyzer)
+        .has_value();
+  };
+  EXPECT_TRUE(exact({i * 10 + j}));
+  EXPECT_FALSE(exact({i * 10 + j + 1}));
+  EXPECT_FALSE(exact({i, j}, lt(i + j, i32(5))));
+  EXPECT_FALSE(exact({i * 10 + j}, lt(i * 10 + j, i32(35))));
+  EXPECT_FALSE(exact({i, floordiv(j, 4), floormod(j, 4)}));
+}
+
+TEST_F(SubspaceTest, PaddedUp) {
+  inputs = {{i, 0, 10}, {j, 0, 6}};
+  auto tiles = divide({floordiv(i, 4), floormod(i, 4), j}, {j});
+  ASSERT_TRUE(tiles);
+  EXPECT_TRUE(is_const_int(tiles->indices[0].outer_extent, 3) && is_const_int(tiles->indices[1].outer_extent, 4));
+  EXPECT_TRUE(same_expr(tiles->outer_predicate, lt(i, i32(10))));
+  auto inside = divide({floordiv(i, 4), floormod(i, 4), j}, {i}, lt(i, i32(7)));
+  ASSERT_TRUE(inside);
+}
+
+TEST_F(SubspaceTest, RandomNests) {
+  int accepted = 0;
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    std::mt19937_64 random(seed);
+    auto pick = [&](int n) { return static_cast<int>(random() % static_cast<uint64_t>(n)); };
+    int64_t m = 1 + pick(5), n = 1 + pick(6), o = 1 + pick(5);
+    inputs = {{i, pick(3) ? 0 : pick(5) - 2, m}, {j, pick(3) ? 0 : pick(5) - 2, n}, {k, 0, o}};
+    Expr fused = ((i - i32(inputs[0].min)) * i32(n) + (j - i32(inputs[1].min))) * i32(o) + k;
+    Expr base = i32(pick(2) ? 0 : pick(20) - 10);
+    std::vector<Expr> indices;
+    int64_t digit = 1 + pick(4);
+    if (pick(2)) {
+      indices = {fused + base};
+    } else {
+      indices = {floordiv(fused, i32(digit)), floormod(fused, i32(digit)) + base};
+    }
+    std::vector<Ref<Var>> inner{k};
+    if (pick(2)) inner.push_back(j);
+    Expr predicate;
+    if (pick(2)) predicate = pick(2) ? lt(fused, i32(1 + pick(static_cast<int>(m * n * o)))) : lt(k, i32(1 + pick(5)));
+    accepted += divide(indices, inner, predicate).has_value();
+    if (HasFailure()) {
+      ADD_FAILURE() << "seed " << seed;
+      return;
+    }
+  }
+  EXPECT_GT(accepted, 120);
 }
 
 /// Random chains of splits and fusions, some spoilt: what is accepted is checked by enumeration, and chains without

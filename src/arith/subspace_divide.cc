@@ -14,7 +14,8 @@ enum class Side : uint8_t { kNone, kInner, kOuter, kMixed };
 
 class Divider {
  public:
-  Divider(const IterDomains& inputs, const std::vector<Ref<Var>>& inner_vars, Analyzer& analyzer) : f_(analyzer) {
+  Divider(const IterDomains& inputs, const std::vector<Ref<Var>>& inner_vars, bool exact, Analyzer& analyzer)
+      : f_(analyzer), exact_(exact) {
     for (const auto& input : inputs) {
       bool inner = std::find(inner_vars.begin(), inner_vars.end(), input.first) != inner_vars.end();
       sides_[input.first] = inner ? Side::kInner : Side::kOuter;
@@ -24,10 +25,12 @@ class Divider {
   std::optional<Division> divide(const IterSumExpr& sum) {
     Expr nothing = zero(sum.base.dtype()), unit = one(sum.base.dtype());
     if (sum.args.empty()) return Division{nothing, sum.base, unit, unit};
-    if (!f_.is_zero(sum.base) || !f_.is_one(sum.args.back().scale)) return std::nullopt;
+    if (!f_.is_one(sum.args.back().scale) || (exact_ && !f_.is_zero(sum.base))) return std::nullopt;
     Division result{nothing, nothing, unit, unit};
-    bool outer_begun = false;
+    bool outer_begun = false, cut = false;
     for (auto it = sum.args.rbegin(); it != sum.args.rend(); ++it) {
+      // What a predicate cut across both sides spans less than the product of its extents: nothing stands on it.
+      if (cut) return std::nullopt;
       std::optional<Division> part = divide(*it);
       if (!part) return std::nullopt;
       bool has_inner = !f_.is_one(part->inner_extent);
@@ -37,7 +40,10 @@ class Divider {
       result.inner_extent = f_.mul(result.inner_extent, part->inner_extent);
       result.outer_extent = f_.mul(result.outer_extent, part->outer_extent);
       outer_begun |= !f_.is_one(part->outer_extent);
+      cut = it->source->is_predicated && side_of(*it->source) == Side::kMixed;
+      if (cut && exact_) return std::nullopt;
     }
+    result.inner = f_.add(result.inner, sum.base);
     return result;
   }
 
@@ -73,12 +79,12 @@ class Divider {
       if (side == Side::kInner) return Division{nothing, value, unit, split.extent};
       return Division{value, nothing, split.extent, unit};
     }
-    // A predicate across both sides does not divide.
-    if (split.source->is_predicated) return std::nullopt;
     std::optional<Division> whole = divide(*split.source->sum);
     if (!whole) return std::nullopt;
     const Expr &lower = split.lower_factor, &extent = split.extent;
     if (f_.is_one(lower) && f_.equal(extent, split.source->extent)) return whole;
+    // Digits of what starts elsewhere, or is cut across both sides, do not divide.
+    if (split.source->is_predicated || !f_.is_zero(split.source->sum->base)) return std::nullopt;
     auto digit = [&](const Expr& value, const Expr& of, const Expr& from, const Expr& count) {
       Expr shifted = f_.div(value, from);
       return f_.equal(f_.mul(from, count), of) ? shifted : f_.mod(shifted, count);
@@ -100,6 +106,7 @@ class Divider {
   }
 
   Factors f_;
+  const bool exact_;
   std::unordered_map<NodeRef, Side> sides_;
 };
 
@@ -117,14 +124,29 @@ void conjuncts(const Expr& e, std::vector<Expr>& out) {
 std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices, const IterDomains& inputs,
                                                 const std::vector<Ref<Var>>& inner_vars, const Expr& predicate,
                                                 IterMapLevel level, Analyzer& analyzer,
-                                                std::vector<std::string>* errors) {
+                                                std::vector<std::string>* errors, SubspaceForm form) {
+  const bool exact = form == SubspaceForm::kExact;
   auto fail = [&](std::vector<std::string> why) {
     if (errors) *errors = std::move(why);
     return std::nullopt;
   };
-  IterMapResult map = detect_iter_map(indices, inputs, predicate, level, analyzer);
-  if (!map.ok()) return fail(map.errors);
-  Divider divider(inputs, inner_vars, analyzer);
+  IterDomains domains = inputs;
+  Expr condition = predicate;
+  IterMapResult map = detect_iter_map(indices, domains, condition, level, analyzer);
+  if (!map.ok()) {  // with padding
+    if (exact) return fail(map.errors);
+    domains = rounded_up(indices, inputs);
+    IterMapResult padded = detect_iter_map(indices, domains, {}, level, analyzer);
+    if (!padded.ok()) return fail(map.errors);
+    map = std::move(padded);
+    condition = predicate.defined() ? predicate : Expr(bool_imm(true));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const auto& [variable, range] = inputs[i];
+      if (analyzer.can_prove_equal(range->extent, domains[i].second->extent)) continue;
+      condition = logical_and(condition, lt(variable, range->min + range->extent));
+    }
+  }
+  Divider divider(inputs, inner_vars, exact, analyzer);
   SubspaceDivision result;
   for (const IterSumExpr& sum : map.indices) {
     std::optional<Division> division = divider.divide(sum);
@@ -132,19 +154,20 @@ std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices
     result.indices.push_back(std::move(*division));
   }
   result.outer_predicate = result.inner_predicate = bool_imm(true);
-  if (!predicate.defined()) return result;
+  if (!condition.defined()) return result;
   Expr inside = bool_imm(true);
-  for (const auto& [variable, range] : inputs) {
+  for (const auto& [variable, range] : domains) {
     inside = logical_and(inside, logical_and(le(range->min, variable), lt(variable, range->min + range->extent)));
   }
   auto scope = analyzer.constraint(inside);
   std::vector<Expr> parts;
-  conjuncts(predicate, parts);
+  conjuncts(condition, parts);
   for (const Expr& part : parts) {
     if (analyzer.can_prove(part)) continue;
-    Side side = divider.side_of(part);
-    if (side == Side::kMixed) return fail({"the predicate compares outer with inner loops"});
-    Expr& target = side == Side::kInner ? result.inner_predicate : result.outer_predicate;
+    const Side side = divider.side_of(part);
+    if (exact && side == Side::kMixed) return fail({"the predicate compares outer with inner loops"});
+    bool outside = side == Side::kOuter || side == Side::kNone;
+    Expr& target = outside ? result.outer_predicate : result.inner_predicate;
     target = logical_and(target, part);
   }
   return result;

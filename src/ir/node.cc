@@ -8,10 +8,10 @@ namespace {
 struct KindRow {
   std::string_view name;
   Sort sort;
-  int first, last;
+  Stage first, last;
 };
 constexpr KindRow kRows[] = {
-#define X(name, sort, first, last) {#name, Sort::k##sort, first, last},
+#define X(name, sort, first, last) {#name, Sort::k##sort, Stage::first, Stage::last},
 #include "ir/kinds.def"
 #undef X
 };
@@ -20,7 +20,18 @@ constexpr KindRow kRows[] = {
 
 std::string_view kind_name(Kind kind) { return kRows[static_cast<int>(kind)].name; }
 Sort kind_sort(Kind kind) { return kRows[static_cast<int>(kind)].sort; }
-bool kind_allowed(Kind kind, int stage) {
+std::string_view stage_name(Stage stage) {
+  switch (stage) {
+    case Stage::kSparse:
+      return "sparse";
+    case Stage::kScheduled:
+      return "scheduled";
+    case Stage::kLowered:
+      return "lowered";
+  }
+  return {};
+}
+bool kind_allowed(Kind kind, Stage stage) {
   const KindRow& row = kRows[static_cast<int>(kind)];
   return row.first <= stage && stage <= row.last;
 }

@@ -37,8 +37,16 @@ enum class Sort : uint8_t { kExpr, kStmt, kType, kFunc, kAux };
 
 std::string_view kind_name(Kind kind);
 Sort kind_sort(Kind kind);
-/// Whether nodes of the kind may occur in a program at this stage (0 scheduled, 1 lowered).
-bool kind_allowed(Kind kind, int stage);
+/// What a program is made of, on its way from what a user writes to what code is generated from.
+enum class Stage : uint8_t {
+  kSparse,     ///< iterations over sparse axes beside blocks
+  kScheduled,  ///< blocks
+  kLowered,    ///< no blocks
+};
+/// "sparse", "scheduled", "lowered"
+std::string_view stage_name(Stage stage);
+/// Whether nodes of the kind may occur in a program at this stage.
+bool kind_allowed(Kind kind, Stage stage);
 
 /// The header before each aggregate.
 class NodeBase {

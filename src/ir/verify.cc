@@ -599,7 +599,7 @@ bool Verifier::stmt(const NodeRef& n) {
 
 void Verifier::node(const NodeRef& n) {
   if (!n.defined() || failure) return;
-  if (!kind_allowed(n.kind(), stage_ == Stage::kLowered ? 1 : 0)) {
+  if (!kind_allowed(n.kind(), stage_)) {
     return fail("verify/stage",
                 "a " + std::string(kind_name(n.kind())) + " in a " + std::string(stage_name(stage_)) + " program", n);
   }
@@ -687,18 +687,6 @@ void Verifier::node(const NodeRef& n) {
 }
 
 }  // namespace
-
-std::string_view stage_name(Stage stage) {
-  switch (stage) {
-    case Stage::kSparse:
-      return "sparse";
-    case Stage::kScheduled:
-      return "scheduled";
-    case Stage::kLowered:
-      return "lowered";
-  }
-  return {};
-}
 
 Status verify(const NodeRef& node, Stage stage, Rules rules) {
   Verifier verifier(stage, rules);

@@ -31,15 +31,6 @@
 
 namespace tilewright {
 
-/// What a program is made of, on its way from what a user writes to what code is generated from.
-enum class Stage : uint8_t {
-  kSparse,     ///< iterations over sparse axes beside blocks
-  kScheduled,  ///< blocks
-  kLowered,    ///< no blocks
-};
-/// "sparse", "scheduled", "lowered"
-std::string_view stage_name(Stage stage);
-
 enum class Rules {
   kAll,
   kLanguage,  ///< without what only schedules and kernels need: thread axes bound once, inits alike for all steps

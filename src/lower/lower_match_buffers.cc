@@ -12,6 +12,7 @@
 // Placement  after compact_buffers, which may have given the source another layout
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/sizes.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
@@ -36,8 +37,32 @@ std::vector<Expr> strides_of(const Buffer& buffer) {
   return strides;
 }
 
+/// Variables that something else than a view defines: a view that mentions one states its value.
+std::unordered_set<NodeRef> defined_elsewhere(const PrimFunc& func) {
+  std::unordered_set<NodeRef> result(func.params.begin(), func.params.end());
+  for (const Ref<Var>& param : func.params) {
+    Ref<Buffer> buffer = func.buffer_of(param);
+    if (!buffer.defined()) continue;
+    result.insert(buffer->data);
+    for_each_size(*buffer, [&](const Size& size) { result.insert(size.var); });
+  }
+  visit(
+      func.body,
+      [&](const Ref<For>& loop, Visitor& v) {
+        result.insert(loop->loop_var);
+        v.descend(loop);
+      },
+      [&](const Ref<LetStmt>& let, Visitor& v) {
+        result.insert(let->var);
+        v.descend(let);
+      });
+  return result;
+}
+
 class Matcher {
  public:
+  explicit Matcher(const PrimFunc& func) : defined_(defined_elsewhere(func)) {}
+
   Stmt run(const Stmt& body) {
     return rewrite(
         body,
@@ -104,32 +129,35 @@ class Matcher {
     for (const Ref<Range>& part : source->region) view.start.push_back(part->min);
     std::vector<Expr> strides = strides_of(*source->buffer);
     values_[buffer.data] = source->buffer->data;
+    Expr offset = source->buffer->elem_offset.defined() ? source->buffer->elem_offset : Expr(i32(0));
+    for (size_t d = 0; d < view.start.size(); ++d) offset = offset + view.start[d] * strides[d];
+    for_each_size(buffer, [&](const Size& size) {
+      if (defined_.contains(size.var)) return;
+      defined_.insert(size.var);
+      Expr value = size.what == Size::Of::kOffset   ? offset
+                   : size.what == Size::Of::kStride ? strides[size.dimension + view.skipped]
+                                                    : source->region[size.dimension + view.skipped]->extent;
+      values_[size.var] = cast(size.var.dtype(), analyzer_.simplify(value));
+    });
     for (size_t d = 0; d < buffer.shape.size(); ++d) {
-      bind(buffer, "shape", buffer.shape[d], source->region[d + view.skipped]->extent);
-      if (!buffer.strides.empty()) bind(buffer, "stride", buffer.strides[d], strides[d + view.skipped]);
+      check(buffer, "shape", buffer.shape[d], source->region[d + view.skipped]->extent);
+      if (!buffer.strides.empty()) check(buffer, "stride", buffer.strides[d], strides[d + view.skipped]);
     }
-    if (buffer.elem_offset.defined() && buffer.elem_offset.is<Var>()) {
-      Expr offset = source->buffer->elem_offset.defined() ? source->buffer->elem_offset : Expr(i32(0));
-      for (size_t d = 0; d < view.start.size(); ++d) offset = offset + view.start[d] * strides[d];
-      values_[buffer.elem_offset] = cast(buffer.elem_offset.dtype(), analyzer_.simplify(offset));
-    }
+    if (buffer.elem_offset.is<Var>()) check(buffer, "offset", buffer.elem_offset, offset);
     views_[match.buffer] = std::move(view);
   }
 
-  void bind(const Buffer& buffer, const char* what, const Expr& own, const Expr& actual) {
-    if (own.is<Var>() && !values_.count(own)) {
-      values_[own] = cast(own.dtype(), actual);
-      return;
-    }
+  void check(const Buffer& buffer, const char* what, const Expr& own, const Expr& actual) {
     Expr stated = substitute(own, values_);
     if (const_int(stated) && const_int(actual) && *const_int(stated) == *const_int(actual)) return;
     if (analyzer_.can_prove_equal(stated, cast(stated.dtype(), actual))) return;
-    problem = script_error(
-        "lower/match-buffer",
-        "the view '" + buffer.name + "' states a " + std::string(what) + " that the region it matches does not have",
-        "leave it out, or give a variable that takes the region's");
+    problem = script_error("lower/match-buffer",
+                           "the view '" + buffer.name + "' states " + std::string(*what == 'o' ? "an " : "a ") + what +
+                               " that the region it matches does not have",
+                           "leave it out, or give a variable that takes the region's");
   }
 
+  std::unordered_set<NodeRef> defined_;
   arith::Analyzer analyzer_;
   VarMap values_;
   std::unordered_map<NodeRef, View> views_;
@@ -138,7 +166,7 @@ class Matcher {
 }  // namespace
 
 PassResult lower_match_buffers(const Ref<PrimFunc>& func, PassContext&) {
-  Matcher matcher;
+  Matcher matcher(*func);
   Stmt body = matcher.run(func->body);
   if (matcher.problem) return *matcher.problem;
   return with_body(func, std::move(body));

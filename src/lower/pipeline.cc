@@ -160,6 +160,7 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
     for (const Row& row : rows) names += (names.empty() ? "" : ", ") + std::string(row.name);
     return argument_error("lower/unknown-pass", "there is no pass '" + options.stop_after + "'", "passes: " + names);
   }
+  TW_RETURN_IF_ERROR(target.check_has_code());
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
   TW_RETURN_IF_ERROR(analysis::verify_accesses(module));
   Ref<Module> current = module;

@@ -8,6 +8,7 @@
 #include "arith/engine.h"
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
+#include "arith/region_bound.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 
@@ -173,16 +174,50 @@ void bind_iter_map_nodes(nb::module_& m) {
       .value("Surjective", IterMapLevel::kSurjective, "Each point is reached.")
       .value("NoCheck", IterMapLevel::kNoCheck, "Only the form is recognized.");
   nb::class_<arith::IterMark>(m, "IterMark", "An iterator: var - min, or a sum; it runs over [0, extent).")
+      .def(
+          "__init__",
+          [](arith::IterMark* self, const nb::object& source, const Expr& extent) {
+            arith::IterMark mark;
+            if (nb::isinstance<arith::IterSumExpr>(source)) {
+              mark.sum = nb::cast<arith::IterSumExpr>(source);
+            } else {
+              mark.var = defined(nb::cast<Ref<Var>>(source), "variable");
+              mark.min = zero(mark.var.dtype());
+            }
+            mark.extent = extent;
+            new (self) arith::IterMark(std::move(mark));
+          },
+          nb::arg("source"), nb::arg("extent"), "Over [0, extent): a variable, or a sum.",
+          nb::sig("def __init__(self, source: Var | IterSumExpr, extent: ExprLike) -> None"))
+      .def_prop_ro(
+          "source",
+          [](const arith::IterMark& s) {
+            return s.sum ? nb::cast(*s.sum) : node_to_python(is_const_int(s.min, 0) ? Expr(s.var) : s.var - s.min);
+          },
+          "The sum, or var - min.", nb::sig("def source(self) -> IterSumExpr | Expr"))
       .def_prop_ro("var", [](const arith::IterMark& s) { return node_to_python(s.var); })
       .def_prop_ro("min", [](const arith::IterMark& s) { return node_to_python(s.min); })
       .def_prop_ro("sum", [](const arith::IterMark& s) { return s.sum; })
       .def_prop_ro("extent", [](const arith::IterMark& s) { return s.extent; });
   nb::class_<arith::IterSplitExpr>(m, "IterSplitExpr", "source // lower_factor % extent * scale.")
+      .def(
+          "__init__",
+          [](arith::IterSplitExpr* self, const arith::IterMark& source, const Expr& lower_factor, const Expr& extent,
+             const Expr& scale) {
+            new (self) arith::IterSplitExpr{std::make_shared<arith::IterMark>(source), lower_factor, extent, scale};
+          },
+          nb::arg("source"), nb::arg("lower_factor"), nb::arg("extent"), nb::arg("scale"))
       .def_prop_ro("source", [](const arith::IterSplitExpr& s) { return *s.source; })
       .def_prop_ro("lower_factor", [](const arith::IterSplitExpr& s) { return s.lower_factor; })
       .def_prop_ro("extent", [](const arith::IterSplitExpr& s) { return s.extent; })
       .def_prop_ro("scale", [](const arith::IterSplitExpr& s) { return s.scale; });
   nb::class_<arith::IterSumExpr>(m, "IterSumExpr", "The sum of args, most significant first, plus base.")
+      .def(
+          "__init__",
+          [](arith::IterSumExpr* self, const std::vector<arith::IterSplitExpr>& args, const Expr& base) {
+            new (self) arith::IterSumExpr{args, base};
+          },
+          nb::arg("args"), nb::arg("base"))
       .def_prop_ro("args", [](const arith::IterSumExpr& s) { return s.args; })
       .def_prop_ro("base", [](const arith::IterSumExpr& s) { return s.base; });
   nb::class_<arith::IterMapResult>(m, "IterMapResult", "The indices as sums of splits; empty when there are errors.")
@@ -203,13 +238,14 @@ void bind_iter_maps(nb::module_& m) {
   m.def(
       "detect_iter_map",
       [](const std::vector<Expr>& indices, const nb::dict& inputs, const Expr& predicate, IterMapLevel level,
-         Analyzer* analyzer) {
+         Analyzer* analyzer, bool simplify_trivial_iterators) {
         Analyzer local;
         return arith::detect_iter_map(indices, inputs_from_python(inputs), predicate, level,
-                                      analyzer ? *analyzer : local);
+                                      analyzer ? *analyzer : local, !simplify_trivial_iterators);
       },
       nb::arg("indices"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none(),
-      nb::arg("check_level") = IterMapLevel::kSurjective, nb::arg("analyzer").none() = nb::none());
+      nb::arg("check_level") = IterMapLevel::kSurjective, nb::arg("analyzer").none() = nb::none(),
+      nb::arg("simplify_trivial_iterators") = true);
   m.def(
       "normalize_iter_map_to_expr",
       [](const arith::IterSumExpr& sum) {
@@ -242,11 +278,26 @@ void bind_iter_maps(nb::module_& m) {
       },
       nb::arg("iter_map"), nb::arg("outputs"));
   m.def(
+      "region_lower_bound",
+      [](const arith::Region& region, const nb::dict& inputs, const Expr& predicate) {
+        Analyzer analyzer;
+        return arith::region_lower_bound(region, inputs_from_python(inputs), predicate, analyzer);
+      },
+      nb::arg("region"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none());
+  m.def(
+      "region_upper_bound",
+      [](const arith::Region& region, const nb::dict& inputs, const Expr& predicate) {
+        Analyzer analyzer;
+        return arith::relax_region(region, domains_from_python(inputs), analyzer, predicate);
+      },
+      nb::arg("region"), nb::arg("input_iters"), nb::arg("predicate").none() = nb::none());
+  m.def(
       "subspace_divide",
       [](const std::vector<Expr>& indices, const nb::dict& inputs, const std::vector<Ref<Var>>& sub_iters,
          const Expr& predicate, IterMapLevel level) {
         Analyzer analyzer;
-        return arith::subspace_divide(indices, inputs_from_python(inputs), sub_iters, predicate, level, analyzer);
+        return arith::subspace_divide(indices, inputs_from_python(inputs), sub_iters, predicate, level, analyzer,
+                                      nullptr, arith::SubspaceForm::kGeneral);
       },
       nb::arg("bindings"), nb::arg("input_iters"), nb::arg("sub_iters"), nb::arg("predicate").none() = nb::none(),
       nb::arg("check_level") = IterMapLevel::kSurjective);

@@ -1,5 +1,6 @@
 // Targets, and what this machine can do.
 #include <fmt/format.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -69,11 +70,12 @@ nb::dict host_cpu() {
 
 constexpr const char* kTargetDoc =
     "What a program is compiled for: \"native\", \"interpreter\", or as TVM writes it, \"llvm -mcpu=znver3 "
-    "-num-cores=2\" or a\n"
-    "mapping of its options: mcpu, mattr, num-cores, vector-width, l1-bytes, l2-bytes, l3-bytes. What is left out "
-    "follows from "
-    "the\n"
-    "processor's name and from this machine. str() gives the shortest text with the same meaning here.";
+    "-num-cores=2\",\n"
+    "\"cuda -arch=sm_80\", a tag such as \"nvidia/nvidia-a100\", or a mapping of options. Those of llvm: mcpu, mattr, "
+    "num-cores,\n"
+    "vector-width, l1-bytes, l2-bytes, l3-bytes. What is left out follows from the processor's name and from this "
+    "machine.\n"
+    "A mapping may have a host. str() gives the shortest text with the same meaning here.";
 
 }  // namespace
 
@@ -83,7 +85,15 @@ void bind_machine(nb::module_& m) {
           "__init__", [](Target* self, nb::object description) { new (self) Target(make_target(description)); },
           nb::arg("description") = "native",
           nb::sig("def __init__(self, description: str | dict[str, Any] | Target = \"native\") -> None"))
-      .def_prop_ro("kind", [](const Target& t) { return t.kind == TargetKind::kInterpreter ? "interpreter" : "llvm"; })
+      .def_prop_ro(
+          "kind", [](const Target& t) { return std::string(t.kind_name()); }, "What runs the code: \"llvm\", ...")
+      .def_prop_ro("keys", &Target::keys, "The families it belongs to, the nearest first.")
+      .def_prop_ro(
+          "host", [](const Target& t) { return t.launcher ? std::optional(*t.launcher) : std::nullopt; },
+          "The target of the code that launches it; None where none is named.")
+      .def(
+          "with_host", [](const Target& t, const Target& host) { return t.with_host(host).value_or_throw(); },
+          nb::arg("host"), "The same target, launched from `host`, which must be a processor.")
       .def_ro("cpu", &Target::cpu, "LLVM's name of the processor.")
       .def_prop_ro("features", &Target::feature_names,
                    "Instruction sets that compiled code may use, in LLVM's spelling.")
@@ -115,6 +125,8 @@ void bind_machine(nb::module_& m) {
           },
           nb::arg("other").none(), nb::sig("def __eq__(self, other: object, /) -> bool"));
   m.def("known_cpus", &known_cpus, "Names of processors that a target may have.");
+  m.def("known_target_tags", &known_target_tags, "Names of whole targets.");
+  m.def("known_target_kinds", &known_target_kinds, "What the first word of a target may be, beside \"native\".");
   m.def("host_cpu", &host_cpu,
         "What the processor of this machine calls itself, and how much of it this process may use.");
   m.def("measure_roofs", &measure_roofs, nb::arg("threads") = 0,

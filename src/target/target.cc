@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <variant>
 
 #include "target/cpu_models.h"
@@ -66,42 +67,92 @@ std::vector<std::string> feature_changes(const Target& t) {
 // ---- Parsing
 // ------------------------------------------------------------------------------------------------------------
 
-/// The numbers that a target consists of: how they are written, where they are, what they may be. Parsing, printing,
-/// equality and hash follow.
-struct NumberField {
+/// A field that an option of its own name writes: where it is, what it may be. Parsing, printing, equality and hash of
+/// targets go over lists of them.
+struct Field {
   std::string_view name;
-  std::variant<int Target::*, int64_t Target::*> field;
-  int64_t least, most;
-  bool always_printed;  ///< else only where the processor and its features do not give it
+  std::variant<int Target::*, int64_t Target::*, std::string Target::*> member;
+  int64_t least = 0, most = 0;  ///< of a number
+  bool always_printed = false;  ///< else only where it is not what follows from the rest
 
-  int64_t get(const Target& target) const {
-    return std::visit([&](auto member) { return static_cast<int64_t>(target.*member); }, field);
+  bool is_text() const { return std::holds_alternative<std::string Target::*>(member); }
+  /// As it stands in the text of a target.
+  std::string get(const Target& target) const {
+    return std::visit([&](auto m) { return fmt::format("{}", target.*m); }, member);
   }
-  void set(Target& target, int64_t value) const {
+  void set(Target& target, const std::string& text, int64_t number) const {
     std::visit(
-        [&](auto member) { target.*member = static_cast<std::remove_reference_t<decltype(target.*member)>>(value); },
-        field);
+        [&](auto m) {
+          using Value = std::remove_reference_t<decltype(target.*m)>;
+          if constexpr (std::is_same_v<Value, std::string>) {
+            target.*m = text;
+          } else {
+            target.*m = static_cast<Value>(number);
+          }
+        },
+        member);
   }
 };
-constexpr NumberField kNumbers[] = {
-    {"num-cores", &Target::num_cores, 1, 4096, true},
-    {"vector-width", &Target::vector_bits, 128, 512, false},
-    {"l1-bytes", &Target::l1_bytes, 1024, int64_t{1} << 40, false},
-    {"l2-bytes", &Target::l2_bytes, 0, int64_t{1} << 40, false},
-    {"l3-bytes", &Target::l3_bytes, 0, int64_t{1} << 40, false},
+constexpr int64_t kMostBytes = int64_t{1} << 40;
+/// Beside mcpu and mattr, from which the others follow.
+constexpr Field kCpuFields[] = {
+    {"num-cores", &Target::num_cores, 1, 4096, true},  {"vector-width", &Target::vector_bits, 128, 512},
+    {"l1-bytes", &Target::l1_bytes, 1024, kMostBytes}, {"l2-bytes", &Target::l2_bytes, 0, kMostBytes},
+    {"l3-bytes", &Target::l3_bytes, 0, kMostBytes},
+};
+constexpr Field kCudaFields[] = {
+    {"arch", &Target::arch},
+    {"max_threads_per_block", &Target::max_threads_per_block, 1, 1 << 16},
+    {"max_num_threads", &Target::max_num_threads, 1, 1 << 16},
+    {"thread_warp_size", &Target::thread_warp_size, 1, 1 << 10},
+    {"max_shared_memory_per_block", &Target::max_shared_memory_per_block, 0, kMostBytes},
+    {"registers_per_block", &Target::registers_per_block, 0, kMostBytes},
+    {"l2_cache_size_bytes", &Target::l2_cache_size_bytes, 0, kMostBytes},
+};
+
+/// What there is to say of a kind; in the order of TargetKind.
+struct KindRow {
+  std::string_view name;
+  std::span<const Field> fields;  ///< its options
+  bool has_cpu;                   ///< takes mcpu and mattr too
+  bool has_code;                  ///< programs can be compiled for it
+  std::vector<std::string> keys;
+};
+const KindRow& row_of(TargetKind kind) {
+  static const KindRow rows[] = {
+      {"llvm", kCpuFields, true, true, {"cpu"}},
+      {"interpreter", {}, false, true, {"cpu"}},
+      {"c", kCpuFields, true, false, {"cpu"}},
+      {"cuda", kCudaFields, false, false, {"cuda", "gpu"}},
+  };
+  return rows[static_cast<int>(kind)];
+}
+constexpr TargetKind kKinds[] = {TargetKind::kCpu, TargetKind::kInterpreter, TargetKind::kC, TargetKind::kCuda};
+
+struct Tag {
+  std::string_view name, text;
+};
+constexpr Tag kTags[] = {
+#define TW_TARGET_TAG(vendor, product, text) {#vendor "/" #product, text},
+#include "target/tags.def"
+#undef TW_TARGET_TAG
 };
 
 /// The options of a target, whichever way they were written.
 struct Options {
+  TargetKind kind = TargetKind::kCpu;
+  bool native = false;
   std::string cpu;
   std::vector<std::string> attributes;  // "+avx2"
-  std::optional<int64_t> numbers[std::size(kNumbers)];
+  std::vector<std::pair<const Field*, std::string>> fields;
+  std::shared_ptr<const Target> host;
 };
 
-std::string option_names() {
-  std::string names = "mcpu, mattr";
-  for (const NumberField& number : kNumbers) names += fmt::format(", {}", number.name);
-  return names;
+std::string option_names(const KindRow& kind) {
+  std::vector<std::string_view> names;
+  if (kind.has_cpu) names = {"mcpu", "mattr"};
+  for (const Field& field : kind.fields) names.push_back(field.name);
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -115,42 +166,65 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
+/// The number of a field; an error for what is none, or out of its range.
+Result<int64_t> number_of(const Field& field, const std::string& value) {
+  char* end = nullptr;
+  errno = 0;
+  int64_t number = std::strtoll(value.c_str(), &end, 10);
+  bool valid = !value.empty() && *end == '\0' && errno == 0;
+  if (valid && number >= field.least && number <= field.most) return number;
+  return argument_error("target/value",
+                        fmt::format("target option {} is {}, which is not an integer from {} to {}", field.name,
+                                    value.empty() ? "empty" : value, field.least, field.most));
+}
+
 Status set_option(Options& options, const std::string& name, const std::string& value) {
-  if (name == "mcpu") {
+  const KindRow& kind = row_of(options.kind);
+  if (name == "keys" || name == "tag") return Ok{};  // TVM writes them; they repeat the kind
+  if (name == "mcpu" && kind.has_cpu) {
     options.cpu = value;
     return Ok{};
   }
-  if (name == "mattr") {
+  if (name == "mattr" && kind.has_cpu) {
     options.attributes = split(value, ',');
     return Ok{};
   }
-  if (name == "keys" || name == "tag") return Ok{};  // TVM writes them; they repeat the kind
-  for (size_t i = 0; i < std::size(kNumbers); ++i) {
-    const NumberField& field = kNumbers[i];
+  for (const Field& field : kind.fields) {
     if (name != field.name) continue;
-    char* end = nullptr;
-    errno = 0;
-    int64_t number = std::strtoll(value.c_str(), &end, 10);
-    bool valid = !value.empty() && *end == '\0' && errno == 0;
-    if (!valid || number < field.least || number > field.most)
-      return argument_error("target/value",
-                            fmt::format("target option {} is {}, which is not an integer from {} to {}", name,
-                                        value.empty() ? "empty" : value, field.least, field.most));
-    options.numbers[i] = number;
+    if (!field.is_text()) TW_RETURN_IF_ERROR(number_of(field, value));
+    options.fields.emplace_back(&field, value);
     return Ok{};
   }
   return argument_error("target/option", fmt::format("target option {} is unknown", name),
-                        fmt::format("the options of llvm are {}", option_names()));
+                        fmt::format("the options of {} are {}", kind.name, option_names(kind)));
 }
 
 Diagnostic unknown_kind(const std::string& kind) {
-  return argument_error("target/kind", fmt::format("target kind {} is unknown", kind.empty() ? "(empty)" : kind),
-                        "write \"native\", \"llvm -mcpu=NAME\" or \"interpreter\"");
+  return argument_error(
+      "target/kind", fmt::format("target kind {} is unknown", kind.empty() ? "(empty)" : kind),
+      "write \"native\", \"llvm -mcpu=NAME\", \"interpreter\", \"cuda -arch=sm_80\" or a tag (nvidia/nvidia-a100)");
 }
 
-Result<Target> resolve(const Options& options) {
-  Target target = options.cpu == "native" ? Target::host() : Target{};
-  if (options.cpu != "native") {
+/// The options of a kind with nothing said yet; nothing for a name that no kind has.
+std::optional<Options> options_of(std::string_view kind) {
+  Options options;
+  if (kind == "native") {
+    options.native = true;
+    return options;
+  }
+  for (TargetKind known : kKinds) {
+    if (row_of(known).name != kind) continue;
+    options.kind = known;
+    return options;
+  }
+  return std::nullopt;
+}
+
+/// What follows from the processor and its instruction sets.
+Result<Target> resolve_cpu(const Options& options) {
+  bool native = options.native || options.cpu == "native";
+  Target target = native ? Target::host() : Target{};
+  if (!native) {
     std::string cpu = options.cpu.empty() ? "x86-64" : options.cpu;
     if (!target::find_cpu_model(cpu))
       return argument_error("target/cpu", fmt::format("processor {} is unknown", cpu),
@@ -168,26 +242,52 @@ Result<Target> resolve(const Options& options) {
   int cores = target.num_cores;
   target = complete(target.cpu, features);
   target.num_cores = cores;
-  int widest = target.vector_bits;
-  for (size_t i = 0; i < std::size(kNumbers); ++i) {
-    if (options.numbers[i]) kNumbers[i].set(target, *options.numbers[i]);
+  return target;
+}
+
+Result<Target> resolve(const Options& options) {
+  const KindRow& kind = row_of(options.kind);
+  Target target;
+  if (options.kind == TargetKind::kInterpreter) target = Target::interpreter();
+  if (kind.has_cpu) {
+    TW_TRY(processor, resolve_cpu(options));
+    target = std::move(processor);
   }
+  target.kind = options.kind;
+  target.launcher = options.host;
+  int widest = target.vector_bits;
+  for (const auto& [field, value] : options.fields) {
+    if (field->is_text()) {
+      field->set(target, value, 0);
+      continue;
+    }
+    TW_TRY(number, number_of(*field, value));
+    field->set(target, {}, number);
+  }
+  if (!kind.has_cpu) return target;
   int bits = target.vector_bits;
   if ((bits & (bits - 1)) != 0 || bits > widest)
     return argument_error(
         "target/value",
         fmt::format("target option vector-width is {}, but the processor has registers of up to {} bits", bits, widest),
         "write 128, 256 or 512, and enable the instruction set with -mattr");
-  target.vector_registers = count_vector_registers(features, bits);
+  target.vector_registers = count_vector_registers(target.features, bits);
   return target;
 }
 
 Result<Target> parse_text(std::string_view text) {
   std::vector<std::string> words = split(text, ' ');
   std::string kind = words.empty() ? "" : words[0];
-  if (kind != "llvm" && kind != "native" && kind != "interpreter") return unknown_kind(kind);
-  Options options;
-  if (kind == "native") options.cpu = "native";
+  if (words.size() == 1 && kind.find('/') != std::string::npos) {
+    for (const Tag& tag : kTags) {
+      if (tag.name == kind) return parse_text(tag.text);
+    }
+    return argument_error("target/tag", fmt::format("there is no target named {}", kind),
+                          fmt::format("known are {}", fmt::join(known_target_tags(), ", ")));
+  }
+  std::optional<Options> options = options_of(kind);
+  if (!options) return unknown_kind(kind);
+  const KindRow& row = row_of(options->kind);
   for (size_t i = 1; i < words.size(); ++i) {
     // "-name value" means "-name=value".
     bool named = words[i].starts_with('-') && words[i].find('=') == std::string::npos;
@@ -197,26 +297,28 @@ Result<Target> parse_text(std::string_view text) {
     }
     size_t begin = words[i].find_first_not_of('-');
     size_t equals = words[i].find('=');
-    if (begin == 0 || begin == std::string::npos || equals == std::string::npos || kind == "interpreter" ||
-        (kind == "native" && words[i].substr(begin, equals - begin) == "mcpu"))
+    if (begin == 0 || begin == std::string::npos || equals == std::string::npos || row.fields.empty() ||
+        (options->native && words[i].substr(begin, equals - begin) == "mcpu"))
       return argument_error("target/option", fmt::format("target {} does not take {}", kind, words[i]),
-                            fmt::format("options are written -name=value; those of llvm are {}", option_names()));
-    TW_RETURN_IF_ERROR(set_option(options, words[i].substr(begin, equals - begin), words[i].substr(equals + 1)));
+                            fmt::format("options are written -name=value; those of {} are {}", row.name,
+                                        row.fields.empty() ? "none" : option_names(row)));
+    TW_RETURN_IF_ERROR(set_option(*options, words[i].substr(begin, equals - begin), words[i].substr(equals + 1)));
   }
-  return kind == "interpreter" ? Target::interpreter() : resolve(options);
+  return resolve(*options);
 }
 
-Result<Target> parse_json(std::string_view text) {
-  nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
-  if (!object.is_object()) return argument_error("target/json", "the target looks like JSON but is not a JSON object");
+Result<Target> parse_object(const nlohmann::json& object) {
   auto kind = object.find("kind");
   if (kind == object.end() || !kind->is_string()) return argument_error("target/json", "the target has no \"kind\"");
-  if (*kind == "interpreter") return Target::interpreter();
-  if (*kind != "llvm" && *kind != "native") return unknown_kind(*kind);
-  Options options;
-  if (*kind == "native") options.cpu = "native";
+  std::optional<Options> options = options_of(kind->get<std::string>());
+  if (!options) return unknown_kind(*kind);
   for (auto& [name, value] : object.items()) {
     if (name == "kind") continue;
+    if (name == "host" && (value.is_object() || value.is_string())) {
+      TW_TRY(host, value.is_object() ? parse_object(value) : Target::parse(value.get<std::string>()));
+      options->host = std::make_shared<Target>(std::move(host));
+      continue;
+    }
     std::string written;
     if (value.is_string()) {
       written = value.get<std::string>();
@@ -228,12 +330,59 @@ Result<Target> parse_json(std::string_view text) {
       return argument_error("target/json", fmt::format("target option {} is {}", name, value.dump()),
                             "values are text, integers, or lists of text");
     }
-    TW_RETURN_IF_ERROR(set_option(options, name, written));
+    TW_RETURN_IF_ERROR(set_option(*options, name, written));
   }
-  return resolve(options);
+  TW_TRY(target, resolve(*options));
+  if (!target.launcher) return target;
+  return target.with_host(*target.launcher);
+}
+
+Result<Target> parse_json(std::string_view text) {
+  nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
+  if (!object.is_object()) return argument_error("target/json", "the target looks like JSON but is not a JSON object");
+  return parse_object(object);
+}
+
+/// The fields as they follow from the kind, the processor and its instruction sets.
+Target usual(const Target& target) {
+  return row_of(target.kind).has_cpu ? complete(target.cpu, target.features) : Target{};
+}
+
+nlohmann::ordered_json object_of(const Target& target) {
+  const KindRow& row = row_of(target.kind);
+  nlohmann::ordered_json object = {{"kind", row.name}};
+  if (row.has_cpu) {
+    object["mcpu"] = target.cpu;
+    if (auto changes = feature_changes(target); !changes.empty()) object["mattr"] = changes;
+  }
+  for (const Field& field : row.fields) {
+    std::visit(
+        [&](auto member) {
+          using Value = std::remove_cvref_t<decltype(target.*member)>;
+          if constexpr (std::is_same_v<Value, std::string>) {
+            if ((target.*member).empty()) return;
+          }
+          object[std::string(field.name)] = target.*member;
+        },
+        field.member);
+  }
+  if (target.launcher) object["host"] = object_of(*target.launcher);
+  return object;
 }
 
 }  // namespace
+
+std::vector<std::string> known_target_tags() {
+  std::vector<std::string> names;
+  for (const Tag& tag : kTags) names.emplace_back(tag.name);
+  return names;
+}
+
+std::vector<std::string> known_target_kinds() {
+  std::vector<std::string> names;
+  for (TargetKind kind : kKinds) names.emplace_back(row_of(kind).name);
+  return names;
+}
 
 std::vector<std::string> known_cpus() {
   std::vector<std::string> names;
@@ -260,24 +409,41 @@ Result<Target> Target::parse(std::string_view text) {
 }
 
 std::string Target::str() const {
-  if (kind == TargetKind::kInterpreter) return "interpreter";
-  std::string text = "llvm -mcpu=" + cpu;
-  std::vector<std::string> changes = feature_changes(*this);
-  if (!changes.empty()) text += fmt::format(" -mattr={}", fmt::join(changes, ","));
-  Target usual = complete(cpu, features);
-  for (const NumberField& number : kNumbers) {
-    bool printed = number.always_printed || number.get(*this) != number.get(usual);
-    if (printed) text += fmt::format(" -{}={}", number.name, number.get(*this));
+  if (launcher) return json();  // the text has no place for a second target
+  const KindRow& row = row_of(kind);
+  std::string text(row.name);
+  if (row.has_cpu) {
+    text += " -mcpu=" + cpu;
+    std::vector<std::string> changes = feature_changes(*this);
+    if (!changes.empty()) text += fmt::format(" -mattr={}", fmt::join(changes, ","));
+  }
+  Target other = usual(*this);
+  for (const Field& field : row.fields) {
+    bool printed = field.always_printed || field.get(*this) != field.get(other);
+    if (printed) text += fmt::format(" -{}={}", field.name, field.get(*this));
   }
   return text;
 }
 
-std::string Target::json() const {
-  if (kind == TargetKind::kInterpreter) return R"({"kind":"interpreter"})";
-  nlohmann::ordered_json object = {{"kind", "llvm"}, {"mcpu", cpu}};
-  if (auto changes = feature_changes(*this); !changes.empty()) object["mattr"] = changes;
-  for (const NumberField& number : kNumbers) object[std::string(number.name)] = number.get(*this);
-  return object.dump();
+std::string Target::json() const { return object_of(*this).dump(); }
+
+std::string_view Target::kind_name() const { return row_of(kind).name; }
+
+std::vector<std::string> Target::keys() const { return row_of(kind).keys; }
+
+Status Target::check_has_code() const {
+  if (row_of(kind).has_code) return Ok{};
+  return argument_error("target/no-code", fmt::format("programs cannot be compiled for {}", kind_name()),
+                        "compile for \"native\" or another target of kind llvm; schedules may name any target");
+}
+
+Result<Target> Target::with_host(const Target& host) const {
+  if (host.kind != TargetKind::kCpu && host.kind != TargetKind::kC)
+    return argument_error("target/host", fmt::format("a target of kind {} cannot be a host", host.kind_name()),
+                          "the host is a processor: \"llvm\" or \"c\"");
+  Target target = *this;
+  target.launcher = std::make_shared<Target>(host);
+  return target;
 }
 
 bool Target::has(std::string_view feature) const {
@@ -312,14 +478,21 @@ Hash128 Target::hash() const {
   hasher.word(static_cast<uint64_t>(kind));
   hasher.bytes(cpu);
   for (uint64_t word : features.words) hasher.word(word);
-  for (const NumberField& number : kNumbers) hasher.word(static_cast<uint64_t>(number.get(*this)));
+  for (std::span<const Field> fields : {std::span<const Field>(kCpuFields), std::span<const Field>(kCudaFields)}) {
+    for (const Field& field : fields) hasher.bytes(field.get(*this));
+  }
+  if (launcher) hasher.bytes(launcher->str());
   return hasher.finish();
 }
 
 bool operator==(const Target& a, const Target& b) {
-  return a.kind == b.kind && a.cpu == b.cpu && a.features == b.features &&
-         std::all_of(std::begin(kNumbers), std::end(kNumbers),
-                     [&](const NumberField& number) { return number.get(a) == number.get(b); });
+  auto same = [&](std::span<const Field> fields) {
+    return std::all_of(fields.begin(), fields.end(), [&](const Field& f) { return f.get(a) == f.get(b); });
+  };
+  if (a.kind != b.kind || a.cpu != b.cpu || !(a.features == b.features)) return false;
+  if ((a.launcher == nullptr) != (b.launcher == nullptr)) return false;
+  if (a.launcher && !(*a.launcher == *b.launcher)) return false;
+  return same(kCpuFields) && same(kCudaFields);
 }
 
 }  // namespace tilewright

@@ -1,11 +1,16 @@
 // What a program is compiled for.
 //
-// A target is written as TVM writes it, "llvm -mcpu=znver3 -num-cores=2", or "native" (this machine), or "interpreter".
+// A target is written as TVM writes it, "llvm -mcpu=znver3 -num-cores=2", or "native" (this machine), or "interpreter",
+// or by a tag, "nvidia/nvidia-a100". It has a kind, the parts that kinds have in common, and perhaps a host: the target
+// of the code that launches it. Which options a kind takes, and how text, JSON, equality and hash of a target come
+// about, stands in one list of fields (target.cc).
+//
 // What the text leaves out is filled in: instruction sets and vector width from the processor's name; the number of
 // cores from this process; cache sizes from this machine if it is the same model, otherwise from what is usual.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,11 +23,13 @@ namespace tilewright {
 
 enum class TargetKind : uint8_t {
   kCpu,          ///< "llvm"
-  kInterpreter,  ///< the reference interpreter; everything below is as for this machine
+  kInterpreter,  ///< the reference interpreter; its processor is that of this machine
+  kC,            ///< "c": a processor by way of C source
+  kCuda,
 };
 
-struct Target {
-  TargetKind kind = TargetKind::kCpu;
+/// The part of targets that run on a processor.
+struct CpuPart {
   std::string cpu;                ///< LLVM's name of the processor
   tw_cpu_features features = {};  ///< instruction sets that generated code may use
   int vector_bits = 128;          ///< width of the registers that vector code should use
@@ -31,13 +38,29 @@ struct Target {
   int64_t l1_bytes = 0;           ///< data cache of one core
   int64_t l2_bytes = 0;           ///< of one core
   int64_t l3_bytes = 0;           ///< as far as one core can use it; 0: there is none
+};
+
+/// The part of targets that run on a GPU. Of a block: what its threads share.
+struct GpuPart {
+  std::string arch;                             ///< "sm_80"; empty: whatever the device is
+  int max_threads_per_block = 1024;             ///< that a launch may have
+  int max_num_threads = 1024;                   ///< that a schedule should use of them
+  int thread_warp_size = 32;                    ///< threads in lockstep
+  int64_t max_shared_memory_per_block = 49152;  ///< bytes
+  int64_t registers_per_block = 65536;          ///< of 32 bits
+  int64_t l2_cache_size_bytes = 0;              ///< of the device; 0: not known
+};
+
+struct Target : CpuPart, GpuPart {
+  TargetKind kind = TargetKind::kCpu;
+  std::shared_ptr<const Target> launcher;  ///< the host; null: none is named
 
   /// This machine, as far as this process may use it.
   static Target host();
   static Target interpreter();
-  /// "native", "interpreter", "llvm -mcpu=NAME -mattr=+F,-F -num-cores=N -vector-width=BITS -l1-bytes=N ...", or the
-  /// same as a JSON object. Codes of errors: target/kind, target/option, target/cpu, target/feature, target/value,
-  /// target/json.
+  /// "native", "interpreter", "llvm -mcpu=NAME -mattr=+F,-F -num-cores=N -vector-width=BITS -l1-bytes=N ...", "cuda
+  /// -arch=sm_80 ...", a tag, or the same as a JSON object. Codes of errors: target/kind, target/option, target/cpu,
+  /// target/feature, target/value, target/json, target/tag.
   static Result<Target> parse(std::string_view text);
 
   /// The shortest text that parse() turns back into this target on this machine. The identity of a target in records.
@@ -45,16 +68,27 @@ struct Target {
   /// The same as a JSON object.
   std::string json() const;
 
+  std::string_view kind_name() const;
+  /// What families the target belongs to, the nearest first: "cuda", "gpu".
+  std::vector<std::string> keys() const;
+  /// An error (target/no-code) where there is no way from a program to code of this kind.
+  Status check_has_code() const;
   bool has(std::string_view feature) const;
   std::vector<std::string> feature_names() const;
   /// All features that are known, for LLVM: "+avx2,-avx512f,...". Together with `cpu` it says exactly what may be used.
   std::string llvm_features() const;
   Target with_num_cores(int cores) const;
+  /// The same target, launched from `launching`, which must be a processor (target/host).
+  Result<Target> with_host(const Target& launching) const;
   Hash128 hash() const;
   friend bool operator==(const Target& a, const Target& b);
 };
 
 /// Names that "-mcpu=" takes.
 std::vector<std::string> known_cpus();
+/// Names of whole targets.
+std::vector<std::string> known_target_tags();
+/// "llvm", "c", ...
+std::vector<std::string> known_target_kinds();
 
 }  // namespace tilewright

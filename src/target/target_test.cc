@@ -46,7 +46,14 @@ TEST(Target, TextIsReadBack) {
                          "llvm -mcpu=x86-64 -mattr=+avx512vl,+avx512bw -num-cores=3",
                          "llvm -mcpu=sapphirerapids -num-cores=8 -vector-width=256",
                          "llvm -mcpu=haswell -num-cores=4 -l1-bytes=16384 -l2-bytes=131072 -l3-bytes=0",
-                         "llvm"};
+                         "llvm",
+                         "c -mcpu=haswell -num-cores=2",
+                         "cuda",
+                         "cuda -arch=sm_80 -max_threads_per_block=512 -l2_cache_size_bytes=1024",
+                         "nvidia"
+                         "/nvidia-a100",
+                         R"({"kind": "cuda", "arch": "sm_90a", "host": {"kind": "llvm", "mcpu": "znver3"}})",
+                         R"({"kind": "cuda", "host": "llvm -mcpu=haswell -num-cores=3"})"};
   for (const char* text : texts) {
     Target target = parse(text);
     EXPECT_EQ(parse(target.str()), target) << target.str();
@@ -123,18 +130,58 @@ TEST(Target, ComparesAndHashesAllFields) {
        {"llvm -mcpu=haswell -num-cores=3", "llvm -mcpu=broadwell -num-cores=2",
         "llvm -mcpu=haswell -num-cores=2 -mattr=-fma", "llvm -mcpu=haswell -num-cores=2 -l1-bytes=2048",
         "llvm -mcpu=haswell -num-cores=2 -l2-bytes=2048", "llvm -mcpu=haswell -num-cores=2 -l3-bytes=2048",
-        "llvm -mcpu=haswell -num-cores=2 -vector-width=128"}) {
+        "llvm -mcpu=haswell -num-cores=2 -vector-width=128", "c -mcpu=haswell -num-cores=2"}) {
     EXPECT_FALSE(base == parse(other)) << other;
     EXPECT_FALSE(base.hash() == parse(other).hash()) << other;
+  }
+  Target gpu = parse("cuda");
+  for (const char* option : {"-arch=sm_80", "-max_threads_per_block=2", "-max_num_threads=2", "-thread_warp_size=2",
+                             "-max_shared_memory_per_block=2", "-registers_per_block=2", "-l2_cache_size_bytes=2"}) {
+    Target other = parse("cuda " + std::string(option));
+    EXPECT_FALSE(gpu == other) << option;
+    EXPECT_FALSE(gpu.hash() == other.hash()) << option;
+    EXPECT_EQ(other.str(), "cuda " + std::string(option));
   }
   EXPECT_EQ(base.with_num_cores(3), parse("llvm -mcpu=haswell -num-cores=3"));
   EXPECT_FALSE(Target::host() == Target::interpreter());
 }
 
+TEST(Target, HasAPartForItsKindAndAHost) {
+  Target gpu = parse("cuda -arch=sm_86 -max_shared_memory_per_block=101376");
+  EXPECT_EQ(gpu.kind, TargetKind::kCuda);
+  EXPECT_EQ(gpu.str(), "cuda -arch=sm_86 -max_shared_memory_per_block=101376");
+  EXPECT_EQ(gpu.keys(), (std::vector<std::string>{"cuda", "gpu"}));
+  EXPECT_EQ(gpu.max_shared_memory_per_block, 101376);
+  EXPECT_EQ(gpu.thread_warp_size, 32);
+  EXPECT_EQ(gpu.launcher, nullptr);
+  Target launched = *gpu.with_host(parse("llvm -mcpu=haswell -num-cores=2"));
+  EXPECT_EQ(launched.launcher->cpu, "haswell");
+  EXPECT_FALSE(launched == gpu);
+  EXPECT_FALSE(launched.hash() == gpu.hash());
+  EXPECT_FALSE(launched == *gpu.with_host(parse("llvm -mcpu=haswell -num-cores=3")));
+  EXPECT_EQ(parse("nvidia"
+                  "/nvidia-a100")
+                .arch,
+            "sm_80");
+  for (const std::string& tag : known_target_tags()) EXPECT_EQ(parse(tag).kind, TargetKind::kCuda) << tag;
+  for (const std::string& kind : known_target_kinds()) EXPECT_EQ(parse(kind).kind_name(), kind);
+  EXPECT_TRUE(parse("llvm").check_has_code().ok());
+  EXPECT_EQ(gpu.check_has_code().error().code, "target/no-code");
+}
+
 TEST(Target, SaysWhatIsWrong) {
   EXPECT_EQ(failure(""), "target/kind: target kind (empty) is unknown");
-  EXPECT_EQ(failure("cuda -arch=sm_90"), "target/kind: target kind cuda is unknown");
-  EXPECT_EQ(failure(R"({"kind": "cuda"})"), "target/kind: target kind cuda is unknown");
+  EXPECT_EQ(failure("metal -arch=sm_90"), "target/kind: target kind metal is unknown");
+  EXPECT_EQ(failure(R"({"kind": "metal"})"), "target/kind: target kind metal is unknown");
+  EXPECT_EQ(failure("cuda -mcpu=haswell"), "target/option: target option mcpu is unknown");
+  EXPECT_EQ(failure("llvm -arch=sm_80"), "target/option: target option arch is unknown");
+  EXPECT_EQ(failure("cuda -thread_warp_size=0"),
+            "target/value: target option thread_warp_size is 0, which is not an integer from 1 to 1024");
+  EXPECT_EQ(failure("nvidia"
+                    "/Voodoo-2"),
+            "target/tag: there is no target named nvidia"
+            "/Voodoo-2");
+  EXPECT_EQ(failure(R"({"kind": "llvm", "host": "cuda"})"), "target/host: a target of kind cuda cannot be a host");
   EXPECT_EQ(failure("llvm mcpu=haswell"), "target/option: target llvm does not take mcpu=haswell");
   EXPECT_EQ(failure("llvm -mcpu"), "target/option: target llvm does not take -mcpu");
   EXPECT_EQ(failure("llvm -"), "target/option: target llvm does not take -");

@@ -166,7 +166,10 @@ def test_maps_under_a_predicate():
     assert division is not None
     assert division.indices[0].outer.same_as(i) and int(division.indices[1].inner_extent) == 30
     assert int(division.outer_predicate) == 1
-    assert arith.subspace_divide([i, j], inputs, [j], fused < 100) is None
+    across = arith.subspace_divide([i, j], inputs, [j], fused < 100)
+    assert across is not None
+    assert ir.structural_equal(across.inner_predicate, fused < 100, map_free_vars=True)
+    assert arith.subspace_divide([fused], inputs, [i]) is None
     (simple,) = arith.iter_map_simplify([fused // 8 * 8 + fused % 8], inputs)
     assert arith.Analyzer().can_prove_equal(simple, fused)
 

@@ -80,6 +80,19 @@ def test_views_that_do_not_match() -> None:
 
     assert refused(view) == "lower/match-buffer"
 
+    # n is the function's: the view states it, and does not give it another value.
+    @T.prim_func
+    def restated(a: T.handle, B: T.Buffer((8,), "int32")):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "int32")
+        for i in range(1):
+            with T.block("B"):
+                v = T.axis.spatial(1, i)
+                W = T.match_buffer(B[v : v + 4], (n,), "int32")
+                A[v] = W[v] + n
+
+    assert refused(restated) == "lower/match-buffer"
+
 
 @T.prim_func
 def copy(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):

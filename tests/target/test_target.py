@@ -8,6 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core
+from tilewright.script import tir as T
 
 
 def test_text_dict_and_target_agree():
@@ -31,6 +32,26 @@ def test_differences():
     assert tw.Target("interpreter").kind == "interpreter"
 
 
+def test_hosts():
+    gpu = tw.Target("nvidia/nvidia-a100")
+    assert (gpu.kind, gpu.keys, gpu.host) == ("cuda", ["cuda", "gpu"], None)
+    launched = gpu.with_host(tw.Target("llvm -mcpu=haswell -num-cores=2"))
+    assert launched.host.cpu == "haswell"
+    assert launched == tw.Target(str(launched)) == tw.Target(launched.json()) != gpu
+
+
+def test_kinds_without_code():
+    @T.prim_func
+    def fill(A: T.Buffer((4,), "float32")):
+        for i in range(4):
+            A[i] = T.float32(1)
+
+    for kind in ("cuda", "c"):
+        with pytest.raises(tw.ArgumentError) as error:
+            tw.compile(fill, kind)
+        assert error.value.code == "target/no-code"
+
+
 def test_native_is_the_default():
     native = tw.Target()
     assert native == tw.Target("native")
@@ -42,7 +63,9 @@ def test_native_is_the_default():
 @pytest.mark.parametrize(
     ("description", "code"),
     [
-        ("cuda", "target/kind"),
+        ("metal", "target/kind"),
+        ("NVIDIA/Voodoo-2", "target/tag"),
+        ({"kind": "llvm", "host": "cuda"}, "target/host"),
         ("llvm -color=red", "target/option"),
         ("llvm -mcpu=z80", "target/cpu"),
         ("llvm -mattr=+neon", "target/feature"),

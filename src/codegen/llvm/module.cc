@@ -209,6 +209,7 @@ class ModuleEmitter {
 }  // namespace
 
 Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, const CompileOptions& options) {
+  TW_RETURN_IF_ERROR(target.check_has_code());
   llvm::TargetMachine& machine = machine_for(target);
   llvm::LLVMContext context;
   llvm::Module module("tilewright", context);

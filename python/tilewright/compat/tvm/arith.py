@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tilewright._core import ConstIntBound, IterMapLevel, IterMark, IterSplitExpr, IterSumExpr, ModularSet
-from tilewright.arith import (
-    Analyzer,
-    IntervalSet,
-    detect_iter_map,
-    inverse_affine_iter_map,
-    iter_map_simplify,
-    normalize_iter_map_to_expr,
-)
+import enum
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tilewright import _core
+from tilewright import arith as native
+from tilewright._core import IterMapLevel, IterMark, IterSplitExpr, IterSumExpr
+from tilewright.arith import normalize_iter_map_to_expr
 from tilewright.compat.tvm.alias import missing
 
 __path__: list[str] = []
@@ -19,14 +19,515 @@ __getattr__ = missing("tvm.arith")
 __all__ = [
     "Analyzer",
     "ConstIntBound",
+    "Extension",
+    "IntSet",
     "IntervalSet",
     "IterMapLevel",
     "IterMark",
     "IterSplitExpr",
     "IterSumExpr",
     "ModularSet",
+    "ProofStrength",
+    "deduce_bound",
+    "detect_clip_bound",
     "detect_iter_map",
+    "detect_linear_equation",
+    "estimate_region_lower_bound",
+    "estimate_region_strict_bound",
+    "estimate_region_upper_bound",
     "inverse_affine_iter_map",
     "iter_map_simplify",
+    "neg_inf",
     "normalize_iter_map_to_expr",
+    "normalize_to_iter_sum",
+    "pos_inf",
+    "subspace_divide",
 ]
+
+_NEG_INF = _core.Var("neg_inf", "handle")
+_POS_INF = _core.Var("pos_inf", "handle")
+
+
+def neg_inf() -> Any:
+    """The end of a set that reaches below all numbers."""
+    return _NEG_INF
+
+
+def pos_inf() -> Any:
+    """The end of a set that reaches above all numbers."""
+    return _POS_INF
+
+
+class ProofStrength(enum.IntEnum):
+    """How hard to try. Tilewright's proofs know one way, which uses symbolic bounds."""
+
+    DEFAULT = 0
+    SYMBOLIC_BOUND = 1
+
+
+class Extension(enum.Flag):
+    """What TVM's simplifier may be asked to do beyond its usual; Tilewright's always does what it can."""
+
+    NoExtensions = 0
+    TransitivelyProveInequalities = 1
+    ConvertBooleanToAndOfOrs = 2
+    ApplyConstraintsToBooleanBranches = 4
+    ComparisonOfProductAndSum = 8
+
+
+class ConstIntBound:
+    """The integers from min_value to max_value; an end that is not known is POS_INF or NEG_INF."""
+
+    POS_INF = (1 << 63) - 1
+    NEG_INF = -POS_INF
+
+    def __init__(self, min_value: int, max_value: int) -> None:
+        self.min_value = min_value
+        self.max_value = max_value
+
+    def __repr__(self) -> str:
+        return f"ConstIntBound({self.min_value}, {self.max_value})"
+
+
+class ModularSet:
+    """The integers base + k * coeff."""
+
+    def __init__(self, coeff: int, base: int) -> None:
+        self.coeff = coeff
+        self.base = base
+
+    def __repr__(self) -> str:
+        return f"ModularSet({self.coeff}, {self.base})"
+
+
+def _end_of(value: Any) -> int:
+    if value == float("inf"):
+        return ConstIntBound.POS_INF
+    return ConstIntBound.NEG_INF if value == float("-inf") else int(value)
+
+
+class IntSet:
+    """A set of integers."""
+
+    def is_nothing(self) -> bool:
+        """Whether it has no member."""
+        raise NotImplementedError
+
+    def is_everything(self) -> bool:
+        """Whether nothing is known of its members."""
+        raise NotImplementedError
+
+    @staticmethod
+    def vector(vec: Any) -> IntervalSet:
+        """The lanes of a vector expression."""
+        if isinstance(vec, _core.Ramp):
+            last = native.Analyzer().simplify(vec.base + vec.stride * (vec.lanes - 1))
+            return IntervalSet(vec.base, last)
+        if isinstance(vec, _core.Broadcast):
+            return IntervalSet(vec.value, vec.value)
+        return IntervalSet(vec, vec)
+
+    @staticmethod
+    def single_point(point: Any) -> IntervalSet:
+        """The set of one expression."""
+        return IntervalSet(point, point)
+
+
+class IntervalSet(IntSet):
+    """The integers from min_value to max_value, expressions or neg_inf() and pos_inf()."""
+
+    def __init__(self, min_value: Any, max_value: Any) -> None:
+        self.min_value = min_value if isinstance(min_value, _core.Expr) else _core.const(min_value)
+        self.max_value = max_value if isinstance(max_value, _core.Expr) else _core.const(max_value)
+
+    def is_nothing(self) -> bool:
+        """Whether it has no member."""
+        return self.min_value is _POS_INF and self.max_value is _NEG_INF
+
+    def is_everything(self) -> bool:
+        """Whether nothing is known of its members."""
+        return self.min_value is _NEG_INF and self.max_value is _POS_INF
+
+    def __repr__(self) -> str:
+        return f"IntervalSet[{self.min_value}, {self.max_value}]"
+
+
+def _from_native(found: Any) -> IntervalSet:
+    if found.is_nothing():
+        return IntervalSet(_POS_INF, _NEG_INF)
+    low, high = found.min_value, found.max_value
+    return IntervalSet(_NEG_INF if low is None else low, _POS_INF if high is None else high)
+
+
+def _to_native(domain: Any) -> Any:
+    if not isinstance(domain, IntervalSet):
+        return domain
+    low, high = domain.min_value, domain.max_value
+    return native.IntervalSet(None if low is _NEG_INF else low, None if high is _POS_INF else high)
+
+
+def _domains(domains: Mapping[Any, Any] | None) -> dict[Any, Any]:
+    return {var: _to_native(domain) for var, domain in (domains or {}).items()}
+
+
+def _expr(value: Any) -> Any:
+    return value if isinstance(value, _core.Expr) else _core.const(value)
+
+
+class Analyzer:
+    """Facts about variables, and what follows from them."""
+
+    def __init__(self) -> None:
+        self._native = native.Analyzer()
+        self._facts: list[tuple[str, Any, Any]] = []
+        self._scopes: list[Any] = []
+        self._bounds: list[Any] = []
+        self.enabled_extensions = Extension.NoExtensions
+
+    def _learn(self, kind: str, subject: Any, fact: Any) -> None:
+        if kind == "bind":
+            self._native.bind(subject, fact)
+        elif kind == "bound":
+            if fact.min_value > ConstIntBound.NEG_INF:
+                self._native.assume(subject >= _core.const(fact.min_value, subject.dtype))
+            if fact.max_value < ConstIntBound.POS_INF:
+                self._native.assume(subject <= _core.const(fact.max_value, subject.dtype))
+        elif fact.coeff == 0:
+            self._native.assume(subject == _core.const(fact.base, subject.dtype))
+        else:
+            self._native.assume(_core.floormod(subject, fact.coeff) == _core.const(fact.base, subject.dtype))
+
+    def _start_again(self) -> None:
+        """After a fact that took the place of another one."""
+        self._native = native.Analyzer()
+        for fact in self._facts:
+            self._learn(*fact)
+        for scope in self._scopes:
+            self._native.assume(scope)
+
+    def const_int_bound(self, expr: Any) -> ConstIntBound:
+        """An interval that holds every value of the expression."""
+        found = self._native.const_int_bound(_expr(expr))
+        return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
+
+    def const_int_bound_is_bound(self, var: Any) -> bool:
+        """Whether a range of the variable has been told."""
+        return any(known.same_as(var) for known in self._bounds)
+
+    def modular_set(self, expr: Any) -> ModularSet:
+        """A residue class that holds every value of the expression."""
+        found = self._native.modular_set(_expr(expr))
+        return ModularSet(found.coeff, found.base)
+
+    def simplify(self, expr: Any, steps: int = 2) -> Any:
+        """The same value in a simpler form; Tilewright's form is reached in one step."""
+        return self._native.simplify(_expr(expr))
+
+    def rewrite_simplify(self, expr: Any) -> Any:
+        """The same value in Tilewright's one simple form."""
+        return self.simplify(expr)
+
+    def canonical_simplify(self, expr: Any) -> Any:
+        """The same value in Tilewright's one simple form."""
+        return self.simplify(expr)
+
+    def int_set(self, expr: Any, dom_map: Mapping[Any, Any] | None = None) -> IntervalSet:
+        """The values of the expression while the variables of dom_map run over their sets."""
+        return _from_native(self._native.int_set(_expr(expr), _domains(dom_map)))
+
+    def can_prove(self, expr: Any, strength: ProofStrength = ProofStrength.DEFAULT) -> bool:
+        """Whether the condition is proved to hold."""
+        return self._native.can_prove(_expr(expr))
+
+    def can_prove_equal(self, lhs: Any, rhs: Any) -> bool:
+        """Whether both are proved to have the same value."""
+        return self._native.can_prove_equal(_expr(lhs), _expr(rhs))
+
+    def bind(self, var: Any, expr: Any, allow_override: bool = False) -> None:
+        """The variable lies in a Range, or stands for an expression."""
+        value = expr if isinstance(expr, _core.Range) else _expr(expr)
+        self._bounds.append(var)
+        self._facts.append(("bind", var, value))
+        self._learn("bind", var, value)
+
+    @contextmanager
+    def constraint_scope(self, constraint: Any) -> Iterator[None]:
+        """The condition holds inside a with statement."""
+        scope = self._native.constraint_scope(_expr(constraint))
+        self._scopes.append(_expr(constraint))
+        before = self._native
+        scope.__enter__()
+        try:
+            yield
+        finally:
+            self._scopes.pop()
+            scope.__exit__(None, None, None)
+            if self._native is not before:
+                self._start_again()
+
+    def update(self, var: Any, info: Any, override: bool = False) -> None:
+        """Tell an interval or a residue class of a variable; with `override` in place of what was told before."""
+        if not isinstance(info, ConstIntBound | ModularSet):
+            raise TypeError(f"a variable is told a ConstIntBound or a ModularSet, not a {type(info).__name__}")
+        kind = "bound" if isinstance(info, ConstIntBound) else "class"
+        self._bounds.append(var)
+        known = [fact for fact in self._facts if not (override and fact[0] == kind and fact[1].same_as(var))]
+        replaced = len(known) != len(self._facts)
+        self._facts = [*known, (kind, var, info)]
+        if replaced:
+            self._start_again()
+        else:
+            self._learn(kind, var, info)
+
+
+# ---- regions
+
+
+def _boxes(found: Any) -> list[IntervalSet] | None:
+    return None if found is None else [_from_native(part) for part in found]
+
+
+def _condition(predicate: Any) -> Any:
+    return None if predicate is None or predicate is True else _expr(predicate)
+
+
+def estimate_region_lower_bound(region: Any, var_dom: Mapping[Any, Any], predicate: Any = True) -> Any:
+    """What the region surely covers while the variables run over their ranges; None where that is not known."""
+    return _boxes(native.region_lower_bound(list(region), dict(var_dom), _condition(predicate)))
+
+
+def estimate_region_strict_bound(region: Any, var_dom: Mapping[Any, Any], predicate: Any = True) -> Any:
+    """Exactly what the region covers; None where that is no box, or not known."""
+    return estimate_region_lower_bound(region, var_dom, predicate)
+
+
+def estimate_region_upper_bound(region: Any, var_dom: Mapping[Any, Any], predicate: Any = True) -> Any:
+    """A box that holds whatever the region covers."""
+    return _boxes(native.region_upper_bound(list(region), dict(var_dom), _condition(predicate)))
+
+
+# ---- equations and bounds
+
+
+def _uses(expr: Any, variables: Sequence[Any]) -> bool:
+    found: list[Any] = []
+    _core.post_order_visit(expr, lambda node: found.append(node) if isinstance(node, _core.Var) else None)
+    return any(node.same_as(var) for node in found for var in variables)
+
+
+def _linear(expr: Any, var: Any) -> tuple[Any, Any] | None:
+    """(c, rest) with expr = c * var + rest, neither of which mentions the variable."""
+    zero = _core.const(0, expr.dtype)
+    if not _uses(expr, [var]):
+        return zero, expr
+    match expr:
+        case _core.Var():
+            return _core.const(1, expr.dtype), zero
+        case _core.Add(a, b) | _core.Sub(a, b):
+            x, y = _linear(a, var), _linear(b, var)
+            if x is None or y is None:
+                return None
+            if isinstance(expr, _core.Add):
+                return x[0] + y[0], x[1] + y[1]
+            return x[0] - y[0], x[1] - y[1]
+        case _core.Mul(a, b):
+            x, y = _linear(a, var), _linear(b, var)
+            if x is None or y is None or (_uses(a, [var]) and _uses(b, [var])):
+                return None
+            return (x[0] * b, x[1] * b) if _uses(a, [var]) else (y[0] * a, y[1] * a)
+    return None
+
+
+def detect_linear_equation(expr: Any, var_list: Sequence[Any]) -> list[Any]:
+    """The coefficients of the variables and the rest; empty where the expression is not linear in them."""
+    analyzer, rest, result = native.Analyzer(), _expr(expr), []
+    for index, var in enumerate(var_list):
+        parts = _linear(rest, var)
+        if parts is None or _uses(parts[0], list(var_list)[index + 1 :]):
+            return []
+        result.append(analyzer.simplify(parts[0]))
+        rest = parts[1]
+    return [*result, analyzer.simplify(rest)]
+
+
+def _conjuncts(expr: Any) -> list[Any]:
+    if isinstance(expr, _core.And):
+        return [*_conjuncts(expr.a), *_conjuncts(expr.b)]
+    return [expr]
+
+
+_LESS = {_core.LT: (0, 1, 1), _core.LE: (0, 1, 0), _core.GT: (1, 0, 1), _core.GE: (1, 0, 0)}
+
+
+def _at_least_zero(comparison: Any) -> list[Any] | None:
+    """Expressions that are not negative exactly where the comparison holds."""
+    if isinstance(comparison, _core.EQ):
+        return [comparison.a - comparison.b, comparison.b - comparison.a]
+    row = _LESS.get(type(comparison))
+    if row is None:
+        return None
+    sides = (comparison.a, comparison.b)
+    return [sides[row[1]] - sides[row[0]] - row[2]]
+
+
+def detect_clip_bound(expr: Any, var_list: Sequence[Any]) -> list[Any]:
+    """[min, max] of each variable, as a conjunction of comparisons states it; None for an end that it leaves open.
+
+    Empty where a part of it is no bound of exactly one variable.
+    """
+    analyzer = native.Analyzer()
+    bounds: list[list[Any]] = [[None, None] for _ in var_list]
+    for part in _conjuncts(_expr(expr)):
+        slacks = _at_least_zero(part)
+        if slacks is None:
+            return []
+        for slack in slacks:
+            parts = detect_linear_equation(slack, var_list)
+            used = [i for i, c in enumerate(parts[:-1]) if not analyzer.can_prove_equal(c, _core.const(0, c.dtype))]
+            if len(used) != 1:
+                return []
+            c, at = parts[used[0]], bounds[used[0]]
+            if analyzer.can_prove_equal(c, _core.const(1, c.dtype)):
+                low = analyzer.simplify(-parts[-1])
+                at[0] = low if at[0] is None else analyzer.simplify(_core.Max(at[0], low))
+            elif analyzer.can_prove_equal(c, _core.const(-1, c.dtype)):
+                at[1] = parts[-1] if at[1] is None else analyzer.simplify(_core.Min(at[1], parts[-1]))
+            else:
+                return []
+    return [end for ends in bounds for end in ends]
+
+
+def deduce_bound(var: Any, cond: Any, hint_map: Mapping[Any, Any], relax_map: Mapping[Any, Any]) -> IntervalSet:
+    """The values of the variable for which the comparison holds whatever the variables of relax_map are.
+
+    Nothing, where that cannot be told.
+    """
+    nothing = IntervalSet(_POS_INF, _NEG_INF)
+    analyzer = native.Analyzer()
+    for known, domain in hint_map.items():
+        low, high = domain.min_value, domain.max_value
+        if not known.same_as(var) and low is not _NEG_INF and high is not _POS_INF:
+            analyzer.bind(known, _core.Range(low, high - low + 1))
+    slacks = _at_least_zero(_expr(cond))
+    if slacks is None:
+        return nothing
+    low, high = _NEG_INF, _POS_INF
+    relaxed = _domains(relax_map)
+    for slack in slacks:
+        found = _isolate(var, analyzer.simplify(slack), _core.const(0, slack.dtype), True, analyzer)
+        if found is None:
+            return nothing
+        limit, upper = found
+        reach = analyzer.int_set(limit, relaxed)
+        end: Any = reach.min_value if upper else reach.max_value
+        if end is None:
+            return nothing
+        end = analyzer.simplify(end)
+        if upper:
+            high = end
+        else:
+            low = end
+    if isinstance(_expr(cond), _core.EQ) and not analyzer.can_prove_equal(low, high):
+        return nothing
+    return IntervalSet(low, high)
+
+
+def _isolate(var: Any, expr: Any, limit: Any, above: bool, analyzer: Any) -> tuple[Any, bool] | None:
+    """From expr >= limit (<= limit unless `above`): (end of the variable, whether it is the upper one)."""
+    parts = _linear(expr, var)
+    if parts is not None:
+        c, rest = analyzer.simplify(parts[0]), analyzer.simplify(limit - parts[1])
+        positive = analyzer.can_prove(c > 0)
+        if not positive and not analyzer.can_prove(c < 0):
+            return None
+        if not positive:
+            c, rest, above = analyzer.simplify(-c), analyzer.simplify(-rest), not above
+        end = _core.floordiv(rest + c - 1, c) if above else _core.floordiv(rest, c)
+        return analyzer.simplify(end), not above
+    match expr:
+        case _core.Add(a, b):
+            inner, other = (a, b) if _uses(a, [var]) else (b, a)
+            return None if _uses(other, [var]) else _isolate(var, inner, limit - other, above, analyzer)
+        case _core.Sub(a, b) if not _uses(b, [var]):
+            return _isolate(var, a, limit + b, above, analyzer)
+        case _core.Sub(a, b) if not _uses(a, [var]):
+            return _isolate(var, b, a - limit, not above, analyzer)
+        case _core.Mul(a, b) if not _uses(b, [var]) and analyzer.can_prove(b > 0):
+            end = _core.floordiv(limit + b - 1, b) if above else _core.floordiv(limit, b)
+            return _isolate(var, a, end, above, analyzer)
+        case _core.FloorDiv(a, b) if not _uses(b, [var]) and analyzer.can_prove(b > 0):
+            return _isolate(var, a, limit * b if above else limit * b + b - 1, above, analyzer)
+    return None
+
+
+# ---- iteration maps
+
+
+def detect_iter_map(
+    indices: Any,
+    input_iters: Mapping[Any, Any],
+    predicate: Any = True,
+    check_level: Any = IterMapLevel.Surjective,
+    simplify_trivial_iterators: bool = True,
+) -> Any:
+    """Read indices as splits and fusions of the input iterators."""
+    return native.detect_iter_map(
+        [_expr(index) for index in indices],
+        dict(input_iters),
+        _condition(predicate),
+        check_level,
+        simplify_trivial_iterators=simplify_trivial_iterators,
+    )
+
+
+def normalize_to_iter_sum(index: Any, input_iters: Mapping[Any, Any]) -> Any:
+    """The index as a sum of splits of the input iterators and a base."""
+    found = native.detect_iter_map([_expr(index)], dict(input_iters), None, "nocheck")
+    if found.errors:
+        raise ValueError("; ".join(found.errors))
+    return found.indices[0]
+
+
+def iter_map_simplify(
+    indices: Any,
+    input_iters: Mapping[Any, Any],
+    predicate: Any = True,
+    check_level: Any = IterMapLevel.Surjective,
+    simplify_trivial_iterators: bool = True,
+) -> list[Any]:
+    """Simplify indices through their map, where there is one."""
+    return native.iter_map_simplify(
+        [_expr(index) for index in indices], dict(input_iters), _condition(predicate), check_level
+    )
+
+
+def inverse_affine_iter_map(iter_map: Any, outputs: Any) -> dict[Any, Any]:
+    """Express the input variables of a bijective map by the values of its indices."""
+    return native.inverse_affine_iter_map(list(iter_map), [_expr(output) for output in outputs])
+
+
+class DividedIter:
+    """One side of a divided index: an expression that runs over [0, extent)."""
+
+    def __init__(self, source: Any, extent: Any) -> None:
+        self.source = source
+        self.extent = extent
+
+
+def subspace_divide(
+    bindings: Any,
+    input_iters: Mapping[Any, Any],
+    sub_iters: Any,
+    predicate: Any = True,
+    check_level: Any = IterMapLevel.Surjective,
+    simplify_trivial_iterators: bool = True,
+) -> list[list[DividedIter]]:
+    """[outer, inner] of each index, and last the two predicates, as extents; empty where they do not divide."""
+    found = native.subspace_divide(
+        [_expr(index) for index in bindings], dict(input_iters), list(sub_iters), _condition(predicate), check_level
+    )
+    if found is None:
+        return []
+    result = [[DividedIter(d.outer, d.outer_extent), DividedIter(d.inner, d.inner_extent)] for d in found.indices]
+    none = _core.const(0)
+    return [*result, [DividedIter(none, found.outer_predicate), DividedIter(none, found.inner_predicate)]]

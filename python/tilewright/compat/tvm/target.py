@@ -32,7 +32,15 @@ def _kind(self: _core.Target) -> TargetKind:
 
 def _attrs(self: _core.Target) -> dict[str, Any]:
     """The options of the target, those included that follow from its processor."""
-    return {name: value for name, value in json.loads(self.json()).items() if name != "kind"}
+    return {name: value for name, value in json.loads(self.json()).items() if name not in ("kind", "host")}
+
+
+def _export(self: _core.Target) -> dict[str, Any]:
+    """The target as a dict, of which Target() makes the same target."""
+    exported = {"kind": str(self.kind), "tag": "", "keys": self.keys, **_attrs(self)}
+    if self.host is not None:
+        exported["host"] = _export(self.host)
+    return exported
 
 
 _local = threading.local()
@@ -61,22 +69,31 @@ def current(allow_none: bool = True) -> _core.Target | None:
 
 
 class Target(metaclass=Renamed):
-    """A target; its host is the processor at hand, whatever else is said."""
+    """A target, and the target of the code that launches it."""
 
     node = _core.Target
     current = staticmethod(current)
 
     @staticmethod
     def make(target: Any, host: Any = None) -> Any:
-        """The target; the host may be named, and must be a processor too."""
-        if host is not None and _core.Target(host).kind != "llvm":
-            raise TypeError(f"Tilewright has no host {host} yet")
-        return _core.Target(target)
+        """The target; the host must be a processor."""
+        return _core.Target(target) if host is None else _core.Target(target).with_host(_core.Target(host))
+
+    @staticmethod
+    def list_kinds() -> list[str]:
+        """What kinds of targets there are."""
+        return _core.known_target_kinds()
+
+    @staticmethod
+    def list_tags() -> list[str]:
+        """Names of whole targets."""
+        return _core.known_target_tags()
 
 
 def targets_as_tvm() -> None:
     """From now on targets have TVM's attributes, and are contexts."""
     for name, function in {"kind": _kind, "attrs": _attrs}.items():
         setattr(_core.Target, name, property(function))
+    setattr(_core.Target, "export", _export)  # noqa: B010
     setattr(_core.Target, "__enter__", _enter)  # noqa: B010
     setattr(_core.Target, "__exit__", _exit)  # noqa: B010

@@ -1,0 +1,75 @@
+#include <algorithm>
+
+#include "arith/iter_reader.h"
+#include "ir/build.h"
+
+namespace tilewright::arith {
+namespace {
+
+/// Splits by iterator, in the order of their discovery: an iterator comes before those that it is a sum of.
+struct Splits {
+  std::vector<IterMarkPtr> order;
+  std::unordered_map<const IterMark*, std::vector<IterSplitExpr>> of;
+
+  explicit Splits(const std::vector<IterSumExpr>& indices) {
+    std::vector<IterSplitExpr> open;
+    for (const IterSumExpr& sum : indices) open.insert(open.end(), sum.args.begin(), sum.args.end());
+    while (!open.empty()) {
+      IterSplitExpr split = open.back();
+      open.pop_back();
+      std::vector<IterSplitExpr>& of_mark = of[split.source.get()];
+      of_mark.push_back(split);
+      if (of_mark.size() > 1) continue;
+      order.push_back(split.source);
+      if (!split.source->sum) continue;
+      open.insert(open.end(), split.source->sum->args.begin(), split.source->sum->args.end());
+    }
+  }
+};
+
+/// Digits from the lowest upwards; a bijection needs all of them.
+bool digits_fit(const IterMark& mark, std::vector<IterSplitExpr> splits, IterMapLevel level, Factors& f) {
+  Expr expected = one(mark.extent.dtype());
+  while (!splits.empty()) {
+    size_t next = splits.size();
+    for (size_t i = 0; i < splits.size() && next == splits.size(); ++i) {
+      if (f.equal(splits[i].lower_factor, expected)) next = i;
+    }
+    if (next == splits.size()) {
+      if (level == IterMapLevel::kBijective) return false;
+      // Unused digits below are allowed: the nearest multiple.
+      for (size_t i = 0; i < splits.size(); ++i) {
+        if (!f.divides(expected, splits[i].lower_factor)) continue;
+        if (next == splits.size() || f.less(splits[i].lower_factor, splits[next].lower_factor)) next = i;
+      }
+      if (next == splits.size()) return false;
+    }
+    expected = f.mul(splits[next].lower_factor, splits[next].extent);
+    splits.erase(splits.begin() + static_cast<std::ptrdiff_t>(next));
+  }
+  return f.equal(expected, mark.extent) || (level == IterMapLevel::kSurjective && f.divides(expected, mark.extent));
+}
+
+}  // namespace
+
+std::optional<std::string> problem_of(const std::vector<IterSumExpr>& indices, IterReader& reader, IterMapLevel level) {
+  Splits splits(indices);
+  for (const IterMarkPtr& mark : splits.order) {
+    if (!digits_fit(*mark, splits.of[mark.get()], level, reader.factors())) {
+      return "a loop is used twice, or not all of it is used";
+    }
+  }
+  for (const IterReader::Constraint& constraint : reader.constraints()) {
+    if (splits.of.contains(constraint.mark.get())) continue;
+    for (const IterSplitExpr& split : constraint.pattern.args) {
+      if (splits.of.contains(split.source.get())) return "the predicate cuts loops that no index uses together";
+    }
+  }
+  if (level != IterMapLevel::kBijective) return std::nullopt;
+  for (const auto& [variable, mark] : reader.marks()) {
+    if (!splits.of.contains(mark.get())) return "a loop is not used by any index";
+  }
+  return std::nullopt;
+}
+
+}  // namespace tilewright::arith

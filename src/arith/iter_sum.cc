@@ -1,0 +1,103 @@
+#include "arith/iter_sum.h"
+
+namespace tilewright::arith {
+
+void IterSums::add_split(IterSumExpr& sum, const IterSplitExpr& split) {
+  for (size_t i = 0; i < sum.args.size(); ++i) {
+    if (!same_split(sum.args[i], split)) continue;
+    sum.args[i].scale = f_.add(sum.args[i].scale, split.scale);
+    if (f_.is_zero(sum.args[i].scale)) sum.args.erase(sum.args.begin() + static_cast<std::ptrdiff_t>(i));
+    return;
+  }
+  sum.args.push_back(split);
+}
+
+IterSumExpr IterSums::add(IterSumExpr a, const IterSumExpr& b, bool negate) {
+  for (IterSplitExpr split : b.args) {
+    if (negate) split.scale = f_.sub(zero(split.scale.dtype()), split.scale);
+    add_split(a, split);
+  }
+  a.base = negate ? f_.sub(a.base, b.base) : f_.add(a.base, b.base);
+  return a;
+}
+
+IterSumExpr IterSums::scaled(IterSumExpr sum, const Expr& factor) {
+  for (IterSplitExpr& split : sum.args) split.scale = f_.mul(split.scale, factor);
+  sum.base = f_.mul(sum.base, factor);
+  return sum;
+}
+
+void IterSums::join_digits(IterSumExpr& sum) {
+  for (size_t i = 0; i < sum.args.size(); ++i) {
+    for (size_t j = 0; j < sum.args.size(); ++j) {
+      IterSplitExpr& low = sum.args[i];
+      const IterSplitExpr& high = sum.args[j];
+      if (i == j || low.source != high.source) continue;
+      if (!f_.equal(high.lower_factor, f_.mul(low.lower_factor, low.extent))) continue;
+      if (!f_.equal(high.scale, f_.mul(low.scale, low.extent))) continue;
+      low.extent = f_.mul(low.extent, high.extent);
+      sum.args.erase(sum.args.begin() + static_cast<std::ptrdiff_t>(j));
+      return join_digits(sum);
+    }
+  }
+}
+
+std::optional<Expr> IterSums::reach(const IterSumExpr& sum) {
+  Expr total = zero(sum.base.dtype());
+  for (const IterSplitExpr& split : sum.args) {
+    if (!f_.non_negative(split.scale)) return std::nullopt;
+    total = f_.add(total, f_.mul(split.scale, f_.sub(split.extent, one(split.extent.dtype()))));
+  }
+  return total;
+}
+
+bool IterSums::make_compact(IterSumExpr& sum) {
+  std::vector<IterSplitExpr> open = std::move(sum.args), ordered;
+  sum.args.clear();
+  size_t least = open.size();
+  for (size_t i = 0; i < open.size(); ++i) {
+    if (least == open.size() || smaller_scale(open[i], open[least])) least = i;
+  }
+  // The other scales are products of this one and of extents, and extents are positive: the loops run.
+  if (!open.empty() && !f_.positive(open[least].scale)) {
+    sum.args = std::move(open);
+    return false;
+  }
+  while (!open.empty()) {
+    ordered.push_back(open[least]);
+    open.erase(open.begin() + static_cast<std::ptrdiff_t>(least));
+    Expr wanted = f_.mul(ordered.back().scale, ordered.back().extent);
+    least = open.size();
+    for (size_t i = 0; i < open.size(); ++i) {
+      if (f_.equal(open[i].scale, wanted)) {
+        least = i;
+        break;
+      }
+    }
+    if (least == open.size() && !open.empty()) {
+      ordered.insert(ordered.end(), open.begin(), open.end());
+      sum.args = std::move(ordered);
+      return false;
+    }
+  }
+  sum.args.assign(ordered.rbegin(), ordered.rend());
+  return true;
+}
+
+/// Constants before expressions, smaller before larger; a constant 1 comes before all.
+bool IterSums::smaller_scale(const IterSplitExpr& a, const IterSplitExpr& b) {
+  auto x = const_int(a.scale), y = const_int(b.scale);
+  if (x && y) return *x < *y;
+  if (x || y) return x.has_value();
+  return f_.divides(a.scale, b.scale) && !f_.equal(a.scale, b.scale);
+}
+
+Expr IterSums::extent_of(const IterSumExpr& sum) {
+  Expr extent = one(sum.base.dtype());
+  for (const IterSplitExpr& split : sum.args) extent = f_.mul(extent, split.extent);
+  return extent;
+}
+
+/// The sum as one split of scale 1, fused into a new iterator if it has several; its base must be 0.
+
+}  // namespace tilewright::arith

@@ -1,0 +1,53 @@
+"""tvm.target: targets as TVM's programs write and read them. Run by test_alias_parts.py."""
+
+import pytest
+import tvm
+from tvm.target import Target
+
+
+def test_a_processor():
+    target = Target("llvm -mcpu=haswell -num-cores=3")
+    assert (target.kind.name, target.keys, target.host) == ("llvm", ["cpu"], None)
+    assert target.attrs["mcpu"] == "haswell"
+    assert target.attrs["num-cores"] == 3
+    assert target == Target({"kind": "llvm", "mcpu": "haswell", "num-cores": 3}) == Target(target)
+    assert Target(target.export()) == target
+
+
+def test_hosts():
+    cuda, cpu = Target("cuda -arch=sm_80"), Target("llvm -mcpu=haswell -num-cores=2")
+    assert cuda.host is None
+    for launched in (
+        Target("cuda -arch=sm_80", "llvm -mcpu=haswell -num-cores=2"),
+        Target(cuda, cpu),
+        Target({"kind": "cuda", "arch": "sm_80"}, host={"kind": "llvm", "mcpu": "haswell", "num-cores": 2}),
+        Target({"kind": "cuda", "arch": "sm_80", "host": cpu.export()}),
+        cuda.with_host(cpu),
+    ):
+        assert launched.host == cpu
+        assert launched.attrs == cuda.attrs
+        assert Target(launched.export()) == launched
+    with pytest.raises(tvm.TVMError, match="cannot be a host"):
+        Target(cpu, cuda)
+
+
+def test_tags_and_kinds():
+    gpu = Target("nvidia/nvidia-a100")
+    assert (gpu.kind.name, gpu.keys) == ("cuda", ["cuda", "gpu"])
+    assert gpu.attrs["arch"] == "sm_80"
+    assert gpu.attrs["max_threads_per_block"] == 1024
+    assert any(tag.endswith("rtx-3090") for tag in Target.list_tags())
+    assert "cuda" in Target.list_kinds()
+    with pytest.raises(tvm.TVMError, match="nvidia/nvidia-a100"):
+        Target("NVIDIA/Voodoo-2")
+
+
+def test_the_current_target():
+    assert Target.current() is None
+    with pytest.raises(ValueError, match="no current target"):
+        Target.current(allow_none=False)
+    with Target("llvm") as outer:
+        with Target("cuda") as inner:
+            assert Target.current() == inner
+        assert Target.current() == outer
+    assert Target.current() is None
