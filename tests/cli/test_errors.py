@@ -67,7 +67,7 @@ CASES = {
     "too much at once": (["show", "--asm", "--llvm"], script(), ["exclude one another", "hint:"]),
     "unknown record": (["show", "--record", "worst"], script(), ["--record worst", "--record best"]),
     "no database": (["show", "--record", "best"], script(), ["no such database", "hint:"]),
-    "bad kind of target": (["compile", "--target", "cuda"], script(), ["target kind cuda is unknown", "hint: write"]),
+    "bad kind of target": (["compile", "--target", "metal"], script(), ["target kind metal is unknown", "hint: write"]),
     "bad processor": (["compile", "--target", "llvm -mcpu=z80"], script(), ["z80", "hint: known are"]),
     "bad folder": (["compile", "--out", "script.py/out"], script(), ["nothing can be written there", "--out"]),
     "no trials": (["tune", "--trials", "0"], script(step="sch.vectorize(i)"), ["at least 1 candidate"]),
