@@ -160,3 +160,36 @@ def test_the_text_of_another_program_is_not_taken() -> None:
     done = subprocess.run([sys.executable, "-c", inner], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "tw.script.from_source" in done.stderr
+
+
+def test_arguments_by_the_names_of_parameters_or_buffers() -> None:
+    @T.prim_func
+    def add(a: T.handle, b: T.handle, k: T.float32, B: T.handle):
+        A = T.match_buffer(a, (4,))
+        B_ = T.match_buffer(b, (4,))
+        C = T.match_buffer(B, (4,))
+        for i in range(4):
+            with T.block("C"):
+                v = T.axis.spatial(4, i)
+                C[v] = A[v] + B_[v] * k
+
+    ones, twos = np.ones(4, "float32"), np.full(4, 2, "float32")
+    for target in ("native", "interpreter"):
+        kernel = tw.compile(add, target=target)
+        out = np.zeros(4, "float32")
+        for named in ({"a": ones, "b": twos}, {"A": ones, "B_": twos}, {"a": ones, "B_": twos}):
+            assert kernel(**named, k=2.0).tolist() == [5, 5, 5, 5]
+            assert kernel(**named, k=2.0, C=out) is None and out.tolist() == [5, 5, 5, 5]
+            assert kernel(**named, k=2.0, B=out) is None
+            assert kernel(**named, k=2.0).tolist() == [5, 5, 5, 5]
+        with pytest.raises(tw.ArgumentError, match="unknown"):
+            kernel(a=ones, b=twos, k=2.0, d=out)
+
+
+def test_help_tells_of_report_and_notes() -> None:
+    import pydoc
+
+    text = pydoc.plain(pydoc.render_doc(tw.compile(double)))
+    assert "report" in text and "promotions" in text and "notes" in text
+    assert set(tw.compile(double).report) == {"times", "promotions", "notes"}
+    assert tw.compile(double, target="interpreter").report == {}

@@ -60,7 +60,8 @@ class Kernel(_core.KernelBase):
     Tensors are NumPy arrays, or anything with a buffer or ``__dlpack__`` (PyTorch, JAX, ...), taken without copies;
     scalars are numbers. Results are written to the arrays that the function writes to, and the call returns ``None``.
     Parameters that are only written may be left out: then NumPy arrays are made for them and returned, a tuple where
-    there are several. Other Python threads run meanwhile. A kernel that is pickled is compiled again where it is read.
+    there are several; a kernel of a library needs them all. Other Python threads run meanwhile. A kernel that is
+    pickled is compiled again where it is read.
 
     Raises:
         ArgumentError: An argument does not fit its parameter, or written memory overlaps another argument.
@@ -74,11 +75,16 @@ class Kernel(_core.KernelBase):
     def __init__(self, base: _core.KernelBase, program: _Program | None = None, library: str = "") -> None:
         self._program = program
         self._library = library
-        #: What the compilation has to tell, as data: ``times`` (seconds of each lowering pass by name), ``promotions``
-        #: (for each buffer of scope "local" its ``function``, ``buffer``, whether it was ``promoted`` to registers, how
-        #: many ``registers`` it takes, and the ``reason`` why not) and ``notes`` (``code``, ``function``, ``message``).
-        #: :attr:`notes` is what matters of it.
-        self.report: dict[str, Any] = program.report if program else {}
+
+    @property
+    def report(self) -> dict[str, Any]:
+        """What the compilation has to tell, as data; empty for a library, and for what the interpreter runs.
+
+        ``times`` are the seconds of each lowering pass by name; ``promotions`` say for each buffer of scope ``"local"``
+        its ``function``, ``buffer``, whether it was ``promoted`` to registers, how many ``registers`` it takes, and the
+        ``reason`` why not; ``notes`` have ``code``, ``function`` and ``message``. :attr:`notes` is what matters of it.
+        """
+        return self._program.report if self._program else {}
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -100,14 +106,19 @@ class Kernel(_core.KernelBase):
         return _compiled_again, (program.module, program.target, self.name, self.threads)
 
     def _complete(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
-        """The call with arrays for what was left out, which it returns; NotImplemented where that cannot be."""
+        """The call with arrays for what was left out, which it returns; NotImplemented where that cannot be.
+
+        Arguments may be named by their parameters, too, where a buffer has another name than its handle.
+        """
         if self._program is None:
             return NotImplemented
         from tilewright import left_out
 
-        completed = left_out.complete(self._function(), args, named)
+        function = self._function()
+        by_buffer = left_out.named_by_buffer(function, named)
+        completed = left_out.complete(function, args, by_buffer)
         if completed is None:
-            return NotImplemented
+            return NotImplemented if by_buffer == named else self(*args, **by_buffer)
         every, made = completed
         self(*every)
         return made[0] if len(made) == 1 else tuple(made)
@@ -243,6 +254,22 @@ def lower(program: Any, after: str = "", target: TargetLike = "native") -> Any:
     return _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
 
 
+def _lowered(module: Any, target: str, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """The lowered module, and a report on its functions under the names that users know."""
+    lowered, report = _core.lower(module, target, **options)
+    for entries in (report["notes"], report["promotions"]):
+        _name_functions(entries, module)
+    return lowered, report
+
+
+def _name_functions(entries: list[dict[str, Any]], module: Any) -> list[dict[str, Any]]:
+    """The entries, which name functions of the module: in a schedule they are all ``main``."""
+    names = {name: str(function.attrs.get("global_symbol", name)) for name, function in module.functions.items()}
+    for entry in entries:
+        entry["function"] = names.get(entry["function"], entry["function"])
+    return entries
+
+
 def best_schedule(program: Any, database: str | os.PathLike[str], target: TargetLike = "native") -> Any:
     """The fastest recorded schedule of a program for a target, applied to it.
 
@@ -300,11 +327,12 @@ def compile(
             many threads at most.
         database: Use the fastest schedule that this file of records has for the program on this target.
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
-            :class:`ArgumentError` that names block, buffer, index and bound. Loops that keep such a check run without
-            vectors, and nothing warns of that.
+            :class:`ArgumentError` that names block, buffer, index, its value, and bound. Loops that keep such a check
+            run without vectors, and nothing warns of that. What calls do behind pointers is not checked.
 
     Raises:
-        ScriptError: The program is not well formed, or some access provably leaves its buffer.
+        ScriptError: The program is not well formed, some access provably leaves its buffer, or iterations of a parallel
+            or vectorized loop provably depend on one another.
 
     Warns:
         PerformanceWarning: The program asks for a loop to be vectorized or unrolled, or for a buffer to be in
@@ -324,7 +352,7 @@ def kernels_of(compiled: Kernel | KernelModule) -> list[Kernel]:
 def notes_on(program: Any, target: TargetLike = "native") -> tuple[Note, ...]:
     """What lowering has to tell about a program; nothing where it cannot be lowered."""
     try:
-        return notes_of(_core.lower(_as_module(program), str(_core.Target(target)))[1])
+        return notes_of(_lowered(_as_module(program), str(_core.Target(target)))[1])
     except Error:
         return ()
 
@@ -345,9 +373,9 @@ def compile_quietly(
     folder = os.environ.get("TILEWRIGHT_DUMP")
     names = ", ".join(str(name) for name in module.functions)
     with announced(f"compiling {names}"):
-        lowered, report = _core.lower(module, text, check_bounds=check_bounds)
+        lowered, report = _lowered(module, text, check_bounds=check_bounds)
         code = _core.compile_object(lowered, text, bool(folder), bool(folder))
-    report["notes"] += code.notes
+    report["notes"] += _name_functions(code.notes, module)
     if folder:
         _dump(Path(folder), module, text, code)
     loaded = _core.load_object(code.bytes)

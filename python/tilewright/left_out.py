@@ -43,6 +43,14 @@ def complete(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> tu
     return [values.get(name, made.get(name)) for name in names], list(made.values())
 
 
+def named_by_buffer(function: Any, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The named arguments under the names of the buffers, where some are those of the parameters that hold them."""
+    known = {getattr(function.buffer_map.get(p), "name", p.name_hint) for p in function.params}
+    buffers = {p.name_hint: buffer.name for p, buffer in function.buffer_map.items()}
+    found = {name if name in known else buffers.get(name, name): value for name, value in named.items()}
+    return found if len(found) == len(named) else dict(named)
+
+
 def outputs_of(function: Any) -> set[str]:
     """The buffers among the parameters that are only written: what the function reads of them it wrote before."""
     try:

@@ -1,6 +1,7 @@
 #include "codegen/interpreted.h"
 
 #include "ir/build.h"
+#include "ir/strides.h"
 
 namespace tilewright::codegen {
 namespace {
@@ -54,8 +55,9 @@ InterpretedKernel::InterpretedKernel(Ref<Module> module, std::string name, Signa
   table_.num_symbols = static_cast<int32_t>(symbols_.size());
 }
 
-Result<std::shared_ptr<const InterpretedKernel>> InterpretedKernel::make(const Ref<Module>& module,
+Result<std::shared_ptr<const InterpretedKernel>> InterpretedKernel::make(const Ref<Module>& given,
                                                                          const std::string& name) {
+  Ref<Module> module = with_all_strides(given);
   Ref<PrimFunc> func = module->get(name).cast<PrimFunc>();
   TW_CHECK(func.defined(), name);
   TW_TRY(signature, signature_of(func, name));
@@ -91,7 +93,10 @@ int32_t InterpretedKernel::run(tw_ctx* ctx, const DLTensor* const* tensors, cons
   }
   // The interpreter compares sizes that are expressions itself.
   try {
-    Status status = interpret(module_, name_, args);
+    InterpretOptions options;
+    options.keep_going = [ctx] { return tw_interrupted(ctx) == TW_OK; };
+    Status status = interpret(module_, name_, args, options);
+    if (!status.ok() && status.error().code == "interpret/stopped") return TW_ERROR_INTERRUPTED;
     return status.ok() ? TW_OK : report(ctx, status.error());
   } catch (const Exception& failure) {
     return report(ctx, failure.diagnostic());

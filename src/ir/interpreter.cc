@@ -1,10 +1,12 @@
 #include "ir/interpreter.h"
+#include "ir/strides.h"
 
 #include <algorithm>
 
 #include "ir/interpreter_compile.h"
 #include "ir/interpreter_machine.h"
 #include "ir/numeric.h"
+#include "ir/strides.h"
 #include "ir/tensor_intrin.h"
 
 namespace tilewright {
@@ -195,7 +197,7 @@ Status Machine::run(int number, const std::vector<InterpretArg>& args) {
 Status interpret(const Ref<Module>& module, std::string_view name, const std::vector<InterpretArg>& args,
                  const InterpretOptions& options) {
   // What stands for a tensor intrinsic means what its description says.
-  Ref<Module> meaning = described(module);
+  Ref<Module> meaning = with_all_strides(described(module));
   interpreter::Program program;
   interpreter::Compiler compiler(*meaning, program, options);
   TW_TRY(number, compiler.compile(std::string(name)));

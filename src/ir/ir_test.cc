@@ -62,7 +62,7 @@ TEST(Make, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code_of([&] { make<Add>({a->data, a->data}); }), "ir/handle-arithmetic");
   EXPECT_EQ(code_of([&] { make<Call>({DataType::int_(32), x, {}}); }), "ir/call-op");
   Buffer bad = *a;
-  bad.strides = {i32(1)};
+  bad.strides = std::vector<Expr>(a->shape.size() + 1, i32(1));
   EXPECT_EQ(code_of([&] { make<Buffer>(bad); }), "ir/buffer-strides");
   bad = *a;
   bad.data = x;

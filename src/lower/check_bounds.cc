@@ -5,11 +5,12 @@
 //     with T.block("B"):                   with T.block("B"):
 //       B[I[i]] = A[i]                       assert 0 <= i and i < 8, "block 'B' reads 'I' ..."
 //                                            assert 0 <= i and i < 8, "block 'B' reads 'A' ..."
-//                                            assert 0 <= I[i] and I[i] < 8, "block 'B' writes 'B' at index I[i] ..."
+//                                            assert 0 <= I[i] and I[i] < 8, "block 'B' writes 'B' at index I[i] = ..."
 //                                            B[I[i]] = A[i]
 //
 // An access under if_then_else, or behind `and` and `or`, is checked where it happens. What the loops around an access
-// prove needs no check. Assertions have no vector form: vectorized loops that keep one run their iterations in order.
+// prove needs no check. Of masked vectors each lane is checked that the mask lets through. Assertions have no vector
+// form: vectorized loops that keep one run their iterations in order.
 //
 // Needs      blocks without axes, buffers in the shapes that the user gave them
 // Ensures    no load or store leaves its buffer: the kernel returns an error that names block, buffer, index and bound
@@ -30,7 +31,8 @@ using analysis::Surrounding;
 
 struct Check {
   Expr holds;
-  std::string message;
+  std::string before, after;  ///< the message, the value between its parts
+  Expr value;                 ///< null: of a vector
 };
 
 class Guard {
@@ -78,7 +80,7 @@ class Guard {
     std::vector<Check> checks;
     std::vector<Pending> open;
     auto note = [&](const Access& access) {
-      bool element = access.form == Access::Form::kElement && !access.mask().defined();
+      bool element = access.form == Access::Form::kElement;
       size_t inner = access.writes ? 0 : accesses_in(access);
       open.push_back({inner, inner, element ? of_access(access) : std::vector<Check>{}});
       while (!open.empty() && open.back().waits_for == 0) {
@@ -112,37 +114,58 @@ class Guard {
     const std::vector<Expr>& indices = *access.indices();
     for (size_t d = 0; d < indices.size(); ++d) {
       Expr inside = bool_imm(true);
-      for (const Expr& index : ends_of(indices[d])) {
+      for (const auto& [index, masked] : ends_of(indices[d], access.mask())) {
         Expr low = ge(index, zero(index.dtype()));
         Expr high = lt(index, cast(index.dtype(), access.named->shape[d]));
-        if (!analyzer_.can_prove(low)) inside = logical_and(inside, low);
-        if (!analyzer_.can_prove(high)) inside = logical_and(inside, high);
+        Expr both = analyzer_.can_prove(low) ? bool_imm(true) : low;
+        if (!analyzer_.can_prove(high)) both = logical_and(both, high);
+        if (!is_true(both)) inside = logical_and(inside, masked.defined() ? logical_or(masked, both) : both);
       }
       if (is_true(inside)) continue;
       Expr holds = where_it_happens(inside, access.around);
-      checks.push_back({holds, (block_.empty() ? "the program" : "block '" + block_ + "'") +
-                                   (access.writes ? " writes '" : " reads '") + access.named->name + "' at index " +
-                                   analysis::brief(indices[d]) + " of dimension " + std::to_string(d) +
-                                   ", which is not in [0, " + analysis::brief(access.named->shape[d]) + ")"});
+      Expr value = indices[d].dtype().is_scalar() ? where_it_happens(indices[d], access.around, true) : Expr();
+      checks.push_back({holds,
+                        (block_.empty() ? "the program" : "block '" + block_ + "'") +
+                            (access.writes ? " writes '" : " reads '") + access.named->name + "' at index " +
+                            analysis::brief(indices[d]),
+                        " of dimension " + std::to_string(d) + ", which is not in [0, " +
+                            analysis::brief(access.named->shape[d]) + ")",
+                        value});
     }
     return checks;
   }
 
-  /// The first and the last element of a ramp; the lanes of any other vector.
-  static std::vector<Expr> ends_of(const Expr& index) {
-    if (index.dtype().is_scalar()) return {index};
+  /// The indices to compare, and for each what masks it out, if there is a mask: the first and the last element of a
+  /// ramp, else each lane.
+  static std::vector<std::pair<Expr, Expr>> ends_of(const Expr& index, const Expr& mask) {
+    auto lane_of = [](const Expr& vector, int lane) -> Expr { return make<Shuffle>({{vector}, {i32(lane)}}); };
     const Ramp* ramp = index.as<Ramp>();
-    if (ramp) return {ramp->base, ramp->base + ramp->stride * cast(ramp->stride.dtype(), ramp->lanes - 1)};
-    std::vector<Expr> each;
-    for (int lane = 0; lane < index.dtype().lanes; ++lane) each.push_back(make<Shuffle>({{index}, {i32(lane)}}));
+    auto at = [&](int lane) -> Expr {
+      if (index.dtype().is_scalar()) return index;
+      return ramp ? ramp->base + ramp->stride * i32(lane) : lane_of(index, lane);
+    };
+    std::vector<std::pair<Expr, Expr>> each;
+    if (mask.defined()) {
+      int lanes = mask.dtype().scalable ? 0 : mask.dtype().lanes;
+      for (int lane = 0; lane < lanes; ++lane) {
+        each.emplace_back(at(lane), logical_not(mask.dtype().is_scalar() ? mask : lane_of(mask, lane)));
+      }
+      return each;
+    }
+    if (index.dtype().is_scalar()) return {{index, Expr()}};
+    if (ramp) {
+      Expr last = ramp->base + ramp->stride * cast(ramp->stride.dtype(), ramp->lanes - 1);
+      return {{ramp->base, Expr()}, {last, Expr()}};
+    }
+    for (int lane = 0; lane < index.dtype().lanes; ++lane) each.emplace_back(at(lane), Expr());
     return each;
   }
 
   /// inside, unless a condition in the same expression keeps the access from happening.
-  static Expr where_it_happens(Expr inside, analysis::Surroundings around) {
+  static Expr where_it_happens(Expr inside, analysis::Surroundings around, bool is_value = false) {
     for (size_t i = around.size(); i-- > 0;) {
       const Surrounding& s = around[i];
-      if (s.kind == Surrounding::Kind::kCondition) inside = logical_or(logical_not(s.condition), inside);
+      if (s.kind == Surrounding::Kind::kCondition && !is_value) inside = logical_or(logical_not(s.condition), inside);
       if (s.kind == Surrounding::Kind::kLet) inside = substitute(inside, VarMap{{s.var, s.node.as<Let>()->value}});
     }
     return inside;
@@ -151,7 +174,13 @@ class Guard {
   static Stmt behind(const std::vector<Check>& checks, Stmt stmt) {
     for (size_t i = checks.size(); i-- > 0;) {
       SpanId span = stmt.span();
-      stmt = make<AssertStmt>({checks[i].holds, string_imm(checks[i].message), stmt}, span);
+      const auto& [holds, before, after, value] = checks[i];
+      Expr message = string_imm(before + after);
+      if (value.defined()) {
+        message = call(DataType::handle(), "tir.tvm_tuple",
+                       {string_imm(before + " = "), cast(DataType::int_(64), value), string_imm(after)});
+      }
+      stmt = make<AssertStmt>({holds, message, stmt}, span);
     }
     return stmt;
   }

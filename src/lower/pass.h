@@ -30,7 +30,7 @@ struct PassContext {
   const Target& target;
   std::string function;  ///< name of the function being lowered; empty while the module is
   bool called = false;   ///< by another function of the module
-  bool check_bounds = false;
+  bool check_bounds = false, check_races = true;
   std::vector<Promotion> promotions;
   std::vector<Note> notes;
 };

@@ -5,6 +5,7 @@
 
 #include "analysis/verify_accesses.h"
 #include "ir/build.h"
+#include "ir/strides.h"
 #include "ir/traverse.h"
 #include "ir/verify.h"
 #include "lower/passes.h"
@@ -22,6 +23,7 @@ constexpr Row kRows[] = {
     {"lower_prefetches", lower_prefetches, kAll, kScheduled, "first: passes know loads, not what a hint speaks of"},
     {"plan_allocations", plan_allocations, kAll, kScheduled,
      "while blocks are whole: axes tell which loops carry values in a buffer"},
+    {"check_races", check_races, kMachines, kScheduled, "what each iteration has for itself is no race"},
     {"lower_init_blocks", lower_init_blocks, kAll, kScheduled,
      "the condition is stated in reduction axes, which the next pass takes away"},
     {"inline_block_axes", inline_block_axes, kAll, kScheduled,
@@ -163,9 +165,9 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
   TW_RETURN_IF_ERROR(target.check_has_code());
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
   TW_RETURN_IF_ERROR(analysis::verify_accesses(module));
-  Ref<Module> current = module;
+  Ref<Module> current = with_all_strides(module);
   if (options.observe) options.observe("input", current);
-  PassContext context{target, {}, false, options.check_bounds, {}, {}};
+  PassContext context{target, {}, false, options.check_bounds, options.check_races, {}, {}};
   for (const Row& row : rows) {
     if (interrupted()) return interruption_error();
     if (applies(row.targets, target)) {

@@ -35,6 +35,8 @@ struct LowerOptions {
   bool require_registers = false;
   /// Guard every access: a kernel then returns an error instead of leaving a buffer.
   bool check_bounds = false;
+  /// Refuse parallel and vectorized loops whose iterations provably depend on one another.
+  bool check_races = true;
 };
 
 /// Functions are lowered one by one where a pass has no need to see others; a pass over the module may add, replace and

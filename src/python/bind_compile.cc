@@ -16,6 +16,7 @@
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "runtime/runtime.h"
+#include "script/printer.h"
 #include "support/interruption.h"
 
 namespace tilewright::python {
@@ -75,7 +76,11 @@ nb::tuple lower_module(const Ref<Module>& module, const std::string& target_text
   lower::LowerOptions options;
   options.stop_after = after;
   options.check_bounds = check_bounds;
-  Ref<Module> lowered = interruptible([&] { return lower::lower(module, target, options, &report); });
+  Ref<Module> lowered = interruptible([&] {
+    Result<Ref<Module>> result = lower::lower(module, target, options, &report);
+    if (!result.ok()) result.error() = script::with_excerpt(std::move(result.error()), module);
+    return result;
+  });
   return nb::make_tuple(lowered, report_dict(report));
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "ir/strides.h"
 #include "ir/verify.h"
 #include "python/module.h"
 #include "python/node_caster.h"
@@ -366,8 +367,9 @@ Expr offset_of(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
   }
   Expr offset = buffer->elem_offset.defined() ? buffer->elem_offset : Expr(i32(0));
   Expr stride = i32(1);
+  const std::vector<Expr> strides = all_strides(*buffer);
   for (size_t i = indices.size(); i-- > 0;) {
-    offset = offset + indices[i] * (buffer->strides.empty() ? stride : buffer->strides[i]);
+    offset = offset + indices[i] * (strides.empty() ? stride : strides[i]);
     stride = stride * buffer->shape[i];
   }
   return offset;
@@ -376,7 +378,7 @@ Expr offset_of(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
 Expr access_ptr(const Ref<Buffer>& buffer, nb::object mask, const Expr& offset, Expr extent) {
   Expr count = i32(1);
   for (const Expr& e : buffer->shape) count = count * e;
-  if (!buffer->strides.empty()) count = buffer->strides[0] * buffer->shape[0];
+  if (const std::vector<Expr> strides = all_strides(*buffer); !strides.empty()) count = strides[0] * buffer->shape[0];
   Expr start = buffer->elem_offset.defined() ? buffer->elem_offset + offset : offset;
   if (!extent.defined()) extent = count - offset;
   Expr type = call(buffer->dtype, "tir.type_annotation", {});

@@ -312,6 +312,9 @@ int32_t tw_interrupted(tw_ctx* ctx);
 /* Hands an error to the context's sink unless the call has one already. Returns `code`. */
 int32_t tw_report(tw_ctx* ctx, int32_t code, const char* message);
 
+/* Likewise with the text "before", the number, "after". */
+int32_t tw_report_value(tw_ctx* ctx, int32_t code, const char* before, int64_t value, const char* after);
+
 /* ---- What callers use ---------------------------------------------------------------------------------------- */
 
 /* The message of the last error that the calling thread's default context took; "" if there was none. */

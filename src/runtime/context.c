@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "runtime/runtime.h"
@@ -61,6 +62,12 @@ int32_t tw_report(tw_ctx* ctx, int32_t code, const char* message) {
   return code;
 }
 
+int32_t tw_report_value(tw_ctx* ctx, int32_t code, const char* before, int64_t value, const char* after) {
+  char message[1024];
+  snprintf(message, sizeof message, "%s%lld%s", before, (long long)value, after);
+  return tw_report(ctx, code, message);
+}
+
 int32_t tw_interrupted(tw_ctx* ctx) {
   /* The host may have been built before there was such a thing. */
   if (ctx->struct_size < offsetof(tw_ctx, interrupted) + sizeof(ctx->interrupted)) return TW_OK;
@@ -81,6 +88,7 @@ const tw_runtime_symbol* tw_runtime_symbols(int32_t* count) {
       {"tw_default_ctx", (void*)tw_default_ctx}, {"tw_check_args", (void*)tw_check_args},
       {"tw_fail_dim", (void*)tw_fail_dim},       {"tw_report", (void*)tw_report},
       {"tw_last_error", (void*)tw_last_error},   {"tw_interrupted", (void*)tw_interrupted},
+      {"tw_report_value", (void*)tw_report_value},
   };
   *count = (int32_t)(sizeof(symbols) / sizeof(symbols[0]));
   return symbols;

@@ -1,5 +1,8 @@
 // Buffers of functions and blocks, and the frames that allocate or declare them.
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 
 #include "script/interval.h"
 #include "script/ir_builder.h"
@@ -66,7 +69,7 @@ void check_shape(const BufferSpec& spec) {
       refuse("builder/shape", "a buffer with the extent " + std::to_string(*value), "extents are at least 0");
     }
   }
-  if (!spec.strides.empty() && spec.strides.size() != spec.shape.size()) {
+  if (spec.strides.size() > spec.shape.size()) {
     refuse("builder/strides", "a buffer of " + std::to_string(spec.shape.size()) + " dimensions with " +
                                   std::to_string(spec.strides.size()) + " strides");
   }
@@ -248,6 +251,44 @@ FramePtr realize(const Ref<BufferRegion>& region, std::optional<std::string> sco
   return frame;
 }
 
+namespace {
+
+bool fits(const Expr& constant, DataType type) {
+  if (type.is_float() || type.is_handle()) return true;
+  int bits = type.is_bool() ? 1 : type.is_uint() ? type.bits : type.bits - 1;
+  bool is_signed = !type.is_bool() && !type.is_uint();
+  if (auto number = const_int(constant)) {
+    bool huge = constant.dtype().is_uint() && *number < 0;  // of 64 bits
+    if (huge || *number < 0) return huge ? bits == 64 : is_signed && (bits == 63 || *number >= -(int64_t{1} << bits));
+    return bits >= 63 || *number < int64_t{1} << bits;
+  }
+  auto number = const_float(constant);
+  // A fraction is cut off, with a warning; NaN and infinities fit nowhere.
+  return !number || (*number < std::ldexp(1.0, bits) && *number > (is_signed ? -std::ldexp(1.0, bits) - 1 : -1.0));
+}
+
+/// A number that is written down and would be stored as another one.
+void check_fits(const Expr& value, DataType type, const Buffer& buffer) {
+  if (const Broadcast* all = value.as<Broadcast>()) return check_fits(all->value, type, buffer);
+  if (const Select* either = value.as<Select>()) {
+    check_fits(either->true_value, type, buffer);
+    return check_fits(either->false_value, type, buffer);
+  }
+  if (const Call* call = value.as<Call>(); call && intrinsic_of(*call) == Intrinsic::k_if_then_else) {
+    for (int branch : {1, 2}) check_fits(Expr(call->args[branch]), type, buffer);
+    return;
+  }
+  if (fits(value, type)) return;
+  auto number = const_int(value);
+  refuse("builder/constant",
+         (number ? std::to_string(*number) : fmt::format("{}", *const_float(value))) + " does not fit into '" +
+             buffer.name + "', which holds " + type.str(),
+         "give the buffer a wider type, or write T.Cast(\"" + type.str() + "\", T." + value.dtype().str() +
+             "(...)) for the bits that are left");
+}
+
+}  // namespace
+
 Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices, Expr predicate) {
   DataType type = buffer->dtype;
   if (!indices.empty()) {
@@ -264,6 +305,7 @@ Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices
     if (!lanes_fit || from.is_handle() || type.is_handle() || from.is_void()) {
       refuse("builder/store-dtype", what());
     }
+    check_fits(value, type.element(), *buffer);
     value = cast(type, std::move(value));
   }
   return make<BufferStore>({buffer, std::move(value), std::move(indices), std::move(predicate)});

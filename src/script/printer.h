@@ -62,6 +62,8 @@ std::string print(const NodeRef& node, const PrintOptions& options = {});
 /// The diagnostic with the part of `program` that it is about, underlined, in its message, and with the place where the
 /// user wrote that. For boundaries, where it becomes an Exception.
 Diagnostic located(Diagnostic diagnostic, const NodeRef& program);
+/// Likewise, unless the user's own line can be shown: scripts that are given as text are not kept.
+Diagnostic with_excerpt(Diagnostic diagnostic, const NodeRef& program);
 /// located(diagnostic, program) as text.
 std::string render(const Diagnostic& diagnostic, const NodeRef& program);
 

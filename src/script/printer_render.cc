@@ -64,6 +64,12 @@ Diagnostic located(Diagnostic diagnostic, const NodeRef& program) {
   return diagnostic;
 }
 
+Diagnostic with_excerpt(Diagnostic diagnostic, const NodeRef& program) {
+  diagnostic.span = span_for(diagnostic);
+  bool shown = diagnostic.span != 0 && render_span(diagnostic.span).find('\n') != std::string::npos;
+  return shown ? diagnostic : located(std::move(diagnostic), program);
+}
+
 std::string render(const Diagnostic& diagnostic, const NodeRef& program) {
   return located(diagnostic, program).render();
 }

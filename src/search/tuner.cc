@@ -252,6 +252,7 @@ std::optional<Diagnostic> Tuner::Impl::draw_one() {
   // What was meant for registers and does not fit is never the fastest: no time is spent on building it.
   lower::LowerOptions lowering;
   lowering.require_registers = true;
+  lowering.check_races = false;
   auto lowered = lower::lower((*drawn)->module, options.target, lowering);
   if (!lowered.ok() && lowered.error().code == "lower/not-in-registers") {
     ++status.refused;
@@ -369,7 +370,9 @@ Status Tuner::Impl::begin_finals() {
     if (finalists[i].object) continue;
     auto drawn = redraw(task.module, finalists[i].trace);
     if (!drawn.ok()) continue;
-    auto lowered = lower::lower(drawn->module, options.target);
+    lower::LowerOptions lowering;
+    lowering.check_races = false;
+    auto lowered = lower::lower(drawn->module, options.target, lowering);
     if (!lowered.ok()) continue;
     Candidate candidate = make_candidate(kFirstFinalistId + i, *lowered, options.target, task.function);
     candidate.check_only = true;

@@ -265,3 +265,34 @@ def test_regions_between_elements_that_data_selects_are_whole_dimensions():
 
     assert "T.reads(A[0:12]," in gather.script()
     tw.lower(gather)
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "line"),
+    [
+        (block("B[vi] = A[vi]", 16), "verify/bounds", "B[vi] = A[vi]"),
+        (
+            'for i in range(16):\n    with T.block("S"):\n        vi = T.axis.spatial(8, i)\n        B[vi] = A[vi]',
+            "verify/axis-bounds",
+            'with T.block("S")',
+        ),
+    ],
+)
+def test_the_program_is_shown_where_its_text_is_not_kept(body, code, line):
+    with pytest.raises(tw.ScriptError) as info:
+        tw.compile(program(A8, body))
+    text = str(info.value)
+    assert info.value.code == code and "in the program:" in text and line in text and "^^^" in text
+
+
+def test_the_users_own_line_is_shown_once():
+    @T.prim_func
+    def outside(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        for i in range(16):
+            with T.block("S"):
+                vi = T.axis.spatial(16, i)
+                B[vi] = A[vi % 8]
+
+    with pytest.raises(tw.ScriptError) as info:
+        tw.compile(outside)
+    assert str(info.value).count("B[vi] = A[vi % 8]") == 1 and "in the program" not in str(info.value)

@@ -19,6 +19,7 @@ FOR_OTHER_TARGETS = {"dp4a", "q_multiply_shift"}  # they have a meaning, and no 
 # The interpreter runs them for every type.
 UNTYPED = {"if_then_else", "assume", "large_uint_imm", "get_active_lane_mask", "ret", "address_of", "prefetch"}
 UNTYPED |= {"vectorlow", "vectorhigh", "vectorcombine"}
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, np.inf, -np.inf, np.nan]
 TESTS = {"isnan", "isinf", "isfinite"}
 
 
@@ -43,7 +44,11 @@ def both(func: Any, arrays: list[np.ndarray], output: str) -> list[Any]:
 @pytest.mark.parametrize(("name", "arity"), ROWS)
 def test_every_row_is_computed_alike_or_refused(name: str, arity: int, dtype: str, lanes: int) -> None:
     output = "bool" if name in TESTS else "int32" if name == "clz" else dtype
-    values = RANDOM.uniform(0.1, 0.9, (arity, 37)) if dtype.startswith("f") else RANDOM.integers(0, 7, (arity, 37))
+    is_float = dtype.startswith("f")
+    values = RANDOM.uniform(0.1, 0.9, (arity, 37)) if is_float else RANDOM.integers(0, 7, (arity, 37))
+    if is_float and name not in UNTYPED:  # all pairs of special values, and where there is one argument each of them
+        pairs = np.array([(a, b) for a in SPECIAL for b in SPECIAL]).T
+        values = np.concatenate([values, np.resize(pairs, (arity, pairs.shape[1]))], axis=1)
     arrays = list(values.astype(dtype))
 
     def call(*args: Any) -> Any:
@@ -57,5 +62,8 @@ def test_every_row_is_computed_alike_or_refused(name: str, arity: int, dtype: st
     interpreted, compiled = both(func, arrays, output)
     if compiled is not None:
         np.testing.assert_allclose(compiled, interpreted, rtol=1e-15 if dtype == "float64" else 4e-7)
+        if is_float and output == dtype:
+            zeros = interpreted == 0
+            np.testing.assert_array_equal(np.signbit(compiled[zeros]), np.signbit(interpreted[zeros]))
     elif interpreted is not None:
         assert name in FOR_OTHER_TARGETS | UNTYPED

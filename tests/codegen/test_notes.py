@@ -9,6 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import notes
+from tilewright.kernel import notes_on
 from tilewright.script import tir as T
 
 
@@ -32,6 +33,14 @@ def test_what_was_asked_for_is_a_warning() -> None:
     assert kernel.notes[1].message == "loop 'j' has no vector code: T.nextafter has no vector form"
     assert kernel.notes[2].message == "T.nextafter is a call of the C library for each number, in 1 place"
     assert set(kernel.report) == {"times", "promotions", "notes"}
+
+
+def test_functions_have_the_names_that_users_know() -> None:
+    sch = tw.Schedule(total)  # whose module calls the function main
+    with pytest.warns(tw.PerformanceWarning, match="^total: loop 'i' is not vectorized"):
+        kernel = tw.compile(sch)
+    assert {note.function for note in kernel.notes} == {"total"}
+    assert {note.function for note in notes_on(sch)} == {"total"}
 
 
 def test_what_nobody_asked_for_is_no_warning() -> None:

@@ -1,9 +1,15 @@
-"""Random programs that tilewright.te builds from formulas: chains of pointwise formulas, paddings, sums and maxima."""
+"""Random programs that tilewright.te builds from formulas: chains of pointwise formulas, paddings, sums and maxima.
+
+NumPy says what each of them is, so that a formula that te builds wrongly is found, too.
+"""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from tilewright import te
 from tilewright.script import tir as T
@@ -17,6 +23,15 @@ class Formulas:
         self.dtype = rng.choice(["float32", "float32", "float64", "int32", "uint8", "int64"])
         self.inputs = [self.placeholder(number) for number in range(rng.choice([1, 2]))]
         self.tensors: list[Any] = list(self.inputs)
+        #: of each tensor, from the arrays of the inputs
+        self.values: dict[Any, Callable[[list[np.ndarray]], np.ndarray]] = {
+            x: lambda given, number=number: given[number] for number, x in enumerate(self.inputs)
+        }
+
+    def expected(self, arrays: list[np.ndarray]) -> np.ndarray:
+        """The result, of the arguments in their order: the inputs and the array for the result."""
+        with np.errstate(all="ignore"):
+            return self.values[self.tensors[-1]](arrays)
 
     def placeholder(self, number: int) -> Any:
         shape = tuple(self.rng.choice([1, 2, 4, 5, 6]) for _ in range(self.rng.choice([1, 2, 2])))
@@ -36,13 +51,28 @@ class Formulas:
         back = [axes.index(axis) for axis in range(len(axes))]
         same = [t for t in self.tensors if [int(e) for e in t.shape] == [int(e) for e in x.shape]]
         other = self.rng.choice(same)
-        combine = self.rng.choice([lambda a, b: a + b, lambda a, b: a - b, T.max, T.min])
+        combine, numpy = self.rng.choice(
+            [
+                (lambda a, b: a + b, np.add),
+                (lambda a, b: a - b, np.subtract),
+                (T.max, np.maximum),
+                (T.min, np.minimum),
+            ]
+        )
 
         def formula(*index: Any) -> Any:
             at = [index[axis] for axis in back]
             return combine(x[tuple(at)], other[tuple(at)])
 
-        return te.compute(shape, formula, name=name)
+        a, b = self.values[x], self.values[other]
+        return self.known(
+            te.compute(shape, formula, name=name), lambda given: numpy(a(given), b(given)).transpose(axes)
+        )
+
+    def known(self, tensor: Any, value: Callable[[list[np.ndarray]], np.ndarray]) -> Any:
+        """The tensor, whose value in NumPy is kept, in its type."""
+        self.values[tensor] = lambda given: value(given).astype(self.dtype)
+        return tensor
 
     def padded(self, x: Any, name: str) -> Any:
         before, after = self.rng.choice([0, 1, 2]), self.rng.choice([0, 1, 2])
@@ -52,14 +82,23 @@ class Formulas:
             inside = T.And(index[0] >= before, index[0] < first + before)
             return T.if_then_else(inside, x[(index[0] - before, *index[1:])], T.cast(1, self.dtype))
 
-        return te.compute((first + before + after, *x.shape[1:]), formula, name=name)
+        widths = [(before, after), *[(0, 0)] * (len(x.shape) - 1)]
+        a = self.values[x]
+        return self.known(
+            te.compute((first + before + after, *x.shape[1:]), formula, name=name),
+            lambda given: np.pad(a(given), widths, constant_values=1),
+        )
 
     def reduced(self, x: Any, name: str) -> Any:
         k = te.reduce_axis((0, int(x.shape[0])), name="k")
-        reduce = self.rng.choice([te.sum, te.max, te.min])
-        if len(x.shape) == 1:
-            return te.compute((1,), lambda i: reduce(x[k], axis=k), name=name)
-        return te.compute(tuple(x.shape[1:]), lambda *index: reduce(x[(k, *index)], axis=k), name=name)
+        reduce, numpy = self.rng.choice([(te.sum, np.add), (te.max, np.maximum), (te.min, np.minimum)])
+        a = self.values[x]
+        is_one = len(x.shape) == 1
+        if is_one:
+            made = te.compute((1,), lambda i: reduce(x[k], axis=k), name=name)
+        else:
+            made = te.compute(tuple(x.shape[1:]), lambda *index: reduce(x[(k, *index)], axis=k), name=name)
+        return self.known(made, lambda given: numpy.reduce(a(given), axis=0, keepdims=is_one))
 
     def product(self, x: Any, name: str) -> Any:
         others = [t for t in self.tensors if len(t.shape) == 2 and int(t.shape[0]) == int(x.shape[-1])]
@@ -67,4 +106,6 @@ class Formulas:
             return self.reduced(x, name)
         y = self.rng.choice(others)
         k = te.reduce_axis((0, int(x.shape[1])), name="k")
-        return te.compute((x.shape[0], y.shape[1]), lambda i, j: te.sum(x[i, k] * y[k, j], axis=k), name=name)
+        a, b = self.values[x], self.values[y]
+        made = te.compute((x.shape[0], y.shape[1]), lambda i, j: te.sum(x[i, k] * y[k, j], axis=k), name=name)
+        return self.known(made, lambda given: a(given) @ b(given))

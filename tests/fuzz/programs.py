@@ -647,7 +647,12 @@ STAGES = [
 
 def draw(seed: int) -> Program:
     """The program of a number."""
-    rng = random.Random(-seed)
-    if rng.random() < 0.05:
-        return Program(Formulas(rng).text(), special=False, sizes=[{}])
+    if formulas := formulas_of(seed):
+        return Program(formulas.text(), special=False, sizes=[{}])
     return Writer(seed).program()
+
+
+def formulas_of(seed: int) -> Formulas | None:
+    """What the program of a number is built from, if that is formulas."""
+    rng = random.Random(-seed)
+    return Formulas(rng) if rng.random() < 0.05 else None

@@ -11,7 +11,7 @@ import pytest
 import tilewright as tw
 from fuzz import arguments, judge, minimize, programs, session, steps
 from fuzz.judge import Case, Finding, Judge, NoCase
-from tilewright import ir, script
+from tilewright import ir, script, te
 
 MARKS = {
     "in place": " + ",
@@ -62,6 +62,18 @@ def test_programs_are_well_defined_and_have_everything() -> None:
     together = "\n".join(texts)
     assert [what for what, mark in MARKS.items() if mark not in together] == []
     assert [dtype for dtype in programs.DTYPES if dtype not in together] == []
+
+
+def test_formulas_are_compared_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [number for number in range(2000) if programs.formulas_of(number)]
+    for number in numbers[:60]:
+        Judge(case_of(number)).formulas()
+    right = te.max
+    monkeypatch.setattr(te, "max", te.min)
+    with pytest.raises(Finding, match="by NumPy"):
+        for number in numbers[:60]:
+            Judge(case_of(number)).formulas()
+    assert te.max is not right
 
 
 def test_all_steps_are_accepted_at_times() -> None:

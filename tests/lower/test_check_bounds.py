@@ -37,7 +37,9 @@ def test_an_index_from_memory(loop):
         with pytest.raises(tw.ArgumentError) as info:
             kernel(*arguments(bad))
         assert info.value.code == "call/assertion"
-        assert "block 'gather' reads 'A' at index I[i] of dimension 0, which is not in [0, 8)" in str(info.value)
+        assert f"block 'gather' reads 'A' at index I[i] = {bad} of dimension 0, which is not in [0, 8)" in str(
+            info.value
+        )
     kernel(a, indices, b)  # the kernel is as good as before
 
 
@@ -90,10 +92,10 @@ def test_indices_of_indices_and_loops_of_data():
     b = np.zeros(3, "float32")
     kernel(a, indices, np.array([0, 2, 5, 8], "int32"), b)
     assert b.tolist() == [4, 9, 15]
-    with pytest.raises(tw.ArgumentError, match=r"block 'rows' reads 'I' at index j of dimension 0"):
+    with pytest.raises(tw.ArgumentError, match=r"block 'rows' reads 'I' at index j = 8 of dimension 0"):
         kernel(a, indices, np.array([0, 2, 5, 9], "int32"), b)
     indices[7] = -3
-    with pytest.raises(tw.ArgumentError, match=r"block 'rows' reads 'A' at index I\[j\] of dimension 0"):
+    with pytest.raises(tw.ArgumentError, match=r"block 'rows' reads 'A' at index I\[j\] = -3 of dimension 0"):
         kernel(a, indices, np.array([0, 2, 5, 8], "int32"), b)
 
 
@@ -112,8 +114,25 @@ def test_symbolic_sizes_and_two_dimensions():
     a, b = np.arange(9, dtype="float32").reshape(3, 3), np.zeros((3, 3), "float32")
     kernel(a, b, 0)
     assert (a == b).all()
-    with pytest.raises(tw.ArgumentError, match=r"block 'shift' reads 'A' at index .* of dimension 1.* \[0, n\)"):
+    with pytest.raises(tw.ArgumentError, match=r"block 'shift' reads 'A' at index .* = 3 of dimension 1.* \[0, n\)"):
         kernel(a, b, 1)
+
+
+def test_lanes_that_a_mask_lets_through_are_checked():
+    func = script.from_source(f"""{HEADER}def main(A: T.Buffer((8,)), n: T.int32, m: T.int32, B: T.Buffer((8,))):
+    lanes = T.Ramp(n, 1, 4)
+    mask = lanes < T.Broadcast(m, 4)
+    B.vstore([T.Ramp(0, 1, 4)], A.vload([lanes], predicate=mask), predicate=mask)
+""")
+    kernel = tw.compile(func, check_bounds=True)
+    a, b = np.arange(8, dtype="float32"), np.full(8, -1, "float32")
+    kernel(a, 6, 8, b)  # lanes 8 and 9 are masked out
+    assert b.tolist() == [6, 7, -1, -1, -1, -1, -1, -1]
+    with pytest.raises(tw.ArgumentError, match="the program reads 'A' at index"):
+        kernel(a, 6, 9, b)
+    with pytest.raises(tw.ArgumentError, match="the program reads 'A' at index"):
+        kernel(a, -1, 8, b)
+    kernel(a, 6, 0, b)
 
 
 def test_what_loops_prove_costs_nothing():

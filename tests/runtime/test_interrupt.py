@@ -47,16 +47,17 @@ PROGRAMS = {
 }
 
 
-def endless(body: str) -> tw.Kernel:
+def endless(body: str, target: str = "native") -> tw.Kernel:
     text = "@T.prim_func\ndef f(n: T.int32, A: T.Buffer((4096,), 'float32')):" + body
-    kernel = tw.compile(from_source(text))
+    kernel = tw.compile(from_source(text), target=target)
     assert isinstance(kernel, tw.Kernel)
     return kernel
 
 
+@pytest.mark.parametrize("target", ["native", "interpreter"])
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_call_ends_within_a_second(name: str) -> None:
-    kernel = endless(PROGRAMS[name])
+def test_a_call_ends_within_a_second(name: str, target: str) -> None:
+    kernel = endless(PROGRAMS[name], target)
     a = np.ones(4096, "float32")
     before = signal.getsignal(signal.SIGINT)
     sent = 0.0

@@ -257,7 +257,7 @@ def test_shapes() -> None:
     check_body("builder/shape", "B = «T.alloc_buffer((4, 1.5))»")
     check_body("builder/shape", "B = «T.alloc_buffer((-4,))»")
     check_body("builder/shape", "B = «T.alloc_buffer('(128, 128)')»")
-    check_body("builder/strides", "B = «T.match_buffer(a, (4, 4), strides=(4,))»")
+    check_body("builder/strides", "B = «T.match_buffer(a, (4, 4), strides=(16, 4, 1))»")
     check_body("builder/buffer-type", "B = «T.match_buffer(a, (4, 4), buffer_type='x')»")
     check_body("builder/shape", "B = «T.allocate_const([1, 2], 'int32', [3])»", "3 elements with 2 values")
     check_body("builder/shape", "B = «T.allocate_const([1, 2], 'int32', [n])»", "constant extents")
@@ -604,3 +604,50 @@ def test_decorating_something_else() -> None:
         T.prim_func(3)
     with pytest.raises(tw.ArgumentError, match="decorates a function"):
         T.macro(3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "low", "high"),
+    [
+        ("int8", -128, 127),
+        ("uint8", 0, 255),
+        ("int16", -32768, 32767),
+        ("int32", -(2**31), 2**31 - 1),
+        ("uint32", 0, 2**32 - 1),
+        ("int64", -(2**63), 2**63 - 1),
+        ("uint64", 0, 2**64 - 1),
+        ("bool", 0, 1),
+    ],
+)
+def test_numbers_that_do_not_fit_are_not_stored(dtype: str, low: int, high: int) -> None:
+    def stored(value: str) -> object:
+        return from_source(f"@T.prim_func\ndef f(A: T.Buffer((4,), {dtype!r}), n: T.int32):\n    A[1] = {value}\n")
+
+    wide = ["T.int64({})" if high < 2**63 else "T.uint64({})", "T.Select(n > 0, T.int64({}), T.int64(0))"]
+    for text in wide[:1] if high >= 2**63 - 1 else wide:
+        for value in (low, high):
+            if "uint64" not in text or value >= 0:
+                stored(text.format(value))
+    for value in (low - 1, high + 1):
+        if not -(2**63) <= value < 2**63:
+            continue
+        for text in (
+            "T.int64({})",
+            "T.Select(n > 0, T.int64({}), T.int64(0))",
+            "T.if_then_else(n > 0, T.int64(0), T.int64({}))",
+        ):
+            with pytest.raises(tw.ScriptError, match=f"does not fit into 'A', which holds {dtype}") as caught:
+                stored(text.format(value))
+            assert caught.value.code == "builder/constant" and caught.value.line == 3
+        stored(f"T.Cast({dtype!r}, T.int64({value}))")  # what is asked for
+
+
+@pytest.mark.filterwarnings("ignore:.*it is cut off:RuntimeWarning")
+def test_a_number_that_does_not_fit_points_at_its_line() -> None:
+    check(
+        "builder/constant",
+        "@T.prim_func\ndef f(A: T.Buffer((4,), 'int8')):\n    «A[1] = 300»\n",
+        hint='T.Cast("int8", T.int32(',
+    )
+    check("builder/constant", "@T.prim_func\ndef f(A: T.Buffer((4,), 'int32')):\n    «A[1] = T.float32(3e9)»\n")
+    check("builder/constant", "@T.prim_func\ndef f(A: T.Buffer((4,), 'int32')):\n    «A[1] = T.float32('nan')»\n")

@@ -63,7 +63,13 @@ def test_a_value_that_would_be_lost(what: str) -> None:
         parse(body)
     assert caught.value.code == "script/rebound"
     assert f"'{name}' is bound again inside of a {kind}" in caught.value.message
-    assert 'T.alloc_buffer((1,), "float32", scope="local")' in caught.value.hint
+    assert f'{name} = T.alloc_buffer((1,), "' in caught.value.hint and 'scope="local")' in caught.value.hint
+
+
+def test_the_hint_has_the_name_and_the_type_of_the_value() -> None:
+    with pytest.raises(tw.ScriptError) as caught:
+        parse("total = T.int64(0)\nfor i in range(3):\n    total = total + T.int64(i)\nB[0] = T.Cast('float32', total)")
+    assert 'total = T.alloc_buffer((1,), "int64", scope="local"), then total[0] = ...' in caught.value.hint
 
 
 def test_the_place_and_the_reader() -> None:

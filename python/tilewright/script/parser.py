@@ -75,7 +75,8 @@ class Parser:
         self._log: list[tuple[str, Any]] = []
         self._scope_start = 0  # where in the log the names of the innermost scope start
         self._reported_names: set[str] = set()
-        self.rebound: dict[str, None] = {}  # names that were visible when the function at work bound them
+        #: names that were visible when the function at work bound them, and the dtype of the new value
+        self.rebound: dict[str, str] = {}
         self.chosen: dict[ast.AST, set[bool]] = {}  # branches that were taken while parsing
         self.repeated: set[ast.AST] = set()  # loops over Python collections
         self.expanded: dict[ast.AST, list[ast.FunctionDef]] = {}  # calls of macros that see the names around
@@ -174,7 +175,8 @@ class Parser:
         """Binds a name until the scope around ends."""
         old = self.names.get(name, _MISSING)
         if old is not _MISSING or any(name in mapping for mapping in self.outer):
-            self.rebound[name] = None
+            default = "int32" if isinstance(value, int) else "float32"
+            self.rebound[name] = str(getattr(value, "dtype", default))
         self._log.append((name, old))
         self.names[name] = value
 

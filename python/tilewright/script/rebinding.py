@@ -25,12 +25,15 @@ _Bindings = frozenset[ast.AST]
 
 _OUTSIDE = ast.Pass()  # whatever the name meant before
 
-HINT = 'a value that changes lives in memory: s = T.alloc_buffer((1,), "float32", scope="local"), then s[0] = ...'
+
+def _hint(name: str, dtype: str) -> str:
+    buffer = f'T.alloc_buffer((1,), "{dtype}", scope="local")'
+    return f"a value that changes lives in memory: {name} = {buffer}, then {name}[0] = ..."
 
 
 def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
     """Reports the bindings in `body`, which has been parsed, that end before somebody reads them."""
-    for name in parser.rebound:
+    for name, dtype in parser.rebound.items():
         flow = _Flow(parser, name)
         flow.walk(body)
         for binding, (kind, reader) in flow.lost.items():
@@ -40,7 +43,7 @@ def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
                     "script/rebound",
                     f"'{name}' is bound again inside of a {kind}: the new value ends there, and line {line} would read "
                     "the old one",
-                    HINT,
+                    _hint(name, dtype),
                     binding,
                 ),
                 binding,

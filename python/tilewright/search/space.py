@@ -21,7 +21,10 @@ class Space:
         program: the program that is scheduled.
         function: takes a fresh :class:`tilewright.Schedule` and transforms it in place.
         reference: the peer to compare with: a function of the arrays that the program reads, in the order of the
-            parameters, that returns what the program writes.
+            parameters, that returns what the program writes, a tuple where that are several arrays. ``tilewright tune``
+            times it, and says when it computes something else: integers exactly, floats beyond what another order of
+            sums and other functions explain. It never decides about candidates: these are compared with the program as
+            it was written, and that with the interpreter.
         inputs: arguments where random ones make no sense, by the name of the parameter.
         name: of the space; the function's own by default.
     """

@@ -311,11 +311,19 @@ void FunctionEmitter::emit_assert(const AssertStmt& assertion) {
   llvm::MDBuilder weights(state_.context());
   builder_.CreateCondBr(holds, after, failed, weights.createLikelyBranchWeights());
   builder_.SetInsertPoint(failed);
-  llvm::Type* pointer = builder_.getPtrTy();
-  auto* type = llvm::FunctionType::get(builder_.getInt32Ty(), {pointer, builder_.getInt32Ty(), pointer}, false);
-  return_code(builder_.CreateCall(state_.external("tw_report", type),
-                                  {ctx_, builder_.getInt32(TW_ERROR_ASSERTION),
-                                   state_.text(message ? message->value : "an assertion of the program failed")}));
+  llvm::Type *pointer = builder_.getPtrTy(), *i32 = builder_.getInt32Ty();
+  Value* error = builder_.getInt32(TW_ERROR_ASSERTION);
+  if (const Call* parts = assertion.message.as<Call>()) {
+    // Of check_bounds: a text, a number, a text.
+    Value *before = emit(Expr(parts->args[0])), *number = emit(Expr(parts->args[1])),
+          *behind = emit(Expr(parts->args[2]));
+    auto* type = llvm::FunctionType::get(i32, {pointer, i32, pointer, builder_.getInt64Ty(), pointer}, false);
+    return_code(builder_.CreateCall(state_.external("tw_report_value", type), {ctx_, error, before, number, behind}));
+  } else {
+    auto* type = llvm::FunctionType::get(i32, {pointer, i32, pointer}, false);
+    Value* text = state_.text(message ? message->value : "an assertion of the program failed");
+    return_code(builder_.CreateCall(state_.external("tw_report", type), {ctx_, error, text}));
+  }
   builder_.SetInsertPoint(after);
 }
 

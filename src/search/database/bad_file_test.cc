@@ -79,12 +79,26 @@ TEST(BadFile, Truncated) {
   TestFolder folder;
   const std::string path = make(folder);
   const std::string whole = read_file(path);
-  for (size_t size :
-       {size_t{0}, size_t{1}, size_t{50}, size_t{100}, size_t{4096}, whole.size() / 2, whole.size() - 1}) {
+  for (size_t size : {size_t{1}, size_t{50}, size_t{100}, size_t{4096}, whole.size() / 2, whole.size() - 1}) {
     write_file(path, whole.substr(0, size));
     EXPECT_EQ(refusal(path), "database/damaged") << size;
     EXPECT_EQ(read_file(path).size(), size);
   }
+}
+
+TEST(BadFile, AnEmptyFileBecomesADatabase) {
+  TestFolder folder;
+  const std::string path = make(folder);
+  write_file(path, "");
+  EXPECT_EQ(refusal(path, {.read_only = true}), "database/missing");
+  auto database = Database::open(path).value_or_throw();
+  ASSERT_TRUE(database->commit(record_of(1)).ok());
+  EXPECT_EQ(*Database::open(path).value_or_throw()->size(), 1);
+  // With a log beside it, it has lost what was in it.
+  database.reset();
+  write_file(path, "");
+  write_file(path + "-wal", "x");
+  EXPECT_EQ(refusal(path), "database/damaged");
 }
 
 TEST(BadFile, Garbled) {

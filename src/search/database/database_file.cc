@@ -80,6 +80,8 @@ Result<bool> recognize_database(const std::string& path) {
   if (!S_ISREG(info.st_mode)) return not_ours(path, "is not a regular file");
   if (got < 0) return cannot_open(path, error);
   const auto size = static_cast<uint64_t>(info.st_size);
+  // Without a log, an empty file is what a program makes that wants a name, mktemp for instance.
+  if (got == 0 && !file_exists(path + "-wal")) return false;
   if (got == 0) return truncated(path, size, "so not even a header");
   if (std::memcmp(header, kMagic, std::min<size_t>(got, sizeof kMagic)) != 0)
     return not_ours(path, "is not a database");
@@ -97,6 +99,11 @@ Result<bool> recognize_database(const std::string& path) {
 }
 
 Status create_database(const std::string& path) {
+  if (file_exists(path)) {
+    // Empty: SQLite takes it for a database without anything in it, and its locks keep others out meanwhile.
+    TW_TRY(connection, sqlite::Connection::open(path, {}));
+    return fill_new_file(connection);
+  }
   static std::atomic<int> counter{0};
   const ScratchFile scratch{fmt::format("{}.new-{}-{}", path, ::getpid(), counter++)};
   {

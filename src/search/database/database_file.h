@@ -10,10 +10,10 @@
 
 namespace tilewright::search {
 
-/// Whether there is a file; an error when there is one that is not ours, or not all of it.
+/// Whether there is a file with something in it; an error when there is one that is not ours, or not all of it.
 Result<bool> recognize_database(const std::string& path);
 
-/// Makes an empty database under `path` in one step: nobody ever sees a half-made file, and of several processes that
+/// Makes an empty database under `path`, where there is nothing or an empty file. In one step: nobody ever sees a half-made file, and of several processes that
 /// create it at once the first wins and the others find it there.
 Status create_database(const std::string& path);
 

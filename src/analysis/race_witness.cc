@@ -1,0 +1,395 @@
+#include "analysis/race_witness.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "analysis/accesses.h"
+#include "analysis/cover.h"
+#include "analysis/independence.h"
+#include "analysis/witness.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::analysis {
+namespace {
+
+bool runs_together(const For& loop) { return loop.kind == ForKind::kParallel || loop.kind == ForKind::kVectorized; }
+
+const NodeBase* key(const For& loop) {
+  const Ref<Var>& variable = loop.loop_var;
+  return variable.get();
+}
+
+/// The parallel and vectorized loops of a function, with what is allocated inside of each.
+class Loops {
+ public:
+  explicit Loops(const Ref<PrimFunc>& func) {
+    visit(func->body, [&](const Ref<For>& loop, Visitor& v) {
+      if (runs_together(*loop)) collect(loop);
+      v.descend(loop);
+    });
+    if (const BlockRealize* root = func->body.as<BlockRealize>(); root && !own_.empty()) tree_ = &Tree::of(root->block);
+  }
+
+  bool empty() const { return own_.empty(); }
+  std::vector<Ref<For>> all() const { return order_; }
+  /// Memory of a buffer that each iteration has for itself.
+  bool owns(const For& loop, const NodeRef& data) const {
+    auto found = own_.find(key(loop));
+    return found != own_.end() && found->second.count(data) != 0;
+  }
+  /// Blocks say enough to prove that the iterations are independent.
+  bool proved(const Ref<For>& loop) const {
+    if (!tree_) return false;
+    int at = tree_->loop(loop->loop_var);
+    return at != Tree::kNone && !why_dependent(*tree_, at, execution_of(loop->kind, ""));
+  }
+
+ private:
+  void collect(const Ref<For>& loop) {
+    order_.push_back(loop);
+    std::unordered_set<NodeRef>& own = own_[key(*loop)];
+    visit(
+        loop->body,
+        [&](const Ref<Allocate>& allocate, Visitor& v) {
+          own.insert(allocate->buffer_var);
+          v.descend(allocate);
+        },
+        [&](const Ref<Block>& block, Visitor& v) {
+          for (const Ref<Buffer>& buffer : block->alloc_buffers) own.insert(buffer->data);
+          v.descend(block);
+        });
+  }
+
+  std::vector<Ref<For>> order_;
+  std::unordered_map<const NodeBase*, std::unordered_set<NodeRef>> own_;
+  const Tree* tree_ = nullptr;
+};
+
+/// Some values from 0 to extent - 1, those first at which neighbors and tiles tend to meet.
+std::vector<int64_t> some_steps(int64_t extent, size_t most) {
+  std::vector<int64_t> steps;
+  auto add = [&](int64_t step) {
+    bool is_new = step >= 0 && step < extent && std::find(steps.begin(), steps.end(), step) == steps.end();
+    if (is_new && steps.size() < most) steps.push_back(step);
+  };
+  for (int64_t step : {int64_t{0}, int64_t{1}, extent - 1, int64_t{2}, extent - 2, int64_t{3}}) add(step);
+  for (int64_t step = 4; step < extent; step *= 2) add(step);
+  for (int64_t step = 5; step < extent && steps.size() < most; ++step) add(step);
+  return steps;
+}
+
+using Element = std::vector<int64_t>;
+/// True: no more are wanted.
+using OnElement = std::function<bool(const Element&, int64_t iteration)>;
+
+/// Walks over some iterations in which an access surely happens, the loops around `loop` at their beginnings.
+class Walk {
+ public:
+  Walk(const Access& access, const For& loop, const std::vector<Expr>& indices, const OnElement& found)
+      : access_(access), loop_(loop), indices_(indices), found_(found) {
+    size_t inside = 0;
+    bool below = false;
+    for (const Surrounding& s : access.around) {
+      inside += below && s.kind == Surrounding::Kind::kLoop;
+      below |= s.node.as<For>() == &loop;
+    }
+    while (inside > 0 && per_loop_ > 2 && power(per_loop_, inside) > kInside) --per_loop_;
+  }
+
+  void run() {
+    with_stack_for(static_cast<uint32_t>(access_.around.size()), [&] { step(0, false); });
+  }
+
+ private:
+  /// Of the loop, and below it for each of these.
+  static constexpr size_t kIterations = 20, kInside = 24;
+
+  static size_t power(size_t base, size_t exponent) {
+    size_t result = 1;
+    for (; exponent > 0 && result <= kInside; --exponent) result *= base;
+    return result;
+  }
+
+  /// True when enough was seen of this iteration of the loop.
+  bool step(size_t at, bool below) {
+    for (; at < access_.around.size(); ++at) {
+      const Surrounding& s = access_.around[at];
+      switch (s.kind) {
+        case Surrounding::Kind::kLoop:
+          return each(at, *s.node.as<For>(), below);
+        case Surrounding::Kind::kLet:
+        case Surrounding::Kind::kAxis:
+          if (auto value = s.set.is_point() ? evaluate(s.set.min, point_) : std::nullopt) point_.set(s.var, *value);
+          break;
+        case Surrounding::Kind::kCondition:
+        case Surrounding::Kind::kAssertion:
+          if (evaluate(s.condition, point_).value_or(0) == 0) return false;
+          break;
+        case Surrounding::Kind::kWhile:
+          return over_ = true;
+        case Surrounding::Kind::kBlock:
+        case Surrounding::Kind::kDeclaration:
+          break;
+      }
+    }
+    return arrive();
+  }
+
+  bool each(size_t at, const For& loop, bool below) {
+    auto min = evaluate(loop.min, point_), extent = evaluate(loop.extent, point_);
+    if (!min || !extent) return over_ = true;
+    bool is_it = &loop == &loop_;
+    size_t most = is_it ? kIterations : below ? per_loop_ : 1;
+    for (int64_t value : some_steps(*extent, most)) {
+      Point before = point_;
+      point_.set(loop.loop_var, *min + value);
+      if (is_it) iteration_ = *min + value, points_ = 0;
+      bool enough = step(at + 1, below || is_it);
+      point_ = std::move(before);
+      if (over_ || (enough && !is_it)) return true;
+    }
+    return false;
+  }
+
+  bool arrive() {
+    if (++points_ > kInside) return true;
+    if (access_.in_init) {
+      for (const Ref<IterVar>& axis : innermost_block(access_.around)->iter_vars) {
+        if (axis->iter_type != IterType::kCommReduce) continue;
+        auto value = evaluate(axis->var, point_), first = evaluate(axis->dom->min, point_);
+        if (!value || value != first) return false;
+      }
+    }
+    Element element;
+    for (const Expr& index : indices_) {
+      auto value = evaluate(index, point_);
+      if (!value) return over_ = true;
+      element.push_back(*value);
+    }
+    return over_ = found_(element, iteration_);
+  }
+
+  const Access& access_;
+  const For& loop_;
+  const std::vector<Expr>& indices_;
+  const OnElement& found_;
+  Point point_;
+  size_t per_loop_ = kInside;
+  int64_t iteration_ = 0;
+  size_t points_ = 0;
+  bool over_ = false;
+};
+
+/// The element that an access touches, in terms of the buffer behind views.
+std::optional<std::pair<Ref<Buffer>, std::vector<Expr>>> element_of(const Access& access) {
+  if (access.form != Access::Form::kElement || access.mask().defined()) return std::nullopt;
+  Ref<BufferRegion> region = access.region();
+  std::vector<Expr> indices;
+  for (const Ref<Range>& range : region->region) {
+    if (!is_const_int(range->extent, 1)) return std::nullopt;
+    indices.push_back(range->min);
+  }
+  return std::pair(region->buffer, std::move(indices));
+}
+
+class Finder {
+ public:
+  Finder(const Loops& loops, const std::string& name) : loops_(loops), name_(name) {}
+
+  void look(const Access& access) {
+    if (race) return;
+    auto element = element_of(access);
+    if (!element) return;
+    for (const Surrounding& s : access.around) {
+      const For* loop = s.node.as<For>();
+      if (!loop || !runs_together(*loop) || loops_.owns(*loop, element->first->data)) continue;
+      Ref<For> ref = s.node.cast<For>();
+      auto [proved, is_new] = proved_.try_emplace(key(*loop), false);
+      if (is_new) proved->second = loops_.proved(ref);
+      if (!proved->second) look_below(access, ref, element->first, element->second);
+      if (race) return;
+    }
+  }
+
+  std::optional<RaceWitness> race;
+
+ private:
+  struct Touch {
+    int64_t iteration;
+    bool writes;
+    NodeRef site;
+    std::string where;
+  };
+  using Touched = std::map<Element, std::vector<Touch>>;
+
+  void look_below(const Access& access, const Ref<For>& loop, const Ref<Buffer>& buffer,
+                  const std::vector<Expr>& indices) {
+    if (loop->kind == ForKind::kVectorized && access.writes && is_same_for_all(access, *loop, indices)) return;
+    const Block* block = innermost_block(access.around);
+    std::string where =
+        block && !block->name_hint.empty() ? "block '" + block->name_hint + "'" : "function '" + name_ + "'";
+    Touched& touched = touched_[{key(*loop), buffer.get()}];
+    OnElement found = [&](const Element& element, int64_t iteration) {
+      std::vector<Touch>& before = touched[element];
+      size_t same = 0;
+      for (const Touch& touch : before) {
+        same += touch.writes == access.writes;
+        if (touch.iteration == iteration || !(touch.writes || access.writes)) continue;
+        report(access, loop, buffer, element, iteration, where, touch);
+        return true;
+      }
+      if (same < 2) before.push_back({iteration, access.writes, access.site, where});
+      return false;
+    };
+    Walk(access, *loop, indices, found).run();
+  }
+
+  /// Whatever the lane; other elements in the loops around it.
+  static bool is_same_for_all(const Access& access, const For& loop, const std::vector<Expr>& indices) {
+    std::optional<Element> first;
+    std::optional<int64_t> last;
+    bool same = true;
+    OnElement compare = [&](const Element& element, int64_t iteration) {
+      if (iteration == last) return false;  // the first point of each iteration
+      last = iteration;
+      if (!first) first = element;
+      same = element == *first;
+      return !same;
+    };
+    Walk(access, loop, indices, compare).run();
+    return same;
+  }
+
+  void report(const Access& access, const Ref<For>& loop, const Ref<Buffer>& buffer, const Element& element,
+              int64_t iteration, const std::string& where, const Touch& other) {
+    std::string place = buffer->name + "[";
+    for (size_t i = 0; i < element.size(); ++i) place += (i ? ", " : "") + std::to_string(element[i]);
+    place += "]";
+    const std::string& var = loop->loop_var->name_hint;
+    std::string kind = loop->kind == ForKind::kParallel ? "parallel" : "vectorized";
+    race = RaceWitness{loop,
+                       where + (access.writes ? " writes " : " reads ") + place + " in iteration " + var + " = " +
+                           std::to_string(iteration) + " of a " + kind + " loop, and " + other.where +
+                           (other.writes ? " writes" : " reads") + " it in iteration " + var + " = " +
+                           std::to_string(other.iteration) + "; nothing says which comes first",
+                       access.site, other.site};
+  }
+
+  const Loops& loops_;
+  const std::string& name_;
+  std::unordered_map<const NodeBase*, bool> proved_;
+  std::map<std::pair<const NodeBase*, const NodeBase*>, Touched> touched_;
+};
+
+bool returns_early(const Ref<PrimFunc>& func) {
+  bool returns = false;
+  visit(func->body, [&](const Ref<Call>& call) { returns |= intrinsic_of(*call) == Intrinsic::k_ret; });
+  return returns;
+}
+
+/// The indices of an access in terms of loops.
+std::vector<Expr> by_loops(const Access& access, std::vector<Expr> indices) {
+  for (size_t i = access.around.size(); i-- > 0;) {
+    const Surrounding& s = access.around[i];
+    bool bound = s.kind == Surrounding::Kind::kAxis || s.kind == Surrounding::Kind::kLet;
+    if (!bound || !s.set.is_point()) continue;
+    for (Expr& index : indices) index = substitute(index, VarMap{{s.var, s.set.min}});
+  }
+  return indices;
+}
+
+/// All accesses below a loop to what it writes are at one element for each iteration, another one for each.
+class OwnElements {
+ public:
+  OwnElements(const Loops& loops, const Ref<For>& loop) : loops_(loops), loop_(loop) {}
+
+  void look(const Access& access) {
+    bool below = std::any_of(access.around.begin(), access.around.end(),
+                             [&](const Surrounding& s) { return s.node.as<For>() == loop_.operator->(); });
+    if (!below || !why.empty()) return;
+    Ref<Buffer> buffer = access.named.defined() ? access.region()->buffer : Ref<Buffer>();
+    if (!buffer.defined()) {
+      why = "what it does behind a pointer is not known";
+      return;
+    }
+    if (loops_.owns(*loop_, buffer->data)) return;
+    Used& used = used_[buffer->data.get()];
+    used.name = buffer->name;
+    used.writes |= access.writes;
+    auto element = element_of(access);
+    std::vector<Expr> indices = element ? by_loops(access, element->second) : std::vector<Expr>();
+    bool same = element && (used.indices.empty() ||
+                            std::equal(indices.begin(), indices.end(), used.indices.begin(), used.indices.end(),
+                                       [](const Expr& a, const Expr& b) { return structural_equal(a, b); }));
+    if (!same || !is_own(access, indices)) used.shared = true;
+    used.indices = std::move(indices);
+  }
+
+  std::string conclude() {
+    for (const auto& [data, used] : used_) {
+      if (used.writes && used.shared && why.empty()) why = "iterations may meet in '" + used.name + "'";
+    }
+    return why;
+  }
+
+ private:
+  struct Used {
+    std::string name;
+    bool writes = false, shared = false;
+    std::vector<Expr> indices;
+  };
+
+  bool is_own(const Access& access, const std::vector<Expr>& indices) {
+    arith::Analyzer analyzer;
+    arith::IterDomains inputs;
+    bool below = false, uses_loop = false;
+    for (const Surrounding& s : access.around) {
+      const For* loop = s.node.as<For>();
+      if (!loop) continue;
+      below |= loop == loop_.operator->();
+      analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
+      bool used = std::any_of(indices.begin(), indices.end(),
+                              [&](const Expr& index) { return uses_var(index, loop->loop_var); });
+      if (!below || !used) continue;
+      uses_loop |= loop == loop_.operator->();
+      inputs.emplace_back(loop->loop_var, range(loop->min, loop->extent));
+    }
+    arith::IterMapResult map;
+    return uses_loop && is_one_to_one(indices, inputs, bool_imm(true), analyzer, &map);
+  }
+
+  const Loops& loops_;
+  const Ref<For>& loop_;
+  std::map<const NodeBase*, Used> used_;
+  std::string why;
+};
+
+}  // namespace
+
+std::optional<RaceWitness> find_race(const Ref<PrimFunc>& func, const std::string& name) {
+  Loops loops(func);
+  // What stands behind a return need not run.
+  if (loops.empty() || returns_early(func)) return std::nullopt;
+  Finder finder(loops, name);
+  for_each_access(func->body, Nested::kEnter, [&](const Access& access) { finder.look(access); });
+  return std::move(finder.race);
+}
+
+std::vector<UnprovedLoop> unproved_parallel_loops(const Ref<PrimFunc>& func) {
+  Loops loops(func);
+  std::vector<UnprovedLoop> unproved;
+  for (const Ref<For>& loop : loops.all()) {
+    if (loop->kind != ForKind::kParallel || is_const_int(loop->extent, 1) || loops.proved(loop)) continue;
+    OwnElements own(loops, loop);
+    for_each_access(func->body, Nested::kEnter, [&](const Access& access) { own.look(access); });
+    if (std::string why = own.conclude(); !why.empty()) unproved.push_back({loop, std::move(why)});
+  }
+  return unproved;
+}
+
+}  // namespace tilewright::analysis

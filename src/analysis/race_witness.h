@@ -1,0 +1,34 @@
+// Two iterations of a loop that surely meet: both run, and one writes an element that the other one touches.
+//
+//   for i in T.parallel(8):                iteration i = 0 writes A[1], iteration i = 1 reads it
+//     A[i + 1] = A[i] + 1.0
+//
+// Found by trying some iterations of the loops; none found proves nothing. What depends on data is no witness.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+struct RaceWitness {
+  Ref<For> loop;
+  std::string message;  ///< "block 'S' writes B[0] in iteration i = 1 of parallel loop 'i', and ..."
+  NodeRef site, other;  ///< the accesses
+};
+
+/// Of the parallel and vectorized loops of a function in which each buffer is allocated at its home (buffer_homes.h).
+/// Lanes that all store to one element, whatever the lane, are no witness: such a loop is made serial.
+std::optional<RaceWitness> find_race(const Ref<PrimFunc>& func, const std::string& name);
+
+/// Why it is not proved that the iterations of parallel loops are independent, by loop; empty where all are.
+struct UnprovedLoop {
+  Ref<For> loop;
+  std::string why;
+};
+std::vector<UnprovedLoop> unproved_parallel_loops(const Ref<PrimFunc>& func);
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,38 @@
+#include "ir/strides.h"
+
+#include "ir/build.h"
+#include "ir/traverse.h"
+
+namespace tilewright {
+namespace {
+
+bool lacks_strides(const Buffer& buffer) {
+  return !buffer.strides.empty() && buffer.strides.size() < buffer.shape.size();
+}
+
+}  // namespace
+
+std::vector<Expr> all_strides(const Buffer& buffer) {
+  std::vector<Expr> strides = buffer.strides;
+  if (!lacks_strides(buffer)) return strides;
+  for (size_t d = buffer.shape.size() - strides.size(); d-- > 0;) {
+    Expr next = strides.front();
+    strides.insert(strides.begin(), next * cast(next.dtype(), buffer.shape[d + 1]));
+  }
+  return strides;
+}
+
+Ref<Module> with_all_strides(const Ref<Module>& module) {
+  bool found = false;
+  visit(module, [&](const Ref<Buffer>& buffer) { found |= lacks_strides(*buffer); });
+  if (!found) return module;
+  return rewrite(module, [&](const Ref<Buffer>& buffer, Rewriter& r) -> NodeRef {
+    Ref<Buffer> after = r.descend(buffer);
+    if (!lacks_strides(*after)) return after;
+    Buffer copy = *after;
+    copy.strides = all_strides(copy);
+    return make<Buffer>(std::move(copy), buffer.span());
+  });
+}
+
+}  // namespace tilewright

@@ -1,0 +1,175 @@
+"""Loops whose iterations provably depend on one another are refused; the interpreter says which ones these are."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import script
+
+HEADER = (
+    '@T.prim_func\ndef f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), I: T.Buffer((64,), "int32")):\n'
+)
+
+
+def parse(body: str) -> tw.ir.PrimFunc:
+    return script.from_source(HEADER + "".join(f"    {line}\n" for line in body.splitlines()))
+
+
+def arguments() -> list[np.ndarray]:
+    return [np.arange(64, dtype="float32"), np.zeros(64, "float32"), np.arange(64, dtype="int32")]
+
+
+def races(program: tw.ir.PrimFunc) -> bool:
+    """What the interpreter says, which sees each iteration."""
+    try:
+        tw.compile(program, target="interpreter")(*arguments())
+    except tw.ScriptError as error:
+        assert error.code == "interpret/race"
+        return True
+    return False
+
+
+def refused(program: tw.ir.PrimFunc) -> bool:
+    try:
+        tw.compile(program)
+    except tw.ScriptError as error:
+        assert error.code == "lower/race"
+        return True
+    return False
+
+
+RACING = {
+    "chain": "for i in KIND(63):\n    A[i + 1] = A[i] + T.float32(1)",
+    "chain backwards": "for i in KIND(63):\n    A[i] = A[i + 1] + T.float32(1)",
+    "two to one": "for i in KIND(64):\n    B[i // 2] = A[i]",
+    "wrapped": "for i in KIND(64):\n    B[i % 32] = A[i]",
+    "mirrored": "for i in KIND(64):\n    B[i] = B[63 - i] + T.float32(1)",
+    "tiles that overlap": "for i in KIND(7):\n    for j in range(9):\n        B[i * 8 + j] = A[j]",
+    "two statements": "for i in KIND(63):\n    B[i] = A[i]\n    A[i] = B[i + 1]",
+    "in a branch": "for i in KIND(63):\n    if i > 5:\n        A[i + 1] = A[i]",
+    "blocks": """for i in KIND(63):
+    with T.block("S"):
+        v = T.axis.spatial(63, i)
+        A[v + 1] = A[v] + T.float32(1)""",
+}
+SHARED = {
+    "one element": "for i in T.parallel(64):\n    B[0] = A[i]",
+    "a sum": "for i in T.parallel(64):\n    B[0] = B[0] + A[i]",
+    "a reduction": """for i in T.parallel(64):
+    with T.block("S"):
+        v = T.axis.reduce(64, i)
+        with T.init():
+            B[0] = T.float32(0)
+        B[0] = B[0] + A[v]""",
+    "a buffer of all": """t = T.alloc_buffer((1,))
+for i in T.parallel(8):
+    for j in range(8):
+        t[0] = A[i * 8 + j]
+B[0] = t[0]""",
+}
+FREE = {
+    "own elements": "for i in KIND(64):\n    B[i] = A[i] + T.float32(1)",
+    "in place": "for i in KIND(64):\n    A[i] = A[63 - i + i * 2 - 63] + T.float32(1)",
+    "tiles": "for i in KIND(8):\n    for j in range(8):\n        B[i * 8 + j] = A[j]",
+    "halves": "for i in KIND(32):\n    B[i] = B[i + 32]",
+    "a branch that never runs": "for i in KIND(64):\n    if i > 99:\n        B[0] = A[i]",
+    "data decide": "for i in KIND(64):\n    if A[i] > T.float32(1000):\n        B[0] = A[i]",
+    "scatter": "for i in KIND(64):\n    B[I[i]] = A[i]",
+    "odd and even": "for i in KIND(32):\n    B[i * 2] = B[i * 2 + 1]",
+}
+
+
+@pytest.mark.parametrize("kind", ["T.parallel", "T.vectorized"])
+@pytest.mark.parametrize("what", RACING)
+def test_races_are_refused(what: str, kind: str) -> None:
+    program = parse(RACING[what].replace("KIND", kind))
+    assert races(program) and refused(program)
+    assert not refused(parse(RACING[what].replace("KIND", "range")))
+
+
+@pytest.mark.parametrize("what", SHARED)
+def test_what_threads_share(what: str) -> None:
+    program = parse(SHARED[what])
+    assert races(program) and refused(program)
+    # Lanes that all write one element have an order: the loop is serial, with a warning (docs/compiling.md).
+    if what != "a buffer of all":
+        with pytest.warns(tw.PerformanceWarning, match="not vectorized"):
+            assert not refused(parse(SHARED[what].replace("parallel", "vectorized")))
+
+
+@pytest.mark.filterwarnings("ignore::tilewright.PerformanceWarning")
+@pytest.mark.parametrize("kind", ["T.parallel", "T.vectorized"])
+@pytest.mark.parametrize("what", FREE)
+def test_what_is_free_or_not_known_is_compiled(what: str, kind: str) -> None:
+    program = parse(FREE[what].replace("KIND", kind))
+    assert not races(program) and not refused(program)
+    mine, plain = arguments(), arguments()
+    tw.compile(program)(*mine)
+    tw.compile(parse(FREE[what].replace("KIND", "range")))(*plain)
+    assert all((a == b).all() for a, b in zip(mine, plain, strict=True))
+
+
+def test_buffers_of_iterations_are_their_own() -> None:
+    program = parse("""for i in T.parallel(8):
+    with T.block("outer"):
+        v = T.axis.spatial(8, i)
+        t = T.alloc_buffer((8,))
+        for j in range(8):
+            t[j] = A[v * 8 + j]
+        for j in range(8):
+            B[v * 8 + j] = t[7 - j]""")
+    assert not races(program) and not refused(program)
+
+
+def test_the_line_the_witness_and_a_hint() -> None:
+    with pytest.raises(tw.ScriptError) as caught:
+        tw.compile(parse(RACING["chain"].replace("KIND", "T.parallel")))
+    text = str(caught.value)
+    assert "function 'f'" in text and "A[1] in iteration i = 0 of a parallel loop" in text + text.replace(
+        "i = 1", "i = 0"
+    )
+    assert caught.value.line == 4 and "hint: leave this loop serial" in text
+    assert "^^^" in text, "the program is shown, though its text is not kept"
+
+
+def test_what_is_not_proved_is_a_note() -> None:
+    def notes(body: str) -> list[str]:
+        return [note.message for note in tw.compile(parse(body)).notes if note.code == "lower/unproved-parallel"]
+
+    (note,) = notes(FREE["scatter"].replace("KIND", "T.parallel"))
+    assert (
+        note
+        == "loop 'i' is parallel, and it is not proved that its iterations are independent: iterations may meet in 'B'"
+    )
+    assert notes(FREE["own elements"].replace("KIND", "T.parallel")) == []
+    assert notes(FREE["tiles"].replace("KIND", "T.parallel")) == []
+    assert notes(FREE["scatter"].replace("KIND", "range")) == []
+
+
+def index_of(rng: random.Random) -> str:
+    inner = rng.choice(
+        ["i", "i", "i * 2", "i * 8 + j", "i + j", "63 - i", "i // 2", "i % 4", "i * 3", "j", "i * 4 + j * 2"]
+    )
+    return f"({inner} + {rng.choice([0, 0, 1, 2, 7])}) % 64"
+
+
+@pytest.mark.filterwarnings("ignore::tilewright.PerformanceWarning")
+def test_whatever_is_refused_races() -> None:
+    rng = random.Random(0)
+    counts = {True: 0, False: 0}
+    for _ in range(150):
+        target = rng.choice("AB")
+        lines = [f"for i in {rng.choice(['T.parallel', 'T.vectorized'])}(8):", "    for j in range(8):"]
+        for _ in range(rng.choice([1, 1, 2])):
+            value = f"{rng.choice('AB')}[{index_of(rng)}] + T.float32(1)"
+            guard = rng.choice(["", "", f"if i {rng.choice(['>', '<', '=='])} {rng.randrange(8)}: "])
+            lines.append(f"        {guard}{target}[{index_of(rng)}] = {value}")
+        program = parse("\n".join(lines).replace(": A[", ":\n            A[").replace(": B[", ":\n            B["))
+        was_refused = refused(program)
+        counts[was_refused] += 1
+        assert not was_refused or races(program), program.script()
+    assert min(counts.values()) > 10, counts
