@@ -10,6 +10,7 @@
 #include "analysis/independence.h"
 #include "analysis/witness.h"
 #include "ir/build.h"
+#include "ir/reduction_step.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -199,7 +200,12 @@ std::optional<std::pair<Ref<Buffer>, std::vector<Expr>>> element_of(const Access
 
 class Finder {
  public:
-  Finder(const Loops& loops, const std::string& name) : loops_(loops), name_(name) {}
+  Finder(const Ref<PrimFunc>& func, const Loops& loops, const std::string& name) : loops_(loops), name_(name) {
+    visit(func->body, [&](const Ref<BufferStore>& store) {
+      auto step = ReductionStep::of(*store);
+      if (step) steps_[store.get()] = steps_[step->element().get()] = step->operation();
+    });
+  }
 
   void look(const Access& access) {
     if (race) return;
@@ -222,6 +228,7 @@ class Finder {
   struct Touch {
     int64_t iteration;
     bool writes;
+    int step;  ///< of a reduction: the number of its operation, else 0
     NodeRef site;
     std::string where;
   };
@@ -229,7 +236,13 @@ class Finder {
 
   void look_below(const Access& access, const Ref<For>& loop, const Ref<Buffer>& buffer,
                   const std::vector<Expr>& indices) {
-    if (loop->kind == ForKind::kVectorized && access.writes && is_same_for_all(access, *loop, indices)) return;
+    // Lanes put the steps of a reduction together.
+    int reduces = 0;
+    if (loop->kind == ForKind::kVectorized) {
+      if (access.in_init || (access.writes && is_same_for_all(access, *loop, indices))) return;
+      auto step = steps_.find(access.site.get());
+      reduces = step == steps_.end() ? 0 : step->second;
+    }
     const Block* block = innermost_block(access.around);
     std::string where =
         block && !block->name_hint.empty() ? "block '" + block->name_hint + "'" : "function '" + name_ + "'";
@@ -240,10 +253,11 @@ class Finder {
       for (const Touch& touch : before) {
         same += touch.writes == access.writes;
         if (touch.iteration == iteration || !(touch.writes || access.writes)) continue;
+        if (reduces && touch.step == reduces) continue;
         report(access, loop, buffer, element, iteration, where, touch);
         return true;
       }
-      if (same < 2) before.push_back({iteration, access.writes, access.site, where});
+      if (same < 2) before.push_back({iteration, access.writes, reduces, access.site, where});
       return false;
     };
     Walk(access, *loop, indices, found).run();
@@ -283,6 +297,7 @@ class Finder {
   const Loops& loops_;
   const std::string& name_;
   std::unordered_map<const NodeBase*, bool> proved_;
+  std::unordered_map<const NodeBase*, int> steps_;  ///< stores and their own loads
   std::map<std::pair<const NodeBase*, const NodeBase*>, Touched> touched_;
 };
 
@@ -375,7 +390,7 @@ std::optional<RaceWitness> find_race(const Ref<PrimFunc>& func, const std::strin
   Loops loops(func);
   // What stands behind a return need not run.
   if (loops.empty() || returns_early(func)) return std::nullopt;
-  Finder finder(loops, name);
+  Finder finder(func, loops, name);
   for_each_access(func->body, Nested::kEnter, [&](const Access& access) { finder.look(access); });
   return std::move(finder.race);
 }

@@ -242,6 +242,7 @@ class LaneSpreader {
 
   Expr spread(const Expr& e) {
     if (!e.defined() || !reason.empty()) return e;
+    if (!e.dtype().is_scalar()) return fail(e, "there are vectors inside of it already");
     auto two = [&](Kind kind, const Expr& a, const Expr& b) -> Expr {
       Expr x = spread(a), y = spread(b);
       if (!reason.empty() || (x == a && y == b)) return e;

@@ -297,7 +297,11 @@ class Expressions:
         a = self.value(dtype, depth - 1)
         if self.chance(0.2):
             return Value(f"T.{self.rng.choice(['floor', 'ceil', 'trunc', 'round', 'fabs'])}({a.text})", a.bound)
+        if self.rule != "exact" and self.chance(0.08):
+            return Value(f"T.sqrt(T.fabs({a.text}))")  # rounded once, so that it is the same everywhere
         b = self.value(dtype, depth - 1)
+        if self.chance(0.06):
+            return Value(f"T.fmod({a.text}, {b.text})", a.bound)
         if self.rule == "multiplicative":
             if self.rng.choice(["*", "*", "/"]) == "*":
                 return Value(f"({a.text} * {b.text})")

@@ -41,6 +41,8 @@ MARKS = {
     "halves": " // 2)",
     "axes bound to data": ", I[i",
     "formulas": "v_i0",
+    "functions of floats": "T.fmod(",
+    "roots": "T.sqrt(",
 }
 
 
@@ -268,6 +270,23 @@ def test_smaller_texts_are_programs_of_python() -> None:
     smaller = list(minimize.with_smaller_text(case))
     assert len(smaller) > 50 and all(compile(each.text, "", "exec") for each in smaller)
     assert [each.steps[0].choices for each in minimize.with_smaller_choices(case)] == [["C", 2]]
+
+
+@pytest.mark.parametrize(("code", "is_finding"), [("ir/lanes", True), ("lower/race", True), ("lower/other", False)])
+def test_what_the_compiler_must_not_say(code: str, is_finding: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(module: ir.Module) -> None:
+        error = tw.ScriptError("no")
+        error.code = code
+        raise error
+
+    monkeypatch.setattr(tw, "compile", refuse)
+    drawn = Judge(Case(MATMUL))
+    if is_finding:
+        with pytest.raises(Finding, match=code):
+            drawn.original()
+    else:
+        drawn.original()
+        assert drawn.counts[f"original kernel, build: {code}"] == 1
 
 
 def test_what_a_pass_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

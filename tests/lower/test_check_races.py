@@ -96,7 +96,7 @@ def test_what_threads_share(what: str) -> None:
     program = parse(SHARED[what])
     assert races(program) and refused(program)
     # Lanes that all write one element have an order: the loop is serial, with a warning (docs/compiling.md).
-    if what != "a buffer of all":
+    if what == "one element":
         with pytest.warns(tw.PerformanceWarning, match="not vectorized"):
             assert not refused(parse(SHARED[what].replace("parallel", "vectorized")))
 
@@ -111,6 +111,22 @@ def test_what_is_free_or_not_known_is_compiled(what: str, kind: str) -> None:
     tw.compile(program)(*mine)
     tw.compile(parse(FREE[what].replace("KIND", "range")))(*plain)
     assert all((a == b).all() for a, b in zip(mine, plain, strict=True))
+
+
+@pytest.mark.filterwarnings("ignore::tilewright.PerformanceWarning")
+@pytest.mark.parametrize(
+    "body",
+    [
+        SHARED["a sum"],
+        SHARED["a reduction"],
+        "for i in T.parallel(64):\n    B[i // 4] = B[i // 4] + A[i]",
+        "for i in T.parallel(64):\n    B[i % 8] = T.max(A[i], B[i % 8])",
+    ],
+)
+def test_lanes_put_reductions_together(body: str) -> None:
+    assert refused(parse(body)) and races(parse(body))
+    program = parse(body.replace("parallel", "vectorized"))
+    assert not refused(program) and not races(program)
 
 
 def test_buffers_of_iterations_are_their_own() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -292,3 +294,28 @@ def test_assertions_carry_their_message() -> None:
     assert a[3] == 7
     with pytest.raises(tw.Error, match="n has to be small"):
         kernel(a, 4)
+
+
+def test_a_vectorized_loop_around_another_one_is_serial():
+    """Whatever the inner one made of conditions on the outer one."""
+
+    @T.prim_func
+    def nested(A: T.Buffer((5, 8), "float32"), B: T.Buffer((4, 12), "float32")):
+        for i in T.vectorized(12):
+            for j in T.vectorized(4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vj, vi] = T.if_then_else(
+                        T.Cast("bool", T.Cast("uint16", vi)), T.fmod(A[vj, vj], A[vj, 1]), A[vj, vj + 4]
+                    )
+
+    a = np.arange(1, 41, dtype="float32").reshape(5, 8)
+    results = []
+    for target in ("native", "interpreter"):
+        b = np.zeros((4, 12), "float32")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tw.PerformanceWarning)
+            kernel = tw.compile(nested, target=target)
+        kernel(a, b)
+        results.append(b)
+    assert (results[0] == results[1]).all()
