@@ -75,8 +75,7 @@ class Parser:
         self._log: list[tuple[str, Any]] = []
         self._scope_start = 0  # where in the log the names of the innermost scope start
         self._reported_names: set[str] = set()
-        #: names that were visible when the function at work bound them, and the dtype of the new value
-        self.rebound: dict[str, str] = {}
+        self.rebound: dict[str, Any] = {}  # names that were visible when the function at work bound them, to what
         self.chosen: dict[ast.AST, set[bool]] = {}  # branches that were taken while parsing
         self.repeated: set[ast.AST] = set()  # loops over Python collections
         self.expanded: dict[ast.AST, list[ast.FunctionDef]] = {}  # calls of macros that see the names around
@@ -175,8 +174,7 @@ class Parser:
         """Binds a name until the scope around ends."""
         old = self.names.get(name, _MISSING)
         if old is not _MISSING or any(name in mapping for mapping in self.outer):
-            default = "int32" if isinstance(value, int) else "float32"
-            self.rebound[name] = str(getattr(value, "dtype", default))
+            self.rebound[name] = value
         self._log.append((name, old))
         self.names[name] = value
 

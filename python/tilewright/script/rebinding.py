@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from tilewright import _core
 from tilewright.script.report import ScriptProblem
 
 if TYPE_CHECKING:
@@ -26,14 +27,15 @@ _Bindings = frozenset[ast.AST]
 _OUTSIDE = ast.Pass()  # whatever the name meant before
 
 
-def _hint(name: str, dtype: str) -> str:
+def _hint(name: str, value: Any) -> str:
+    dtype = str(value.dtype) if isinstance(value, _core.Expr) else "int32" if isinstance(value, int) else "float32"
     buffer = f'T.alloc_buffer((1,), "{dtype}", scope="local")'
     return f"a value that changes lives in memory: {name} = {buffer}, then {name}[0] = ..."
 
 
 def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
     """Reports the bindings in `body`, which has been parsed, that end before somebody reads them."""
-    for name, dtype in parser.rebound.items():
+    for name, value in parser.rebound.items():
         flow = _Flow(parser, name)
         flow.walk(body)
         for binding, (kind, reader) in flow.lost.items():
@@ -43,7 +45,7 @@ def check_rebinding(parser: Parser, body: Sequence[ast.stmt]) -> None:
                     "script/rebound",
                     f"'{name}' is bound again inside of a {kind}: the new value ends there, and line {line} would read "
                     "the old one",
-                    _hint(name, dtype),
+                    _hint(name, value),
                     binding,
                 ),
                 binding,
