@@ -47,7 +47,7 @@ class Loops {
   bool proved(const Ref<For>& loop) const {
     if (!tree_) return false;
     int at = tree_->loop(loop->loop_var);
-    return at != Tree::kNone && !why_dependent(*tree_, at, execution_of(loop->kind, ""));
+    return at != Tree::kNone && !why_dependent(*tree_, at, Execution::of(*loop));
   }
 
  private:
