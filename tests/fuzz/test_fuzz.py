@@ -272,7 +272,9 @@ def test_smaller_texts_are_programs_of_python() -> None:
     assert [each.steps[0].choices for each in minimize.with_smaller_choices(case)] == [["C", 2]]
 
 
-@pytest.mark.parametrize(("code", "is_finding"), [("ir/lanes", True), ("lower/race", True), ("lower/unknown-pass", False)])
+@pytest.mark.parametrize(
+    ("code", "is_finding"), [("ir/lanes", True), ("lower/race", True), ("lower/unknown-pass", False)]
+)
 def test_what_the_compiler_must_not_say(code: str, is_finding: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(module: ir.Module) -> None:
         error = tw.ScriptError("no")
