@@ -2168,13 +2168,13 @@ class Schedule:
         """
         Copy a buffer into a new one, and let readers read the copy.
 
-        The copy is a block of its own, right after the producer of the buffer or at the top of the scope; compute_at moves it.
+        The copy is a block of its own, before the first of the readers or at the top of the scope; compute_at moves it.
 
         Args:
             block: a block that reads the buffer.
             read_buffer_index: which of its reads: a position, or the buffer's name.
             storage_scope: where the copy lives: "global", "local" (registers on a CPU), "shared", ...
-            consumer_blocks: the readers to redirect; all by default.
+            consumer_blocks: the readers to redirect; by default all that read the same values as the block.
 
         Returns:
             The copying block, named like the new buffer: BUFFER_SCOPE.
@@ -2200,6 +2200,197 @@ class Schedule:
 
         Returns:
             The copying block, named like the new buffer: BUFFER_SCOPE.
+        """
+
+    def cache_inplace(
+        self, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str
+    ) -> list[BlockRV]:
+        """
+        Let a block that updates a buffer work on a copy of it.
+
+        What the block reads is copied right before it, and what it writes right after it.
+
+        Args:
+            block: a block that reads and writes the buffer.
+            read_buffer_index: which of its reads: a position, or the buffer's name.
+            storage_scope: where the copy lives: "global", "local" (registers on a CPU), "shared", ...
+
+        Returns:
+            The block that copies in and the one that copies back, both named like the new buffer: BUFFER_SCOPE.
+        """
+
+    def cache_index(self, block: BlockRV | str, storage_scope: str, cse_thresh: int = 0) -> list[BlockRV]:
+        """
+        Compute what a block works out of its axes alone once, into tables.
+
+        Such are indices as in A[vi // 4 + vj // 4], and weights of an interpolation. Blocks index_0, index_1, ... fill buffers
+        index_var_0, index_var_1, ... before the loops around the block, which then reads those.
+
+        Args:
+            block: the block.
+            storage_scope: where the tables live: "global", "local" (registers on a CPU), "shared", ...
+            cse_thresh: how often an expression must occur to get a table; those that occur less often are taken apart. 0: the
+                largest expressions get one, however often they occur.
+
+        Returns:
+            The blocks that fill the tables.
+        """
+
+    def reindex(self, block: BlockRV | str, buffer: tuple[str, int] | str | Buffer) -> BlockRV:
+        """
+        Let a block touch a copy of a buffer that has the block's own axes as indices.
+
+        A[vj, vi] becomes A_reindex[vi, vj]. What the block reads is copied before the loops around it, and what
+        it writes after them.
+
+        Args:
+            block: a block without blocks inside that touches one element of the buffer in each instance.
+            buffer: ("read", position), ("write", position), the buffer's name, or the buffer.
+
+        Returns:
+            The copying block, named after the buffer that it writes: BUFFER_reindex.
+        """
+
+    def reindex_cache_read(
+        self,
+        block: BlockRV | str,
+        read_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        index_map: Callable[..., Any] | IndexMap,
+    ) -> BlockRV:
+        """
+        Copy what a block reads of a buffer into a new one, with indices of your choice.
+
+        The copy has the loops and axes of the block, those that its indices speak of.
+
+        Args:
+            block: a block that reads one element of the buffer in each instance.
+            read_buffer_index: which of its reads: a position, or the buffer's name.
+            storage_scope: where the new buffer lives: "global", "local" (registers on a CPU), "shared", ...
+            index_map: from the block's axes to the indices of the new buffer, as in lambda i, j: (j, i // 2, i % 2). It speaks
+                of the same axes as the old indices, and different values of them have different images.
+
+        Returns:
+            The copying block, named like the new buffer: BUFFER_SCOPE.
+        """
+
+    def reindex_cache_write(
+        self,
+        block: BlockRV | str,
+        write_buffer_index: int | str | Buffer,
+        storage_scope: str,
+        index_map: Callable[..., Any] | IndexMap,
+    ) -> BlockRV:
+        """
+        Let a block write a new buffer with indices of your choice, and copy that back to the old one.
+
+        The copy has the loops and axes of the block, those that its indices speak of.
+
+        Args:
+            block: the only block that writes the buffer, one element in each instance.
+            write_buffer_index: which of its writes: a position, or the buffer's name.
+            storage_scope: where the new buffer lives: "global", "local" (registers on a CPU), "shared", ...
+            index_map: from the block's axes to the indices of the new buffer, as in lambda i, j: (j, i // 2, i % 2). It speaks
+                of the same axes as the old indices, and different values of them have different images.
+
+        Returns:
+            The copying block, named like the new buffer: BUFFER_SCOPE.
+        """
+
+    def read_at(
+        self, loop: LoopRV, block: BlockRV | str, read_buffer_index: int | str | Buffer, storage_scope: str
+    ) -> BlockRV:
+        """
+        Copy what is read of a buffer below a loop, in each iteration before it is read.
+
+        The blocks below the loop read the copy.
+        The copy is one block that copies a whole region, marked with the annotation "auto_copy".
+
+        Args:
+            loop: a loop around the block.
+            block: a block that reads the buffer.
+            read_buffer_index: which of its reads: a position, or the buffer's name.
+            storage_scope: where the new buffer lives: "global", "local" (registers on a CPU), "shared", ...
+
+        Returns:
+            The copying block, named like the new buffer: BUFFER_SCOPE.
+        """
+
+    def write_at(
+        self, loop: LoopRV, block: BlockRV | str, write_buffer_index: int | str | Buffer, storage_scope: str
+    ) -> BlockRV:
+        """
+        Let the blocks below a loop write a new buffer, and copy that back in each iteration after they have.
+
+        The copy back stands after the last block that writes.
+        The copy is one block that copies a whole region, marked with the annotation "auto_copy".
+
+        Args:
+            loop: a loop around the block.
+            block: a block that writes the buffer.
+            write_buffer_index: which of its writes: a position, or the buffer's name.
+            storage_scope: where the new buffer lives: "global", "local" (registers on a CPU), "shared", ...
+
+        Returns:
+            The copying block, named like the new buffer: BUFFER_SCOPE.
+        """
+
+    def prefetch_at(
+        self, loop: LoopRV, block: BlockRV | str, read_buffer_index: int | str | Buffer, distance: int = 1
+    ) -> BlockRV:
+        """
+        Ask for what later iterations of a loop will read, so that it is in the cache by then.
+
+        Each iteration begins with a request for the region that the block reads `distance` iterations later. It changes nothing
+        that is computed; for each cache line of the region there is one instruction.
+
+        Args:
+            loop: a loop around the block.
+            block: a block that reads the buffer.
+            read_buffer_index: which of its reads: a position, or the buffer's name.
+            distance: how many iterations ahead, at least 1.
+
+        Returns:
+            The block that asks, BUFFER_prefetch.
+        """
+
+    def storage_align(self, block: BlockRV | str, buffer_index: int, axis: int, factor: int, offset: int) -> None:
+        """
+        Pad a buffer in memory, so that its parts do not fall on the same lines.
+
+        The stride of the axis, in elements, becomes the next number that is `offset` modulo `factor`. With an offset, rows of a
+        power of two do not all meet in the same set of a cache. The padding is an annotation, "buffer_dim_align", until the
+        program is lowered; the buffer's shape stays.
+
+        Args:
+            block: a block that writes the buffer.
+            buffer_index: which of its writes.
+            axis: the axis whose stride is padded; -2 is that of the rows of a matrix.
+            factor: what the stride is counted in.
+            offset: what is left of it.
+        """
+
+    def set_scope(self, block: BlockRV | str, buffer_index: int | str | Buffer, storage_scope: str) -> None:
+        """
+        Let a buffer live in another memory; it is then named BUFFER_SCOPE.
+
+        Args:
+            block: a block that writes the buffer.
+            buffer_index: which of its writes: a position, or the buffer's name.
+            storage_scope: where it lives: "global", "local" (registers on a CPU), "shared", ...
+        """
+
+    def rolling_buffer(self, block: BlockRV | str, write_buffer_index: int | str | Buffer) -> None:
+        """
+        Let a producer keep what the next tile of its consumer reads again, in a buffer that goes round.
+
+        Neighboring tiles of a stencil overlap. The buffer shrinks to one tile in the dimension of the outermost loop along
+        which they do, and each tile computes only what the one before has not. The blocks then depend on the order of the
+        loops: take other steps first.
+
+        Args:
+            block: the producer, below the loop over the tiles.
+            write_buffer_index: which of its writes: a position, or the buffer's name.
         """
 
     def compute_at(

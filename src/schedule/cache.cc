@@ -37,6 +37,23 @@ Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<
                 {block.node()}, hint);
 }
 
+Result<std::pair<bool, int64_t>> touched_position(const TouchedBuffer& buffer, const Place& block,
+                                                  const std::string& code) {
+  const Block& node = block.block();
+  bool reads = buffer.kind == "read";
+  if (buffer.kind.empty()) reads = !buffer_position(buffer.index, node.writes, block, "write", code).ok();
+  TW_TRY(position,
+         buffer_position(buffer.index, reads ? node.reads : node.writes, block, reads ? "read" : "write", code));
+  return std::pair(reads, position);
+}
+
+bool is_allocated(const Tree& tree, const Ref<Buffer>& buffer) {
+  return std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int at) {
+    const auto& own = tree.block_at(at).alloc_buffers;
+    return std::find(own.begin(), own.end(), buffer) != own.end();
+  });
+}
+
 namespace {
 bool is_transparent(Kind kind) {
   return kind == Kind::kSeqStmt || kind == Kind::kAllocateConst || kind == Kind::kDeclBuffer;

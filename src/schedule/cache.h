@@ -11,6 +11,14 @@ namespace tilewright::schedule {
 Result<int64_t> buffer_position(const BufferIndex& index, const std::vector<Ref<BufferRegion>>& regions,
                                 const Place& block, const std::string& what, const std::string& code);
 
+/// Which of the block's reads or writes is meant: whether it is a read, and its position. A name or a buffer: among the
+/// writes first.
+Result<std::pair<bool, int64_t>> touched_position(const TouchedBuffer& buffer, const Place& block,
+                                                  const std::string& code);
+
+/// Some block allocates the buffer: it is neither a parameter nor a view.
+bool is_allocated(const Tree& tree, const Ref<Buffer>& buffer);
+
 /// Where a copy goes: before or after a statement.
 struct CopyPlace {
   int scope;  ///< the block that allocates the new buffer

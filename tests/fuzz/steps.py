@@ -263,6 +263,105 @@ def cache_write(d: Dice) -> None:
     d.made(d.sch.cache_write(block, position, d.take(["global", "local"])))
 
 
+def cache_inplace(d: Dice) -> None:
+    block = d.block_that(lambda block: _both(d.sch.get(block)))
+    position = d.take(range(len(d.sch.get(block).reads)))
+    for made in d.sch.cache_inplace(block, position, d.take(["global", "local"])):
+        d.made(made)
+
+
+def _both(block: Any) -> list[Any]:
+    """What a block reads and writes."""
+    return [read for read in block.reads if any(read.buffer.same_as(write.buffer) for write in block.writes)]
+
+
+def cache_index(d: Dice) -> None:
+    for made in d.sch.cache_index(d.block(), d.take(["global", "local"]), d.take([0, 0, 1, 2, 3])):
+        d.made(made)
+
+
+def _touched(d: Dice, block: Any) -> tuple[str, int]:
+    node = d.sch.get(block)
+    which = d.take(["read", "write"])
+    return which, d.take(range(len(node.reads if which == "read" else node.writes)))
+
+
+def reindex(d: Dice) -> None:
+    block = d.block()
+    d.made(d.sch.reindex(block, _touched(d, block)))
+
+
+#: From axes to indices, by the number of axes that the old indices speak of.
+ORDERS: dict[int, list[Callable[[list[Any]], Sequence[Any]]]] = {
+    1: [lambda v: v, lambda v: (v[0] // 2, v[0] % 2), lambda v: (v[0] * 2,)],
+    2: [lambda v: (v[1], v[0]), lambda v: (v[1], v[0] // 3, v[0] % 3), lambda v: (v[0] * 8 + v[1],)],
+    3: [lambda v: (v[2], v[0], v[1]), lambda v: (v[0], v[2], v[1] // 2, v[1] % 2)],
+}
+
+
+def _reindex_cache(d: Dice, kind: str) -> None:
+    block = d.block()
+    node = d.sch.get(block)
+    regions = node.reads if kind == "read" else node.writes
+    position = d.take(range(len(regions)))
+    used: set[int] = set()
+    for part in regions[position].region:
+        ir.post_order_visit(part.min, lambda e: used.add(hash(e)) if isinstance(e, ir.Var) else None)
+    axes = [i for i, axis in enumerate(node.iter_vars) if hash(axis.var) in used]
+    orders = ORDERS.get(len(axes), [])
+    order = orders[d.take(range(len(orders)))]
+    names = ", ".join(f"v{i}" for i in range(len(node.iter_vars)))
+    index_map = eval(f"lambda {names}: order([{', '.join(f'v{i}' for i in axes)}])", {"order": order})
+    method = d.sch.reindex_cache_read if kind == "read" else d.sch.reindex_cache_write
+    d.made(method(block, position, d.take(["global", "local"]), index_map))
+
+
+def reindex_cache_read(d: Dice) -> None:
+    _reindex_cache(d, "read")
+
+
+def reindex_cache_write(d: Dice) -> None:
+    _reindex_cache(d, "write")
+
+
+def read_at(d: Dice) -> None:
+    block = d.block()
+    loop = d.loop(block)
+    position = d.take(range(len(d.sch.get(block).reads)))
+    d.made(d.sch.read_at(loop, block, position, d.take(["global", "local"])))
+
+
+def write_at(d: Dice) -> None:
+    block = d.block()
+    loop = d.loop(block)
+    position = d.take(range(len(d.sch.get(block).writes)))
+    d.made(d.sch.write_at(loop, block, position, d.take(["global", "local"])))
+
+
+def prefetch_at(d: Dice) -> None:
+    block = d.block()
+    loop = d.loop(block)
+    position = d.take(range(len(d.sch.get(block).reads)))
+    d.made(d.sch.prefetch_at(loop, block, position, d.take([1, 1, 2])))
+
+
+def storage_align(d: Dice) -> None:
+    block = d.block()
+    position, axis = d.take(range(len(d.sch.get(block).writes))), d.take([-2, -1, 0, 1])
+    d.sch.storage_align(block, position, axis, d.take([1, 4, 16]), d.take([0, 1, 3]))
+
+
+def set_scope(d: Dice) -> None:
+    block = d.block()
+    position = d.take(range(len(d.sch.get(block).writes)))
+    d.sch.set_scope(block, position, d.take(["global", "local", "shared"]))
+
+
+def rolling_buffer(d: Dice) -> None:
+    block = d.block_that(lambda block: d.sch.get_consumers(block))
+    d.sch.rolling_buffer(block, d.take(range(len(d.sch.get(block).writes))))
+
+
 def compute_at(d: Dice) -> None:
     producer = d.block_that(lambda block: d.sch.get_consumers(block))
     consumers = d.names(d.sch.get_consumers(producer))
@@ -459,6 +558,17 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     bind: 1,
     cache_read: 4,
     cache_write: 3,
+    cache_inplace: 1,
+    cache_index: 1,
+    reindex: 2,
+    reindex_cache_read: 1,
+    reindex_cache_write: 1,
+    read_at: 2,
+    write_at: 2,
+    prefetch_at: 1,
+    storage_align: 1,
+    set_scope: 1,
+    rolling_buffer: 1,
     compute_at: 6,
     reverse_compute_at: 5,
     compute_inline: 2,

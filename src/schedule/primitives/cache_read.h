@@ -16,13 +16,13 @@ struct CacheRead {
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Copy a buffer into a new one, and let readers read the copy.
 
-The copy is a block of its own, right after the producer of the buffer or at the top of the scope; compute_at moves it.
+The copy is a block of its own, before the first of the readers or at the top of the scope; compute_at moves it.
 
 Args:
     block: a block that reads the buffer.
     read_buffer_index: which of its reads: a position, or the buffer's name.
     storage_scope: where the copy lives: "global", "local" (registers on a CPU), "shared", ...
-    consumer_blocks: the readers to redirect; all by default.
+    consumer_blocks: the readers to redirect; by default all that read the same values as the block.
 
 Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";

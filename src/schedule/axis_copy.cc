@@ -1,0 +1,287 @@
+#include "schedule/axis_copy.h"
+
+#include <algorithm>
+
+#include "analysis/accesses.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::schedule {
+namespace {
+
+bool same_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
+  return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), same_expr);
+}
+
+std::vector<Ref<Range>> points(const std::vector<Expr>& indices) {
+  std::vector<Ref<Range>> region;
+  for (const Expr& index : indices) region.push_back(range(index, one(index.dtype())));
+  return region;
+}
+
+/// A loop around the block, or something that the block defines inside.
+bool is_foreign(const Place& block, const Ref<Var>& v) {
+  const Tree& tree = *block.tree;
+  for (int at : tree.loops_above(block.at)) {
+    if (tree.for_at(at).loop_var == v) return true;
+  }
+  bool inside = false;
+  visit(block.block().body,
+        [&](const Ref<Var>& bound, Visitor& walk) { inside |= walk.role() == Role::kDef && bound == v; });
+  return inside;
+}
+
+}  // namespace
+
+Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& buffer, const char* code) {
+  std::vector<Expr> found;
+  std::string why;
+  auto look = [&](const analysis::Access& access) {
+    bool same = access.pointer == buffer->data ||
+                (access.named.defined() && block.tree->same_memory(access.region()->buffer, buffer));
+    if (!same || !why.empty()) return;
+    const std::vector<Expr>* indices = access.indices();
+    bool plain = access.form == analysis::Access::Form::kElement && access.named == buffer && !access.mask().defined();
+    if (!plain || !indices ||
+        std::any_of(indices->begin(), indices->end(), [](const Expr& e) { return e.dtype().is_vector(); })) {
+      why = "touches '" + buffer->name + "' otherwise than by loads and stores of single elements";
+    } else if (found.empty()) {
+      found = *indices;
+    } else if (!same_exprs(found, *indices)) {
+      why = "touches several elements of '" + buffer->name + "'";
+    }
+  };
+  bool leaf = true;
+  auto inner = [&](const Ref<BlockRealize>&, Visitor&) { leaf = false; };
+  visit(block.block().body, inner);
+  if (block.block().init.defined()) visit(block.block().init, inner);
+  if (!leaf) {
+    why = "holds other blocks";
+  } else {
+    analysis::for_each_access(block.tree->block_ref(block.at), analysis::Nested::kEnter, look);
+    if (why.empty() && found.empty()) why = "touches no single element of '" + buffer->name + "'";
+  }
+  for (const Expr& index : found) {
+    bool plain = true;
+    visit(index, [&](const Ref<BufferLoad>&) { plain = false; }, [&](const Ref<Call>&) { plain = false; });
+    for_each_free_var(index, [&](const Ref<Var>& v) { plain &= !is_foreign(block, v); });
+    if (why.empty() && !plain)
+      why = "touches '" + buffer->name + "' at " + analysis::brief(index) + ", which its axes do not say";
+  }
+  if (why.empty()) return found;
+  return refuse(code, describe(block) + " " + why, {block.node()},
+                "each instance has to touch one element, the same wherever the buffer occurs");
+}
+
+std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indices) {
+  std::vector<size_t> used;
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    bool any = std::any_of(indices.begin(), indices.end(),
+                           [&](const Expr& index) { return uses_var(index, block.iter_vars[i]->var); });
+    if (any) used.push_back(i);
+  }
+  return used;
+}
+
+Status check_inside(const Place& block, const std::vector<Expr>& indices, const Ref<Buffer>& buffer, const char* code) {
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, *block.tree, block.at);
+  for (size_t d = 0; d < indices.size(); ++d) {
+    const Expr& extent = buffer->shape[d];
+    if (analyzer.can_prove(ge(indices[d], zero(indices[d].dtype()))) && analyzer.can_prove(lt(indices[d], extent)))
+      continue;
+    return refuse(code,
+                  "for some values of its axes, the element of '" + buffer->name + "' that " + describe(block) +
+                      " touches may lie outside: index " + analysis::brief(indices[d]) + " of dimension " +
+                      std::to_string(d) + " (extent " + analysis::brief(extent) + ")",
+                  {block.node()}, "let a block of its own write the padded buffer first");
+  }
+  return Ok{};
+}
+
+Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, const Ref<Buffer>& cache,
+                      const std::vector<Expr>& indices) {
+  return rewrite(
+      block,
+      [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
+        if (old->buffer != original) return walk.descend(old);
+        return make<BufferLoad>({cache, indices, {}}, old.span());
+      },
+      [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
+        Ref<BufferStore> inner = walk.descend(old);
+        if (old->buffer != original) return inner;
+        return make<BufferStore>({cache, inner->value, indices, {}}, old.span());
+      },
+      [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
+        Block moved = *walk.descend(old);
+        for (auto* regions : {&moved.reads, &moved.writes}) {
+          for (Ref<BufferRegion>& region : *regions) {
+            if (region->buffer == original) region = make<BufferRegion>({cache, points(indices)}, region.span());
+          }
+        }
+        return make<Block>(std::move(moved), old.span());
+      });
+}
+
+Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element to, std::string name) {
+  Block block;
+  block.iter_vars = std::move(axes);
+  block.reads = {make<BufferRegion>({from.buffer, points(from.indices)})};
+  block.writes = {make<BufferRegion>({to.buffer, points(to.indices)})};
+  block.name_hint = std::move(name);
+  block.body = store(to.buffer, load(from.buffer, std::move(from.indices)), std::move(to.indices));
+  return make<Block>(std::move(block));
+}
+
+Ref<BufferRegion> axes_as_region(const Block& block, const std::vector<size_t>& positions) {
+  std::vector<Expr> shape, indices;
+  for (size_t i : positions) {
+    const IterVar& axis = *block.iter_vars[i];
+    shape.push_back(axis.dom->min + axis.dom->extent);
+    indices.push_back(axis.var);
+  }
+  return make<BufferRegion>({decl_buffer(std::move(shape), DataType::bool_(), "axes"), points(indices)});
+}
+
+namespace {
+
+/// The images of the block's axes, in the type of the widest one.
+std::vector<Expr> images(const Block& block, const IndexMap& map) {
+  DataType widest = DataType::int_(32);
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    if (axis->var.dtype().bits > widest.bits) widest = axis->var.dtype();
+  }
+  VarMap values;
+  for (size_t i = 0; i < map.initial_indices.size(); ++i) {
+    values[map.initial_indices[i]] = cast(widest, block.iter_vars[i]->var);
+  }
+  arith::Analyzer analyzer;
+  std::vector<Expr> result;
+  for (const Expr& e : map.final_indices) {
+    Expr image = rewrite(
+        e,
+        [&](const Ref<Var>& v, Rewriter&) -> Expr {
+          auto it = values.find(v);
+          return it == values.end() ? Expr(v) : it->second;
+        },
+        [&](const Ref<IntImm>& number, Rewriter&) -> Expr {
+          return number->dtype.is_int() ? Expr(int_imm(widest, number->value)) : Expr(number);
+        });
+    result.push_back(analyzer.simplify(image));
+  }
+  return result;
+}
+
+Diagnostic unfit(const Place& block, const char* code, const std::string& why) {
+  return refuse(code, "the index map does not fit " + describe(block) + ": " + why, {block.node()},
+                "map the block's axes, all that the old indices speak of and no others, to new indices");
+}
+
+}  // namespace
+
+Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, const std::string& storage_scope,
+                             const IndexMap& map, const AxisCacheCodes& codes) {
+  const Block& target = block.block();
+  AxisCache result;
+  result.original = buffer;
+  TW_TRY(old_indices, only_element(block, buffer, codes.element));
+  result.old_indices = old_indices;
+  if (map.initial_indices.size() != target.iter_vars.size()) {
+    return unfit(block, codes.map,
+                 "it takes " + std::to_string(map.initial_indices.size()) + " indices, and the block has " +
+                     std::to_string(target.iter_vars.size()) + " axes");
+  }
+  result.new_indices = images(target, map);
+  result.axes = axes_used(target, result.new_indices);
+  if (result.axes != axes_used(target, old_indices)) {
+    return unfit(block, codes.map, "it speaks of other axes than the indices of '" + buffer->name + "'");
+  }
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, *block.tree, block.at);
+  arith::IterDomains inputs;
+  arith::Domains domains;
+  for (size_t i : result.axes) {
+    const IterVar& axis = *target.iter_vars[i];
+    inputs.emplace_back(axis.var, axis.dom);
+    domains.emplace(axis.var, arith::IntSet::of_range(axis.dom));
+  }
+  arith::IterMapResult found;
+  if (!analysis::is_one_to_one(result.new_indices, inputs, bool_imm(true), analyzer, &found)) {
+    return unfit(block, codes.map, "it cannot be proved that different values of the axes have different images");
+  }
+  std::vector<Expr> shape;
+  for (const Expr& index : result.new_indices) {
+    arith::IntSet set = arith::eval_set(index, domains, analyzer);
+    if (!set.is_bounded() || !analyzer.can_prove(ge(set.min, zero(set.min.dtype())))) {
+      return unfit(block, codes.map, "the new index " + analysis::brief(index) + " may be negative");
+    }
+    shape.push_back(analyzer.simplify(set.max + 1));
+  }
+  TW_RETURN_IF_ERROR(check_inside(block, old_indices, buffer, codes.inside));
+  result.cache = decl_buffer(std::move(shape), buffer->dtype, buffer->name + "_" + storage_scope,
+                             storage_scope.empty() ? "global" : storage_scope);
+  return result;
+}
+
+Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& cache, bool into_cache, const char* code,
+                            Ref<Block>* made) {
+  const Tree& tree = *block.tree;
+  const BlockRealize& realize = *tree.realize_at(block.at);
+  auto loops = analysis::loops_between(tree, outside, block.at);
+  if (!loops) return refuse(code, describe(block) + " runs on a condition", {block.node()});
+  VarMap renamed;
+  std::vector<const For*> kept, dropped;
+  std::vector<Ref<Var>> names;
+  for (int at : *loops) {
+    const For& loop = tree.for_at(at);
+    bool used = std::any_of(cache.axes.begin(), cache.axes.end(),
+                            [&](size_t i) { return uses_var(realize.iter_values[i], loop.loop_var); });
+    (used ? kept : dropped).push_back(&loop);
+    if (!used) continue;
+    names.push_back(var(loop.loop_var->name_hint, loop.loop_var.dtype()));
+    renamed.emplace(loop.loop_var, names.back());
+  }
+  auto depends = [&](const Expr& e) {
+    return std::any_of(dropped.begin(), dropped.end(), [&](const For* loop) { return uses_var(e, loop->loop_var); });
+  };
+  bool varies = depends(realize.predicate);
+  for (const For* loop : kept) varies |= depends(loop->min) || depends(loop->extent);
+  if (varies) {
+    return refuse(code, "which instances of " + describe(block) + " run depends on loops that the copy does not have",
+                  {block.node()}, "take this step before the loops around the block are split or moved");
+  }
+  VarMap axes;
+  std::vector<Ref<IterVar>> iter_vars;
+  std::vector<Expr> values;
+  for (size_t i : cache.axes) {
+    const IterVar& axis = *realize.block->iter_vars[i];
+    Ref<Var> own = var(axis.var->name_hint, axis.var.dtype());
+    axes.emplace(axis.var, own);
+    iter_vars.push_back(
+        make<IterVar>({.dom = axis.dom, .var = own, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+    values.push_back(substitute(realize.iter_values[i], renamed));
+  }
+  auto with_axes = [&](const std::vector<Expr>& indices) {
+    std::vector<Expr> result;
+    for (const Expr& index : indices) result.push_back(substitute(index, axes));
+    return result;
+  };
+  Element original{cache.original, with_axes(cache.old_indices)}, inside{cache.cache, with_axes(cache.new_indices)};
+  *made = into_cache ? copying_block(std::move(iter_vars), original, inside, cache.cache->name)
+                     : copying_block(std::move(iter_vars), inside, original, cache.cache->name);
+  Stmt nest = make<BlockRealize>(
+      {.iter_values = std::move(values), .predicate = substitute(realize.predicate, renamed), .block = *made});
+  for (size_t i = kept.size(); i-- > 0;) {
+    For loop;
+    loop.loop_var = names[i];
+    loop.min = substitute(kept[i]->min, renamed);
+    loop.extent = substitute(kept[i]->extent, renamed);
+    loop.body = std::move(nest);
+    nest = make<For>(std::move(loop));
+  }
+  return nest;
+}
+
+}  // namespace tilewright::schedule

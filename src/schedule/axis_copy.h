@@ -1,0 +1,50 @@
+// Copies with the axes of a block as indices: what reindex, reindex_cache_read and reindex_cache_write have in common.
+#pragma once
+
+#include "schedule/cache.h"
+
+namespace tilewright::schedule {
+
+/// The indices of the one element of the buffer that each instance of a block touches, by loads and stores only. CODE
+/// where the block holds other blocks, touches several elements, or says so otherwise than by its axes.
+Result<std::vector<Expr>> only_element(const Place& block, const Ref<Buffer>& buffer, const char* code);
+
+/// Positions of the axes that the indices speak of, in the order of the block.
+std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indices);
+
+/// CODE unless the indices lie inside of the buffer for all values of the axes: a copy looks at every one of them.
+Status check_inside(const Place& block, const std::vector<Expr>& indices, const Ref<Buffer>& buffer, const char* code);
+
+/// The block with `indices` of the cache in place of its element of the original.
+Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, const Ref<Buffer>& cache,
+                      const std::vector<Expr>& indices);
+
+/// One side of a copy.
+struct Element {
+  Ref<Buffer> buffer;
+  std::vector<Expr> indices;
+};
+Ref<Block> copying_block(std::vector<Ref<IterVar>> axes, Element from, Element to, std::string name);
+
+/// The element that stands for the axes of a block, those at these positions: what a block has done of it says which
+/// values of the axes it has run over, with all its reductions.
+Ref<BufferRegion> axes_as_region(const Block& block, const std::vector<size_t>& positions);
+
+/// A cache of which a block's axes say the indices, and how to copy between it and the original.
+struct AxisCache {
+  Ref<Buffer> original, cache;
+  std::vector<Expr> old_indices, new_indices;  ///< in the axes of the block
+  std::vector<size_t> axes;                    ///< those that both speak of
+};
+/// Of reindex_cache_read and reindex_cache_write. CODES: what is touched is one element; the map fits it.
+struct AxisCacheCodes {
+  const char *element, *map, *inside;
+};
+Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, const std::string& storage_scope,
+                             const IndexMap& map, const AxisCacheCodes& codes);
+/// The loops of the block below `outside` that its axes need, with names of their own, around the block that copies.
+/// CODE where that is not all that says whether an instance runs.
+Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& cache, bool into_cache, const char* code,
+                            Ref<Block>* made);
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,325 @@
+// Compute what a block works out of its axes alone once, into tables.
+//
+//   Before                                After  sch.cache_index(B, "global")
+//   for i, j in T.grid(8, 8):             index_var_0 = T.alloc_buffer((8,), "int32")
+//     with T.block("B"):                  for ax0 in range(8):
+//       vi, vj = T.axis.remap(...)          with T.block("index_0"):
+//       B[vi, vj] = A[vi, vj // 2]            v0 = T.axis.spatial(8, ax0)
+//                                             index_var_0[v0] = v0 // 2
+//                                         for i, j in T.grid(8, 8):
+//                                           with T.block("B"):
+//                                             vi, vj = T.axis.remap(...)
+//                                             B[vi, vj] = A[vi, index_var_0[vj]]
+//
+// Requires  P1 the block is not the root; the threshold is not negative
+//           P2 the scope is a storage scope
+//           P3 a store of the block computes something of its axes
+//           P4 the tables hold all that the block looks up, whichever iteration runs
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "schedule/cache.h"
+#include "schedule/inline.h"
+#include "schedule/relocate.h"
+#include "target/memory_scope.h"
+
+namespace tilewright::schedule {
+namespace {
+
+int size_of(const Expr& e) {
+  int nodes = 1;
+  for_each_child(e, [&](const NodeRef& child, Role) {
+    if (child.sort() == Sort::kExpr && !child.is<Op>()) nodes += size_of(Expr(child));
+  });
+  return nodes;
+}
+
+/// Expressions that a table may hold, counted by what they compute.
+class Candidates {
+ public:
+  explicit Candidates(const Place& block) : block_(block) {
+    for (const Ref<IterVar>& axis : block.block().iter_vars) analyzer_.bind(axis->var, axis->dom);
+  }
+
+  /// Those of a store with the threshold: the largest first, among equals in the order of the program.
+  void add(const BufferStore& store, int64_t threshold) {
+    counted_.clear();
+    for (const Expr& index : store.indices) count_largest(index, 1);
+    count_largest(store.value, 1);
+    for (size_t i = 0; i < counted_.size(); ++i) {
+      if (counted_[i].times >= threshold) continue;
+      Counted rare = counted_[i];
+      for_each_operand(rare.e, [&](const Expr& operand) { count_largest(operand, rare.times); });
+    }
+    // What only an index of the store computes stays there.
+    visit_operands(store.value, [&](const Expr& e) {
+      for (const Counted& counted : counted_) {
+        if (counted.times >= threshold && same(e, counted.e) && !find(chosen_, e)) chosen_.push_back(counted.e);
+      }
+    });
+    std::stable_sort(chosen_.begin(), chosen_.end(),
+                     [](const Expr& a, const Expr& b) { return size_of(a) > size_of(b); });
+  }
+
+  const std::vector<Expr>& chosen() const { return chosen_; }
+
+  bool same(const Expr& a, const Expr& b) {
+    if (same_expr(a, b)) return true;
+    return a.dtype() == b.dtype() && a.dtype().is_int() && same_expr(analyzer_.simplify(a), analyzer_.simplify(b));
+  }
+
+ private:
+  struct Counted {
+    Expr e;
+    int64_t times;
+    int size;
+  };
+
+  template <class F>
+  static void for_each_operand(const Expr& e, F&& f) {
+    for_each_child(e, [&](const NodeRef& child, Role) {
+      if (child.sort() == Sort::kExpr && !child.is<Op>()) f(Expr(child));
+    });
+  }
+  template <class F>
+  static void visit_operands(const Expr& e, const F& f) {
+    for_each_operand(e, [&](const Expr& operand) { visit_operands(operand, f); });
+    f(e);
+  }
+  bool find(const std::vector<Expr>& among, const Expr& e) {
+    return std::any_of(among.begin(), among.end(), [&](const Expr& other) { return same(e, other); });
+  }
+
+  void count_largest(const Expr& e, int64_t times) {
+    if (!is_eligible(e)) {
+      for_each_operand(e, [&](const Expr& operand) { count_largest(operand, times); });
+      return;
+    }
+    auto known = std::find_if(counted_.begin(), counted_.end(), [&](const Counted& c) { return same(c.e, e); });
+    if (known != counted_.end()) {
+      known->times += times;
+      return;
+    }
+    int size = size_of(e);
+    auto smaller = std::find_if(counted_.begin(), counted_.end(), [&](const Counted& c) { return c.size < size; });
+    counted_.insert(smaller, {e, times, size});
+  }
+
+  /// A computation with a value for all values of the axes, of these and of nothing that changes.
+  bool is_eligible(const Expr& e) const {
+    if (!e.dtype().is_scalar() || e.dtype().is_handle() || e.is<Ramp>() || e.is<Broadcast>()) return false;
+    if (e.is<Var>() || e.is<IntImm>() || e.is<FloatImm>() || e.is<StringImm>()) return false;
+    bool pure = true, of_axes = false;
+    auto divides = [&](const Expr& divisor) { pure &= const_int(divisor).value_or(0) != 0; };
+    visit(
+        e, [&](const Ref<BufferLoad>&) { pure = false; }, [&](const Ref<Let>&) { pure = false; },
+        [&](const Ref<Call>& call) {
+          Intrinsic intrinsic = intrinsic_of(*call);
+          pure &= intrinsic != Intrinsic::kUnknown && intrinsic_row(intrinsic).effect == Effect::kPure;
+        },
+        [&](const Ref<FloorDiv>& n) { divides(n->b); }, [&](const Ref<FloorMod>& n) { divides(n->b); },
+        [&](const Ref<Div>& n) {
+          if (!n->b.dtype().is_float()) divides(n->b);
+        },
+        [&](const Ref<Mod>& n) { divides(n->b); });
+    for_each_free_var(e, [&](const Ref<Var>& v) {
+      bool axis = is_axis(v);
+      of_axes |= axis;
+      pure &= axis || is_outside(v);
+    });
+    return pure && of_axes;
+  }
+  bool is_axis(const Ref<Var>& v) const {
+    const auto& axes = block_.block().iter_vars;
+    return std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& axis) { return axis->var == v; });
+  }
+  /// Neither a loop around the block nor bound inside.
+  bool is_outside(const Ref<Var>& v) const {
+    const Tree& tree = *block_.tree;
+    for (int at : tree.loops_above(block_.at)) {
+      if (tree.for_at(at).loop_var == v) return false;
+    }
+    bool inside = false;
+    visit(block_.block().body,
+          [&](const Ref<Var>& bound, Visitor& walk) { inside |= walk.role() == Role::kDef && bound == v; });
+    return !inside;
+  }
+
+  Place block_;
+  arith::Analyzer analyzer_;
+  std::vector<Counted> counted_;
+  std::vector<Expr> chosen_;
+};
+
+struct Table {
+  Expr e;
+  Ref<Buffer> buffer;
+  std::vector<Expr> axes;  ///< of the original block
+  Ref<Block> block;
+  Stmt nest;
+};
+
+Table make_table(const Place& block, const Expr& e, const std::string& scope, size_t number) {
+  const Tree& tree = *block.tree;
+  const BlockRealize& realize = *tree.realize_at(block.at);
+  Table table{e, {}, {}, {}, {}};
+  std::vector<int> around = tree.loops_above(block.at), used;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, tree[block.at].scope);
+  arith::Domains domains = analysis::domains_of(tree, around);
+  std::vector<Expr> shape, indices, values;
+  std::vector<Ref<IterVar>> axes;
+  VarMap own;
+  for_each_free_var(e, [&](const Ref<Var>& v) {
+    const auto& all = realize.block->iter_vars;
+    auto axis = std::find_if(all.begin(), all.end(), [&](const Ref<IterVar>& a) { return a->var == v; });
+    if (axis == all.end() || own.count(v)) return;
+    const Expr& value = realize.iter_values[axis - all.begin()];
+    arith::IntSet reached = arith::eval_set(value, domains, analyzer);
+    Expr extent = (*axis)->dom->min + (*axis)->dom->extent;
+    if (reached.is_bounded() && const_int(analyzer.simplify(reached.max + 1)))
+      extent = analyzer.simplify(reached.max + 1);
+    Ref<Var> mine = var("v" + std::to_string(axes.size()), v.dtype());
+    own.emplace(v, mine);
+    axes.push_back(make<IterVar>(
+        {.dom = range_of(cast(v.dtype(), extent)), .var = mine, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+    shape.push_back(extent);
+    indices.push_back(mine);
+    values.push_back(value);
+    table.axes.push_back(v);
+    for_each_free_var(value, [&](const Ref<Var>& w) {
+      int at = tree.loop(w);
+      bool below = std::find(around.begin(), around.end(), at) != around.end();
+      if (below && std::find(used.begin(), used.end(), at) == used.end()) used.push_back(at);
+    });
+  });
+  table.buffer = decl_buffer(std::move(shape), e.dtype(), "index_var_" + std::to_string(number), scope);
+  Block filler;
+  filler.iter_vars = std::move(axes);
+  BufferRegion written{table.buffer, {}};
+  for (const Expr& index : indices) written.region.push_back(range(index, one(index.dtype())));
+  filler.writes = {make<BufferRegion>(std::move(written))};
+  filler.name_hint = "index_" + std::to_string(number);
+  filler.body = store(table.buffer, substitute(e, own), indices);
+  table.block = make<Block>(std::move(filler));
+  VarMap loops;
+  std::vector<Ref<Var>> names;
+  for (int at : used) {
+    const Ref<Var>& v = tree.for_at(at).loop_var;
+    names.push_back(var("ax" + std::to_string(names.size()), v.dtype()));
+    loops.emplace(v, names.back());
+  }
+  for (Expr& value : values) value = substitute(value, loops);
+  table.nest = make<BlockRealize>({.iter_values = values, .predicate = bool_imm(true), .block = table.block});
+  for (size_t i = used.size(); i-- > 0;) {
+    For loop;
+    loop.loop_var = names[i];
+    loop.min = tree.for_at(used[i]).min;
+    loop.extent = tree.for_at(used[i]).extent;
+    loop.body = std::move(table.nest);
+    table.nest = make<For>(std::move(loop));
+  }
+  return table;
+}
+
+/// The loop or block right in the body of the scope that holds the block.
+int top_of(const Tree& tree, int scope, int block) {
+  int at = block;
+  while (at != scope && !CopyPlace{scope, at, false}.is_direct(tree)) at = tree[at].parent;
+  return at;
+}
+
+Ref<Block> look_up(const Ref<Block>& block, const std::vector<Table>& tables, Candidates& candidates) {
+  auto replaced = [&](const Expr& root, const Table& table) {
+    auto walk = [&](auto&& self, const Expr& e) -> Expr {
+      if (candidates.same(e, table.e)) return load(table.buffer, table.axes);
+      struct Context {
+        decltype(self)& again;
+      } context{self};
+      return Expr(tilewright::detail::map_children(
+          e,
+          [](void* opaque, const NodeRef& child, Role) -> NodeRef {
+            auto& c = *static_cast<Context*>(opaque);
+            if (child.sort() != Sort::kExpr || child.is<Op>()) return child;
+            return c.again(c.again, Expr(child));
+          },
+          &context));
+    };
+    return walk(walk, root);
+  };
+  Block changed = *block;
+  auto rewrite_stores = [&](const Stmt& stmt) {
+    return rewrite(stmt, [&](const Ref<BufferStore>& old, Rewriter&) -> Stmt {
+      BufferStore store = *old;
+      for (const Table& table : tables) {
+        store.value = replaced(store.value, table);
+        for (Expr& index : store.indices) index = replaced(index, table);
+      }
+      return make<BufferStore>(std::move(store), old.span());
+    });
+  };
+  changed.body = rewrite_stores(changed.body);
+  return make<Block>(std::move(changed), block.span());
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const CacheIndex& cache) {
+  TW_TRY(block, state.find(cache.block));
+  const Tree& tree = *block.tree;
+  int scope = tree[block.at].scope;
+  if (scope == Tree::kNone) return refuse("cache_index/P1", "the root block has no axes", {block.node()});
+  if (cache.cse_thresh < 0) {
+    return refuse("cache_index/P1", "the threshold is " + std::to_string(cache.cse_thresh), {}, "0 is the least");
+  }
+  if (!find_memory_scope(cache.storage_scope)) {
+    return refuse("cache_index/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
+                  "use \"global\", \"local\" or \"shared\"");
+  }
+  Candidates candidates(block);
+  visit(
+      block.block().body, [&](const Ref<BufferStore>& store) { candidates.add(*store, cache.cse_thresh); },
+      [&](const Ref<BlockRealize>&, Visitor&) {});
+  if (candidates.chosen().empty()) {
+    return refuse("cache_index/P3",
+                  "the stores of " + describe(block) + " compute nothing of its axes alone" +
+                      (cache.cse_thresh == 0 ? "" : " " + std::to_string(cache.cse_thresh) + " times"),
+                  {block.node()});
+  }
+  for (int at : tree.loops_above(block.at)) {
+    for (int other : tree.loops_above(block.at)) {
+      const For &loop = tree.for_at(at), &outer = tree.for_at(other);
+      if (!uses_var(loop.min, outer.loop_var) && !uses_var(loop.extent, outer.loop_var)) continue;
+      return refuse("cache_index/P4", describe_loop(loop) + " runs as far as " + describe_loop(outer) + " says",
+                    {tree.stmt(at), block.node()}, "a table is filled for all iterations at once");
+    }
+  }
+  std::string where = cache.storage_scope.empty() ? "global" : cache.storage_scope;
+  std::vector<Table> tables;
+  for (const Expr& e : candidates.chosen()) tables.push_back(make_table(block, e, where, tables.size()));
+  TreeEdit edit(tree);
+  for (const Table& table : tables) edit.insert_before(top_of(tree, scope, block.at), table.nest);
+  edit.change_block(scope, [&](Block& outer) {
+    for (const Table& table : tables) outer.alloc_buffers.push_back(table.buffer);
+  });
+  edit.change_realize(block.at, [&](BlockRealize& realize) {
+    Ref<Block> changed = look_up(realize.block, tables, candidates);
+    realize.block = with_found_reads(*changed, changed.span());
+  });
+  Plan plan = give_loops(block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  int reader = after.block(block.block().id.value);
+  for (const Table& table : tables) {
+    auto obstacle = analysis::why_not_covered(after, after.block(table.block->id.value), reader, table.buffer);
+    if (obstacle) return refuse("cache_index/P4", *obstacle);
+    plan.outputs.push_back(Handle::block(block.func, *table.block));
+  }
+  TW_RETURN_IF_ERROR(recheck_execution(after, reader, "cache_index/P4"));
+  return plan;
+}
+
+}  // namespace tilewright::schedule

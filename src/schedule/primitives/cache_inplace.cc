@@ -1,0 +1,135 @@
+// Let a block that updates a buffer work on a copy of it.
+//
+//   Before                                After  sch.cache_inplace(B, 0, "local")
+//   for i in range(4):                    A_local = T.alloc_buffer((16,), scope="local")
+//     with T.block("B"):                  for i in range(4):
+//       vi = T.axis.spatial(4, i)           for ax0 in range(4):
+//       T.reads(A[vi * 4:vi * 4 + 4])         with T.block("A_local"):
+//       T.writes(A[vi * 4:vi * 4 + 4])          v0 = T.axis.spatial(16, i * 4 + ax0)
+//       ...                                     A_local[v0] = A[v0]
+//                                           with T.block("B"):
+//                                             vi = T.axis.spatial(4, i)
+//                                             T.reads(A_local[vi * 4:vi * 4 + 4])
+//                                             T.writes(A_local[vi * 4:vi * 4 + 4])
+//                                             ...
+//                                           for ax0 in range(4):
+//                                             with T.block("A_local"):
+//                                               v0 = T.axis.spatial(16, i * 4 + ax0)
+//                                               A[v0] = A_local[v0]
+//
+// The block finds in the copy what it would find in the buffer, and the buffer has all that it wrote when it is done:
+// nothing runs between.
+//
+// Requires  P1 the read exists, and the block is not the root
+//           P2 the scope is a storage scope
+//           P3 the block writes the buffer too, which has one name in the scope
+//           P4 all that the block touches of it is declared, values from before are among what it declares to read, and
+//              they are there
+//           P9 parallel loops around stay independent
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "ir/build.h"
+#include "schedule/cache.h"
+#include "schedule/relocate.h"
+#include "target/memory_scope.h"
+
+namespace tilewright::schedule {
+namespace {
+
+struct Update {
+  Place block;
+  int scope;
+  int64_t position;  ///< among the block's reads
+  Ref<BufferRegion> read, write;
+};
+
+Result<Update> check(const State& state, const CacheInplace& cache) {
+  TW_TRY(block, state.find(cache.block));
+  const Tree& tree = *block.tree;
+  Update update{block, tree[block.at].scope, 0, {}, {}};
+  if (update.scope == Tree::kNone) return refuse("cache_inplace/P1", "the root block stays", {block.node()});
+  TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_inplace/P1"));
+  update.position = position;
+  update.read = block.block().reads[position];
+  if (!find_memory_scope(cache.storage_scope)) {
+    return refuse("cache_inplace/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
+                  "use \"global\", \"local\" or \"shared\"");
+  }
+  const Ref<Buffer>& buffer = update.read->buffer;
+  for (const Ref<BufferRegion>& write : block.block().writes) {
+    if (write->buffer == buffer) update.write = write;
+  }
+  if (!update.write.defined()) {
+    return refuse("cache_inplace/P3", describe(block) + " does not write '" + buffer->name + "'", {block.node()},
+                  "for what it only reads there is sch.cache_read");
+  }
+  if (Ref<Buffer> other = other_name(tree, update.scope, buffer); other.defined()) {
+    return refuse(
+        "cache_inplace/P3",
+        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
+        {block.node()}, "cache the buffer outside of the block that makes the view");
+  }
+  const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
+  if (!facts.undeclared.empty()) {
+    return refuse("cache_inplace/P4", "what " + describe(block) + " touches is not known: " + facts.undeclared,
+                  {block.node()});
+  }
+  arith::Analyzer analyzer;
+  for (const Ref<IterVar>& axis : block.block().iter_vars) analyzer.bind(axis->var, axis->dom);
+  std::vector<Ref<BufferRegion>> taken = facts.takes;
+  if (block.block().init.defined()) taken.push_back(update.write);
+  for (const Ref<BufferRegion>& region : taken) {
+    if (region->buffer != buffer) continue;
+    if (arith::proves_subset(arith::box_of(region->region), arith::box_of(update.read->region), analyzer)) continue;
+    return refuse("cache_inplace/P4",
+                  describe(block) + " may leave elements of " + analysis::brief(update.write) +
+                      " as they were, and does not declare to read them",
+                  {block.node()}, "declare them with T.reads");
+  }
+  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return refuse("cache_inplace/P4", *obstacle);
+  return update;
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const CacheInplace& cache) {
+  TW_TRY(update, check(state, cache));
+  const Tree& tree = *update.block.tree;
+  const Ref<Buffer>& buffer = update.read->buffer;
+  const BlockRealize& realize = *tree.realize_at(update.block.at);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, tree[update.block.at].parent);
+  analysis::assume_all(realize.predicate, analyzer);
+  auto copy_of = [&](const Ref<BufferRegion>& region) {
+    arith::Box box = arith::box_of(analysis::bound_region(realize, region));
+    return arith::clip_to_shape(box, buffer->shape, analyzer);
+  };
+  Copy in = make_copy(buffer, cache.storage_scope, copy_of(update.read), false), out = in;
+  in.condition = out.condition = realize.predicate;
+  out.region = copy_of(update.write);
+  if (uses_pointer(tree.block_ref(update.block.at), buffer) && !in.same_layout()) {
+    return refuse("cache_inplace/P4",
+                  describe(update.block) + " uses the pointer of '" + buffer->name + "', whose elements lie apart",
+                  {update.block.node()});
+  }
+
+  Ref<Block> reader, writer;
+  TreeEdit edit(tree);
+  place_copy(edit, {update.scope, update.block.at, false}, in, copy_nest(in, true, &reader));
+  edit.insert_after(update.block.at, copy_nest(out, false, &writer));
+  edit.change_realize(update.block.at,
+                      [&](BlockRealize& changed) { changed.block = redirect(changed.block, in, true, true); });
+  Plan plan = give_loops(update.block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  for (uint64_t id : {reader->id.value, update.block.block().id.value, writer->id.value}) {
+    TW_RETURN_IF_ERROR(recheck_execution(after, after.block(id), "cache_inplace/P9"));
+  }
+  plan.outputs = {Handle::block(update.block.func, *reader), Handle::block(update.block.func, *writer)};
+  CacheInplace recorded = cache;
+  recorded.read_buffer_index = update.position;
+  plan.recorded = std::move(recorded);
+  return plan;
+}
+
+}  // namespace tilewright::schedule

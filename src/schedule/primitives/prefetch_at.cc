@@ -1,0 +1,70 @@
+// Ask for what later iterations of a loop will read, so that it is in the cache by then.
+//
+//   Before                                After  sch.prefetch_at(i, B, 0, distance=2)
+//   for i, j in T.grid(8, 16):            for i in range(8):
+//     with T.block("B"):                    with T.block("A_prefetch"):
+//       vi, vj = T.axis.remap(...)            v0 = T.axis.spatial(8, i + 2)
+//       B[vi, vj] = A[vi, vj] + 1.0           T.where(i + 2 < 8)
+//                                             T.reads(A[v0, 0:16])
+//                                             T.writes()
+//                                             T.prefetch(A[v0, 0:16])
+//                                           for j in range(16):
+//                                             with T.block("B"):
+//                                               vi, vj = T.axis.remap(...)
+//                                               B[vi, vj] = A[vi, vj] + 1.0
+//
+// Requires  P1 the loop is around the block, in its scope, with blocks and loops only below it; the read exists
+//           P2 the distance is positive
+//           P3 what is read moves with the loop
+//           P4 nothing in the scope writes the buffer: what is asked for is there already
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "schedule/region_copy.h"
+
+namespace tilewright::schedule {
+
+Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
+  TW_TRY(at, at_loop(state, prefetch.loop, prefetch.block, "prefetch_at/P1"));
+  const Tree& tree = *at.loop.tree;
+  TW_TRY(position,
+         buffer_position(prefetch.read_buffer_index, at.block.block().reads, at.block, "read", "prefetch_at/P1"));
+  if (prefetch.distance < 1) {
+    return refuse("prefetch_at/P2", "the distance is " + std::to_string(prefetch.distance) + ", not positive", {});
+  }
+  const Ref<Buffer>& buffer = at.block.block().reads[position]->buffer;
+  const For& loop = at.loop.loop();
+  std::vector<int> reader{at.block.at};
+  RegionBlock frame = region_block(at, region_below(at, reader, buffer, true, "local"));
+  size_t axis = 0;
+  while (axis < frame.values.size() && frame.values[axis] != loop.loop_var) ++axis;
+  if (axis == frame.values.size()) {
+    return refuse("prefetch_at/P3",
+                  "each iteration of " + describe(at.loop) + " reads the same of '" + buffer->name + "'",
+                  {at.loop.node(), at.block.node()}, "take the loop that moves through the buffer");
+  }
+  if (!analysis::Scope::of(tree.block_at(at.scope)).writers(buffer).empty() ||
+      other_name(tree, at.scope, buffer).defined()) {
+    return refuse("prefetch_at/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
+                  {at.block.node()});
+  }
+  Expr later = loop.loop_var + constant(loop.loop_var.dtype(), prefetch.distance);
+  frame.values[axis] = later;
+  Block block;
+  block.iter_vars = frame.axes;
+  block.reads = {make<BufferRegion>({buffer, frame.region})};
+  block.name_hint = buffer->name + "_prefetch";
+  block.body = make<Prefetch>({block.reads[0]});
+  Ref<Block> made = make<Block>(std::move(block));
+  TreeEdit edit(tree);
+  edit.insert_before(
+      at.statements.front(),
+      make<BlockRealize>({.iter_values = frame.values, .predicate = lt(later, loop.min + loop.extent), .block = made}));
+  Plan plan = give_loops(at.block.func, edit.finish(), {});
+  plan.outputs.push_back(Handle::block(at.block.func, *made));
+  PrefetchAt recorded = prefetch;
+  recorded.read_buffer_index = position;
+  plan.recorded = std::move(recorded);
+  return plan;
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,112 @@
+// Copy what a block reads of a buffer into a new one, with indices of your choice.
+//
+//   Before                                After  sch.reindex_cache_read(B, 0, "shared", lambda i, j: (j, i // 2, i %
+//   2)) for i, j in T.grid(8, 4):             A_shared = T.alloc_buffer((4, 4, 2), scope="shared")
+//     with T.block("B"):                  for i, j in T.grid(8, 4):
+//       vi, vj = T.axis.remap(...)          with T.block("A_shared"):
+//       B[vi, vj] = A[vi, vj] + 1.0           vi, vj = T.axis.remap("SS", [i, j])
+//                                             A_shared[vj, vi // 2, vi % 2] = A[vi, vj]
+//                                         for i, j in T.grid(8, 4):
+//                                           with T.block("B"):
+//                                             vi, vj = T.axis.remap(...)
+//                                             B[vi, vj] = A_shared[vj, vi // 2, vi % 2] + 1.0
+//
+// The copy runs over the same values of the axes as the block, and different ones go to different elements of the
+// cache: each instance finds what it would have read.
+//
+// Requires  P1 the read exists, and the block is not the root
+//           P2 the scope is a storage scope
+//           P3 at most one block of the scope writes the buffer, before the block, or after all iterations of it; and
+//              the buffer has one name in the scope
+//           P4 the block reads one element in each instance, that its axes say
+//           P5 the map takes the block's axes, speaks of those that the old indices speak of, and is one to one
+//           P6 the element lies inside of the buffer for all values of the axes, and has its value by then
+//           P7 loops, and nothing else, say which instances of the block run; what stands in the scope touches the
+//              buffer in blocks only
+#include "ir/build.h"
+#include "schedule/axis_copy.h"
+#include "schedule/relocate.h"
+#include "target/memory_scope.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// Where the copy stands.
+struct Choice {
+  CopyPlace place;
+  bool written;  ///< in the scope, before; else the copy is at the start of it
+};
+Result<Choice> choose_place(const State& state, const Place& block, int scope_at, const Ref<Buffer>& buffer) {
+  const Tree& tree = *block.tree;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  if (scope.bare_statement()) {
+    return refuse("reindex_cache_read/P7",
+                  "in the scope of " + describe(block) + " stands a statement outside of any block",
+                  {NodeRef(scope.bare_statement())}, "put it into a block");
+  }
+  if (Ref<Buffer> other = other_name(tree, scope_at, buffer); other.defined()) {
+    return refuse(
+        "reindex_cache_read/P3",
+        "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
+        {block.node()});
+  }
+  std::vector<int> writers = scope.writers(buffer);
+  int writer = writers.empty() ? Tree::kNone : tree.block(scope.children()[writers[0]]->block->id.value);
+  if (writers.size() > 1 || writer == block.at ||
+      (writer > block.at && share_a_loop(tree, scope_at, block.at, writer))) {
+    return refuse("reindex_cache_read/P3",
+                  writers.size() > 1 ? "several blocks write '" + buffer->name + "'"
+                                     : describe_block(tree.block_at(writer)) + " writes '" + buffer->name + "' while " +
+                                           describe(block) + " reads it",
+                  {tree.stmt(writer), block.node()});
+  }
+  if (writer != Tree::kNone && writer < block.at) return Choice{before_first(tree, scope_at, writer, {block.at}), true};
+  if (auto obstacle = why_not_all_written(state, block, scope_at, buffer)) {
+    return refuse("reindex_cache_read/P6", *obstacle);
+  }
+  return Choice{start_of(tree, scope_at), false};
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
+  TW_TRY(block, state.find(cache.block));
+  const Tree& tree = *block.tree;
+  int scope = tree[block.at].scope;
+  if (scope == Tree::kNone) return refuse("reindex_cache_read/P1", "the root block is no reader", {block.node()});
+  TW_TRY(position,
+         buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "reindex_cache_read/P1"));
+  if (!find_memory_scope(cache.storage_scope)) {
+    return refuse("reindex_cache_read/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
+                  "use \"global\", \"local\" or \"shared\"");
+  }
+  Ref<Buffer> buffer = block.block().reads[position]->buffer;
+  TW_TRY(choice, choose_place(state, block, scope, buffer));
+  const CopyPlace& place = choice.place;
+  AxisCacheCodes codes{"reindex_cache_read/P4", "reindex_cache_read/P5", "reindex_cache_read/P6"};
+  TW_TRY(axes, axis_cache(block, buffer, cache.storage_scope, *cache.index_map.map.as<IndexMap>(), codes));
+  Ref<Block> made;
+  TW_TRY(nest, axis_copy_nest(block, tree[place.near].parent, axes, true, "reindex_cache_read/P7", &made));
+
+  TreeEdit edit(tree);
+  edit.insert_before(place.near, nest);
+  edit.change_block(scope, [&](Block& outer) { outer.alloc_buffers.push_back(axes.cache); });
+  edit.change_realize(block.at, [&](BlockRealize& realize) {
+    realize.block = at_element(realize.block, buffer, axes.cache, axes.new_indices);
+  });
+  Plan plan = give_loops(block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  int copier = after.block(made->id.value);
+  if (choice.written) {
+    auto obstacle = analysis::why_inputs_incomplete(after, copier);
+    if (obstacle) return refuse("reindex_cache_read/P6", *obstacle);
+  }
+  TW_RETURN_IF_ERROR(recheck_execution(after, copier, "reindex_cache_read/P6"));
+  plan.outputs.push_back(Handle::block(block.func, *made));
+  ReindexCacheRead recorded = cache;
+  recorded.read_buffer_index = position;
+  plan.recorded = std::move(recorded);
+  return plan;
+}
+
+}  // namespace tilewright::schedule

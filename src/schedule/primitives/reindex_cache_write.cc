@@ -1,0 +1,130 @@
+// Let a block write a new buffer with indices of your choice, and copy that back to the old one.
+//
+//   Before                                After  sch.reindex_cache_write(B, 0, "shared", lambda i, j: (j, i))
+//   for i, j in T.grid(8, 4):             B_shared = T.alloc_buffer((4, 8), scope="shared")
+//     with T.block("B"):                  for i, j in T.grid(8, 4):
+//       vi, vj = T.axis.remap(...)          with T.block("B"):
+//       B[vi, vj] = A[vi, vj] + 1.0           vi, vj = T.axis.remap(...)
+//                                             B_shared[vj, vi] = A[vi, vj] + 1.0
+//                                         for i, j in T.grid(8, 4):
+//                                           with T.block("B_shared"):
+//                                             vi, vj = T.axis.remap("SS", [i, j])
+//                                             B[vi, vj] = B_shared[vj, vi]
+//
+// Requires  P1 the write exists, and the block is not the root
+//           P2 the scope is a storage scope
+//           P3 no other block of the scope writes the buffer, this one is complete or a reduction, the buffer has one
+//              name in the scope, and no loop runs a reader of it before the block again and again
+//           P4 the block touches one element in each instance, that its axes say
+//           P5 the map takes the block's axes, speaks of those that the old indices speak of, and is one to one
+//           P6 the element lies inside of the buffer for all values of the axes, and is complete where the copy stands
+//           P7 loops, and nothing else, say which instances of the block run; what stands in the scope touches the
+//              buffer in blocks only
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "ir/build.h"
+#include "schedule/axis_copy.h"
+#include "schedule/relocate.h"
+#include "target/memory_scope.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// Where the copy back stands: before the first reader, or at the end of the scope.
+Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffer>& buffer) {
+  const Tree& tree = *block.tree;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
+  if (scope.bare_statement()) {
+    return refuse("reindex_cache_write/P7",
+                  "in the scope of " + describe(block) + " stands a statement outside of any block",
+                  {NodeRef(scope.bare_statement())}, "put it into a block");
+  }
+  auto no = [&](std::string why) { return refuse("reindex_cache_write/P3", std::move(why), {block.node()}); };
+  const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
+  if (facts.role != analysis::BlockRole::kComplete && facts.role != analysis::BlockRole::kReduction) {
+    return no(describe(block) + " is neither a complete nor a reduction block: " +
+              (facts.why.empty() ? std::string("it updates elements that have a value before") : facts.why));
+  }
+  if (scope.writers(buffer).size() > 1) {
+    return no("'" + buffer->name + "' is written by other blocks than " + describe(block) + " as well");
+  }
+  if (Ref<Buffer> other = other_name(tree, scope_at, buffer); other.defined()) {
+    return no("in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too");
+  }
+  std::vector<int> later;
+  for (int child : scope.readers(buffer)) {
+    int reader = tree.block(scope.children()[child]->block->id.value);
+    if (reader > block.at) later.push_back(reader);
+    if (reader < block.at && share_a_loop(tree, scope_at, reader, block.at)) {
+      return no(describe_block(tree.block_at(reader)) + " reads '" + buffer->name + "' before " + describe(block) +
+                " writes it, in each iteration of a loop");
+    }
+  }
+  return later.empty() ? end_of(tree, scope_at) : before_first(tree, scope_at, block.at, later);
+}
+
+/// For all values of the axes that the block runs over below `outside`, it runs with all its reductions.
+bool is_complete_after(const Place& block, int outside, const std::vector<size_t>& axes) {
+  const Tree& tree = *block.tree;
+  const BlockRealize& realize = *tree.realize_at(block.at);
+  auto loops = analysis::loops_between(tree, outside, block.at);
+  if (!loops) return false;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, outside);
+  Ref<BufferRegion> all = axes_as_region(block.block(), axes);
+  auto written = written_by(tree, block.at, all, *loops, analyzer);
+  arith::Box wanted = arith::relax_region(analysis::bound_region(realize, all), analysis::domains_of(tree, *loops),
+                                          analyzer, realize.predicate);
+  return written && arith::proves_subset(wanted, written->box, analyzer);
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
+  TW_TRY(block, state.find(cache.block));
+  const Tree& tree = *block.tree;
+  int scope = tree[block.at].scope;
+  if (scope == Tree::kNone) return refuse("reindex_cache_write/P1", "the root block is no writer", {block.node()});
+  TW_TRY(position,
+         buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "reindex_cache_write/P1"));
+  if (!find_memory_scope(cache.storage_scope)) {
+    return refuse("reindex_cache_write/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
+                  "use \"global\", \"local\" or \"shared\"");
+  }
+  Ref<Buffer> buffer = block.block().writes[position]->buffer;
+  TW_TRY(place, choose_place(block, scope, buffer));
+  AxisCacheCodes codes{"reindex_cache_write/P4", "reindex_cache_write/P5", "reindex_cache_write/P6"};
+  TW_TRY(axes, axis_cache(block, buffer, cache.storage_scope, *cache.index_map.map.as<IndexMap>(), codes));
+  int outside = tree[place.near].parent;
+  if (auto obstacle = analysis::why_init_not_first(tree, outside, block.at)) {
+    return refuse("reindex_cache_write/P6", *obstacle);
+  }
+  Ref<Block> made;
+  TW_TRY(nest, axis_copy_nest(block, outside, axes, false, "reindex_cache_write/P7", &made));
+  if (!is_complete_after(block, outside, axes.axes)) {
+    return refuse(
+        "reindex_cache_write/P6",
+        "it cannot be proved that the elements of '" + buffer->name + "' are complete where the copy would stand",
+        {block.node()}, "take this step before the loops around the block are changed");
+  }
+
+  TreeEdit edit(tree);
+  place.after ? edit.insert_after(place.near, nest) : edit.insert_before(place.near, nest);
+  edit.change_block(scope, [&](Block& outer) { outer.alloc_buffers.push_back(axes.cache); });
+  edit.change_realize(block.at, [&](BlockRealize& realize) {
+    realize.block = at_element(realize.block, buffer, axes.cache, axes.new_indices);
+  });
+  Plan plan = give_loops(block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  for (uint64_t id : {made->id.value, block.block().id.value}) {
+    TW_RETURN_IF_ERROR(recheck_execution(after, after.block(id), "reindex_cache_write/P6"));
+  }
+  plan.outputs.push_back(Handle::block(block.func, *made));
+  ReindexCacheWrite recorded = cache;
+  recorded.write_buffer_index = position;
+  plan.recorded = std::move(recorded);
+  return plan;
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct ReindexCacheWrite {
+  BlockRV block;
+  BufferIndex write_buffer_index = int64_t{0};
+  std::string storage_scope;
+  IndexFunction index_map;
+  using Members = Fields<&ReindexCacheWrite::block, &ReindexCacheWrite::write_buffer_index,
+                         &ReindexCacheWrite::storage_scope, &ReindexCacheWrite::index_map>;
+  using Returns = BlockRV;
+  static constexpr int kRequired = 4;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc =
+      R"(Let a block write a new buffer with indices of your choice, and copy that back to the old one.
+
+The copy has the loops and axes of the block, those that its indices speak of.
+
+Args:
+    block: the only block that writes the buffer, one element in each instance.
+    write_buffer_index: which of its writes: a position, or the buffer's name.
+    storage_scope: where the new buffer lives: "global", "local" (registers on a CPU), "shared", ...
+    index_map: from the block's axes to the indices of the new buffer, as in lambda i, j: (j, i // 2, i % 2). It speaks
+        of the same axes as the old indices, and different values of them have different images.
+
+Returns:
+    The copying block, named like the new buffer: BUFFER_SCOPE.)";
+};
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,347 @@
+// Let a producer keep what the next tile of its consumer reads again, in a buffer that goes round.
+//
+//   Before                                After  sch.rolling_buffer(B, 0)
+//   B = T.alloc_buffer((18,))             B = T.alloc_buffer((6,))
+//   for t in range(4):                    for t in range(4):
+//     for i in range(6):                    for i in range(6):
+//       with T.block("B"):                    with T.block("B"):
+//         v = T.axis.spatial(18, t * 4 + i)     T.where(t < 1 or i >= 2)
+//         B[v] = A[v] * 2.0                     v = T.axis.opaque(18, t * 4 + i)
+//     for j in range(4):                        B[v % 6] = A[v] * 2.0
+//       with T.block("C"):                  for j in range(4):
+//         v = T.axis.spatial(16, t * 4 + j)   with T.block("C"):
+//         C[v] = B[v] + B[v + 2]                v = T.axis.opaque(16, t * 4 + j)
+//                                               C[v] = B[v % 6] + B[(v + 2) % 6]
+//
+// Tile t reads the window [f(t), f(t) + n) of a dimension, and f grows by at most s from one tile to the next. Theorem:
+// if each tile but the first computes the last s elements of its window only, the window holds its values whenever it
+// is read. The others were in the window of the tile before; what is computed since lies within n elements of them, so
+// it has other remainders modulo n. Of several dimensions with loops of their own, the elements that are new in the
+// outermost one are computed for all windows of the inner ones, again but for their first elements. What has been
+// computed twice is one value, since each block is a function of its axes.
+//
+// Requires  P1 the write exists, and the block is not the root
+//           P2 the block, the only writer of the buffer, is complete or a reduction, with inputs that are complete, and
+//           so
+//              are those that it reads from
+//           P3 the scope allocates the buffer, other blocks read it, by plain loads, and the block has written what
+//           they
+//              read
+//           P4 a loop holds all of them
+//           P5 the loops around are serial, from 0
+//           P6 along some of them windows overlap: a dimension is a multiple of its variable, or a quotient of that,
+//           and
+//              what the loops below add; the axes are the indices
+//           P7 conditions of the block bound its axes by constants
+#include <algorithm>
+
+#include "analysis/block_access_region.h"
+#include "analysis/block_facts.h"
+#include "ir/build.h"
+#include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "schedule/cache.h"
+
+namespace tilewright::schedule {
+namespace {
+
+/// A dimension in which windows of neighboring tiles overlap.
+struct Overlap {
+  Ref<Var> tile;  ///< null: they do not
+  int64_t extent = 0, kept = 0;
+  Expr inner;  ///< the index within the window
+};
+
+struct Roll {
+  Place block;
+  int scope;
+  int64_t position;
+  Ref<Buffer> buffer;
+  std::vector<int> readers;
+  std::vector<int> loops;  ///< around all of them, outermost first
+  std::vector<Overlap> overlaps;
+  size_t axis = 0;  ///< the dimension that goes round
+};
+
+/// All that the block's values come from is computed by plain producers.
+std::optional<analysis::Obstacle> why_values_vary(const Tree& tree, const analysis::Scope& scope, int block) {
+  std::vector<int> pending{block}, seen;
+  while (!pending.empty()) {
+    int at = pending.back();
+    pending.pop_back();
+    if (std::find(seen.begin(), seen.end(), at) != seen.end()) continue;
+    seen.push_back(at);
+    const auto& facts = analysis::BlockFacts::of(tree.block_ref(at));
+    if (facts.role != analysis::BlockRole::kComplete && facts.role != analysis::BlockRole::kReduction) {
+      return analysis::Obstacle{describe_block(tree.block_at(at)) + " is neither a complete nor a reduction block" +
+                                    (facts.why.empty() ? "" : ": " + facts.why),
+                                {tree.stmt(at)}};
+    }
+    if (auto obstacle = analysis::why_inputs_incomplete(tree, at)) return obstacle;
+    for (int child : scope.producers(scope.child(tree.block_at(at).id.value))) {
+      pending.push_back(tree.block(scope.children()[child]->block->id.value));
+    }
+  }
+  return std::nullopt;
+}
+
+/// Something else than loads and stores knows the buffer.
+bool has_other_use(const Ref<Block>& scope, const Ref<Buffer>& buffer) {
+  bool found = uses_pointer(scope, buffer);
+  visit(
+      scope,
+      [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
+        found |= match->source->buffer == buffer;
+        walk.descend(match);
+      },
+      [&](const Ref<Prefetch>& prefetch, Visitor& walk) {
+        found |= prefetch->region->buffer == buffer;
+        walk.descend(prefetch);
+      },
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        found |= load->buffer == buffer && load.dtype() != buffer->dtype;
+        walk.descend(load);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& walk) {
+        found |= store->buffer == buffer && store->value.dtype() != buffer->dtype;
+        walk.descend(store);
+      });
+  return found;
+}
+
+Result<Roll> find_blocks(const State& state, const RollingBuffer& rolling) {
+  TW_TRY(block, state.find(rolling.block));
+  const Tree& tree = *block.tree;
+  Roll roll{block, tree[block.at].scope, 0, {}, {}, {}, {}};
+  if (roll.scope == Tree::kNone) return refuse("rolling_buffer/P1", "the root block is no producer", {block.node()});
+  const auto& writes = block.block().writes;
+  TW_TRY(position, buffer_position(rolling.write_buffer_index, writes, block, "write", "rolling_buffer/P1"));
+  roll.position = position;
+  roll.buffer = writes[position]->buffer;
+  const Block& outer = tree.block_at(roll.scope);
+  const analysis::Scope& scope = analysis::Scope::of(outer);
+  if (scope.writers(roll.buffer).size() > 1) {
+    return refuse("rolling_buffer/P2", "several blocks write '" + roll.buffer->name + "'", {block.node()},
+                  "take this step before the reduction is decomposed");
+  }
+  if (auto obstacle = why_values_vary(tree, scope, block.at)) return refuse("rolling_buffer/P2", *obstacle);
+  if (scope.bare_statement()) {
+    return refuse("rolling_buffer/P3",
+                  "in the scope of " + describe(block) + " stands a statement outside of any block",
+                  {NodeRef(scope.bare_statement())}, "put it into a block");
+  }
+  bool own =
+      std::find(outer.alloc_buffers.begin(), outer.alloc_buffers.end(), roll.buffer) != outer.alloc_buffers.end();
+  for (int child : scope.readers(roll.buffer)) {
+    int reader = tree.block(scope.children()[child]->block->id.value);
+    if (reader != block.at) roll.readers.push_back(reader);
+  }
+  if (!own || roll.readers.empty() || !roll.buffer->strides.empty() ||
+      has_other_use(tree.block_ref(roll.scope), roll.buffer)) {
+    return refuse("rolling_buffer/P3",
+                  "'" + roll.buffer->name + "' is not a buffer of the scope that other blocks read by plain loads",
+                  {block.node()});
+  }
+  for (int reader : roll.readers) {
+    if (auto obstacle = analysis::why_not_covered(tree, block.at, reader, roll.buffer)) {
+      return refuse("rolling_buffer/P3", *obstacle);
+    }
+  }
+  std::vector<int> all = roll.readers;
+  all.push_back(block.at);
+  int common = tree.common_ancestor(all);
+  while (tree[common].node->kind == Kind::kSeqStmt) common = tree[common].parent;
+  if (!tree[common].is_loop) {
+    return refuse("rolling_buffer/P4",
+                  "no loop holds both " + describe(block) + " and what reads '" + roll.buffer->name + "'",
+                  {block.node()}, "tile the consumer, and sch.compute_at(producer, loop)");
+  }
+  roll.loops = tree.loops_above(common);
+  roll.loops.push_back(common);
+  for (int at = common; at != Tree::kNone; at = tree[at].parent) {
+    if (!tree[at].is_loop) continue;
+    const For& loop = tree.for_at(at);
+    bool inside = std::find(roll.loops.begin(), roll.loops.end(), at) != roll.loops.end();
+    bool serial = loop.kind == ForKind::kSerial || loop.kind == ForKind::kUnrolled;
+    if (serial && (!inside || is_const_int(loop.min, 0))) continue;
+    return refuse("rolling_buffer/P5", describe_loop(loop) + " is not serial, from 0", {tree.stmt(at), block.node()},
+                  "a tile takes over from the one before");
+  }
+  return roll;
+}
+
+/// The start of a window as floordiv(tile * factor, divisor).
+struct Start {
+  Ref<Var> tile;
+  int64_t factor = 1, divisor = 1;
+  int64_t step() const { return (factor + divisor - 1) / divisor; }
+};
+std::optional<Start> start_of_window(const Expr& min) {
+  Start start;
+  Expr e = min;
+  if (const FloorDiv* quotient = e.as<FloorDiv>()) {
+    start.divisor = const_int(quotient->b).value_or(0);
+    e = Expr(quotient->a);
+  }
+  if (const Mul* product = e.as<Mul>(); product && product->a.is<Var>()) {
+    start.factor = const_int(product->b).value_or(0);
+    e = Expr(product->a);
+  }
+  if (!e.is<Var>() || start.factor < 1 || start.divisor < 1) return std::nullopt;
+  start.tile = e.borrow<Var>();
+  return start;
+}
+
+/// Finds the windows; false where a dimension that moves is of another form.
+bool find_overlaps(Roll& roll) {
+  const Tree& tree = *roll.block.tree;
+  const BlockRealize& realize = *tree.realize_at(roll.block.at);
+  const Block& block = *realize.block;
+  const Ref<BufferRegion>& write = block.writes[roll.position];
+  auto below = analysis::loops_between(tree, roll.loops.back(), roll.block.at);
+  if (!below || write->region.size() > block.iter_vars.size()) return false;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, roll.loops.back());
+  arith::Box box =
+      arith::relax_region(analysis::bound_region(realize, write), analysis::domains_of(tree, *below), analyzer);
+  roll.overlaps.resize(box.size());
+  for (size_t d = 0; d < box.size(); ++d) {
+    const Range& index = *write->region[d];
+    if (index.min != block.iter_vars[d]->var || !is_const_int(index.extent, 1) || !box[d].is_bounded()) return false;
+    Expr min = analyzer.simplify(box[d].min);
+    if (const_int(min)) continue;
+    auto start = start_of_window(min);
+    auto extent = const_int(analyzer.simplify(box[d].max - box[d].min + 1));
+    if (!start || !extent) return false;
+    if (*extent <= start->step()) continue;
+    VarMap at_first{{start->tile, zero(start->tile.dtype())}};
+    Overlap& overlap = roll.overlaps[d];
+    overlap = {start->tile, *extent, *extent - start->step(),
+               analyzer.simplify(substitute(realize.iter_values[d], at_first))};
+    if (!analyzer.can_prove_equal(realize.iter_values[d], min + overlap.inner)) return false;
+    for (size_t other = 0; other < d; ++other) {
+      if (roll.overlaps[other].tile == overlap.tile) return false;
+    }
+  }
+  for (int at : roll.loops) {
+    for (size_t d = 0; d < roll.overlaps.size(); ++d) {
+      if (roll.overlaps[d].tile != tree.for_at(at).loop_var) continue;
+      roll.axis = d;
+      return true;
+    }
+  }
+  return false;
+}
+
+/// Each term is an axis below a constant: it says the same of an element whichever tile computes it.
+bool only_bounds_axes(const Expr& predicate, const BlockRealize& realize, arith::Analyzer& analyzer) {
+  if (is_true(predicate)) return true;
+  if (const And* both = predicate.as<And>()) {
+    return only_bounds_axes(both->a, realize, analyzer) && only_bounds_axes(both->b, realize, analyzer);
+  }
+  const LT* less = predicate.as<LT>();
+  if (!less || !const_int(less->b)) return false;
+  return std::any_of(realize.iter_values.begin(), realize.iter_values.end(), [&](const Expr& value) {
+    return value.dtype() == less->a.dtype() && const_int(analyzer.simplify(less->a - value)).has_value();
+  });
+}
+
+Expr round(const Roll& roll, const Expr& index) {
+  return floormod(index, constant(index.dtype(), roll.overlaps[roll.axis].extent));
+}
+
+/// A block that touches the buffer depends on the order of its instances now.
+Ref<Block> ordered(Block block, const Roll& roll, const Ref<Buffer>& round_buffer, SpanId span) {
+  if (roll.axis < block.iter_vars.size()) {
+    IterVar axis = *block.iter_vars[roll.axis];
+    axis.iter_type = IterType::kOpaque;
+    block.iter_vars[roll.axis] = make<IterVar>(std::move(axis));
+  }
+  analysis::BlockAccess found = analysis::block_access_region(make<Block>(Block(block), span));
+  auto update = [&](std::vector<Ref<BufferRegion>>& declared, const std::vector<Ref<BufferRegion>>& regions) {
+    for (Ref<BufferRegion>& old : declared) {
+      if (old->buffer != roll.buffer) continue;
+      for (const Ref<BufferRegion>& region : regions) {
+        if (region->buffer == round_buffer) old = region;
+      }
+    }
+  };
+  update(block.reads, found.reads);
+  update(block.writes, found.writes);
+  return make<Block>(std::move(block), span);
+}
+
+Ref<Block> rolled(const Roll& roll) {
+  const Tree& tree = *roll.block.tree;
+  uint64_t producer = roll.block.block().id.value, scope = tree.block_at(roll.scope).id.value;
+  Buffer smaller = *roll.buffer;
+  smaller.shape[roll.axis] = constant(smaller.shape[roll.axis].dtype(), roll.overlaps[roll.axis].extent);
+  Ref<Buffer> buffer = make<Buffer>(std::move(smaller), roll.buffer.span());
+  auto moved = [&](std::vector<Expr> indices) {
+    indices[roll.axis] = round(roll, indices[roll.axis]);
+    return indices;
+  };
+  auto touches = [&](const std::vector<Ref<BufferRegion>>& regions) {
+    return std::any_of(regions.begin(), regions.end(),
+                       [&](const auto& region) { return region->buffer == roll.buffer; });
+  };
+  return rewrite(
+      tree.block_ref(0),
+      [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
+        Ref<BufferLoad> inner = walk.descend(old);
+        if (inner->buffer != roll.buffer) return inner;
+        return make<BufferLoad>({buffer, moved(inner->indices), inner->predicate}, old.span());
+      },
+      [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
+        Ref<BufferStore> inner = walk.descend(old);
+        if (inner->buffer != roll.buffer) return inner;
+        return make<BufferStore>({buffer, inner->value, moved(inner->indices), inner->predicate}, old.span());
+      },
+      [&](const Ref<BlockRealize>& old, Rewriter& walk) -> Stmt {
+        BlockRealize realize = *walk.descend(old);
+        if (realize.block->id.value != producer) return make<BlockRealize>(std::move(realize), old.span());
+        for (const Overlap& overlap : roll.overlaps) {
+          if (!overlap.tile.defined()) continue;
+          Expr first = lt(overlap.tile, one(overlap.tile.dtype()));
+          Expr is_new = ge(overlap.inner, constant(overlap.inner.dtype(), overlap.kept));
+          realize.predicate = logical_and(realize.predicate, logical_or(first, is_new));
+        }
+        return make<BlockRealize>(std::move(realize), old.span());
+      },
+      [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
+        Block block = *walk.descend(old);
+        if (block.id.value == scope) {
+          for (Def<Buffer>& own : block.alloc_buffers) {
+            if (own == roll.buffer) own = buffer;
+          }
+        }
+        if (!touches(block.reads) && !touches(block.writes)) return make<Block>(std::move(block), old.span());
+        return ordered(std::move(block), roll, buffer, old.span());
+      });
+}
+
+}  // namespace
+
+Result<Plan> plan(const State& state, const RollingBuffer& rolling) {
+  TW_TRY(roll, find_blocks(state, rolling));
+  if (!find_overlaps(roll)) {
+    return refuse("rolling_buffer/P6",
+                  "no loop moves a window over '" + roll.buffer->name + "' that overlaps with the one before",
+                  {roll.block.node()}, "an index has to be tile * step + inner, with more inner values than the step");
+  }
+  const BlockRealize& realize = *roll.block.tree->realize_at(roll.block.at);
+  arith::Analyzer analyzer;
+  if (!only_bounds_axes(realize.predicate, realize, analyzer)) {
+    return refuse("rolling_buffer/P7",
+                  describe(roll.block) + " runs on the condition " + analysis::brief(realize.predicate),
+                  {roll.block.node()});
+  }
+  Plan plan = give_loops(roll.block.func, rolled(roll), {});
+  RollingBuffer recorded = rolling;
+  recorded.write_buffer_index = roll.position;
+  plan.recorded = std::move(recorded);
+  return plan;
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,216 @@
+#include "schedule/region_copy.h"
+
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+#include "schedule/relocate.h"
+#include "target/memory_scope.h"
+
+namespace tilewright::schedule {
+namespace {
+
+bool has(const std::vector<Ref<BufferRegion>>& regions, const Ref<Buffer>& buffer) {
+  return std::any_of(regions.begin(), regions.end(),
+                     [&](const Ref<BufferRegion>& region) { return region->buffer == buffer; });
+}
+
+/// Threads that run the iterations of the loop fill one buffer of the scope together.
+bool joins_threads(const For& loop, const std::string& scope) {
+  if (!loop.thread_binding.defined()) return false;
+  auto axis = ThreadAxis::parse(loop.thread_binding->thread_tag);
+  return axis && memory_scope(scope).joins_threads(*axis, const_int(loop.extent).value_or(-1));
+}
+
+/// The loop and those around it, up to the scope, whose iterations are threads that share the memory.
+std::vector<int> sharing_loops(const AtLoop& at, const std::string& scope) {
+  const Tree& tree = *at.loop.tree;
+  std::vector<int> result;
+  std::vector<int> around = tree.loops_above(at.loop.at);
+  around.push_back(at.loop.at);
+  for (int loop : around) {
+    if (joins_threads(tree.for_at(loop), scope)) result.push_back(loop);
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<AtLoop> at_loop(const State& state, LoopRV loop_rv, BlockRV block_rv, const char* code) {
+  TW_TRY(loop, state.find(loop_rv));
+  TW_TRY(block, state.find(block_rv));
+  const Tree& tree = *block.tree;
+  AtLoop at{loop, block, tree[block.at].scope, {}, {}};
+  bool around = loop.func == block.func && tree.contains(loop.at, block.at) && tree[loop.at].scope == at.scope;
+  if (!around) {
+    return refuse(code, describe(loop) + " is not around " + describe(block) + ", in its scope",
+                  {loop.node(), block.node()}, "take one of sch.get_loops(block)");
+  }
+  if (const NodeBase* bare = analysis::bare_statement_in(tree.stmt(loop.at))) {
+    return refuse(code, "below " + describe(loop) + " stands a statement outside of any block",
+                  {loop.node(), NodeRef(bare)}, "put it into a block");
+  }
+  at.blocks = tree.child_blocks(loop.at);
+  for (int child : at.blocks) {
+    if (!analysis::loops_between(tree, loop.at, child)) {
+      return refuse(code, describe_block(tree.block_at(child)) + " runs on a condition",
+                    {loop.node(), tree.stmt(child)});
+    }
+  }
+  at.statements = statements_of(tree, loop.at);
+  return at;
+}
+
+int statement_of(const AtLoop& at, int block) { return statement_with(*at.loop.tree, at.statements, block); }
+
+arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, const Ref<Buffer>& buffer, bool reads,
+                           const std::string& storage_scope) {
+  const Tree& tree = *at.loop.tree;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, at.loop.at);
+  arith::Box all;
+  for (int block : blocks) {
+    std::vector<int> loops = *analysis::loops_between(tree, at.loop.at, block), more = sharing_loops(at, storage_scope);
+    loops.insert(loops.end(), more.begin(), more.end());
+    const BlockRealize& realize = *tree.realize_at(block);
+    for (const Ref<BufferRegion>& region : reads ? realize.block->reads : realize.block->writes) {
+      if (region->buffer != buffer) continue;
+      arith::Box box =
+          arith::relax_region(analysis::bound_region(realize, region), analysis::domains_of(tree, loops), analyzer);
+      all = all.empty() ? box : arith::unite(all, box, analyzer);
+    }
+  }
+  return arith::clip_to_shape(all, buffer->shape, analyzer);
+}
+
+RegionBlock region_block(const AtLoop& at, const arith::Region& region) {
+  const Tree& tree = *at.loop.tree;
+  std::vector<int> loops = tree.loops_above(at.loop.at);
+  loops.push_back(at.loop.at);
+  RegionBlock result;
+  VarMap axes;
+  auto take = [&](const Ref<Var>& v) {
+    for (int loop_at : loops) {
+      const For& loop = tree.for_at(loop_at);
+      if (loop.loop_var != v || axes.count(v)) continue;
+      Ref<Var> axis = var("v" + std::to_string(result.axes.size()), v.dtype());
+      axes.emplace(v, axis);
+      result.axes.push_back(make<IterVar>(
+          {.dom = range(loop.min, loop.extent), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+      result.values.push_back(v);
+    }
+  };
+  for (const Ref<Range>& r : region) {
+    for_each_free_var(r->min, take);
+    for_each_free_var(r->extent, take);
+    result.region.push_back(range(substitute(r->min, axes), substitute(r->extent, axes)));
+  }
+  return result;
+}
+
+namespace {
+
+/// The region copied element by element.
+Stmt copy_region(const RegionBlock& frame, const Ref<Buffer>& from, const Ref<Buffer>& to, const std::string& name,
+                 Ref<Block>* made) {
+  std::vector<Ref<Var>> loops;
+  std::vector<Expr> indices;
+  for (const Ref<Range>& r : frame.region) {
+    loops.push_back(var("ax" + std::to_string(loops.size()), r->extent.dtype()));
+    indices.push_back(r->min + loops.back());
+  }
+  Stmt body = store(to, load(from, indices), indices);
+  for (size_t d = loops.size(); d-- > 0;) body = loop(loops[d], frame.region[d]->extent, std::move(body));
+  Block block;
+  block.iter_vars = frame.axes;
+  block.reads = {make<BufferRegion>({from, frame.region})};
+  block.writes = {make<BufferRegion>({to, frame.region})};
+  block.name_hint = name;
+  block.annotations.set("auto_copy", i32(1));
+  block.body = std::move(body);
+  *made = make<Block>(std::move(block));
+  return make<BlockRealize>({.iter_values = frame.values, .predicate = bool_imm(true), .block = *made});
+}
+
+/// The blocks that touch the copy instead, and the statement next to which the copy stands.
+struct Choice {
+  std::vector<int> chosen;   ///< that read, or that write
+  std::vector<int> touched;  ///< that shall touch the copy
+  int near = -1;             ///< the first statement that reads, the last that writes
+};
+
+Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, const char* code) {
+  const Tree& tree = *at.loop.tree;
+  Choice choice;
+  for (int block : at.blocks) {
+    const Block& node = tree.block_at(block);
+    if (!has(reads ? node.reads : node.writes, buffer)) continue;
+    choice.chosen.push_back(block);
+    if (!reads || choice.near == -1) choice.near = statement_of(at, block);
+  }
+  for (int block : at.blocks) {
+    const Block& node = tree.block_at(block);
+    int statement = statement_of(at, block);
+    bool inside = reads ? statement >= choice.near : statement <= choice.near;
+    if (reads && inside && has(node.writes, buffer)) {
+      return refuse(code, describe_block(node) + " writes '" + buffer->name + "', which the copy would not see",
+                    {at.loop.node(), tree.stmt(block)});
+    }
+    if (inside && (has(node.reads, buffer) || has(node.writes, buffer))) choice.touched.push_back(block);
+  }
+  if (Ref<Buffer> other = other_name(tree, at.scope, buffer); other.defined()) {
+    return refuse(
+        code,
+        "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
+        {at.block.node()});
+  }
+  return choice;
+}
+
+}  // namespace
+
+Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& buffer, const std::string& storage_scope,
+                     bool reads, const AtCodes& codes) {
+  const Tree& tree = *at.loop.tree;
+  if (!find_memory_scope(storage_scope)) {
+    return refuse(codes.scope, "'" + storage_scope + "' is no storage scope", {at.block.node()},
+                  "use \"global\", \"local\" or \"shared\"");
+  }
+  TW_TRY(choice, choose(at, buffer, reads, codes.order));
+  Copy copy = make_copy(buffer, storage_scope, region_below(at, choice.chosen, buffer, reads, storage_scope), false);
+  RegionBlock frame = region_block(at, copy.region);
+  Ref<Block> made;
+  Stmt copying = copy_region(frame, reads ? buffer : copy.cache, reads ? copy.cache : buffer, copy.name, &made);
+
+  TreeEdit edit(tree);
+  int near = at.statements[choice.near];
+  place_copy(edit, {at.scope, near, !reads}, copy, std::move(copying));
+  for (int block : choice.touched) {
+    edit.change_realize(block,
+                        [&](BlockRealize& realize) { realize.block = redirect(realize.block, copy, true, !reads); });
+  }
+  Plan plan = give_loops(at.block.func, edit.finish(), {});
+  const Tree& after = Tree::of(plan.root);
+  int copier = after.block(made->id.value);
+  auto obstacle = analysis::why_inputs_incomplete(after, copier);
+  if (reads && !obstacle && analysis::Scope::of(tree.block_at(at.scope)).writers(buffer).empty()) {
+    obstacle = why_not_all_written(state, at.block, at.scope, buffer);
+  }
+  for (size_t i = 0; i < choice.touched.size() && !obstacle; ++i) {
+    int block = after.block(tree.block_at(choice.touched[i]).id.value);
+    if (!reads) obstacle = analysis::why_init_not_first(after, after[copier].parent, block);
+    if (obstacle) break;
+    if (reads) {
+      obstacle = analysis::why_not_covered(after, copier, block, copy.cache);
+    } else if (has(after.block_at(block).reads, copy.cache)) {
+      obstacle = analysis::why_inputs_incomplete(after, block);
+    }
+  }
+  if (obstacle) return refuse(codes.values, *obstacle);
+  TW_RETURN_IF_ERROR(recheck_execution(after, copier, codes.execution));
+  plan.outputs.push_back(Handle::block(at.block.func, *made));
+  return plan;
+}
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,42 @@
+// Blocks that deal with a whole region below a loop at once: what read_at, write_at and prefetch_at have in common.
+#pragma once
+
+#include "schedule/cache.h"
+
+namespace tilewright::schedule {
+
+/// A loop and what stands directly below it.
+struct AtLoop {
+  Place loop, block;
+  int scope;
+  std::vector<int> statements;  ///< of the loop's body
+  std::vector<int> blocks;      ///< below the loop, with nothing but loops between
+};
+/// CODE: the loop is not around the block, in its scope, or something else than blocks stands below it.
+Result<AtLoop> at_loop(const State& state, LoopRV loop, BlockRV block, const char* code);
+/// The number of the statement that holds the block.
+int statement_of(const AtLoop& at, int block);
+
+/// What these blocks read, or write, of the buffer in one iteration of the loop, and of those loops around it whose
+/// iterations share memory of this storage scope.
+arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, const Ref<Buffer>& buffer, bool reads,
+                           const std::string& storage_scope);
+
+/// A block with an axis v0, v1, ... for each loop around that the region speaks of, the region in terms of those.
+struct RegionBlock {
+  std::vector<Ref<IterVar>> axes;
+  std::vector<Expr> values;
+  arith::Region region;
+};
+RegionBlock region_block(const AtLoop& at, const arith::Region& region);
+
+/// The codes of read_at and write_at.
+struct AtCodes {
+  const char *place, *scope, *order, *values, *execution;
+};
+/// The program with a copy in each iteration of the loop; `reads`: before the blocks that read, else after those that
+/// write. The plan has the copying block as its output.
+Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& buffer, const std::string& storage_scope,
+                     bool reads, const AtCodes& codes);
+
+}  // namespace tilewright::schedule

@@ -1,0 +1,121 @@
+"""cache_index."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+@T.prim_func
+def resized(A: T.Buffer((2, 8, 8)), B: T.Buffer((2, 16, 16))):
+    for n, i, j in T.grid(2, 16, 16):
+        with T.block("B"):
+            vn, vi, vj = T.axis.remap("SSS", [n, i, j])
+            B[vn, vi, vj] = A[vn, vi // 4 + vj // 4, vj // 2]
+
+
+def test_indices_become_tables():
+    @T.prim_func
+    def after(A: T.Buffer((2, 8, 8)), B: T.Buffer((2, 16, 16))):
+        index_var_0 = T.alloc_buffer((16, 16), "int32")
+        index_var_1 = T.alloc_buffer((16,), "int32")
+        for ax0, ax1 in T.grid(16, 16):
+            with T.block("index_0"):
+                v0, v1 = T.axis.remap("SS", [ax0, ax1])
+                index_var_0[v0, v1] = v0 // 4 + v1 // 4
+        for ax0 in range(16):
+            with T.block("index_1"):
+                v0 = T.axis.spatial(16, ax0)
+                index_var_1[v0] = v0 // 2
+        for n, i, j in T.grid(2, 16, 16):
+            with T.block("B"):
+                vn, vi, vj = T.axis.remap("SSS", [n, i, j])
+                B[vn, vi, vj] = A[vn, index_var_0[vi, vj], index_var_1[vj]]
+
+    def transform(sch):
+        blocks = sch.cache_index("B", "global")
+        assert [sch.get(block).name_hint for block in blocks] == ["index_0", "index_1"]
+
+    check(resized, transform, after)
+
+
+@T.prim_func
+def blended(A: T.Buffer((8,)), B: T.Buffer((16,))):
+    for i in range(16):
+        with T.block("B"):
+            v = T.axis.spatial(16, i)
+            B[v] = A[T.Cast("int32", T.floor(T.Cast("float32", v) * T.float32(0.25)))] * (
+                T.float32(1) - T.Cast("float32", v) * T.float32(0.25)
+            ) + A[T.Cast("int32", T.floor(T.Cast("float32", v) * T.float32(0.25))) + 1] * (
+                T.Cast("float32", v) * T.float32(0.25)
+            )
+
+
+@pytest.mark.parametrize(
+    ("threshold", "tables"),
+    [
+        (2, 2),  # the index, w
+        (3, 1),  # w: twice itself and in 1 - w
+        (4, 1),
+    ],
+)
+def test_what_is_rare_is_taken_apart(threshold, tables):
+    sch = check(blended, lambda sch: sch.cache_index("B", "global", threshold))
+    assert len(sch.get_child_blocks("root")) == tables + 1
+
+
+def test_the_largest_come_first():
+    text = check(blended, lambda sch: sch.cache_index("B", "global", 2)).mod.script()
+    assert 'index_var_0 = T.alloc_buffer((16,), "int32")' in text
+    assert "A[index_var_0[v]] * (T.float32(1.0) - index_var_1[v]) + A[index_var_0[v] + 1] * index_var_1[v]" in text
+
+
+def test_bindings_of_several_loops():
+    def transform(sch):
+        sch.split(sch.get_loops("B")[1], [None, 5])
+        sch.cache_index("B", "global")
+
+    sch = check(resized, transform)
+    A, B = np.random.default_rng(0).random((2, 8, 8), "float32"), np.zeros((2, 16, 16), "float32")
+    tw.compile(sch)(A, B)
+    i, j = np.mgrid[:16, :16]
+    np.testing.assert_array_equal(B, A[:, i // 4 + j // 4, j // 2])
+
+
+@T.prim_func
+def divided(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = T.if_then_else(v > 0, A[v] + 8 // v, 0)
+
+
+def test_what_may_have_no_value_stays():
+    text = check(divided, lambda sch: sch.cache_index("B", "global")).mod.script()
+    assert "A[v] + 8 // v" in text and "index_var_0[v0] = v0 > 0" in text
+
+
+@T.prim_func
+def triangle(A: T.Buffer((8,)), B: T.Buffer((8, 8))):
+    for i in range(8):
+        for j in range(i):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vj // 2]
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (resized, lambda sch: sch.cache_index("root", "global"), "cache_index/P1"),
+        (resized, lambda sch: sch.cache_index("B", "global", -1), "cache_index/P1"),
+        (resized, lambda sch: sch.cache_index("B", "nowhere"), "cache_index/P2"),
+        (workloads.matmul(4, 4, 4), lambda sch: sch.cache_index("C", "global"), "cache_index/P3"),
+        (resized, lambda sch: sch.cache_index("B", "global", 2), "cache_index/P3"),
+        (triangle, lambda sch: sch.cache_index("B", "global"), "cache_index/P4"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)

@@ -1,0 +1,164 @@
+"""cache_inplace."""
+
+import pytest
+
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+@T.prim_func
+def doubled(A: T.Buffer((16,)), B: T.Buffer((16,))):
+    for i in range(4):
+        with T.block("A"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[v * 4 : v * 4 + 4])
+            T.writes(A[v * 4 : v * 4 + 4])
+            for j in range(4):
+                A[v * 4 + j] = A[v * 4 + j] * T.float32(2)
+    for i in range(16):
+        with T.block("B"):
+            v = T.axis.spatial(16, i)
+            B[v] = A[v]
+
+
+def test_in_and_out_right_around_the_block():
+    @T.prim_func
+    def after(A: T.Buffer((16,)), B: T.Buffer((16,))):
+        A_local = T.alloc_buffer((16,), scope="local")
+        for i in range(4):
+            for ax0 in range(4):
+                with T.block("A_local"):
+                    v0 = T.axis.spatial(16, i * 4 + ax0)
+                    A_local[v0] = A[v0]
+            with T.block("A"):
+                v = T.axis.spatial(4, i)
+                T.reads(A_local[v * 4 : v * 4 + 4])
+                T.writes(A_local[v * 4 : v * 4 + 4])
+                for j in range(4):
+                    A_local[v * 4 + j] = A_local[v * 4 + j] * T.float32(2)
+            for ax0 in range(4):
+                with T.block("A_local"):
+                    v0 = T.axis.spatial(16, i * 4 + ax0)
+                    A[v0] = A_local[v0]
+        for i in range(16):
+            with T.block("B"):
+                v = T.axis.spatial(16, i)
+                B[v] = A[v]
+
+    def transform(sch):
+        blocks = sch.cache_inplace("A", 0, "local")
+        assert [sch.get(block).name_hint for block in blocks] == ["A_local", "A_local"]
+
+    check(doubled, transform, after)
+
+
+def test_further_copies_of_both_ends():
+    def transform(sch):
+        into, back = sch.cache_inplace("A", "A", "local")
+        sch.cache_read(into, 0, "global", [into])
+        sch.cache_write(back, 0, "global")
+
+    check_refused(doubled, transform, "cache_read/P3")
+
+    @T.prim_func
+    def once(A: T.Buffer((16,))):
+        for i in range(1):
+            with T.block("A"):
+                T.reads(A[0:16])
+                T.writes(A[0:16])
+                for j in range(16):
+                    A[j] = A[j] * T.float32(2)
+
+    text = check(once, transform).mod.script()
+    assert "A_local[v0] = A_global[v0]" in text and "A_global_1[v0] = A_local[v0]" in text
+
+
+def test_after_decomposing_a_reduction():
+    def transform(sch):
+        sch.decompose_reduction("C", sch.get_loops("C")[2])
+        sch.cache_inplace("C_update", "C", "local")
+
+    check(workloads.matmul(4, 6, 5), transform)
+
+
+def test_masked_instances():
+    def transform(sch):
+        sch.split(sch.get_loops("A")[0], [None, 3])
+        sch.cache_inplace("A", 0, "local")
+
+    check(doubled, transform)
+
+
+def test_parallel_iterations():
+    """A copy in one iteration stands before the copy back of another one, in no order that is known."""
+
+    def transform(sch):
+        sch.parallel(sch.get_loops("A")[0])
+        sch.cache_inplace("A", 0, "local")
+
+    check_refused(doubled, transform, "cache_inplace/P9")
+
+
+@T.prim_func
+def partly(A: T.Buffer((16,)), B: T.Buffer((16,))):
+    for i in range(4):
+        with T.block("A"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[v * 4], B[v])
+            T.writes(A[v * 4 : v * 4 + 4])
+            A[v * 4 + 1] = A[v * 4] + B[v]
+
+
+@T.prim_func
+def hidden(A: T.Buffer((16,))):
+    for i in range(4):
+        with T.block("A"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[v * 4])
+            T.writes(A[v * 4])
+            A[v * 4] = A[v * 4 + 1]
+
+
+@T.prim_func
+def stencil(A: T.Buffer((16,))):
+    for i in T.parallel(4):
+        with T.block("A"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[0:16])
+            T.writes(A[v])
+            A[v] = A[v + 8]
+
+
+@T.prim_func
+def aliased(A: T.Buffer((16,)), B: T.Buffer((4,))):
+    for o in range(1):
+        with T.block("O"):
+            T.axis.spatial(1, o)
+            T.reads(A[0:16])
+            T.writes(A[0:16], B[0:4])
+            V = T.match_buffer(A[0:16], (16,), offset_factor=1)
+            for i in range(16):
+                with T.block("A"):
+                    v = T.axis.spatial(16, i)
+                    A[v] = A[v] + T.float32(1)
+            for i in range(4):
+                with T.block("B"):
+                    v = T.axis.spatial(4, i)
+                    B[v] = V[v]
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (doubled, lambda sch: sch.cache_inplace("root", 0, "local"), "cache_inplace/P1"),
+        (doubled, lambda sch: sch.cache_inplace("A", 1, "local"), "cache_inplace/P1"),
+        (doubled, lambda sch: sch.cache_inplace("A", 0, "nowhere"), "cache_inplace/P2"),
+        (doubled, lambda sch: sch.cache_inplace("B", 0, "local"), "cache_inplace/P3"),
+        (aliased, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P3"),
+        (partly, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P4"),
+        (hidden, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P4"),
+        (stencil, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P9"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)

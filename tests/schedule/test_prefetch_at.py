@@ -1,0 +1,87 @@
+"""prefetch_at."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+@T.prim_func
+def rows(A: T.Buffer((8, 40)), B: T.Buffer((8, 40))):
+    for i, j in T.grid(8, 40):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+
+
+def test_what_later_iterations_read():
+    @T.prim_func
+    def after(A: T.Buffer((8, 40)), B: T.Buffer((8, 40))):
+        for i in range(8):
+            with T.block("A_prefetch"):
+                v0 = T.axis.spatial(8, i + 2)
+                T.where(i + 2 < 8)
+                T.reads(A[v0, 0:40])
+                T.writes()
+                T.prefetch(A[v0, 0:40])
+            for j in range(40):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] + T.float32(1)
+
+    def transform(sch):
+        block = sch.prefetch_at(sch.get_loops("B")[0], "B", 0, distance=2)
+        assert sch.get(block).name_hint == "A_prefetch"
+
+    check(rows, transform, after)
+
+
+def test_one_instruction_for_each_cache_line():
+    sch = tw.Schedule(rows)
+    sch.prefetch_at(sch.get_loops("B")[0], "B", "A")
+    lowered = tw.lower(sch.mod).script()
+    assert "tir.prefetch" in lowered and "range(3)" in lowered
+    kernel = tw.compile(sch)
+    assert "prefetch" in kernel.inspect("asm")
+    A, B = np.random.default_rng(0).random((8, 40), "float32"), np.zeros((8, 40), "float32")
+    kernel(A, B)
+    np.testing.assert_array_equal(B, A + 1)
+
+
+def test_later_steps_go_on():
+    def transform(sch):
+        i, j = sch.get_loops("B")
+        sch.prefetch_at(i, "B", 0)
+        sch.vectorize(sch.split(j, [None, 8])[1])
+        sch.parallel(i)
+        sch.cache_write("B", 0, "global")
+
+    check(rows, transform)
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (rows, lambda sch: sch.prefetch_at(sch.get_loops("B")[0], "B", 1), "prefetch_at/P1"),
+        (rows, lambda sch: sch.prefetch_at(sch.get_loops("B")[0], "B", 0, 0), "prefetch_at/P2"),
+        (
+            workloads.matmul(4, 4, 4),
+            lambda sch: sch.prefetch_at(sch.get_loops("C")[1], "C", 0),
+            "prefetch_at/P3",
+        ),
+        (
+            workloads.elementwise_chain(4, 4),
+            lambda sch: sch.prefetch_at(sch.get_loops("C")[0], "C", 0),
+            "prefetch_at/P4",
+        ),
+        (
+            workloads.elementwise_chain(4, 4),
+            lambda sch: sch.prefetch_at(sch.get_loops("B")[0], "C", 0),
+            "prefetch_at/P1",
+        ),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)

@@ -1,0 +1,254 @@
+"""read_at and write_at."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+@T.prim_func
+def doubled(A: T.Buffer((16,)), B: T.Buffer((16,))):
+    for i, j in T.grid(4, 4):
+        with T.block("B"):
+            v = T.axis.spatial(16, i * 4 + j)
+            B[v] = A[v] * T.float32(2)
+
+
+def first(sch, block):
+    return sch.get_loops(block)[0]
+
+
+def test_reading():
+    @T.prim_func
+    def after(A: T.Buffer((16,)), B: T.Buffer((16,))):
+        A_local = T.alloc_buffer((16,), scope="local")
+        for i in range(4):
+            with T.block("A_local"):
+                v0 = T.axis.spatial(4, i)
+                T.reads(A[v0 * 4 : v0 * 4 + 4])
+                T.writes(A_local[v0 * 4 : v0 * 4 + 4])
+                T.block_attr({"auto_copy": 1})
+                for ax0 in range(4):
+                    A_local[v0 * 4 + ax0] = A[v0 * 4 + ax0]
+            for j in range(4):
+                with T.block("B"):
+                    v = T.axis.spatial(16, i * 4 + j)
+                    B[v] = A_local[v] * T.float32(2)
+
+    def transform(sch):
+        block = sch.read_at(first(sch, "B"), "B", 0, "local")
+        assert sch.get(block).name_hint == "A_local"
+
+    check(doubled, transform, after)
+
+
+def test_writing():
+    @T.prim_func
+    def after(A: T.Buffer((16,)), B: T.Buffer((16,))):
+        B_local = T.alloc_buffer((16,), scope="local")
+        for i in range(4):
+            for j in range(4):
+                with T.block("B"):
+                    v = T.axis.spatial(16, i * 4 + j)
+                    B_local[v] = A[v] * T.float32(2)
+            with T.block("B_local"):
+                v0 = T.axis.spatial(4, i)
+                T.reads(B_local[v0 * 4 : v0 * 4 + 4])
+                T.writes(B[v0 * 4 : v0 * 4 + 4])
+                T.block_attr({"auto_copy": 1})
+                for ax0 in range(4):
+                    B[v0 * 4 + ax0] = B_local[v0 * 4 + ax0]
+
+    check(doubled, lambda sch: sch.write_at(first(sch, "B"), "B", 0, "local"), after)
+
+
+def test_a_tiled_product_runs():
+    sch = tw.Schedule(workloads.matmul(16, 16, 16))
+    i, j, k = sch.get_loops("C")
+    i0, i1 = sch.split(i, [None, 4])
+    j0, j1 = sch.split(j, [None, 8])
+    k0, k1 = sch.split(k, [None, 4])
+    sch.reorder(i0, j0, k0, i1, j1, k1)
+    sch.read_at(k0, "C", 0, "global")
+    sch.read_at(k0, "C", 1, "global")
+    sch.write_at(j0, "C", 0, "global")
+    assert "A_global[v0 * 4:v0 * 4 + 4, v1 * 4:v1 * 4 + 4]" in sch.mod.script()
+    check(workloads.matmul(16, 16, 16), sch.trace.apply_to_schedule)
+    arrays = [np.random.default_rng(n).random((16, 16), "float32") for n in range(3)]
+    tw.compile(sch)(*arrays)
+    np.testing.assert_allclose(arrays[2], arrays[0] @ arrays[1], rtol=1e-5)
+
+
+def test_between_producer_and_consumer():
+    def fused(sch):
+        loop = first(sch, "C")
+        sch.compute_at("B", loop)
+        return loop
+
+    def reading(sch):
+        sch.read_at(fused(sch), "C", "B", "local")
+
+    def writing(sch):
+        sch.write_at(fused(sch), "B", 0, "local")
+
+    assert "B_local[vi, vj] * T.float32(2.0)" in check(workloads.elementwise_chain(4, 6), reading).mod.script()
+    assert "B[vi, vj] * T.float32(2.0)" in check(workloads.elementwise_chain(4, 6), writing).mod.script()
+
+
+def test_tiles_that_stick_out():
+    def transform(sch):
+        loop, _ = sch.split(first(sch, "B"), [None, 3])
+        sch.read_at(loop, "B", 0, "global")
+
+    check(doubled, transform)
+
+
+def test_each_thread_copies_what_it_reads():
+    @T.prim_func
+    def threads(A: T.Buffer((2, 64)), B: T.Buffer((2, 64))):
+        for b in T.thread_binding(4, thread="blockIdx.x"):
+            for t in T.thread_binding(4, thread="threadIdx.x"):
+                for o, i in T.grid(2, 4):
+                    with T.block("B"):
+                        vo = T.axis.spatial(2, o)
+                        v = T.axis.spatial(64, b * 16 + t * 4 + i)
+                        B[vo, v] = A[vo, v] * T.float32(2)
+
+    def private(sch):
+        sch.read_at(sch.get_loops("B")[2], "B", 0, "local")
+        sch.write_at(sch.get_loops("B")[2], "B", 0, "local")
+
+    assert "A_local[v0, v1 * 16 + v2 * 4:v1 * 16 + v2 * 4 + 4]" in check(threads, private).mod.script()
+
+
+@T.prim_func
+def changed(A: T.Buffer((16,)), B: T.Buffer((16,))):
+    for i in range(16):
+        with T.block("B"):
+            v = T.axis.spatial(16, i)
+            B[v] = A[v]
+        with T.block("A"):
+            v = T.axis.spatial(16, i)
+            A[v] = B[v] + T.float32(1)
+
+
+@T.prim_func
+def bare(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v]
+        A[0] = T.float32(0)
+
+
+@T.prim_func
+def conditional(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    for i in range(8):
+        if i > 3:
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = A[v]
+
+
+@T.prim_func
+def spread(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    for i in T.vectorized(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[0:8])
+            T.writes(B[v * 2 : v * 2 + 2])
+            for j in range(2):
+                B[v * 2 + j] = A[7 - v * 2 - j]
+
+
+@T.prim_func
+def holes(A: T.Buffer((16,)), B: T.Buffer((16,))):
+    for i, j in T.grid(2, 4):
+        with T.block("B"):
+            v = T.axis.spatial(16, i * 8 + j * 2)
+            B[v] = A[v]
+
+
+@T.prim_func
+def renamed(A: T.Buffer((8,)), B: T.Buffer((8,)), C: T.Buffer((8,))):
+    for o in range(1):
+        with T.block("O"):
+            T.axis.spatial(1, o)
+            T.reads(A[0:8])
+            T.writes(B[0:8], C[0:8])
+            V = T.match_buffer(A[0:8], (8,), offset_factor=1)
+            for i in range(8):
+                with T.block("B"):
+                    v = T.axis.spatial(8, i)
+                    B[v] = A[v]
+                with T.block("C"):
+                    v = T.axis.spatial(8, i)
+                    C[v] = V[v]
+
+
+@T.prim_func
+def backwards(A: T.Buffer((4, 5)), C: T.Buffer((4,))):
+    for i, k in T.grid(4, 5):
+        with T.block("C"):
+            v = T.axis.spatial(4, i)
+            vk = T.axis.reduce(5, 4 - k)
+            with T.init():
+                C[v] = T.float32(0)
+            C[v] = C[v] + A[v, vk]
+
+
+@T.prim_func
+def aliased(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    for o in range(1):
+        with T.block("O"):
+            T.axis.spatial(1, o)
+            T.reads(A[0:8])
+            T.writes(A[0:8], B[0:8])
+            V = T.match_buffer(A[0:8], (8,), offset_factor=1)
+            for i in range(8):
+                with T.block("A"):
+                    v = T.axis.spatial(8, i)
+                    A[v] = T.float32(1)
+            for i in range(8):
+                with T.block("B"):
+                    v = T.axis.spatial(8, i)
+                    B[v] = V[v]
+
+
+@T.prim_func
+def unwritten(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    X = T.alloc_buffer((8,))
+    for i in range(4):
+        with T.block("X"):
+            v = T.axis.spatial(8, i)
+            X[v] = A[v]
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = T.if_then_else(v < 4, X[v], T.float32(0))
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (workloads.elementwise_chain(4, 6), lambda sch: sch.read_at(first(sch, "B"), "C", 0, "local"), "read_at/P1"),
+        (doubled, lambda sch: sch.read_at(first(sch, "B"), "B", 1, "local"), "read_at/P1"),
+        (bare, lambda sch: sch.read_at(first(sch, "B"), "B", 0, "local"), "read_at/P1"),
+        (conditional, lambda sch: sch.read_at(first(sch, "B"), "B", 0, "local"), "read_at/P1"),
+        (doubled, lambda sch: sch.read_at(first(sch, "B"), "B", 0, "nowhere"), "read_at/P2"),
+        (changed, lambda sch: sch.read_at(first(sch, "B"), "B", 0, "local"), "read_at/P3"),
+        (renamed, lambda sch: sch.read_at(first(sch, "B"), "B", 0, "local"), "read_at/P3"),
+        (unwritten, lambda sch: sch.read_at(first(sch, "B"), "B", "X", "local"), "read_at/P4"),
+        (aliased, lambda sch: sch.write_at(first(sch, "A"), "A", 0, "local"), "write_at/P3"),
+        (spread, lambda sch: sch.read_at(first(sch, "B"), "B", 0, "local"), "read_at/P9"),
+        (workloads.elementwise_chain(4, 6), lambda sch: sch.write_at(first(sch, "B"), "C", 0, "local"), "write_at/P1"),
+        (doubled, lambda sch: sch.write_at(first(sch, "B"), "B", 0, "nowhere"), "write_at/P2"),
+        (backwards, lambda sch: sch.write_at(first(sch, "C"), "C", 0, "local"), "write_at/P4"),
+        (holes, lambda sch: sch.write_at(first(sch, "B"), "B", 0, "local"), "write_at/P4"),
+        (workloads.matmul(4, 4, 4), lambda sch: sch.write_at(sch.get_loops("C")[2], "C", 0, "local"), "write_at/P4"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)

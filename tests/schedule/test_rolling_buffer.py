@@ -1,0 +1,216 @@
+"""rolling_buffer."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+@T.prim_func
+def stencil(A: T.Buffer((18,)), C: T.Buffer((16,))):
+    B = T.alloc_buffer((18,))
+    for t in range(4):
+        for i in range(6):
+            with T.block("B"):
+                v = T.axis.spatial(18, t * 4 + i)
+                B[v] = A[v] * T.float32(2)
+        for j in range(4):
+            with T.block("C"):
+                v = T.axis.spatial(16, t * 4 + j)
+                C[v] = B[v] + B[v + 2]
+
+
+def test_tiles_compute_what_is_new():
+    @T.prim_func
+    def after(A: T.Buffer((18,)), C: T.Buffer((16,))):
+        B = T.alloc_buffer((6,))
+        for t in range(4):
+            for i in range(6):
+                with T.block("B"):
+                    T.where(t < 1 or i >= 2)
+                    v = T.axis.opaque(18, t * 4 + i)
+                    B[v % 6] = A[v] * T.float32(2)
+            for j in range(4):
+                with T.block("C"):
+                    v = T.axis.opaque(16, t * 4 + j)
+                    C[v] = B[v % 6] + B[(v + 2) % 6]
+
+    sch = check(stencil, lambda sch: sch.rolling_buffer("B", 0), after)
+    A, C = np.random.default_rng(0).random(18, "float32"), np.zeros(16, "float32")
+    tw.compile(sch)(A, C)
+    np.testing.assert_array_equal(C, A[:16] * 2 + A[2:] * 2)
+
+
+@T.prim_func
+def pools(A: T.Buffer((12, 14)), C: T.Buffer((8, 10))):
+    B = T.alloc_buffer((10, 12))
+    for i, j, r, s in T.grid(10, 12, 3, 3):
+        with T.block("B"):
+            vi, vj, vr, vs = T.axis.remap("SSRR", [i, j, r, s])
+            with T.init():
+                B[vi, vj] = T.float32(-100)
+            B[vi, vj] = T.max(B[vi, vj], A[vi + vr, vj + vs])
+    for i, j, r, s in T.grid(8, 10, 3, 3):
+        with T.block("C"):
+            vi, vj, vr, vs = T.axis.remap("SSRR", [i, j, r, s])
+            with T.init():
+                C[vi, vj] = T.float32(-100)
+            C[vi, vj] = T.max(C[vi, vj], B[vi + vr, vj + vs])
+
+
+def tiled(rows, columns, order="rows"):
+    def transform(sch):
+        i, j, *_ = sch.get_loops("C")
+        (i0, i1), (j0, j1) = sch.split(i, [None, rows]), sch.split(j, [None, columns])
+        sch.reorder(*([i0, j0] if order == "rows" else [j0, i0]), i1, j1)
+        sch.compute_at("B", j0 if order == "rows" else i0)
+        sch.rolling_buffer("B", 0)
+
+    return transform
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "order", "shape"),
+    [
+        (4, 10, "rows", "(6, 12)"),
+        (8, 5, "rows", "(10, 7)"),
+        (4, 5, "rows", "(6, 12)"),
+        (4, 5, "columns", "(10, 7)"),
+        (1, 1, "rows", "(3, 12)"),
+        (3, 5, "rows", "(5, 12)"),
+        (4, 4, "columns", "(10, 6)"),
+    ],
+)
+def test_reductions_and_tiles_in_two_dimensions(rows, columns, order, shape):
+    text = check(pools, tiled(rows, columns, order)).mod.script()
+    assert f"B = T.alloc_buffer({shape})" in text and "T.axis.opaque" in text
+
+
+def test_compiled():
+    sch = tw.Schedule(pools)
+    tiled(4, 5)(sch)
+    A, C = np.random.default_rng(0).random((12, 14), "float32"), np.zeros((8, 10), "float32")
+    tw.compile(sch)(A, C)
+    windows = np.lib.stride_tricks.sliding_window_view(A, (5, 5))
+    np.testing.assert_array_equal(C, windows.max((2, 3)))
+
+
+def test_steps_of_a_quotient():
+    @T.prim_func
+    def upscaled(A: T.Buffer((6,)), C: T.Buffer((8,))):
+        B = T.alloc_buffer((6,))
+        for t in range(8):
+            for i in range(2):
+                with T.block("B"):
+                    v = T.axis.spatial(6, t // 2 + i)
+                    B[v] = A[v] * T.float32(2)
+            with T.block("C"):
+                v = T.axis.spatial(8, t)
+                C[v] = B[v // 2] + B[v // 2 + 1]
+
+    assert "B = T.alloc_buffer((2,))" in check(upscaled, lambda sch: sch.rolling_buffer("B", 0)).mod.script()
+
+
+@T.prim_func
+def diagonal(A: T.Buffer((10, 10)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((10, 10))
+    for t in range(8):
+        for i, j in T.grid(3, 3):
+            with T.block("B"):
+                vi = T.axis.spatial(10, t + i)
+                vj = T.axis.spatial(10, t + j)
+                B[vi, vj] = A[vi, vj]
+        with T.block("C"):
+            v = T.axis.spatial(8, t)
+            C[v] = B[v, v + 2] + B[v + 2, v]
+
+
+@T.prim_func
+def changing(A: T.Buffer((6,)), C: T.Buffer((4,))):
+    B = T.alloc_buffer((6,))
+    for t in range(4):
+        for i in range(3):
+            with T.block("B"):
+                v = T.axis.spatial(6, t + i)
+                B[v] = A[v]
+        with T.block("C"):
+            v = T.axis.spatial(4, t)
+            C[v] = B[v] + B[v + 2]
+        with T.block("A"):
+            v = T.axis.spatial(6, t)
+            A[v] = T.float32(0)
+
+
+@T.prim_func
+def selective(A: T.Buffer((6,)), C: T.Buffer((4,))):
+    B = T.alloc_buffer((6,))
+    for t in range(4):
+        for i in range(3):
+            with T.block("B"):
+                T.where(t * 3 + i < 12)
+                v = T.axis.spatial(6, t + i)
+                B[v] = A[v]
+        with T.block("C"):
+            v = T.axis.spatial(4, t)
+            C[v] = B[v] + B[v + 2]
+
+
+@T.prim_func
+def bare(A: T.Buffer((6,)), C: T.Buffer((5,))):
+    B = T.alloc_buffer((6,))
+    for t in range(4):
+        for i in range(3):
+            with T.block("B"):
+                v = T.axis.spatial(6, t + i)
+                B[v] = A[v]
+        with T.block("C"):
+            v = T.axis.spatial(5, t)
+            C[v] = B[v] + B[v + 2]
+    C[4] = B[0]
+
+
+def in_parallel(sch):
+    sch.parallel(sch.get_loops("C")[0])
+    sch.rolling_buffer("B", 0)
+
+
+def decomposed(sch):
+    i, j, *_ = sch.get_loops("C")
+    sch.compute_at("B", i)
+    sch.decompose_reduction("B", sch.get_loops("B")[3])
+    sch.rolling_buffer("B_update", 0)
+
+
+def twice(sch):
+    sch.rolling_buffer("B", 0)
+    sch.rolling_buffer("B", 0)
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (stencil, lambda sch: sch.rolling_buffer("root", 0), "rolling_buffer/P1"),
+        (stencil, lambda sch: sch.rolling_buffer("B", 1), "rolling_buffer/P1"),
+        (pools, decomposed, "rolling_buffer/P2"),
+        (changing, lambda sch: sch.rolling_buffer("B", 0), "rolling_buffer/P2"),
+        (stencil, twice, "rolling_buffer/P2"),
+        (stencil, lambda sch: sch.rolling_buffer("C", 0), "rolling_buffer/P3"),
+        (bare, lambda sch: sch.rolling_buffer("B", 0), "rolling_buffer/P3"),
+        (pools, lambda sch: sch.rolling_buffer("B", 0), "rolling_buffer/P4"),
+        (stencil, in_parallel, "rolling_buffer/P5"),
+        (diagonal, lambda sch: sch.rolling_buffer("B", 0), "rolling_buffer/P6"),
+        (selective, lambda sch: sch.rolling_buffer("B", 0), "rolling_buffer/P7"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)
+
+
+def test_tiles_that_do_not_overlap():
+    def transform(sch):
+        sch.compute_at("B", sch.get_loops("C")[0])
+        sch.rolling_buffer("B", 0)
+
+    check_refused(workloads.elementwise_chain(4, 6), transform, "rolling_buffer/P6")

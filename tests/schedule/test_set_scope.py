@@ -1,0 +1,72 @@
+"""set_scope."""
+
+import pytest
+
+from tilewright.script import tir as T
+from tilewright.testing import check, check_refused, workloads
+
+
+def test_the_buffer_moves_with_all_its_accesses():
+    @T.prim_func
+    def after(A: T.Buffer((4, 6)), D: T.Buffer((4, 6))):
+        B_shared = T.alloc_buffer((4, 6), scope="shared")
+        C = T.alloc_buffer((4, 6))
+        for i, j in T.grid(4, 6):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B_shared[vi, vj] = A[vi, vj] + T.float32(1)
+        for i, j in T.grid(4, 6):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B_shared[vi, vj] * T.float32(2)
+        for i, j in T.grid(4, 6):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = C[vi, vj] - A[vi, vj]
+
+    sch = check(workloads.elementwise_chain(4, 6), lambda sch: sch.set_scope("B", 0, "shared"), after)
+    assert 'B_shared = T.alloc_buffer((4, 6), scope="shared")' in sch.mod.script()
+    check(workloads.elementwise_chain(4, 6), lambda sch: sch.set_scope("B", "B", "shared"), after)
+
+
+def test_the_same_scope_changes_nothing():
+    before = workloads.elementwise_chain(4, 6)
+    check(before, lambda sch: sch.set_scope("B", 0, "global"), before)
+
+
+@T.prim_func
+def viewed(A: T.Buffer((16,)), B: T.Buffer((16,))):
+    X = T.alloc_buffer((16,))
+    for i in range(4):
+        with T.block("X"):
+            v = T.axis.spatial(4, i)
+            T.reads(A[v * 4 : v * 4 + 4])
+            T.writes(X[v * 4 : v * 4 + 4])
+            W = T.match_buffer(X[v * 4 : v * 4 + 4], (4,), offset_factor=1)
+            for j in range(4):
+                with T.block("W"):
+                    w = T.axis.spatial(4, j)
+                    W[w] = A[v * 4 + w] * T.float32(2)
+    for i in range(16):
+        with T.block("B"):
+            v = T.axis.spatial(16, i)
+            B[v] = X[v]
+
+
+def test_views_follow():
+    text = check(viewed, lambda sch: sch.set_scope("X", 0, "shared")).mod.script()
+    assert 'X_shared = T.alloc_buffer((16,), scope="shared")' in text
+    assert "T.match_buffer(X_shared[v * 4:v * 4 + 4]" in text and text.count('scope="shared"') == 2
+
+
+@pytest.mark.parametrize(
+    ("program", "transform", "code"),
+    [
+        (workloads.elementwise_chain(4, 6), lambda sch: sch.set_scope("B", 1, "shared"), "set_scope/P1"),
+        (workloads.elementwise_chain(4, 6), lambda sch: sch.set_scope("B", 0, "nowhere"), "set_scope/P2"),
+        (workloads.elementwise_chain(4, 6), lambda sch: sch.set_scope("D", 0, "shared"), "set_scope/P3"),
+        (viewed, lambda sch: sch.set_scope("W", 0, "shared"), "set_scope/P3"),
+    ],
+)
+def test_refusals(program, transform, code):
+    check_refused(program, transform, code)
