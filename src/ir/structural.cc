@@ -1,10 +1,9 @@
-#include "ir/structural.h"
-
 #include <bit>
 
 #include <vector>
 
 #include "ir/sizes.h"
+#include "ir/structural_proof.h"
 #include "support/deep_stack.h"
 
 namespace tilewright {
@@ -83,7 +82,8 @@ void prefetch_fields(const T& data) {
 
 class Comparer {
  public:
-  explicit Comparer(bool map_free_vars) : map_free_(map_free_vars) {}
+  explicit Comparer(bool map_free_vars, DifferenceProver* prover = nullptr)
+      : map_free_(map_free_vars), prover_(prover) {}
   [[gnu::noinline]] bool nodes(const NodeRef& a, const NodeRef& b);
   std::optional<Mismatch> mismatch;
 
@@ -108,6 +108,7 @@ class Comparer {
     left_.set(a.get(), ++bound_);
     right_.set(b.get(), bound_);
     if (a != b) ++renamed_;
+    if (prover_) pairs_.push_back({a, b});
   }
   /// A variable where it is used, or where it is defined unless it already is.
   [[gnu::noinline]] bool use(const NodeRef& a, const NodeRef& b, bool define) {
@@ -122,7 +123,9 @@ class Comparer {
     bind(a, b);
     return true;
   }
+  bool descend(const NodeRef& a, const NodeRef& b);
   bool contents(const NodeRef& a, const NodeRef& b);
+  [[gnu::cold, gnu::noinline]] bool compare_or_prove(const NodeRef& a, const NodeRef& b);
 
   template <class T>
   bool compare(const T& a, const T& b, const NodeRef& na, const NodeRef& nb);
@@ -145,7 +148,10 @@ class Comparer {
   }
 
   bool map_free_;
-  bool define_sizes_ = false;  // inside a buffer that defines the free variables of its shape
+  DifferenceProver* prover_;                   // null: nothing is proved, and the two lists below stay empty
+  std::vector<DifferenceProver::Pair> pairs_;  // all that is bound
+  std::vector<NodeRef> around_;                // of the left side, where the comparison is
+  bool define_sizes_ = false;                  // inside a buffer that defines the free variables of its shape
   bool in_buffer_ = false;
   int renamed_ = 0;  // bindings that map a node to another: while 0, identical pointers are equal
   uint32_t bound_ = 0;
@@ -154,13 +160,30 @@ class Comparer {
 
 bool Comparer::nodes(const NodeRef& a, const NodeRef& b) {
   if (!a.defined() || !b.defined()) return a == b || differ(a, b, "present on one side only");
+  if (prover_) return compare_or_prove(a, b);
   if (a == b && renamed_ == 0 && !map_free_ && !in_buffer_ && !a.is<Var>() && !a.is<Buffer>()) return true;
+  return descend(a, b);
+}
+
+inline bool Comparer::descend(const NodeRef& a, const NodeRef& b) {
   if (a.kind() != b.kind()) {
     return differ_in_kind(a, b);
   }
   if (a.is<Var>()) return use(a, b, in_buffer_ && define_sizes_);
   if (a.is<Buffer>()) return use(a, b, false);
   return contents(a, b);
+}
+
+bool Comparer::compare_or_prove(const NodeRef& a, const NodeRef& b) {
+  around_.push_back(a);
+  bool equal = descend(a, b);
+  around_.pop_back();
+  if (equal || a.sort() != Sort::kExpr || b.sort() != Sort::kExpr) return equal;
+  const Expr lhs(a), rhs(b);
+  if (!lhs.dtype().is_int() || !lhs.dtype().is_scalar() || lhs.dtype() != rhs.dtype()) return false;
+  if (!prover_->equal(lhs, rhs, pairs_, around_)) return false;
+  mismatch.reset();
+  return true;
 }
 
 bool Comparer::contents(const NodeRef& a, const NodeRef& b) {
@@ -356,15 +379,27 @@ class HashWalk {
 
 }  // namespace
 
-std::optional<Mismatch> find_mismatch(const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars) {
+namespace {
+
+std::optional<Mismatch> compared(const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars, DifferenceProver* prover) {
   std::optional<Mismatch> result;
   with_stack_for(std::max(lhs.depth(), rhs.depth()), [&] {
-    Comparer comparer(map_free_vars);
+    Comparer comparer(map_free_vars, prover);
     comparer.nodes(lhs, rhs);
     result = std::move(comparer.mismatch);
     if (result) result->path.insert(0, "<root>");
   });
   return result;
+}
+
+}  // namespace
+
+std::optional<Mismatch> find_mismatch(const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars) {
+  return compared(lhs, rhs, map_free_vars, nullptr);
+}
+std::optional<Mismatch> find_mismatch(const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars,
+                                      DifferenceProver& prover) {
+  return compared(lhs, rhs, map_free_vars, &prover);
 }
 
 Hash128 structural_hash(const NodeRef& node) {

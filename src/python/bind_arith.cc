@@ -9,6 +9,7 @@
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
 #include "arith/region_bound.h"
+#include "arith/same_program.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 
@@ -306,6 +307,20 @@ void bind_iter_maps(nb::module_& m) {
 }  // namespace
 
 void bind_arith(nb::module_& m) {
+  m.def(
+      "mismatch_beyond_indices",
+      [](const NodeRef& lhs, const NodeRef& rhs, bool map_free_vars) {
+        arith::SameProgram found = arith::compare_up_to_indices(lhs, rhs, map_free_vars);
+        nb::object mismatch = nb::none();
+        if (found.mismatch) {
+          mismatch =
+              nb::make_tuple(found.mismatch->path, found.mismatch->reason, found.mismatch->lhs, found.mismatch->rhs);
+        }
+        return nb::make_tuple(mismatch, found.functions);
+      },
+      nb::arg("lhs"), nb::arg("rhs"), nb::arg("map_free_vars") = false,
+      "Where two programs differ by more than the way integer index expressions are written, as structural_mismatch "
+      "tells it, or\nNone; and in how many functions expressions had to be proved equal.");
   bind_facts(m);
   bind_analyzer(m);
   bind_iter_map_nodes(m);

@@ -19,8 +19,9 @@ def as_module(program: Program) -> ir.Module:
     return Schedule(program, seed=0).mod if isinstance(program, ir.PrimFunc) else program
 
 
-def _without_symbol(module: ir.Module) -> ir.Module:
+def without_symbols(program: Program) -> ir.Module:
     """Functions without the names they are exported under: what a test calls its programs does not matter."""
+    module = as_module(program)
     functions = {}
     for name, func in module.functions.items():
         if isinstance(func, ir.PrimFunc):
@@ -41,7 +42,7 @@ def check_same(got: Program, want: Program, *, map_free_vars: bool = False) -> N
     Raises:
         AssertionError: they differ; the message shows where, as a diff of the scripts.
     """
-    left, right = _without_symbol(as_module(got)), _without_symbol(as_module(want))
+    left, right = without_symbols(got), without_symbols(want)
     if not ir.structural_equal(left, right, map_free_vars):
         raise AssertionError(f"the programs differ (- wanted, + got):\n{_core.script_diff(right, left)}")
 

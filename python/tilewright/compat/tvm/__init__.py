@@ -13,6 +13,8 @@ is done elsewhere in Tilewright.
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewright.compat.tvm.alias import install, missing
 
 install()
@@ -34,6 +36,7 @@ from tilewright.compat.tvm import (  # noqa: E402
 from tilewright.compat.tvm.driver import build, compile, lower  # noqa: E402
 from tilewright.compat.tvm.error import TVMError  # noqa: E402
 from tilewright.compat.tvm.ir import IRModule  # noqa: E402
+from tilewright.compat.tvm.ir.base import Proofs  # noqa: E402
 from tilewright.compat.tvm.ir.module import find_functions_as_tvm  # noqa: E402
 from tilewright.compat.tvm.printing import print_as_tvm  # noqa: E402
 from tilewright.compat.tvm.runtime import DataType, convert, cpu, cuda, device, nd  # noqa: E402
@@ -66,6 +69,7 @@ __all__ = [
     "meta_schedule",
     "nd",
     "pytest_generate_tests",
+    "pytest_terminal_summary",
     "runtime",
     "script",
     "target",
@@ -75,6 +79,13 @@ __all__ = [
     "topi",
     "transform",
 ]
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Hook of pytest: says how many comparisons needed proofs."""
+    if Proofs.report():
+        terminalreporter.write_line(Proofs.report())
+
 
 find_functions_as_tvm()
 print_as_tvm()

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import tilewright.compat.tvm  # noqa: F401
+from tilewright.compat.tvm.ir.base import Proofs
 
 
 def main() -> None:
@@ -20,7 +21,11 @@ def main() -> None:
         raise SystemExit(2)
     sys.argv = sys.argv[1:]
     sys.path[0] = str(Path(path).resolve().parent)
-    runpy.run_path(path, run_name="__main__")
+    try:
+        runpy.run_path(path, run_name="__main__")
+    finally:
+        if Proofs.report():
+            print(Proofs.report(), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -28,23 +28,54 @@ def _as_node(value: Any) -> Any:
     return _core.List(list(value)) if isinstance(value, list | tuple) else value
 
 
+class Proofs:
+    """How many functions were found equal only since integer index expressions in them were proved to be."""
+
+    functions = 0
+
+    @classmethod
+    def mismatch(cls, lhs: Any, rhs: Any, map_free_vars: bool) -> Any:
+        """Where two programs differ, as :func:`tilewright.ir.structural_mismatch` tells it; None where they do not.
+
+        They are compared exactly first; where that fails, integer index expressions alone may differ, each proved equal
+        under its loops.
+        """
+        exact = _core.structural_mismatch(lhs, rhs, map_free_vars)
+        if exact is None:
+            return None
+        found, functions = _core.mismatch_beyond_indices(lhs, rhs, map_free_vars)
+        if found is None:
+            cls.functions += functions
+        return found
+
+    @classmethod
+    def report(cls) -> str:
+        """A line for the end of a run; empty when all were equal as they stand."""
+        if cls.functions == 0:
+            return ""
+        return f"{cls.functions} functions compared equal after integer index expressions were proved equal"
+
+
 def structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> bool:
     """Whether two programs, or lists of nodes, are equal but for names."""
     return _core.structural_equal(_as_node(lhs), _as_node(rhs), map_free_vars)
 
 
 def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> None:
-    """Raises a ValueError that shows the difference as TVM does, underlined on both sides."""
+    """Raises a ValueError that shows the difference as TVM does, underlined on both sides.
+
+    Integer index expressions may be written in different ways, as :class:`Proofs` says.
+    """
     lhs, rhs = _as_node(lhs), _as_node(rhs)
-    found = _core.structural_mismatch(lhs, rhs, map_free_vars)
+    found = Proofs.mismatch(lhs, rhs, map_free_vars)
     if found is None:
         return
-    path: str = found[0]  # type: ignore[index]
+    path: str = found[0]
     if path.startswith("<root>.attrs") and isinstance(lhs, _core.PrimFunc) and isinstance(rhs, _core.PrimFunc):
         # TVM looks at the body first.
         same = _core.PrimFunc(rhs.params, rhs.buffer_map, rhs.ret_type, lhs.attrs, rhs.body)
-        found = _core.structural_mismatch(lhs, same, map_free_vars) or found
-        path = found[0]  # type: ignore[index]
+        found = Proofs.mismatch(lhs, same, map_free_vars) or found
+        path = found[0]
     left, right = (ObjectPath.from_text(root, path) for root in (lhs, rhs))
     raise ValueError(
         f"ValueError: StructuralEqual check failed, caused by lhs at {left}:\n"
