@@ -357,11 +357,6 @@ def set_scope(d: Dice) -> None:
     d.sch.set_scope(block, position, d.take(["global", "local", "shared"]))
 
 
-def rolling_buffer(d: Dice) -> None:
-    block = d.block_that(lambda block: d.sch.get_consumers(block))
-    d.sch.rolling_buffer(block, d.take(range(len(d.sch.get(block).writes))))
-
-
 def compute_at(d: Dice) -> None:
     producer = d.block_that(lambda block: d.sch.get_consumers(block))
     consumers = d.names(d.sch.get_consumers(producer))
@@ -568,7 +563,6 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     prefetch_at: 1,
     storage_align: 1,
     set_scope: 1,
-    rolling_buffer: 1,
     compute_at: 6,
     reverse_compute_at: 5,
     compute_inline: 2,
