@@ -2,8 +2,7 @@
 
     python benchmarks/script.py [--peer PYTHON] [--lines 10 5000] [--rounds 9]
 
-With the interpreter of an environment that has the `apache-tvm` wheel (`python -m venv peer; peer/bin/pip install
-apache-tvm==0.27.0.post1 apache-tvm-ffi==0.1.14.post1 cloudpickle psutil tornado`), the same programs run there too,
+With the interpreter of an environment that has the `apache-tvm` wheel (see peer.py), the same programs run there too,
 in turn with ours, and the ratios are printed. Cold: each operation is timed on a program that nothing has looked at
 yet, so neither side answers from what it remembered. Rounds of both sides alternate; printed are the medians of the
 rounds, and the ratio with the middle half of its values; `us/line` shows whether an operation is linear.
@@ -12,13 +11,12 @@ rounds, and the ratio with the middle half of its values; `us/line` shows whethe
 from __future__ import annotations
 
 import argparse
-import json
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
+
+from peer import Peer, quartiles, serve
 
 LINES = (10, 50, 200, 1000, 5000)
 OPERATIONS = ("parse", "print", "hash", "equal")
@@ -89,35 +87,6 @@ def peer() -> dict[str, Any]:
     }
 
 
-def serve() -> None:
-    """The peer's side: the number of lines in, a line with the figures out."""
-    side = peer()
-    print("ready", flush=True)
-    for line in sys.stdin:
-        print(json.dumps(measure(side, int(line))), flush=True)
-
-
-class Peer:
-    """The other interpreter; it answers one request at a time."""
-
-    def __init__(self, python: str) -> None:
-        self.process = subprocess.Popen(
-            [python, __file__, "--serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        if self.answer().strip() != "ready":
-            raise SystemExit(f"{python} has no apache-tvm: see the head of this file")
-
-    def answer(self) -> str:
-        assert self.process.stdout is not None
-        return self.process.stdout.readline()
-
-    def measure(self, lines: int) -> dict[str, float]:
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{lines}\n")
-        self.process.stdin.flush()
-        return json.loads(self.answer())
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", help="Python of an environment with apache-tvm")
@@ -126,10 +95,11 @@ def main() -> None:
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        serve()
+        theirs_side = peer()
+        serve(lambda lines: measure(theirs_side, lines))
         return
     side = ours()
-    other = Peer(options.peer) if options.peer else None
+    other = Peer(options.peer, __file__) if options.peer else None
     print(
         f"{'lines':>6} {'':8}{'ms':>10}{'us/line':>10}"
         + (f"{'peer ms':>12}{'ratio':>8}{'':4}half of them" if other else "")
@@ -147,8 +117,7 @@ def main() -> None:
             spent = statistics.median(each[name] for each in own)
             row = f"{lines:>6} {name:8}{spent * 1e3:>10.3f}{spent / lines * 1e6:>10.3f}"
             if other:
-                ratios = sorted(peer[name] / mine[name] for peer, mine in zip(theirs, own, strict=True))
-                low, middle, high = statistics.quantiles(ratios, n=4)
+                low, middle, high = quartiles([each[name] for each in theirs], [each[name] for each in own])
                 theirs_spent = statistics.median(each[name] for each in theirs)
                 row += f"{theirs_spent * 1e3:>12.3f}{middle:>8.1f}    {low:.1f} to {high:.1f}"
             print(row, flush=True)

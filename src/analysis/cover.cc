@@ -7,6 +7,7 @@
 #include "analysis/free_vars.h"
 #include "analysis/scope.h"
 #include "analysis/threads.h"
+#include "arith/digits.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
@@ -168,6 +169,9 @@ Expr outer_condition(const Expr& predicate, const arith::IterDomains& inputs) {
 
 std::optional<arith::Box> surely_reached(const arith::Region& region, const arith::IterDomains& inputs,
                                          const Expr& predicate, arith::Analyzer& analyzer) {
+  if (is_true(predicate)) {
+    if (auto box = arith::plain_box(region, inputs)) return box;
+  }
   for (const auto& [loop_var, range] : inputs) {
     if (is_const_int(range->extent, 1)) analyzer.bind(loop_var, range->min);
   }
@@ -284,10 +288,18 @@ std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<Buffer
   return box;
 }
 
+arith::Box touched(const BlockRealize& realize, const Ref<BufferRegion>& region, const Tree& tree,
+                   const std::vector<int>& loops, arith::Analyzer& analyzer) {
+  arith::Region bound = bound_region(realize, region);
+  if (is_true(realize.predicate)) {
+    if (auto plain = arith::plain_box(bound, inputs_of(tree, loops))) return std::move(*plain);
+  }
+  return arith::relax_region(bound, domains_of(tree, loops), analyzer, realize.predicate);
+}
+
 arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const arith::Region& exists,
                     const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer) {
-  arith::Box box =
-      arith::relax_region(bound_region(realize, read), domains_of(tree, loops), analyzer, realize.predicate);
+  arith::Box box = touched(realize, read, tree, loops, analyzer);
   arith::Box whole = arith::box_of(exists);
   for (size_t d = whole.size(); d < box.size(); ++d) {
     whole.push_back(arith::IntSet::of_range(range_of(read->buffer->shape[d])));
@@ -490,10 +502,12 @@ namespace {
 /// Why a step of the reduction might run before the one that runs the init. `loops`: those that drive the axes.
 std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int block, const std::vector<int>& loops) {
   const BlockRealize& realize = *tree.realize_at(block);
+  arith::IterDomains inputs = inputs_of(tree, loops);
+  if (arith::plainly_one_to_one(realize.iter_values, inputs)) return std::nullopt;
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, from);
   arith::IterMapResult map;
-  if (!is_one_to_one(realize.iter_values, inputs_of(tree, loops), realize.predicate, analyzer, &map)) {
+  if (!is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map)) {
     return Obstacle{"the axes of " + quoted(*realize.block) +
                         " are no affine, one-to-one function of the loops: " + map.errors.front(),
                     {tree.stmt(block)}};

@@ -52,6 +52,9 @@ bool limits_reduction(const BlockRealize& realize);
 /// The box of `write` that the block surely completes while `loops` run, with all its reductions.
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer);
+/// A box that holds what of `region`, a read or a write of the block, is touched while `loops` run.
+arith::Box touched(const BlockRealize& realize, const Ref<BufferRegion>& region, const Tree& tree,
+                   const std::vector<int>& loops, arith::Analyzer& analyzer);
 /// The box of `read` that the block needs at most while `loops` run, within what there is of the buffer.
 arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const arith::Region& exists,
                     const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer);

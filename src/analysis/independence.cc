@@ -6,6 +6,7 @@
 #include "analysis/buffer_homes.h"
 #include "analysis/scope.h"
 #include "analysis/threads.h"
+#include "arith/digits.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -127,10 +128,12 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
                         [&](const Expr& value) { return uses_var(value, tree.for_at(at).loop_var); });
   });
   if (used.empty() || used.front() != loop) return false;
+  arith::IterDomains inputs = inputs_of(tree, used);
+  if (arith::plainly_one_to_one(realize.iter_values, inputs)) return true;
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, tree[loop].parent);
   arith::IterMapResult map;
-  return is_one_to_one(realize.iter_values, inputs_of(tree, used), realize.predicate, analyzer, &map);
+  return is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/traverse.h"
+#include "support/deep_stack.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -10,6 +11,23 @@ namespace {
 void unite(std::vector<int>& sorted, int item) {
   auto it = std::lower_bound(sorted.begin(), sorted.end(), item);
   if (it == sorted.end() || *it != item) sorted.insert(it, item);
+}
+
+/// Loops and sequences, of which a scope mostly consists, are walked without a visitor.
+void find_blocks(const Stmt& stmt, std::vector<const BlockRealize*>& blocks, const NodeBase*& bare) {
+  if (const SeqStmt* sequence = stmt.as<SeqStmt>()) {
+    for (const Stmt& each : sequence->seq) find_blocks(each, blocks, bare);
+    return;
+  }
+  if (const BlockRealize* realize = stmt.as<BlockRealize>()) {
+    blocks.push_back(realize);
+    return;
+  }
+  auto plain = [](const Expr& e) { return e.is<IntImm>() || e.is<Var>(); };
+  const For* loop = stmt.as<For>();
+  if (loop && plain(loop->min) && plain(loop->extent)) return find_blocks(loop->body, blocks, bare);
+  if (!bare) bare = bare_statement_in(stmt);
+  visit(stmt, [&](const Ref<BlockRealize>& realize, Visitor&) { blocks.push_back(&*realize); });
 }
 
 }  // namespace
@@ -40,29 +58,14 @@ const Scope& Scope::of(const Block& block) {
     for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
       scope.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
     }
-    scope.bare_ = bare_statement_in(block.body);
-    visit(block.body, [&](const Ref<BlockRealize>& realize, Visitor&) { scope.children_.push_back(&*realize); });
-    auto touches = [&](const std::vector<Ref<BufferRegion>>& regions, const NodeBase* data) {
-      return scope.touches(regions, data);
-    };
-    auto depend = [&](int src, int dst, DependenceKind kind, const NodeBase* data) {
-      scope.dependences_.push_back({src, dst, kind, data});
-    };
-    for (int dst = 0; dst < static_cast<int>(scope.children_.size()); ++dst) {
-      const Block& reader = *scope.children_[dst]->block;
-      for (int src = 0; src < dst; ++src) {
-        const Block& earlier = *scope.children_[src]->block;
-        for (const Ref<BufferRegion>& write : earlier.writes) {
-          const NodeBase* data = scope.memory(write->buffer);
-          if (touches(reader.reads, data)) depend(src, dst, DependenceKind::kFlow, data);
-          if (touches(reader.writes, data)) depend(src, dst, DependenceKind::kOutput, data);
-        }
-        for (const Ref<BufferRegion>& read : earlier.reads) {
-          const NodeBase* data = scope.memory(read->buffer);
-          if (touches(reader.writes, data)) depend(src, dst, DependenceKind::kAnti, data);
-        }
-      }
+    with_stack_for(block.body.depth(), [&] { find_blocks(block.body, scope.children_, scope.bare_); });
+    for (int child = 0; child < static_cast<int>(scope.children_.size()); ++child) {
+      const Block& block = *scope.children_[child]->block;
+      for (const auto& write : block.writes) scope.uses_.push_back({scope.memory(write->buffer), child, true});
+      for (const auto& read : block.reads) scope.uses_.push_back({scope.memory(read->buffer), child, false});
     }
+    std::stable_sort(scope.uses_.begin(), scope.uses_.end(),
+                     [](const Use& a, const Use& b) { return std::less<>()(a.data, b.data); });
     return scope;
   });
 }
@@ -87,37 +90,68 @@ int Scope::child(uint64_t identity) const {
   return -1;
 }
 
+std::vector<int> Scope::users(const NodeBase* data, bool write) const {
+  std::vector<int> result;
+  auto it = std::lower_bound(uses_.begin(), uses_.end(), data,
+                             [](const Use& use, const NodeBase* d) { return std::less<>()(use.data, d); });
+  for (; it != uses_.end() && it->data == data; ++it) {
+    if (it->write == write && (result.empty() || result.back() != it->child)) result.push_back(it->child);
+  }
+  return result;
+}
+
+std::vector<Dependence> Scope::dependences() const {
+  std::vector<Dependence> result;
+  for (int dst = 0; dst < static_cast<int>(children_.size()); ++dst) {
+    const Block& reader = *children_[dst]->block;
+    std::vector<int> earlier;
+    for (const auto* regions : {&reader.reads, &reader.writes}) {
+      for (const Ref<BufferRegion>& region : *regions) {
+        for (bool write : {true, false}) {
+          for (int src : users(memory(region->buffer), write)) {
+            if (src < dst) unite(earlier, src);
+          }
+        }
+      }
+    }
+    for (int src : earlier) {
+      for (const Ref<BufferRegion>& write : children_[src]->block->writes) {
+        const NodeBase* data = memory(write->buffer);
+        if (touches(reader.reads, data)) result.push_back({src, dst, DependenceKind::kFlow, data});
+        if (touches(reader.writes, data)) result.push_back({src, dst, DependenceKind::kOutput, data});
+      }
+      for (const Ref<BufferRegion>& read : children_[src]->block->reads) {
+        const NodeBase* data = memory(read->buffer);
+        if (touches(reader.writes, data)) result.push_back({src, dst, DependenceKind::kAnti, data});
+      }
+    }
+  }
+  return result;
+}
+
 std::vector<int> Scope::consumers(int src) const {
   std::vector<int> result;
-  for (const Dependence& d : dependences_) {
-    if (d.src == src && d.kind == DependenceKind::kFlow) unite(result, d.dst);
+  for (const Ref<BufferRegion>& write : children_[src]->block->writes) {
+    for (int dst : readers(write->buffer)) {
+      if (dst > src) unite(result, dst);
+    }
   }
   return result;
 }
 
 std::vector<int> Scope::producers(int dst) const {
   std::vector<int> result;
-  for (const Dependence& d : dependences_) {
-    if (d.dst == dst && d.kind == DependenceKind::kFlow) unite(result, d.src);
+  for (const Ref<BufferRegion>& read : children_[dst]->block->reads) {
+    for (int src : writers(read->buffer)) {
+      if (src < dst) unite(result, src);
+    }
   }
   return result;
 }
 
-std::vector<int> Scope::writers(const Ref<Buffer>& buffer) const {
-  std::vector<int> result;
-  for (size_t i = 0; i < children_.size(); ++i) {
-    if (touches(children_[i]->block->writes, memory(buffer))) result.push_back(static_cast<int>(i));
-  }
-  return result;
-}
+std::vector<int> Scope::writers(const Ref<Buffer>& buffer) const { return users(memory(buffer), true); }
 
-std::vector<int> Scope::readers(const Ref<Buffer>& buffer) const {
-  std::vector<int> result;
-  for (size_t i = 0; i < children_.size(); ++i) {
-    if (touches(children_[i]->block->reads, memory(buffer))) result.push_back(static_cast<int>(i));
-  }
-  return result;
-}
+std::vector<int> Scope::readers(const Ref<Buffer>& buffer) const { return users(memory(buffer), false); }
 
 bool Scope::is_output(int child) const {
   const auto& writes = children_[child]->block->writes;

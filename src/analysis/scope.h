@@ -1,7 +1,7 @@
 // The blocks directly below a block, and how they depend on one another through buffers.
 //
 //   const Scope& scope = Scope::of(block);
-//   for (const Dependence& d : scope.dependences()) ...    // d.src runs before d.dst in program order
+//   for (int child : scope.consumers(scope.child(block.id.value))) ...
 //
 // A fact of the block alone, worked out once. Accesses are those that blocks declare; two buffers on the same data are
 // one, and so are a buffer and the views of it that the block makes. Dependences look at whole buffers; regions are
@@ -33,7 +33,8 @@ class Scope : public Memo::Fact {
 
   /// In program order. They live as long as the block.
   const std::vector<const BlockRealize*>& children() const { return children_; }
-  const std::vector<Dependence>& dependences() const { return dependences_; }
+  /// All of them, by dst, then src, then as src declares its writes and reads.
+  std::vector<Dependence> dependences() const;
   /// Position among the children by identity; -1 if it is not a direct child.
   int child(uint64_t identity) const;
 
@@ -54,9 +55,17 @@ class Scope : public Memo::Fact {
   /// The data variable of the buffer, or of what it is a view of.
   const NodeBase* memory(const Ref<Buffer>& buffer) const;
   bool touches(const std::vector<Ref<BufferRegion>>& regions, const NodeBase* data) const;
+  /// The children that write, or read, the memory.
+  std::vector<int> users(const NodeBase* data, bool write) const;
 
+  /// A child touches a memory.
+  struct Use {
+    const NodeBase* data;
+    int child;
+    bool write;
+  };
   std::vector<const BlockRealize*> children_;
-  std::vector<Dependence> dependences_;
+  std::vector<Use> uses_;                                           ///< sorted by memory, then child
   std::vector<const NodeBase*> allocated_;                          ///< data variables
   std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source
   const NodeBase* bare_ = nullptr;

@@ -34,6 +34,8 @@ void Tree::add(const NodeRef& stmt, int parent, int scope, bool in_init) {
       block_index_.emplace_back(realize->block->id.value, at);
     }
     add_block(*realize->block, at, in_init);
+  } else if (const SeqStmt* sequence = stmt.as<SeqStmt>()) {
+    for (const Stmt& each : sequence->seq) add(each, at, scope, in_init);
   } else {
     for_each_child(stmt, [&](const NodeRef& child, Role) {
       if (child.sort() == Sort::kStmt) add(child, at, scope, in_init);

@@ -81,14 +81,36 @@ void for_each_free_var(const NodeRef& root, const std::function<void(const Ref<V
   });
 }
 
-bool uses_any_var(const NodeRef& root, const std::function<bool(const Ref<Var>&)>& is_one) {
+namespace {
+
+/// What index arithmetic is deep at most where it is walked by plain recursion.
+constexpr uint32_t kShallow = 64;
+
+/// Shallow index arithmetic is looked through without a visitor: most questions are about that.
+template <class IsOne>
+bool mentions(const NodeRef& node, const IsOne& is_one) {
+  if (node.is<Var>()) return is_one(node.borrow<Var>());
+  if (node.is<IntImm>()) return false;
+  if (node.depth() <= kShallow) {
+    auto either = [&](const auto* binary) { return mentions(binary->a, is_one) || mentions(binary->b, is_one); };
+    if (const Add* sum = node.as<Add>()) return either(sum);
+    if (const Mul* product = node.as<Mul>()) return either(product);
+    if (const FloorDiv* quotient = node.as<FloorDiv>()) return either(quotient);
+    if (const FloorMod* remainder = node.as<FloorMod>()) return either(remainder);
+  }
   bool found = false;
-  visit(root, [&](const Ref<Var>& v) { found = found || is_one(v); });
+  visit(node, [&](const Ref<Var>& v) { found = found || is_one(v); });
   return found;
 }
 
+}  // namespace
+
+bool uses_any_var(const NodeRef& root, const std::function<bool(const Ref<Var>&)>& is_one) {
+  return root.defined() && mentions(root, is_one);
+}
+
 bool uses_var(const NodeRef& root, const NodeRef& variable) {
-  return uses_any_var(root, [&](const Ref<Var>& v) { return v == variable; });
+  return root.defined() && mentions(root, [&](const Ref<Var>& v) { return v == variable; });
 }
 
 Stmt replace_buffers(const Stmt& root, const std::unordered_map<NodeRef, Ref<Buffer>>& map) {

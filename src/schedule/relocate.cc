@@ -247,15 +247,12 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
   analysis::bind_above(analyzer, before, old_scope);
   for (size_t i = 0; i < was.block->writes.size(); ++i) {
     const Ref<BufferRegion>& write = was.block->writes[i];
-    arith::Box all =
-        arith::relax_region(analysis::bound_region(was, write),
-                            analysis::domains_of(before, before.loops_above(old_at)), analyzer, was.predicate);
+    arith::Box all = analysis::touched(was, write, before, before.loops_above(old_at), analyzer);
     std::optional<arith::Box> now;
     arith::Box most;
     if (new_loops) {
       now = analysis::produced(is, is.block->writes[i], after, *new_loops, analyzer);
-      most = arith::relax_region(analysis::bound_region(is, is.block->writes[i]),
-                                 analysis::domains_of(after, *new_loops), analyzer, is.predicate);
+      most = analysis::touched(is, is.block->writes[i], after, *new_loops, analyzer);
     }
     bool same = now && arith::proves_subset(all, *now, analyzer) && arith::proves_subset(most, all, analyzer);
     if (same) continue;

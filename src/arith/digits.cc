@@ -1,0 +1,230 @@
+#include "arith/digits.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ir/build.h"
+#include "ir/substitute.h"
+
+namespace tilewright::arith {
+namespace {
+
+/// Far from the ends of 64 bits, so that sums and products of two such numbers do not wrap.
+constexpr int64_t kLimit = int64_t{1} << 31;
+bool is_small(int64_t x) { return -kLimit < x && x < kLimit; }
+
+/// Expressions that are walked by plain recursion.
+constexpr uint32_t kDeepest = 64;
+
+struct Input {
+  const NodeBase* var;
+  int64_t extent;
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::vector<Input>& inputs) : inputs_(inputs) {}
+
+  bool read(const Expr& e, int64_t scale, DigitSum& sum) {
+    if (!is_small(scale)) return false;
+    if (e.is<Var>()) return read_var(e, scale, sum);
+    if (const IntImm* number = e.as<IntImm>()) {
+      if (!is_small(number->value) || !is_small(number->value * scale)) return false;
+      sum.constant += number->value * scale;
+      return is_small(sum.constant);
+    }
+    if (!moves(e)) return add_base(e, scale, sum);
+    if (const Add* add = e.as<Add>()) return read(add->a, scale, sum) && read(add->b, scale, sum);
+    if (const Sub* sub = e.as<Sub>()) return read(sub->a, scale, sum) && read(sub->b, -scale, sum);
+    if (const Mul* mul = e.as<Mul>()) {
+      const IntImm *left = mul->a.as<IntImm>(), *right = mul->b.as<IntImm>();
+      const IntImm* factor = right ? right : left;
+      if (!factor || !is_small(factor->value)) return false;
+      return read(right ? mul->a : mul->b, scale * factor->value, sum);
+    }
+    if (const FloorDiv* div = e.as<FloorDiv>()) return read_part(div->a, div->b, scale, true, sum);
+    if (const FloorMod* mod = e.as<FloorMod>()) return read_part(mod->a, mod->b, scale, false, sum);
+    return false;
+  }
+
+ private:
+  bool read_var(const Expr& e, int64_t scale, DigitSum& sum) {
+    for (const Input& input : inputs_) {
+      if (input.var != e.get()) continue;
+      if (input.extent > 1 && scale != 0) sum.digits.push_back({input.var, 1, input.extent, scale});
+      return true;
+    }
+    return add_base(e, scale, sum);
+  }
+
+  bool add_base(const Expr& e, int64_t scale, DigitSum& sum) {
+    Expr term = scale == 1 ? e : e * scale;
+    sum.base = sum.base.defined() ? sum.base + term : term;
+    return true;
+  }
+
+  /// The expression mentions an input.
+  bool moves(const Expr& e) const {
+    auto either = [&](const auto* node) { return moves(node->a) || moves(node->b); };
+    if (const Add* node = e.as<Add>()) return either(node);
+    if (const Sub* node = e.as<Sub>()) return either(node);
+    if (const Mul* node = e.as<Mul>()) return either(node);
+    if (const FloorDiv* node = e.as<FloorDiv>()) return either(node);
+    if (const FloorMod* node = e.as<FloorMod>()) return either(node);
+    if (e.is<IntImm>()) return false;
+    return uses_any_var(e, [&](const Ref<Var>& v) {
+      return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) { return input.var == v.get(); });
+    });
+  }
+
+  /// x // c or x % c, for a sum of digits with a place where the lower ones end: those below are x % c, the others
+  /// x // c times c. A digit across that place is cut where it divides.
+  bool read_part(const Expr& x, const Expr& by, int64_t scale, bool quotient, DigitSum& sum) {
+    const IntImm* divisor = by.as<IntImm>();
+    if (!divisor || divisor->value <= 0 || !is_small(divisor->value)) return false;
+    int64_t c = divisor->value;
+    DigitSum inner;
+    if (!read(x, 1, inner) || inner.base.defined() || inner.constant < 0) return false;
+    int64_t lowest = inner.constant % c, below = lowest;
+    std::vector<Digit> high, low;
+    for (const Digit& digit : inner.digits) {
+      if (digit.scale < 0) return false;
+      if (digit.scale % c == 0) {
+        high.push_back({digit.var, digit.lower, digit.extent, digit.scale / c});
+      } else if (digit.scale * digit.extent <= c) {
+        low.push_back(digit);
+      } else {
+        if (c % digit.scale != 0) return false;
+        int64_t cut = c / digit.scale;
+        if (digit.extent % cut != 0) return false;
+        low.push_back({digit.var, digit.lower, cut, digit.scale});
+        high.push_back({digit.var, digit.lower * cut, digit.extent / cut, 1});
+      }
+    }
+    for (const Digit& digit : low) below += digit.scale * (digit.extent - 1);
+    if (below >= c) return false;
+    for (Digit digit : quotient ? high : low) {
+      if (!is_small(digit.scale * scale)) return false;
+      digit.scale *= scale;
+      if (digit.extent > 1 && digit.scale != 0) sum.digits.push_back(digit);
+    }
+    int64_t constant = quotient ? inner.constant / c : lowest;
+    if (!is_small(constant * scale)) return false;
+    sum.constant += constant * scale;
+    return is_small(sum.constant);
+  }
+
+  const std::vector<Input>& inputs_;
+};
+
+std::optional<std::vector<Input>> read_inputs(const IterDomains& inputs) {
+  std::vector<Input> result;
+  for (const auto& [loop_var, range] : inputs) {
+    const IntImm *min = range->min.as<IntImm>(), *extent = range->extent.as<IntImm>();
+    if (!min || !extent || min->value != 0 || extent->value < 1 || !is_small(extent->value)) return std::nullopt;
+    result.push_back({loop_var.get(), extent->value});
+  }
+  return result;
+}
+
+/// All digits of the same variable behind one another, the lower ones first.
+std::vector<Digit> by_variable(const std::vector<DigitSum>& sums) {
+  std::vector<Digit> all;
+  for (const DigitSum& sum : sums) all.insert(all.end(), sum.digits.begin(), sum.digits.end());
+  std::sort(all.begin(), all.end(), [](const Digit& a, const Digit& b) {
+    return a.var != b.var ? std::less<>()(a.var, b.var) : a.lower < b.lower;
+  });
+  return all;
+}
+
+bool fits_type(const DigitSum& sum, const Expr& e) {
+  int64_t low = sum.constant, high = sum.constant;
+  for (const Digit& digit : sum.digits) {
+    int64_t reach = digit.scale * (digit.extent - 1);
+    if (!is_small(reach)) return false;
+    (reach < 0 ? low : high) += reach;
+  }
+  return e.dtype().is_int() && e.dtype().bits >= 32 && is_small(low) && is_small(high);
+}
+
+/// From the least significant digit on, each scale is what the digits below it span.
+bool is_contiguous(std::vector<Digit>& digits) {
+  std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.scale < b.scale; });
+  for (size_t i = 1; i < digits.size(); ++i) {
+    if (digits[i].scale != digits[i - 1].scale * digits[i - 1].extent) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const IterDomains& inputs) {
+  auto known = read_inputs(inputs);
+  if (!known) return std::nullopt;
+  Reader reader(*known);
+  std::vector<DigitSum> sums(exprs.size());
+  for (size_t i = 0; i < exprs.size(); ++i) {
+    if (exprs[i].depth() > kDeepest || !reader.read(exprs[i], 1, sums[i]) || !fits_type(sums[i], exprs[i]))
+      return std::nullopt;
+  }
+  std::vector<Digit> all = by_variable(sums);
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (all[i].var == all[i - 1].var && all[i].lower < all[i - 1].lower * all[i - 1].extent) return std::nullopt;
+  }
+  return sums;
+}
+
+bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inputs) {
+  auto sums = independent_digits(values, inputs);
+  if (!sums) return false;
+  for (DigitSum& sum : *sums) {
+    if (!is_contiguous(sum.digits)) return false;
+    if (!sum.digits.empty() && sum.digits.front().scale != 1) return false;
+  }
+  std::vector<Digit> all = by_variable(*sums);
+  size_t next = 0;
+  // The digits of each variable give it back.
+  for (const auto& [loop_var, range] : inputs) {
+    int64_t extent = range->extent.as<IntImm>()->value;
+    auto it = std::find_if(all.begin(), all.end(), [&](const Digit& digit) { return digit.var == loop_var.get(); });
+    int64_t span = 1;
+    for (; it != all.end() && it->var == loop_var.get(); ++it, ++next) {
+      if (it->lower != span) return false;
+      span *= it->extent;
+    }
+    if (span != extent) return false;
+  }
+  return next == all.size();
+}
+
+std::optional<Box> plain_box(const Region& region, const IterDomains& inputs) {
+  std::vector<Expr> starts;
+  for (const Ref<Range>& range : region) {
+    const IntImm* extent = range->extent.as<IntImm>();
+    if (!extent || extent->value < 1 || !is_small(extent->value)) return std::nullopt;
+    starts.push_back(range->min);
+  }
+  auto sums = independent_digits(starts, inputs);
+  if (!sums) return std::nullopt;
+  Box box;
+  for (size_t d = 0; d < region.size(); ++d) {
+    DigitSum& sum = (*sums)[d];
+    int64_t last = region[d]->extent.as<IntImm>()->value - 1;
+    if (!is_contiguous(sum.digits)) return std::nullopt;
+    // Neighbors touch, the lowest digit moving the start by at most the extent.
+    if (!sum.digits.empty() && (sum.digits.front().scale < 1 || sum.digits.front().scale > last + 1)) {
+      return std::nullopt;
+    }
+    for (const Digit& digit : sum.digits) last += digit.scale * (digit.extent - 1);
+    DataType dtype = starts[d].dtype();
+    auto end = [&](int64_t offset) {
+      if (!sum.base.defined()) return Expr(int_imm(dtype, offset));
+      return offset == 0 ? sum.base : sum.base + int_imm(dtype, offset);
+    };
+    Expr low = end(sum.constant);
+    box.push_back(last == 0 ? IntSet::point(low) : IntSet::interval(low, end(sum.constant + last)));
+  }
+  return box;
+}
+
+}  // namespace tilewright::arith

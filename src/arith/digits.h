@@ -1,0 +1,41 @@
+// Index expressions that put digits of loop variables together by constants, as splits, fusions and reorders leave
+// them:
+//
+//   i in [0, 16), j in [0, 4):    n + (i // 2 * 4 + j) * 8    the digits i // 2 % 8 and j % 4, scaled by 32 and 8, and
+//   n
+//
+// Most questions that a schedule asks are about these, and are decided here without building an expression. What is not
+// of this form, or not decided, is left to iter_map.h and int_set.h: no answer is never a "no".
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "arith/int_set.h"
+#include "arith/iter_map.h"
+
+namespace tilewright::arith {
+
+/// var // lower % extent * scale, where all values of the digit occur: extent is above 1.
+struct Digit {
+  const NodeBase* var;
+  int64_t lower, extent, scale;
+};
+/// The sum of the digits, the constant and, where it is defined, base, which mentions no input variable.
+struct DigitSum {
+  std::vector<Digit> digits;
+  int64_t constant = 0;
+  Expr base;
+};
+
+/// Each of the expressions by its digits, which are independent of one another: all combinations of their values occur.
+/// Input ranges have constant ends, start at 0 and hold at least one value.
+std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const IterDomains& inputs);
+
+/// What IterMapLevel::kBijective asks, with only positive scales.
+bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inputs);
+
+/// The box of all elements that `region` touches: each of them is touched.
+std::optional<Box> plain_box(const Region& region, const IterDomains& inputs);
+
+}  // namespace tilewright::arith

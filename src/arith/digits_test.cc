@@ -1,0 +1,130 @@
+#include "arith/digits.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "arith/test_evaluator.h"
+#include "ir/build.h"
+
+namespace tilewright::arith {
+namespace {
+
+class DigitsTest : public testing::Test {
+ protected:
+  Ref<Var> i = var("i"), j = var("j"), k = var("k");
+  Ref<Var> n = var("n");
+  IterDomains inputs{{i, range_of(i32(8))}, {j, range_of(i32(4))}, {k, range_of(i32(6))}};
+
+  /// Calls f with the values of `exprs`, n = 7, for all values of the inputs.
+  template <class F>
+  void for_all(const std::vector<Expr>& exprs, const F& f) {
+    for (int64_t at = 0; at < 8 * 4 * 6; ++at) {
+      Env env{{i, at / 24}, {j, at / 6 % 4}, {k, at % 6}, {n, 7}};
+      std::vector<int64_t> values;
+      for (const Expr& e : exprs) values.push_back(*evaluate(e, env));
+      f(values);
+    }
+  }
+};
+
+TEST_F(DigitsTest, SplitsAndFusionsAreOneToOne) {
+  EXPECT_TRUE(plainly_one_to_one({i * 4 + j, k}, inputs));
+  EXPECT_TRUE(plainly_one_to_one({floordiv(i * 4 + j, i32(8)), floormod(i * 4 + j, i32(8)), k}, inputs));
+  EXPECT_TRUE(plainly_one_to_one({floordiv(k, i32(2)) * 8 + i, j, floormod(k, i32(2))}, inputs));
+  EXPECT_FALSE(plainly_one_to_one({i * 4 + j}, inputs)) << "k takes no part";
+  EXPECT_FALSE(plainly_one_to_one({i * 3 + j, k}, inputs));
+  EXPECT_FALSE(plainly_one_to_one({i * 5 + j, k}, inputs)) << "gaps";
+  EXPECT_FALSE(plainly_one_to_one({i, i, j, k}, inputs));
+}
+
+TEST_F(DigitsTest, Boxes) {
+  auto box = plain_box({make<Range>({n * 2 + i * 4, i32(4)}), range(j, i32(1))}, inputs);
+  ASSERT_TRUE(box);
+  EXPECT_EQ(evaluate((*box)[0].min, {{n, 7}}), 14);
+  EXPECT_EQ(evaluate((*box)[0].max, {{n, 7}}), 14 + 31);
+  EXPECT_FALSE(plain_box({range(i * 4, i32(3))}, inputs)) << "gaps";
+  EXPECT_FALSE(plain_box({range(i, i32(1)), range(i, i32(1))}, inputs)) << "a diagonal";
+}
+
+TEST_F(DigitsTest, RandomExpressionsAgreeWithEnumeration) {
+  std::mt19937 random(1);
+  auto below = [&](int bound) { return static_cast<int>(random() % bound); };
+  const Expr leaves[] = {i, j, k};
+  const int64_t numbers[] = {1, 2, 3, 4, 6, 8, 12};
+  auto draw = [&](auto&& self, int depth) -> Expr {
+    Expr number = i32(numbers[below(7)]);
+    if (depth == 0) return below(6) == 0 ? number : below(8) == 0 ? Expr(n) : leaves[below(3)];
+    switch (below(6)) {
+      case 0:
+        return self(self, depth - 1) * number;
+      case 1:
+        return floordiv(self(self, depth - 1), number);
+      case 2:
+        return floormod(self(self, depth - 1), number);
+      case 3:
+        return self(self, depth - 1) - self(self, depth - 1);
+      default:
+        return self(self, depth - 1) * number + self(self, depth - 1);
+    }
+  };
+  int maps = 0, boxes = 0;
+  for (int round = 0; round < 30000; ++round) {
+    std::vector<Expr> exprs;
+    for (int d = 1 + below(3); d > 0; --d) exprs.push_back(draw(draw, below(3)));
+    if (plainly_one_to_one(exprs, inputs)) {
+      ++maps;
+      std::set<std::vector<int64_t>> seen;
+      for_all(exprs, [&](const std::vector<int64_t>& values) { EXPECT_TRUE(seen.insert(values).second); });
+      int64_t span = 1;
+      for (size_t d = 0; d < exprs.size(); ++d) {
+        std::set<int64_t> ends;
+        for (const auto& values : seen) ends.insert(values[d]);
+        span *= *ends.rbegin() - *ends.begin() + 1;
+      }
+      EXPECT_EQ(span, 8 * 4 * 6);
+    }
+    Region region;
+    for (const Expr& e : exprs) region.push_back(make<Range>({e, i32(below(2) ? 1 : numbers[below(7)])}));
+    if (auto box = plain_box(region, inputs)) {
+      ++boxes;
+      std::set<std::vector<int64_t>> touched;
+      for_all(exprs, [&](std::vector<int64_t> start) {
+        auto add = [&](auto&& self, size_t d, std::vector<int64_t>& point) -> void {
+          if (d == region.size()) {
+            touched.insert(point);
+            return;
+          }
+          for (int64_t x = 0; x < region[d]->extent.as<IntImm>()->value; ++x) {
+            point.push_back(start[d] + x);
+            self(self, d + 1, point);
+            point.pop_back();
+          }
+        };
+        std::vector<int64_t> point;
+        add(add, 0, point);
+      });
+      size_t span = 1;
+      for (size_t d = 0; d < box->size(); ++d) {
+        int64_t low = *evaluate((*box)[d].min, {{n, 7}}), high = *evaluate((*box)[d].max, {{n, 7}});
+        span *= static_cast<size_t>(high - low + 1);
+        for (const auto& point : touched) EXPECT_TRUE(low <= point[d] && point[d] <= high);
+      }
+      EXPECT_EQ(span, touched.size());
+    }
+  }
+  EXPECT_GT(maps, 20);
+  EXPECT_GT(boxes, 2000);
+}
+
+TEST_F(DigitsTest, NothingIsSaidNearTheEndsOfTypes) {
+  Expr far = i32(2147483647);
+  EXPECT_FALSE(plain_box({range(i + far, i32(1))}, inputs));
+  EXPECT_FALSE(plain_box({range(i * 1073741824, i32(1))}, inputs));
+  EXPECT_FALSE(plainly_one_to_one({cast(DataType::int_(8), i), j, k}, inputs));
+}
+
+}  // namespace
+}  // namespace tilewright::arith
