@@ -8,6 +8,8 @@
 #include <memory>
 #include <random>
 
+#include "analysis/verify_accesses.h"
+#include "ir/verify.h"
 #include "python/schedule_objects.h"
 #include "schedule/primitive.h"
 #include "script/printer.h"
@@ -176,6 +178,17 @@ class Arguments {
   const KindInfo& info_;
 };
 
+/// What every primitive has to leave behind: a program that is well formed, whose declared regions hold.
+void check_state(const PySchedule& self, const KindInfo& info) {
+  Status status = verify(self.schedule.module(), Stage::kScheduled);
+  if (status.ok()) status = analysis::verify_accesses(self.schedule.module());
+  if (status.ok()) return;
+  Diagnostic found = std::move(status.error());
+  found.message = std::string(info.method) + "() left a program that is not well formed: " + found.message;
+  found.hint = "this is a defect of Tilewright, please report it with the script and the trace";
+  fail_in(self, std::move(found));
+}
+
 nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& args, const nb::kwargs& kwargs) {
   auto values = Arguments(self, info).bind(args, kwargs);
   auto instruction = info.build(info, values);
@@ -190,6 +203,7 @@ nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& a
   }
   auto outputs = self->schedule.apply(std::move(*instruction));
   if (!outputs.ok()) fail_in(*self, std::move(outputs.error()));
+  if (self->debug && info.family == Family::kTransform) check_state(*self, info);
   if (info.returns == Shape::kNothing) return nb::none();
   if (info.returns == Shape::kOne) return make_handle(self, (*outputs)[0]);
   nb::list list;
@@ -226,12 +240,21 @@ ErrorDetail detail_named(const std::string& name) {
                       "use 'detail', 'fast' (without the program) or 'none' (the rule only)"));
 }
 
-SchedulePtr make_schedule(const NodeRef& program, std::optional<int64_t> seed, const std::string& error_render_level) {
+bool debug_named(const std::string& mask) {
+  if (mask == "all" || mask == "none") return mask == "all";
+  fail(argument_error("schedule/debug-mask", "the debug_mask is '" + mask + "'",
+                      "use 'all' (check the whole program after each step) or 'none'"));
+}
+
+SchedulePtr make_schedule(const NodeRef& program, std::optional<int64_t> seed, const std::string& error_render_level,
+                          const std::string& debug_mask) {
+  bool debug = debug_named(debug_mask);
   ErrorDetail detail = detail_named(error_render_level);
   auto made = Schedule::make(module_of(program), pick_seed(seed));
   if (!made.ok()) fail(std::move(made.error()));
   auto result = std::make_shared<PySchedule>(PySchedule{std::move(*made)});
   result->detail = detail;
+  result->debug = debug;
   result->original = result->schedule.module();
   return result;
 }
@@ -259,8 +282,15 @@ SchedulePtr with_schedule(const PySchedule& self, Schedule schedule) {
   auto result = std::make_shared<PySchedule>(PySchedule{std::move(schedule)});
   result->removed = self.removed;
   result->detail = self.detail;
+  result->debug = self.debug;
   result->original = self.original;
   return result;
+}
+
+/// Python's tilewright.verification, which says what is compared.
+nb::object verify_schedule(nb::handle self, nb::handle inputs, double seconds) {
+  nb::object verify = nb::module_::import_("tilewright.verification").attr("verify");
+  return verify(self, inputs, nb::arg("seconds") = seconds);
 }
 
 /// To be pickled: the original program, the trace, and how errors are shown. Handles are not part of it.
@@ -322,13 +352,17 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
 
 void bind_class(nb::class_<PySchedule>& cls) {
   cls.def(nb::new_(&make_schedule), nb::arg("program"), nb::kw_only(), nb::arg("seed").none() = nb::none(),
-          nb::arg("error_render_level") = "detail",
+          nb::arg("error_render_level") = "detail", nb::arg("debug_mask") = "none",
           "Start scheduling.\n\nArgs:\n"
           "    program: a PrimFunc, which becomes the function 'main' of a module, or an IRModule.\n"
           "    seed: of the random decisions; a random one by default.\n"
           "    error_render_level: what a refusal shows: 'detail' with the program, 'fast' without it, 'none' only "
-          "the rule.");
+          "the rule.\n"
+          "    debug_mask: 'all' checks the whole program after each step: that it is well formed and that declared "
+          "regions hold; 'none' trusts the steps.");
   cls.def_prop_ro("mod", [](const PySchedule& self) { return self.schedule.module(); }, "The program as it is now.");
+  cls.def_prop_ro(
+      "original", [](const PySchedule& self) { return self.original; }, "The program that the first step was done on.");
   cls.def_prop_ro(
       "trace", [](const SchedulePtr& self) { return PyTrace{self->schedule.trace(), self, true, false}; },
       "The steps so far.", nb::sig("def trace(self) -> Trace"));
@@ -367,6 +401,23 @@ void bind_class(nb::class_<PySchedule>& cls) {
       "fork_seed", [](PySchedule& self) { return self.schedule.fork_seed(); },
       "A seed for another schedule, from the random stream of this one.");
   bind_lookup(cls);
+  cls.def(
+      "verify", &verify_schedule, nb::arg("inputs") = nb::none(), nb::kw_only(), nb::arg("seconds") = 10.0,
+      "Compare the program as it is now with the original one, in the reference interpreter.\n\n"
+      "Both run on random arguments, several sizes where shapes are symbolic, with all checks of the interpreter:\n"
+      "bounds, uninitialized memory, races. Programs that take too long are compared at single elements, edges "
+      "first,\neach computed by a backward slice. Floats may differ by the rounding of sums in another order.\n\n"
+      "Args:\n"
+      "    inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.\n"
+      "    seconds: the time that the interpreter may take for each of the two programs.\n\n"
+      "Returns:\n"
+      "    A tilewright.verification.Verification: what was compared, and which steps rest on statements.\n\n"
+      "Raises:\n"
+      "    tilewright.ScheduleError: the programs differ; the message names the first step after which they do.\n"
+      "    tilewright.ResourceError: the original program takes too long, even at single elements.\n"
+      "    tilewright.ScriptError: the original program does something undefined.",
+      nb::sig("def verify(self, inputs: collections.abc.Mapping[str, Any] | None = None, *, seconds: float = 10.0) "
+              "-> tilewright.verification.Verification"));
   cls.def(
       "take_decisions",
       [](PySchedule& self, const nb::list& decisions) {

@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "analysis/block_flags.h"
 #include "analysis/scope.h"
 #include "python/schedule_objects.h"
 
@@ -87,6 +88,11 @@ PyScope scope_of(const PyState& self, const PySRef& block) {
   return {block};
 }
 
+analysis::BlockFlags flags_of(const PyState& self, const PySRef& block) {
+  Place place = unwrap(self.owner->schedule.state().find(scope_of(self, block).block.target));
+  return analysis::block_flags(*place.tree, place.at);
+}
+
 std::vector<PyDependency> dependencies(const PyScope& self, const PySRef& end, bool is_src) {
   const SchedulePtr& owner = self.block.owner;
   Place place = unwrap(owner->schedule.state().find(self.block.target));
@@ -148,6 +154,13 @@ void bind_scope(nb::module_& m) {
 void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls) {
   bind_sref(m);
   bind_scope(m);
+  nb::class_<analysis::BlockFlags>(m, "BlockFlags", "Facts of a block of a schedule; a primitive asks finer ones.")
+      .def_ro("affine_binding", &analysis::BlockFlags::affine_binding,
+              "The axes are a surjective, affine function of the loops around the block.")
+      .def_ro("region_cover", &analysis::BlockFlags::region_cover,
+              "What it reads of other blocks of its scope is written by then.")
+      .def_ro("stage_pipeline", &analysis::BlockFlags::stage_pipeline,
+              "All blocks directly inside are so covered, and none overwrites what an earlier one reads.");
   nb::class_<PyState>(m, "ScheduleState", "What a schedule knows of its program.")
       .def_prop_ro(
           "mod", [](const PyState& self) { return self.owner->schedule.module(); }, "The program as it is now.")
@@ -158,7 +171,9 @@ void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls) {
             return find_sref(self.owner, stmt);
           },
           nb::arg("stmt"), "The reference of a For or a Block; None when the program does not hold it.")
-      .def("get_block_scope", &scope_of, nb::arg("block_sref"), "The blocks directly inside of a block.");
+      .def("get_block_scope", &scope_of, nb::arg("block_sref"), "The blocks directly inside of a block.")
+      .def("get_block_flags", &flags_of, nb::arg("block_sref"),
+           "What is known of a block as TVM's schedules state it.");
   cls.def_prop_ro("state", [](const SchedulePtr& self) { return PyState{self}; }, "Its statements by reference.");
   auto of_handle = [](const SchedulePtr& self, const auto& handle) {
     Handle row = self->schedule.state().handle(own(*self, handle, "get_sref").index);

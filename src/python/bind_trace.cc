@@ -249,6 +249,15 @@ void bind_instruction(nb::module_& m) {
       .def("__str__", &show);
 }
 
+/// Of the loop or block that a handle was given for; "" where the trace does not belong to a schedule.
+std::string name_of_handle(const PyTrace& self, uint32_t number) {
+  if (!self.owner || number >= self.owner->schedule.state().num_handles()) return {};
+  const Handle& handle = self.owner->schedule.state().handle(number);
+  if (const auto* loop = std::get_if<Ref<Var>>(&handle.target)) return (*loop)->name_hint;
+  if (const auto* block = std::get_if<Handle::BlockId>(&handle.target)) return block->name;
+  return {};
+}
+
 /// So that handles of different traces that were read are different ones.
 void give_own_numbers(PyTrace& self) {
   if (self.owner || self.own_numbers) return;
@@ -404,7 +413,9 @@ void bind_trace(nb::module_& m) {
       nb::sig("def __init__(self, insts: Sequence[Instruction], "
               "decisions: Mapping[Instruction, int | Sequence[int]] = {}) -> None"));
   cls.def("__len__", [](const PyTrace& self) { return self.trace.size(); });
-  cls.def("__str__", [](const PyTrace& self) { return self.trace.script(); });
+  cls.def("__str__", [](const PyTrace& self) {
+    return self.trace.script([&](uint32_t number) { return name_of_handle(self, number); });
+  });
   cls.def("__repr__", [](const PyTrace& self) {
     return "<Trace of " + std::to_string(self.trace.size()) + (self.trace.size() == 1 ? " step>" : " steps>");
   });

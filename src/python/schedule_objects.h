@@ -23,6 +23,8 @@ struct PySchedule {
   /// Numbers of handles that remove_rv() took away.
   std::set<uint32_t> removed{};
   ErrorDetail detail = ErrorDetail::kDetail;
+  /// Each step is followed by a check of the whole program.
+  bool debug = false;
   /// The program before the first step, from which the trace leads here.
   Ref<Module> original{};
 };

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 #include <unordered_set>
 
 #include "analysis/brief.h"
@@ -72,9 +74,25 @@ std::string python_value(const Value& value, const HandleNames& names) {
   return std::visit(Print{names}, value.data);
 }
 
+bool is_python_keyword(std::string_view name) {
+  static const std::unordered_set<std::string_view> words = {
+      "False", "None",     "True",  "and",    "as",   "assert", "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif", "else",   "except", "finally",  "for",
+      "from",  "global",   "if",    "import", "in",   "is",     "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",  "while",  "with",   "yield"};
+  return words.count(name) != 0;
+}
+
 bool is_empty_list(const Value& value) { return value.as<Value::List>() && value.as<Value::List>()->empty(); }
 
-std::string python_call(const Instruction& instruction, const HandleNames& names) {
+/// What get_block finds by default, in a module whose function to work on is called so.
+bool is_usual_function(const Param& param, const Value& value) {
+  const std::string* name = param.name == "func_name" ? value.as<std::string>() : nullptr;
+  return name && *name == "main";
+}
+
+/// `brief`: what is required by position, of the rest what is no default.
+std::string python_call(const Instruction& instruction, const HandleNames& names, bool brief = false) {
   const KindInfo& info = kind_info(instruction);
   std::vector<Value> values = values_of(instruction);
   std::string args;
@@ -85,7 +103,9 @@ std::string python_call(const Instruction& instruction, const HandleNames& names
       for (const Value& item : *values[i].as<Value::List>()) add(python_value(item, names));
     } else if (param.role == Role::kDecision ? values[i].is_none() : param.omit_empty && is_empty_list(values[i])) {
       continue;
-    } else if (info.positional) {
+    } else if (brief && !param.required && (values[i] == param.default_value || is_usual_function(param, values[i]))) {
+      continue;
+    } else if (info.positional || (brief && param.required)) {
       add(python_value(values[i], names));
     } else {
       add(std::string(param.name) + "=" + python_value(values[i], names));
@@ -112,11 +132,24 @@ std::vector<std::string> HandleNames::define(const Step& step) {
     if (number == LoopRV::kNone) {
       result.push_back("_");
     } else {
-      result.push_back(letter + std::to_string(names_.size()));
+      result.push_back(invent(number, letter));
       names_[number] = result.back();
     }
   }
   return result;
+}
+
+std::string HandleNames::invent(uint32_t number, char letter) {
+  std::string known = name_of_ ? name_of_(number) : std::string();
+  if (known.empty()) return letter + std::to_string(names_.size());
+  for (char& c : known) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  if (std::isdigit(static_cast<unsigned char>(known[0]))) known.insert(0, 1, letter);
+  if (is_python_keyword(known)) known += '_';
+  std::string name = known;
+  for (int again = 1; !taken_.insert(name).second; ++again) name = known + "_" + std::to_string(again);
+  return name;
 }
 
 std::string HandleNames::of(uint32_t number) const {
@@ -139,12 +172,14 @@ std::vector<std::string> Trace::as_python() const {
   return lines;
 }
 
-std::string Trace::script() const {
-  std::string text = "import tilewright as tw\n\ndef apply_trace(sch: tw.Schedule) -> None:\n";
-  std::vector<std::string> lines = as_python();
-  if (lines.empty()) lines.push_back("pass");
-  for (const std::string& line : lines) text += "    " + line + "\n";
-  text.pop_back();
+std::string Trace::script(const std::function<std::string(uint32_t)>& name_of) const {
+  std::string text = "import tilewright as tw\n\ndef apply_trace(sch: tw.Schedule) -> None:";
+  if (steps_.size() == 0) text += "\n    pass";
+  HandleNames names(name_of);
+  for (const Step* step : steps()) {
+    std::string call = python_call(step->instruction, names, true);
+    text += "\n    " + python_line(names.define(*step), kind_info(step->instruction).returns, call);
+  }
   return text;
 }
 

@@ -4,10 +4,12 @@
 // state before it, from which another decision is taken (Schedule::with_decisions).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "schedule/instruction.h"
 #include "support/persistent_stack.h"
@@ -48,8 +50,9 @@ class Trace {
 
   /// One statement per step, "l1, l2 = sch.split(loop=l0, ...)".
   std::vector<std::string> as_python() const;
-  /// A function apply_trace(sch) that can be pasted and run.
-  std::string script() const;
+  /// A function apply_trace(sch) that can be pasted and run, as a person would write it: arguments by position,
+  /// defaults left out, handles called after loops and blocks, as far as `name_of` tells (else l1, b0).
+  std::string script(const std::function<std::string(uint32_t)>& name_of = {}) const;
   /// TVM's form: [[[kind, inputs, attrs, outputs], ...], [[step, decision], ...]].
   std::string as_json() const;
   /// ScheduleError "trace/json" for anything that is not such a text, with the step and what was expected.
@@ -59,16 +62,23 @@ class Trace {
   PersistentStack<Step> steps_;
 };
 
-/// What a trace calls its handles, "b0", "l1", "v2", counted in the order in which steps give them.
+/// What a trace calls its handles, "b0", "l1", "v2", counted in the order in which steps give them; or what they stand
+/// for, where that is known.
 class HandleNames {
  public:
+  HandleNames() = default;
+  explicit HandleNames(std::function<std::string(uint32_t)> name_of) : name_of_(std::move(name_of)) {}
   /// Names what a step gives; "_" for None.
   std::vector<std::string> define(const Step& step);
   /// "_" for what no step has given so far.
   std::string of(uint32_t number) const;
 
  private:
+  std::string invent(uint32_t number, char letter);
+
+  std::function<std::string(uint32_t)> name_of_;
   std::unordered_map<uint32_t, std::string> names_;
+  std::unordered_set<std::string> taken_ = {"sch", "tw"};
 };
 
 /// A single instruction as Python text, where each handle is "_".

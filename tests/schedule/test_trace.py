@@ -23,18 +23,50 @@ def test_the_printed_trace():
     i, *_ = sch.get_loops("C")
     sch.split(i, [None, 4])
     assert str(sch.trace).split("\n")[3:] == [
-        '    b0 = sch.get_block(name="C", func_name="main")',
-        "    l1, l2, l3 = sch.get_loops(block=b0)",
-        "    l4, l5 = sch.split(loop=l1, factors=[None, 4], preserve_unit_iters=True, disable_predication=False)",
+        '    C = sch.get_block("C")',
+        "    i, j, l = sch.get_loops(C)",
+        "    i_0, i_1 = sch.split(i, [None, 4])",
+    ]
+    assert sch.trace.as_python() == [
+        'b0 = sch.get_block(name="C", func_name="main")',
+        "l1, l2, l3 = sch.get_loops(block=b0)",
+        "l4, l5 = sch.split(loop=l1, factors=[None, 4], preserve_unit_iters=True, disable_predication=False)",
     ]
     assert len(sch.trace) == 3
+
+
+def test_the_printed_trace_runs():
+    @T.prim_func
+    def awkward(A: T.Buffer((16, 16)), B: T.Buffer((16, 16))):
+        for tw_, sch in T.grid(16, 16):
+            with T.block("a block.1"):
+                vi, vj = T.axis.remap("SS", [tw_, sch])
+                B[vi, vj] = A[vi, vj]
+
+    sch = tw.Schedule(awkward, seed=1)
+    block = sch.get_block("a block.1")
+    outer, inner = sch.get_loops(block)
+    again, *_ = sch.get_loops(block)
+    tile = sch.sample_perfect_tile(inner, n=2, max_innermost_factor=8)
+    sch.split(inner, tile, preserve_unit_iters=False)
+    copy = sch.cache_read(block, 0, "local")
+    sch.annotate(again, "key", {"a": [1, 0.5, "x"]})
+    sch.compute_at(copy, outer, preserve_unit_loops=True)
+    text = str(sch.trace)
+    assert "    a_block_1 = sch.get_block(" in text
+    scope: dict[str, object] = {}
+    exec(text, scope)
+    fresh = tw.Schedule(awkward)
+    scope["apply_trace"](fresh)
+    check_same(fresh.mod, sch.mod)
+    assert fresh.trace.as_python() == sch.trace.as_python()
 
 
 def test_json():
     sch = tiled()
     assert sch.trace.as_json()[0][1] == ["GetLoops", ["b0"], [], ["l1", "l2", "l3"]]
     read = tw.Trace.from_json(sch.trace.as_json())
-    assert str(read) == str(sch.trace)
+    assert read.as_python() == sch.trace.as_python()
     for bad in ["", "{", [], [[["Split"]], []], [[["Nothing", [], [], []]], []]]:
         with pytest.raises(tw.ScheduleError, match="not a trace") as error:
             tw.Trace.from_json(bad)

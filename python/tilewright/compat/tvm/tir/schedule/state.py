@@ -31,3 +31,11 @@ class ScheduleState(metaclass=Renamed):
     def make(mod: Any, *, debug_mask: str | int = "none", enable_check: bool = True) -> Any:
         """What a schedule of the function or module knows."""
         return Schedule.make(mod, debug_mask=debug_mask, enable_check=enable_check).state
+
+
+def _get_cached_flags(self: Any, block_sref: Any) -> Any:
+    """affine_binding, region_cover and stage_pipeline of a block."""
+    return self.get_block_flags(block_sref)
+
+
+setattr(_core.ScheduleState, "_get_cached_flags", _get_cached_flags)  # noqa: B010

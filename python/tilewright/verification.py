@@ -1,0 +1,279 @@
+"""Does a scheduled program compute what the original computes? The reference interpreter tells, on random arguments."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
+from tilewright.numpy_dtype import numpy_dtype
+from tilewright.search.arguments import Task, make_arrays, task_of
+from tilewright.search.reference_check import CANNOT_RUN, sample_points
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tilewright.schedule import Schedule
+
+    Results = dict[str, NDArray[Any]]
+
+#: what symbolic sizes are in the instances: tails of most tiles, a multiple of many, nearly nothing
+SIZES = ((13, 17, 5, 11, 7, 3), (32, 16, 48, 64, 16, 32), (1, 2, 1, 3, 1, 2))
+#: elements of each output that are compared where a whole run takes too long
+POINTS = 48
+#: steps that state what is not proved
+ASSERTIONS = ("unsafe_", "annotate_buffer_access")
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was compared, of each function that a schedule has changed.
+
+    Attributes:
+        extent: "full" (all results), "sampled" (single results, of programs that take too long to interpret) or
+            "unchanged".
+        instances: the sets of arguments that were tried.
+        elements: the results that were compared, in all.
+        assertions: steps of the trace that rest on what the user has stated, not on a proof.
+    """
+
+    extent: str
+    instances: int
+    elements: int
+    assertions: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.extent == "unchanged":
+            return "the program is the original one"
+        text = f"{self.elements} results agree with the original program, in {self.instances} instances"
+        text += ", sampled" if self.extent == "sampled" else ""
+        if self.assertions:
+            text += f"; stated, not proved: {', '.join(self.assertions)}"
+        return text
+
+
+@dataclass
+class _Instance:
+    """Arguments of one call and what the original program makes of them, all of it or at some points."""
+
+    task: Task
+    arrays: Results
+    expected: dict[str, Any]
+    points: dict[str, list[tuple[int, ...]]] | None
+
+
+def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, seconds: float = 10.0) -> Verification:
+    """Compare the program that a schedule has made with the original one, in the reference interpreter.
+
+    Both run on random arguments, several sizes where shapes are symbolic, with all checks of the interpreter: bounds,
+    uninitialized memory, races. Programs that take too long are compared at single elements, edges first, each
+    computed by a backward slice. Floats may differ by the rounding of sums in another order.
+
+    Args:
+        schedule: a schedule, at any step.
+        inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.
+        seconds: the time that the interpreter may take for each of the two programs.
+
+    Returns:
+        What was compared.
+
+    Raises:
+        tilewright.ScheduleError: the programs differ, or the scheduled one does something undefined; the message names
+            the first step of the trace after which that is so.
+        tilewright.ResourceError: the original program cannot be interpreted in time, not even single elements of it.
+        tilewright.ScriptError: the original program does something undefined.
+        tilewright.ArgumentError: `inputs` do not fit.
+    """
+    original, scheduled = schedule.original, schedule.mod
+    instances = elements = 0
+    sampled = False
+    for name, function in scheduled.functions.items():
+        before = original.functions.get(name)
+        if not isinstance(function, ir.PrimFunc) or not isinstance(before, ir.PrimFunc):
+            continue
+        if ir.structural_equal(before, function):
+            continue
+        _check_parameters(before, function)
+        for instance in _instances(before, inputs or {}, seconds):
+            problem, count = _compare(instance, scheduled, name, seconds)
+            if problem is not None:
+                raise _blamed(schedule, name, instance, problem, seconds)
+            instances += 1
+            elements += count
+            sampled |= instance.points is not None
+    stated = tuple(str(step) for step in schedule.trace.insts if _is_assertion(step))
+    extent = "unchanged" if instances == 0 else "sampled" if sampled else "full"
+    return Verification(extent, instances, elements, stated)
+
+
+def _check_parameters(before: ir.PrimFunc, after: ir.PrimFunc) -> None:
+    for old, new in zip(before.params, after.params, strict=True):
+        was, now = before.buffer_map.get(old), after.buffer_map.get(new)
+        if was is None or now is None or (was.dtype == now.dtype and len(was.shape) == len(now.shape)):
+            continue
+        raise ArgumentError(
+            f"the schedule has changed the layout of the parameter {was.name}: the programs take different arguments\n"
+            "  hint: verify before that step"
+        )
+
+
+def _is_assertion(step: Any) -> bool:
+    call = str(step)
+    return any(word in call for word in ASSERTIONS) or "assume_injective_transform=True" in call
+
+
+def _instances(function: ir.PrimFunc, inputs: Mapping[str, Any], seconds: float) -> Iterator[_Instance]:
+    symbols = _size_variables(function)
+    seen = set()
+    for number, choice in enumerate(SIZES if symbols else ((), ())):
+        sizes = {v: choice[at % len(choice)] for at, v in enumerate(symbols)} | _given_sizes(function, inputs)
+        if symbols and (key := tuple(sizes.values())) in seen:
+            continue
+        elif symbols:
+            seen.add(key)
+        constants: dict[Any, Any] = {v: ir.IntImm(v.dtype, n) for v, n in sizes.items()}
+        sized = _core.substitute(function, constants) if constants else function
+        assert isinstance(sized, ir.PrimFunc)
+        task = task_of(_public(sized))
+        arrays = make_arrays(task, inputs, seed=number)
+        yield _run_original(task, arrays, seconds)
+
+
+def _public(function: ir.PrimFunc) -> ir.PrimFunc:
+    return function if "global_symbol" in function.attrs else function.with_attr("global_symbol", "main")
+
+
+def _size_variables(function: ir.PrimFunc) -> list[ir.Var]:
+    found: dict[ir.Var, None] = {}
+    for param in function.params:
+        buffer = function.buffer_map.get(param)
+        if buffer is None:
+            found[param] = None
+        else:
+            found.update({extent: None for extent in buffer.shape if isinstance(extent, ir.Var)})
+    return list(found)
+
+
+def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Var, int]:
+    sizes: dict[ir.Var, int] = {}
+    for param in function.params:
+        buffer = function.buffer_map.get(param)
+        if buffer is not None and buffer.name in inputs:
+            shape = np.shape(inputs[buffer.name])
+            pairs = zip(buffer.shape, shape, strict=False)
+            sizes |= {extent: n for extent, n in pairs if isinstance(extent, ir.Var)}
+    return sizes
+
+
+def _run_original(task: Task, arrays: Results, seconds: float) -> _Instance:
+    outputs = [p for p in task.parameters if p.role != "input"]
+    results = {name: array.copy() for name, array in arrays.items()}
+    try:
+        _core.interpret(task.module, task.function, *results.values(), timeout=seconds)
+        return _Instance(task, arrays, {p.name: results[p.name] for p in outputs}, None)
+    except ResourceError:
+        pass
+    generator = np.random.default_rng(5)
+    wanted = {p.name: sample_points(p.shape, POINTS, generator) for p in outputs}
+    values = _core.interpret_at(task.module, task.function, *arrays.values(), points=wanted, timeout=seconds)
+    points = {name: [at for at, v in zip(wanted[name], values[name], strict=True) if v is not None] for name in wanted}
+    if not any(points.values()):
+        raise ResourceError(
+            f"the original program cannot be interpreted in {seconds:g} seconds, not even single elements of it\n"
+            "  hint: schedule a program with smaller or symbolic sizes, and verify that"
+        )
+    return _Instance(task, arrays, {name: [v for v in values[name] if v is not None] for name in wanted}, points)
+
+
+def _compare(instance: _Instance, module: ir.Module, name: str, seconds: float) -> tuple[str | None, int]:
+    """What is wrong with the program, and how many results were compared."""
+    arrays = instance.arrays
+    task = instance.task
+    try:
+        if instance.points is None:
+            results = {key: array.copy() for key, array in arrays.items()}
+            _core.interpret(module, name, *results.values(), timeout=max(4 * seconds, 10.0))
+            for parameter in task.parameters:
+                if parameter.name not in instance.expected:
+                    continue
+                problem = _difference(
+                    task, parameter.name, parameter.dtype, instance.expected[parameter.name], results[parameter.name]
+                )
+                if problem:
+                    return problem, 0
+            return None, sum(array.size for array in instance.expected.values())
+        values = _core.interpret_at(module, name, *arrays.values(), points=instance.points, timeout=seconds)
+    except (ScriptError, ArgumentError) as error:
+        if error.code in CANNOT_RUN:
+            raise
+        return str(error), 0
+    count = 0
+    for parameter in task.parameters:
+        known = [
+            (at, want, got)
+            for at, want, got in zip(
+                instance.points.get(parameter.name, ()),
+                instance.expected.get(parameter.name, ()),
+                values.get(parameter.name, ()),
+                strict=True,
+            )
+            if got is not None
+        ]
+        if not known:
+            continue
+        dtype = numpy_dtype(parameter.dtype)
+        want, got = np.array([k[1] for k in known], dtype), np.array([k[2] for k in known], dtype)
+        if problem := _difference(task, parameter.name, parameter.dtype, want, got):
+            different = next(at for at, w, g in known if w != g)
+            return f"{problem} (counting the sampled results, of which {list(different)} differs)", 0
+        count += len(known)
+    return None, count
+
+
+def _difference(task: Task, name: str, dtype: str, want: Any, got: Any) -> str:
+    return _core.compare_arrays(
+        name, want.tobytes(), got.tobytes(), dtype, list(want.shape), max(task.reduction_length, 1)
+    )
+
+
+def _blamed(schedule: Schedule, name: str, instance: _Instance, problem: str, seconds: float) -> ScheduleError:
+    """The error, with the first step after which the program is wrong."""
+    steps = schedule.trace.insts
+    end = time.monotonic() + 20 * seconds
+    replayed = type(schedule)(schedule.original, seed=1)
+    for count in range(1, len(steps) + 1):
+        if time.monotonic() > end:
+            return _difference_error(problem, "which step did it was not found in time")
+        previous = replayed.mod
+        replayed = type(schedule)(schedule.original, seed=1)
+        try:
+            trace = type(schedule.trace)(steps[:count], _decisions(schedule, count))
+            trace.apply_to_schedule(replayed)
+        except Error:
+            break
+        if ir.structural_equal(previous, replayed.mod):
+            continue
+        if _compare(instance, replayed.mod, name, seconds)[0] is not None:
+            line = schedule.trace.as_python()[count - 1]
+            return _difference_error(problem, f"it differs first after step {count - 1} of the trace: {line}")
+    return _difference_error(problem, "which step did it cannot be told")
+
+
+def _decisions(schedule: Schedule, count: int) -> dict[Any, Any]:
+    kept = set(schedule.trace.insts[:count])
+    return {step: decision for step, decision in schedule.trace.decisions.items() if step in kept}
+
+
+def _difference_error(problem: str, step: str) -> ScheduleError:
+    error = ScheduleError(
+        f"the scheduled program does not compute what the original does: {problem}\n  {step}\n"
+        "  hint: if that step states something (unsafe_..., assume_...), that does not hold; otherwise this is "
+        "a defect of Tilewright, please report it with the script and the trace"
+    )
+    error.code = "schedule/verify"
+    return error

@@ -1,0 +1,92 @@
+"""sch.verify(): the scheduled program against the original one, in the interpreter."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import workloads
+
+
+def tile(sch, factor=7):
+    block = sch.get_block("C")
+    i, _, k = sch.get_loops(block)
+    sch.split(i, [None, factor])
+    sch.decompose_reduction(block, k)
+
+
+def test_all_results_of_small_programs():
+    sch = tw.Schedule(workloads.matmul(12, 10, 8))
+    assert str(sch.verify()) == "the program is the original one"
+    tile(sch)
+    verification = sch.verify()
+    assert (verification.extent, verification.instances, verification.elements) == ("full", 2, 240)
+    assert "240 results agree" in str(verification)
+
+
+def test_single_results_of_large_programs():
+    sch = tw.Schedule(workloads.matmul(512, 512, 512))
+    tile(sch)
+    verification = sch.verify(seconds=0.5)
+    assert verification.extent == "sampled"
+    assert verification.elements > 10
+
+
+def test_symbolic_sizes():
+    @T.prim_func
+    def scale(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[vi] * T.float32(2)
+
+    sch = tw.Schedule(scale)
+    sch.split(sch.get_loops("B")[0], [None, 8])
+    verification = sch.verify()
+    assert (verification.extent, verification.instances) == ("full", 3)
+
+
+@T.prim_func
+def gather(A: T.Buffer((16,)), I: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[I[vi]]
+
+
+def test_indices_are_given():
+    sch = tw.Schedule(gather)
+    sch.split(sch.get_loops("B")[0], [2, 4])
+    with pytest.raises(tw.ScriptError):
+        sch.verify()
+    assert sch.verify({"I": np.arange(8, dtype=np.int32)}).extent == "full"
+    with pytest.raises(tw.ArgumentError, match="inputs has J"):
+        sch.verify({"J": np.arange(8, dtype=np.int32)})
+
+
+def test_too_long_for_the_interpreter():
+    @T.prim_func
+    def last(A: T.Buffer((1,), "int32"), B: T.Buffer((1,), "int32")):
+        for i in range(1 << 30):
+            with T.block("B"):
+                vi = T.axis.reduce(1 << 30, i)
+                with T.init():
+                    B[0] = T.int32(0)
+                B[0] = B[0] + A[vi // (1 << 30)]
+
+    sch = tw.Schedule(last)
+    sch.split(sch.get_loops("B")[0], [None, 16])
+    with pytest.raises(tw.ResourceError, match="cannot be interpreted in"):
+        sch.verify(seconds=0.2)
+
+
+def test_debug_mask():
+    with pytest.raises(tw.ArgumentError, match="use 'all'"):
+        tw.Schedule(gather, debug_mask="some")
+    sch = tw.Schedule(workloads.matmul(12, 10, 8), debug_mask="all")
+    tile(sch)
+    tile_again = sch.copy()
+    tile_again.unroll(tile_again.get_loops("C_update")[0])
