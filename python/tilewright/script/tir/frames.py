@@ -184,6 +184,9 @@ def _range(dom: Any) -> Any:
         return _script.range_between(dom[0], dom[1])
     if isinstance(dom, slice):
         return _script.range_between(dom.start or 0, dom.stop)
+    if isinstance(dom, int):
+        dom = _script.range_between(0, dom)  # 64 bits where it takes them
+        return dom
     zero = _core.const(0, dom.dtype) if isinstance(dom, _core.Expr) else 0
     return _core.Range(zero, dom)
 
