@@ -950,6 +950,25 @@ class IndexMap(Aux):
 
     __match_args__ = ("initial_indices", "final_indices", "inverse_index_map")
 
+    def map_indices(self, indices: Sequence[ExprLike]) -> list[Expr]:
+        """What the map makes of indices."""
+
+    def map_shape(self, shape: Sequence[ExprLike]) -> list[Expr]:
+        """The extents of the images of an array of that shape."""
+
+    def inverse(self, shape: Sequence[ExprLike]) -> Node:
+        """
+        The way back, of a map that takes an array of that shape one to one onto another one.
+        """
+
+    def non_surjective_inverse(self, shape: Sequence[ExprLike]) -> tuple[Any, ...]:
+        """
+        The way back, and the condition on its indices under which they are the image of no index of that shape.
+        """
+
+    def is_equivalent_to(self, other_map: IndexMap) -> bool:
+        """Whether both maps are proved to do the same to all indices."""
+
 class CommReducer(Expr):
     """A commutative, associative combination of tuples: result(lhs, rhs), with its identity."""
     def __init__(
@@ -1104,6 +1123,11 @@ def decl_buffer(
 def seq(arg: Sequence[Stmt], /) -> Stmt: ...
 def as_module(arg: PrimFunc, /) -> Module: ...
 def with_function(arg0: Module, arg1: str, arg2: Func, /) -> Module: ...
+def mismatch_beyond_indices(lhs: Node | None, rhs: Node | None, map_free_vars: bool = False) -> tuple[Any, ...]:
+    """
+    Where two programs differ by more than the way integer index expressions are written, as structural_mismatch tells it, or
+    None; and in how many functions expressions had to be proved equal.
+    """
 
 class ConstIntBound:
     """An interval of integers; an end that is not known is infinite."""
@@ -2520,20 +2544,100 @@ class Schedule:
         block: BlockRV | str,
         buffer: tuple[str, int] | str | Buffer,
         index_map: Callable[..., Any] | IndexMap,
+        pad_value: Callable[..., Any] | IndexMap | ExprLike | None = None,
         assume_injective_transform: bool = False,
     ) -> None:
         """
-        Store the elements of an allocated buffer in another order.
+        Store the elements of a buffer in another order.
 
-        Every access of the buffer follows; loops and blocks stay as they are.
+        Every access of the buffer follows; loops and blocks stay as they are. A buffer that is a parameter of the function
+        changes its shape there too: callers pass arrays of the new layout.
+
+        Where the new layout has elements that stand for none of the old ones, pad_value says what they hold. If nothing in the
+        function writes the buffer, a new block buffer_NAME_assumptions states it by T.assume, and callers have to see to it. If
+        loops write the buffer element by element in order, they run over the new elements instead and choose the value by
+        T.if_then_else. Otherwise a new block buffer_NAME_padding writes it.
 
         Args:
             block: a block that touches the buffer.
             buffer: ("read", position), ("write", position), the buffer's name, or the buffer.
             index_map: from old indices to new ones, as in lambda i, j: (j // 16, i, j % 16), of +, -, *, // and %; different
-                indices must have different images.
+                indices must have different images. Sizes that it divides by are taken to be positive. lambda *indices takes
+                as many as the buffer has. Where it gives T.AXIS_SEPARATOR among the indices, set_axis_separator follows.
+            pad_value: a number of the buffer's type, an expression, or a function of the new indices that gives one; it may
+                load elements of the buffer, by the old indices.
             assume_injective_transform: let the new buffer have elements that no access reaches, as where the division leaves a
-                remainder.
+                remainder, without a value for them.
+        """
+
+    def transform_block_layout(self, block: BlockRV | str, index_map: Callable[..., Any] | IndexMap) -> None:
+        """
+        Run a block over other axes.
+
+        The loops around the block are replaced by one for each new index, ax0, ax1, ...; the block's axes by v0, v1, ...
+
+        Args:
+            block: the only block inside its loops, with each axis bound to one of them.
+            index_map: from the block's axes to the new ones, as in lambda i, j: i * 16 + j, of +, -, *, // and %, that takes
+                them one to one onto a box and mixes no spatial axes with reduction axes. lambda *axes takes all of them.
+        """
+
+    def set_axis_separator(
+        self, block: BlockRV | str, buffer: tuple[str, int] | str | Buffer, axis_separators: Sequence[int]
+    ) -> None:
+        """
+        Say which axes of a buffer memory keeps apart.
+
+        The axes between two separators are laid out as one, where the target has memory of several dimensions; others lay out
+        all of them as one, and nothing changes but what the program says.
+
+        Args:
+            block: a block that touches the buffer.
+            buffer: ("read", position), ("write", position), the buffer's name, or the buffer.
+            axis_separators: the numbers of axes before which there is a separation, ascending.
+        """
+
+    def unsafe_set_dtype(self, block: BlockRV | str, buffer_index: int, dtype: str) -> None:
+        """
+        Store the elements of a buffer in another type.
+
+        Unsafe: what is stored is converted, and back where it is loaded, so the program computes something else wherever the
+        new type does not hold the values exactly.
+
+        Args:
+            block: a block that writes the buffer.
+            buffer_index: the position among the block's writes, of a buffer that a block allocates.
+            dtype: the new type of an element.
+        """
+
+    def annotate_buffer_access(
+        self, block: BlockRV | str, buffer_index: int, buf_type: str, gen_new_ranges: Callable[..., Any] | IndexMap
+    ) -> None:
+        """
+        Declare which region of a buffer a block touches.
+
+        For accesses whose region cannot be worked out, as those whose indices go through floats. Where the real region is
+        known it decides; a declaration that some access provably leaves is refused.
+
+        Args:
+            block: the block.
+            buffer_index: the position among its reads or writes.
+            buf_type: "read" or "write".
+            gen_new_ranges: a function of the block's axes that gives, for each dimension of the buffer, an index or a pair of
+                a start and an end.
+        """
+
+    def unsafe_hide_buffer_access(self, block: BlockRV | str, buf_type: str, buf_index_array: Sequence[int]) -> None:
+        """
+        Take regions out of what a block declares to touch.
+
+        Unsafe: the block still touches them. Steps that follow decide by what the block does where that is known; a program
+        that touches what it does not declare is refused when it is verified or compiled.
+
+        Args:
+            block: the block.
+            buf_type: "read" or "write".
+            buf_index_array: the positions among its reads or writes.
         """
 
     def decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:

@@ -129,6 +129,38 @@ class Examine {
     return false;
   }
 
+  static bool comes_from_floats(const Expr& index) {
+    bool found = false;
+    visit(index, [&](const Ref<Cast>& cast, Visitor& walk) {
+      found |= cast->value.dtype().is_float();
+      walk.descend(cast);
+    });
+    return found && effect_of(index) == Effect::kPure;
+  }
+
+  /// Whether somebody vouches for the region that the block declares to read (annotate_buffer_access): indices that
+  /// come from floats are taken to lie inside, others are known to.
+  bool is_vouched_for(const Ref<BufferRegion>& raw, const Ref<BufferRegion>& region) {
+    const NodeRef key =
+        block_->annotations.has("explicit_read_region") ? block_->annotations.get("explicit_read_region") : NodeRef();
+    const List* positions = key.as<List>();
+    if (!positions) return false;
+    for (const NodeRef& item : positions->items) {
+      const IntImm* position = item.as<IntImm>();
+      if (!position || position->value < 0 || position->value >= static_cast<int64_t>(block_->reads.size())) continue;
+      const Ref<BufferRegion>& declared = block_->reads[position->value];
+      if (declared->buffer != region->buffer) continue;
+      bool inside = true;
+      for (size_t d = 0; d < region->region.size(); ++d) {
+        inside &= comes_from_floats(raw->region[d]->min) ||
+                  arith::proves_subset(arith::IntSet::of_range(region->region[d]),
+                                       arith::IntSet::of_range(declared->region[d]), analyzer_);
+      }
+      if (inside) return true;
+    }
+    return false;
+  }
+
   /// What the body touches is what the block declares.
   std::string why_undeclared() {
     std::string why;
@@ -141,9 +173,11 @@ class Examine {
       if (is_own(access)) return;
       Ref<BufferRegion> region = access.region();
       if (is_allocated(region->buffer)) return;  // behind a view
+      const Ref<BufferRegion> raw = region;
       region = over_all_iterations(region, access.around);
       bool init = block_->init.defined();  // the signature of a block with an init leaves out what it accumulates into
-      bool reads = !access.reads || within(region, block_->reads) || (init && within(region, block_->writes));
+      bool reads = !access.reads || within(region, block_->reads) || (init && within(region, block_->writes)) ||
+                   is_vouched_for(raw, region);
       bool writes = !access.writes || access.form == Access::Form::kAddress || within(region, block_->writes);
       if (reads && writes) {
         if (access.form == Access::Form::kPointer) note_pointer(access, region);

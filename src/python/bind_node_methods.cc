@@ -1,6 +1,10 @@
 // What functions and modules offer beside their fields: copies with one thing changed, and lookup by name.
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
+#include "arith/index_map.h"
+#include "ir/build.h"
 #include "ir/structural.h"
 #include "python/module.h"
 #include "python/node_caster.h"
@@ -79,9 +83,75 @@ bool equals_string(const Ref<StringImm>& self, nb::handle other) {
   return node.is<StringImm>() && node.as<StringImm>()->value == self->value;
 }
 
+void check_count(const IndexMap& map, size_t count) {
+  if (map.initial_indices.size() == count) return;
+  throw Exception(argument_error("index-map/count", "the map takes " + std::to_string(map.initial_indices.size()) +
+                                                        " indices, not " + std::to_string(count)));
+}
+
+arith::InvertedMap inverted(const Ref<IndexMap>& self, const std::vector<Expr>& shape) {
+  arith::Analyzer analyzer;
+  auto found = arith::invert(*self, shape, analyzer);
+  if (!found.ok()) throw Exception(std::move(found.error()));
+  return std::move(*found);
+}
+
+void add_index_map_methods() {
+  add_method<IndexMap>(
+      "map_indices",
+      [](const Ref<IndexMap>& self, const std::vector<Expr>& indices) {
+        check_count(*self, indices.size());
+        arith::Analyzer analyzer;
+        return arith::map_indices(*self, indices, analyzer);
+      },
+      nb::arg("indices"), "What the map makes of indices.");
+  add_method<IndexMap>(
+      "map_shape",
+      [](const Ref<IndexMap>& self, const std::vector<Expr>& shape) {
+        check_count(*self, shape.size());
+        arith::Analyzer analyzer;
+        auto result = arith::map_shape(*self, shape, analyzer);
+        if (result.empty() && !self->final_indices.empty()) {
+          throw Exception(argument_error("index-map/shape", "the images of that shape have no known ends"));
+        }
+        return result;
+      },
+      nb::arg("shape"), "The extents of the images of an array of that shape.");
+  add_method<IndexMap>(
+      "inverse",
+      [](const Ref<IndexMap>& self, const std::vector<Expr>& shape) -> NodeRef {
+        if (self->inverse_index_map.defined()) return self->inverse_index_map;
+        auto found = inverted(self, shape);
+        if (found.holes || !is_false(found.padding)) {
+          throw Exception(argument_error("index-map/bijective",
+                                         "some new indices are the image of no index of that shape",
+                                         "non_surjective_inverse() says which"));
+        }
+        return found.inverse;
+      },
+      nb::arg("shape"), "The way back, of a map that takes an array of that shape one to one onto another one.");
+  add_method<IndexMap>(
+      "non_surjective_inverse",
+      [](const Ref<IndexMap>& self, const std::vector<Expr>& shape) {
+        auto found = inverted(self, shape);
+        if (found.holes) {
+          throw Exception(argument_error("index-map/holes", "which new indices are the image of no index is not known",
+                                         "multiply indices only where the products stay adjacent"));
+        }
+        return nb::make_tuple(node_to_python(found.inverse), node_to_python(found.padding));
+      },
+      nb::arg("shape"),
+      "The way back, and the condition on its indices under which they are the image of no index of that shape.");
+  add_method<IndexMap>(
+      "is_equivalent_to",
+      [](const Ref<IndexMap>& self, const Ref<IndexMap>& other) { return arith::equivalent(*self, *other); },
+      nb::arg("other_map"), "Whether both maps are proved to do the same to all indices.");
+}
+
 }  // namespace
 
 void bind_node_methods() {
+  add_index_map_methods();
   add_type_equality<PrimType>();
   add_type_equality<PointerType>();
   add_type_equality<TupleType>();

@@ -12,6 +12,8 @@
 #include "ir/verify.h"
 #include "python/schedule_objects.h"
 #include "schedule/primitive.h"
+#include "schedule/buffers.h"
+#include "schedule/field_traits.h"
 #include "script/printer.h"
 
 namespace tilewright::python {
@@ -52,7 +54,7 @@ class Arguments {
         values[param] = rest(args, position);
         break;
       }
-      values[param] = value(args[position], info_.params[param]);
+      put(values, param, args[position]);
     }
     for (auto [key, item] : kwargs) {
       std::string name = nb::cast<std::string>(key);
@@ -65,10 +67,14 @@ class Arguments {
                                 "'",
                             "its signature is " + info_.signature()));
       }
-      values[i] = value(item, info_.params[i]);
+      put(values, i, item);
     }
+    for (const auto& [i, function] : functions_) values[i] = index_map(function, info_.params[i], arity(values, i));
     return values;
   }
+
+  /// Where the function of indices gave axis separators.
+  const std::vector<int64_t>& separators() const { return separators_; }
 
  private:
   /// Loops for *loops; one list of them is taken as well.
@@ -79,6 +85,48 @@ class Arguments {
     }
     for (size_t i = from; i < args.size(); ++i) list.push_back(value(args[i], info_.params[0]));
     return {std::move(list)};
+  }
+
+  /// Functions of indices are called when all else is known.
+  void put(std::vector<std::optional<Value>>& values, size_t i, nb::handle object) {
+    const Param& param = info_.params[i];
+    if (param.takes_map && nb::isinstance<NodeBase>(object)) {
+      values[i] = Value{nb::cast<NodeRef>(object)};
+    } else if (param.takes_map && PyCallable_Check(object.ptr())) {
+      values[i] = Value{None{}};
+      functions_.emplace_back(i, nb::borrow(object));
+    } else {
+      values[i] = value(object, param);
+    }
+  }
+
+  const Value* find(const std::vector<std::optional<Value>>& values, std::string_view name) const {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (info_.params[i].name == name && values[i]) return &*values[i];
+    }
+    return nullptr;
+  }
+
+  /// How many indices a function that takes any number of them gets: those of the buffer, or of the block's axes.
+  std::optional<size_t> arity(const std::vector<std::optional<Value>>& values, size_t at) const {
+    if (info_.params[at].name == "pad_value") {
+      const Value* map = find(values, "index_map");
+      const NodeRef* node = map ? map->as<NodeRef>() : nullptr;
+      if (!node || !node->is<IndexMap>()) return std::nullopt;
+      return node->as<IndexMap>()->final_indices.size();
+    }
+    const Value* block = find(values, "block");
+    const BlockRV* rv = block ? block->as<BlockRV>() : nullptr;
+    if (!rv) return std::nullopt;
+    auto place = self_->schedule.state().find(*rv);
+    if (!place.ok()) return std::nullopt;
+    const Value* buffer = find(values, "buffer");
+    if (!buffer) return place->block().iter_vars.size();
+    TouchedBuffer chosen;
+    if (!FieldTraits<TouchedBuffer>::from(*buffer, chosen)) return std::nullopt;
+    auto found = touched_buffer(chosen, *place, "schedule/argument");
+    if (!found.ok()) return std::nullopt;
+    return (*found)->shape.size();
   }
 
   Value value(nb::handle object, const Param& param) {
@@ -128,35 +176,17 @@ class Arguments {
   }
 
   /// lambda i, j: (j, i) is called with variables of these names.
-  Value index_map(nb::handle function, const Param& param) {
-    nb::object inspect = nb::module_::import_("inspect");
-    IndexMap map;
-    nb::list names;
-    for (nb::handle p : inspect.attr("signature")(function).attr("parameters").attr("values")()) {
-      if (p.attr("kind").equal(inspect.attr("Parameter").attr("VAR_POSITIONAL"))) {
-        unfit(param, "a function of any number of indices");
-      }
-      map.initial_indices.emplace_back(var(nb::cast<std::string>(p.attr("name"))));
-      names.append(NodeRef(map.initial_indices.back()));
-    }
-    nb::object result = function(*names);
-    nb::list items;
-    if (nb::isinstance<nb::tuple>(result) || nb::isinstance<nb::list>(result)) {
-      items = nb::list(result);
-    } else {
-      items.append(result);
-    }
-    for (nb::handle item : items) {
-      Expr e;
-      if (!nb::try_cast(item, e) || !e.defined()) unfit(param, "a function that gives a '" + class_name(item) + "'");
-      map.final_indices.push_back(std::move(e));
-    }
-    return {NodeRef(make<IndexMap>(std::move(map)))};
+  Value index_map(nb::handle function, const Param& param, std::optional<size_t> arity) {
+    nb::object trace = nb::module_::import_("tilewright.script.tir.intrinsics").attr("index_map_with_separators");
+    nb::object count = arity ? nb::object(nb::int_(*arity)) : nb::none();
+    nb::tuple made =
+        nb::tuple(trace(function, nb::arg("ndim") = count, nb::arg("ranges") = param.name == "gen_new_ranges"));
+    if (param.name == "index_map") separators_ = nb::cast<std::vector<int64_t>>(made[1]);
+    return {nb::cast<NodeRef>(made[0])};
   }
 
   /// Constants of the IR are numbers; a buffer is itself.
   Value node(nb::handle object, const Param& param) {
-    if (param.takes_map && PyCallable_Check(object.ptr())) return index_map(object, param);
     NodeRef node;
     if (nb::try_cast(object, node) && node.defined()) {
       if (const IntImm* number = node.as<IntImm>()) return {number->value};
@@ -176,6 +206,8 @@ class Arguments {
 
   const SchedulePtr& self_;
   const KindInfo& info_;
+  std::vector<std::pair<size_t, nb::object>> functions_;
+  std::vector<int64_t> separators_;
 };
 
 /// What every primitive has to leave behind: a program that is well formed, whose declared regions hold.
@@ -189,8 +221,19 @@ void check_state(const PySchedule& self, const KindInfo& info) {
   fail_in(self, std::move(found));
 }
 
+/// What AXIS_SEPARATOR in a layout asks for; the schedule stays as it was where that is refused.
+void separate_axes(const SchedulePtr& self, const schedule::Schedule& before, const std::vector<int64_t>& separators) {
+  const auto& done = std::get<TransformLayout>(self->schedule.trace().steps().back()->instruction);
+  auto outputs = self->schedule.apply(
+      Instruction(SetAxisSeparator{.block = done.block, .buffer = done.buffer, .axis_separators = separators}));
+  if (outputs.ok()) return;
+  self->schedule = before;
+  fail_in(*self, std::move(outputs.error()));
+}
+
 nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& args, const nb::kwargs& kwargs) {
-  auto values = Arguments(self, info).bind(args, kwargs);
+  Arguments arguments(self, info);
+  auto values = arguments.bind(args, kwargs);
   auto instruction = info.build(info, values);
   if (!instruction.ok()) fail(std::move(instruction.error()));
   if (info.family == Family::kSample && !self->given.empty() && decision_of(*instruction).is_none()) {
@@ -201,8 +244,11 @@ nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& a
       instruction = std::move(decided);
     }
   }
+  std::optional<schedule::Schedule> before;
+  if (!arguments.separators().empty()) before = self->schedule;
   auto outputs = self->schedule.apply(std::move(*instruction));
   if (!outputs.ok()) fail_in(*self, std::move(outputs.error()));
+  if (before) separate_axes(self, *before, arguments.separators());
   if (self->debug && info.family == Family::kTransform) check_state(*self, info);
   if (info.returns == Shape::kNothing) return nb::none();
   if (info.returns == Shape::kOne) return make_handle(self, (*outputs)[0]);

@@ -207,6 +207,27 @@ struct FieldTraits<IndexFunction> {
     return field.map.is<IndexMap>();
   }
 };
+template <>
+struct FieldTraits<PadValue> {
+  static constexpr Role kRole = Role::kAttr;
+  static std::string type() { return "Callable[..., Any] | IndexMap | ExprLike | None"; }
+  static Value to(const PadValue& field) {
+    return std::visit([](const auto& v) { return Value{v}; }, field.value);
+  }
+  static bool from(const Value& value, PadValue& field) {
+    if (const std::string* text = value.as<std::string>()) {
+      auto read = from_json(*text);
+      if (read.ok()) field.value = *read;
+      return read.ok();
+    }
+    if (value.is_none()) field.value = None{};
+    if (const bool* b = value.as<bool>()) field.value = int64_t{*b};
+    if (const int64_t* i = value.as<int64_t>()) field.value = *i;
+    if (const double* d = value.as<double>()) field.value = *d;
+    if (const NodeRef* node = value.as<NodeRef>()) field.value = *node;
+    return value.is_none() || value.as<bool>() || value.as<int64_t>() || value.as<double>() || value.as<NodeRef>();
+  }
+};
 
 /// Whether a field of type T holds a U or may hold one.
 template <class T, class U>
@@ -221,6 +242,10 @@ template <class T, class U>
 constexpr bool takes<Flat<T>, U> = takes<T, U>;
 template <class T, class U>
 constexpr bool takes<OmitEmpty<T>, U> = std::is_same_v<U, None> || takes<T, U>;
+template <>
+inline constexpr bool takes<PadValue, None> = true;
+template <>
+inline constexpr bool takes<PadValue, IndexFunction> = true;
 template <class T, class U>
 constexpr bool takes<Decision<T>, U> = std::is_same_v<U, None> || takes<T, U>;
 

@@ -46,6 +46,10 @@ struct TouchedBuffer {
 struct IndexFunction {
   NodeRef map;
 };
+/// What elements hold that stand for nothing: a number, an expression, or a function of their indices.
+struct PadValue {
+  std::variant<None, int64_t, double, NodeRef> value;
+};
 /// A list that is left out where it is empty.
 template <class T>
 struct OmitEmpty {

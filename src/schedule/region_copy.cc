@@ -194,11 +194,6 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   const Tree& after = Tree::of(plan.root);
   int copier = after.block(made->id.value);
   auto obstacle = analysis::why_inputs_incomplete(after, copier);
-  for (size_t i = 0; i < choice.chosen.size() && !reads && !obstacle; ++i) {
-    if (is_true(tree.realize_at(choice.chosen[i])->predicate)) continue;
-    obstacle = analysis::Obstacle{describe_block(tree.block_at(choice.chosen[i])) + " runs on a condition",
-                                  {tree.stmt(choice.chosen[i])}};
-  }
   if (reads && !obstacle && analysis::Scope::of(tree.block_at(at.scope)).writers(buffer).empty()) {
     obstacle = why_not_all_written(state, at.block, at.scope, buffer);
   }

@@ -519,15 +519,39 @@ LAYOUTS: dict[int, list[Callable[..., Any]]] = {
 
 
 def transform_layout(d: Dice) -> None:
+    """Of buffers that blocks allocate: callers see the layout of parameters."""
     is_own = lambda region: region.buffer.name not in d.params  # noqa: E731
     block = d.block_that(lambda block: any(map(is_own, d.sch.get(block).writes)))
     node = d.sch.get(block)
     which = d.take(["read", "write", "write"])
     regions = node.reads if which == "read" else node.writes
-    position = d.take(range(len(regions)))
-    layouts = LAYOUTS.get(len(regions[position].buffer.shape), [])
+    position = d.take([i for i, region in enumerate(regions) if is_own(region)])
+    buffer = regions[position].buffer
+    layouts = LAYOUTS.get(len(buffer.shape), [])
     layout = layouts[d.take(range(len(layouts)))]
-    d.sch.transform_layout(block, (which, position), layout, assume_injective_transform=d.chance(0.2))
+    kind = d.take(["none", "none", "number", "function"])
+    pad_value: Any = None
+    if kind == "number":
+        pad_value = 1.5 if "float" in buffer.dtype else 1
+    elif kind == "function" and buffer.dtype == "int32":
+        pad_value = lambda *indices: sum(indices)  # noqa: E731
+    d.sch.transform_layout(
+        block, (which, position), layout, pad_value=pad_value, assume_injective_transform=d.chance(0.2)
+    )
+
+
+def transform_block_layout(d: Dice) -> None:
+    block = d.block()
+    layouts = LAYOUTS.get(len(d.sch.get(block).iter_vars), [])
+    d.sch.transform_block_layout(block, layouts[d.take(range(len(layouts)))])
+
+
+def set_axis_separator(d: Dice) -> None:
+    block = d.block()
+    writes = d.sch.get(block).writes
+    position = d.take(range(len(writes)))
+    axis = d.take(range(len(writes[position].buffer.shape) + 1))
+    d.sch.set_axis_separator(block, ("write", position), [axis])
 
 
 def enter_postproc(d: Dice) -> None:
@@ -578,6 +602,8 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     annotate: 1,
     unannotate: 1,
     transform_layout: 3,
+    transform_block_layout: 2,
+    set_axis_separator: 1,
     enter_postproc: 1,
 }
 STEPS = {step.__name__: step for step in WEIGHTS}

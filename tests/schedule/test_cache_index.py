@@ -74,7 +74,7 @@ def test_the_largest_come_first():
 
 def test_bindings_of_several_loops():
     def transform(sch):
-        sch.split(sch.get_loops("B")[1], [None, 4])
+        sch.split(sch.get_loops("B")[1], [None, 5])
         sch.cache_index("B", "global")
 
     sch = check(resized, transform)

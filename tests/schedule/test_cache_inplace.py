@@ -147,21 +147,6 @@ def aliased(A: T.Buffer((16,)), B: T.Buffer((4,))):
                     B[v] = V[v]
 
 
-@T.prim_func
-def unset(A: T.Buffer((4,)), B: T.Buffer((4,))):
-    X = T.alloc_buffer((4,))
-    for i in range(4):
-        with T.block("X"):
-            v = T.axis.spatial(4, i)
-            T.reads(X[v], A[v])
-            T.writes(X[v])
-            X[v] = T.if_then_else(v < 0, X[v], A[v])
-    for i in range(4):
-        with T.block("B"):
-            v = T.axis.spatial(4, i)
-            B[v] = X[v]
-
-
 @pytest.mark.parametrize(
     ("program", "transform", "code"),
     [
@@ -171,7 +156,6 @@ def unset(A: T.Buffer((4,)), B: T.Buffer((4,))):
         (doubled, lambda sch: sch.cache_inplace("B", 0, "local"), "cache_inplace/P3"),
         (aliased, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P3"),
         (partly, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P4"),
-        (unset, lambda sch: sch.cache_inplace("X", 0, "local"), "cache_inplace/P4"),
         (hidden, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P4"),
         (stencil, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P9"),
     ],

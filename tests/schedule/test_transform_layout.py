@@ -1,8 +1,12 @@
+import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import _core
+from tilewright.index_map import map_array
+from tilewright.script import ir as I
 from tilewright.script import tir as T
-from tilewright.testing import check, check_refused
+from tilewright.testing import check, check_refused, check_trace
 
 
 @T.prim_func
@@ -127,7 +131,6 @@ def test_refusals():
     refused("transform_layout/P1", lambda i, j, k: (i, j, k))
     refused("transform_layout/P1", lambda i, j: (j, i), buffer=("write", 1))
     refused("transform_layout/P1", lambda i, j: (j, i), buffer="A_1")
-    refused("transform_layout/P2", lambda i, j: (j, i), buffer="A")
     refused("transform_layout/P3", lambda i, j: (i, j // 2), assume_injective_transform=True)
     refused("transform_layout/P3", lambda i, j: i + j)
     refused("transform_layout/P3", lambda i, j: (i + 1, j))
@@ -156,9 +159,236 @@ def test_wrong_arguments():
     sch = tw.Schedule(two_steps)
     with pytest.raises(tw.ArgumentError, match="Callable"):
         sch.transform_layout("B", "B", 3)
-    with pytest.raises(tw.ArgumentError, match="any number of indices"):
-        sch.transform_layout("B", "B", lambda *i: i)
     with pytest.raises(tw.ArgumentError, match="'list'"):
         sch.transform_layout("B", "B", lambda i, j: ([i], j))
     with pytest.raises(tw.ArgumentError, match="'buffer'"):
         sch.transform_layout("B", ("both", 0), lambda i, j: (j, i))
+
+
+def test_functions_of_any_number_of_indices():
+    sch = check(two_steps, lambda sch: sch.transform_layout("B", "B", lambda *i, k: (*i, k // 4, k % 4)))
+    assert "B = T.alloc_buffer((16, 2, 4))" in sch.mod.script()
+
+
+def interpreted(sch, *arrays):
+    copies = [np.array(array) for array in arrays]
+    _core.interpret(sch.mod, next(iter(sch.mod.functions)), *copies, timeout=60.0)
+    return copies
+
+
+def test_parameters():
+    """Callers pass the new layout."""
+    sch = tw.Schedule(two_steps)
+    sch.transform_layout("B", "A", lambda i, j: (j // 4, i, j % 4))
+    sch.transform_layout("C", "C", lambda i, j: (j, i))
+    a = np.arange(128, dtype="float32").reshape(16, 8)
+    new_a = map_array(T.index_map(lambda i, j: (j // 4, i, j % 4)), a)
+    _, c = interpreted(sch, new_a, np.zeros((8, 16), "float32"))
+    np.testing.assert_array_equal(c, ((a + 1) * 2).T)
+    check_trace(sch, two_steps)
+
+
+@T.prim_func
+def fourteen(A: T.Buffer(14, "int32"), C: T.Buffer(14, "int32")):
+    B = T.alloc_buffer(14, "int32")
+    for i in range(14):
+        with T.block("B"):
+            vi = T.axis.spatial(14, i)
+            B[vi] = A[vi] + 1
+    for i in range(14):
+        with T.block("C"):
+            vi = T.axis.spatial(14, i)
+            C[vi] = B[vi] * 2
+
+
+def padded(block, buffer, pad_value, layout=lambda i: (i // 4, i % 4)):
+    return lambda sch: sch.transform_layout(block, buffer, layout, pad_value=pad_value)
+
+
+def test_padding_that_the_writer_fills():
+    @T.prim_func
+    def after(A: T.Buffer(14, "int32"), C: T.Buffer(14, "int32")):
+        B = T.alloc_buffer((4, 4), "int32")
+        for i, j in T.grid(4, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.if_then_else(vi == 3 and vj >= 2, 7, A[vi * 4 + vj] + 1)
+        for i in range(14):
+            with T.block("C"):
+                vi = T.axis.spatial(14, i)
+                C[vi] = B[vi // 4, vi % 4] * 2
+
+    sch = check(fourteen, padded("B", "B", 7), after)
+    assert "pad_value=7" in str(sch.trace)
+
+
+@pytest.mark.parametrize(
+    ("pad_value", "held"),
+    [
+        (lambda i, j: i + j, lambda i, j: i + j),
+        (T.int32(3), lambda i, j: 3),
+        (5, lambda i, j: 5),
+        (T.index_map(lambda i, j: i * j), lambda i, j: i * j),
+    ],
+)
+@pytest.mark.parametrize(
+    "layout", [lambda i: (i // 4, i % 4), lambda i: (i % 4, i // 4), lambda i: ((i + 1) // 8, (i + 1) % 8)]
+)
+def test_elements_of_padding(pad_value, held, layout):
+    """What a written parameter holds when the function returns."""
+    sch = tw.Schedule(fourteen)
+    padded("C", "C", pad_value, layout)(sch)
+    check_trace(sch, fourteen)
+    a = np.arange(14, dtype="int32")
+    index_map = T.index_map(layout)
+    shape = [extent.value for extent in index_map.map_shape([14])]
+    _, c = interpreted(sch, a, np.full(shape, -1, "int32"))
+    want = map_array(index_map, (a + 1) * 2)
+    is_element = map_array(index_map, np.ones(14, "int32"))
+    for i, j in np.ndindex(*shape):
+        if not is_element[i, j]:
+            want[i, j] = held(i, j)
+    np.testing.assert_array_equal(c, want)
+
+
+def test_padding_behind_other_writers():
+    @T.prim_func
+    def program(A: T.Buffer(14, "int32"), B: T.Buffer(14, "int32"), C: T.Buffer(14, "int32")):
+        for i in range(14):
+            with T.block("B"):
+                vi = T.axis.spatial(14, i)
+                B[vi] = A[vi]
+                C[vi] = 0
+
+    sch = tw.Schedule(program)
+    padded("B", "B", 9)(sch)
+    assert "buffer_B_padding" in sch.mod.script()
+    a = np.arange(14, dtype="int32")
+    _, b, c = interpreted(sch, a, np.zeros((4, 4), "int32"), np.ones(14, "int32"))
+    np.testing.assert_array_equal(b.reshape(-1), [*a, 9, 9])
+    np.testing.assert_array_equal(c, 0)
+
+
+def test_padding_that_callers_fill():
+    sch = tw.Schedule(fourteen)
+    padded("B", "A", 42)(sch)
+    assert "T.assume(not (v_axis0 == 3 and v_axis1 >= 2) or A[v_axis0, v_axis1] == 42)" in sch.mod.script()
+    check_trace(sch, fourteen)
+    a = np.arange(14, dtype="int32")
+    good = np.pad(a, (0, 2), constant_values=42).reshape(4, 4)
+    _, c = interpreted(sch, good, np.zeros(14, "int32"))
+    np.testing.assert_array_equal(c, (a + 1) * 2)
+    np.testing.assert_array_equal(compiled(sch, good, np.zeros(14, "int32"))[1], c)
+    with pytest.raises(tw.Error, match="assume"):
+        interpreted(sch, np.zeros((4, 4), "int32"), np.zeros(14, "int32"))
+
+
+def compiled(sch, *arrays):
+    copies = [np.array(array) for array in arrays]
+    tw.compile(sch.mod)(*copies)
+    return copies
+
+
+def test_padding_that_repeats_elements():
+    sch = tw.Schedule(fourteen)
+    buffer = sch.get(sch.get_block("C")).writes[0].buffer
+    padded("C", "C", lambda i, j: buffer[(4 * i + j) % 14])(sch)
+    a = np.arange(14, dtype="int32")
+    _, c = interpreted(sch, a, np.zeros((4, 4), "int32"))
+    np.testing.assert_array_equal(c.reshape(-1), np.resize((a + 1) * 2, 16))
+
+
+def test_nests_that_do_not_run_in_order_are_kept():
+    @T.prim_func
+    def prefix(A: T.Buffer(14, "int32")):
+        for i in range(14):
+            with T.block("A"):
+                vi = T.axis.opaque(14, i)
+                T.reads(A[0:14])
+                T.writes(A[vi])
+                A[vi] = T.if_then_else(vi > 0, A[T.max(vi - 1, 0)], 0) + 1
+
+    sch = tw.Schedule(prefix)
+    padded("A", "A", 3, lambda i: (i % 4, i // 4))(sch)
+    (a,) = interpreted(sch, np.zeros((4, 4), "int32"))
+    want = np.zeros(16, "int32")
+    want[:14] = np.arange(1, 15)
+    want[14:] = 3
+    np.testing.assert_array_equal(a.T.reshape(-1), want)
+
+
+def test_reductions_with_padding():
+    @T.prim_func
+    def rows(A: T.Buffer((14, 8), "int32"), C: T.Buffer(14, "int32")):
+        B = T.alloc_buffer(14, "int32")
+        for i, k in T.grid(14, 8):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = 0
+                B[vi] = B[vi] + A[vi, vk]
+        for i in range(14):
+            with T.block("C"):
+                vi = T.axis.spatial(14, i)
+                C[vi] = B[vi]
+
+    sch = check(rows, padded("B", "B", 0))
+    assert "for axis0, axis1, k in T.grid(4, 4, 8)" in sch.mod.script()
+
+
+def test_pad_values_that_do_not_fit():
+    refused = lambda value, block="B", buffer="B": check_refused(  # noqa: E731
+        fourteen, padded(block, buffer, value), "transform_layout/P6"
+    )
+    refused(0.5)
+    refused(T.int8(0))
+    refused(lambda i: i)
+    refused(lambda i, j: (i, j))
+    refused(lambda i, j: T.Cast("float32", i))
+    refused(lambda i, j: T.abs(i))
+    other = T.Buffer(14, "int32")
+    refused(lambda i, j: other[0])
+    check_refused(two_steps, lambda sch: tiled(sch, 3, pad_value=0), "transform_layout/P6")
+    check_refused(
+        two_steps,
+        lambda sch: sch.transform_layout("B", "B", lambda i, j: (i, j * 2), pad_value=0.0),
+        "transform_layout/P4",
+    )
+
+
+def test_sizes_stay_known():
+    @T.prim_func
+    def program(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (8,))
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi]
+
+    layout = lambda i: (i // 4, i % 4)  # noqa: E731
+    check_refused(program, lambda sch: sch.transform_layout("B", "A", layout, pad_value=0.0), "transform_layout/P2")
+
+
+def test_functions_that_are_called():
+    @I.ir_module
+    class Module:
+        @T.prim_func(private=True)
+        def inner(A: T.Buffer(16)):
+            for i in range(16):
+                with T.block("A"):
+                    vi = T.axis.spatial(16, i)
+                    A[vi] = 0.0
+
+        @T.prim_func
+        def main(A: T.Buffer(16)):
+            with T.block("call"):
+                T.reads()
+                T.writes(A[0:16])
+                Module.inner(A.data)
+
+    sch = tw.Schedule(Module)
+    block = sch.get_block("A", "inner")
+    with pytest.raises(tw.ScheduleError, match="transform_layout/P2"):
+        sch.transform_layout(block, "A", lambda i: (i // 4, i % 4))

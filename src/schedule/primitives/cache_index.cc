@@ -290,10 +290,6 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
                       (cache.cse_thresh == 0 ? "" : " " + std::to_string(cache.cse_thresh) + " times"),
                   {block.node()});
   }
-  if (!is_true(tree.realize_at(block.at)->predicate)) {
-    return refuse("cache_index/P4", describe(block) + " runs on a condition", {block.node()},
-                  "take this step before the loops around the block are split");
-  }
   for (int at : tree.loops_above(block.at)) {
     for (int other : tree.loops_above(block.at)) {
       const For &loop = tree.for_at(at), &outer = tree.for_at(other);

@@ -87,16 +87,6 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
                       " as they were, and does not declare to read them",
                   {block.node()}, "declare them with T.reads");
   }
-  const Block& outer = tree.block_at(update.scope);
-  if (analysis::Scope::of(outer).writers(buffer).size() < 2) {
-    const auto& own = outer.alloc_buffers;
-    if (std::find(own.begin(), own.end(), buffer) != own.end()) {
-      return refuse("cache_inplace/P4", "nothing has written '" + buffer->name + "' before " + describe(block),
-                    {block.node()});
-    }
-    auto obstacle = why_not_all_written(state, block, update.scope, buffer);
-    if (obstacle) return refuse("cache_inplace/P4", *obstacle);
-  }
   if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return refuse("cache_inplace/P4", *obstacle);
   return update;
 }

@@ -1,4 +1,4 @@
-// Store the elements of an allocated buffer in another order.
+// Store the elements of a buffer in another order.
 //
 //   Before                                   After  sch.transform_layout(B, "B", lambda i, j: (j // 4, i, j % 4))
 //   B = T.alloc_buffer((16, 8))              B = T.alloc_buffer((2, 16, 4))
@@ -8,120 +8,54 @@
 //       B[vi, vj] = A[vi, vj] + 1.0              B[vj // 4, vi, vj % 4] = A[vi, vj] + 1.0
 //
 // Requires  P1 the block touches the buffer, and the map takes as many indices as it has dimensions
-//           P2 a block allocates the buffer, compact, and it is used by plain loads and stores only
+//           P2 a block allocates the buffer, or it is a parameter whose sizes stay known; it is compact, and but for
+//              views of single elements it is used by plain loads and stores only
 //           P3 the map is built of +, -, *, // and %, takes different indices to different ones, and its images start
 //              at 0
-//           P4 it leaves no gaps, or assume_injective_transform is set
-//           P5 regions of several elements are boxes again
+//           P4 it leaves no gaps, or pad_value says what they hold, or assume_injective_transform is set
+//           P5 regions of several elements that are written are boxes again
+//           P6 pad_value is one value of the buffer's type, which loads nothing but the buffer
 #include <algorithm>
+#include <unordered_set>
 
-#include "arith/iter_map.h"
+#include "arith/index_map.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
-#include "schedule/cache.h"
+#include "schedule/buffers.h"
 #include "schedule/edit.h"
+#include "schedule/layout_padding.h"
 
 namespace tilewright::schedule {
 namespace {
 
-Expr element_count(const std::vector<Expr>& shape) {
-  Expr count = i64(1);
-  for (const Expr& extent : shape) count = count * cast(DataType::int_(64), extent);
-  return count;
-}
-
 /// Old indices to new ones, for one buffer.
-class Layout {
- public:
-  Layout(const Ref<Buffer>& buffer, const IndexMap& map) : old_(buffer), map_(map) {}
-
-  /// Works out the new buffer; with the requirement that does not hold where there is none.
-  Status prepare(const Place& block, bool gaps_allowed) {
-    for (const Expr& e : map_.final_indices) {
-      bool plain = true;
-      visit(
-          e, [&](const Ref<Call>&) { plain = false; }, [&](const Ref<BufferLoad>&) { plain = false; },
-          [&](const Ref<Select>&) { plain = false; }, [&](const Ref<Min>&) { plain = false; },
-          [&](const Ref<Max>&) { plain = false; });
-      if (!plain || !e.dtype().is_int()) {
-        return refuse("transform_layout/P3", "the index map holds " + analysis::brief(e), {block.node()},
-                      "build new indices from the old ones with +, -, *, // and %");
-      }
-    }
-    arith::IterDomains inputs;
-    arith::Domains domains;
-    arith::Analyzer analyzer;
-    for (size_t d = 0; d < old_->shape.size(); ++d) {
-      inputs.emplace_back(map_.initial_indices[d], range_of(old_->shape[d]));
-    }
-    inputs = arith::rounded_up(map_.final_indices, std::move(inputs));
-    bool gaps = false;
-    for (size_t d = 0; d < old_->shape.size(); ++d) {
-      gaps |= !analyzer.can_prove_equal(inputs[d].second->extent, old_->shape[d]);
-      domains[map_.initial_indices[d]] = arith::IntSet::of_range(inputs[d].second);
-    }
-    auto found = arith::detect_iter_map(map_.final_indices, inputs, {}, arith::IterMapLevel::kBijective, analyzer);
-    if (!found.ok()) {
-      return refuse("transform_layout/P3",
-                    "it cannot be proved that different indices stay different: " + found.errors.front(),
-                    {block.node()}, "every index has to be recoverable from the new ones");
-    }
-    std::vector<Expr> shape;
-    for (const Expr& e : map_.final_indices) {
-      arith::IntSet set = arith::eval_set(e, domains, analyzer);
-      if (!set.is_bounded() || !analyzer.can_prove_equal(set.min, zero(set.min.dtype()))) {
-        return refuse("transform_layout/P3", "the new index " + analysis::brief(e) + " does not start at 0",
-                      {block.node()});
-      }
-      shape.push_back(analyzer.simplify(set.max + 1));
-    }
-    // Different indices go to different ones: as many elements as before leave no gap, of (i, j * 2) for instance.
-    gaps |= !analyzer.can_prove_equal(element_count(shape), element_count(old_->shape));
-    if (gaps && !gaps_allowed) {
-      return refuse("transform_layout/P4", "the new buffer would have elements that stand for none of the old ones",
-                    {block.node()}, "divide evenly, or set assume_injective_transform=True to allow them");
-    }
-    new_ = decl_buffer(std::move(shape), old_->dtype, old_->name, old_->scope());
-    return Ok{};
-  }
-
-  const Ref<Buffer>& before() const { return old_; }
-  const Ref<Buffer>& after() const { return new_; }
+struct Layout {
+  Ref<Buffer> before, after;
+  Ref<IndexMap> map;
 
   std::vector<Expr> indices(const std::vector<Expr>& old, arith::Analyzer& analyzer) const {
-    VarMap values;
-    for (size_t d = 0; d < old.size(); ++d) values[map_.initial_indices[d]] = old[d];
-    std::vector<Expr> result;
-    for (const Expr& e : map_.final_indices) result.push_back(analyzer.simplify(substitute(e, values)));
-    return result;
+    return arith::map_indices(*map, old, analyzer);
   }
 
-  /// The box of the images; null when they are no box.
-  Ref<BufferRegion> region(const BufferRegion& old, arith::Analyzer& analyzer) const {
-    arith::Domains domains;
-    Expr before = i64(1), after = i64(1);
-    for (size_t d = 0; d < old.region.size(); ++d) {
-      domains[map_.initial_indices[d]] = arith::IntSet::of_range(old.region[d]);
-      before = before * cast(DataType::int_(64), old.region[d]->extent);
+  /// The box of the images; where they are none, one that holds them if that is enough, else null.
+  Ref<BufferRegion> region(const BufferRegion& old, bool may_be_larger, arith::Analyzer& analyzer) const {
+    BufferRegion moved{after, arith::map_region(*map, old.region, analyzer)};
+    if (moved.region.empty() && !old.region.empty()) {
+      if (!may_be_larger) return {};
+      for (const Expr& extent : after->shape) moved.region.push_back(range_of(extent));
     }
-    BufferRegion moved{new_, {}};
-    for (const Expr& e : map_.final_indices) {
-      arith::IntSet set = arith::eval_set(e, domains, analyzer);
-      Ref<Range> dim = set.is_bounded() ? set.to_range(analyzer) : Ref<Range>();
-      if (!dim.defined()) return {};
-      moved.region.push_back(dim);
-      after = after * cast(DataType::int_(64), dim->extent);
-    }
-    // Different indices have different images: if there are as many, the box holds nothing else.
-    if (!analyzer.can_prove_equal(before, after)) return {};
     return make<BufferRegion>(std::move(moved));
   }
-
- private:
-  Ref<Buffer> old_, new_;
-  const IndexMap& map_;
 };
+
+bool is_identity(const IndexMap& map) {
+  if (map.initial_indices.size() != map.final_indices.size()) return false;
+  for (size_t d = 0; d < map.initial_indices.size(); ++d) {
+    if (map.final_indices[d] != map.initial_indices[d]) return false;
+  }
+  return true;
+}
 
 struct Rewritten {
   Ref<Block> root;
@@ -131,37 +65,46 @@ struct Rewritten {
 Rewritten rewrite_accesses(const Ref<Block>& root, const Layout& layout) {
   Rewritten result;
   arith::Analyzer analyzer;
-  auto region = [&](const Ref<BufferRegion>& old) {
-    if (old->buffer != layout.before()) return old;
-    Ref<BufferRegion> moved = layout.region(*old, analyzer);
+  auto region = [&](const Ref<BufferRegion>& old, bool may_be_larger) {
+    if (old->buffer != layout.before) return old;
+    Ref<BufferRegion> moved = layout.region(*old, may_be_larger, analyzer);
     if (!moved.defined()) result.no_box = old;
     return moved.defined() ? moved : old;
   };
   result.root = rewrite(
       root,
+      [&](const Ref<For>& loop, Rewriter& walk) -> Stmt {
+        analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
+        return walk.descend(loop);
+      },
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
         Ref<BufferLoad> inner = walk.descend(old);
-        if (inner->buffer != layout.before()) return inner;
+        if (inner->buffer != layout.before) return inner;
         BufferLoad moved = *inner;
-        moved.buffer = layout.after();
+        moved.buffer = layout.after;
         moved.indices = layout.indices(moved.indices, analyzer);
         return make<BufferLoad>(std::move(moved), old.span());
       },
       [&](const Ref<BufferStore>& old, Rewriter& walk) -> Stmt {
         Ref<BufferStore> inner = walk.descend(old);
-        if (inner->buffer != layout.before()) return inner;
+        if (inner->buffer != layout.before) return inner;
         BufferStore moved = *inner;
-        moved.buffer = layout.after();
+        moved.buffer = layout.after;
         moved.indices = layout.indices(moved.indices, analyzer);
         return make<BufferStore>(std::move(moved), old.span());
+      },
+      [&](const Ref<MatchBufferRegion>& old, Rewriter& walk) -> NodeRef {
+        MatchBufferRegion moved = *walk.descend(old);
+        moved.source = region(moved.source, false);
+        return make<MatchBufferRegion>(std::move(moved), old.span());
       },
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         for (const Ref<IterVar>& axis : old->iter_vars) analyzer.bind(axis->var, axis->dom);
         Block moved = *walk.descend(old);
-        for (auto& read : moved.reads) read = region(read);
-        for (auto& write : moved.writes) write = region(write);
+        for (auto& read : moved.reads) read = region(read, true);
+        for (auto& write : moved.writes) write = region(write, false);
         for (auto& own : moved.alloc_buffers) {
-          if (own == layout.before()) own = layout.after();
+          if (own == layout.before) own = layout.after;
         }
         return make<Block>(std::move(moved), old.span());
       });
@@ -182,7 +125,7 @@ NodeRef other_use(const Ref<Block>& root, const Ref<Buffer>& buffer) {
   visit(
       root,
       [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
-        if (match->source->buffer == buffer) found = match;
+        if (match->source->buffer == buffer && !match->buffer->shape.empty()) found = match;
         walk.descend(match);
       },
       [&](const Ref<Prefetch>& prefetch, Visitor& walk) {
@@ -210,28 +153,105 @@ NodeRef other_use(const Ref<Block>& root, const Ref<Buffer>& buffer) {
   return found;
 }
 
+/// A function of new indices; null where there is no value.
+Result<Ref<IndexMap>> pad_map(const PadValue& pad, const Layout& layout, const NodeRef& block) {
+  if (std::holds_alternative<None>(pad.value)) return Ref<IndexMap>();
+  const DataType type = layout.before->dtype;
+  auto wrong = [&](const std::string& what) {
+    return refuse("transform_layout/P6",
+                  "the pad value is " + what + ", but '" + layout.before->name + "' holds " + type.str(), {block},
+                  "give one value of that type: a number, an expression, or a function of the new indices");
+  };
+  IndexMap map;
+  for (size_t d = 0; d < layout.after->shape.size(); ++d) {
+    map.initial_indices.emplace_back(var("axis" + std::to_string(d), layout.after->shape[d].dtype()));
+  }
+  if (const int64_t* number = std::get_if<int64_t>(&pad.value)) {
+    if (type.is_float()) return wrong("an integer");
+    map.final_indices = {constant(type, *number)};
+  } else if (const double* number = std::get_if<double>(&pad.value)) {
+    if (!type.is_float()) return wrong("a float");
+    map.final_indices = {constant(type, *number)};
+  } else {
+    const NodeRef& node = std::get<NodeRef>(pad.value);
+    if (const IndexMap* given = node.as<IndexMap>()) {
+      if (given->final_indices.size() != 1) return wrong(std::to_string(given->final_indices.size()) + " values");
+      if (given->initial_indices.size() != layout.after->shape.size()) {
+        return wrong("a function of " + std::to_string(given->initial_indices.size()) + " indices where there are " +
+                     std::to_string(layout.after->shape.size()));
+      }
+      map = *given;
+    } else if (node.sort() == Sort::kExpr) {
+      map.final_indices = {Expr(node)};
+    } else {
+      return wrong("no expression");
+    }
+  }
+  const Expr& value = map.final_indices.front();
+  if (value.dtype() != type) return wrong(value.dtype().str());
+  Ref<Buffer> other;
+  bool calls = false;
+  visit(
+      value,
+      [&](const Ref<BufferLoad>& read, Visitor& walk) {
+        if (read->buffer != layout.before) other = read->buffer;
+        walk.descend(read);
+      },
+      [&](const Ref<Call>& c, Visitor& walk) {
+        calls = true;
+        walk.descend(c);
+      });
+  if (other.defined()) {
+    return refuse("transform_layout/P6", "the pad value loads from '" + other->name + "'", {block},
+                  "it may load elements of '" + layout.before->name + "' only");
+  }
+  if (calls) return refuse("transform_layout/P6", "the pad value calls a function", {block});
+  return make<IndexMap>(std::move(map));
+}
+
+/// Null when every size that the buffer's shape says is said elsewhere too, as far as the program needs it.
+Ref<Var> unknown_size(const PrimFunc& func, const Ref<Buffer>& before, const Buffer& after) {
+  std::unordered_set<NodeRef> known;
+  for (const Def<Var>& param : func.params) known.insert(param);
+  auto add = [&](const Buffer& buffer) {
+    for (const Expr& extent : buffer.shape) known.insert(extent);
+    for (const Expr& stride : buffer.strides) known.insert(stride);
+    known.insert(buffer.elem_offset);
+  };
+  for (const auto& [param, buffer] : func.buffer_map) {
+    if (buffer != before) add(*buffer);
+  }
+  add(after);
+  Ref<Var> unknown;
+  for (const Expr& extent : before->shape) {
+    if (extent.is<Var>() && !known.count(extent)) unknown = extent.borrow<Var>();
+  }
+  return unknown;
+}
+
+bool is_called(const Module& module, const std::string& name) {
+  bool called = false;
+  for (const auto& [caller, func] : module.functions) {
+    visit(func, [&](const Ref<Call>& call, Visitor& walk) {
+      const GlobalVar* callee = call->op.as<GlobalVar>();
+      called |= callee && callee->name_hint == name;
+      walk.descend(call);
+    });
+  }
+  return called;
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const TransformLayout& transform) {
   TW_TRY(block, state.find(transform.block));
   const Tree& tree = *block.tree;
   TransformLayout recorded = transform;
-  auto regions = block.block().reads;
-  auto& chosen = recorded.buffer;
-  if (chosen.kind == "write") regions = block.block().writes;
-  if (chosen.kind.empty()) {
-    // A name or a buffer: among the writes first.
-    auto position = buffer_position(chosen.index, block.block().writes, block, "write", "transform_layout/P1");
-    chosen.kind = position.ok() ? "write" : "read";
-    if (position.ok()) regions = block.block().writes;
-  }
-  TW_TRY(position, buffer_position(chosen.index, regions, block, chosen.kind, "transform_layout/P1"));
-  chosen.index = position;
-  const Ref<Buffer>& buffer = regions[position]->buffer;
-  const IndexMap& map = *transform.index_map.map.as<IndexMap>();
-  if (map.initial_indices.size() != buffer->shape.size()) {
+  TW_TRY(buffer, touched_buffer(recorded.buffer, block, "transform_layout/P1"));
+  const IndexMap& given = *transform.index_map.map.as<IndexMap>();
+  if (given.initial_indices.size() != buffer->shape.size()) {
     return refuse("transform_layout/P1",
-                  "the index map takes " + std::to_string(map.initial_indices.size()) + " indices, but '" +
+                  "the index map takes " + std::to_string(given.initial_indices.size()) + " indices, but '" +
                       buffer->name + "' has " + std::to_string(buffer->shape.size()) + " dimensions",
                   {block.node()});
   }
@@ -240,23 +260,72 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   for (int at : tree.blocks()) {
     for (const Ref<Buffer>& own : tree.block_at(at).alloc_buffers) allocated |= own == buffer;
   }
-  if (!allocated || !buffer->strides.empty() || !buffer->axis_separators.empty()) {
-    return refuse("transform_layout/P2", "'" + buffer->name + "' is not a compact buffer that a block allocates",
+  const std::string& name = state.function_name(block.func);
+  const bool parameter = is_parameter(state, block.func, buffer);
+  if ((!allocated && !parameter) || !buffer->strides.empty()) {
+    return refuse("transform_layout/P2", "'" + buffer->name + "' is not a compact buffer of the function or of a block",
                   {block.node()}, "transform a copy of it: sch.cache_read or sch.cache_write make one");
+  }
+  if (parameter && is_called(*state.module(), name)) {
+    return refuse("transform_layout/P2", "'" + buffer->name + "' is a parameter of '" + name + "', which is called",
+                  {block.node()}, "callers would have to pass the new layout");
+  }
+  if (is_identity(given)) {
+    Plan nothing = give_loops(block.func, {}, {});
+    nothing.recorded = std::move(recorded);
+    return nothing;
   }
   if (NodeRef use = other_use(root, buffer); use.defined()) {
     return refuse("transform_layout/P2", "'" + buffer->name + "' is used other than by plain loads and stores",
                   {use, block.node()});
   }
-  Layout layout(buffer, map);
-  TW_RETURN_IF_ERROR(layout.prepare(block, transform.assume_injective_transform));
-  Rewritten after = rewrite_accesses(root, layout);
+  arith::Analyzer analyzer;
+  auto inverted = arith::invert(given, buffer->shape, analyzer);
+  if (!inverted.ok()) {
+    return refuse("transform_layout/P3", inverted.error().message, {block.node()}, inverted.error().hint);
+  }
+  Buffer moved = *buffer;
+  moved.shape = inverted->shape;
+  moved.axis_separators.clear();
+  if (parameter) {
+    if (Ref<Var> size = unknown_size(*state.function_at(block.func).as<PrimFunc>(), buffer, moved); size.defined()) {
+      return refuse("transform_layout/P2", "no parameter would say the size " + size->name_hint + " any more",
+                    {block.node()}, "keep it as an extent, or make it a parameter");
+    }
+  }
+  DataType index_type =
+      inverted->inverse->final_indices.empty() ? DataType::int_(32) : inverted->inverse->final_indices[0].dtype();
+  Layout layout{buffer, make<Buffer>(std::move(moved)), arith::with_index_type(given, index_type)};
+  TW_TRY(pad_value, pad_map(transform.pad_value, layout, block.node()));
+  if (pad_value.defined() && std::holds_alternative<NodeRef>(recorded.pad_value.value)) {
+    const Expr& value = pad_value->final_indices.front();
+    recorded.pad_value.value = NodeRef(pad_value);
+    if (const IntImm* number = value.as<IntImm>()) recorded.pad_value.value = number->value;
+    if (const FloatImm* number = value.as<FloatImm>()) recorded.pad_value.value = number->value;
+  }
+  TreeEdit edit(tree);
+  if (inverted->holes || !is_false(inverted->padding)) {
+    if (!pad_value.defined() && !transform.assume_injective_transform) {
+      return refuse("transform_layout/P4", "the new buffer would have elements that stand for none of the old ones",
+                    {block.node()},
+                    "divide evenly, give a pad_value, or set assume_injective_transform=True to leave them open");
+    }
+    if (pad_value.defined()) {
+      if (inverted->holes) {
+        return refuse("transform_layout/P4", "which elements stand for none of the old ones is not known",
+                      {block.node()}, "multiply indices only where the products stay adjacent");
+      }
+      fill_padding(edit, tree, {layout.before, layout.after, inverted->inverse, inverted->padding, pad_value},
+                   parameter);
+    }
+  }
+  Rewritten after = rewrite_accesses(edit.finish(), layout);
   if (after.no_box.defined()) {
     return refuse("transform_layout/P5",
                   "the images of " + analysis::brief(after.no_box) + " are not all elements of a box", {block.node()},
                   "transform the layout before regions of several elements arise");
   }
-  Plan plan = give_loops(block.func, after.root, {});
+  Plan plan = with_buffer(state, block.func, layout.before, layout.after, after.root);
   plan.recorded = std::move(recorded);
   return plan;
 }

@@ -8,13 +8,14 @@ from typing import Any
 from tilewright import te
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.tir import op
+from tilewright.script.tir.intrinsics import AXIS_SEPARATOR
 from tilewright.te import *  # noqa: F403
 from tilewright.te import __all__ as _names
 
 __path__: list[str] = []
 _missing = missing("tvm.te")
 
-__all__ = list(_names)
+__all__ = ["AXIS_SEPARATOR", *_names]
 
 
 def create_prim_func(  # type: ignore[no-redef]

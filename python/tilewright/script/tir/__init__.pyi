@@ -362,11 +362,17 @@ Op = _core.Op
 StringImm = _core.StringImm
 Ptr: Any
 
+def AXIS_SEPARATOR(*args: Any, **kwargs: Any) -> Value:
+    """Stands among the new indices of a map where the axes behind it are laid out on their own."""
+
 def Add(a: Any, b: Any) -> Value:
     """The node Add(a, b), not folded."""
 
 def And(a: Any, b: Any) -> Value:
     """The node And(a, b), not folded."""
+
+def AxisSeparator() -> Value:
+    """Stands among the new indices of a map where the axes behind it are laid out on their own."""
 
 def Broadcast(value: Any, lanes: Any) -> Value:
     """A vector with the same value in all `lanes`."""
@@ -703,6 +709,16 @@ def if_then_else(cond: Any, t: Any, f: Any, *, dtype: Any = None) -> Value:
 
 def ignore_loop_partition(x: ExprLike) -> Value:
     """The intrinsic `tir.ignore_loop_partition`."""
+
+def index_map_with_separators(
+    mapping: Any,
+    *,
+    ndim: Any = None,
+    inverse_index_map: Any = None,
+    index_dtype: str = "int32",
+    ranges: builtins.bool = False,
+) -> Value:
+    """The map of indices that a function says, and where it gives AXIS_SEPARATOR among them."""
 
 def indexdiv(a: ExprLike, b: ExprLike) -> Value:
     """The function `indexdiv` of expressions."""

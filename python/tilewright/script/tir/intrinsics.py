@@ -199,19 +199,94 @@ def CommReducer(lhs: Sequence[Any], rhs: Sequence[Any], result: Sequence[Any], i
     return _core.CommReducer(list(lhs), list(rhs), list(result), list(identity_element))
 
 
-def index_map(mapping: Callable[..., Any], *, inverse_index_map: Any = None, index_dtype: str = "int32") -> Any:
-    """The map of indices, of type `index_dtype`, that a function of them says."""
+class AxisSeparator:
+    """Stands among the new indices of a map where the axes behind it are laid out on their own."""
+
+    def __repr__(self) -> str:
+        return "T.AXIS_SEPARATOR"
+
+
+AXIS_SEPARATOR = AxisSeparator()
+
+
+def _index_variables(mapping: Callable[..., Any], ndim: int | None, dtype: str) -> tuple[list[Any], dict[str, Any]]:
+    """Variables for the parameters of a function of indices, those that are passed by name apart."""
     import inspect
 
-    parameters = inspect.signature(mapping).parameters.values()
-    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
-        raise fail("script/index-map", "the number of indices of an index map must be fixed", "name each index")
-    indices = [_core.Var(p.name, _core.PrimType(index_dtype)) for p in parameters]
-    final = mapping(*indices)
-    final = list(final) if isinstance(final, list | tuple) else [final]
+    kinds = inspect.Parameter
+    parameters = list(inspect.signature(mapping).parameters.values())
+    fixed = sum(p.kind is not kinds.VAR_POSITIONAL for p in parameters)
+    if any(p.kind is kinds.VAR_KEYWORD for p in parameters):
+        raise fail(
+            "script/index-map", "a function of indices takes them one by one", "name each index, or use *indices"
+        )
+    if fixed < len(parameters) and ndim is None:
+        raise fail(
+            "script/index-map", "the number of indices of an index map must be fixed", "name each index, or say ndim"
+        )
+    positional: list[Any] = []
+    named: dict[str, Any] = {}
+    for p in parameters:
+        if p.kind is kinds.VAR_POSITIONAL:
+            names = [f"{p.name}{n}" for n in range((ndim or 0) - fixed)]
+            positional += [_core.Var(name, _core.PrimType(dtype)) for name in names]
+        elif p.kind is kinds.KEYWORD_ONLY:
+            named[p.name] = _core.Var(p.name, _core.PrimType(dtype))
+        else:
+            positional.append(_core.Var(p.name, _core.PrimType(dtype)))
+    return positional, named
+
+
+def index_map_with_separators(
+    mapping: Callable[..., Any],
+    *,
+    ndim: int | None = None,
+    inverse_index_map: Any = None,
+    index_dtype: str = "int32",
+    ranges: bool = False,
+) -> tuple[Any, list[int]]:
+    """The map of indices that a function says, and where it gives AXIS_SEPARATOR among them.
+
+    Args:
+        mapping: a function of indices that gives new ones: one, or several.
+        ndim: the number of indices, for functions that take any.
+        inverse_index_map: the way back, as a map or a function.
+        index_dtype: the type of the indices.
+        ranges: the function gives ranges, each as a pair of a start and an end, or one index alone.
+    """
+    positional, named = _index_variables(mapping, ndim, index_dtype)
+    result = mapping(*positional, **named)
+    final: list[Any] = []
+    separators: list[int] = []
+    items = list(result) if isinstance(result, list | tuple) else [result]
+    pairs = ranges and any(isinstance(item, list | tuple) for item in items)
+    for item in items:
+        if item is AXIS_SEPARATOR:
+            separators.append(len(final))
+            continue
+        values = list(item) if ranges and isinstance(item, list | tuple) else [item, item + 1] if pairs else [item]
+        for value in values:
+            if not isinstance(value, _core.Expr | int) and not hasattr(value, "__index__"):
+                from tilewright.errors import ArgumentError
+
+                raise ArgumentError(f"a function of indices gives a '{type(value).__name__}': it gives expressions")
+        final += values
     if callable(inverse_index_map) and not isinstance(inverse_index_map, _core.Node):
-        inverse_index_map = index_map(inverse_index_map, index_dtype=index_dtype)
-    return _core.IndexMap(indices, final, inverse_index_map)
+        count = len(final)
+        inverse_index_map = index_map(inverse_index_map, ndim=count, index_dtype=index_dtype)
+    return _core.IndexMap([*positional, *named.values()], final, inverse_index_map), separators
+
+
+def index_map(
+    mapping: Callable[..., Any], *, ndim: int | None = None, inverse_index_map: Any = None, index_dtype: str = "int32"
+) -> Any:
+    """The map of indices, of type `index_dtype`, that a function of them says."""
+    made, separators = index_map_with_separators(
+        mapping, ndim=ndim, inverse_index_map=inverse_index_map, index_dtype=index_dtype
+    )
+    if separators:
+        raise fail("script/index-map", "an axis separator in a map that is of indices alone", "leave it out")
+    return made
 
 
 def infinity(dtype: Any) -> Any:

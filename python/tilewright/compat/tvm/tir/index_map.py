@@ -7,7 +7,9 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.script.tir.intrinsics import index_map
+from tilewright.compat.tvm.nd import array
+from tilewright.index_map import map_array
+from tilewright.script.tir import intrinsics
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.function")
@@ -17,6 +19,7 @@ class IndexMap(metaclass=Renamed):
     """A map of indices."""
 
     node = _core.IndexMap
+    AXIS_SEPARATOR = intrinsics.AXIS_SEPARATOR
 
     @staticmethod
     def make(initial_indices: Any, final_indices: Any, inverse_index_map: Any = None) -> Any:
@@ -24,10 +27,37 @@ class IndexMap(metaclass=Renamed):
         return _core.IndexMap(initial_indices, final_indices, inverse_index_map)
 
     @staticmethod
-    def from_func(mapping_function: Callable[..., Any], ndim: int | None = None, inverse_index_map: Any = None) -> Any:
+    def from_func(
+        mapping_function: Callable[..., Any],
+        ndim: int | None = None,
+        inverse_index_map: Any = None,
+        *,
+        index_dtype: str = "int64",
+    ) -> Any:
         """The map that a function of indices says; `ndim` is needed where it takes any number of them."""
-        if ndim is None:
-            return index_map(mapping_function, inverse_index_map=inverse_index_map)
-        indices = [_core.Var(f"i{n}", _core.PrimType("int32")) for n in range(ndim)]
-        final = mapping_function(*indices)
-        return _core.IndexMap(indices, list(final) if isinstance(final, list | tuple) else [final], inverse_index_map)
+        return intrinsics.index_map(
+            mapping_function, ndim=ndim, inverse_index_map=inverse_index_map, index_dtype=index_dtype
+        )
+
+    @staticmethod
+    def from_func_with_separators(
+        mapping_function: Callable[..., Any],
+        ndim: int | None = None,
+        inverse_index_map: Any = None,
+        *,
+        index_dtype: str = "int64",
+    ) -> Any:
+        """The map, and the positions among its results at which the function gives AXIS_SEPARATOR."""
+        return intrinsics.index_map_with_separators(
+            mapping_function, ndim=ndim, inverse_index_map=inverse_index_map, index_dtype=index_dtype
+        )
+
+
+def map_ndarray(self: _core.IndexMap, arr_src: Any) -> Any:
+    """The array in the layout that the map gives it."""
+    return array(map_array(self, arr_src))
+
+
+def map_arrays_as_tvm() -> None:
+    """From now on."""
+    setattr(_core.IndexMap, "map_ndarray", map_ndarray)  # noqa: B010

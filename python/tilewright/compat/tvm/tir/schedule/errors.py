@@ -25,6 +25,10 @@ _FAST = {
 }
 
 
+#: Where TVM's Python asserts.
+_ASSERTED = {"set_axis_separator/P1"}
+
+
 def _text(method: str, sch: _core.Schedule, error: ScheduleError) -> str:
     """The message with the program; the first two underlined places are tir.Block#0, tir.For#1, ..."""
     if sch.error_render_level == "none":
@@ -46,6 +50,8 @@ def _translated(method: str, function: Callable[..., Any]) -> Callable[..., Any]
         try:
             return function(self, *args, **kwargs)
         except ScheduleError as error:
+            if error.code in _ASSERTED:
+                raise AssertionError(error.message) from error
             error.args = (_text(method, self, error),)
             raise
 

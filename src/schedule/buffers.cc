@@ -1,0 +1,43 @@
+#include "schedule/buffers.h"
+
+#include <algorithm>
+
+#include "ir/build.h"
+#include "schedule/cache.h"
+
+namespace tilewright::schedule {
+
+Result<Ref<Buffer>> touched_buffer(TouchedBuffer& chosen, const Place& block, const std::string& code) {
+  if (chosen.kind.empty()) {
+    auto position = buffer_position(chosen.index, block.block().writes, block, "write", code);
+    chosen.kind = position.ok() ? "write" : "read";
+  }
+  const auto& regions = chosen.kind == "write" ? block.block().writes : block.block().reads;
+  TW_TRY(position, buffer_position(chosen.index, regions, block, chosen.kind, code));
+  chosen.index = position;
+  return regions[position]->buffer;
+}
+
+bool is_parameter(const State& state, uint32_t func, const Ref<Buffer>& buffer) {
+  const auto& buffers = state.function_at(func).as<PrimFunc>()->buffer_map;
+  return std::any_of(buffers.begin(), buffers.end(), [&](const auto& entry) { return entry.second == buffer; });
+}
+
+Plan with_buffer(const State& state, uint32_t func, const Ref<Buffer>& before, const Ref<Buffer>& after,
+                 Ref<Block> root) {
+  if (!is_parameter(state, func, before)) return give_loops(func, std::move(root), {});
+  const Func& old = state.function_at(func);
+  PrimFunc changed = *old.as<PrimFunc>();
+  for (auto& [param, buffer] : changed.buffer_map) {
+    if (buffer == before) buffer = after;
+  }
+  BlockRealize realize = *changed.body.as<BlockRealize>();
+  realize.block = std::move(root);
+  changed.body = make<BlockRealize>(std::move(realize), changed.body.span());
+  Plan plan;
+  plan.func = func;
+  plan.functions.emplace_back(state.function_name(func), make<PrimFunc>(std::move(changed), old.span()));
+  return plan;
+}
+
+}  // namespace tilewright::schedule

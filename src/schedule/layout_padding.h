@@ -1,0 +1,28 @@
+// What a layout with padding writes to the elements that stand for none of the old ones.
+#pragma once
+
+#include "arith/index_map.h"
+#include "schedule/edit.h"
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+
+/// A buffer that gets another layout, and what its padding holds.
+struct PaddedLayout {
+  Ref<Buffer> before, after;
+  Ref<IndexMap> inverse;    ///< indices of `after` to those of `before`
+  Expr padding;             ///< of the inverse's initial indices
+  Ref<IndexMap> pad_value;  ///< indices of `after` to what an element of padding holds
+
+  Expr padding_at(const std::vector<Expr>& indices) const;
+  Expr value_at(const std::vector<Expr>& indices) const;
+};
+
+/// Makes the program fill the padding, by the first way that applies:
+///   - nothing writes the buffer, a parameter: a block assumes that the padding holds the value;
+///   - each nest that writes it runs over its elements in order, one by one, and does nothing else: the nest runs over
+///     the new elements instead, and chooses between the value and what was stored;
+///   - a block behind the last statement of the scope that writes it stores the value.
+void fill_padding(TreeEdit& edit, const Tree& tree, const PaddedLayout& layout, bool is_parameter);
+
+}  // namespace tilewright::schedule

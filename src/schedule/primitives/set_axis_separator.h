@@ -1,0 +1,26 @@
+#pragma once
+
+#include "schedule/instruction_fields.h"
+
+namespace tilewright::schedule {
+
+struct SetAxisSeparator {
+  BlockRV block;
+  TouchedBuffer buffer;
+  std::vector<int64_t> axis_separators;
+  using Members = Fields<&SetAxisSeparator::block, &SetAxisSeparator::buffer, &SetAxisSeparator::axis_separators>;
+  using Returns = None;
+  static constexpr int kRequired = 3;
+  static constexpr Family kFamily = Family::kTransform;
+  static constexpr std::string_view kDoc = R"(Say which axes of a buffer memory keeps apart.
+
+The axes between two separators are laid out as one, where the target has memory of several dimensions; others lay out
+all of them as one, and nothing changes but what the program says.
+
+Args:
+    block: a block that touches the buffer.
+    buffer: ("read", position), ("write", position), the buffer's name, or the buffer.
+    axis_separators: the numbers of axes before which there is a separation, ascending.)";
+};
+
+}  // namespace tilewright::schedule
