@@ -148,6 +148,27 @@ bool Execution::can_agree(const Ref<Buffer>& buffer, const Expr& extent) const {
   return axis && memory_scope(buffer->scope()).joins_threads(*axis, const_int(extent).value_or(-1));
 }
 
+namespace {
+
+/// A buffer that a block below allocates for each of its instances is one for all threads that share such memory.
+std::optional<Dependent> check_allocations(const Tree& tree, int loop, const Execution& execution) {
+  for (int at = loop + 1; execution.axis && at < tree[loop].end; ++at) {
+    if (!tree[at].is_block) continue;
+    for (const Ref<Buffer>& buffer : tree.block_at(at).alloc_buffers) {
+      const MemoryScope& scope = memory_scope(buffer->scope());
+      if (scope.rank == 0 || !scope.is_shared_by(*execution.axis)) continue;
+      return Dependent{Conflict::kWrite,
+                       {quoted(tree.block_at(at)) + " allocates '" + buffer->name +
+                            "' for each of its instances, and the iterations of loop '" +
+                            tree.for_at(loop).loop_var->name_hint + "' would share it",
+                        {tree.stmt(loop), tree.stmt(at)}}};
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution) {
   // Lanes of a vector share all buffers.
   bool in_lanes = false;
@@ -172,6 +193,7 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
     }
   }
   if (is_const_int(tree.for_at(loop).extent, 1)) return std::nullopt;
+  if (auto problem = check_allocations(tree, loop, execution)) return problem;
   for (int at : below.blocks()) {
     const BlockRealize& realize = *tree.realize_at(at);
     if (writes_disjoint(tree, loop, at) || spreads_reduction(tree, loop, at, execution)) continue;

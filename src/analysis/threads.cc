@@ -26,14 +26,13 @@ bool all_come_to(const Tree& tree, int outer, int at) {
   for (; at != outer; at = tree[at].parent) {
     switch (tree[at].node->kind) {
       case Kind::kFor:
+        if (tree.for_at(at).kind == ForKind::kParallel || tree.for_at(at).kind == ForKind::kVectorized) return false;
         if (uses_var(tree.for_at(at).min, thread) || uses_var(tree.for_at(at).extent, thread)) return false;
         break;
       case Kind::kSeqStmt:
       case Kind::kAllocateConst:
       case Kind::kDeclBuffer:
         break;
-      case Kind::kBlockRealize:
-        return false;
       default:
         return false;
     }

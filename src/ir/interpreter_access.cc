@@ -248,7 +248,7 @@ std::vector<int64_t> Machine::owner_of(const Thread& thread, const MemoryScope& 
   std::vector<int64_t> owner;
   for (const Level* level : thread.levels) {
     const auto& axis = program_.loops[level->fork->site].axis;
-    if (!axis || !axis->in_team()) continue;
+    if (!axis) continue;
     if (!scope.is_shared_by(*axis)) {
       owner.push_back(level->index);
     } else if (scope.lanes > 1) {

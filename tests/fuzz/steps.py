@@ -7,6 +7,7 @@ was left out) the step is skipped.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import random
 import re
@@ -249,10 +250,42 @@ def bind(d: Dice) -> None:
     d.sch.bind(d.loop(), d.take(["blockIdx.x", "threadIdx.x", "threadIdx.y", "vthread.x"]))
 
 
+def as_far_as_possible() -> contextlib.AbstractContextManager[None]:
+    """The rest of a step whose beginning has changed the program: a refusal ends it, and what was done stays."""
+    return contextlib.suppress(tw.ScheduleError, Impossible)
+
+
+def bind_tiles(d: Dice) -> None:
+    """The tiles of a loop on blocks or virtual threads, what is inside of them on threads."""
+    outer, inner = d.sch.split(d.loop(), [None, d.take([2, 4])])
+    with as_far_as_possible():
+        d.sch.bind(inner, d.take(["threadIdx.x", "threadIdx.y"]))
+        d.sch.bind(outer, d.take(["blockIdx.x", "blockIdx.y", "vthread.x"]))
+
+
+def fetch(d: Dice) -> None:
+    """A copy of what a block reads, under a loop of the block, made by the threads that run it."""
+    block = d.block()
+    position = d.take(range(len(d.sch.get(block).reads)))
+    copy = d.sch.cache_read(block, position, d.take(["shared", "shared", "shared", "local", "warp"]))
+    d.made(copy)
+    with as_far_as_possible():
+        at = d.take(range(len(d.loops(block))))
+        d.sch.compute_at(copy, d.loops(block)[at], d.chance(0.7))
+        around = [d.sch.get(loop) for loop in d.loops(copy)[: at + 1]]
+        threads = {loop.thread_binding.thread_tag: loop.extent.value for loop in around if loop.thread_binding}
+        threads = {axis: extent for axis, extent in threads.items() if "block" not in axis}
+        chosen = [axis for axis in threads if d.chance(0.8)]
+        fused = d.sch.fuse(*d.loops(copy)[at + 1 :])
+        _, *parts = d.sch.split(fused, [None, *(threads[axis] for axis in chosen)])
+        for part, axis in zip(parts, chosen, strict=True):
+            d.sch.bind(part, axis)
+
+
 def cache_read(d: Dice) -> None:
     block = d.block()
     position = d.take(range(len(d.sch.get(block).reads)))
-    scope = d.take(["global", "local"])
+    scope = d.take(["global", "local", "shared"])
     readers = [d.block()] if d.chance(0.2) else None
     d.made(d.sch.cache_read(block, position, scope, readers))
 
@@ -260,7 +293,7 @@ def cache_read(d: Dice) -> None:
 def cache_write(d: Dice) -> None:
     block = d.block()
     position = d.take(range(len(d.sch.get(block).writes)))
-    d.made(d.sch.cache_write(block, position, d.take(["global", "local"])))
+    d.made(d.sch.cache_write(block, position, d.take(["global", "local", "shared"])))
 
 
 def cache_inplace(d: Dice) -> None:
@@ -574,7 +607,9 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     vectorize: 3,
     vectorize_reduction: 3,
     unroll: 1,
-    bind: 1,
+    bind: 2,
+    bind_tiles: 2,
+    fetch: 2,
     cache_read: 4,
     cache_write: 3,
     cache_inplace: 1,
