@@ -195,6 +195,21 @@ class HomeFinder {
     return first->init.defined() || !touches(first->reads, buffer);
   }
 
+  /// Behind the last of the loops around all uses whose iterations each have such memory of their own: it carries
+  /// nothing over them, or over loops around them, whatever the program says. But for a reduction that they share.
+  size_t first_owned(const Ref<Buffer>& buffer, const Uses& uses) const {
+    size_t first = 0;
+    for (size_t depth = 0; depth < uses.common.size(); ++depth) {
+      const For* loop = uses.common[depth].as<For>();
+      auto axis = loop ? thread_axis(*loop) : std::nullopt;
+      if (!axis || memory_scope(buffer->scope()).is_shared_by(*axis)) continue;
+      bool reduces = std::any_of(uses.list.begin(), uses.list.end(),
+                                 [&](const Use& one) { return carries(one, buffer, loop->loop_var); });
+      if (!reduces) first = depth + 1;
+    }
+    return first;
+  }
+
   BufferHome place(const Ref<Buffer>& buffer, const Uses& uses) const {
     Path path = uses.common;
     size_t owner = 0;  // whose instances each have a buffer of their own: nothing outside matters
@@ -214,7 +229,7 @@ class HomeFinder {
       if (!fresh) fresh = is_fresh(buffer, uses);
       return !*fresh;
     };
-    for (size_t depth = owner; depth < path.size(); ++depth) {
+    for (size_t depth = std::max(owner, first_owned(buffer, uses)); depth < path.size(); ++depth) {
       if (!carries_values(path[depth])) continue;
       path.resize(depth);
       break;

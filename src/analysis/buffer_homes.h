@@ -5,7 +5,8 @@
 //     for j in range(10): t[i * 8 + j] = ..   a parallel loop must: neighbors copy overlapping parts, at the same time.
 //     for j in range(8): ... = t[..]
 //
-// A home is never inside of a loop that carries values in the buffer:
+// Where the scope of the buffer gives each iteration of a loop bound to a thread axis a copy of its own, the home is
+// inside of that loop. Else a home is never inside of a loop that carries values in the buffer:
 //   - a vectorized one, whose iterations are lanes;
 //   - one bound to a thread axis, for a buffer in main memory, which all threads and blocks share;
 //   - one that drives a reduction of a block which writes the buffer;

@@ -132,6 +132,7 @@ class Compiler {
   void match_buffer(const MatchBufferRegion& match, const NodeRef& node);
   void init(const Block& block);
   int allocate(const Ref<Buffer>& buffer);
+  int allocate(const Allocate& allocation);
   int allocate(const std::string& name, DataType type, const std::vector<Expr>& extents, const std::string& scope);
   void release(int pointer, int site);
   void attribute(const AttrStmt& attr, const NodeRef& node);

@@ -168,6 +168,12 @@ int Compiler::allocate(const std::string& name, DataType type, const std::vector
   return pointer;
 }
 
+int Compiler::allocate(const Allocate& allocation) {
+  const PointerType* type = allocation.buffer_var->type_annotation.as<PointerType>();
+  return allocate(allocation.buffer_var->name_hint, allocation.dtype, allocation.extents,
+                  type ? type->storage_scope : "");
+}
+
 int Compiler::allocate(const Ref<Buffer>& buffer) {
   if (buffer->strides.empty()) return allocate(buffer->name, buffer->dtype, buffer->shape, buffer->scope());
   // Up to the last element that strides reach.
@@ -339,9 +345,7 @@ void Compiler::stmt(const Stmt& s) {
     }
     case Kind::kAllocate: {
       const Allocate& allocation = *s.as<Allocate>();
-      const PointerType* type = allocation.buffer_var->type_annotation.as<PointerType>();
-      int pointer = allocate(allocation.buffer_var->name_hint, allocation.dtype, allocation.extents,
-                             type ? type->storage_scope : "");
+      int pointer = allocate(allocation);
       int number = static_cast<int>(program_.allocations.size()) - 1;
       with_definition(allocation.buffer_var, pointer, [&] { stmt(allocation.body); });
       release(pointer, number);
@@ -385,9 +389,10 @@ void Compiler::stmt(const Stmt& s) {
       for_loop(s.borrow<For>());
       break;
     case Kind::kWhile: {
+      const While& loop = *s.as<While>();
       int start = here();
-      size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(s.as<While>()->condition)});
-      under({s.as<While>()->condition}, [&] { stmt(s.as<While>()->body); });
+      size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(loop.condition)});
+      under({loop.condition}, [&] { stmt(loop.body); });
       emit({.op = Op::kJump, .a = start});
       (*code_)[skip].a = here();
       break;

@@ -29,12 +29,23 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
 Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const ExecutionCodes& codes,
                       const std::string& thread_axis) {
   TW_TRY(place, state.find(rv));
-  if (auto problem = analysis::why_dependent(*place.tree, place.at, {kind, ThreadAxis::parse(thread_axis)})) {
+  For loop = place.loop();
+  loop.thread_binding = {};
+  const Tree* tree = place.tree;
+  int at = place.at;
+  Ref<Block> unbound;  // what the threads of a team give to one another does not count for others
+  if (place.loop().thread_binding.defined()) {
+    loop.kind = ForKind::kSerial;
+    TreeEdit edit(*place.tree);
+    edit.replace(place.at, make<For>(loop, place.node().span()));
+    unbound = edit.finish();
+    tree = &Tree::of(unbound);
+    at = tree->loop(loop.loop_var);
+  }
+  if (auto problem = analysis::why_dependent(*tree, at, {kind, ThreadAxis::parse(thread_axis)})) {
     return refuse_conflict(codes, *problem);
   }
-  For loop = place.loop();
   loop.kind = kind;
-  loop.thread_binding = {};
   if (kind == ForKind::kThreadBinding) {
     loop.thread_binding = make<IterVar>({.dom = {},
                                          .var = var(thread_axis, loop.loop_var.dtype()),

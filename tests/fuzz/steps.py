@@ -273,7 +273,8 @@ def fetch(d: Dice) -> None:
         at = d.take(range(len(d.loops(block))))
         d.sch.compute_at(copy, d.loops(block)[at], d.chance(0.7))
         around = [d.sch.get(loop) for loop in d.loops(copy)[: at + 1]]
-        threads = {loop.thread_binding.thread_tag: loop.extent.value for loop in around if loop.thread_binding}
+        bound = [loop for loop in around if loop.thread_binding and isinstance(loop.extent, ir.IntImm)]
+        threads = {loop.thread_binding.thread_tag: loop.extent.value for loop in bound}
         threads = {axis: extent for axis, extent in threads.items() if "block" not in axis}
         chosen = [axis for axis in threads if d.chance(0.8)]
         fused = d.sch.fuse(*d.loops(copy)[at + 1 :])

@@ -390,3 +390,79 @@ def test_unknown_scopes_are_refused():
     for scope in ["", "shared.dyn", "warp", "wmma.matrix_a", "texture:weight", "amx.tmm", "m16n8k8.matrixB"]:
         check(rows, lambda sch, scope=scope: sch.cache_read("B", 0, scope))
     check_same(tw.Schedule(rows).mod, rows)
+
+
+@T.prim_func
+def mirrored(A: T.Buffer((8,)), B: T.Buffer((8,))):
+    S = T.alloc_buffer((8,), scope="shared")
+    for j in T.thread_binding(8, thread="threadIdx.x"):
+        with T.block("S"):
+            v = T.axis.spatial(8, j)
+            S[v] = A[v]
+        with T.block("B"):
+            v = T.axis.spatial(8, j)
+            B[v] = S[7 - v]
+
+
+def test_what_threads_give_to_one_another_keeps_their_loop_bound():
+    def inline(sch):
+        sch.compute_inline("S")
+
+    check(mirrored, inline)
+
+    def loop(sch):
+        return sch.get_loops("B")[0]
+
+    check_refused(mirrored, lambda sch: sch.unroll(loop(sch)), "unroll/P1")
+    check_refused(mirrored, lambda sch: sch.parallel(loop(sch)), "parallel/P5")
+    check_refused(mirrored, lambda sch: sch.vectorize(loop(sch)), "vectorize/P5")
+    check_refused(mirrored, lambda sch: sch.bind(loop(sch), "blockIdx.x"), "bind/P5")
+
+    def when_nothing_is_given(sch):
+        sch.compute_inline("S")
+        sch.unroll(loop(sch))
+
+    check(mirrored, when_nothing_is_given)
+
+
+def test_memory_that_a_block_allocates_is_one_for_all_threads():
+    """The threads around would fill it with different values."""
+
+    @T.prim_func
+    def outer(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        for i in T.thread_binding(4, thread="threadIdx.y"):
+            with T.block("outer"):
+                vi = T.axis.spatial(4, i)
+                T.reads(A[vi, 0:8])
+                T.writes(B[vi, 0:8])
+                for j in range(8):
+                    with T.block("B"):
+                        vj = T.axis.spatial(8, j)
+                        B[vi, vj] = A[vi, 7 - vj]
+
+    check_refused(outer, lambda sch: sch.cache_read("B", 0, "shared"), "cache_read/P9")
+    check(outer, lambda sch: sch.cache_read("B", 0, "local"))
+
+
+def test_each_block_has_its_tile_whatever_can_be_proved_of_it():
+    """Fused, the loops of the copy no longer say in a provable way that it is complete."""
+
+    @T.prim_func
+    def columns(pA: T.handle, pB: T.handle):
+        n, m = T.int32(), T.int32()
+        A = T.match_buffer(pA, (4, n))
+        B = T.match_buffer(pB, (n, m, 4))
+        for i, j, k in T.grid(n, m, 4):
+            with T.block("B"):
+                vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                B[vi, vj, vk] = A[vk, vj % n] + A[0, 0]
+
+    def fused(sch):
+        copy = sch.cache_read("B", 0, "shared")
+        _, j, k = sch.get_loops("B")
+        sch.bind(j, "blockIdx.x")
+        sch.bind(k, "threadIdx.x")
+        sch.compute_at(copy, j)
+        sch.fuse(*sch.get_loops(copy)[2:])
+
+    check(columns, fused)

@@ -17,7 +17,7 @@ __getattr__ = missing("tvm.tir.schedule.testing")
 __all__ = ["assert_structural_equal_ignore_global_symbol", "verify_trace_roundtrip"]
 
 
-def assert_structural_equal_ignore_global_symbol(f1: Any, f2: Any, *, map_free_vars: bool = False) -> None:
+def assert_structural_equal_ignore_global_symbol(f1: Any, f2: Any, map_free_vars: bool = False) -> None:
     """Compares functions or modules but for the names they are exported under."""
     if Proofs.mismatch(without_symbols(f1), without_symbols(f2), map_free_vars) is not None:
         check_same(f1, f2, map_free_vars=map_free_vars)
