@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 import enum
 from typing import overload
 
+from tilewright.verification import Verification
+
 class ForKind(enum.IntEnum):
     SERIAL = 0
 
@@ -1809,7 +1811,14 @@ class Trace:
 class Schedule:
     """A program and the steps done to it."""
 
-    def __init__(self, program: Node | None, *, seed: int | None = None, error_render_level: str = "detail") -> None:
+    def __init__(
+        self,
+        program: Node | None,
+        *,
+        seed: int | None = None,
+        error_render_level: str = "detail",
+        debug_mask: str = "none",
+    ) -> None:
         """
         Start scheduling.
 
@@ -1817,11 +1826,16 @@ class Schedule:
             program: a PrimFunc, which becomes the function 'main' of a module, or an IRModule.
             seed: of the random decisions; a random one by default.
             error_render_level: what a refusal shows: 'detail' with the program, 'fast' without it, 'none' only the rule.
+            debug_mask: 'all' checks the whole program after each step: that it is well formed and that declared regions hold; 'none' trusts the steps.
         """
 
     @property
     def mod(self) -> Module:
         """The program as it is now."""
+
+    @property
+    def original(self) -> Module:
+        """The program that the first step was done on."""
 
     @property
     def trace(self) -> Trace:
@@ -1885,6 +1899,27 @@ class Schedule:
     def remove_rv(self, rand_var: BlockRV) -> None: ...
     @overload
     def remove_rv(self, rand_var: ExprRV) -> None: ...
+    def verify(self, inputs: Mapping[str, Any] | None = None, *, seconds: float = 10.0) -> Verification:
+        """
+        Compare the program as it is now with the original one, in the reference interpreter.
+
+        Both run on random arguments, several sizes where shapes are symbolic, with all checks of the interpreter:
+        bounds, uninitialized memory, races. Programs that take too long are compared at single elements, edges first,
+        each computed by a backward slice. Floats may differ by the rounding of sums in another order.
+
+        Args:
+            inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.
+            seconds: the time that the interpreter may take for each of the two programs.
+
+        Returns:
+            A Verification: what was compared, and which steps rest on statements.
+
+        Raises:
+            tilewright.ScheduleError: the programs differ; the message names the first step after which they do.
+            tilewright.ResourceError: the original program takes too long, even at single elements.
+            tilewright.ScriptError: the original program does something undefined.
+        """
+
     def take_decisions(self, decisions: list[Any]) -> None:
         """
         Let the first, second, ... draw of this schedule take a decision instead of drawing.
@@ -2130,7 +2165,7 @@ class Schedule:
         Make one loop nest out of several that stand beside one another.
 
         Args:
-            loops: two loops or more, each the innermost to be merged of its nest. All loops from there up to what is around
+            *loops: two loops or more, each the innermost to be merged of its nest. All loops from there up to what is around
                 all of them become one nest, at the place of the last, with the bodies one after another.
 
         Returns:
@@ -2496,6 +2531,8 @@ class Schedule:
         Args:
             reduction_block: a sum, whose result only the other block reads.
             epilogue_block: stores the result plus something; afterwards it is gone, and the sum goes where it stored.
+        """
+
     def blockize(self, target: LoopRV | Sequence[BlockRV | str], preserve_unit_iters: bool = True) -> BlockRV:
         """
         Make what a loop runs, or neighboring blocks with their loops, one block.
@@ -2570,6 +2607,31 @@ class Schedule:
                 remainder, without a value for them.
         """
 
+    def decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
+        """
+        Fill what a block pads first, then copy what is inside without a test.
+
+        Args:
+            block: a block that stores T.if_then_else(CONDITION, VALUE, CONSTANT), where CONDITION bounds its axes; afterwards
+                it stores VALUE, and its axes take the values inside of the bounds only.
+            loop: the loop around it to put the new block before.
+
+        Returns:
+            The new block, BLOCK_pad_const, which stores the constant.
+        """
+
+    def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
+        """
+        Round the domains of a block's axes up, with copies of its buffers that are padded with zeros.
+
+        Each buffer BUFFER that an enlarged axis indexes gets a copy BUFFER_pad: of what the block reads before it, of what it
+        writes behind it, back to the buffer.
+
+        Args:
+            block: a block that accesses each buffer at one element, whose indices are axes or constants.
+            padding: for each axis the number whose multiple its extent becomes; 1 leaves it as it is.
+        """
+
     def transform_block_layout(self, block: BlockRV | str, index_map: Callable[..., Any] | IndexMap) -> None:
         """
         Run a block over other axes.
@@ -2638,31 +2700,6 @@ class Schedule:
             block: the block.
             buf_type: "read" or "write".
             buf_index_array: the positions among its reads or writes.
-        """
-
-    def decompose_padding(self, block: BlockRV | str, loop: LoopRV) -> BlockRV:
-        """
-        Fill what a block pads first, then copy what is inside without a test.
-
-        Args:
-            block: a block that stores T.if_then_else(CONDITION, VALUE, CONSTANT), where CONDITION bounds its axes; afterwards
-                it stores VALUE, and its axes take the values inside of the bounds only.
-            loop: the loop around it to put the new block before.
-
-        Returns:
-            The new block, BLOCK_pad_const, which stores the constant.
-        """
-
-    def pad_einsum(self, block: BlockRV | str, padding: Sequence[int]) -> None:
-        """
-        Round the domains of a block's axes up, with copies of its buffers that are padded with zeros.
-
-        Each buffer BUFFER that an enlarged axis indexes gets a copy BUFFER_pad: of what the block reads before it, of what it
-        writes behind it, back to the buffer.
-
-        Args:
-            block: a block that accesses each buffer at one element, whose indices are axes or constants.
-            padding: for each axis the number whose multiple its extent becomes; 1 leaves it as it is.
         """
 
     def enter_postproc(self) -> None:
@@ -2744,6 +2781,25 @@ class BlockScope:
     def get_deps_by_dst(self, block: StmtSRef) -> list[Dependency]:
         """What a block depends on, in program order."""
 
+class BlockFlags:
+    """Facts of a block of a schedule; a primitive asks finer ones."""
+
+    @property
+    def affine_binding(self) -> bool:
+        """
+        The axes are a surjective, affine function of the loops around the block.
+        """
+
+    @property
+    def region_cover(self) -> bool:
+        """What it reads of other blocks of its scope is written by then."""
+
+    @property
+    def stage_pipeline(self) -> bool:
+        """
+        All blocks directly inside are so covered, and none overwrites what an earlier one reads.
+        """
+
 class ScheduleState:
     """What a schedule knows of its program."""
 
@@ -2758,6 +2814,9 @@ class ScheduleState:
 
     def get_block_scope(self, block_sref: StmtSRef) -> BlockScope:
         """The blocks directly inside of a block."""
+
+    def get_block_flags(self, block_sref: StmtSRef) -> BlockFlags:
+        """What is known of a block as TVM's schedules state it."""
 
 class Database:
     """Records of what was measured, in one SQLite file."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def map_array(index_map: ir.IndexMap, array: Any) -> np.ndarray[Any, Any]:
         tilewright.ArgumentError: the map does not take the indices of the array one to one.
     """
     array = np.asarray(array)
-    shape = [extent.value for extent in index_map.map_shape(list(array.shape))]
+    shape: list[int] = [cast(Any, extent).value for extent in index_map.map_shape(list(array.shape))]
     index_map.non_surjective_inverse(list(array.shape))
     result = np.zeros(shape, array.dtype)
     known = dict(zip(index_map.initial_indices, np.indices(array.shape, sparse=True), strict=True))

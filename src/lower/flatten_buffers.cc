@@ -27,10 +27,23 @@ Expr element_count(const std::vector<Expr>& shape) {
   return narrow;
 }
 
+/// The elements from the first to the last of a buffer with strides.
+Expr span_of(const Buffer& buffer) {
+  Expr narrow = i32(1), wide = i64(1);
+  for (size_t d = 0; d < buffer.shape.size(); ++d) {
+    if (is_const_int(buffer.shape[d], 0)) return i32(0);
+    Expr steps = buffer.shape[d] - one(buffer.shape[d].dtype());
+    narrow = narrow + steps * buffer.strides[d];
+    wide = wide + cast(DataType::int_(64), steps) * cast(DataType::int_(64), buffer.strides[d]);
+  }
+  auto known = const_int(wide);
+  return known && *known > kMostInt32 ? wide : narrow;
+}
+
 /// The one-dimensional view of a buffer.
 Ref<Buffer> flat_view(const Ref<Buffer>& buffer) {
   Buffer flat = *buffer;
-  flat.shape = {element_count(buffer->shape)};
+  flat.shape = {buffer->strides.empty() ? element_count(buffer->shape) : span_of(*buffer)};
   flat.strides.clear();
   flat.elem_offset = zero(flat.shape[0].dtype());
   flat.axis_separators.clear();

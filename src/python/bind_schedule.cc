@@ -11,9 +11,9 @@
 #include "analysis/verify_accesses.h"
 #include "ir/verify.h"
 #include "python/schedule_objects.h"
-#include "schedule/primitive.h"
 #include "schedule/buffers.h"
 #include "schedule/field_traits.h"
+#include "schedule/primitive.h"
 #include "script/printer.h"
 
 namespace tilewright::python {
@@ -396,6 +396,26 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
   cls.def("remove_rv", [=](PySchedule& self, const PyExpr& rv) { remove(self, rv); }, nb::arg("rand_var"));
 }
 
+void bind_verify(nb::class_<PySchedule>& cls) {
+  cls.def(
+      "verify", &verify_schedule, nb::arg("inputs") = nb::none(), nb::kw_only(), nb::arg("seconds") = 10.0,
+      "Compare the program as it is now with the original one, in the reference interpreter.\n\n"
+      "Both run on random arguments, several sizes where shapes are symbolic, with all checks of the interpreter:\n"
+      "bounds, uninitialized memory, races. Programs that take too long are compared at single elements, edges "
+      "first,\neach computed by a backward slice. Floats may differ by the rounding of sums in another order.\n\n"
+      "Args:\n"
+      "    inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.\n"
+      "    seconds: the time that the interpreter may take for each of the two programs.\n\n"
+      "Returns:\n"
+      "    A tilewright.verification.Verification: what was compared, and which steps rest on statements.\n\n"
+      "Raises:\n"
+      "    tilewright.ScheduleError: the programs differ; the message names the first step after which they do.\n"
+      "    tilewright.ResourceError: the original program takes too long, even at single elements.\n"
+      "    tilewright.ScriptError: the original program does something undefined.",
+      nb::sig("def verify(self, inputs: collections.abc.Mapping[str, Any] | None = None, *, seconds: float = 10.0) "
+              "-> tilewright.verification.Verification"));
+}
+
 void bind_class(nb::class_<PySchedule>& cls) {
   cls.def(nb::new_(&make_schedule), nb::arg("program"), nb::kw_only(), nb::arg("seed").none() = nb::none(),
           nb::arg("error_render_level") = "detail", nb::arg("debug_mask") = "none",
@@ -447,23 +467,7 @@ void bind_class(nb::class_<PySchedule>& cls) {
       "fork_seed", [](PySchedule& self) { return self.schedule.fork_seed(); },
       "A seed for another schedule, from the random stream of this one.");
   bind_lookup(cls);
-  cls.def(
-      "verify", &verify_schedule, nb::arg("inputs") = nb::none(), nb::kw_only(), nb::arg("seconds") = 10.0,
-      "Compare the program as it is now with the original one, in the reference interpreter.\n\n"
-      "Both run on random arguments, several sizes where shapes are symbolic, with all checks of the interpreter:\n"
-      "bounds, uninitialized memory, races. Programs that take too long are compared at single elements, edges "
-      "first,\neach computed by a backward slice. Floats may differ by the rounding of sums in another order.\n\n"
-      "Args:\n"
-      "    inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.\n"
-      "    seconds: the time that the interpreter may take for each of the two programs.\n\n"
-      "Returns:\n"
-      "    A tilewright.verification.Verification: what was compared, and which steps rest on statements.\n\n"
-      "Raises:\n"
-      "    tilewright.ScheduleError: the programs differ; the message names the first step after which they do.\n"
-      "    tilewright.ResourceError: the original program takes too long, even at single elements.\n"
-      "    tilewright.ScriptError: the original program does something undefined.",
-      nb::sig("def verify(self, inputs: collections.abc.Mapping[str, Any] | None = None, *, seconds: float = 10.0) "
-              "-> tilewright.verification.Verification"));
+  bind_verify(cls);
   cls.def(
       "take_decisions",
       [](PySchedule& self, const nb::list& decisions) {

@@ -6,6 +6,7 @@
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
+#include "schedule/inline.h"
 
 namespace tilewright::schedule {
 
@@ -185,7 +186,7 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
     block.writes = {outside};
     block.body = store(copy.original, load(copy.cache, cache), original);
   }
-  *made = make<Block>(std::move(block));
+  *made = with_reads_of_indices(std::move(block));
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = copy.condition, .block = *made});
   for (size_t d = loops.size(); d-- > 0;) nest = loop(loops[d], copy.region[d]->extent, std::move(nest));
   return nest;

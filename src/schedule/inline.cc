@@ -5,6 +5,7 @@
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"
+#include "ir/traverse.h"
 
 namespace tilewright::schedule {
 
@@ -47,6 +48,18 @@ VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const st
     if (axes[d].defined()) map[axes[d]] = cast(axes[d].dtype(), indices[d]);
   }
   return map;
+}
+
+Ref<Block> with_reads_of_indices(Block block) {
+  bool found = false;
+  auto look = [&](const std::vector<Ref<BufferRegion>>& regions) {
+    for (const Ref<BufferRegion>& region : regions) {
+      for (const Ref<Range>& range : region->region) visit(range, [&](const Ref<BufferLoad>&) { found = true; });
+    }
+  };
+  look(block.reads);
+  look(block.writes);
+  return found ? with_found_reads(std::move(block), {}) : make<Block>(std::move(block));
 }
 
 Ref<Block> with_found_reads(Block block, SpanId span) {

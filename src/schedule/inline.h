@@ -22,6 +22,8 @@ std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const
 /// Axes in terms of the indices of an access; axes of one value are that value.
 VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const std::vector<Expr>& indices);
 
+/// The copying block, where data selects what is copied: that data is read too.
+Ref<Block> with_reads_of_indices(Block block);
 /// The block with its declared reads as its body has them now.
 Ref<Block> with_found_reads(Block block, SpanId span);
 

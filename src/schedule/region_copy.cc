@@ -5,6 +5,7 @@
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "schedule/inline.h"
 #include "schedule/relocate.h"
 #include "target/memory_scope.h"
 
@@ -129,7 +130,7 @@ Stmt copy_region(const RegionBlock& frame, const Ref<Buffer>& from, const Ref<Bu
   block.name_hint = name;
   block.annotations.set("auto_copy", i32(1));
   block.body = std::move(body);
-  *made = make<Block>(std::move(block));
+  *made = with_reads_of_indices(std::move(block));
   return make<BlockRealize>({.iter_values = frame.values, .predicate = bool_imm(true), .block = *made});
 }
 

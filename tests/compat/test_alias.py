@@ -518,7 +518,7 @@ def test_schedules_have_the_names_of_tvm(python):
         print(sch.trace.simplified(True))
         verify_trace_roundtrip(sch, double, debug_mask="none")
         for wrong in (lambda: tir.BlockDependenceInfo, lambda: verify_trace_roundtrip(sch, double, debug_mask="some"),
-                      lambda: tir.Schedule(double, debug_mask=None), lambda: sch.rfactor, lambda: sch.get(BlockRV())):
+                      lambda: tir.Schedule(double, debug_mask=None), lambda: sch.get(BlockRV())):
             try:
                 wrong()
             except (AttributeError, ValueError, TypeError) as error:
@@ -535,7 +535,7 @@ def test_schedules_have_the_names_of_tvm(python):
         '  b0 = sch.get_block(name="B", func_name="main")',
         "  l1, = sch.get_loops(block=b0)",
         "  l2, l3 = sch.split(loop=l1, factors=[4, 4], preserve_unit_iters=True, disable_predication=False)",
-        *("AttributeError", "ValueError", "TypeError", "AttributeError", "IndexError"),
+        *("AttributeError", "ValueError", "TypeError", "IndexError"),
     ]
 
 

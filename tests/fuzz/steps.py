@@ -102,6 +102,14 @@ class Dice:
             name += "'"
         self.blocks[name] = handle
 
+    def forget_gone(self) -> None:
+        """Drops the blocks that the last step has replaced."""
+        for name, handle in list(self.blocks.items()):
+            try:
+                self.sch.get(handle)
+            except tw.ScheduleError:
+                del self.blocks[name]
+
     def note_new(self, handles: Sequence[Any]) -> None:
         """Those of the blocks that are not known yet."""
         known = {self.sch.get(handle).id for handle in self.blocks.values()}
@@ -506,6 +514,7 @@ def tensorize(d: Dice) -> None:
     loop = d.loops(block)[-1] if d.loops(block) and d.chance(0.8) else d.loop(block)
     extent = d.sch.get(loop).extent
     d.sch.tensorize(loop, copying(extent.value if isinstance(extent, ir.IntImm) else 4, dtype), d.chance(0.7))
+    d.forget_gone()
 
 
 def annotate(d: Dice) -> None:

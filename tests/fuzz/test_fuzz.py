@@ -80,7 +80,9 @@ def test_formulas_are_compared_with_numpy(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_all_steps_are_accepted_at_times() -> None:
     counts: Counter[str] = Counter()
-    for number in range(300):
+    for number in range(1500):
+        if all(counts[name] for name in steps.STEPS):
+            break
         try:
             drawn = Judge(case_of(number), counts)
         except NoCase:
@@ -191,7 +193,7 @@ def test_a_planted_miscompilation_is_found_and_made_small(wrong_where_vectorized
     found = None
     for seed in range(300):
         try:
-            drawn.sequence(seed, without={"decompose_reduction"})
+            drawn.sequence(seed, without={"decompose_reduction", "vectorize_reduction"})
         except Finding as finding:
             found = finding
             break
@@ -200,7 +202,8 @@ def test_a_planted_miscompilation_is_found_and_made_small(wrong_where_vectorized
     kind, small = run.recognized("kernel", drawn.case)
     assert kind == "kernel"
     small = minimize.minimize(small, kind, run.verdict, 120)
-    assert [step.name for step in small.steps] == ["vectorize"]
+    (step,) = small.steps
+    assert step.name.startswith("vectorize")
     assert len(small.text.splitlines()) <= 10, small.text
     text = session.Session(child=Here()).reproduction(kind, small, 0)
     names: dict = {"script": script}

@@ -21,7 +21,7 @@ def test_the_example_of_the_contract():
     script = sch.mod.script()
     assert "T.reads(A[vi, vj:vj + 16])" in script
     assert 'T.block_attr({"explicit_read_region": [0]})' in script
-    assert "gen_new_ranges=lambda vi, vj: (vi, vi + 1, vj, vj + 16)" in str(sch.trace)
+    assert "gen_new_ranges=lambda vi, vj: (vi, vi + 1, vj, vj + 16)" in "\n".join(sch.trace.as_python())
 
 
 def test_a_second_time():

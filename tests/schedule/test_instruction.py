@@ -84,7 +84,7 @@ def test_traces_from_instructions(written):
     sch = tiled()
     trace = tw.Trace.from_json(sch.trace.as_json()) if written else sch.trace
     copy = tw.Trace(trace.insts, trace.decisions)
-    assert str(copy) == str(sch.trace) and copy.insts == trace.insts
+    assert copy.as_python() == sch.trace.as_python() and copy.insts == trace.insts
     draw = copy.insts[2]
     other = copy.with_decision(draw, [1, 6])
     assert (other.decisions[draw], copy.decisions[draw]) == ([1, 6], sch.trace.decisions[sch.trace.insts[2]])

@@ -84,9 +84,33 @@ def test_too_long_for_the_interpreter():
 
 
 def test_debug_mask():
-    with pytest.raises(tw.ArgumentError, match="use 'all'"):
+    with pytest.raises(tw.ArgumentError, match="use 'all'") as error:
         tw.Schedule(gather, debug_mask="some")
+    assert error.value.code == "schedule/debug-mask"
     sch = tw.Schedule(workloads.matmul(12, 10, 8), debug_mask="all")
     tile(sch)
     tile_again = sch.copy()
     tile_again.unroll(tile_again.get_loops("C_update")[0])
+
+
+def test_the_step_that_is_wrong_is_named():
+    @T.prim_func
+    def doubled(A: T.Buffer((8,), "int32"), C: T.Buffer((8,), "int32")):
+        B = T.alloc_buffer((8,), "int32")
+        for i in range(8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[vi] + 1000
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = B[vi] * 2
+
+    sch = tw.Schedule(doubled)
+    sch.split(sch.get_loops("C")[0], [2, 4])
+    assert sch.verify().assertions == ()
+    sch.unsafe_set_dtype("B", 0, "int8")
+    sch.split(sch.get_loops("B")[0], [2, 4])
+    with pytest.raises(tw.ScheduleError, match=r"first after step 4 of the trace: sch\.unsafe_set_dtype") as error:
+        sch.verify()
+    assert error.value.code == "schedule/verify"

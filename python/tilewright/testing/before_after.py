@@ -84,7 +84,7 @@ class CompareBeforeAfter:
 
     @classmethod
     def _function(cls, text: Any) -> Any:
-        return T.prim_func(text, check_well_formed=cls.check_well_formed)
+        return T.prim_func(check_well_formed=cls.check_well_formed)(text)
 
     @classmethod
     def _module(cls, text: type) -> Any:

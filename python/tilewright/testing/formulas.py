@@ -65,7 +65,7 @@ def conv2d_nhwc(
 
     def padded_element(n: Any, h: Any, w: Any, c: Any) -> Any:
         inside = te.all(h >= padding, h - padding < H, w >= padding, w - padding < W)
-        return te.if_then_else(inside, inputs[n, h - padding, w - padding, c], te.const(0, in_dtype))
+        return te.if_then_else(inside, inputs[n, h - padding, w - padding, c], te.const(0, in_dtype))  # type: ignore[attr-defined]
 
     padded = te.compute((N, H + 2 * padding, W + 2 * padding, CI), padded_element, name="PadInput")
 

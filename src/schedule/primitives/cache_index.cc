@@ -1,15 +1,17 @@
 // Compute what a block works out of its axes alone once, into tables.
 //
-//   Before                                After  sch.cache_index(B, "global")
-//   for i, j in T.grid(8, 8):             index_var_0 = T.alloc_buffer((8,), "int32")
-//     with T.block("B"):                  for ax0 in range(8):
-//       vi, vj = T.axis.remap(...)          with T.block("index_0"):
-//       B[vi, vj] = A[vi, vj // 2]            v0 = T.axis.spatial(8, ax0)
-//                                             index_var_0[v0] = v0 // 2
-//                                         for i, j in T.grid(8, 8):
-//                                           with T.block("B"):
-//                                             vi, vj = T.axis.remap(...)
-//                                             B[vi, vj] = A[vi, index_var_0[vj]]
+//   Before                                                 After  sch.cache_index(B, "global")
+//   for i, j in T.grid(8, 8):                              index_var_0 = T.alloc_buffer((8,))
+//     with T.block("B"):                                   for ax0 in range(8):
+//       vi, vj = T.axis.remap("SS", [i, j])                  with T.block("index_0"):
+//       B[vi, vj] = A[vi, vj] * T.Cast("float32", vj // 2)     v0 = T.axis.spatial(8, ax0)
+//                                                              index_var_0[v0] = T.Cast("float32", v0 // 2)
+//                                                          for i, j in T.grid(8, 8):
+//                                                            with T.block("B"):
+//                                                              vi, vj = T.axis.remap("SS", [i, j])
+//                                                              B[vi, vj] = A[vi, vj] * index_var_0[vj]
+//
+// Indices become tables too: A[vi, vj // 2] is then A[vi, index_var_0[vj]].
 //
 // Requires  P1 the block is not the root; the threshold is not negative
 //           P2 the scope is a storage scope

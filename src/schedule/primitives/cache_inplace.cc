@@ -1,21 +1,26 @@
 // Let a block that updates a buffer work on a copy of it.
 //
-//   Before                                After  sch.cache_inplace(B, 0, "local")
-//   for i in range(4):                    A_local = T.alloc_buffer((16,), scope="local")
-//     with T.block("B"):                  for i in range(4):
-//       vi = T.axis.spatial(4, i)           for ax0 in range(4):
-//       T.reads(A[vi * 4:vi * 4 + 4])         with T.block("A_local"):
-//       T.writes(A[vi * 4:vi * 4 + 4])          v0 = T.axis.spatial(16, i * 4 + ax0)
-//       ...                                     A_local[v0] = A[v0]
-//                                           with T.block("B"):
-//                                             vi = T.axis.spatial(4, i)
-//                                             T.reads(A_local[vi * 4:vi * 4 + 4])
-//                                             T.writes(A_local[vi * 4:vi * 4 + 4])
-//                                             ...
-//                                           for ax0 in range(4):
-//                                             with T.block("A_local"):
-//                                               v0 = T.axis.spatial(16, i * 4 + ax0)
-//                                               A[v0] = A_local[v0]
+//   Before                              After  sch.cache_inplace(B, 0, "local")
+//   for i in range(4):                  A_local = T.alloc_buffer((4, 4), scope="local")
+//     with T.block("B"):                for i in range(4):
+//       vi = T.axis.spatial(4, i)         for ax0, ax1 in T.grid(1, 4):
+//       T.reads(A[vi, 0:4])                 with T.block("A_local"):
+//       T.writes(A[vi, 0:4])                  v0 = T.axis.spatial(4, i + ax0)
+//       for j in range(4):                    v1 = T.axis.spatial(4, ax1)
+//         with T.block("C"):                  A_local[v0, v1] = A[v0, v1]
+//           vj = T.axis.spatial(4, j)     with T.block("B"):
+//           A[vi, vj] = A[vi, vj] + 1.0     vi = T.axis.spatial(4, i)
+//                                           T.reads(A_local[vi, 0:4])
+//                                           T.writes(A_local[vi, 0:4])
+//                                           for j in range(4):
+//                                             with T.block("C"):
+//                                               vj = T.axis.spatial(4, j)
+//                                               A_local[vi, vj] = A_local[vi, vj] + 1.0
+//                                         for ax0, ax1 in T.grid(1, 4):
+//                                           with T.block("A_local"):
+//                                             v0 = T.axis.spatial(4, i + ax0)
+//                                             v1 = T.axis.spatial(4, ax1)
+//                                             A[v0, v1] = A_local[v0, v1]
 //
 // The block finds in the copy what it would find in the buffer, and the buffer has all that it wrote when it is done:
 // nothing runs between.

@@ -13,7 +13,7 @@ struct Merge {
   static constexpr std::string_view kDoc = R"(Make one loop nest out of several that stand beside one another.
 
 Args:
-    loops: two loops or more, each the innermost to be merged of its nest. All loops from there up to what is around
+    *loops: two loops or more, each the innermost to be merged of its nest. All loops from there up to what is around
         all of them become one nest, at the place of the last, with the bodies one after another.
 
 Returns:

@@ -1,17 +1,17 @@
 // Ask for what later iterations of a loop will read, so that it is in the cache by then.
 //
-//   Before                                After  sch.prefetch_at(i, B, 0, distance=2)
-//   for i, j in T.grid(8, 16):            for i in range(8):
-//     with T.block("B"):                    with T.block("A_prefetch"):
-//       vi, vj = T.axis.remap(...)            v0 = T.axis.spatial(8, i + 2)
-//       B[vi, vj] = A[vi, vj] + 1.0           T.where(i + 2 < 8)
-//                                             T.reads(A[v0, 0:16])
-//                                             T.writes()
-//                                             T.prefetch(A[v0, 0:16])
-//                                           for j in range(16):
-//                                             with T.block("B"):
-//                                               vi, vj = T.axis.remap(...)
-//                                               B[vi, vj] = A[vi, vj] + 1.0
+//   Before                                  After  sch.prefetch_at(i, B, 0, distance=2)
+//   for i, j in T.grid(8, 16):              for i in range(8):
+//     with T.block("B"):                      with T.block("A_prefetch"):
+//       vi, vj = T.axis.remap("SS", [i, j])     v0 = T.axis.spatial(8, i + 2)
+//       B[vi, vj] = A[vi, vj] + 1.0             T.where(i + 2 < 8)
+//                                               T.reads(A[v0, 0:16])
+//                                               T.writes()
+//                                               T.prefetch(A[v0, 0:16])
+//                                             for j in range(16):
+//                                               with T.block("B"):
+//                                                 vi, vj = T.axis.remap("SS", [i, j])
+//                                                 B[vi, vj] = A[vi, vj] + 1.0
 //
 // Requires  P1 the loop is around the block, in its scope, with blocks and loops only below it; the read exists
 //           P2 the distance is positive
@@ -19,9 +19,24 @@
 //           P4 nothing in the scope writes the buffer: what is asked for is there already
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "schedule/inline.h"
 #include "schedule/region_copy.h"
 
 namespace tilewright::schedule {
+namespace {
+
+/// Near the end of the buffer, nothing may be left to fetch.
+Expr not_empty(const RegionBlock& frame) {
+  VarMap map;
+  for (size_t i = 0; i < frame.axes.size(); ++i) map.emplace(frame.axes[i]->var, frame.values[i]);
+  Expr result = bool_imm(true);
+  for (const Ref<Range>& r : frame.region) {
+    if (!const_int(r->extent)) result = logical_and(result, gt(substitute(r->extent, map), zero(r->extent.dtype())));
+  }
+  return result;
+}
+
+}  // namespace
 
 Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   TW_TRY(at, at_loop(state, prefetch.loop, prefetch.block, "prefetch_at/P1"));
@@ -54,11 +69,12 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   block.reads = {make<BufferRegion>({buffer, frame.region})};
   block.name_hint = buffer->name + "_prefetch";
   block.body = make<Prefetch>({block.reads[0]});
-  Ref<Block> made = make<Block>(std::move(block));
+  Ref<Block> made = with_reads_of_indices(std::move(block));
   TreeEdit edit(tree);
-  edit.insert_before(
-      at.statements.front(),
-      make<BlockRealize>({.iter_values = frame.values, .predicate = lt(later, loop.min + loop.extent), .block = made}));
+  edit.insert_before(at.statements.front(),
+                     make<BlockRealize>({.iter_values = frame.values,
+                                         .predicate = logical_and(lt(later, loop.min + loop.extent), not_empty(frame)),
+                                         .block = made}));
   Plan plan = give_loops(at.block.func, edit.finish(), {});
   plan.outputs.push_back(Handle::block(at.block.func, *made));
   PrefetchAt recorded = prefetch;

@@ -1,22 +1,21 @@
 // Let a block touch a copy of a buffer that has the block's own axes as indices.
 //
-//   Before                                After  sch.reindex(B, ("read", 0))
-//   for i, j in T.grid(8, 4):             A_reindex = T.alloc_buffer((8, 4))
-//     with T.block("B"):                  for ax0, ax1 in T.grid(8, 4):
-//       vi, vj = T.axis.remap(...)          with T.block("A_reindex_reindex"):
-//       B[vi, vj] = A[vj, vi] + 1.0           v0, v1 = T.axis.remap("SS", [ax0, ax1])
-//                                             A_reindex[v0, v1] = A[v1, v0]
-//                                         for i, j in T.grid(8, 4):
-//                                           with T.block("B"):
-//                                             vi, vj = T.axis.remap(...)
-//                                             B[vi, vj] = A_reindex[vi, vj] + 1.0
+//   Before                                  After  sch.reindex(B, ("read", 0))
+//   for i, j in T.grid(8, 4):               A_reindex = T.alloc_buffer((8, 4))
+//     with T.block("B"):                    for ax0, ax1 in T.grid(8, 4):
+//       vi, vj = T.axis.remap("SS", [i, j])   with T.block("A_reindex_reindex"):
+//       B[vi, vj] = A[vj, vi] + 1.0             v0, v1 = T.axis.remap("SS", [ax0, ax1])
+//                                               A_reindex[v0, v1] = A[v1, v0]
+//                                           for i, j in T.grid(8, 4):
+//                                             with T.block("B"):
+//                                               vi, vj = T.axis.remap("SS", [i, j])
+//                                               B[vi, vj] = A_reindex[vi, vj] + 1.0
 //
 // Requires  P1 the block touches the buffer, and is not the root
 //           P2 it holds no blocks, and touches one element in each instance, that its axes say
 //           P3 it is alone in loops right in the body of its scope
 //           P4 the buffer has one name in the scope; a read: the block does not write it; a write: the block is
-//           complete
-//              or a reduction, and no other block writes it
+//              complete or a reduction, and no other block writes it
 //           P5 the element lies inside of the buffer for all values of the axes; a read: it has a value; a write: the
 //              block runs for all of them
 #include "analysis/block_facts.h"

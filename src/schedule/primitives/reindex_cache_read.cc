@@ -1,15 +1,17 @@
 // Copy what a block reads of a buffer into a new one, with indices of your choice.
 //
-//   Before                                After  sch.reindex_cache_read(B, 0, "shared", lambda i, j: (j, i // 2, i %
-//   2)) for i, j in T.grid(8, 4):             A_shared = T.alloc_buffer((4, 4, 2), scope="shared")
-//     with T.block("B"):                  for i, j in T.grid(8, 4):
-//       vi, vj = T.axis.remap(...)          with T.block("A_shared"):
-//       B[vi, vj] = A[vi, vj] + 1.0           vi, vj = T.axis.remap("SS", [i, j])
-//                                             A_shared[vj, vi // 2, vi % 2] = A[vi, vj]
-//                                         for i, j in T.grid(8, 4):
-//                                           with T.block("B"):
-//                                             vi, vj = T.axis.remap(...)
-//                                             B[vi, vj] = A_shared[vj, vi // 2, vi % 2] + 1.0
+//   Before                           After  sch.reindex_cache_read(B, 0, "shared", lambda i, j: (j, i // 2, i % 2))
+//   for i, j in T.grid(8, 4):        A_shared = T.alloc_buffer((4, 4, 2), scope="shared")
+//     with T.block("B"):             for i, j in T.grid(8, 4):
+//       vi = T.axis.spatial(8, i)      with T.block("A_shared"):
+//       vj = T.axis.spatial(4, j)        vi = T.axis.spatial(8, i)
+//       B[vi, vj] = A[vi, vj] + 1.0      vj = T.axis.spatial(4, j)
+//                                        A_shared[vj, vi // 2, vi % 2] = A[vi, vj]
+//                                    for i, j in T.grid(8, 4):
+//                                      with T.block("B"):
+//                                        vi = T.axis.spatial(8, i)
+//                                        vj = T.axis.spatial(4, j)
+//                                        B[vi, vj] = A_shared[vj, vi // 2, vi % 2] + 1.0
 //
 // The copy runs over the same values of the axes as the block, and different ones go to different elements of the
 // cache: each instance finds what it would have read.

@@ -1,15 +1,15 @@
 // Let a block write a new buffer with indices of your choice, and copy that back to the old one.
 //
-//   Before                                After  sch.reindex_cache_write(B, 0, "shared", lambda i, j: (j, i))
-//   for i, j in T.grid(8, 4):             B_shared = T.alloc_buffer((4, 8), scope="shared")
-//     with T.block("B"):                  for i, j in T.grid(8, 4):
-//       vi, vj = T.axis.remap(...)          with T.block("B"):
-//       B[vi, vj] = A[vi, vj] + 1.0           vi, vj = T.axis.remap(...)
-//                                             B_shared[vj, vi] = A[vi, vj] + 1.0
-//                                         for i, j in T.grid(8, 4):
-//                                           with T.block("B_shared"):
-//                                             vi, vj = T.axis.remap("SS", [i, j])
-//                                             B[vi, vj] = B_shared[vj, vi]
+//   Before                                  After  sch.reindex_cache_write(B, 0, "shared", lambda i, j: (j, i))
+//   for i, j in T.grid(8, 4):               B_shared = T.alloc_buffer((4, 8), scope="shared")
+//     with T.block("B"):                    for i, j in T.grid(8, 4):
+//       vi, vj = T.axis.remap("SS", [i, j])   with T.block("B"):
+//       B[vi, vj] = A[vi, vj] + 1.0             vi, vj = T.axis.remap("SS", [i, j])
+//                                               B_shared[vj, vi] = A[vi, vj] + 1.0
+//                                           for i, j in T.grid(8, 4):
+//                                             with T.block("B_shared"):
+//                                               vi, vj = T.axis.remap("SS", [i, j])
+//                                               B[vi, vj] = B_shared[vj, vi]
 //
 // Requires  P1 the write exists, and the block is not the root
 //           P2 the scope is a storage scope

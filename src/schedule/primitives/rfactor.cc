@@ -293,6 +293,8 @@ class Factoring {
     buffer.strides.clear();
     // Without dimensions there is no type of an index to take over.
     if (old->shape.empty() && is_const_int(old->elem_offset, 0)) buffer.elem_offset = zero(DataType::int_(64));
+    // A view begins somewhere in what it is a view of; this is memory of its own.
+    if (!const_int(buffer.elem_offset)) buffer.elem_offset = zero(extent.dtype());
     buffer.axis_separators.clear();
     return make<Buffer>(std::move(buffer));
   }

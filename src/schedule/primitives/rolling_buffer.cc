@@ -1,17 +1,17 @@
 // Let a producer keep what the next tile of its consumer reads again, in a buffer that goes round.
 //
-//   Before                                After  sch.rolling_buffer(B, 0)
-//   B = T.alloc_buffer((18,))             B = T.alloc_buffer((6,))
-//   for t in range(4):                    for t in range(4):
-//     for i in range(6):                    for i in range(6):
-//       with T.block("B"):                    with T.block("B"):
-//         v = T.axis.spatial(18, t * 4 + i)     T.where(t < 1 or i >= 2)
-//         B[v] = A[v] * 2.0                     v = T.axis.opaque(18, t * 4 + i)
-//     for j in range(4):                        B[v % 6] = A[v] * 2.0
-//       with T.block("C"):                  for j in range(4):
-//         v = T.axis.spatial(16, t * 4 + j)   with T.block("C"):
-//         C[v] = B[v] + B[v + 2]                v = T.axis.opaque(16, t * 4 + j)
-//                                               C[v] = B[v % 6] + B[(v + 2) % 6]
+//   Before                                  After  sch.rolling_buffer(B, 0)
+//   B = T.alloc_buffer((18,))               B = T.alloc_buffer((6,))
+//   for t in range(4):                      for t in range(4):
+//     for i in range(6):                      for i in range(6):
+//       with T.block("B"):                      with T.block("B"):
+//         v = T.axis.spatial(18, t * 4 + i)       v = T.axis.opaque(18, t * 4 + i)
+//         B[v] = A[v] * 2.0                       T.where(t < 1 or i >= 2)
+//     for j in range(4):                          B[v % 6] = A[v] * 2.0
+//       with T.block("C"):                    for j in range(4):
+//         w = T.axis.spatial(16, t * 4 + j)     with T.block("C"):
+//         C[w] = B[w] + B[w + 2]                  w = T.axis.opaque(16, t * 4 + j)
+//                                                 C[w] = B[w % 6] + B[(w + 2) % 6]
 //
 // Tile t reads the window [f(t), f(t) + n) of a dimension, and f grows by at most s from one tile to the next. Theorem:
 // if each tile but the first computes the last s elements of its window only, the window holds its values whenever it
@@ -22,16 +22,13 @@
 //
 // Requires  P1 the write exists, and the block is not the root
 //           P2 the block, the only writer of the buffer, is complete or a reduction, with inputs that are complete, and
-//           so
-//              are those that it reads from
+//              so are those that it reads from
 //           P3 the scope allocates the buffer, other blocks read it, by plain loads, and the block has written what
-//           they
-//              read
+//              they read
 //           P4 a loop holds all of them
 //           P5 the loops around are serial, from 0
 //           P6 along some of them windows overlap: a dimension is a multiple of its variable, or a quotient of that,
-//           and
-//              what the loops below add; the axes are the indices
+//              and what the loops below add; the axes are the indices
 //           P7 conditions of the block bound its axes by constants
 #include <algorithm>
 

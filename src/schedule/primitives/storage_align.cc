@@ -1,12 +1,12 @@
 // Pad a buffer in memory, so that its parts do not fall on the same lines.
 //
-//   Before                                After  sch.storage_align(B, 0, axis=-2, factor=16, offset=1)
-//   B = T.alloc_buffer((8, 16))           B = T.alloc_buffer((8, 16))
-//   for i, j in T.grid(8, 16):            for i, j in T.grid(8, 16):
-//     with T.block("B"):                    with T.block("B"):
-//       vi, vj = T.axis.remap(...)            vi, vj = T.axis.remap(...)
-//       B[vi, vj] = A[vi, vj]                 T.block_attr({"buffer_dim_align": [[0, 0, 16, 1]]})
-//                                             B[vi, vj] = A[vi, vj]
+//   Before                                  After  sch.storage_align(B, 0, axis=-2, factor=16, offset=1)
+//   B = T.alloc_buffer((8, 16))             B = T.alloc_buffer((8, 16))
+//   for i, j in T.grid(8, 16):              for i, j in T.grid(8, 16):
+//     with T.block("B"):                      with T.block("B"):
+//       vi, vj = T.axis.remap("SS", [i, j])     vi, vj = T.axis.remap("SS", [i, j])
+//       B[vi, vj] = A[vi, vj]                   T.block_attr({"buffer_dim_align": [[0, 0, 16, 1]]})
+//                                               B[vi, vj] = A[vi, vj]
 //
 // Lowered, B has strides [17, 1].
 //

@@ -45,7 +45,6 @@ from tilewright.compat.tvm.target import targets_as_tvm  # noqa: E402
 from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
 from tilewright.compat.tvm.tir.buffer import read_strides_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.index_map import map_arrays_as_tvm  # noqa: E402
-from tilewright.compat.tvm.tir.schedule.absent import name_what_is_missing  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.errors import translate_errors  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.rfactor import rfactor_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.vectorize import vectorize_as_tvm  # noqa: E402
@@ -96,5 +95,4 @@ rfactor_as_tvm()
 vectorize_as_tvm()
 translate_errors()
 map_arrays_as_tvm()
-name_what_is_missing()
 read_strides_as_tvm()
