@@ -437,7 +437,7 @@ def rfactor(d: Dice) -> None:
         raise Impossible  # of equal values another may be found, and NaN is larger than what comes before it only
     loops = d.loops(block)
     loop = d.loop(block) if d.chance(0.3) else loops[-d.take(range(1, min(3, len(loops) + 1)))]
-    rank = len(node.writes[0].region)
+    rank = len(node.writes[0].region) if node.writes else 0
     d.made(d.sch.rfactor(loop, d.take(range(-rank - 1, rank + 1)) if d.chance(0.9) else rank + 1))
 
 
