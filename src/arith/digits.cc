@@ -65,13 +65,6 @@ class Reader {
 
   /// The expression mentions an input.
   bool moves(const Expr& e) const {
-    auto either = [&](const auto* node) { return moves(node->a) || moves(node->b); };
-    if (const Add* node = e.as<Add>()) return either(node);
-    if (const Sub* node = e.as<Sub>()) return either(node);
-    if (const Mul* node = e.as<Mul>()) return either(node);
-    if (const FloorDiv* node = e.as<FloorDiv>()) return either(node);
-    if (const FloorMod* node = e.as<FloorMod>()) return either(node);
-    if (e.is<IntImm>()) return false;
     return uses_any_var(e, [&](const Ref<Var>& v) {
       return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) { return input.var == v.get(); });
     });

@@ -50,64 +50,46 @@ def _widened(bits: int, sums: Any, a: Any, b: Any) -> Any:
     return sums + (products(even_a, even_b) + products(odd_a, odd_b))
 
 
-@T.prim_func
-def dot_product_16x4_u8i8i32_vnni(
-    A: T.Buffer((4,), "uint8", offset_factor=1),
-    B: T.Buffer((16, 4), "int8", offset_factor=1),
-    C: T.Buffer((16,), "int32", offset_factor=1),
-) -> None:
-    with T.block("root"):
-        T.reads(C[0:16], A[0:4], B[0:16, 0:4])
-        T.writes(C[0:16])
-        a = word(A)
-        b = words(B, 0, 16)
-        C[0:16] = _vpdpbusd(512, C[0:16], a, b)
+def _in_one(step: Any) -> Any:
+    @T.prim_func
+    def dot(
+        A: T.Buffer((4,), "uint8", offset_factor=1),
+        B: T.Buffer((16, 4), "int8", offset_factor=1),
+        C: T.Buffer((16,), "int32", offset_factor=1),
+    ) -> None:
+        with T.block("root"):
+            T.reads(C[0:16], A[0:4], B[0:16, 0:4])
+            T.writes(C[0:16])
+            a = word(A)
+            b = words(B, 0, 16)
+            C[0:16] = step(512, C[0:16], a, b)
+
+    return dot
 
 
-@T.prim_func
-def dot_product_16x4_u8i8i32_avx512(
-    A: T.Buffer((4,), "uint8", offset_factor=1),
-    B: T.Buffer((16, 4), "int8", offset_factor=1),
-    C: T.Buffer((16,), "int32", offset_factor=1),
-) -> None:
-    with T.block("root"):
-        T.reads(C[0:16], A[0:4], B[0:16, 0:4])
-        T.writes(C[0:16])
-        a = word(A)
-        b = words(B, 0, 16)
-        C[0:16] = _widened(512, C[0:16], a, b)
+def _in_halves(step: Any) -> Any:
+    @T.prim_func
+    def dot(
+        A: T.Buffer((4,), "uint8", offset_factor=1),
+        B: T.Buffer((16, 4), "int8", offset_factor=1),
+        C: T.Buffer((16,), "int32", offset_factor=1),
+    ) -> None:
+        with T.block("root"):
+            T.reads(C[0:16], A[0:4], B[0:16, 0:4])
+            T.writes(C[0:16])
+            a = word(A)
+            low = words(B, 0, 8)
+            high = words(B, 8, 8)
+            C[0:8] = step(256, C[0:8], a, low)
+            C[8:16] = step(256, C[8:16], a, high)
+
+    return dot
 
 
-@T.prim_func
-def dot_product_16x4_u8i8i32_avxvnni(
-    A: T.Buffer((4,), "uint8", offset_factor=1),
-    B: T.Buffer((16, 4), "int8", offset_factor=1),
-    C: T.Buffer((16,), "int32", offset_factor=1),
-) -> None:
-    with T.block("root"):
-        T.reads(C[0:16], A[0:4], B[0:16, 0:4])
-        T.writes(C[0:16])
-        a = word(A)
-        low = words(B, 0, 8)
-        high = words(B, 8, 8)
-        C[0:8] = _vpdpbusd(256, C[0:8], a, low)
-        C[8:16] = _vpdpbusd(256, C[8:16], a, high)
-
-
-@T.prim_func
-def dot_product_16x4_u8i8i32_avx2(
-    A: T.Buffer((4,), "uint8", offset_factor=1),
-    B: T.Buffer((16, 4), "int8", offset_factor=1),
-    C: T.Buffer((16,), "int32", offset_factor=1),
-) -> None:
-    with T.block("root"):
-        T.reads(C[0:16], A[0:4], B[0:16, 0:4])
-        T.writes(C[0:16])
-        a = word(A)
-        low = words(B, 0, 8)
-        high = words(B, 8, 8)
-        C[0:8] = _widened(256, C[0:8], a, low)
-        C[8:16] = _widened(256, C[8:16], a, high)
+dot_product_16x4_u8i8i32_vnni = _in_one(_vpdpbusd)
+dot_product_16x4_u8i8i32_avx512 = _in_one(_widened)
+dot_product_16x4_u8i8i32_avxvnni = _in_halves(_vpdpbusd)
+dot_product_16x4_u8i8i32_avx2 = _in_halves(_widened)
 
 
 @T.prim_func

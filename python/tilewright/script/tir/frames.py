@@ -185,8 +185,7 @@ def _range(dom: Any) -> Any:
     if isinstance(dom, slice):
         return _script.range_between(dom.start or 0, dom.stop)
     if isinstance(dom, int):
-        dom = _script.range_between(0, dom)  # 64 bits where it takes them
-        return dom
+        return _script.range_between(0, dom)  # 64 bits where it takes them
     zero = _core.const(0, dom.dtype) if isinstance(dom, _core.Expr) else 0
     return _core.Range(zero, dom)
 
