@@ -2,7 +2,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
-#include "python/schedule_objects.h"
+#include "python/search_components.h"
 #include "search/database/json_lines.h"
 #include "search/measure/slice_timer.h"
 #include "search/tuner.h"
@@ -18,21 +18,6 @@ Hash128 hash_from_hex(const std::string& text) {
     throw Exception(argument_error("search/hash", "'" + text + "' is no hash of 32 hexadecimal digits"));
   }
   return {word(0), word(16)};
-}
-
-/// An exception of a callback as data; the Python error is cleared.
-Diagnostic diagnostic_of(nb::python_error& error) {
-  Diagnostic diagnostic = schedule_error("space/exception", error.what());
-  nb::handle value = error.value();
-  if (nb::hasattr(value, "code") && nb::hasattr(value, "message")) {
-    diagnostic.code = nb::cast<std::string>(value.attr("code"));
-    std::string message = nb::cast<std::string>(value.attr("message"));
-    diagnostic.message = message.empty() ? nb::cast<std::string>(nb::str(value)) : message;
-    diagnostic.hint = nb::cast<std::string>(value.attr("hint"));
-    if (diagnostic.code.empty()) diagnostic.code = "space/exception";
-    if (diagnostic.code == "space/deadline") diagnostic.blame = Blame::kResource;
-  }
-  return diagnostic;
 }
 
 /// Candidates of a function in Python, which is run anew for each.
@@ -53,7 +38,7 @@ class FunctionSource final : public CandidateSource {
       return std::optional<Drawn>({nb::cast<Ref<Module>>(answer[0]), nb::cast<std::string>(answer[1])});
     } catch (nb::python_error& error) {
       if (error.matches(PyExc_KeyboardInterrupt)) throw;
-      return diagnostic_of(error);
+      return diagnostic_of(error, "space/exception");
     }
   }
 
@@ -112,7 +97,7 @@ Result<std::string> judge_in_python(const nb::callable& judge, const Arguments& 
     return nb::cast<std::string>(judge(outputs));
   } catch (nb::python_error& error) {
     if (error.matches(PyExc_KeyboardInterrupt)) throw;
-    Diagnostic diagnostic = diagnostic_of(error);
+    Diagnostic diagnostic = diagnostic_of(error, "space/exception");
     diagnostic.blame = Blame::kInternal;
     return diagnostic;
   }

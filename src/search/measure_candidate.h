@@ -1,0 +1,31 @@
+// What strategies hand out and get back.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace tilewright::search {
+
+/// One tensor that a kernel is called with.
+struct ArgInfo {
+  DataType dtype;
+  std::vector<int64_t> shape;
+  friend bool operator==(const ArgInfo&, const ArgInfo&) = default;
+};
+
+/// A point of a space, postprocessed: it can be built and measured.
+struct MeasureCandidate {
+  schedule::Schedule schedule;
+  std::vector<ArgInfo> args_info;
+};
+
+/// What a measurement gave: seconds per call, one for each repeat, or why there are none.
+struct RunnerResult {
+  std::vector<double> run_secs;
+  std::optional<std::string> error_msg;
+};
+
+}  // namespace tilewright::search

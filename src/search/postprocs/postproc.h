@@ -1,0 +1,21 @@
+// What has to be done to a schedule once all of its decisions are taken, before it is built.
+#pragma once
+
+#include <memory>
+
+#include "search/tune_context.h"
+
+namespace tilewright::search {
+
+class Postproc {
+ public:
+  virtual ~Postproc() = default;
+  /// Called once, before the first apply().
+  virtual Status initialize(const TuneContext& context) = 0;
+  /// False: this candidate is no good; the schedule may have been changed by then. An error is a refusal too, one that
+  /// says why. Several threads may call it at once.
+  virtual Result<bool> apply(schedule::Schedule& schedule) const = 0;
+  virtual std::shared_ptr<Postproc> clone() const = 0;
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,22 @@
+// What to do with one block: a rule turns a schedule into one or several others.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "search/tune_context.h"
+
+namespace tilewright::search {
+
+class ScheduleRule {
+ public:
+  virtual ~ScheduleRule() = default;
+  /// Called once, before the first apply().
+  virtual Status initialize(const TuneContext& context) = 0;
+  /// The schedule itself where the rule has nothing to say about the block; more than one where there is a choice that
+  /// sampling cannot express. Several threads may call it at once.
+  virtual Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const = 0;
+  virtual std::shared_ptr<ScheduleRule> clone() const = 0;
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,36 @@
+// Where the schedules of a search come from: each has some decisions taken, which strategies then vary.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "search/mutators/mutator.h"
+#include "search/postprocs/postproc.h"
+#include "search/rules/schedule_rule.h"
+
+namespace tilewright::search {
+
+using ScheduleRules = std::vector<std::shared_ptr<ScheduleRule>>;
+using Postprocs = std::vector<std::shared_ptr<Postproc>>;
+/// Each with the probability of being the one that is asked.
+using Mutators = std::vector<std::pair<std::shared_ptr<Mutator>, double>>;
+
+class SpaceGenerator {
+ public:
+  virtual ~SpaceGenerator() = default;
+
+  // What is not given is filled by initialize() with what the kind of target takes.
+  std::optional<ScheduleRules> schedule_rules;
+  std::optional<Postprocs> postprocs;
+  std::optional<Mutators> mutators;
+
+  /// Fills in what is not given, and initializes the rules, postprocessors and mutators.
+  virtual Status initialize(const TuneContext& context);
+  /// The schedules of a program, one for each way to say it. All start from the same program.
+  virtual Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) = 0;
+  virtual std::shared_ptr<SpaceGenerator> clone() const = 0;
+};
+
+}  // namespace tilewright::search
