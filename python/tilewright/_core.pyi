@@ -1936,6 +1936,26 @@ class Schedule:
             changes: decision by the number of the drawing step. Steps before the first are shared, not done again.
         """
 
+    def replay_from(
+        self, step: int, edits: Mapping[int, Instruction | int | Sequence[int] | None] = {}, *, fresh: bool = False
+    ) -> Schedule:
+        """
+        The schedule with its steps from one on done again, some of them otherwise.
+
+        Args:
+            step: the first step that is done again, a position in trace.insts. All before is shared.
+            edits: by position what shall stand there instead: an Instruction with as many outputs, another decision of a drawing step, or None to leave the step out.
+            fresh: draw all decisions from that step on anew.
+        """
+
+    def with_trace(self, trace: Trace) -> Schedule:
+        """
+        What another trace makes of the same original program. Steps that both traces begin with are shared, not done again.
+
+        Args:
+            trace: of any schedule, read, or made by hand.
+        """
+
     def show(self, style: str | None = None) -> None:
         """
         Print the program and the trace, colored where the program would be.

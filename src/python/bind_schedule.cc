@@ -396,6 +396,51 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
   cls.def("remove_rv", [=](PySchedule& self, const PyExpr& rv) { remove(self, rv); }, nb::arg("rand_var"));
 }
 
+/// Other schedules of the same original program.
+void bind_replay(nb::class_<PySchedule>& cls) {
+  cls.def(
+      "with_decisions",
+      [](const PySchedule& self, const nb::dict& changes) {
+        std::map<size_t, Value> sorted;
+        for (auto [draw, decision] : changes) sorted.emplace(nb::cast<size_t>(draw), decision_from_python(decision));
+        auto result = self.schedule.with_decisions({sorted.begin(), sorted.end()});
+        if (!result.ok()) fail_in(self, std::move(result.error()));
+        return with_schedule(self, std::move(*result));
+      },
+      nb::arg("changes"),
+      "The schedule with other decisions.\n\nArgs:\n"
+      "    changes: decision by the number of the drawing step. Steps before the first are shared, not done again.",
+      nb::sig("def with_decisions(self, changes: Mapping[int, int | Sequence[int]]) -> Schedule"));
+  cls.def(
+      "replay_from",
+      [](const SchedulePtr& self, size_t step, const nb::dict& edits, bool fresh) {
+        std::vector<TraceEdit> changes;
+        for (auto [at, instead] : edits) changes.push_back(edit_from_python(self, nb::cast<size_t>(at), instead));
+        auto result = self->schedule.replay_from(step, changes, {.fresh = fresh});
+        if (!result.ok()) fail_in(*self, std::move(result.error()));
+        return with_schedule(*self, std::move(*result));
+      },
+      nb::arg("step"), nb::arg("edits") = nb::dict(), nb::kw_only(), nb::arg("fresh") = false,
+      "The schedule with its steps from one on done again, some of them otherwise.\n\nArgs:\n"
+      "    step: the first step that is done again, a position in trace.insts. All before is shared.\n"
+      "    edits: by position what shall stand there instead: an Instruction with as many outputs, another decision of "
+      "a drawing step, or None to leave the step out.\n"
+      "    fresh: draw all decisions from that step on anew.",
+      nb::sig("def replay_from(self, step: int, edits: Mapping[int, Instruction | int | Sequence[int] | None] = {}, *, "
+              "fresh: bool = False) -> Schedule"));
+  cls.def(
+      "with_trace",
+      [](const PySchedule& self, nb::handle trace) {
+        auto result = self.schedule.with_trace(trace_from_python(trace));
+        if (!result.ok()) fail_in(self, std::move(result.error()));
+        return with_schedule(self, std::move(*result));
+      },
+      nb::arg("trace"),
+      "What another trace makes of the same original program. Steps that both traces begin with are shared, not done "
+      "again.\n\nArgs:\n    trace: of any schedule, read, or made by hand.",
+      nb::sig("def with_trace(self, trace: Trace) -> Schedule"));
+}
+
 void bind_verify(nb::class_<PySchedule>& cls) {
   cls.def(
       "verify", &verify_schedule, nb::arg("inputs") = nb::none(), nb::kw_only(), nb::arg("seconds") = 10.0,
@@ -477,19 +522,7 @@ void bind_class(nb::class_<PySchedule>& cls) {
       nb::arg("decisions"),
       "Let the first, second, ... draw of this schedule take a decision instead of drawing.\n\nArgs:\n"
       "    decisions: as Trace shows them: a position, or the factors of a tile; None draws.");
-  cls.def(
-      "with_decisions",
-      [](const PySchedule& self, const nb::dict& changes) {
-        std::map<size_t, Value> sorted;
-        for (auto [draw, decision] : changes) sorted.emplace(nb::cast<size_t>(draw), decision_from_python(decision));
-        auto result = self.schedule.with_decisions({sorted.begin(), sorted.end()});
-        if (!result.ok()) fail_in(self, std::move(result.error()));
-        return with_schedule(self, std::move(*result));
-      },
-      nb::arg("changes"),
-      "The schedule with other decisions.\n\nArgs:\n"
-      "    changes: decision by the number of the drawing step. Steps before the first are shared, not done again.",
-      nb::sig("def with_decisions(self, changes: Mapping[int, int | Sequence[int]]) -> Schedule"));
+  bind_replay(cls);
   cls.def(
       "show",
       [](const PySchedule& self, const std::optional<std::string>& style) {

@@ -319,14 +319,9 @@ nb::dict decisions(PyTrace& self) {
 PyTrace with_other_decision(PyTrace& self, const PyInstruction& inst, const nb::object& decision,
                             bool remove_postproc) {
   size_t position = 0;
-  const Step& found = find_step(self, inst, &position);
-  auto changed = with_decision(found.instruction, decision_from_python(decision));
-  if (!changed.ok()) fail(std::move(changed.error()));
-  PyTrace result{{}, self.owner, false, self.own_numbers};
-  for (size_t i = 0; i < self.trace.size(); ++i) {
-    const Step& step = self.trace[i];
-    result.trace.append({i == position ? *changed : step.instruction, step.outputs, nullptr});
-  }
+  find_step(self, inst, &position);
+  PyTrace result{unwrap(self.trace.with_decision(position, decision_from_python(decision))), self.owner, false,
+                 self.own_numbers};
   return trimmed(result, remove_postproc);
 }
 
@@ -397,6 +392,20 @@ void bind_changes(nb::class_<PyTrace>& cls) {
 }
 
 }  // namespace
+
+TraceEdit edit_from_python(const SchedulePtr& self, size_t step, nb::handle instead) {
+  if (instead.is_none()) return {step, std::nullopt};
+  if (nb::isinstance<PyInstruction>(instead)) {
+    SchedulePtr owner = self;
+    return {step, StepReader(owner).read(nb::cast<const PyInstruction&>(instead), {None{}}).instruction};
+  }
+  Value decision = decision_from_python(instead);
+  const Trace& trace = self->schedule.trace();
+  if (step >= trace.size()) return {step, std::nullopt};  // refused as any other step
+  return {step, unwrap(with_decision(trace[step].instruction, decision))};
+}
+
+const Trace& trace_from_python(nb::handle trace) { return nb::cast<const PyTrace&>(trace).trace; }
 
 void bind_trace(nb::module_& m) {
   bind_instruction(m);

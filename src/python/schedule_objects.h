@@ -84,6 +84,11 @@ nb::object make_handle(const SchedulePtr& self, uint32_t number);
 
 nb::object decision_to_python(const schedule::Value& value);
 schedule::Value decision_from_python(nb::handle object);
+/// Another step for a trace of this schedule: None for none, a tilewright.Instruction, or the decision of what is
+/// there.
+schedule::TraceEdit edit_from_python(const SchedulePtr& self, size_t step, nb::handle instead);
+/// The trace of an object of class Trace.
+const schedule::Trace& trace_from_python(nb::handle trace);
 
 void bind_handles(nb::module_& m);
 void bind_trace(nb::module_& m);

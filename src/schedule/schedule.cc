@@ -1,5 +1,6 @@
 #include "schedule/schedule.h"
 
+#include <algorithm>
 #include <span>
 #include <unordered_map>
 
@@ -31,25 +32,41 @@ Diagnostic at_step(Diagnostic diagnostic, size_t step, const Instruction& instru
 
 using Steps = std::span<const Step* const>;
 
-/// `kept`: handles below this number mean the same in both.
-Status replay_steps(Steps steps, size_t first, size_t kept, Schedule& schedule, const ReplayOptions& options) {
-  std::unordered_map<uint32_t, uint32_t> numbers;  // where they differ, and where they are known
-  size_t draw = 0;
-  for (size_t at = 0; at < steps.size(); ++at) {
-    const Step& step = *steps[at];
-    Instruction instruction = step.instruction;
+/// What the handles of a trace are in the schedule that follows it.
+struct Renumbering {
+  uint32_t kept = 0;  ///< numbers below this one mean the same in both
+  std::unordered_map<uint32_t, uint32_t> others;
+
+  /// False where no earlier step has given one of the handles.
+  bool apply(Instruction& instruction) const {
     bool known = true;
     for_each_handle(instruction, [&](HandleKind, uint32_t& number) {
       if (number < kept) return;
-      auto it = numbers.find(number);
-      known &= it != numbers.end();
-      if (it != numbers.end()) number = it->second;
+      auto it = others.find(number);
+      known &= it != others.end();
+      if (it != others.end()) number = it->second;
     });
-    if (!known) {
+    return known;
+  }
+  void add(const std::vector<uint32_t>& theirs, const std::vector<uint32_t>& ours) {
+    for (size_t i = 0; i < ours.size(); ++i) {
+      if (theirs[i] != LoopRV::kNone && ours[i] != LoopRV::kNone) others[theirs[i]] = ours[i];
+    }
+  }
+};
+
+/// `steps` are those from number `first` on, before which `draw` ones have drawn.
+Status replay_steps(Steps steps, size_t first, size_t draw, Renumbering numbers, Schedule& schedule,
+                    const ReplayOptions& options) {
+  if (options.random) schedule.seed(*options.random);
+  for (size_t at = 0; at < steps.size(); ++at) {
+    const Step& step = *steps[at];
+    Instruction instruction = step.instruction;
+    if (!numbers.apply(instruction)) {
       return at_step(schedule_error("trace/handle", "it uses a handle that no earlier step gives"), first + at,
                      step.instruction);
     }
-    if (kind_info(instruction).family == Family::kSample) {
+    if (step.draws()) {
       Value decision = options.decide ? options.decide(draw, step, instruction) : Value{None{}};
       ++draw;
       if (!decision.is_none() || options.fresh) {
@@ -67,12 +84,26 @@ Status replay_steps(Steps steps, size_t first, size_t kept, Schedule& schedule, 
                                     "the program is not the one that the trace was recorded on"),
                      first + at, step.instruction);
     }
-    for (size_t i = 0; i < outputs->size(); ++i) {
-      if (step.outputs[i] != LoopRV::kNone && (*outputs)[i] != LoopRV::kNone) numbers[step.outputs[i]] = (*outputs)[i];
-    }
+    numbers.add(step.outputs, *outputs);
   }
   return Ok{};
 }
+
+size_t count_draws(Steps steps) {
+  return static_cast<size_t>(std::count_if(steps.begin(), steps.end(), [](const Step* step) { return step->draws(); }));
+}
+
+/// Whether both do the same, given what their handles are.
+bool same_step(const Step& theirs, const Step& ours, const Renumbering& numbers) {
+  if (&theirs == &ours && numbers.others.empty()) return true;
+  if (theirs.instruction.index() != ours.instruction.index()) return false;
+  if (theirs.outputs.size() != ours.outputs.size()) return false;
+  Instruction instruction = theirs.instruction;
+  return numbers.apply(instruction) && values_of(instruction) == values_of(ours.instruction);
+}
+
+/// Of the steps, beside drawing ones, that keep the state before them. A state keeps a version of the program alive.
+constexpr size_t kKeptEvery = 8;
 
 }  // namespace
 
@@ -112,7 +143,9 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     return d;
   }
   std::shared_ptr<const State> before;
-  if (kind_info(instruction).family == Family::kSample) before = std::make_shared<const State>(state_);
+  if (kind_info(instruction).family == Family::kSample || trace_.size() % kKeptEvery == 0) {
+    before = std::make_shared<const State>(state_);
+  }
   if (planned->recorded) instruction = std::move(*planned->recorded);
   Outputs outputs = state_.commit(std::move(*planned));
   trace_.append({std::move(instruction), outputs, std::move(before)});
@@ -120,31 +153,69 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
 }
 
 Status replay(const Trace& trace, Schedule& schedule, const ReplayOptions& options) {
-  return replay_steps(trace.steps(), 0, 0, schedule, options);
+  return replay_steps(trace.steps(), 0, 0, {}, schedule, options);
+}
+
+Schedule Schedule::rewound(size_t steps) const {
+  if (steps == trace_.size()) return *this;
+  size_t kept = steps;
+  while (!trace_[kept].before) --kept;  // the first step keeps one
+  Schedule result(*trace_[kept].before);
+  result.trace_ = trace_.prefix(kept);
+  for (; kept < steps; ++kept) {
+    // Nothing is drawn here, and what was accepted once is so again.
+    result.apply(trace_[kept].instruction).value_or_throw();
+  }
+  return result;
+}
+
+Result<Schedule> Schedule::replay_from(size_t step, const std::vector<TraceEdit>& edits,
+                                       const ReplayOptions& options) const {
+  for (const TraceEdit& edit : edits) {
+    if (edit.step >= step) continue;
+    return argument_error(
+        "trace/step",
+        "step " + std::to_string(edit.step) + " is edited, but replay starts at step " + std::to_string(step),
+        "start at the first step that is edited");
+  }
+  if (step > trace_.size()) return argument_error("trace/step", "the trace has no step number " + std::to_string(step));
+  // What the edits leave out shifts the numbers of later steps, not those of handles.
+  TW_TRY(trace, trace_.edited(edits));
+  Schedule result = rewound(step);
+  std::vector<const Step*> all = trace.steps();
+  Renumbering numbers{static_cast<uint32_t>(result.state_.num_handles()), {}};
+  TW_RETURN_IF_ERROR(replay_steps(Steps(all).subspan(step), step, count_draws(Steps(all).first(step)),
+                                  std::move(numbers), result, options));
+  return result;
+}
+
+Result<Schedule> Schedule::with_trace(const Trace& other, const ReplayOptions& options) const {
+  std::vector<const Step*> theirs = other.steps(), ours = trace_.steps();
+  Renumbering numbers;
+  size_t same = 0;
+  for (; same < theirs.size() && same < ours.size(); ++same) {
+    if (!same_step(*theirs[same], *ours[same], numbers)) break;
+    numbers.add(theirs[same]->outputs, ours[same]->outputs);
+  }
+  Schedule result = rewound(same);
+  TW_RETURN_IF_ERROR(replay_steps(Steps(theirs).subspan(same), same, count_draws(Steps(theirs).first(same)),
+                                  std::move(numbers), result, options));
+  return result;
 }
 
 Result<Schedule> Schedule::with_decisions(const std::vector<std::pair<size_t, Value>>& changes) const {
-  if (changes.empty()) return *this;
-  std::vector<const Step*> steps = trace_.steps();
-  size_t first = 0, draws = 0, first_draw = changes.front().first;
-  for (;; ++first) {
-    if (first == steps.size()) {
-      return argument_error("schedule/decision", "the trace has no drawing step number " + std::to_string(first_draw));
+  std::vector<size_t> draws = trace_.draws();
+  std::vector<TraceEdit> edits;
+  size_t first = trace_.size();
+  for (const auto& [draw, decision] : changes) {
+    if (draw >= draws.size()) {
+      return argument_error("schedule/decision", "the trace has no drawing step number " + std::to_string(draw));
     }
-    if (steps[first]->before && draws++ == first_draw) break;
+    TW_TRY(changed, with_decision(trace_[draws[draw]].instruction, decision));
+    edits.push_back({draws[draw], std::move(changed)});
+    first = std::min(first, draws[draw]);
   }
-  Schedule result(*steps[first]->before);
-  result.trace_ = trace_.prefix(first);
-  ReplayOptions options;
-  options.decide = [&](size_t draw, const Step&, const Instruction&) {
-    for (const auto& [number, decision] : changes) {
-      if (number == first_draw + draw) return decision;
-    }
-    return Value{None{}};
-  };
-  size_t kept = result.state_.num_handles();
-  TW_RETURN_IF_ERROR(replay_steps(Steps(steps).subspan(first), first, kept, result, options));
-  return result;
+  return replay_from(first, edits);
 }
 
 }  // namespace tilewright::schedule

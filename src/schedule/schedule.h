@@ -19,6 +19,16 @@ namespace tilewright::schedule {
 /// What the instruction gives, one number per output; LoopRV::kNone for None.
 using Outputs = std::vector<uint32_t>;
 
+struct ReplayOptions {
+  /// Draw every decision anew, from the schedule's random stream.
+  bool fresh = false;
+  /// Asked for each drawing step: its number among the drawing steps, the step, and its instruction as it is about to
+  /// be applied, with the handles that it has there. None: as `fresh` says.
+  std::function<Value(size_t, const Step&, const Instruction&)> decide = {};
+  /// The stream that is drawn from, instead of the one that the schedule had at the first step.
+  std::optional<Random> random = {};
+};
+
 class Schedule {
  public:
   static Result<Schedule> make(const Ref<Module>& module, uint64_t seed = 0);
@@ -34,8 +44,17 @@ class Schedule {
   uint64_t fork_seed();
   /// A copy with a random stream of its own; this one moves on by one draw.
   Schedule fork();
-  /// The schedule with other decisions at some drawing steps (numbers among the drawing steps, ascending). Work starts
-  /// at the first of them: all before is shared. Later steps keep their decisions.
+
+  /// What this schedule was after its first `steps` steps, from a state kept nearby. steps <= trace().size().
+  Schedule rewound(size_t steps) const;
+  /// This schedule with the steps from `step` on done again, some of them as the edits say (their steps >= `step`). All
+  /// before is shared, not done again. Errors as of Trace::edited and replay.
+  Result<Schedule> replay_from(size_t step, const std::vector<TraceEdit>& edits,
+                               const ReplayOptions& options = {}) const;
+  /// What another trace makes of the same original program: done again from the first step that differs. The numbers of
+  /// that trace's handles are its own.
+  Result<Schedule> with_trace(const Trace& other, const ReplayOptions& options = {}) const;
+  /// With other decisions at some drawing steps (numbers among the drawing steps); later ones keep theirs.
   Result<Schedule> with_decisions(const std::vector<std::pair<size_t, Value>>& changes) const;
 
   Result<Outputs> apply(Instruction instruction);
@@ -70,14 +89,6 @@ class Schedule {
 
   State state_;
   Trace trace_;
-};
-
-struct ReplayOptions {
-  /// Draw every decision anew, from the schedule's random stream.
-  bool fresh = false;
-  /// Asked for each drawing step: its number among the drawing steps, the step, and its instruction as it is about to
-  /// be applied, with the handles that it has there. None: as `fresh` says.
-  std::function<Value(size_t, const Step&, const Instruction&)> decide = {};
 };
 
 /// Applies the steps of a trace, whose handles get new numbers. Stops at the first refusal, whose message names the

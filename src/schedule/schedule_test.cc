@@ -258,6 +258,107 @@ TEST(Trace, MutationStartsAtTheFirstChange) {
   EXPECT_EQ(sch.with_decisions({{0, Value{int64_t{1}}}}).error().code, "schedule/decision");
 }
 
+/// Steps of both that are the very same objects, from the first on.
+size_t shared_steps(const Schedule& a, const Schedule& b) {
+  size_t count = 0;
+  while (count < a.trace().size() && count < b.trace().size() && &a.trace()[count] == &b.trace()[count]) ++count;
+  return count;
+}
+
+Ref<Module> from_scratch(const Trace& trace) {
+  Schedule again = start(test::matmul(64));
+  replay(trace, again).value_or_throw();
+  return again.module();
+}
+
+TEST(Replay, RewoundIsWhatItWas) {
+  Schedule sch = start(test::matmul(64), 1);
+  std::vector<Ref<Module>> programs = {sch.module()};
+  auto keep = [&] {
+    while (programs.size() <= sch.trace().size()) programs.push_back(sch.module());
+  };
+  BlockRV block = must(sch, GetBlock{"C", ""});
+  LoopRV loop = must(sch, GetLoops{block})[0];
+  keep();
+  for (int i = 0; i < 20; ++i) {
+    must(sch, Annotate{loop, "step", Value{int64_t{i}}});
+    keep();
+    if (i == 4) must(sch, SampleCategorical{{1, 2}, {0.5, 0.5}, {}});
+    keep();
+    must(sch, Unannotate{loop, "step"});
+    keep();
+  }
+  for (size_t steps = 0; steps <= sch.trace().size(); ++steps) {
+    Schedule then = sch.rewound(steps);
+    EXPECT_EQ(then.trace().size(), steps);
+    EXPECT_TRUE(structural_equal(then.module(), programs[steps])) << steps;
+    EXPECT_GE(shared_steps(then, sch) + 8, steps);
+  }
+}
+
+TEST(Replay, StartsAtTheEditedStep) {
+  Schedule sch = start(test::matmul(64), 1);
+  tile_matmul(sch);
+  std::vector<size_t> draws = sch.trace().draws();
+  ASSERT_EQ(draws, (std::vector<size_t>{2, 4}));
+  Value tile{Value::List{{int64_t{8}}, {int64_t{4}}, {int64_t{2}}}};
+  Instruction drawn = with_decision(sch.trace()[4].instruction, tile).value_or_throw();
+  Schedule other = sch.replay_from(4, {{4, drawn}}).value_or_throw();
+  EXPECT_EQ(shared_steps(other, sch), 4u);
+  EXPECT_EQ(other.trace().decisions()[1], tile);
+  EXPECT_TRUE(structural_equal(other.module(), from_scratch(other.trace())));
+
+  // A step is left out, and one is another one: the splits use what is there.
+  Schedule shorter = sch.replay_from(5, {{5, std::nullopt}}).value_or_throw();
+  EXPECT_EQ(shorter.trace().size(), 5u);
+  EXPECT_TRUE(structural_equal(shorter.module(), from_scratch(shorter.trace())));
+  EXPECT_EQ(sch.replay_from(2, {{2, std::nullopt}}).error().code, "trace/handle");
+  EXPECT_EQ(sch.replay_from(5, {{4, drawn}}).error().code, "trace/step");
+  EXPECT_EQ(sch.replay_from(0, {{6, drawn}}).error().code, "trace/step");
+  EXPECT_EQ(sch.replay_from(0, {{4, drawn}, {4, drawn}}).error().code, "trace/step");
+  EXPECT_EQ(sch.replay_from(7, {}).error().code, "trace/step");
+  EXPECT_EQ(sch.replay_from(6, {}).value_or_throw().module(), sch.module());
+}
+
+TEST(Replay, DrawsAnewFromAStepOn) {
+  Schedule sch = start(test::matmul(512), 1);
+  tile_matmul(sch);
+  std::set<std::string> programs;
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    ReplayOptions options{.fresh = true, .random = Random(seed)};
+    Schedule other = sch.replay_from(4, {}, options).value_or_throw();
+    EXPECT_EQ(shared_steps(other, sch), 4u);
+    programs.insert(structural_hash(other.module()).hex());
+  }
+  EXPECT_GT(programs.size(), 5u);
+}
+
+TEST(Replay, AnotherTraceSharesItsBeginning) {
+  Schedule sch = start(test::matmul(64), 1);
+  tile_matmul(sch);
+  Value tile{Value::List{{int64_t{8}}, {int64_t{4}}, {int64_t{2}}}};
+  Trace changed = sch.trace().with_decision(4, tile).value_or_throw();
+  EXPECT_EQ(sch.trace().with_decision(1, tile).error().code, "schedule/decision");
+  EXPECT_EQ(sch.trace().with_decision(6, tile).error().code, "trace/step");
+  // Its handles may have other numbers, as those of a trace that was read have.
+  for (const Trace& trace : {changed, changed.shifted(100), Trace::from_json(changed.as_json()).value_or_throw()}) {
+    Schedule other = sch.with_trace(trace).value_or_throw();
+    EXPECT_EQ(shared_steps(other, sch), 4u);
+    EXPECT_EQ(other.trace().decisions()[1], tile);
+    EXPECT_TRUE(structural_equal(other.module(), from_scratch(changed)));
+  }
+  EXPECT_EQ(sch.with_trace(sch.trace()).value_or_throw().module(), sch.module());
+  EXPECT_EQ(sch.with_trace(Trace()).value_or_throw().trace().size(), 0u);
+  size_t asked = 0;
+  ReplayOptions options;
+  options.decide = [&](size_t draw, const Step&, const Instruction&) {
+    asked = draw;
+    return Value{None{}};
+  };
+  ASSERT_TRUE(sch.with_trace(changed, options).ok());
+  EXPECT_EQ(asked, 1u);  // numbers count all draws of the trace
+}
+
 TEST(State, PlansReplaceAndAddFunctions) {
   Ref<PrimFunc> func = test::matmul(8);
   State state = State::make(as_module(func), Random(0)).value_or_throw();

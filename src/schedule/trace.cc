@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <string_view>
 #include <unordered_set>
 
@@ -226,9 +227,48 @@ Trace Trace::shifted(uint32_t by) const {
 std::vector<Value> Trace::decisions() const {
   std::vector<Value> result;
   for (const Step* step : steps()) {
-    if (kind_info(step->instruction).family == Family::kSample) result.push_back(decision_of(step->instruction));
+    if (step->draws()) result.push_back(decision_of(step->instruction));
   }
   return result;
+}
+
+std::vector<size_t> Trace::draws() const {
+  std::vector<const Step*> all = steps();
+  std::vector<size_t> result;
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (all[i]->draws()) result.push_back(i);
+  }
+  return result;
+}
+
+Result<Trace> Trace::edited(const std::vector<TraceEdit>& edits) const {
+  std::map<size_t, const TraceEdit*> by_step;
+  for (const TraceEdit& edit : edits) {
+    if (edit.step >= size() || !by_step.emplace(edit.step, &edit).second) {
+      return argument_error("trace/step",
+                            edit.step < size() ? "step " + std::to_string(edit.step) + " is edited twice"
+                                               : "the trace has no step number " + std::to_string(edit.step),
+                            "it has " + std::to_string(size()) + " steps, numbered from 0; each is edited once");
+    }
+  }
+  if (by_step.empty()) return *this;
+  std::vector<const Step*> all = steps();
+  Trace result = prefix(by_step.begin()->first);
+  for (size_t i = result.size(); i < all.size(); ++i) {
+    auto edit = by_step.find(i);
+    if (edit == by_step.end()) {
+      result.append({all[i]->instruction, all[i]->outputs, nullptr});
+    } else if (edit->second->instead) {
+      result.append({*edit->second->instead, all[i]->outputs, nullptr});
+    }
+  }
+  return result;
+}
+
+Result<Trace> Trace::with_decision(size_t step, const Value& decision) const {
+  if (step >= size()) return edited({{step, std::nullopt}});
+  TW_TRY(changed, schedule::with_decision((*this)[step].instruction, decision));
+  return edited({{step, std::move(changed)}});
 }
 
 }  // namespace tilewright::schedule

@@ -1,11 +1,12 @@
 // The record of what was done to a program: an immutable list of instructions with their decisions.
 //
-// Appending shares all earlier steps, so that candidates of a search share their prefixes; each drawing step keeps the
-// state before it, from which another decision is taken (Schedule::with_decisions).
+// Appending shares all earlier steps, so that candidates of a search share their prefixes; drawing steps and some
+// others keep the state before them, from which another way is taken (Schedule::replay_from).
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -22,7 +23,14 @@ class State;
 struct Step {
   Instruction instruction;
   std::vector<uint32_t> outputs;        ///< numbers of the handles it gave; LoopRV::kNone for None
-  std::shared_ptr<const State> before;  ///< of drawing instructions recorded by a schedule; else null
+  std::shared_ptr<const State> before;  ///< of those recorded by a schedule: drawing ones, and each eighth; else null
+  bool draws() const { return kind_info(instruction).family == Family::kSample; }
+};
+
+/// What shall stand at a step instead of what does.
+struct TraceEdit {
+  size_t step;
+  std::optional<Instruction> instead;  ///< gives as many handles as that step; none: the step is left out
 };
 
 class Trace {
@@ -47,6 +55,14 @@ class Trace {
   Trace simplified() const;
   /// The decision of each drawing step, in order.
   std::vector<Value> decisions() const;
+  /// The numbers of the drawing steps among all.
+  std::vector<size_t> draws() const;
+  /// With other steps at some places; what comes before the first of them is shared. ArgumentError "trace/step" for a
+  /// number that is none of a step.
+  Result<Trace> edited(const std::vector<TraceEdit>& edits) const;
+  /// With another decision at a drawing step (None: to be drawn). ArgumentError "schedule/decision" where the step does
+  /// not draw, or not such a value.
+  Result<Trace> with_decision(size_t step, const Value& decision) const;
 
   /// One statement per step, "l1, l2 = sch.split(loop=l0, ...)".
   std::vector<std::string> as_python() const;

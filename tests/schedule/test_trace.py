@@ -122,6 +122,40 @@ def test_with_decisions():
         sch.with_decisions({0: 8})
 
 
+def test_replay_from_an_edit():
+    sch = tiled(seed=1)
+    at = [step.kind.name for step in sch.trace.insts].index("SamplePerfectTile")
+    other = sch.replay_from(at, {at: [8, 2]})
+    assert drawn(other) == [[8, 2], drawn(sch)[1]]
+    again = tw.Schedule(workloads.matmul(16, 16, 16))
+    other.trace.apply_to_schedule(again)
+    check_same(again.mod, other.mod)
+    last = len(sch.trace) - 1
+    shorter = sch.replay_from(last, {last: None})
+    assert len(shorter.trace) == last
+    step = sch.trace.insts[last]
+    assert step.kind.name == "Split"
+    turned = tw.schedule.Instruction(step.kind, [step.inputs[0], *reversed(step.inputs[1:])], step.attrs, step.outputs)
+    edited = sch.replay_from(last, {last: turned})
+    made = shorter.copy()
+    made.split(shorter.trace.insts[last - 1].inputs[0], list(reversed(step.inputs[1:])))
+    check_same(edited.mod, made.mod)
+    assert len({str(drawn(sch.replay_from(at, fresh=True))) for sch in map(tiled, range(20))}) > 5
+    with pytest.raises(tw.ArgumentError, match="no step number 99"):
+        sch.replay_from(at, {99: None})
+    with pytest.raises(tw.ArgumentError, match="replay starts at step"):
+        sch.replay_from(last, {at: [8, 2]})
+    with pytest.raises(tw.ScheduleError, match="a handle that no earlier step gives"):
+        sch.replay_from(at, {at: None})
+
+
+def test_another_trace_of_the_same_program():
+    sch = tiled(seed=1)
+    trace = tw.Trace.from_json(tiled(seed=2).trace.as_json())
+    check_same(sch.with_trace(trace).mod, tiled(seed=2).mod)
+    assert sch.with_trace(sch.trace).mod == sch.mod
+
+
 def test_simplified_drops_unused_lookups():
     sch = tiled()
     sch.get_loops("C")
