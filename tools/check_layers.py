@@ -1,9 +1,11 @@
-"""Check that every #include of src/ follows the layer table of src/README.md.
+"""Check that every #include of src/ follows the layer table of src/README.md, every import of the Python package that
+of python/README.md.
 
 A layer may include the layers that its line names and, through them, what these may include. Unit tests may include
-any layer.
+any layer; imports for type annotations alone may name any module.
 """
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,28 +16,36 @@ TABLE_LINE = re.compile(r"^(\w+)\s*->\s*(.+)$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
 
 
-def read_table(readme: str) -> dict[str, set[str]]:
-    """The lines `layer -> layers` of the table; "nothing" is the empty set and "everything" all other layers."""
+def read_table(readme: str, name: str = "src/README.md") -> dict[str, set[str]]:
+    """The lines `layer -> layers` of the table; "nothing" is the empty set, "everything" all layers that do not
+    say the same."""
     table: dict[str, set[str]] = {}
     for line in readme.splitlines():
         if match := TABLE_LINE.match(line):
             layer, targets = match.group(1), set(match.group(2).split())
             if layer in table:
-                raise ValueError(f"src/README.md: layer {layer} stands twice in the table")
+                raise ValueError(f"{name}: layer {layer} stands twice in the table")
             table[layer] = targets - {"nothing"}
-    for layer, targets in table.items():
-        if "everything" in targets:
-            table[layer] = set(table) - {layer}
+    whole = whole_layers(readme)
+    for layer in whole:
+        table[layer] |= set(table) - whole
+        table[layer].remove("everything")
     for layer, targets in table.items():
         for target in targets - set(table):
-            raise ValueError(f"src/README.md: layer {layer} names {target}, which has no line of its own")
+            raise ValueError(f"{name}: layer {layer} names {target}, which has no line of its own")
     return table
 
 
-def reachable(table: dict[str, set[str]], layer: str) -> set[str]:
-    """All layers that a layer may include, itself among them, and everything may use support."""
+def whole_layers(readme: str) -> set[str]:
+    """The layers that may use everything."""
+    matches = (TABLE_LINE.match(line) for line in readme.splitlines())
+    return {match.group(1) for match in matches if match and "everything" in match.group(2).split()}
+
+
+def reachable(table: dict[str, set[str]], layer: str, base: str = "support") -> set[str]:
+    """All layers that a layer may include, itself among them, and everything may use the base."""
     seen: set[str] = set()
-    pending = [layer, "support"]
+    pending = [layer, base]
     while pending:
         current = pending.pop()
         if current not in seen:
@@ -44,7 +54,14 @@ def reachable(table: dict[str, set[str]], layer: str) -> set[str]:
     return seen
 
 
-def check(root: Path) -> Iterator[str]:
+def cycles(table: dict[str, set[str]], allowed: dict[str, set[str]], name: str) -> Iterator[str]:
+    """Yield one line for each layer that can reach itself."""
+    for layer in table:
+        if any(layer in allowed[target] for target in table[layer]):
+            yield f"{name}: layer {layer} depends on itself"
+
+
+def check_includes(root: Path) -> Iterator[str]:
     """Yield one line for each include that the table does not allow, and for faults of the table itself."""
     try:
         table = read_table((root / "src/README.md").read_text())
@@ -52,9 +69,7 @@ def check(root: Path) -> Iterator[str]:
         yield str(error)
         return
     allowed = {layer: reachable(table, layer) for layer in table}
-    for layer in table:
-        if any(layer in allowed[target] for target in table[layer]):
-            yield f"src/README.md: layer {layer} depends on itself"
+    yield from cycles(table, allowed, "src/README.md")
     for folder in sorted(path.name for path in (root / "src").iterdir() if path.is_dir()):
         if folder not in table:
             yield f"src/{folder}: no line in the layer table of src/README.md"
@@ -72,6 +87,65 @@ def check(root: Path) -> Iterator[str]:
                     yield f'{name}:{number}: "{match.group(1)}" lies in no layer'
                 elif target not in allowed[layer]:
                     yield f"{name}:{number}: layer {layer} may not include {target} ({match.group(1)})"
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The modules of tilewright that are imported anywhere but for annotations: line, and the part after the package's
+    name, "" for the package itself."""
+    annotations: set[ast.AST] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).split(".")[-1] == "TYPE_CHECKING":
+            annotations.update(*(ast.walk(statement) for statement in node.body))
+    for node in ast.walk(tree):
+        if node in annotations:
+            continue
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module == "tilewright":
+            names = [f"tilewright.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = [node.module]
+        for name in names:
+            package, _, rest = name.partition(".")
+            if package == "tilewright":
+                yield node.lineno, rest.split(".")[0]
+
+
+def check_imports(root: Path) -> Iterator[str]:
+    """Yield one line for each import that the table of the package does not allow, and for faults of the table."""
+    name = "python/README.md"
+    if not (root / name).exists():
+        return
+    try:
+        table = read_table((root / name).read_text(), name)
+    except ValueError as error:
+        yield str(error)
+        return
+    allowed = {layer: reachable(table, layer, "_core") for layer in table}
+    whole = whole_layers((root / name).read_text())
+    yield from cycles(table, allowed, name)
+    package = root / "python/tilewright"
+    for path in report.source_files(root, ("python/tilewright",), (".py",)):
+        layer = path.relative_to(package).with_suffix("").parts[0]
+        if layer == "__init__":
+            continue
+        shown = path.relative_to(root)
+        if layer not in table:
+            yield f"{shown}: {layer} has no line in the layer table of {name}"
+            continue
+        for number, target in imports(ast.parse(path.read_text())):
+            if target in table:
+                if target not in allowed[layer]:
+                    yield f"{shown}:{number}: {layer} may not import {target}"
+            elif layer not in whole:
+                yield f"{shown}:{number}: {layer} may not import the whole package"
+
+
+def check(root: Path) -> Iterator[str]:
+    """Yield what either table forbids."""
+    yield from check_includes(root)
+    yield from check_imports(root)
 
 
 if __name__ == "__main__":

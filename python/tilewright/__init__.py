@@ -12,11 +12,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ArgumentError, Error, InternalError, ResourceError, ScheduleError, ScriptError
+from tilewright.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from tilewright import arith, ir, script, te, testing
-
-__version__ = "0.1.0"
 
 #: public name -> the module that defines it
 _NAMES: dict[str, str] = {

@@ -17,7 +17,8 @@ from typer.core import TyperGroup
 
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.notes import PerformanceWarning
-from tilewright.user_script import NamedSpace, load_script, place_of, select_program, spaces_of_script
+from tilewright.user_lines import place_of
+from tilewright.user_script import NamedSpace, load_script, select_program, spaces_of_script
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -253,7 +254,9 @@ def show(
     if record is not None:
         if record != "best":
             raise ArgumentError(f"--record {record}: there is only --record best")
-        chosen = kernels.best_schedule(chosen, database).mod
+        from tilewright.records import best_schedule
+
+        chosen = best_schedule(chosen, database).mod
     if asm or llvm:
         kernel = next(iter(kernels.kernels_of(kernels.compile_quietly(chosen))))
         print(kernel.inspect("asm" if asm else "llvm"))

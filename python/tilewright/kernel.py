@@ -8,16 +8,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error, ResourceError
+from tilewright.machine import TargetLike
 from tilewright.notes import Note, announced, notes_of, warn, warn_of_threads
 
 if TYPE_CHECKING:
+    from tilewright.task import Task
     from tilewright.timing import Timing
 
 
@@ -182,7 +183,7 @@ class Kernel(_core.KernelBase):
             ArgumentError: The arguments do not fit.
         """
         from tilewright import left_out, timing
-        from tilewright.search.arguments import work_of
+        from tilewright.task import work_of
 
         if threads < 1:
             raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
@@ -246,9 +247,6 @@ def _as_module(program: Any) -> Any:
     raise ArgumentError(f"a function, a module or a schedule can be compiled, not {type(program).__name__}")
 
 
-TargetLike = str | dict[str, Any] | _core.Target
-
-
 def lower(program: Any, after: str = "", target: TargetLike = "native") -> Any:
     """The program after lowering pass ``after`` (all passes if empty), as a module."""
     return _core.lower(_as_module(program), str(_core.Target(target)), after)[0]
@@ -268,47 +266,6 @@ def _name_functions(entries: list[dict[str, Any]], module: Any) -> list[dict[str
     for entry in entries:
         entry["function"] = names.get(entry["function"], entry["function"])
     return entries
-
-
-def best_schedule(program: Any, database: str | os.PathLike[str], target: TargetLike = "native") -> Any:
-    """The fastest recorded schedule of a program for a target, applied to it.
-
-    A record is one for the target if it was measured on the same processor, with at most as many threads as the target
-    has cores.
-
-    Raises:
-        ResourceError: The database cannot be read, or holds no correct record of this program for this target.
-    """
-    from tilewright.search.arguments import task_of
-    from tilewright.search.session import schedule_of
-
-    path = os.fspath(database)
-    if not Path(path).exists():
-        raise ResourceError(f"{path}: no such database\n  hint: tw.tune(..., database={path!r}) makes it")
-    task = task_of(program)
-    store = _core.Database.open(path, read_only=True)
-    rows = store.top_k(_core.structural_hash(task.module), "", sys.maxsize)
-    if not rows:
-        raise ResourceError(
-            f"{path} holds no record of this program\n  hint: records belong to the exact program; tune it first"
-        )
-    wanted = _core.Target(target)
-    for row in rows:
-        if _serves(row["target"], wanted):
-            return schedule_of(task.module, row["trace"])
-    others = ", ".join(sorted({row["target"] for row in rows}))
-    raise ResourceError(
-        f"{path} holds no record of this program for {wanted}, only for {others}\n"
-        "  hint: tune it for this target, or compile it for one of those"
-    )
-
-
-def _serves(recorded: str, target: _core.Target) -> bool:
-    try:
-        measured = _core.Target(recorded)
-    except Error:  # of a version that knows more processors
-        return False
-    return measured.num_cores <= target.num_cores and measured.with_num_cores(1) == target.with_num_cores(1)
 
 
 def compile(
@@ -365,6 +322,8 @@ def compile_quietly(
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """The same without warnings."""
+    from tilewright.records import best_schedule
+
     resolved = _core.Target(target)
     text = str(resolved)
     module = _as_module(program if database is None else best_schedule(program, database, resolved))
@@ -385,6 +344,12 @@ def compile_quietly(
         for kernel in kernels.values():
             kernel.threads = resolved.num_cores
     return _one_or_many(kernels)
+
+
+def compile_task(task: Task, scheduled: Any = None, target: str = "native") -> Kernel:
+    """The kernel of the function of a task, of the program as it is or as a schedule has made it."""
+    kernel = compile_quietly(task.module if scheduled is None else scheduled, target)
+    return kernel[task.entry] if isinstance(kernel, KernelModule) else kernel
 
 
 def _dump(folder: Path, module: Any, target: str, code: Any) -> None:

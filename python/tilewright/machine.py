@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 from tilewright import _core
+
+#: what tells a target: its text, the same as a dict, or itself
+TargetLike = str | dict[str, Any] | _core.Target
 
 
 @dataclass(frozen=True)

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import importlib.util
-import linecache
 import sys
-import sysconfig
-import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tilewright.errors import ArgumentError, Error, ScriptError
+from tilewright.user_lines import place_of, render_line
 
 if TYPE_CHECKING:
     from tilewright.search import Space
-
-#: this package, Python's own library, and what is installed beside it
-NOT_THE_USERS = (Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")))
 
 
 @dataclass(frozen=True)
@@ -82,35 +77,11 @@ def _not_python(file: Path, error: SyntaxError | UnicodeDecodeError) -> ScriptEr
     if (error.end_lineno or line) != line or end <= column:
         end = column + 1
     name = error.filename or str(file)
-    return ScriptError(error.msg + _below(_render(name, line, column, end)))
+    return ScriptError(error.msg + _below(render_line(name, line, column, end)))
 
 
 def _below(place: str) -> str:
     return f"\n{place}" if place else ""
-
-
-def _render(file: str, line: int, column: int, end_column: int) -> str:
-    """The line with its number, and carets below what is meant; columns count from 1."""
-    from tilewright import _core
-
-    return _core.render_span(_core.intern_span(file, line, column, line, end_column)).rstrip("\n")
-
-
-def place_of(error: BaseException) -> str:
-    """The innermost line of the user's own that an exception comes from, with carets below what was at work there.
-
-    Empty when its traceback holds none: lines of Tilewright and of installed packages do not count.
-    """
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        path = Path(frame.filename)
-        if frame.lineno is None or not path.is_file() or any(path.is_relative_to(folder) for folder in NOT_THE_USERS):
-            continue
-        text = linecache.getline(frame.filename, frame.lineno).rstrip()
-        start, end = frame.colno, frame.end_colno
-        if start is None or end is None or frame.end_lineno != frame.lineno:
-            start, end = len(text) - len(text.lstrip()), len(text)
-        return _render(frame.filename, frame.lineno, start + 1, end + 1)
-    return ""
 
 
 def programs_of(script: ModuleType) -> dict[str, Any]:

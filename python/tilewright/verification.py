@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core, ir
+from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.numpy_dtype import numpy_dtype
-from tilewright.search.arguments import Task, make_arrays, task_of
 from tilewright.search.reference_check import CANNOT_RUN, sample_points
+from tilewright.task import Task, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

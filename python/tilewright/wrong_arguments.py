@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tilewright import _core
+from tilewright.dtype_names import DTYPE_NAMES
 from tilewright.errors import ArgumentTypeError
 
 #: The code of the error: wrong types, a keyword that no signature has, a text that is no data type.
@@ -45,9 +46,7 @@ def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Argu
             return _error(KEYWORD, called, f"{called} has no parameter '{keyword}'", hint)
     for value in _dtypes(names, own, keywords):
         if not _core.is_dtype(value):
-            from tilewright.script.tir.dtypes import DTYPES
-
-            return _error(DTYPE, called, f"'{value}' is no data type", _did_you_mean(value, DTYPES))
+            return _error(DTYPE, called, f"'{value}' is no data type", _did_you_mean(value, DTYPE_NAMES))
     passed = [_kind(value) for value in own] + [f"{name}={_kind(value)}" for name, value in keywords.items()]
     return _error(TYPES, called, f"{called} cannot take ({', '.join(passed)})", "it takes " + " or ".join(parameters))
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright.kernel import best_schedule
+from tilewright.records import best_schedule
 from tilewright.search import report
 from tilewright.user_script import load_script
 

@@ -7,10 +7,11 @@ import pytest
 
 import tilewright as tw
 from interpreter.programs import INDEX_LIMITS, PROGRAMS
+from tilewright.arguments import aligned, make_arrays
 from tilewright.script import tir as T
 from tilewright.search import reference_check, report, session
-from tilewright.search.arguments import aligned, make_arrays, task_of
 from tilewright.search.reference_check import ReferenceCheck, sample_points
+from tilewright.task import task_of
 
 
 def nothing(sch: tw.Schedule) -> None:

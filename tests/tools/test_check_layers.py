@@ -60,3 +60,60 @@ def test_folder_without_a_line(tree):
 )
 def test_faults_of_the_table(tree, table, message):
     assert any(message in finding for finding in findings(tree, {}, table))
+
+
+PYTHON = """
+_core   -> nothing
+errors  -> _core
+kernel  -> errors
+search  -> kernel
+cli     -> everything
+testing -> kernel
+"""
+
+
+def python_findings(tree, files, table=PYTHON):
+    root = tree(
+        {"src/README.md": TABLE, "python/README.md": table} | {f"python/tilewright/{k}": v for k, v in files.items()}
+    )
+    return list(check_layers.check(root))
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("kernel.py", "from tilewright import _core, errors"),
+        ("kernel.py", "import os\nfrom tilewright._core import Node"),
+        ("search/session.py", "from tilewright.errors import Error\nfrom tilewright.search.space import Space"),
+        ("cli.py", "import tilewright\nfrom tilewright import testing"),
+        ("kernel.py", "if TYPE_CHECKING:\n    from tilewright.search import Space"),
+        ("__init__.py", "from tilewright.search import tune"),
+    ],
+)
+def test_allowed_imports(tree, path, text):
+    assert python_findings(tree, {path: text}) == []
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "message"),
+    [
+        ("errors.py", "from tilewright import kernel", ":1: errors may not import kernel"),
+        ("kernel.py", "def f():\n    from tilewright.search.session import tune", ":2: kernel may not import search"),
+        ("search/session.py", "import tilewright as tw", ":1: search may not import the whole package"),
+        ("testing.py", "import tilewright.cli", ":1: testing may not import cli"),
+        ("newcomer.py", "", "newcomer has no line in the layer table of python/README.md"),
+        (
+            "kernel.py",
+            "if TYPE_CHECKING:\n    pass\nelse:\n    from tilewright import cli",
+            ":4: kernel may not import cli",
+        ),
+    ],
+)
+def test_refused_imports(tree, path, text, message):
+    (finding,) = python_findings(tree, {path: text})
+    assert finding.startswith(f"python/tilewright/{path}") and message in finding
+
+
+def test_modules_that_need_one_another(tree):
+    table = PYTHON.replace("errors  -> _core", "errors  -> search")
+    assert "python/README.md: layer errors depends on itself" in python_findings(tree, {}, table)

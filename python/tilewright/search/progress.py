@@ -16,8 +16,8 @@ from tilewright.errors import ArgumentError
 from tilewright.timing import format_estimate, format_seconds, format_share
 
 if TYPE_CHECKING:
-    from tilewright.search.arguments import Task
     from tilewright.search.session import Progress
+    from tilewright.task import Task
 
 Reporter = Callable[["Progress"], None]
 #: seconds between two plain lines

@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core
+from tilewright.arguments import make_arrays
 from tilewright.errors import Error, InternalError, ResourceError, ScriptError
+from tilewright.kernel import compile_task
 from tilewright.numpy_dtype import numpy_dtype
-from tilewright.search.arguments import Parameter, Task, make_arrays, task_of
+from tilewright.task import Parameter, Task, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -150,7 +152,7 @@ class ReferenceCheck:
                 return
             text = f"{error}\n  (at the small shapes {shapes}, which the program scales to)"
             raise with_hint_on_inputs(like(error, text), self.task, self.inputs) from None
-        small.compile()(*arrays.values())
+        compile_task(small)(*arrays.values())
         for parameter in small.parameters:
             if parameter.role != "input":
                 name = parameter.name

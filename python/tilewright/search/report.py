@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core, ir, timing
+from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ScriptError
+from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
-from tilewright.search.arguments import Task, aligned, make_arrays, task_of
+from tilewright.task import Task, task_of
 from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -184,7 +186,7 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
         program: the Python expression that stands for the program under the script.
         records: the database of the search.
     """
-    from tilewright.search.session import open_database
+    from tilewright.records import open_database
 
     best = result.best_record()
     scales = has_parallel_loop(result.schedule.mod) or has_parallel_loop(result.task.module)
@@ -261,7 +263,7 @@ def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
     Raises:
         tilewright.ScriptError: it raises.
     """
-    from tilewright.user_script import place_of
+    from tilewright.user_lines import place_of
 
     assert space.reference is not None
     read = [arrays[p.name] for p in task.parameters if p.role != "output"]
@@ -301,7 +303,7 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     task = result.task
     arrays = {name: aligned(array) for name, array in make_arrays(task, space.inputs, seed=0).items()}
     values = list(arrays.values())
-    kernel, untuned = result.kernel, task.compile()
+    kernel, untuned = result.kernel, compile_task(task)
     calls = KernelCalls(kernel, values)
     functions: dict[str, Callable[[], object]] = {"best": calls}
     if space.reference is not None:

@@ -9,24 +9,26 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import tilewright
 from tilewright import _core, ir, notes
+from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
+from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
+from tilewright.records import open_database, schedule_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
-from tilewright.search.arguments import Task, make_arrays, task_of
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.reference_check import ReferenceCheck, Verdict
 from tilewright.search.space import Space
 from tilewright.tables import Table
+from tilewright.task import Task, task_of
 from tilewright.timing import format_seconds
-from tilewright.user_script import place_of
+from tilewright.user_lines import place_of
+from tilewright.version import __version__
 
 if TYPE_CHECKING:
     from tilewright.kernel import Kernel
@@ -163,7 +165,7 @@ class TuneResult:
     def kernel(self) -> Kernel:
         """The best schedule, compiled for the target of the search; what the finals checked and timed."""
         if "kernel" not in self._cache:
-            kernel = self.task.compile(self.schedule, self.best_record().target)
+            kernel = compile_task(self.task, self.schedule, self.best_record().target)
             kernel.threads = 0  # what it was tuned for is no limit
             self._cache["kernel"] = kernel
         found: Kernel = self._cache["kernel"]
@@ -202,13 +204,6 @@ def record_of(row: Mapping[str, Any]) -> Record:
     return Record(row["trace"], tuple(row["seconds"]), row["index"], checked, row["target"])
 
 
-def schedule_of(module: ir.Module, trace: str) -> Schedule:
-    """The program with the steps of a recorded trace applied."""
-    schedule = Schedule(module)
-    Trace.from_json(trace).apply_to_schedule(schedule)
-    return schedule
-
-
 def run_space(space: Space, schedule: Schedule) -> None:
     """Applies the user's function; what goes wrong in it becomes one of our errors and names the user's line.
 
@@ -242,7 +237,7 @@ def space_hash(space: Space, trace: Trace, replayable: bool) -> str:
 
 
 def _versions() -> str:
-    return json.dumps({"tilewright": tilewright.__version__, "machine": platform.machine()})
+    return json.dumps({"tilewright": __version__, "machine": platform.machine()})
 
 
 def tune(
@@ -408,22 +403,3 @@ class _Search:
         """Whether the program as it was written has computed what the interpreter says."""
         assert self.check is not None
         return self.check.compare(outputs)
-
-
-def open_database(path: str | os.PathLike[str] | None) -> Any:
-    """Opens a file of records, making it and its folder if they are not there; None is one in memory.
-
-    Raises:
-        tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
-    """
-    if path is None:
-        return _core.Database.in_memory()
-    file = Path(path)
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ResourceError(
-            f"{file.parent}: the folder for the database cannot be made: {error.strerror}\n"
-            "  hint: choose another place with database=... (or --out on the command line)"
-        ) from None
-    return _core.Database.open(str(file))

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-import tilewright as tw
 from tilewright import _core, ir, script
+from tilewright.errors import ScheduleError
 from tilewright.numpy_dtype import numpy_dtype
 from tilewright.schedule import Schedule, Trace
 
@@ -155,7 +155,7 @@ def check(before: Program, transform: Callable[[Schedule], object], after: Progr
     return sch
 
 
-def check_refused(before: Program, transform: Callable[[Schedule], object], code: str) -> tw.ScheduleError:
+def check_refused(before: Program, transform: Callable[[Schedule], object], code: str) -> ScheduleError:
     """Assert that a transformation is refused by the rule `code` and leaves the schedule as it was.
 
     Returns:
@@ -164,7 +164,7 @@ def check_refused(before: Program, transform: Callable[[Schedule], object], code
     sch = Schedule(before, seed=0)
     try:
         transform(sch)
-    except tw.ScheduleError as error:
+    except ScheduleError as error:
         if error.code != code:
             raise AssertionError(f"refused by {error.code} instead of {code}: {error}") from error
         # What was recorded before the refusal still gives the program that is there now.

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from tilewright import _core
+from tilewright.dtype_names import DTYPE_NAMES
 from tilewright.errors import ScriptError
 from tilewright.script.core import script as _script
 from tilewright.script.report import did_you_mean, fail
@@ -79,16 +80,7 @@ class DType:
         return hash(self.dtype)
 
 
-_SCALARS = (
-    *(f"{code}{bits}" for code in ("int", "uint") for bits in (8, 16, 32, 64)),
-    *("float16", "float32", "float64", "bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"),
-)
-
-DTYPES: dict[str, DType] = {name: DType(name) for name in _SCALARS}
-for _lanes in (2, 4, 8, 16, 32, 64):
-    DTYPES.update({f"{name}x{_lanes}": DType(f"{name}x{_lanes}") for name in _SCALARS})
-DTYPES["bool"] = DTYPES["boolean"] = DType("bool")
-DTYPES["void"] = DType("void")
+DTYPES: dict[str, DType] = {name: DType("bool" if name == "boolean" else name) for name in DTYPE_NAMES}
 
 
 def ptr(dtype: Any, storage_scope: str = "global", is_size_var: bool = False) -> Any:

@@ -1,0 +1,72 @@
+"""Arguments to try a program with: random where nothing is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright.errors import ArgumentError
+from tilewright.numpy_dtype import numpy_dtype
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from tilewright.task import Parameter, Task
+
+    Array = NDArray[Any]
+
+
+def random_array(parameter: Parameter, generator: np.random.Generator) -> Array:
+    """Signed random values: floats in [-1, 1), integers small enough that sums of a few thousand fit."""
+    dtype = numpy_dtype(parameter.dtype)
+    if parameter.dtype == "bool":
+        return generator.integers(0, 2, parameter.shape).astype(bool)
+    if "float" in parameter.dtype:
+        return (generator.random(parameter.shape, dtype=np.float32) * 2 - 1).astype(dtype)
+    low, high = (0, 8) if parameter.dtype.startswith("uint") else (-8, 8)
+    return generator.integers(low, high, parameter.shape).astype(dtype)
+
+
+def aligned(array: Array) -> Array:
+    """A copy that begins at a multiple of 64 bytes, as the arguments of candidates do: where vectors cross the lines of
+    the cache, a kernel takes up to half as long again."""
+    memory = np.empty(array.nbytes + 64, np.uint8)
+    start = -memory.ctypes.data % 64
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy
+
+
+def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, Array]:
+    """An array for each parameter, in order: given ones from `inputs`, the others random; outputs are filled with NaN
+    or the type's smallest value.
+
+    Raises:
+        tilewright.ArgumentError: `inputs` names no parameter, or holds an array of another dtype or shape.
+    """
+    unknown = set(inputs) - {p.name for p in task.parameters}
+    if unknown:
+        known = ", ".join(p.name for p in task.parameters)
+        raise ArgumentError(f"inputs has {', '.join(sorted(unknown))}, but the parameters are {known}")
+    generator = np.random.default_rng(seed)
+    arrays: dict[str, Array] = {}
+    for parameter in task.parameters:
+        dtype = numpy_dtype(parameter.dtype)
+        if parameter.name in inputs:
+            value = np.asarray(inputs[parameter.name])
+            if value.dtype != dtype or value.shape != parameter.shape:
+                raise ArgumentError(
+                    f"inputs[{parameter.name!r}]: expected {parameter.dtype}{list(parameter.shape)}, got "
+                    f"{value.dtype}{list(value.shape)}\n  hint: pass an array of exactly that dtype and shape"
+                )
+            arrays[parameter.name] = np.ascontiguousarray(value)
+        elif parameter.role == "output":
+            fill = (
+                np.nan if "float" in parameter.dtype else (False if parameter.dtype == "bool" else np.iinfo(dtype).min)
+            )
+            arrays[parameter.name] = np.full(parameter.shape, fill, dtype)
+        else:
+            arrays[parameter.name] = random_array(parameter, generator)
+    return arrays

@@ -1,0 +1,35 @@
+"""The user's own lines: which one an error comes from, and how it is shown."""
+
+from __future__ import annotations
+
+import linecache
+import sysconfig
+import traceback
+from pathlib import Path
+
+from tilewright import _core
+
+#: this package, Python's own library, and what is installed beside it
+NOT_THE_USERS = (Path(__file__).parent, *(Path(sysconfig.get_path(name)) for name in ("stdlib", "purelib", "platlib")))
+
+
+def render_line(file: str, line: int, column: int, end_column: int) -> str:
+    """The line with its number, and carets below what is meant; columns count from 1."""
+    return _core.render_span(_core.intern_span(file, line, column, line, end_column)).rstrip("\n")
+
+
+def place_of(error: BaseException) -> str:
+    """The innermost line of the user's own that an exception comes from, with carets below what was at work there.
+
+    Empty when its traceback holds none: lines of Tilewright and of installed packages do not count.
+    """
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        path = Path(frame.filename)
+        if frame.lineno is None or not path.is_file() or any(path.is_relative_to(folder) for folder in NOT_THE_USERS):
+            continue
+        text = linecache.getline(frame.filename, frame.lineno).rstrip()
+        start, end = frame.colno, frame.end_colno
+        if start is None or end is None or frame.end_lineno != frame.lineno:
+            start, end = len(text) - len(text.lstrip()), len(text)
+        return render_line(frame.filename, frame.lineno, start + 1, end + 1)
+    return ""
