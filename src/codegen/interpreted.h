@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "codegen/signature.h"
-#include "ir/interpreter.h"
+#include "interpreter/interpreter.h"
 #include "runtime/abi.h"
 
 namespace tilewright::codegen {

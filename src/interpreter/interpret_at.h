@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/interpreter.h"
+#include "interpreter/interpreter.h"
 
 namespace tilewright {
 

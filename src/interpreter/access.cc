@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "ir/interpreter_machine.h"
+#include "interpreter/machine.h"
 #include "ir/numeric.h"
 
 namespace tilewright::interpreter {

@@ -1,8 +1,8 @@
 // Expressions. A variable is the slot of its value: values never change in their scope.
 #include <algorithm>
 
+#include "interpreter/compile.h"
 #include "ir/build.h"
-#include "ir/interpreter_compile.h"
 #include "ir/kind_cases.h"
 #include "ir/traverse.h"
 

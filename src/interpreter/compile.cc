@@ -1,4 +1,4 @@
-#include "ir/interpreter_compile.h"
+#include "interpreter/compile.h"
 
 #include <bit>
 

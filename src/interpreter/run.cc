@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ir/interpreter_machine.h"
+#include "interpreter/machine.h"
 #include "ir/meaning.h"
 #include "ir/numeric.h"
 

@@ -1,4 +1,4 @@
-#include "ir/interpreter_memory.h"
+#include "interpreter/memory.h"
 
 #include <algorithm>
 #include <cstring>

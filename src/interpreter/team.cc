@@ -1,4 +1,4 @@
-#include "ir/interpreter_team.h"
+#include "interpreter/team.h"
 
 #include <algorithm>
 

@@ -13,8 +13,8 @@
 //
 // A message names block, buffer and index, and the diagnostic carries the node, for the user's own line.
 //
-// Programs become compact code over numbered slots (interpreter_compile.cc), which a loop executes
-// (interpreter_run.cc): some tens of millions of operations per second, and no recursion at run time.
+// Programs become compact code over numbered slots (compile.cc), which a loop executes
+// (run.cc): some tens of millions of operations per second, and no recursion at run time.
 #pragma once
 
 #include <functional>

@@ -9,9 +9,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/interpreter.h"
-#include "ir/interpreter_code.h"
-#include "ir/interpreter_memory.h"
+#include "interpreter/code.h"
+#include "interpreter/interpreter.h"
+#include "interpreter/memory.h"
 
 namespace tilewright::interpreter {
 
@@ -67,7 +67,7 @@ class Machine {
   void push_frame(Thread& thread, const Function& function);
   void store_returned(const Function& function, Slot value);
 
-  // execution (interpreter_run.cc)
+  // execution (run.cc)
   Stop execute(Thread& thread);
   bool effect(Thread& thread, const Insn& in, Slot* r);
   bool return_from(Thread& thread, const Insn& in);
@@ -83,7 +83,7 @@ class Machine {
   bool check_argument(const Frame& frame, const ArgCheck& check, const Slot* r);
   bool argument_size(const Frame& frame, const Insn& in, Slot* r);
 
-  // memory (interpreter_access.cc)
+  // memory (access.cc)
   template <bool kWrite>
   bool access(const Insn& in, const Access& access, Slot* r);
   bool locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation);
@@ -107,7 +107,7 @@ class Machine {
   bool is_reduction(int site, int other) const;
   bool are_steps(const Level& level, int site, int other) const;
 
-  // threads (interpreter_threads.cc)
+  // threads (threads.cc)
   Status schedule();
   void enter(Thread& thread, const Insn& in);
   void iterate(Thread& thread, int64_t index);
@@ -118,7 +118,7 @@ class Machine {
   void resume(Thread& thread);
   bool release_barrier();
 
-  // errors (interpreter_report.cc)
+  // errors (report.cc)
   std::string where(int site) const;
   std::string element(const Access& access, const Slot* r, int lane) const;
   bool fail(std::string code, std::string message, int site, std::string hint = {});

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/interpreter.h"
-#include "ir/interpreter_code.h"
+#include "interpreter/code.h"
+#include "interpreter/interpreter.h"
 #include "ir/reduction_step.h"
 
 namespace tilewright::interpreter {
@@ -32,7 +32,7 @@ class Compiler {
   };
   using Place = std::unordered_map<const NodeBase*, int>;
 
-  // functions (interpreter_compile.cc)
+  // functions (compile.cc)
   int declare_function(const std::string& name);
   void function(const Ref<PrimFunc>& func);
   void parameters(const PrimFunc& func);
@@ -65,7 +65,7 @@ class Compiler {
   void define(const NodeRef& node, int slot) { slots_[node.get()] = slot; }
   int slot_of(const Ref<Var>& var, const NodeRef& user);
 
-  // expressions (interpreter_compile_expr.cc): the slot of the value, which must not be written to
+  // expressions (compile_expr.cc): the slot of the value, which must not be written to
   int expr(const Expr& e);
   int binary(Kind kind, const Expr& a, const Expr& b, DataType result);
   int logic(const Expr& e, bool is_and, const Expr& a, const Expr& b);
@@ -86,7 +86,7 @@ class Compiler {
   int product(const std::vector<int>& factors);
   int arithmetic(Op op, int a, int b);
 
-  // statements (interpreter_compile_stmt.cc)
+  // statements (compile_stmt.cc)
   void stmt(const Stmt& s);
   void for_loop(const Ref<For>& loop);
   /// A loop over [start, start + extent); loop_site: of a parallel one, else kNone.

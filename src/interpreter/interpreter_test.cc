@@ -1,4 +1,4 @@
-#include "ir/interpreter.h"
+#include "interpreter/interpreter.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // Parallel loops and teams of threads. Threads take turns only at barriers, in the order of their indices, so that
 // what runs is one of the orders the program allows, always the same.
-#include "ir/interpreter_machine.h"
+#include "interpreter/machine.h"
 
 #include <algorithm>
 

@@ -1,10 +1,10 @@
-#include "ir/interpreter.h"
+#include "interpreter/interpreter.h"
 #include "ir/strides.h"
 
 #include <algorithm>
 
-#include "ir/interpreter_compile.h"
-#include "ir/interpreter_machine.h"
+#include "interpreter/compile.h"
+#include "interpreter/machine.h"
 #include "ir/numeric.h"
 #include "ir/strides.h"
 #include "ir/tensor_intrin.h"

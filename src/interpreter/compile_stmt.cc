@@ -3,9 +3,9 @@
 #include <unordered_set>
 #include <utility>
 
+#include "interpreter/compile.h"
+#include "interpreter/team.h"
 #include "ir/build.h"
-#include "ir/interpreter_compile.h"
-#include "ir/interpreter_team.h"
 #include "ir/kind_cases.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"

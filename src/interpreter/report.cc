@@ -1,5 +1,5 @@
 // What goes wrong while a program runs, in words.
-#include "ir/interpreter_machine.h"
+#include "interpreter/machine.h"
 
 namespace tilewright::interpreter {
 
