@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 
 class Error(RuntimeError):
@@ -22,6 +22,13 @@ class Error(RuntimeError):
     hint: str = ""
     span: int = 0
     nodes: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, code: str, message: str, hint: str = "") -> Self:
+        """An error with its parts; the text shows message and hint."""
+        error = cls(f"{message}\n  hint: {hint}" if hint else message)
+        error.code, error.message, error.hint = code, message, hint
+        return error
 
 
 class ScriptError(Error):

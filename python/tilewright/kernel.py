@@ -389,6 +389,24 @@ def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
     return _one_or_many({n: Kernel(base, None, place) for n, base in _core.load_library(os.fspath(path)).items()})
 
 
+def object_code_of(compiled: Kernel | KernelModule) -> bytes:
+    """What :func:`load_object_code` makes the same kernels of, on this kind of processor.
+
+    Raises:
+        ArgumentError: They are interpreted, or come from a library.
+    """
+    program = kernels_of(compiled)[0]._need_program()
+    if program.code is None:
+        raise ArgumentError("an interpreted kernel has no object code: compile it for 'native'")
+    return bytes(program.code.bytes)
+
+
+def load_object_code(code: bytes) -> Kernel | KernelModule:
+    """The kernels of object code; they know no program."""
+    loaded = _core.load_object(code)
+    return _one_or_many({name: Kernel(loaded.callable(name)) for name in loaded.names})
+
+
 def _from_library(path: str, name: str) -> Kernel:
     return Kernel(_core.load_library(path)[name], None, path)
 

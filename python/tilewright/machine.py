@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tilewright import _core
@@ -54,6 +56,16 @@ class Roofs:
         if arithmetic >= movement:
             return Roof("vector ports", arithmetic)
         return Roof(level.name, movement)
+
+
+def cpu_count(logical: bool = True) -> int:
+    """How many processors this process may use; with `logical` false, those of one core count once."""
+    usable = os.sched_getaffinity(0)
+    if logical:
+        return len(usable)
+    places = (Path(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list") for cpu in usable)
+    cores = {place.read_text() for place in places if place.exists()}
+    return len(cores) or len(usable)
 
 
 def rate_unit(dtype: str) -> str:

@@ -61,7 +61,7 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
         )
     wanted = _core.Target(target)
     for row in rows:
-        if _serves(row["target"], wanted):
+        if _text_serves(row["target"], wanted):
             return schedule_of(task.module, row["trace"])
     others = ", ".join(sorted({row["target"] for row in rows}))
     raise ResourceError(
@@ -70,9 +70,13 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
     )
 
 
-def _serves(recorded: str, target: _core.Target) -> bool:
+def _text_serves(recorded: str, target: _core.Target) -> bool:
     try:
-        measured = _core.Target(recorded)
+        return serves(_core.Target(recorded), target)
     except Error:  # of a version that knows more processors
         return False
+
+
+def serves(measured: _core.Target, target: _core.Target) -> bool:
+    """Whether what was measured for one target counts for another one: the same processor, and as many threads."""
     return measured.num_cores <= target.num_cores and measured.with_num_cores(1) == target.with_num_cores(1)

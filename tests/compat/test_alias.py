@@ -179,7 +179,7 @@ def test_names_resolve(python):
         ("from tvm import relay", "ModuleNotFoundError", "tvm.relay"),
         ("from tvm.tir import Layout", "ModuleNotFoundError", "tvm.tir.Layout"),
         ("from tvm.te import scan", "ModuleNotFoundError", "tvm.te.scan"),
-        ("import tvm; tvm.register_func", "AttributeError", "tvm.register_func"),
+        ("import tvm; tvm.autotvm", "AttributeError", "tvm.autotvm"),
         ("import tvm; tvm.tir.transform", "AttributeError", "tvm.tir.transform"),
         ("import tvm; tvm.testing.requires_magic", "AttributeError", "tvm.testing.requires_magic"),
     ],

@@ -20,6 +20,7 @@ from tilewright.compat.tvm.alias import install, missing
 install()
 
 from tilewright.compat.tvm import (  # noqa: E402
+    _ffi,
     arith,
     error,
     ir,
@@ -33,6 +34,7 @@ from tilewright.compat.tvm import (  # noqa: E402
     topi,
     transform,
 )
+from tilewright.compat.tvm._ffi.registry import get_global_func, register_func  # noqa: E402
 from tilewright.compat.tvm.driver import build, compile, lower  # noqa: E402
 from tilewright.compat.tvm.error import TVMError  # noqa: E402
 from tilewright.compat.tvm.ir import IRModule  # noqa: E402
@@ -56,6 +58,7 @@ __all__ = [
     "DataType",
     "IRModule",
     "TVMError",
+    "_ffi",
     "arith",
     "build",
     "compile",
@@ -64,12 +67,14 @@ __all__ = [
     "cuda",
     "device",
     "error",
+    "get_global_func",
     "ir",
     "lower",
     "meta_schedule",
     "nd",
     "pytest_generate_tests",
     "pytest_terminal_summary",
+    "register_func",
     "runtime",
     "script",
     "target",

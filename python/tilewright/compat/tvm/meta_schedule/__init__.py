@@ -1,11 +1,39 @@
-"""tvm.meta_schedule: tuning in spaces that are functions of a schedule."""
+"""tvm.meta_schedule: the search for schedules. Its modules are loaded when they are first used."""
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.meta_schedule import space_generator, tir_integration
-from tilewright.compat.tvm.meta_schedule.tir_integration import tune_tir
 
-__getattr__ = missing("tvm.meta_schedule")
+_HERE = "tilewright.compat.tvm.meta_schedule"
+_MODULES = (
+    "arg_info",
+    "builder",
+    "profiler",
+    "runner",
+    "space_generator",
+    "testing",
+    "tir_integration",
+)
+#: name -> the module above that has it
+_NAMES = {
+    "ArgInfo": "arg_info",
+    "Builder": "builder",
+    "Profiler": "profiler",
+    "Runner": "runner",
+    "TensorInfo": "arg_info",
+    "tune_tir": "tir_integration",
+}
+_missing = missing("tvm.meta_schedule")
 
-__all__ = ["space_generator", "tir_integration", "tune_tir"]
+__all__ = [*_MODULES, *_NAMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"{_HERE}.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(f"{_HERE}.{_NAMES[name]}"), name)
+    return _missing(name)

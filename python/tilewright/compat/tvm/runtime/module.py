@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any
 import tilewright as tw
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime.device import Device
+from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.runtime.module")
@@ -60,31 +60,17 @@ def time_evaluator(
     number: int = 10,
     repeat: int = 1,
     min_repeat_ms: int = 0,
+    f_preproc: str = "",
 ) -> Callable[..., BenchmarkResult]:
     """A function that times the kernel of that name: `repeat` times the mean of `number` calls, or of as many as fill
-    `min_repeat_ms`."""
+    `min_repeat_ms`. With "cache_flush_cpu_non_first_arg" for `f_preproc` the caches hold other data before calls."""
     if not dev.exist:
         raise ValueError(f"Tilewright runs nothing on {dev} yet")
+    if f_preproc not in ("", "cache_flush_cpu_non_first_arg"):
+        raise ValueError(f"Tilewright has no preparation {f_preproc!r} of a call yet")
     kernel = _kernel(self, func_name)
-
-    def evaluate(*args: Any) -> BenchmarkResult:
-        def mean_of(calls: int) -> float:
-            start = time.perf_counter()
-            for _ in range(calls):
-                kernel(*args)
-            return (time.perf_counter() - start) / calls
-
-        kernel(*args)  # what is wrong with the arguments is said here, and the caches are warm
-        calls, results = number, []
-        for _ in range(repeat):
-            seconds = mean_of(calls)
-            while seconds * calls * 1e3 < min_repeat_ms:
-                calls = max(2 * calls, int(min_repeat_ms / 1e3 / seconds))
-                seconds = mean_of(calls)
-            results.append(seconds)
-        return BenchmarkResult(tuple(results))
-
-    return evaluate
+    config = EvaluatorConfig(number, repeat, min_repeat_ms, bool(f_preproc))
+    return lambda *args: BenchmarkResult(tuple(evaluate(kernel, args, config)))
 
 
 def _kernel(module: Any, name: str) -> Any:
@@ -126,10 +112,16 @@ def _entry_func(self: Any) -> Any:
     return self if isinstance(self, tw.Kernel) else _kernel(self, "main")
 
 
+def _entry_name(self: Any) -> str:
+    """Of the function that is called when none is named."""
+    return str(_entry_func(self).name)
+
+
 def kernels_as_modules() -> None:
     """From now on kernels have the methods of TVM's modules."""
     methods = {
         "entry_func": property(_entry_func),
+        "entry_name": property(_entry_name),
         "export_library": export_library,
         "get_function": get_function,
         "get_source": get_source,

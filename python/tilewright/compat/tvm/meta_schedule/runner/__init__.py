@@ -1,0 +1,31 @@
+"""tvm.meta_schedule.runner."""
+
+from __future__ import annotations
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.meta_schedule.runner.config import EvaluatorConfig, RPCConfig
+from tilewright.compat.tvm.meta_schedule.runner.local_runner import LocalRunner
+from tilewright.compat.tvm.meta_schedule.runner.rpc_runner import RPCRunner
+from tilewright.meta_schedule.runner import (
+    PyRunner,
+    PyRunnerFuture,
+    Runner,
+    RunnerFuture,
+    RunnerInput,
+    RunnerResult,
+)
+
+__getattr__ = missing("tvm.meta_schedule.runner")
+
+__all__ = [
+    "EvaluatorConfig",
+    "LocalRunner",
+    "PyRunner",
+    "PyRunnerFuture",
+    "RPCConfig",
+    "RPCRunner",
+    "Runner",
+    "RunnerFuture",
+    "RunnerInput",
+    "RunnerResult",
+]

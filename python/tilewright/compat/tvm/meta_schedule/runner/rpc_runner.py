@@ -1,0 +1,21 @@
+"""tvm.meta_schedule.runner.rpc_runner: names that can be imported, and refuse to be used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.meta_schedule.rpc import RPCConfig, RPCRunner, refuse
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.runner.rpc_runner")
+
+__all__ = ["T_ARGUMENT_LIST", "T_ARG_INFO_JSON_OBJ_LIST", "RPCConfig", "RPCRunner", "default_alloc_argument"]
+
+T_ARG_INFO_JSON_OBJ_LIST = list[Any]
+T_ARGUMENT_LIST = list[Any]
+
+
+def default_alloc_argument(session: Any, device: Any, args_info: Any, alloc_repeat: int) -> Any:
+    """Refuses."""
+    refuse()

@@ -1,0 +1,20 @@
+"""tvm.meta_schedule.testing.local_rpc."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.meta_schedule.rpc import refuse
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.testing.local_rpc")
+
+__all__ = ["LocalRPC"]
+
+
+class LocalRPC:
+    """Refuses to be made."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        refuse()

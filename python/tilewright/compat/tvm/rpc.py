@@ -1,0 +1,8 @@
+"""tvm.rpc: names that files mention; Tilewright measures on this machine."""
+
+from __future__ import annotations
+
+from tilewright.compat.tvm.alias import absent
+
+__path__: list[str] = []
+__getattr__ = absent("tvm.rpc")

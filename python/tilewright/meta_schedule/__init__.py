@@ -1,0 +1,52 @@
+"""MetaSchedule: schedules as probabilistic programs, and the search for the best of them. Every part can be replaced by
+a subclass.
+
+Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HERE = "tilewright.meta_schedule"
+
+#: public name -> the module of this package that defines it
+_NAMES: dict[str, str] = {
+    "ArgInfo": "arg_info",
+    "TensorInfo": "arg_info",
+    "Builder": "builder",
+    "BuilderInput": "builder",
+    "BuilderResult": "builder",
+    "LocalBuilder": "builder",
+    "PyBuilder": "builder",
+    "EvaluatorConfig": "evaluator",
+    "LocalRunner": "local_runner",
+    "Profiler": "profiler",
+    "RPCConfig": "rpc",
+    "RPCRunner": "rpc",
+    "PyRunner": "runner",
+    "PyRunnerFuture": "runner",
+    "Runner": "runner",
+    "RunnerFuture": "runner",
+    "RunnerInput": "runner",
+    "RunnerResult": "runner",
+}
+_MODULES = {*_NAMES.values()}
+
+__all__ = [*_NAMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        value = getattr(importlib.import_module(f"{_HERE}.{_NAMES[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"{_HERE}.{name}")
+    else:
+        raise AttributeError(f"module '{_HERE}' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -1,0 +1,111 @@
+"""What a kernel is called with: enough to allocate it in another process."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright import ir
+from tilewright.errors import ArgumentError
+
+__all__ = ["ArgInfo", "TensorInfo"]
+
+
+class ArgInfo:
+    """One argument of a kernel."""
+
+    def as_json(self) -> Any:
+        """As lists, texts and numbers."""
+        raise NotImplementedError
+
+    @staticmethod
+    def from_json(json_obj: Any) -> ArgInfo:
+        """What :meth:`as_json` gave.
+
+        Raises:
+            tilewright.ArgumentError: it is not of that form.
+        """
+        kind = json_obj[0] if isinstance(json_obj, list | tuple) and json_obj else None
+        if kind != "TENSOR" or len(json_obj) != 3:
+            raise ArgumentError.of(
+                "arg-info/json",
+                f"{json_obj!r} describes no argument",
+                'it should be ["TENSOR", dtype, [extent, ...]]',
+            )
+        return TensorInfo(json_obj[1], json_obj[2])
+
+    @staticmethod
+    def from_prim_func(func: ir.PrimFunc) -> list[ArgInfo]:
+        """One for each parameter.
+
+        Raises:
+            tilewright.ArgumentError: a parameter is a number, or has a size that is not constant.
+        """
+        infos: list[ArgInfo] = []
+        for param in func.params:
+            buffer = func.buffer_map.get(param)
+            if buffer is None:
+                raise ArgumentError.of(
+                    "arg-info/scalar",
+                    f"the parameter {param.name_hint} is a number, and only tensors are described",
+                    "give it a value (f.specialize) before tuning",
+                )
+            shape = []
+            for extent in buffer.shape:
+                if not isinstance(extent, ir.IntImm):
+                    raise ArgumentError.of(
+                        "arg-info/symbolic",
+                        f"the size {extent} of the parameter {buffer.name} is not constant",
+                        "give it a value (f.specialize) before tuning",
+                    )
+                shape.append(int(extent.value))
+            infos.append(TensorInfo(str(buffer.dtype), shape))
+        return infos
+
+    @staticmethod
+    def from_entry_func(mod: ir.IRModule) -> list[ArgInfo]:
+        """Those of the function that is called: the one marked as the entry, `main`, or the only one."""
+        return ArgInfo.from_prim_func(entry_function(mod))
+
+
+class TensorInfo(ArgInfo):
+    """A tensor: its type of elements and its shape."""
+
+    def __init__(self, dtype: Any, shape: Sequence[int]) -> None:
+        self.dtype = str(dtype)
+        self.shape = tuple(int(extent) for extent in shape)
+
+    def as_json(self) -> Any:
+        """``["TENSOR", dtype, [extent, ...]]``."""
+        return ["TENSOR", self.dtype, list(self.shape)]
+
+    def __str__(self) -> str:
+        return f'TensorInfo("{self.dtype}", [{", ".join(map(str, self.shape))}])'
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TensorInfo) and (self.dtype, self.shape) == (other.dtype, other.shape)
+
+    def __hash__(self) -> int:
+        return hash((self.dtype, self.shape))
+
+
+def entry_function(mod: ir.IRModule) -> ir.PrimFunc:
+    """The function that a search is about.
+
+    Raises:
+        tilewright.ArgumentError: there are several, and none is marked as the entry or called main.
+    """
+    functions = {name: f for name, f in mod.functions.items() if isinstance(f, ir.PrimFunc)}
+    marked = [f for f in functions.values() if f.attrs.get("tir.is_entry_func")]
+    chosen = marked[0] if len(marked) == 1 else functions.get("main")
+    if chosen is None and len(functions) == 1:
+        chosen = next(iter(functions.values()))
+    if chosen is None:
+        raise ArgumentError.of(
+            "arg-info/entry",
+            f"the module has the functions {', '.join(functions) or '(none)'}; which one is called?",
+            "call one of them main",
+        )
+    return chosen

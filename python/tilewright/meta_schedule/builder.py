@@ -1,0 +1,214 @@
+"""Builders: from scheduled programs to files that a runner loads."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from tilewright import ir, named_functions
+from tilewright.errors import ArgumentError, Error
+from tilewright.machine import cpu_count
+from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
+
+__all__ = ["Builder", "BuilderInput", "BuilderResult", "LocalBuilder", "PyBuilder"]
+
+#: What is called with (module, target, parameters) and builds; and with what that returned, and gives the file.
+BuildFunction = Callable[[ir.IRModule, Any, Any], Any]
+ExportFunction = Callable[[Any], str]
+
+
+@dataclass(frozen=True)
+class BuilderInput:
+    """What to build, for which target; `params` are constants that a builder may fold in, by name."""
+
+    mod: ir.IRModule
+    target: Any
+    params: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class BuilderResult:
+    """The file that was made, or why there is none."""
+
+    artifact_path: str | None
+    error_msg: str | None
+
+
+class Builder(ABC):
+    """Builds many programs at a time."""
+
+    @abstractmethod
+    def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
+        """One result for each input, in their order; what goes wrong with one is its result."""
+
+    @staticmethod
+    def create(kind: Builder | str = "local", *args: Any, **kwargs: Any) -> Builder:
+        """The builder of that kind: "local". One that is there already is given back.
+
+        Raises:
+            tilewright.ArgumentError: there is no such kind.
+        """
+        if isinstance(kind, Builder):
+            return kind
+        if kind == "local":
+            return LocalBuilder(*args, **kwargs)
+        raise ArgumentError.of("builder/kind", f"there is no builder of the kind {kind!r}", 'there is "local"')
+
+
+PyBuilder = Builder
+
+
+class LocalBuilder(Builder):
+    """Builds in processes of this machine, several at a time; one that crashes or hangs costs its candidate alone.
+
+    Args:
+        max_workers: how many processes; by default one for each processor.
+        timeout_sec: seconds that one build may take.
+        f_build: called with module, target and parameters; compiles by default. Or the name of such a function.
+        f_export: called with what `f_build` returned; writes a file and returns its path. Or the name of one.
+        initializer: called once in each process, before all else.
+
+    Raises:
+        tilewright.ArgumentError: the processes have no function of that name.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_workers: int | None = None,
+        timeout_sec: float = 30.0,
+        f_build: BuildFunction | str | None = None,
+        f_export: ExportFunction | str | None = None,
+        initializer: Callable[[], None] | None = None,
+    ) -> None:
+        self.max_workers = max_workers or cpu_count(logical=True)
+        self.timeout_sec = timeout_sec
+        self._functions = (
+            f_build or "meta_schedule.builder.default_build",
+            f_export or "meta_schedule.builder.default_export",
+        )
+        self._workers = [Worker(initializer) for _ in range(self.max_workers)]
+        self._free: SimpleQueue[Worker] = SimpleQueue()
+        for worker in self._workers:
+            self._free.put(worker)
+        check_names(self._workers[0], [f_build, f_export])
+        self._close = weakref.finalize(self, _close, self._workers)
+
+    def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
+        """One result for each input, in their order."""
+        with ThreadPoolExecutor(max(1, min(self.max_workers, len(build_inputs)))) as threads:
+            futures = [threads.submit(self._build_one, each) for each in build_inputs]
+            try:
+                return [future.result() for future in futures]
+            except BaseException:  # Ctrl-C does not wait for what is being built
+                for future in futures:
+                    future.cancel()
+                self.close()
+                raise
+
+    def close(self) -> None:
+        """Ends the processes; a later build starts others."""
+        _close(self._workers)
+
+    def _build_one(self, each: BuilderInput) -> BuilderResult:
+        worker = self._free.get()
+        folder = tempfile.mkdtemp(prefix="tilewright-build-")
+        path = None
+        try:
+            request = (*self._functions, each.mod, each.target, each.params, folder)
+            path = worker.call(_build_and_export, request, self.timeout_sec)
+            return BuilderResult(path, None)
+        except Overdue:
+            return BuilderResult(None, f"LocalBuilder: Timeout, killed after {self.timeout_sec} seconds")
+        except (Lost, Raised, Error) as error:
+            return BuilderResult(None, f"LocalBuilder: An exception occurred\n{error}")
+        except Exception as error:  # the program or a function cannot travel
+            return BuilderResult(None, f"LocalBuilder: An exception occurred\n{type(error).__name__}: {error}")
+        finally:
+            if path is None or Path(path).parent != Path(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+            self._free.put(worker)
+
+
+def _close(workers: list[Worker]) -> None:
+    for worker in workers:
+        worker.close()
+
+
+def check_names(worker: Worker, functions: Sequence[Callable[..., Any] | str | None]) -> None:
+    """That the worker has the functions which are given by name.
+
+    Raises:
+        tilewright.ArgumentError: it has not.
+    """
+    asked = [name for name in functions if isinstance(name, str)]
+    if not asked:
+        return
+    try:
+        missing = worker.call(_missing, (asked,), seconds=60.0)
+    except Raised as error:
+        raise ArgumentError.of("worker/initializer", f"the initializer of a worker raised\n{error}") from None
+    if missing:
+        raise ArgumentError.of(
+            "functions/unknown",
+            f"workers have no function {missing[0]!r}",
+            "register it there: pass an `initializer` that does",
+        )
+
+
+def _missing(names: list[str]) -> list[str]:
+    return [name for name in names if named_functions.find(name) is None]
+
+
+def resolved(function: Callable[..., Any] | str) -> Callable[..., Any]:
+    """The function, looked up in this process where it is given by name."""
+    return named_functions.need(function) if isinstance(function, str) else function
+
+
+#: Where a worker may put its files: what is left there by a build that fails is removed.
+_folder: list[str] = []
+
+
+def _build_and_export(build: Any, export: Any, mod: Any, target: Any, params: Any, folder: str) -> str:
+    _folder[:] = [folder]
+    return str(resolved(export)(resolved(build)(mod, target, params)))
+
+
+def default_build(mod: ir.IRModule, target: Any, params: Mapping[str, Any] | None = None) -> Any:
+    """Compiles it; `params` have no say."""
+    from tilewright.kernel import compile_quietly
+
+    return compile_quietly(mod, target)
+
+
+def default_export(kernels: Any) -> str:
+    """Writes the object code of compiled kernels to a folder of its own.
+
+    Raises:
+        tilewright.ArgumentError: an interpreted kernel has none.
+    """
+    from tilewright.kernel import object_code_of
+
+    folder = _folder[0] if _folder else tempfile.mkdtemp(prefix="tilewright-build-")
+    path = Path(folder) / "kernel.o"
+    path.write_bytes(object_code_of(kernels))
+    return str(path)
+
+
+def remove_build_dir(artifact_path: str) -> None:
+    """Removes a file that a builder made, and its folder where nothing else is in it."""
+    path = Path(artifact_path)
+    with contextlib.suppress(FileNotFoundError):
+        path.unlink()
+        if path.parent.resolve().parent == Path(tempfile.gettempdir()).resolve():
+            with contextlib.suppress(OSError):
+                path.parent.rmdir()

@@ -1,0 +1,65 @@
+"""Timing a kernel as runners do: a warm-up call, then repeats of several calls each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+
+__all__ = ["EvaluatorConfig", "evaluate"]
+
+
+@dataclass(frozen=True)
+class EvaluatorConfig:
+    """How often a kernel is called.
+
+    Attributes:
+        number: calls that make one sample, at least.
+        repeat: samples.
+        min_repeat_ms: a sample takes at least so many milliseconds; more calls are made until it does.
+        enable_cpu_cache_flush: before each call the caches are filled with other data.
+    """
+
+    number: int = 3
+    repeat: int = 1
+    min_repeat_ms: int = 100
+    enable_cpu_cache_flush: bool = False
+
+    def __post_init__(self) -> None:
+        if self.number < 1 or self.repeat < 1 or self.min_repeat_ms < 0:
+            raise ArgumentError.of(
+                "evaluator/config",
+                f"{self} measures nothing",
+                "number and repeat are at least 1, min_repeat_ms at least 0",
+            )
+
+
+def evaluate(kernel: Any, args: Sequence[Any], config: EvaluatorConfig) -> list[float]:
+    """Seconds per call, one number a repeat, without what Python adds to each call.
+
+    Raises:
+        tilewright.ArgumentError: the kernel does not take these arguments.
+    """
+    kernel(*args)  # what is wrong with the arguments is said here, and the caches are warm
+    number, samples = config.number, []
+    for _ in range(config.repeat):
+        spent = _spend(kernel, number, args, config.enable_cpu_cache_flush)
+        while spent * 1e3 < config.min_repeat_ms:
+            wanted = config.min_repeat_ms / 1e3 / max(spent / number, 1e-9)
+            number = max(2 * number, int(1.1 * wanted) + 1) if spent else 2 * number
+            spent = _spend(kernel, number, args, config.enable_cpu_cache_flush)
+        samples.append(spent / number)
+    return samples
+
+
+def _spend(kernel: Any, calls: int, args: Sequence[Any], flush: bool) -> float:
+    if not flush:
+        return float(_core.time_calls(kernel, calls, *args))
+    spent = 0.0
+    for _ in range(calls):
+        _core.flush_caches()
+        spent += _core.time_calls(kernel, 1, *args)
+    return spent

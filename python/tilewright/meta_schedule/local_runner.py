@@ -1,0 +1,215 @@
+"""The runner that measures on this machine, in a process of its own, one kernel at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import time
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewright import device as devices
+from tilewright.errors import ArgumentError, Error
+from tilewright.meta_schedule.builder import check_names, resolved
+from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
+from tilewright.meta_schedule.profiler import Profiler
+from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
+from tilewright.numpy_dtype import numpy_dtype
+
+__all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
+
+#: (device, descriptions of the arguments as JSON, sets) -> the arguments of each set
+AllocFunction = Callable[[devices.Device, Any, int], list[list[Any]]]
+#: (module, device, how often, sets of arguments) -> seconds
+EvaluatorFunction = Callable[[Any, devices.Device, EvaluatorConfig, list[list[Any]]], list[float]]
+
+
+class LocalRunner(Runner):
+    """Measures in a process of this machine while the caller goes on; a kernel that crashes or hangs costs its
+    candidate alone.
+
+    Args:
+        timeout_sec: seconds that one kernel may take, all its calls together.
+        evaluator_config: how often it is called.
+        cooldown_sec: seconds of rest after each kernel.
+        alloc_repeat: sets of arguments, each of which it is measured with.
+        f_alloc_argument: makes the arguments; random ones by default. Or the name of such a function.
+        f_run_evaluator: measures; or its name.
+        f_cleanup: called at the end of each, also after an error; or its name.
+        initializer: called once in the process, before all else.
+
+    Raises:
+        tilewright.ArgumentError: the process has no function of that name.
+    """
+
+    def __init__(
+        self,
+        timeout_sec: float = 30.0,
+        evaluator_config: EvaluatorConfig | None = None,
+        cooldown_sec: float = 0.0,
+        alloc_repeat: int = 1,
+        f_alloc_argument: AllocFunction | str | None = None,
+        f_run_evaluator: EvaluatorFunction | str | None = None,
+        f_cleanup: Callable[[], None] | str | None = None,
+        initializer: Callable[[], None] | None = None,
+    ) -> None:
+        self.timeout_sec, self.cooldown_sec, self.alloc_repeat = timeout_sec, cooldown_sec, alloc_repeat
+        self.evaluator_config = evaluator_config or EvaluatorConfig()
+        self._functions = (
+            f_alloc_argument or "meta_schedule.runner.default_alloc_argument",
+            f_run_evaluator or "meta_schedule.runner.default_run_evaluator",
+            f_cleanup or "meta_schedule.runner.default_cleanup",
+        )
+        self._worker = Worker(initializer)
+        self._lines: list[_Line] = []
+        check_names(self._worker, [f_alloc_argument, f_run_evaluator, f_cleanup])
+        self._end = weakref.finalize(self, _close, self._worker, self._lines)
+
+    def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
+        """One future for each; they are measured in this order."""
+        if not self._lines:
+            self._lines.append(_Line())
+        run = functools.partial(self._run_one, profiler=Profiler.current())
+        return [self._lines[0].submit(run, each) for each in runner_inputs]
+
+    def close(self) -> None:
+        """Ends the process; what waits to be measured fails."""
+        _close(self._worker, self._lines)
+
+    def _run_one(self, each: RunnerInput, *, profiler: Profiler | None) -> RunnerResult:
+        infos = [info.as_json() for info in each.args_info]
+        request = (*self._functions, each.artifact_path, each.device_type, infos)
+        try:
+            seconds, times = self._worker.call(
+                _load_and_run, (*request, self.evaluator_config, self.alloc_repeat), self.timeout_sec
+            )
+        except Overdue:
+            return RunnerResult(None, f"LocalRunner: Timeout, killed after {self.timeout_sec} seconds")
+        except (Lost, Raised, Error) as error:
+            return RunnerResult(None, f"LocalRunner: An exception occurred\n{error}")
+        except Exception as error:  # a function cannot travel
+            return RunnerResult(None, f"LocalRunner: An exception occurred\n{type(error).__name__}: {error}")
+        for name, spent in times.items():
+            if profiler is not None:
+                profiler.add(name, spent)
+        time.sleep(self.cooldown_sec)
+        return RunnerResult(seconds, None)
+
+
+class _Line:
+    """The thread in which one kernel after the other is measured, until it is closed."""
+
+    def __init__(self) -> None:
+        self.thread = ThreadPoolExecutor(1, thread_name_prefix="LocalRunner")
+        self.is_closed = False
+
+    def submit(self, run: Callable[[RunnerInput], RunnerResult], each: RunnerInput) -> RunnerFuture:
+        def in_turn() -> RunnerResult:
+            result = None if self.is_closed else run(each)
+            return RunnerResult(None, "LocalRunner: the runner was closed") if result is None else result
+
+        future = self.thread.submit(in_turn)
+        return RunnerFuture(future.done, future.result)
+
+    def close(self) -> None:
+        """What waits ends at once."""
+        self.is_closed = True
+        self.thread.shutdown(wait=False)
+
+
+def _close(worker: Worker, lines: list[_Line]) -> None:
+    while lines:
+        lines.pop().close()
+    worker.close()
+
+
+def _load_and_run(
+    alloc: Any,
+    run: Any,
+    cleanup: Any,
+    path: str,
+    device_type: str,
+    infos: Any,
+    config: EvaluatorConfig,
+    alloc_repeat: int,
+) -> tuple[list[float], dict[str, float]]:
+    """In the worker; with the seconds that each part took."""
+    times: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def timed(name: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        times[f"LocalRunner/{name}"] = time.perf_counter() - started
+
+    device = devices.device(device_type)
+    try:
+        with timed("load_module"):
+            module = load_artifact(path)
+        with timed("alloc_argument"):
+            repeated = resolved(alloc)(device, infos, alloc_repeat)
+        with timed("run_evaluator"):
+            seconds = [float(getattr(s, "value", s)) for s in resolved(run)(module, device, config, repeated)]
+    finally:
+        with timed("cleanup"):
+            resolved(cleanup)()
+    return seconds, times
+
+
+def load_artifact(path: str) -> Any:
+    """The kernels of a file that a builder made: object code, or a shared library.
+
+    Raises:
+        tilewright.ResourceError: it cannot be loaded.
+    """
+    from tilewright import kernel
+
+    if Path(path).suffix == ".so":
+        return kernel.load(path)
+    return kernel.load_object_code(Path(path).read_bytes())
+
+
+def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat: int) -> list[list[Any]]:
+    """Sets of random arrays, as `args_info` describes them.
+
+    Raises:
+        tilewright.ArgumentError: there is no memory of that device.
+    """
+    from tilewright.arguments import aligned, random_array
+    from tilewright.meta_schedule.arg_info import ArgInfo, TensorInfo
+    from tilewright.task import Parameter
+
+    if not device.exist:
+        raise ArgumentError.of("runner/device", f"there is no {device} to measure on", "build for the processor: llvm")
+    generator = np.random.default_rng(0)
+    sets = []
+    for _ in range(alloc_repeat):
+        arrays = []
+        for info in map(ArgInfo.from_json, args_info):
+            assert isinstance(info, TensorInfo)
+            parameter = Parameter("", info.dtype, info.shape, "inout")
+            arrays.append(aligned(random_array(parameter, generator).astype(numpy_dtype(info.dtype))))
+        sets.append(arrays)
+    return sets
+
+
+def default_run_evaluator(
+    rt_mod: Any, device: devices.Device, evaluator_config: EvaluatorConfig, repeated_args: list[list[Any]]
+) -> list[float]:
+    """Seconds per call of the kernel, the samples of all sets of arguments in turn."""
+    from tilewright.kernel import Kernel
+
+    kernel = rt_mod
+    if not isinstance(kernel, Kernel):
+        kernel = rt_mod["main"] if "main" in rt_mod else next(iter(rt_mod.values()))
+    return [sample for args in repeated_args for sample in evaluate(kernel, args, evaluator_config)]
+
+
+def default_cleanup() -> None:
+    """Nothing is left behind."""

@@ -1,0 +1,101 @@
+"""Runners: from built files to times."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.meta_schedule.arg_info import ArgInfo
+from tilewright.meta_schedule.evaluator import EvaluatorConfig
+
+__all__ = [
+    "EvaluatorConfig",
+    "PyRunner",
+    "PyRunnerFuture",
+    "Runner",
+    "RunnerFuture",
+    "RunnerInput",
+    "RunnerResult",
+]
+
+
+@dataclass(frozen=True)
+class RunnerInput:
+    """A file that a builder made, the kind of device ("llvm"), and what to call it with."""
+
+    artifact_path: str
+    device_type: str
+    args_info: Sequence[ArgInfo]
+
+
+class RunnerResult:
+    """Seconds per call, one number a sample, or why there are none."""
+
+    def __init__(self, run_secs: Sequence[Any] | None, error_msg: str | None) -> None:
+        self.run_secs = None if run_secs is None else [float(getattr(s, "value", s)) for s in run_secs]
+        self.error_msg = error_msg
+
+    def __repr__(self) -> str:
+        return f"RunnerResult({self.run_secs}, {self.error_msg!r})"
+
+
+class RunnerFuture:
+    """A result that may still be on its way. Subclasses define both methods, others pass two functions.
+
+    Args:
+        f_done: whether the result is there.
+        f_result: the result; waits for it.
+    """
+
+    def __init__(
+        self, f_done: Callable[[], bool] | None = None, f_result: Callable[[], RunnerResult] | None = None
+    ) -> None:
+        self._done, self._result = f_done, f_result
+
+    def done(self) -> bool:
+        """Whether :meth:`result` comes back at once."""
+        if self._done is None:
+            raise NotImplementedError(f"{type(self).__name__} does not define done()")
+        return self._done()
+
+    def result(self) -> RunnerResult:
+        """The result; waits for it."""
+        if self._result is None:
+            raise NotImplementedError(f"{type(self).__name__} does not define result()")
+        return self._result()
+
+
+PyRunnerFuture = RunnerFuture
+
+
+class Runner(ABC):
+    """Measures many kernels."""
+
+    @abstractmethod
+    def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
+        """One future for each input, in their order; what goes wrong with one is its result."""
+
+    @staticmethod
+    def create(kind: Runner | str = "local", *args: Any, **kwargs: Any) -> Runner:
+        """The runner of that kind: "local", or "rpc", which refuses. One that is there already is given back.
+
+        Raises:
+            tilewright.ArgumentError: there is no such kind.
+        """
+        from tilewright.meta_schedule.local_runner import LocalRunner
+        from tilewright.meta_schedule.rpc import RPCRunner
+
+        kinds: dict[str, Callable[..., Runner]] = {"local": LocalRunner, "rpc": RPCRunner}
+        if isinstance(kind, Runner):
+            return kind
+        if kind not in kinds:
+            raise ArgumentError.of("runner/kind", f"there is no runner of the kind {kind!r}", 'there is "local"')
+        if kind == "local":
+            kwargs.pop("max_workers", None)  # one kernel at a time, or they disturb one another
+        return kinds[kind](*args, **kwargs)
+
+
+PyRunner = Runner

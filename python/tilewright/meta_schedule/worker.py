@@ -1,0 +1,260 @@
+"""Processes that do what may crash, hang or eat memory, one call at a time.
+
+>>> worker = Worker(initializer)
+>>> worker.call(function, (1, 2), seconds=30.0)     # what it returned; Overdue, Lost or Raised otherwise
+>>> worker.close()
+
+They are new processes, not copies of this one, whose threads and locks a copy would not survive. Functions travel by
+their names where their module can be imported there, and by their code otherwise. A worker that is lost is replaced by
+the next call. One that has lost its parent ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import pickle
+import resource
+import select
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+import traceback
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import cloudpickle
+
+from tilewright.errors import ResourceError
+
+__all__ = ["Lost", "Overdue", "Raised", "Worker"]
+
+_LENGTH = struct.Struct("<Q")
+#: seconds that a new process may take to be there and to run its initializer
+START_SECONDS = 120.0
+PIPES = "TILEWRIGHT_WORKER_PIPES"
+#: Functions of the parent may name its modules, which are there once this is imported.
+_ALIAS = "tilewright.compat.tvm"
+_MAIN = "from tilewright.meta_schedule.worker import serve; serve()"
+
+
+class Overdue(Exception):
+    """The call took too long; its process was killed."""
+
+
+class Lost(Exception):
+    """The process died during the call; the text says how."""
+
+
+class Raised(Exception):
+    """The function raised; the text is its traceback, as the worker saw it."""
+
+
+def _read(fd: int, size: int, until: float) -> bytes:
+    parts = []
+    while size:
+        if until != float("inf"):
+            ready, _, _ = select.select([fd], [], [], max(0.0, until - time.monotonic()))
+            if not ready:
+                raise Overdue
+        part = os.read(fd, min(size, 1 << 20))
+        if not part:
+            raise EOFError
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _receive(fd: int, until: float = float("inf")) -> bytes:
+    (size,) = _LENGTH.unpack(_read(fd, _LENGTH.size, until))
+    return _read(fd, size, until)
+
+
+def _send(fd: int, data: bytes) -> None:
+    view = memoryview(_LENGTH.pack(len(data)) + data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+class _Process:
+    """A started worker and the two pipes to it."""
+
+    def __init__(self) -> None:
+        from_parent, self.to_child = os.pipe()
+        self.from_child, to_parent = os.pipe()
+        lives, self.life = os.pipe()
+        theirs = (from_parent, to_parent, lives)
+        try:
+            self.child = subprocess.Popen(
+                [sys.executable, "-c", _MAIN],
+                env={**os.environ, PIPES: ",".join(map(str, theirs))}
+                | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+                pass_fds=theirs,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is the parent's to handle, and what it starts dies with it
+            )
+        except OSError as error:
+            for fd in (self.to_child, self.from_child, self.life):
+                os.close(fd)
+            raise ResourceError.of(
+                "worker/start",
+                f"no worker process could be started: {error}",
+                "free memory and processes, or ask for fewer workers",
+            ) from error
+        finally:
+            for fd in theirs:
+                os.close(fd)
+
+    def exchange(self, request: bytes, seconds: float) -> Any:
+        """Sends it, and gives the answer."""
+        try:
+            _send(self.to_child, request)
+            kind, value = pickle.loads(_receive(self.from_child, time.monotonic() + seconds))
+        except Overdue:
+            self.kill()
+            raise Overdue(f"killed after {seconds} seconds") from None
+        except (EOFError, BrokenPipeError):
+            self.kill()
+            raise Lost(_how(self.child.returncode)) from None
+        except BaseException:  # Ctrl-C: the answer that is on its way belongs to no later call
+            self.kill()
+            raise
+        if kind == "raised":
+            raise Raised(value)
+        return value
+
+    def interrupt(self) -> None:
+        """Ends the process and those that it started; who waits for an answer is told. Any thread may call it."""
+        with contextlib.suppress(ProcessLookupError):
+            if self.life >= 0:
+                os.killpg(self.child.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Ends the process, when nobody waits for an answer."""
+        if self.life < 0:
+            return
+        self.interrupt()
+        self.child.wait()
+        for fd in (self.to_child, self.from_child, self.life):
+            os.close(fd)
+        self.life = -1
+
+
+def _how(status: int) -> str:
+    if status >= 0:
+        return f"the worker process ended with status {status}"
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    return f"the worker process died of {name}"
+
+
+def _end(holder: list[_Process]) -> None:
+    while holder:
+        holder.pop().kill()
+
+
+class Worker:
+    """A process that is there when it is needed. Calls from several threads take turns."""
+
+    def __init__(self, initializer: Callable[[], None] | None = None) -> None:
+        self._initializer = initializer
+        self._process: list[_Process] = []
+        self._lock = threading.Lock()
+        self._end = weakref.finalize(self, _end, self._process)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, where there is one."""
+        return self._process[0].child.pid if self._process else None
+
+    def call(self, function: Callable[..., Any], args: tuple[Any, ...], seconds: float) -> Any:
+        """What the function returns there. Starting the process does not count.
+
+        Raises:
+            Overdue: it did not come back in time.
+            Lost: its process died.
+            Raised: it raised.
+            tilewright.ResourceError: no process could be started.
+        """
+        request = cloudpickle.dumps((function, args))
+        with self._lock:
+            if not self._process:
+                self._start()
+            try:
+                return self._process[0].exchange(request, seconds)
+            except Raised:
+                raise
+            except BaseException:
+                self._process.clear()
+                raise
+
+    def _start(self) -> None:
+        self._process.append(_Process())
+        try:
+            setup = (list(sys.path), _ALIAS in sys.modules, self._initializer)
+            self._process[0].exchange(cloudpickle.dumps(setup), START_SECONDS)
+        except BaseException:
+            _end(self._process)
+            raise
+
+    def close(self) -> None:
+        """Ends the process, also while a call of another thread waits for it; a later call starts another one."""
+        while not self._lock.acquire(timeout=0.02):
+            for process in self._process[:]:
+                process.interrupt()
+        try:
+            _end(self._process)
+        finally:
+            self._lock.release()
+
+
+def _die_with_parent(life: int) -> None:
+    os.read(life, 1)  # nobody writes: it returns when the parent is gone
+    os._exit(0)
+
+
+def serve() -> None:
+    """The life of a worker: a setup, then one call after another, until the parent closes the pipe."""
+    requests, answers, life = (int(part) for part in os.environ.pop(PIPES).split(","))
+    threading.Thread(target=_die_with_parent, args=(life,), daemon=True).start()
+    os.dup2(2, 1)  # what is printed goes to standard error: standard output may be that of a command
+    while True:
+        try:
+            request = _receive(requests)
+        except EOFError:
+            return
+        try:
+            data = cloudpickle.dumps(("value", _run(pickle.loads(request))))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException:
+            data = pickle.dumps(("raised", traceback.format_exc()))
+        _send(answers, data)
+
+
+def _limit_memory() -> None:
+    """What asks for more than half of the memory of the machine gets an error, before all others suffer."""
+    half = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (half if hard == resource.RLIM_INFINITY else min(half, hard), hard))
+
+
+def _run(request: Any) -> Any:
+    if len(request) == 2:
+        function, args = request
+        return function(*args)
+    path, has_alias, initializer = request
+    sys.path[:] = path
+    _limit_memory()
+    if has_alias:
+        importlib.import_module(_ALIAS)
+    if initializer is not None:
+        initializer()
+    return None

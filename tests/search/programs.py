@@ -1,0 +1,38 @@
+"""Small programs of which the tests of builders, runners and schedulers make kernels."""
+
+from __future__ import annotations
+
+from tilewright.script import ir as I
+from tilewright.script import tir as T
+
+
+@I.ir_module
+class AddOne:
+    @T.prim_func
+    def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        T.func_attr({"tir.noalias": True})
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[vi] + T.float32(1)
+
+
+@I.ir_module
+class Product:
+    @T.prim_func
+    def main(A: T.Buffer((32, 32), "float32"), B: T.Buffer((32, 32), "float32"), C: T.Buffer((32, 32), "float32")):
+        T.func_attr({"tir.noalias": True})
+        for i, j, k in T.grid(32, 32, 32):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
+@I.ir_module
+class Endless:
+    @T.prim_func
+    def main(A: T.Buffer((1,), "int32")):
+        while A[0] != 100:
+            A[0] = A[0] % 2
