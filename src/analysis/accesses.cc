@@ -168,13 +168,14 @@ class Walk {
 
   void on_realize(const Ref<BlockRealize>& realize, Visitor& v) {
     size_t before = around_.size();
+    // Axes are bound where the block runs, and only there.
+    v(realize->predicate);
+    if (!is_true(realize->predicate)) around_.push_back({Kind::kCondition, realize, {}, {}, realize->predicate});
     for (size_t i = 0; i < realize->iter_values.size(); ++i) {
       v(realize->iter_values[i]);
       const Ref<IterVar>& axis = realize->block->iter_vars[i];
       around_.push_back({Kind::kAxis, axis, axis->var, arith::IntSet::point(realize->iter_values[i]), {}});
     }
-    v(realize->predicate);
-    if (!is_true(realize->predicate)) around_.push_back({Kind::kCondition, realize, {}, {}, realize->predicate});
     on_block(realize->block);
     around_.resize(before);
   }

@@ -121,12 +121,20 @@ class Examine {
   }
 
   bool within(const Ref<BufferRegion>& inner, const Regions& declared) {
-    for (const Ref<BufferRegion>& outer : declared) {
-      if (outer->buffer != inner->buffer) continue;
-      if (structural_equal(outer, inner)) return true;
-      if (arith::proves_subset(arith::box_of(inner->region), arith::box_of(outer->region), analyzer_)) return true;
+    return std::any_of(declared.begin(), declared.end(), [&](const Ref<BufferRegion>& outer) {
+      return outer->buffer == inner->buffer && (structural_equal(outer, inner) || holds(*outer, *inner));
+    });
+  }
+
+  /// Dimension by dimension; one that is declared as a whole holds every access, whatever data select.
+  bool holds(const BufferRegion& outer, const BufferRegion& inner) {
+    const std::vector<Expr>& shape = inner.buffer->shape;
+    for (size_t d = 0; d < shape.size(); ++d) {
+      arith::IntSet declared = arith::IntSet::of_range(outer.region[d]);
+      if (arith::proves_subset(arith::IntSet::of_range(inner.region[d]), declared, analyzer_)) continue;
+      if (!arith::proves_subset(arith::IntSet::of_range(range_of(shape[d])), declared, analyzer_)) return false;
     }
-    return false;
+    return true;
   }
 
   static bool comes_from_floats(const Expr& index) {

@@ -300,16 +300,23 @@ Ref<PrimFunc> with_body(const Ref<PrimFunc>& func, Stmt body) {
 
 }  // namespace
 
-bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
-  Stmt body = make<BlockRealize>({{}, bool_imm(true), tree.block_ref(0)});
-  NodeRef home = HomeFinder(body, &tree.for_at(loop)).home_of(buffer);
+bool is_at_home_below(const Tree& tree, int loop, const NodeRef& home) {
   if (const For* inner = home.as<For>()) return tree.contains(loop, tree.loop(inner->loop_var));
   const Block* block = home.as<Block>();
   int at = block ? tree.block(block->id.value) : Tree::kNone;
   return at != Tree::kNone && tree.contains(loop, at);
 }
 
+bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
+  Stmt body = make<BlockRealize>({{}, bool_imm(true), tree.block_ref(0)});
+  return is_at_home_below(tree, loop, HomeFinder(body, &tree.for_at(loop)).home_of(buffer));
+}
+
 std::vector<BufferHome> buffer_homes(const Ref<PrimFunc>& func) { return HomeFinder(func->body).find(); }
+std::vector<BufferHome> buffer_homes(const Ref<Block>& root) {
+  Stmt body = make<BlockRealize>({{}, bool_imm(true), root});
+  return HomeFinder(body).find();
+}
 
 Ref<PrimFunc> with_buffers_at_home(const Ref<PrimFunc>& func) {
   Homes homes;

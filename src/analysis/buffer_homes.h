@@ -33,6 +33,10 @@ bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer);
 
 /// Homes of all buffers that are accessed at all, in the order of their allocations.
 std::vector<BufferHome> buffer_homes(const Ref<PrimFunc>& func);
+std::vector<BufferHome> buffer_homes(const Ref<Block>& root);
+
+/// Whether the home is inside of the loop.
+bool is_at_home_below(const Tree& tree, int loop, const NodeRef& home);
 
 /// The function with its buffers allocated at their homes. Buffers that nothing accesses are gone.
 Ref<PrimFunc> with_buffers_at_home(const Ref<PrimFunc>& func);

@@ -172,18 +172,34 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
   if (is_true(predicate)) {
     if (auto box = arith::plain_box(region, inputs)) return box;
   }
-  for (const auto& [loop_var, range] : inputs) {
-    if (is_const_int(range->extent, 1)) analyzer.bind(loop_var, range->min);
+  // A loop of one iteration is no loop: what is left of a condition without it may hold for none of the others.
+  VarMap units;
+  arith::IterDomains moving;
+  for (const auto& input : inputs) {
+    if (is_const_int(input.second->extent, 1)) {
+      units.emplace(input.first, substitute(input.second->min, units));
+    } else {
+      moving.push_back(input);
+    }
   }
-  Clips clips(region, inputs, predicate, analyzer);
+  arith::Region reached = region;
+  Expr condition = predicate;
+  if (!units.empty()) {
+    for (Ref<Range>& r : reached) r = range(substitute(r->min, units), substitute(r->extent, units));
+    for (auto& [loop_var, domain] : moving) {
+      domain = range(substitute(domain->min, units), substitute(domain->extent, units));
+    }
+    condition = substitute(predicate, units);
+  }
+  Clips clips(reached, moving, condition, analyzer);
   // Where such a condition fails, nothing is reached.
-  if (!proves_all(outer_condition(clips.rest(), inputs), analyzer)) return std::nullopt;
-  auto box = arith::region_lower_bound(region, inputs, clips.rest(), analyzer);
+  if (!proves_all(outer_condition(clips.rest(), moving), analyzer)) return std::nullopt;
+  auto box = arith::region_lower_bound(reached, moving, clips.rest(), analyzer);
   if (box) {
     clips.apply(*box);
   } else if (!is_true(predicate)) {
     // Digits of one iterator, such as i // 6 and i % 6, may need the predicate to come out even.
-    box = arith::region_lower_bound(region, inputs, predicate, analyzer);
+    box = arith::region_lower_bound(reached, moving, condition, analyzer);
   }
   // A bound that one loop sets to another is no box of all of them together.
   for (size_t d = 0; box && d < box->size(); ++d) {
@@ -250,6 +266,40 @@ std::optional<arith::Box> reachable(const BlockRealize& realize, const Ref<Buffe
   return box;
 }
 
+/// What instances write whose axes run over all of their domains where `joins` says so: these join as further
+/// dimensions of the box, which then holds every combination.
+template <class Joins>
+std::optional<arith::Box> box_of_instances(const BlockRealize& realize, const Ref<BufferRegion>& write,
+                                           const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer,
+                                           Joins&& joins) {
+  arith::Region region = bound_region(realize, write);
+  const size_t dims = region.size();
+  std::vector<arith::IntSet> whole;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const Ref<IterVar>& axis = realize.block->iter_vars[i];
+    if (!joins(axis)) continue;
+    region.push_back(range(realize.iter_values[i], one(realize.iter_values[i].dtype())));
+    whole.push_back(arith::IntSet::of_range(axis->dom));
+  }
+  auto box = surely_reached(region, inputs_of(tree, loops), realize.predicate, analyzer);
+  if (!box) return std::nullopt;
+  for (size_t i = dims; i < box->size(); ++i) {
+    if (!arith::proves_subset(whole[i - dims], (*box)[i], analyzer)) return std::nullopt;
+  }
+  box->resize(dims);
+  return box;
+}
+
+/// The same where the block's condition only keeps its axes inside of their domains, and is not part of `realize` any
+/// more: an instance exists if all its axes are inside, those too that select nothing of what is written.
+std::optional<arith::Box> produced_inside(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
+                                          const std::vector<int>& loops, arith::Analyzer& analyzer) {
+  return box_of_instances(realize, write, tree, loops, analyzer, [&](const Ref<IterVar>& axis) {
+    return std::none_of(write->region.begin(), write->region.end(),
+                        [&](const Ref<Range>& r) { return r->min == axis->var; });
+  });
+}
+
 /// Whether the block completes all of `need` while `loops` run.
 bool completes(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                const std::vector<int>& loops, const arith::Box& need, arith::Analyzer& analyzer) {
@@ -261,7 +311,7 @@ bool completes(const BlockRealize& realize, const Ref<BufferRegion>& write, cons
   if (rest == realize.predicate || !inside || !arith::proves_subset(need, *inside, analyzer)) return false;
   BlockRealize unconditional = realize;
   unconditional.predicate = rest;
-  has = produced(unconditional, write, tree, loops, analyzer);
+  has = produced_inside(unconditional, write, tree, loops, analyzer);
   return has && arith::proves_subset(need, *has, analyzer);
 }
 
@@ -269,23 +319,8 @@ bool completes(const BlockRealize& realize, const Ref<BufferRegion>& write, cons
 
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer) {
-  arith::Region region = bound_region(realize, write);
-  size_t dims = region.size();
-  // Reduction axes join as further dimensions: the box then says that each element sees all its steps.
-  std::vector<arith::IntSet> whole;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
-    const Ref<IterVar>& axis = realize.block->iter_vars[i];
-    if (!is_reduction_axis(axis)) continue;
-    region.push_back(range(realize.iter_values[i], one(realize.iter_values[i].dtype())));
-    whole.push_back(arith::IntSet::of_range(axis->dom));
-  }
-  auto box = surely_reached(region, inputs_of(tree, loops), realize.predicate, analyzer);
-  if (!box) return std::nullopt;
-  for (size_t i = dims; i < box->size(); ++i) {
-    if (!arith::proves_subset(whole[i - dims], (*box)[i], analyzer)) return std::nullopt;
-  }
-  box->resize(dims);
-  return box;
+  return box_of_instances(realize, write, tree, loops, analyzer,
+                          [](const Ref<IterVar>& axis) { return is_reduction_axis(axis); });
 }
 
 arith::Box touched(const BlockRealize& realize, const Ref<BufferRegion>& region, const Tree& tree,
@@ -390,11 +425,13 @@ std::vector<int> with_outer(const Tree& tree, const std::vector<int>& outer, con
   return loops;
 }
 
-/// Two blocks below the statement `lca`, one of which writes what the other reads.
+/// Two blocks below the statement `lca`, one of which writes what the other reads, or stores over.
 struct Flow {
   const Tree& tree;
   int lca;
   const Ref<Buffer>& buffer;
+  const std::vector<Ref<BufferRegion>>& regions;  ///< of the second one
+  const char* verb;                               ///< what it does with them
   const arith::Region& exists;
   Side writer, reader;
   std::vector<NodeRef> nodes;
@@ -410,7 +447,7 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
   std::vector<int> reader_loops = with_outer(tree, joined, flow.reader);
   // Else nothing is read.
   assume_all(outer_condition(reader.predicate, inputs_of(tree, reader_loops)), analyzer);
-  for (const Ref<BufferRegion>& read : BlockFacts::of(reader.block).takes) {
+  for (const Ref<BufferRegion>& read : flow.regions) {
     if (!tree.same_memory(read->buffer, flow.buffer)) continue;
     arith::Box need = required(reader, read, flow.exists, tree, reader_loops, analyzer);
     bool covered = false;
@@ -423,16 +460,16 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
     }
     if (!covered) {
       if (known.empty()) known = ", and nothing can be proved to be complete by then";
-      std::string pair = quoted(*reader.block) + " reads '" + flow.buffer->name + "' of " + quoted(*writer.block);
+      std::string pair =
+          quoted(*reader.block) + " " + flow.verb + " '" + flow.buffer->name + "' of " + quoted(*writer.block);
       return Obstacle{pair + "; it needs " + brief(flow.buffer, need) + known, flow.nodes};
     }
   }
   return std::nullopt;
 }
 
-}  // namespace
-
-std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
+std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
+                                        const std::vector<Ref<BufferRegion>>& regions, const char* verb,
                                         const arith::Region& exists) {
   std::vector<NodeRef> both = {tree.stmt(producer), tree.stmt(consumer)};
   int positions[] = {producer, consumer};
@@ -446,7 +483,7 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
     if (auto obstacle = why_not_isolated(tree, at)) return obstacle;
   }
   if (const std::string& undeclared = BlockFacts::of(tree.block_ref(consumer)).undeclared; !undeclared.empty()) {
-    return Obstacle{"what " + quoted(tree.block_at(consumer)) + " reads is not known: " + undeclared, both};
+    return Obstacle{"what " + quoted(tree.block_at(consumer)) + " " + verb + " is not known: " + undeclared, both};
   }
   std::vector<int> reader_loops = tree.loops_above(consumer);
   std::erase_if(reader_loops, [&](int at) { return at <= lca; });
@@ -454,10 +491,22 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
   Side writer = side_of(tree, producer, *std::move(writer_loops), joined);
   Side reader = side_of(tree, consumer, std::move(reader_loops), joined);
   unite_threads(tree, buffer, writer, reader);
-  Flow flow{tree, lca, buffer, exists, std::move(writer), std::move(reader), std::move(both)};
+  Flow flow{tree, lca, buffer, regions, verb, exists, std::move(writer), std::move(reader), std::move(both)};
   auto obstacle = why_not_covered(flow, {});
   bool together = obstacle && with_outer(tree, joined, flow.writer).size() > flow.writer.loops.size();
   return together && !why_not_covered(flow, joined) ? std::nullopt : obstacle;
+}
+
+}  // namespace
+
+std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
+                                        const arith::Region& exists) {
+  return why_not_reached(tree, producer, consumer, buffer, BlockFacts::of(tree.block_ref(consumer)).takes, "reads",
+                         exists);
+}
+
+std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int later, const Ref<Buffer>& buffer) {
+  return why_not_reached(tree, earlier, later, buffer, tree.block_at(later).writes, "writes", {});
 }
 
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {

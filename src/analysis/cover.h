@@ -66,6 +66,10 @@ arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, 
 std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
                                         const arith::Region& exists = {});
 
+/// Why `later` might store elsewhere in `buffer` than `earlier` has just done, in the same iteration of the loops
+/// around both. Nothing if it only stores over that.
+std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int later, const Ref<Buffer>& buffer);
+
 /// Why what `block` reads might not be complete when it runs: of each buffer that blocks of the scope write, the writer
 /// is one complete or reduction block, or a complete one and an update of it, and covers what is read.
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block);

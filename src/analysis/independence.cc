@@ -51,13 +51,15 @@ class Below {
     return std::nullopt;
   }
 
-  /// Each block reads of the others' results only what the same iteration has completed, and none is overwritten.
-  std::optional<Dependent> check_flow() const {
+  /// Each block reads of the others' results only what the same iteration has completed, and none is overwritten. With
+  /// `overwriting`, a complete block may store over what another one has just stored: then an iteration leaves what its
+  /// last block stored, and reads that, while no other iteration touches these elements.
+  std::optional<Dependent> check_flow(bool overwriting) const {
     for (size_t i = 0; i < blocks_.size(); ++i) {
       for (const Ref<BufferRegion>& write : tree_.block_at(blocks_[i]).writes) {
         for (size_t j = 0; j < blocks_.size(); ++j) {
           if (i == j) continue;
-          if (auto problem = check_pair(blocks_[i], blocks_[j], write->buffer)) return problem;
+          if (auto problem = check_pair(blocks_[i], blocks_[j], write->buffer, overwriting)) return problem;
         }
       }
     }
@@ -65,7 +67,13 @@ class Below {
   }
 
  private:
-  std::optional<Dependent> check_pair(int writer, int other, const Ref<Buffer>& buffer) const {
+  bool is_complete(int at) const { return BlockFacts::of(tree_.block_ref(at)).role == BlockRole::kComplete; }
+  bool overwrites(int earlier, int later, const Ref<Buffer>& buffer) const {
+    return is_complete(earlier) && is_complete(later) && tree_.touches(tree_.block_at(earlier).writes, buffer) &&
+           !why_not_overwritten(tree_, earlier, later, buffer);
+  }
+
+  std::optional<Dependent> check_pair(int writer, int other, const Ref<Buffer>& buffer, bool overwriting) const {
     const Block &first = tree_.block_at(writer), &second = tree_.block_at(other);
     bool reads = tree_.touches(BlockFacts::of(tree_.block_ref(other)).takes, buffer),
          writes = tree_.touches(second.writes, buffer);
@@ -73,9 +81,8 @@ class Below {
     if (writes) {
       // A pair of writers is one producer where the later one updates what the earlier has set.
       int earlier = std::min(writer, other), later = std::max(writer, other);
-      bool update = BlockFacts::of(tree_.block_ref(later)).role == BlockRole::kUpdate &&
-                    BlockFacts::of(tree_.block_ref(earlier)).role == BlockRole::kComplete;
-      if (!update) {
+      bool update = BlockFacts::of(tree_.block_ref(later)).role == BlockRole::kUpdate && is_complete(earlier);
+      if (!update && !(overwriting && overwrites(earlier, later, buffer))) {
         return Dependent{Conflict::kWrite,
                          {quoted(first) + " and " + quoted(second) + " both write '" + buffer->name + "'", both}};
       }
@@ -85,6 +92,10 @@ class Below {
       if (writes) return std::nullopt;  // the later one of such a pair, seen from itself
       return Dependent{Conflict::kRead,
                        {quoted(second) + " reads '" + buffer->name + "' before " + quoted(first) + " writes it", both}};
+    }
+    // What it reads of a block that stored over another one's elements, that one covers.
+    for (int first : blocks_) {
+      if (overwriting && first < writer && overwrites(first, writer, buffer)) return std::nullopt;
     }
     if (auto obstacle = why_not_covered(tree_, writer, other, buffer)) {
       return Dependent{Conflict::kRead, std::move(*obstacle)};
@@ -105,10 +116,6 @@ bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& e
   bool update = execution.updates() && facts.role == BlockRole::kUpdate;
   if (!execution.reduces() || !(update || facts.role == BlockRole::kReduction) || !facts.commutative) return false;
   if (facts.compound) return false;
-  // A step that stores on a condition reads its element only then, which lanes do not.
-  bool on_condition = false;
-  visit(realize.block->body, [&](const Ref<IfThenElse>&) { on_condition = true; });
-  if (on_condition && execution.kind == ForKind::kVectorized) return false;
   bool reduces = false;
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     if (!uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) continue;
@@ -211,7 +218,8 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
                         {tree.stmt(loop), tree.stmt(at)}}};
     }
   }
-  return below.check_flow();
+  // Threads that fill one memory together store the same values, but not at the same time.
+  return below.check_flow(execution.kind != ForKind::kThreadBinding);
 }
 
 std::optional<Dependent> why_order_matters(const Tree& tree, const std::vector<int>& loops) {
@@ -223,7 +231,7 @@ std::optional<Dependent> why_order_matters(const Tree& tree, const std::vector<i
       return Dependent{Conflict::kOtherBlock, std::move(*obstacle)};
     }
   }
-  return below.check_flow();
+  return below.check_flow(false);
 }
 
 }  // namespace tilewright::analysis

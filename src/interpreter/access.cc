@@ -173,10 +173,13 @@ bool Machine::is_reduction(int site, int other) const {
   return false;
 }
 
-/// Steps of one reduction in different iterations of a loop over lanes, each of which has a partial result.
+/// Steps of one reduction in different iterations of a loop over lanes, each of which has a partial result; or a step
+/// and the init that it starts from, which comes before the lanes.
 bool Machine::are_steps(const Level& level, int site, int other) const {
-  int operation = program_.sites[site].operation;
-  return operation != 0 && program_.sites[other].operation == operation && program_.loops[level.fork->site].is_vector;
+  const Site &step = program_.sites[site], &earlier = program_.sites[other];
+  if (step.operation <= 0 || !program_.loops[level.fork->site].is_vector) return false;
+  bool starts = earlier.operation == Site::kInit && earlier.block.defined() && earlier.block == step.block;
+  return starts || earlier.operation == step.operation;
 }
 
 namespace {
@@ -202,7 +205,7 @@ bool Machine::note_read(Allocation& allocation, int64_t byte, const Access& acce
     }
     // An earlier reader that is unordered with this one says more about writers to come. A step of a reduction, which
     // stores right after, says nothing that its store does not.
-    if (program_.sites[access.site].operation == 0 && !unordered(shadow.reader)) {
+    if (program_.sites[access.site].operation <= 0 && !unordered(shadow.reader)) {
       shadow.reader = clock_;
       shadow.reader_site = access.site;
     }

@@ -127,8 +127,9 @@ struct Site {
   NodeRef node;
   Ref<Block> block;  // null outside of blocks
   Ref<Buffer> buffer;
-  std::string what;   // name of an axis
-  int operation = 0;  // of the step of a reduction that this is part of; 0: of none
+  std::string what;  // name of an axis
+  static constexpr int kInit = -1;
+  int operation = 0;  // of the step of a reduction that this is part of; 0: of none, kInit: of an init
 };
 /// An error that the code itself finds.
 struct Message {

@@ -148,6 +148,7 @@ class Compiler {
   Place slots_;
   std::unordered_map<const NodeBase*, View> views_;
   Ref<Block> block_;
+  bool in_init_ = false;
   std::optional<ReductionStep> step_;  // the store being compiled
   /// Domain of each loop variable, where it is known to hold.
   std::unordered_map<const NodeBase*, std::pair<Expr, Expr>> domains_;

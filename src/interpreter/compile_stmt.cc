@@ -265,7 +265,9 @@ void Compiler::init(const Block& block) {
     together_ = together_ && is_uniform(axis->var);
     skips.push_back(emit({.op = Op::kJumpIfDiffer, .a = slot_of(axis->var, axis), .b = expr(axis->dom->min)}));
   }
+  bool around = std::exchange(in_init_, true);
   scoped([&] { stmt(block.init); });
+  in_init_ = around;
   together_ = outer;
   for (size_t skip : skips) (*code_)[skip].c = here();
 }

@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "ir/sizes.h"
 #include "ir/traverse.h"
 
 namespace tilewright {
@@ -40,11 +41,60 @@ Definitions definitions_in(const NodeRef& root) {
   return found;
 }
 
+/// The sizes that buffers define which functions and blocks in `root` match, where nothing before has defined them.
+/// Seen from inside, a variable that is used anywhere else in `root` is taken to be one from outside.
+class Sizes {
+ public:
+  Sizes(const NodeRef& root, const std::unordered_set<NodeRef>& vars) : vars_(vars) {
+    visit(
+        root,
+        [&](const Ref<Var>& v, Visitor&) {
+          if (!vars_.count(v) && !open_.count(v)) outside_.insert(v);
+        },
+        [&](const Ref<PrimFunc>& func, Visitor& walk) {
+          scoped([&] {
+            for (const auto& [param, buffer] : func->buffer_map) define(*buffer);
+            walk.descend(func);
+          });
+        },
+        [&](const Ref<Block>& block, Visitor& walk) { scoped([&] { walk.descend(block); }); },
+        [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
+          walk(match->source);
+          define(*match->buffer);
+          walk.descend(match);
+        });
+    for (const NodeRef& v : outside_) sizes_.erase(v);
+  }
+  const std::unordered_set<NodeRef>& get() const { return sizes_; }
+
+ private:
+  void define(const Buffer& buffer) {
+    for_each_size(buffer, [&](const Size& size) {
+      if (vars_.count(size.var) || outside_.count(size.var) || !open_.insert(size.var).second) return;
+      order_.push_back(size.var);
+      sizes_.insert(size.var);
+    });
+  }
+  template <class F>
+  void scoped(F&& inside) {
+    size_t known = order_.size();
+    inside();
+    for (; order_.size() > known; order_.pop_back()) open_.erase(order_.back());
+  }
+
+  const std::unordered_set<NodeRef>& vars_;
+  std::unordered_set<NodeRef> open_, outside_, sizes_;
+  std::vector<NodeRef> order_;  ///< of the open ones
+};
+
 template <class H>
 H renew(const H& root) {
   Definitions defined = definitions_in(root);
   std::unordered_map<NodeRef, Expr> fresh;
-  for (const NodeRef& v : defined.vars) fresh.emplace(v, make<Var>(*v.as<Var>(), v.span()));
+  auto rename = [&](const NodeRef& v) { fresh.emplace(v, make<Var>(*v.as<Var>(), v.span())); };
+  for (const NodeRef& v : defined.vars) rename(v);
+  Sizes sizes(root, defined.vars);
+  for (const NodeRef& v : sizes.get()) rename(v);
   return rewrite(
       root,
       [&](const Ref<Var>& v, Rewriter&) -> Expr {

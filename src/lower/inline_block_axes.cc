@@ -8,7 +8,7 @@
 //     B[vi] = A[vi]
 //
 // An axis that is bound to data becomes a variable that is set before the block: it is read once, whatever the block
-// writes, and no block inside reads it.
+// writes, and no block inside reads it. It is read where the block runs, so the block's condition goes around that.
 //
 // Needs      no block has an init
 // Ensures    no block has axes; everything in a block is said in variables around it
@@ -51,13 +51,14 @@ PassResult inline_block_axes(const Ref<PrimFunc>& func, PassContext&) {
           }
           values[axis] = value;
         }
-        Expr predicate = r(realize->predicate);
+        const Expr predicate = r(realize->predicate);
+        const bool around = !kept.empty() && !is_true(predicate);
         Block bare = block;
         bare.iter_vars.clear();
         Ref<Block> inner = r.typed(make<Block>(std::move(bare), realize->block.span()));
-        Stmt result = make<BlockRealize>({{}, predicate, inner}, realize.span());
+        Stmt result = make<BlockRealize>({{}, around ? bool_imm(true) : predicate, inner}, realize.span());
         for (size_t i = kept.size(); i-- > 0;) result = make<LetStmt>({kept[i].first, kept[i].second, result});
-        return result;
+        return around ? make<IfThenElse>({predicate, result, {}}, realize.span()) : result;
       });
   return with_body(func, std::move(body));
 }

@@ -17,6 +17,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/reduction_step.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -35,7 +36,7 @@ class LaneSpreader {
  public:
   /// `private_memory`: see lane_independence.h.
   LaneSpreader(const Ref<Var>& v, const Expr& begin, int lanes, const std::unordered_set<NodeRef>& private_memory)
-      : lanes_(lanes), private_memory_(private_memory) {
+      : lane_(v), begin_(begin), lanes_(lanes), private_memory_(private_memory) {
     values_[v] = make<Ramp>({begin, one(begin.dtype()), i32(lanes)});
   }
 
@@ -216,9 +217,26 @@ class LaneSpreader {
     if (index.dtype().is_scalar())
       return fail(Stmt(s), "every lane stores to the same element of '" + s->buffer->name + "'");
     if (s->buffer->dtype.is_vector()) return fail(Stmt(s), "the elements of '" + s->buffer->name + "' are vectors");
+    if (ReductionStep::of(*s) && may_meet(s->indices[0], index)) {
+      return fail(Stmt(s), "lanes may accumulate into the same element of '" + s->buffer->name + "'");
+    }
     Expr predicate = mask_;
     if (s->predicate.defined()) predicate = under(spread(s->predicate));
     return make<BufferStore>({s->buffer, to_lanes(value, lanes_), {index}, predicate}, s.span());
+  }
+
+  /// Steps of one reduction may use one element in several lanes, in any order. All lanes load before any stores: of
+  /// such steps all but one would be lost. `index`: in terms of the loop; `wide`: in all lanes.
+  bool may_meet(const Expr& index, const Expr& wide) {
+    if (const Ramp* ramp = wide.as<Ramp>()) return const_int(analyzer_.simplify(ramp->stride)).value_or(0) == 0;
+    if (effect_of(index) != Effect::kPure) return true;
+    const Expr first = substitute(index, VarMap{{lane_, begin_}});
+    std::unordered_set<int64_t> places;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      auto place = const_int(analyzer_.simplify(substitute(index, VarMap{{lane_, begin_ + lane}}) - first));
+      if (!place || !places.insert(*place).second) return true;
+    }
+    return false;
   }
 
   Expr load(const Ref<BufferLoad>& l) {
@@ -246,7 +264,7 @@ class LaneSpreader {
     auto two = [&](Kind kind, const Expr& a, const Expr& b) -> Expr {
       Expr x = spread(a), y = spread(b);
       if (!reason.empty() || (x == a && y == b)) return e;
-      return vector_binary(kind, x, y);
+      return vector_binary(kind, x, divides(kind) ? divisor(y) : y);
     };
     switch (e.kind()) {
       case Kind::kAnd:
@@ -298,6 +316,16 @@ class LaneSpreader {
       default:
         return fail(e, "an expression of kind " + std::string(kind_name(e.kind())) + " has no vector form");
     }
+  }
+
+  static bool divides(Kind kind) {
+    return kind == Kind::kDiv || kind == Kind::kMod || kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
+  }
+
+  /// Lanes that do not ask for a quotient may have no number to divide by: what they load under the mask is 0.
+  Expr divisor(const Expr& y) const {
+    if (!mask_.defined() || !y.dtype().is_vector() || !y.dtype().is_integral() || y.is<Broadcast>()) return y;
+    return make<Select>({mask_, y, broadcast(one(y.dtype().element()), lanes_)});
   }
 
   /// The right side of `and` and `or` reads only where the left side does not decide.
@@ -362,6 +390,8 @@ class LaneSpreader {
     return make<Select>({condition, to_lanes(yes, lanes_), to_lanes(no, lanes_)}, e.span());
   }
 
+  const Ref<Var> lane_;
+  const Expr begin_;
   int lanes_;
   const std::unordered_set<NodeRef>& private_memory_;
   arith::Analyzer analyzer_;

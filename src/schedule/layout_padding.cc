@@ -311,6 +311,21 @@ int child_of_scope(const Tree& tree, int scope, int at) {
   return tree.stmt(child).is<SeqStmt>() && child != at ? tree.child_towards(child, at) : child;
 }
 
+/// Blocks around a nest that runs over all new elements write them all.
+void declare_all(TreeEdit& edit, const Tree& tree, int scope, int nest, const PaddedLayout& layout) {
+  BufferRegion all{layout.after, {}};
+  for (const Expr& extent : layout.after->shape) all.region.push_back(range_of(extent));
+  const Ref<BufferRegion> region = make<BufferRegion>(std::move(all));
+  for (int at = tree[nest].parent; at > scope; at = tree[at].parent) {
+    if (!tree[at].is_block) continue;
+    edit.change_block(at, [before = layout.before, region](Block& block) {
+      for (Ref<BufferRegion>& write : block.writes) {
+        if (write->buffer == before) write = region;
+      }
+    });
+  }
+}
+
 }  // namespace
 
 Expr PaddedLayout::padding_at(const std::vector<Expr>& indices) const { return at_indices(*inverse, padding, indices); }
@@ -344,7 +359,10 @@ void fill_padding(TreeEdit& edit, const Tree& tree, const PaddedLayout& layout, 
     }
   }
   if (all) {
-    for (const RowMajorNest& nest : nests) edit.replace(nest.outermost(), nest.over_new_elements());
+    for (const RowMajorNest& nest : nests) {
+      edit.replace(nest.outermost(), nest.over_new_elements());
+      declare_all(edit, tree, scope, nest.outermost(), layout);
+    }
   } else {
     edit.insert_after(child_of_scope(tree, scope, stores.back()), filling(layout));
   }

@@ -251,6 +251,8 @@ class Expressions:
         others = [buffer.dtype for buffer in self.buffers if buffer.dtype != dtype] or ["int32"]
         source = self.rng.choice(others) if self.chance(0.8) else self.rng.choice(DTYPES)
         inner = self.value(source, depth - 1)
+        if dtype in INDICES and not self.has_axes_as_values and any(f", {a.name})" in inner.text for a in self.axes):
+            return self.constant(dtype)  # made from variables of loops, if by way of another type
         if dtype not in FLOATS or self.rule != "exact":
             return Value(f'T.Cast("{dtype}", {inner.text})', inner.bound)
         if source in INTS:

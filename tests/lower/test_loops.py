@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import _core
 from tilewright.script import tir as T
+from tilewright.testing import check_equivalent
 
 RANDOM = np.random.default_rng(3)
 
@@ -319,3 +321,41 @@ def test_a_vectorized_loop_around_another_one_is_serial():
         kernel(a, b)
         results.append(b)
     assert (results[0] == results[1]).all()
+
+
+@pytest.mark.parametrize("index", ["k * k % 8", "k // 2", "I[k] % 8", "k * 0 + 3", "7 - k", "k // 4 + k % 4 * 2"])
+def test_lanes_that_accumulate_into_one_element(index: str) -> None:
+    """As often as the loop says, whether lanes meet or not."""
+    func = tw.script.from_source(f"""@T.prim_func
+def count(I: T.Buffer((8,), "int32"), A: T.Buffer((8,), "int32")):
+    for i in T.vectorized(8):
+        with T.block("A"):
+            k = T.axis.reduce(8, i)
+            A[{index}] = A[{index}] + 1
+""")
+    places = np.array([1, 3, 1, 6, 3, 3, 0, 2], "int32")
+    counted = np.zeros(8, "int32")
+    tw.compile(func)(places, counted)
+    k = np.arange(8)
+    expected = np.zeros(8, "int32")
+    np.add.at(expected, np.broadcast_to(eval(index, {"k": k, "I": places}), 8), 1)
+    np.testing.assert_array_equal(counted, expected)
+    check_equivalent(func, tw.lower(func))
+
+
+def test_lanes_that_do_not_ask_divide_by_nothing() -> None:
+    @T.prim_func
+    def main(A: T.Buffer((16,), "int32"), D: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+        for i in T.vectorized(16):
+            with T.block("B"):
+                v = T.axis.spatial(16, i)
+                B[v] = T.if_then_else(D[v] != 0, A[v] // D[v] + A[v] % D[v], 0)
+
+    vectors = tw.lower(main, after="vectorize_loops")
+    assert "T.vectorized" not in vectors.script() and "for " not in vectors.script()
+    a, d, b = np.arange(100, 116, dtype="int32"), np.arange(16, dtype="int32") % 4, np.zeros(16, "int32")
+    expected = np.where(d != 0, a // np.maximum(d, 1) + a % np.maximum(d, 1), 0)
+    for run in (tw.compile(main), lambda *args: _core.interpret(vectors, "main", *args)):
+        b[:] = 0
+        run(a, d, b)
+        np.testing.assert_array_equal(b, expected)

@@ -54,41 +54,6 @@ def test_a_prefetch_is_one_hint_for_each_cache_line() -> None:
     check(before, "lower_prefetches", after)
 
 
-# ---- inline_block_axes
-
-
-def test_axes_bound_to_data_are_read_once() -> None:
-    @T.prim_func
-    def count(I: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
-        for i in range(4):
-            with T.block("outer"):
-                v = T.axis.spatial(8, I[I[i] % 8] % 8)
-                I[v] = I[v] + 1
-                for j in range(2):
-                    with T.block("B"):
-                        vj = T.axis.spatial(2, j)
-                        B[v] = B[v] + I[v] * vj
-
-    assert "v: T.int32 = I_1[I_1[i] % 8] % 8" in tw.lower(count, after="inline_block_axes").script()
-    check_equivalent(count, tw.lower(count))
-
-
-@pytest.mark.parametrize("kind", [T.serial, T.vectorized, T.parallel, T.unroll])
-def test_loops_of_any_kind_around_axes_bound_to_data(kind: Any) -> None:
-    @T.prim_func
-    def gather(I: T.Buffer((8,), "int32"), A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
-        for i in kind(8):
-            with T.block("B"):
-                v = T.axis.spatial(8, I[i] % 8)
-                T.where(i < 7)
-                B[i] = A[v]
-
-    check_equivalent(gather, tw.lower(gather))
-    args = [np.array([7, 0, 3, 3, 1, 2, 9, 4], np.int32), np.arange(8, dtype=np.float32), np.zeros(8, np.float32)]
-    tw.compile(gather)(*args)
-    np.testing.assert_array_equal(args[2], [7, 0, 3, 3, 1, 2, 1, 0])
-
-
 # ---- plan_allocations
 
 

@@ -119,3 +119,21 @@ def triangle(A: T.Buffer((8,)), B: T.Buffer((8, 8))):
 )
 def test_refusals(program, transform, code):
     check_refused(program, transform, code)
+
+
+def test_two_tables_into_one_buffer():
+    """Tables select elements, so that the whole buffer is declared: that holds whatever they select."""
+
+    @T.prim_func
+    def pairs(A: T.Buffer((8,)), B: T.Buffer((16,))):
+        for i in range(16):
+            with T.block("B"):
+                v = T.axis.spatial(16, i)
+                B[v] = A[v // 2] + A[v // 4 + 3]
+
+    def transform(sch):
+        sch.cache_index("B", "global")
+        sch.compute_inline("index_0")
+        sch.parallel(sch.get_loops("B")[0])
+
+    check(pairs, transform)

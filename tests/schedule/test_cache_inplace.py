@@ -162,3 +162,36 @@ def aliased(A: T.Buffer((16,)), B: T.Buffer((4,))):
 )
 def test_refusals(program, transform, code):
     check_refused(program, transform, code)
+
+
+@T.prim_func
+def own_value(A: T.Buffer((4,)), C: T.Buffer((4,))):
+    B = T.alloc_buffer((4,))
+    for i in range(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            B[v] = A[v]
+            B[v] = B[v] * B[v]
+    for i in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = B[v]
+
+
+def test_p4_the_first_writer_finds_nothing():
+    check_refused(own_value, lambda sch: sch.cache_inplace("B", "B", "local"), "cache_inplace/P4")
+
+    def wrapped(sch):
+        sch.blockize(sch.get_loops("B")[0])
+        sch.cache_inplace("B", "B", "local")
+
+    check_refused(own_value, wrapped, "cache_inplace/P4")
+
+
+def test_inside_of_a_block_what_was_set_before_counts():
+    def transform(sch):
+        outer = sch.blockize(sch.get_loops("C")[2])
+        sch.decompose_reduction(outer, sch.get_loops(outer)[0])
+        sch.cache_inplace("C", "C", "local")
+
+    check(workloads.matmul(4, 6, 5), transform)

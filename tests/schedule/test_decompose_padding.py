@@ -138,13 +138,17 @@ def test_one_sided_bounds():
 def test_p6_tiles_that_overlap_stay_with_their_thread():
     """Each iteration has a buffer of its own; filled before the parallel loop it would be one for all."""
 
-    def transform(sch):
-        _c, i, _j, _h, _w = sch.get_loops("B")
-        sch.compute_at("P", i)
-        sch.parallel(i)
-        decompose("P", 1)(sch)
+    def transform(number):
+        def apply(sch):
+            _c, i, _j, _h, _w = sch.get_loops("B")
+            sch.compute_at("P", i)
+            sch.parallel(i)
+            decompose("P", number)(sch)
 
-    check_refused(pool, transform, "decompose_padding/P6")
+        return apply
+
+    check(pool, transform(2))
+    check_refused(pool, transform(1), "decompose_padding/P6")
 
 
 def test_p5_loops_that_depend_on_data():

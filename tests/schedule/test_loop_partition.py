@@ -3,6 +3,7 @@
 import pytest
 
 import tilewright as tw
+from tilewright import ir
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -114,3 +115,46 @@ def test_p2_a_constant_range():
 
     with pytest.raises(tw.ScheduleError, match="loop_partition/P2"):
         cut("B", 0, [2])(tw.Schedule(symbolic))
+
+
+def test_views_with_sizes_of_their_own():
+    """What a match_buffer defines is defined by each copy of it."""
+
+    @T.prim_func
+    def through_a_view(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                s, o = T.int32(), T.int32()
+                V = T.match_buffer(A[vi, 0:8], (8,), strides=[s], elem_offset=o, offset_factor=1)
+                for j in range(8):
+                    with T.block("row"):
+                        vj = T.axis.spatial(8, j)
+                        B[vi, vj] = V[vj]
+
+    check(through_a_view, cut("B", 0, [1, 2]))
+
+
+def test_sizes_from_around_stay():
+    @T.prim_func
+    def rows(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (4, n), "int32")
+        B = T.match_buffer(b, (4, n), "int32")
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                V = T.match_buffer(A[vi, 0:n], (n,), "int32", offset_factor=1)
+                for j in range(n):
+                    with T.block("row"):
+                        vj = T.axis.spatial(n, j)
+                        B[vi, vj] = V[vj]
+
+    sch = check(rows, cut("B", 0, [1, None]))
+    func = sch.mod["main"]
+    size = func.buffer_map[func.params[0]].shape[1]
+    matches = []
+    ir.post_order_visit(
+        func.body, lambda node: matches.append(node) if isinstance(node, ir.MatchBufferRegion) else None
+    )
+    assert len(matches) == 2 and all(match.buffer.shape[0].same_as(size) for match in matches)

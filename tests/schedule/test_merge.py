@@ -127,6 +127,23 @@ def test_a_nest_moves_past_what_it_has_nothing_to_do_with():
 
 
 @T.prim_func
+def passed_by_one_block(A: T.Buffer((1,)), C: T.Buffer((1,))):
+    B = T.alloc_buffer((1,))
+    D = T.alloc_buffer((1,))
+    for i in range(1):
+        with T.block("B"):
+            vi = T.axis.spatial(1, i)
+            B[vi] = A[vi]
+    with T.block("D"):
+        vi = T.axis.spatial(1, 0)
+        D[vi] = B[vi]
+    for i in range(1):
+        with T.block("C"):
+            vi = T.axis.spatial(1, i)
+            C[vi] = A[vi]
+
+
+@T.prim_func
 def overwritten(A: T.Buffer((8,)), B: T.Buffer((8,))):
     for i in range(8):
         with T.block("B"):
@@ -158,6 +175,7 @@ def shorter(sch):
         (chain, merge(("B", 1), ("C", 0)), "merge/P5"),
         (chain, merge(("C", 1), ("D", 1)), "merge/P6"),
         (passed, merge(("B", 0), ("C", 0)), "merge/P6"),
+        (passed_by_one_block, merge(("B", 0), ("C", 0)), "merge/P6"),
         (overwritten, merge(("C", 0), ("B", 0)), "merge/P6"),
         (overwritten, merge(("B", 0), ("C", 0)), "merge/P6"),
     ],

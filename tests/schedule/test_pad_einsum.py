@@ -1,5 +1,6 @@
 """sch.pad_einsum: domains rounded up, with padded copies of buffers."""
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -194,3 +195,70 @@ def test_p5_consumers_come_after_the_copy_back():
         pad("C", [2, 4, 1])(sch)
 
     check_refused(workloads.matmul_relu(4, 6, 5), transform, "pad_einsum/P5")
+
+
+def test_buffers_that_go_on_behind_the_domain():
+    """What lies there is neither added to a sum nor written over."""
+
+    @T.prim_func
+    def corner(A: T.Buffer((6, 9)), C: T.Buffer((9,))):
+        for i, k in T.grid(3, 5):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vk]
+
+    sch = check(corner, pad("C", [4, 8]))
+    a, c = np.ones((6, 9), "float32"), np.full(9, 7, "float32")
+    tw.compile(sch)(a, c)
+    np.testing.assert_array_equal(c, [5] * 3 + [7] * 6)
+
+
+def test_only_what_the_block_touches_is_copied():
+    """The rest of the buffers may have no value, or another one."""
+
+    @T.prim_func
+    def chain(A: T.Buffer((3, 4)), C: T.Buffer((3, 6))):
+        B = T.alloc_buffer((3, 9, 5))
+        for i, j in T.grid(3, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj + 2, 3] = A[vi, vj] + T.float32(1)
+        for i, j in T.grid(3, 4):
+            with T.block("C"):
+                vi = T.axis.spatial(3, i)
+                vj = T.axis.spatial((2, 6), j + 2)
+                C[vi, vj] = B[vi, vj, 3] * T.float32(2)
+
+    def transform(sch):
+        sch.pad_einsum("C", [4, 1])
+
+    sch = check(chain, transform)
+    a, c = np.ones((3, 4), "float32"), np.full((3, 6), 7, "float32")
+    tw.compile(sch)(a, c)
+    np.testing.assert_array_equal(c, [[7, 7, 4, 4, 4, 4]] * 3)
+
+
+def nested(declared):
+    return tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((3,)), C: T.Buffer((3,))):
+    B = T.alloc_buffer((3,))
+    for i in range(2):
+        with T.block("B"):
+            vi = T.axis.spatial(2, i)
+            B[vi] = A[vi] + T.float32(1)
+    with T.block("outer"):
+        T.reads(B[0:{declared}])
+        T.writes(C[0:2])
+        for i in range(2):
+            with T.block("C"):
+                vi = T.axis.spatial(2, i)
+                C[vi] = B[vi]
+""")
+
+
+def test_p5_inside_of_a_block_what_is_copied_has_a_value():
+    check(nested(2), pad("C", [4]))
+    check_refused(nested(3), pad("C", [4]), "pad_einsum/P5")

@@ -252,3 +252,53 @@ def unwritten(A: T.Buffer((8,)), B: T.Buffer((8,))):
 )
 def test_refusals(program, transform, code):
     check_refused(program, transform, code)
+
+
+@T.prim_func
+def rows(A: T.Buffer((6,)), B: T.Buffer((6,)), C: T.Buffer((6,))):
+    for i in range(6):
+        with T.block("B"):
+            v = T.axis.spatial(6, i)
+            B[v] = A[v] * T.float32(2)
+        with T.block("C"):
+            v = T.axis.spatial(6, i)
+            C[v] = B[v]
+
+
+@pytest.mark.parametrize("factors", [[2, 2, None], [1, 2, None], [2, None]])
+def test_a_copy_is_made_only_where_the_writer_runs(factors):
+    """Loops of one iteration in the tiles, and tiles in which the writer does nothing: a copy of them would read what
+    nothing has written."""
+    accepted = 0
+    for depth in range(len(factors) + 1):
+
+        def transform(sch, depth=depth):
+            unit = sch.add_unit_loop("B")
+            sch.split(unit, factors)
+            sch.write_at(sch.get_loops("B")[depth], "B", 0, "local")
+
+        try:
+            check(rows, transform)
+            accepted += 1
+        except tw.ScheduleError as error:
+            assert error.code == "write_at/P4"
+    assert accepted > 0
+
+
+@pytest.mark.parametrize("bound", ["0", "1 - t"])
+def test_axes_that_select_nothing_may_keep_the_writer_from_running(bound):
+    """`u` is inside of its domain in the second tile only, in which all of the row is written."""
+    func = tw.script.from_source(f"""@T.prim_func
+def main(A: T.Buffer((6,)), B: T.Buffer((6,))):
+    for t, i in T.grid(2, 6):
+        with T.block("B"):
+            u = T.axis.spatial(1, {bound})
+            v = T.axis.spatial(6, i)
+            T.where(t >= 1)
+            B[v] = A[v] * T.float32(2)
+""")
+
+    def transform(sch):
+        sch.write_at(sch.get_loops("B")[0], "B", 0, "local")
+
+    check_refused(func, transform, "write_at/P4")

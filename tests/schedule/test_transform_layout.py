@@ -392,3 +392,21 @@ def test_functions_that_are_called():
     block = sch.get_block("A", "inner")
     with pytest.raises(tw.ScheduleError, match="transform_layout/P2"):
         sch.transform_layout(block, "A", lambda i: (i // 4, i % 4))
+
+
+def test_padding_in_a_copy_with_loops_of_its_own():
+    """The block that read_at makes runs over the elements inside: it then writes the padding too, and says so."""
+
+    @T.prim_func
+    def copy(A: T.Buffer((3, 5), "int32"), B: T.Buffer((2, 3, 5), "int32")):
+        for r, i, j in T.grid(2, 3, 5):
+            with T.block("B"):
+                vr, vi, vj = T.axis.remap("SSS", [r, i, j])
+                B[vr, vi, vj] = A[vi, vj]
+
+    def transform(sch):
+        sch.read_at(sch.get_loops("B")[0], "B", 0, "global")
+        sch.transform_layout("A_global", "A_global", lambda i, j: (i // 2, j // 2, i % 2, j % 2), pad_value=7)
+
+    text = check(copy, transform).mod.script()
+    assert "T.writes(A_global[0:2, 0:3, 0:2, 0:2])" in text

@@ -48,6 +48,27 @@ def test_the_loop_of_a_reduction(step: str, apart: bool) -> None:
     check_equivalent(before, sch.mod)
 
 
+def test_steps_on_a_condition() -> None:
+    """The first of them may do nothing: the init comes before all the same."""
+    before = from_source("""@T.prim_func
+def rows(A: T.Buffer((6, 40), "int32"), C: T.Buffer((6,), "int32")):
+    for i, k in T.grid(6, 40):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                C[vi] = 1
+            if A[vi, vk] > 2:
+                C[vi] = C[vi] + A[vi, vk]
+""")
+    sch = tw.Schedule(before)
+    sch.vectorize(sch.get_loops(sch.get_block("C"))[1])
+    check_equivalent(before, sch.mod)
+    a = np.random.default_rng(0).integers(0, 5, (6, 40)).astype("int32")
+    c = np.zeros(6, "int32")
+    tw.compile(sch)(a, c)
+    np.testing.assert_array_equal(c, 1 + np.where(a > 2, a, 0).sum(1))
+
+
 @pytest.mark.parametrize("step", ["C[vi] * T.float32(2) + A[vi, vk]", "A[vi, vk] - C[vi]", "C[vi] / A[vi, vk]"])
 def test_steps_that_need_their_order(step: str) -> None:
     sch = tw.Schedule(rows(step))

@@ -34,7 +34,10 @@
 #include <algorithm>
 
 #include "analysis/block_facts.h"
+#include "analysis/cover.h"
+#include "analysis/scope.h"
 #include "ir/build.h"
+#include "schedule/buffers.h"
 #include "schedule/cache.h"
 #include "schedule/relocate.h"
 #include "target/memory_scope.h"
@@ -48,6 +51,32 @@ struct Update {
   int64_t position;  ///< among the block's reads
   Ref<BufferRegion> read, write;
 };
+
+/// Why the elements that the block takes over into its copy might have no value yet: it is the first that writes them,
+/// and what it reads of them it has written itself.
+std::optional<analysis::Obstacle> why_not_set_before(const State& state, const Place& block, Ref<Buffer> buffer) {
+  const Tree& tree = *block.tree;
+  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return obstacle;
+  for (int at = block.at; tree[at].scope != Tree::kNone; at = tree[at].scope) {
+    const Ref<Block> outer = tree.block_ref(tree[at].scope);
+    const auto& scope = analysis::Scope::of(*outer);
+    std::vector<int> writers = scope.writers(buffer);
+    std::erase(writers, scope.child(tree.block_at(at).id.value));
+    if (!writers.empty()) return analysis::why_inputs_incomplete(tree, at);
+    bool starts = outer->init.defined() && tree.touches(outer->writes, buffer);
+    if (starts && analysis::BlockFacts::of(outer).role == analysis::BlockRole::kReduction) return std::nullopt;
+    for (const Ref<MatchBufferRegion>& match : outer->match_buffers) {
+      if (match->buffer == buffer) buffer = match->source->buffer;
+    }
+    const auto& own = outer->alloc_buffers;
+    if (std::find(own.begin(), own.end(), buffer) == own.end()) continue;
+    return analysis::Obstacle{"before " + describe(block) + " nothing writes '" + buffer->name + "'", {block.node()}};
+  }
+  return is_parameter(state, block.func, buffer)
+             ? std::nullopt
+             : std::optional(
+                   analysis::Obstacle{"what '" + buffer->name + "' holds before is not known", {block.node()}});
+}
 
 Result<Update> check(const State& state, const CacheInplace& cache) {
   TW_TRY(block, state.find(cache.block));
@@ -92,7 +121,7 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
                       " as they were, and does not declare to read them",
                   {block.node()}, "declare them with T.reads");
   }
-  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return refuse("cache_inplace/P4", *obstacle);
+  if (auto obstacle = why_not_set_before(state, block, buffer)) return refuse("cache_inplace/P4", *obstacle);
   return update;
 }
 

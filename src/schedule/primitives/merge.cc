@@ -80,10 +80,15 @@ Status check_extents(const Tree& tree, const std::vector<std::vector<int>>& nest
   return Ok{};
 }
 
+/// The outermost blocks of a statement, which may be one itself.
+std::vector<int> blocks_of(const Tree& tree, int at) {
+  return tree[at].is_block ? std::vector<int>{at} : tree.child_blocks(at);
+}
+
 /// Of two statements that change places, neither writes what the other touches.
 Status check_passed(const Tree& tree, int passed, int moved) {
-  for (int a : tree.child_blocks(passed)) {
-    for (int b : tree.child_blocks(moved)) {
+  for (int a : blocks_of(tree, passed)) {
+    for (int b : blocks_of(tree, moved)) {
       const Block &one = tree.block_at(a), &other = tree.block_at(b);
       auto meets = [&](const std::vector<Ref<BufferRegion>>& writes, const Block& block) {
         return std::any_of(writes.begin(), writes.end(), [&](const Ref<BufferRegion>& write) {

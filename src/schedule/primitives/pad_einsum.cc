@@ -34,6 +34,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "schedule/cache.h"
 #include "schedule/edit.h"
 #include "schedule/relocate.h"
 
@@ -160,51 +161,69 @@ Status check_values(const Place& place, const Extents& extents) {
                 "a reduction can be padded where it sums up products of elements that its axis indexes");
 }
 
+/// What the block touches of a buffer in one dimension, and how far its copy goes.
+struct Span {
+  Expr begin, extent;  ///< of the axis, before it is enlarged, or one element
+  Expr padded;         ///< at least `extent`
+};
 /// A buffer and its padded copy.
 struct Padded {
   Ref<Buffer> buffer, copy;
+  std::vector<Span> spans;
 };
 
-Padded pad_buffer(const BufferRegion& region, const Extents& extents) {
+Padded pad_buffer(const BufferRegion& region, const Place& place, const Extents& extents) {
+  const Block& block = place.block();
+  auto moves = [&](const Ref<Var>& v) { return place.tree->loop(v) != Tree::kNone; };
+  Padded result{region.buffer, {}, {}};
   std::vector<Expr> shape;
   for (size_t d = 0; d < region.region.size(); ++d) {
-    auto it = extents.find(region.region[d]->min);
-    const Expr& old = region.buffer->shape[d];
-    shape.push_back(it != extents.end()                      ? cast(old.dtype(), it->second)
-                    : is_const_int(region.region[d]->min, 0) ? one(old.dtype())
-                                                             : old);
+    const Expr &index = region.region[d]->min, &old = region.buffer->shape[d];
+    const DataType dtype = old.dtype();
+    Span span{zero(dtype), old, old};
+    shape.push_back(old);
+    if (const_int(index)) {
+      span = {cast(dtype, index), one(dtype), one(dtype)};
+      if (is_const_int(index, 0)) shape.back() = one(dtype);
+    }
+    for (const Ref<IterVar>& axis : block.iter_vars) {
+      const Range& dom = *axis->dom;
+      if (axis->var != index || uses_any_var(dom.min, moves) || uses_any_var(dom.extent, moves)) continue;
+      span = {cast(dtype, dom.min), cast(dtype, dom.extent), cast(dtype, dom.extent)};
+    }
+    if (auto enlarged = extents.find(index); enlarged != extents.end()) {
+      shape.back() = span.padded = cast(dtype, enlarged->second);
+    }
+    result.spans.push_back(std::move(span));
   }
-  return {region.buffer,
-          decl_buffer(std::move(shape), region.buffer->dtype, region.buffer->name + "_pad", region.buffer->scope())};
+  result.copy =
+      decl_buffer(std::move(shape), region.buffer->dtype, region.buffer->name + "_pad", region.buffer->scope());
+  return result;
 }
 
 /// Loops i0, i1, ... around a block that copies element by element, with zeros where there is none to copy.
 Stmt copy_nest(const Padded& padded, bool into_copy, Ref<Block>* made) {
-  const std::vector<Expr>& shape = into_copy ? padded.copy->shape : padded.buffer->shape;
   const Ref<Buffer>&from = into_copy ? padded.buffer : padded.copy, &to = into_copy ? padded.copy : padded.buffer;
   arith::Analyzer analyzer;
   Block block;
   std::vector<Ref<Var>> loops;
-  std::vector<Expr> values, indices;
+  std::vector<Expr> values, indices, extents;
   BufferRegion read{from, {}}, write{to, {}};
   Expr inside = bool_imm(true);
-  for (size_t d = 0; d < shape.size(); ++d) {
+  for (size_t d = 0; d < padded.spans.size(); ++d) {
+    const Span& span = padded.spans[d];
     std::string number = std::to_string(d);
-    // Where only the first element is used, the copy has no others.
-    bool first = is_const_int(padded.copy->shape[d], 1);
-    Expr extent = first ? padded.copy->shape[d] : shape[d];
-    DataType dtype = extent.dtype();
+    extents.push_back(into_copy ? span.padded : span.extent);
+    DataType dtype = extents.back().dtype();
     loops.push_back(var("i" + number, dtype));
     Ref<Var> axis = var("v" + number, dtype);
     block.iter_vars.push_back(make<IterVar>(
-        {.dom = range(zero(dtype), extent), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
+        {.dom = range(zero(dtype), extents.back()), .var = axis, .iter_type = IterType::kDataPar, .thread_tag = ""}));
     values.push_back(loops.back());
-    indices.push_back(axis);
-    read.region.push_back(range(axis, one(dtype)));
-    write.region.push_back(range(axis, one(dtype)));
-    if (!first && !analyzer.can_prove_equal(padded.buffer->shape[d], padded.copy->shape[d])) {
-      inside = logical_and(inside, lt(axis, padded.buffer->shape[d]));
-    }
+    indices.push_back(analyzer.simplify(span.begin + axis));
+    read.region.push_back(range(indices.back(), one(dtype)));
+    write.region.push_back(range(indices.back(), one(dtype)));
+    if (!analyzer.can_prove_equal(span.extent, span.padded)) inside = logical_and(inside, lt(axis, span.extent));
   }
   Expr value = load(from, indices);
   if (into_copy && !is_true(inside)) value = if_then_else(inside, value, zero(value.dtype()));
@@ -214,9 +233,7 @@ Stmt copy_nest(const Padded& padded, bool into_copy, Ref<Block>* made) {
   block.body = store(to, value, indices);
   *made = make<Block>(std::move(block));
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = bool_imm(true), .block = *made});
-  for (size_t d = loops.size(); d-- > 0;) {
-    nest = loop(loops[d], (*made)->iter_vars[d]->dom->extent, std::move(nest));
-  }
+  for (size_t d = loops.size(); d-- > 0;) nest = loop(loops[d], extents[d], std::move(nest));
   return nest;
 }
 
@@ -306,12 +323,16 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
   std::vector<Ref<Block>> copies;
   for (const Ref<BufferRegion>& read : block.reads) {
     if (!needs(*read)) continue;
-    padded.push_back(pad_buffer(*read, extents));
+    padded.push_back(pad_buffer(*read, place, extents));
     edit.insert_before(top, copy_nest(padded.back(), true, &copies.emplace_back()));
+    if (!scope.writers(read->buffer).empty()) continue;
+    if (auto obstacle = why_not_all_written(state, place, scope_at, read->buffer)) {
+      return refuse("pad_einsum/P5", *obstacle);
+    }
   }
   for (const Ref<BufferRegion>& write : block.writes) {
     if (!needs(*write)) continue;
-    padded.push_back(pad_buffer(*write, extents));
+    padded.push_back(pad_buffer(*write, place, extents));
     edit.insert_after(top, copy_nest(padded.back(), false, &copies.emplace_back()));
   }
   // Loops above those that become longer stay as they are.

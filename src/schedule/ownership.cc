@@ -1,0 +1,68 @@
+#include "schedule/ownership.h"
+
+#include <algorithm>
+
+#include "analysis/buffer_homes.h"
+#include "ir/build.h"
+#include "schedule/primitive.h"
+
+namespace tilewright::schedule {
+namespace {
+
+bool is_shared(const For& loop) { return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding; }
+
+/// Whether anything can change: a parallel or thread-bound loop runs several times, else nobody asks what its
+/// iterations find in their buffers, or it is a copy of one that was there.
+bool may_lose_buffers(const Tree& before, const Tree& after) {
+  for (int at = 0; at < after.size(); ++at) {
+    if (!after[at].is_loop || !is_shared(after.for_at(at))) continue;
+    if (before.loop(after.for_at(at).loop_var) == Tree::kNone) return true;
+    for (int outer = after[at].parent; outer != Tree::kNone; outer = after[outer].parent) {
+      if (!after[outer].is_loop) continue;
+      const For& loop = after.for_at(outer);
+      if (!is_shared(loop) && !is_const_int(loop.extent, 1)) return true;
+    }
+  }
+  return false;
+}
+
+bool allocates(const Tree& tree) {
+  return std::any_of(tree.blocks().begin(), tree.blocks().end(),
+                     [&](int block) { return !tree.block_at(block).alloc_buffers.empty(); });
+}
+
+/// The buffer, or the one that has taken its place.
+const analysis::BufferHome* find_home(const std::vector<analysis::BufferHome>& homes, const Ref<Buffer>& buffer) {
+  auto find = [&](auto&& is_it) { return std::find_if(homes.begin(), homes.end(), is_it); };
+  auto found = find([&](const analysis::BufferHome& home) { return home.buffer == buffer; });
+  if (found == homes.end()) {
+    found = find([&](const analysis::BufferHome& home) { return home.buffer->name == buffer->name; });
+  }
+  return found == homes.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+Status check_owned_buffers(const State& state, const Plan& plan) {
+  if (!plan.root.defined()) return Ok{};
+  const Tree& after = Tree::of(plan.root);
+  if (!allocates(after)) return Ok{};
+  TW_TRY(before, state.tree(plan.func));
+  if (!may_lose_buffers(*before, after)) return Ok{};
+  std::vector<analysis::BufferHome> homes = analysis::buffer_homes(plan.root);
+  for (const analysis::BufferHome& old : analysis::buffer_homes(before->block_ref(0))) {
+    if (!old.shared.defined()) continue;
+    const analysis::BufferHome* now = find_home(homes, old.buffer);
+    int loop = after.loop(old.shared->loop_var);
+    // Of a loop that copies have taken the place of, one of them.
+    bool owned = !now || (loop == Tree::kNone ? now->shared.defined() : is_at_home_below(after, loop, now->home));
+    if (owned) continue;
+    return refuse("schedule/shared-buffer",
+                  "each iteration of " + describe_loop(*old.shared) + " has a '" + old.buffer->name +
+                      "' of its own, since it reads only what it has written; after this step that cannot be proved",
+                  {old.shared}, "take this step before the loop is made parallel or bound to a thread");
+  }
+  return Ok{};
+}
+
+}  // namespace tilewright::schedule
