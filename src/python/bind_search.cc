@@ -283,6 +283,27 @@ void bind_database(nb::module_& m) {
                result[name.c_str()] = count;
              return result;
            })
+      .def(
+          "commit_workload",
+          [](Database& self, const std::string& hash, const std::string& name, const std::string& script) {
+            unwrap_status(self.commit_workload(hash_from_hex(hash), name, script));
+          },
+          nb::arg("hash"), nb::arg("name"), nb::arg("script"))
+      .def(
+          "commit",
+          [](Database& self, const std::string& hash, const std::string& target, const std::string& trace,
+             const std::vector<double>& seconds, const std::string& outcome, const std::string& error) {
+            Record record;
+            record.workload = hash_from_hex(hash);
+            record.target = target;
+            record.trace = trace;
+            record.seconds = seconds;
+            record.outcome = outcome;
+            record.error = error;
+            return unwrap(self.commit(record));
+          },
+          nb::arg("hash"), nb::arg("target"), nb::arg("trace"), nb::arg("seconds"), nb::arg("outcome"),
+          nb::arg("error"), "Keeps a record of a program that was committed, of no session; gives its number.")
       .def("meta",
            [](Database& self, const std::string& key) -> nb::object {
              std::optional<std::string> value = unwrap(self.meta(key));

@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewright import ir
 from tilewright.errors import ArgumentError
+from tilewright.meta_schedule.layout_preproc import without_layout_rewrites
 
 __all__ = ["ArgInfo", "TensorInfo"]
 
@@ -63,9 +64,16 @@ class ArgInfo:
         return infos
 
     @staticmethod
-    def from_entry_func(mod: ir.IRModule) -> list[ArgInfo]:
-        """Those of the function that is called: the one marked as the entry, `main`, or the only one."""
-        return ArgInfo.from_prim_func(entry_function(mod))
+    def from_entry_func(mod: ir.IRModule, remove_preproc: bool = True) -> list[ArgInfo]:
+        """Those of the function that is called: the one marked as the entry, `main`, or the only one.
+
+        Args:
+            mod: the module.
+            remove_preproc: as if the blocks that give parameters another layout had run, ahead of time: then these
+                parameters have the shape that the others read.
+        """
+        function = entry_function(mod)
+        return ArgInfo.from_prim_func(without_layout_rewrites(function) if remove_preproc else function)
 
 
 class TensorInfo(ArgInfo):
@@ -109,3 +117,8 @@ def entry_function(mod: ir.IRModule) -> ir.PrimFunc:
             "call one of them main",
         )
     return chosen
+
+
+def as_arg_info(info: Any) -> ArgInfo:
+    """The description itself; one of the core as one of ours."""
+    return info if isinstance(info, ArgInfo) else TensorInfo(info.dtype, info.shape)

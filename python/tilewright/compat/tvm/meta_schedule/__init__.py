@@ -11,6 +11,7 @@ _HERE = "tilewright.compat.tvm.meta_schedule"
 _MODULES = (
     "arg_info",
     "builder",
+    "measure_callback",
     "profiler",
     "runner",
     "space_generator",
@@ -21,6 +22,7 @@ _MODULES = (
 _NAMES = {
     "ArgInfo": "arg_info",
     "Builder": "builder",
+    "MeasureCallback": "measure_callback",
     "Profiler": "profiler",
     "Runner": "runner",
     "TensorInfo": "arg_info",

@@ -1,0 +1,338 @@
+"""Databases: programs, what was measured of their schedules, and the best of it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import math
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, Self
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError
+from tilewright.machine import TargetLike
+from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
+from tilewright.meta_schedule.module_equality import ModuleEquality, module_equality_of
+from tilewright.records import serves
+from tilewright.schedule import Schedule, Trace
+
+__all__ = ["FAILED", "Database", "PyDatabase", "TuningRecord", "Workload"]
+
+#: seconds that stand for a measurement that failed
+FAILED = 1e10
+
+_local = threading.local()
+
+
+def _stack() -> list[Database]:
+    stack: list[Database] = _local.__dict__.setdefault("databases", [])
+    return stack
+
+
+class Workload:
+    """A program, and its hash."""
+
+    def __init__(self, mod: ir.IRModule, shash: int | None = None) -> None:
+        self.mod = mod
+        self.shash = int(_core.structural_hash(mod), 16) if shash is None else shash
+
+    def as_json(self) -> Any:
+        """The hash as a decimal text, and the program as base64 of its JSON text.
+
+        That text is ours: TVM's own, which changes with its releases, is not written.
+        """
+        return [str(self.shash), base64.b64encode(ir.save_json(self.mod).encode()).decode()]
+
+    @staticmethod
+    def from_json(json_obj: Any) -> Workload:
+        """What :meth:`as_json` gave, or an export of a file of records, which has the program as a script.
+
+        The hash is computed anew.
+
+        Raises:
+            tilewright.ArgumentError: it is not of that form, or holds a program in TVM's own form.
+        """
+        match json_obj:
+            case [str(), str(text)]:
+                return Workload(_module_from_base64(text))
+            case [str(), {"tvmscript": str(script)}]:
+                return Workload(_module_from_script(script))
+        raise ArgumentError.of(
+            "database/workload", f"{str(json_obj)[:80]} is no program", "it should be [hash, base64 of the program]"
+        )
+
+    def __repr__(self) -> str:
+        return f"Workload({', '.join(self.mod.functions)}, {self.shash:#x})"
+
+
+def _module_from_base64(text: str) -> ir.IRModule:
+    try:
+        decoded = base64.b64decode(text, validate=True).decode()
+        fields = json.loads(decoded)
+    except (binascii.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ArgumentError.of("database/workload", f"the program is no base64 of JSON: {error}") from None
+    if isinstance(fields, dict) and "tilewright" not in fields and "nodes" in fields:
+        raise ArgumentError.of(
+            "database/foreign-workload",
+            "the program is written in TVM's own form, which changes with its releases and is not read here",
+            "write it as a script: [hash, {'tvmscript': mod.script()}]",
+        )
+    module = ir.load_json(decoded)
+    if not isinstance(module, ir.IRModule):
+        raise ArgumentError.of("database/workload", f"the program is a {type(module).__name__}, no module")
+    return module
+
+
+def _module_from_script(script: str) -> ir.IRModule:
+    from tilewright.script.scripts import from_source
+
+    module = from_source(script)
+    return ir.IRModule({"main": module}) if isinstance(module, ir.PrimFunc) else module
+
+
+class TuningRecord:
+    """What was measured of one schedule of a program.
+
+    Attributes:
+        trace: the schedule.
+        workload: the program.
+        run_secs: seconds per call, one number a sample; ``[1e10]`` when it failed, None when it was not measured.
+        target: what it was measured for.
+        args_info: what it was called with.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        workload: Workload,
+        run_secs: Sequence[Any] | None = None,
+        target: TargetLike | None = None,
+        args_info: Sequence[ArgInfo] | None = None,
+    ) -> None:
+        self.trace, self.workload = trace, workload
+        self.run_secs = None if run_secs is None else [float(getattr(s, "value", s)) for s in run_secs]
+        self.target = None if target is None else _core.Target(target)
+        self.args_info = None if args_info is None else [as_arg_info(info) for info in args_info]
+
+    def as_json(self) -> Any:
+        """``[trace, seconds, target, arguments]``."""
+        return [
+            self.trace.as_json(remove_postproc=False),
+            self.run_secs,
+            None if self.target is None else json.loads(self.target.json()),
+            None if self.args_info is None else [info.as_json() for info in self.args_info],
+        ]
+
+    @staticmethod
+    def from_json(json_obj: Any, workload: Workload) -> TuningRecord:
+        """What :meth:`as_json` gave. The trace is not applied: that is done when the record is asked for.
+
+        Raises:
+            tilewright.ArgumentError: it is not of that form, or of steps that nobody knows.
+        """
+        match json_obj:
+            case [trace, list() | None as seconds, target, infos, *_]:
+                return TuningRecord(
+                    Trace.from_json(json.dumps(trace)),
+                    workload,
+                    None if seconds is None else [float(s) for s in seconds],
+                    target,
+                    None if infos is None else [ArgInfo.from_json(info) for info in infos],
+                )
+        raise ArgumentError.of(
+            "database/record", f"{str(json_obj)[:80]} is no record", "it should be [trace, seconds, target, arguments]"
+        )
+
+    def schedule(self) -> Schedule:
+        """The program with the trace applied."""
+        schedule = Schedule(self.workload.mod)
+        self.trace.apply_to_schedule(schedule)
+        return schedule
+
+    def as_measure_candidate(self) -> Any:
+        """The candidate that was measured."""
+        from tilewright.meta_schedule import MeasureCandidate
+
+        return MeasureCandidate(self.schedule(), self.args_info or [])
+
+    def mean(self) -> float:
+        """Seconds per call; 1e10 when it was not measured."""
+        return math.fsum(self.run_secs) / len(self.run_secs) if self.run_secs else FAILED
+
+    def is_valid(self) -> bool:
+        """Whether it was measured, and has steps of its own."""
+        steps = self.trace.insts
+        return bool(self.run_secs and any(s != FAILED for s in self.run_secs)) and bool(
+            steps and steps[0].kind.name != "EnterPostproc"
+        )
+
+    def serves(self, target: TargetLike | None) -> bool:
+        """Whether it was measured for that target: the same processor, with at most as many threads."""
+        return target is None or self.target is None or serves(self.target, _core.Target(target))
+
+    def __repr__(self) -> str:
+        return f"TuningRecord({len(self.trace)} steps, {self.run_secs} s, {self.target})"
+
+
+class Database(ABC):
+    """Keeps programs and records. In a ``with``, it is the current one of the thread.
+
+    Subclasses define the first six methods. Queries ask for records of the program on the target.
+    """
+
+    def __init__(self, module_equality: str = "structural") -> None:
+        self.module_equality = module_equality_of(module_equality).name
+
+    @abstractmethod
+    def has_workload(self, mod: ir.IRModule) -> bool:
+        """Whether the program was committed."""
+
+    @abstractmethod
+    def commit_workload(self, mod: ir.IRModule) -> Workload:
+        """The entry of the program, made if it is not there."""
+
+    @abstractmethod
+    def commit_tuning_record(self, record: TuningRecord) -> None:
+        """Keeps a record, of a program that was committed."""
+
+    @abstractmethod
+    def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
+        """The best valid records of a program, best first, at most `top_k`."""
+
+    @abstractmethod
+    def get_all_tuning_records(self) -> list[TuningRecord]:
+        """All, those of failures too."""
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """How many records there are."""
+
+    def query_tuning_record(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> TuningRecord | None:
+        """The best record of the program on the target; None without one."""
+        if not self.has_workload(mod):
+            return None
+        workload, count = self.commit_workload(mod), 1
+        while True:
+            records = self.get_top_k(workload, count)
+            served = next((record for record in records if record.serves(target)), None)
+            if served is not None or len(records) < count:
+                return served
+            count *= 4
+
+    def query_schedule(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> Schedule | None:
+        """The program with the best record applied; None without one."""
+        record = self.query_tuning_record(mod, target, workload_name)
+        if record is None:
+            return None
+        return equality_of(self).schedule(mod, record, target)
+
+    def query_ir_module(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> ir.IRModule | None:
+        """The scheduled program of the best record; None without one."""
+        schedule = self.query_schedule(mod, target, workload_name)
+        return None if schedule is None else schedule.mod
+
+    def query(
+        self, mod: ir.IRModule, target: TargetLike | None, *, workload_name: str = "main", kind: str = "schedule"
+    ) -> Any:
+        """The best there is, as "schedule", "record" or "ir_module"; None without one.
+
+        Raises:
+            tilewright.ArgumentError: there is no such kind.
+        """
+        kinds: dict[str, Callable[..., Any]] = {
+            "schedule": self.query_schedule,
+            "record": self.query_tuning_record,
+            "ir_module": self.query_ir_module,
+        }
+        if kind not in kinds:
+            raise _unknown("database/query-kind", f"queries of the kind {kind!r}", kinds)
+        return kinds[kind](mod, target, workload_name)
+
+    def dump_pruned(self, destination: Database) -> None:
+        """Commits the best record of each program and target to another database."""
+        best: dict[tuple[int, str], TuningRecord] = {}
+        for record in self.get_all_tuning_records():
+            if not record.is_valid():
+                continue
+            key = (id(record.workload), str(record.target))
+            if key not in best or record.mean() < best[key].mean():
+                best[key] = record
+        for record in best.values():
+            workload = destination.commit_workload(record.workload.mod)
+            destination.commit_tuning_record(
+                TuningRecord(record.trace, workload, record.run_secs, record.target, record.args_info)
+            )
+
+    def __enter__(self) -> Self:
+        _stack().append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _stack().pop()
+
+    @staticmethod
+    def current() -> Database | None:
+        """The one whose ``with`` this thread is in."""
+        return _stack()[-1] if _stack() else None
+
+    @staticmethod
+    def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Database:
+        """A database of that kind: "json", "memory", "sqlite", "union", "ordered_union"; a function that schedules
+        makes a :class:`ScheduleFnDatabase`. One that is there already is given back.
+
+        Raises:
+            tilewright.ArgumentError: there is no such kind.
+        """
+        from tilewright.meta_schedule.json_database import JSONDatabase
+        from tilewright.meta_schedule.memory_database import MemoryDatabase
+        from tilewright.meta_schedule.schedule_fn_database import ScheduleFnDatabase
+        from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
+        from tilewright.meta_schedule.union_database import OrderedUnionDatabase, UnionDatabase
+
+        kinds: dict[str, type[Database]] = {
+            "json": JSONDatabase,
+            "memory": MemoryDatabase,
+            "ordered_union": OrderedUnionDatabase,
+            "sqlite": SQLiteDatabase,
+            "union": UnionDatabase,
+        }
+        if isinstance(kind, Database):
+            return kind
+        if callable(kind):
+            return ScheduleFnDatabase(kind, *args, **kwargs)
+        if kind not in kinds:
+            raise _unknown("database/database-kind", f"databases of the kind {kind!r}", kinds)
+        return kinds[kind](*args, **kwargs)
+
+
+PyDatabase = Database
+
+
+def equality_of(database: Database) -> ModuleEquality:
+    """How the database compares programs, also a subclass which does not call our constructor."""
+    return module_equality_of(getattr(database, "module_equality", "structural"))
+
+
+def _unknown(rule: str, what: str, kinds: dict[str, Any]) -> ArgumentError:
+    known = ", ".join(f'"{kind}"' for kind in sorted(kinds))
+    return ArgumentError.of(rule, f"there are no {what}", f"there are {known}")
+
+
+def best_of(records: Sequence[TuningRecord], top_k: int) -> list[TuningRecord]:
+    """The best valid ones; of equal ones the first.
+
+    Raises:
+        tilewright.ArgumentError: `top_k` is negative.
+    """
+    if top_k < 0:
+        raise ArgumentError.of("database/top-k", f"top_k is {top_k}", "ask for at least 0 records")
+    return sorted((record for record in records if record.is_valid()), key=TuningRecord.mean)[:top_k]

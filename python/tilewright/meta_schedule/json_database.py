@@ -1,0 +1,223 @@
+"""The database of two text files, one value a line, in the layout of TVM's.
+
+    database_workload.json        ["hash", "base64 of the program"]
+    database_tuning_record.json   [number of the workload, [trace, seconds | null, target | null, arguments | null]]
+
+Any number of processes may add to the same files: each line is written at once, with the file locked, and workloads
+that others have added are read before one is added. A line that was cut off, by a full disk or a killed process, is
+left out, and overwritten by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tilewright import ir
+from tilewright.errors import Error, ResourceError
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of
+from tilewright.meta_schedule.memory_database import WorkloadTable
+
+__all__ = ["JSONDatabase"]
+
+
+class _Lines:
+    """A file of lines that grows; what was read is not read again."""
+
+    def __init__(self, path: str | os.PathLike[str], allow_missing: bool) -> None:
+        self.path = Path(path)
+        self.offset = 0
+        self.number = 0
+        self._is_open = False  # the line that was read last has no end yet
+        if not self.path.exists():
+            if not allow_missing:
+                raise ResourceError.of(
+                    "database/missing-file", f"{path}: no such file", "pass allow_missing=True to make it"
+                )
+            try:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self.path.touch()
+            except OSError as error:
+                raise _cannot("be made", self.path, error) from None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[int]:
+        """The file, open; nobody else adds to it meanwhile."""
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT)
+        except OSError as error:
+            raise _cannot("be opened", self.path, error) from None
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield fd
+        except OSError as error:
+            raise _cannot("be written", self.path, error) from None
+        finally:
+            os.close(fd)
+
+    def new_lines(self) -> Iterator[tuple[int, Any]]:
+        """What was added since, as numbers of lines and values."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.offset)
+                rest = file.read()
+        except OSError as error:
+            raise _cannot("be read", self.path, error) from None
+        if self._is_open and rest.startswith(b"\n"):
+            rest = rest[1:]
+            self.offset += 1
+            self._is_open = False
+        for line in rest.splitlines(keepends=True):
+            whole = line.endswith(b"\n")
+            try:
+                value = json.loads(line) if line.strip() else None
+            except ValueError as error:
+                if not whole:
+                    text = f"{self.path}:{self.number + 1}: the last line was cut off and is left out"
+                    warnings.warn(text, stacklevel=4)
+                    return
+                raise self.bad(self.number + 1, error) from None
+            self._is_open = not whole  # all of it is there; its end is added with the next line
+            self.number += 1
+            self.offset += len(line)
+            if value is not None:
+                yield self.number, value
+
+    def append(self, fd: int, value: Any) -> None:
+        """Adds a line to the locked file, in place of one that was cut off."""
+        end = os.fstat(fd).st_size
+        if end > 0 and os.pread(fd, 1, end - 1) != b"\n":
+            line_start = _last_line(fd, end)
+            try:
+                json.loads(os.pread(fd, end - line_start, line_start))
+                os.pwrite(fd, b"\n", end)
+                end += 1
+            except ValueError:
+                os.ftruncate(fd, line_start)
+                end = line_start
+        data = (json.dumps(value, separators=(",", ":")) + "\n").encode()
+        written = os.pwrite(fd, data, end)
+        while written < len(data):
+            written += os.pwrite(fd, data[written:], end + written)
+
+    def bad(self, number: int, error: object) -> ResourceError:
+        """The error for a line."""
+        text = str(error).partition("\n")[0]
+        return ResourceError.of(
+            "database/json-line", f"{self.path}:{number}: {text}", "repair or remove that line; nothing was changed"
+        )
+
+
+def _last_line(fd: int, end: int) -> int:
+    start = end
+    while start > 0:
+        step = min(1 << 16, start)
+        found = os.pread(fd, step, start - step).rfind(b"\n")
+        if found >= 0:
+            return start - step + found + 1
+        start -= step
+    return 0
+
+
+def _cannot(what: str, path: Path, error: OSError) -> ResourceError:
+    return ResourceError.of(
+        "database/json-file", f"{path}: cannot {what}: {error.strerror}", "check the folder and its permissions"
+    )
+
+
+class JSONDatabase(Database):
+    """Keeps programs and records in two files of lines.
+
+    Args:
+        path_workload: the file of programs; by default `database_workload.json` in `work_dir`.
+        path_tuning_record: the file of records; by default `database_tuning_record.json` there.
+        work_dir: where the files are by default.
+        allow_missing: make files that are not there.
+        module_equality: "structural", "ignore-ndarray" or "anchor-block".
+
+    Raises:
+        tilewright.ResourceError: a file is missing or cannot be read, or a line of it is bad; the text names the line.
+    """
+
+    def __init__(
+        self,
+        path_workload: str | os.PathLike[str] | None = None,
+        path_tuning_record: str | os.PathLike[str] | None = None,
+        *,
+        work_dir: str | os.PathLike[str] | None = None,
+        allow_missing: bool = True,
+        module_equality: str = "structural",
+    ) -> None:
+        super().__init__(module_equality)
+        folder = Path(work_dir or ".")
+        self.path_workload = os.fspath(path_workload or folder / "database_workload.json")
+        self.path_tuning_record = os.fspath(path_tuning_record or folder / "database_tuning_record.json")
+        self._workload_lines = _Lines(self.path_workload, allow_missing)
+        self._record_lines = _Lines(self.path_tuning_record, allow_missing)
+        self._workloads = WorkloadTable(self)
+        self._known: list[Workload] = []  # by the number of the line
+        self._records: list[TuningRecord] = []
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Reads what other processes have added."""
+        self._read_workloads()
+        for number, value in self._record_lines.new_lines():
+            try:
+                index, record = value
+                self._records.append(TuningRecord.from_json(record, self._known[index]))
+            except (Error, TypeError, ValueError, IndexError, RecursionError) as error:
+                raise self._record_lines.bad(number, error) from None
+
+    def has_workload(self, mod: ir.IRModule) -> bool:
+        """Whether the program was committed."""
+        return self._workloads.find(mod) is not None
+
+    def commit_workload(self, mod: ir.IRModule) -> Workload:
+        """The entry of the program, added to the file if it is not there."""
+        known = self._workloads.find(mod)
+        if known is not None:
+            return known
+        with self._workload_lines.locked() as fd:
+            self._read_workloads()
+            known = self._workloads.find(mod)
+            if known is None:
+                self._workload_lines.append(fd, Workload(mod).as_json())
+                self._read_workloads()
+                known = self._workloads.find(mod)
+        assert known is not None
+        return known
+
+    def commit_tuning_record(self, record: TuningRecord) -> None:
+        """Keeps a record, and adds it to the file."""
+        workload = self.commit_workload(record.workload.mod)
+        index = next(number for number, known in enumerate(self._known) if known is workload)
+        with self._record_lines.locked() as fd:
+            self._record_lines.append(fd, [index, record.as_json()])
+        self.refresh()
+
+    def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
+        """The best valid records of a program, best first, at most `top_k`."""
+        known = self._workloads.find(workload.mod)
+        return best_of([r for r in self._records if r.workload is workload or r.workload is known], top_k)
+
+    def get_all_tuning_records(self) -> list[TuningRecord]:
+        """All, in the order of the file."""
+        return list(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def _read_workloads(self) -> None:
+        for number, value in self._workload_lines.new_lines():
+            try:
+                workload = Workload.from_json(value)
+            except (Error, TypeError, ValueError, RecursionError) as error:
+                raise self._workload_lines.bad(number, error) from None
+            self._known.append(self._workloads.find(workload.mod) or self._workloads.add(workload))

@@ -1,0 +1,80 @@
+"""Parameters whose layout is changed ahead of time.
+
+A block that is annotated ``meta_schedule.layout_rewrite_preproc`` copies a parameter, of which only its copy is read,
+to another layout. Where kernels are measured, that has happened before they are called::
+
+    for i, j in grid(64, 32):               B as it comes: (64, 32)
+        with block("B_rewritten"):
+            block_attr({"meta_schedule.layout_rewrite_preproc": True})
+            B_tiled[i // 16, j, i % 16] = B[i, j]
+    ...                                     what reads B_tiled; without the copy, B_tiled is the parameter
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core, ir
+
+__all__ = ["without_layout_rewrites"]
+
+_MARK = "meta_schedule.layout_rewrite_preproc"
+
+
+def without_layout_rewrites(function: ir.PrimFunc) -> ir.PrimFunc:
+    """The function whose parameters have the layout that is read; a copy that cannot be left out stays."""
+    copies = _copies(function)
+    if not copies:
+        return function
+    rewritten = {source: block.writes[0].buffer for source, block in copies.items()}
+    names = {block.name_hint for block in copies.values()}
+
+    def leave_out(node: Any) -> Any:
+        kept: list[Any]
+        if isinstance(node, ir.BlockRealize) and _MARK in node.block.annotations and node.block.name_hint in names:
+            return ir.Evaluate(ir.IntImm("int32", 0))
+        if isinstance(node, ir.For) and _is_nothing(node.body):
+            return node.body
+        if isinstance(node, ir.SeqStmt):
+            kept = [each for each in node.seq if not _is_nothing(each)]
+            return _core.seq(kept) if kept else node.seq[0]
+        if isinstance(node, ir.Block):
+            kept = [b for b in node.alloc_buffers if not any(b is w or b.data is w.data for w in rewritten.values())]
+            if len(kept) < len(node.alloc_buffers):
+                return _with_alloc_buffers(node, kept)
+        return node
+
+    buffers = {param: rewritten.get(buffer.data, buffer) for param, buffer in function.buffer_map.items()}
+    body: Any = _core.rewrite(function.body, leave_out)
+    return ir.PrimFunc(function.params, buffers, function.ret_type, function.attrs, body)
+
+
+def _is_nothing(node: Any) -> bool:
+    return isinstance(node, ir.Evaluate) and isinstance(node.value, ir.IntImm)
+
+
+def _with_alloc_buffers(block: Any, buffers: list[Any]) -> Any:
+    fields = {name: getattr(block, name) for name in block.__match_args__}
+    return ir.Block(**{**fields, "alloc_buffers": buffers})
+
+
+def _copies(function: ir.PrimFunc) -> dict[Any, Any]:
+    """The blocks to leave out, by the data of the parameter that each copies and nobody else reads."""
+    found: list[Any] = []
+    users: dict[Any, int] = {}
+
+    def see(node: Any) -> None:
+        if isinstance(node, ir.Block) and _MARK in node.annotations:
+            found.append(node)
+        if isinstance(node, (ir.BufferLoad, ir.BufferStore)):
+            users[node.buffer.data] = users.get(node.buffer.data, 0) + 1
+
+    _core.visit(function.body, see)
+    parameters = {buffer.data for buffer in function.buffer_map.values()}
+    return {
+        block.reads[0].buffer.data: block
+        for block in found
+        if len(block.reads) == len(block.writes) == 1
+        and block.reads[0].buffer.data in parameters
+        and users.get(block.reads[0].buffer.data) == 1
+    }

@@ -1,0 +1,163 @@
+"""What happens with each batch that was measured."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright.errors import ArgumentError
+from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
+from tilewright.meta_schedule.profiler import Profiler
+from tilewright.meta_schedule.runner import RunnerResult
+
+if TYPE_CHECKING:
+    from tilewright.meta_schedule.task_scheduler import TaskScheduler
+
+__all__ = ["AddToDatabase", "MeasureCallback", "PyMeasureCallback", "RemoveBuildArtifact", "UpdateCostModel"]
+
+#: seconds that stand for a measurement that failed
+FAILED = 1e10
+
+
+class MeasureCallback(ABC):
+    """Is told of each batch, after its results are there."""
+
+    @abstractmethod
+    def apply(
+        self,
+        task_scheduler: TaskScheduler,
+        task_id: int,
+        measure_candidates: Sequence[Any],
+        builder_results: Sequence[BuilderResult],
+        runner_results: Sequence[RunnerResult],
+    ) -> None:
+        """One batch of a task; the three lists have the same length."""
+
+    @staticmethod
+    def create(kind: Any = "default") -> list[MeasureCallback]:
+        """The callbacks of that kind: "default" (all three), "add-to-database", "remove-build-artifact",
+        "update-cost-model"; callbacks as they are, several in a list.
+
+        Raises:
+            tilewright.ArgumentError: there is no such kind.
+        """
+        kinds: dict[str, type[AddToDatabase] | type[RemoveBuildArtifact] | type[UpdateCostModel]] = {
+            "add-to-database": AddToDatabase,
+            "remove-build-artifact": RemoveBuildArtifact,
+            "update-cost-model": UpdateCostModel,
+        }
+        if kind == "default":
+            return [make() for make in kinds.values()]
+        if isinstance(kind, str):
+            if kind not in kinds:
+                known = '", "'.join(["default", *kinds])
+                raise ArgumentError.of(
+                    "callback/kind",
+                    f"there is no measure callback of the kind {kind!r}",
+                    f'there are "{known}"',
+                )
+            return [kinds[kind]()]
+        return list(kind) if isinstance(kind, list | tuple) else [kind]
+
+
+PyMeasureCallback = MeasureCallback
+
+
+class AddToDatabase(MeasureCallback):
+    """Keeps what was measured, failures too."""
+
+    def apply(
+        self,
+        task_scheduler: TaskScheduler,
+        task_id: int,
+        measure_candidates: Sequence[Any],
+        builder_results: Sequence[BuilderResult],
+        runner_results: Sequence[RunnerResult],
+    ) -> None:
+        """Commits one record for each candidate."""
+        from tilewright.meta_schedule.database import TuningRecord
+
+        database = task_scheduler.database
+        if database is None:
+            return
+        context = task_scheduler.tasks[task_id].ctx
+        workload = database.commit_workload(context.mod)
+        for candidate, built, result in zip(measure_candidates, builder_results, runner_results, strict=True):
+            failed = built.error_msg is not None or result.error_msg is not None or not result.run_secs
+            database.commit_tuning_record(
+                TuningRecord(
+                    trace=candidate.sch.trace,
+                    workload=workload,
+                    run_secs=[FAILED] if failed else result.run_secs,
+                    target=context.target,
+                    args_info=candidate.args_info,
+                )
+            )
+
+
+class RemoveBuildArtifact(MeasureCallback):
+    """Removes the files that the builder made."""
+
+    def apply(
+        self,
+        task_scheduler: TaskScheduler,
+        task_id: int,
+        measure_candidates: Sequence[Any],
+        builder_results: Sequence[BuilderResult],
+        runner_results: Sequence[RunnerResult],
+    ) -> None:
+        """Those of this batch."""
+        for built in builder_results:
+            if built.artifact_path is not None:
+                remove_build_dir(built.artifact_path)
+
+
+class UpdateCostModel(MeasureCallback):
+    """Lets the cost model learn. What was not built, and times that cannot be, teach nothing."""
+
+    def apply(
+        self,
+        task_scheduler: TaskScheduler,
+        task_id: int,
+        measure_candidates: Sequence[Any],
+        builder_results: Sequence[BuilderResult],
+        runner_results: Sequence[RunnerResult],
+    ) -> None:
+        """Passes on candidates and results."""
+        model = task_scheduler.cost_model
+        context = task_scheduler.tasks[task_id].ctx
+        if model is None or context is None:
+            return
+        kept = [
+            (candidate, result)
+            for candidate, built, result in zip(measure_candidates, builder_results, runner_results, strict=True)
+            if built.error_msg is None and _teaches(result)
+        ]
+        if kept:
+            model.update(context, [candidate for candidate, _ in kept], [result for _, result in kept])
+
+
+def _teaches(result: RunnerResult) -> bool:
+    return result.error_msg is not None or (bool(result.run_secs) and min(result.run_secs or [0]) > 0)
+
+
+def apply_all(
+    callbacks: Sequence[MeasureCallback],
+    task_scheduler: TaskScheduler,
+    task_id: int,
+    measured: tuple[Sequence[Any], Sequence[BuilderResult], Sequence[RunnerResult]],
+    logger: logging.Logger,
+) -> int:
+    """Calls each; one that raises is told of in the log and does not keep the others from their turn. How many did."""
+    raised = 0
+    for callback in callbacks:
+        with Profiler.timeit(f"MeasureCallback/{type(callback).__name__}"):
+            try:
+                callback.apply(task_scheduler, task_id, *measured)
+            except Exception:
+                raised += 1
+                logger.error("%s raised\n%s", type(callback).__name__, traceback.format_exc())
+    return raised

@@ -1,0 +1,70 @@
+"""The database that is gone with its process."""
+
+from __future__ import annotations
+
+from tilewright import ir
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, equality_of
+
+__all__ = ["MemoryDatabase", "WorkloadTable"]
+
+
+class WorkloadTable:
+    """Programs, found by what the database holds for equal."""
+
+    def __init__(self, database: Database) -> None:
+        self._equality = equality_of(database)
+        self._by_hash: dict[str, list[Workload]] = {}
+        self.in_order: list[Workload] = []
+        self.numbers: dict[int, int] = {}
+
+    def find(self, mod: ir.IRModule) -> Workload | None:
+        """The one that is equal."""
+        for workload in self._by_hash.get(self._equality.hash(mod), ()):
+            if self._equality.equal(workload.mod, mod):
+                return workload
+        return None
+
+    def add(self, workload: Workload) -> Workload:
+        """One that is not there."""
+        self._by_hash.setdefault(self._equality.hash(workload.mod), []).append(workload)
+        self.numbers[id(workload)] = len(self.in_order)
+        self.in_order.append(workload)
+        return workload
+
+
+class MemoryDatabase(Database):
+    """Keeps everything in memory.
+
+    Args:
+        module_equality: "structural", "ignore-ndarray" (constants by their type and shape alone), "anchor-block" (by
+            the block with the most work alone).
+    """
+
+    def __init__(self, module_equality: str = "structural") -> None:
+        super().__init__(module_equality)
+        self._workloads = WorkloadTable(self)
+        self._records: list[TuningRecord] = []
+
+    def has_workload(self, mod: ir.IRModule) -> bool:
+        """Whether the program was committed."""
+        return self._workloads.find(mod) is not None
+
+    def commit_workload(self, mod: ir.IRModule) -> Workload:
+        """The entry of the program, made if it is not there."""
+        return self._workloads.find(mod) or self._workloads.add(Workload(mod))
+
+    def commit_tuning_record(self, record: TuningRecord) -> None:
+        """Keeps a record."""
+        self._records.append(record)
+
+    def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
+        """The best valid records of a program, best first, at most `top_k`."""
+        known = self._workloads.find(workload.mod)
+        return best_of([r for r in self._records if r.workload is workload or r.workload is known], top_k)
+
+    def get_all_tuning_records(self) -> list[TuningRecord]:
+        """All, in the order of their commits."""
+        return list(self._records)
+
+    def __len__(self) -> int:
+        return len(self._records)

@@ -1,0 +1,74 @@
+"""The database that is a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from tilewright import ir
+from tilewright.errors import ArgumentError
+from tilewright.machine import TargetLike
+from tilewright.meta_schedule.arg_info import ArgInfo
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload
+from tilewright.schedule import Schedule
+
+__all__ = ["ScheduleFnDatabase"]
+
+
+class ScheduleFnDatabase(Database):
+    """Answers queries by what a function makes of the program.
+
+    Args:
+        schedule_fn: schedules in place; false when it has nothing to say. The name of the workload is the attribute
+            `task_name` of the module that it sees.
+        module_equality: as of other databases.
+    """
+
+    def __init__(self, schedule_fn: Callable[[Schedule], bool], module_equality: str = "structural") -> None:
+        super().__init__(module_equality)
+        self.schedule_fn = schedule_fn
+
+    def has_workload(self, mod: ir.IRModule) -> bool:
+        """Refuses: only queries are answered."""
+        _refuse()
+
+    def commit_workload(self, mod: ir.IRModule) -> Workload:
+        """Refuses."""
+        _refuse()
+
+    def commit_tuning_record(self, record: TuningRecord) -> None:
+        """Refuses."""
+        _refuse()
+
+    def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
+        """Refuses."""
+        _refuse()
+
+    def get_all_tuning_records(self) -> list[TuningRecord]:
+        """Refuses."""
+        _refuse()
+
+    def __len__(self) -> int:
+        _refuse()
+
+    def query_tuning_record(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> TuningRecord | None:
+        """A record of what the function did, which nobody has measured: of 0 seconds."""
+        schedule = self.query_schedule(mod, target, workload_name)
+        if schedule is None:
+            return None
+        return TuningRecord(schedule.trace, Workload(mod), [0.0], target, ArgInfo.from_entry_func(mod))
+
+    def query_schedule(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> Schedule | None:
+        """What the function made of the program."""
+        schedule = Schedule(mod if workload_name is None else mod.with_attr("task_name", workload_name))
+        return schedule if self.schedule_fn(schedule) else None
+
+
+def _refuse() -> NoReturn:
+    raise ArgumentError.of(
+        "database/only-queries", "a function that schedules keeps no records", "ask it by query_schedule and the like"
+    )

@@ -1,0 +1,57 @@
+"""Log files of a session: one of the scheduler, one of each task."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+__all__ = ["SessionLogs"]
+
+_NOT_IN_NAMES = re.compile(r"[^\w.-]")
+_FORMAT = "%(asctime)s [%(levelname)s] %(message)s"
+
+
+class SessionLogs:
+    """The files in `work_dir`/logs, which are written in a ``with``.
+
+    The scheduler tells of all tasks, to ``tilewright.meta_schedule``; each task has a logger of its own, whose messages
+    go to its file alone.
+    """
+
+    def __init__(self, work_dir: str | Path, task_names: Sequence[str]) -> None:
+        folder = Path(work_dir) / "logs"
+        folder.mkdir(parents=True, exist_ok=True)
+        self._scheduler = logging.getLogger("tilewright.meta_schedule")
+        self._handlers = [(self._scheduler, _file(folder / "tvm.meta_schedule.logging.task_scheduler.log"))]
+        self._levels = [(self._scheduler, self._scheduler.level)]
+        self.tasks: list[logging.Logger] = []
+        for number, name in enumerate(task_names):
+            digits = len(str(len(task_names) - 1))
+            text = f"task_{number:0{digits}d}_{_NOT_IN_NAMES.sub('_', name)[:100]}"
+            logger = logging.getLogger(f"tilewright.meta_schedule.logging.{text}")
+            logger.propagate = False
+            self.tasks.append(logger)
+            self._handlers.append((logger, _file(folder / f"tvm.meta_schedule.logging.{text}.log")))
+            self._levels.append((logger, logger.level))
+
+    def __enter__(self) -> SessionLogs:
+        for logger, handler in self._handlers:
+            logger.addHandler(handler)
+            if not logger.isEnabledFor(logging.DEBUG if logger is not self._scheduler else logging.INFO):
+                logger.setLevel(logging.DEBUG if logger is not self._scheduler else logging.INFO)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for logger, handler in self._handlers:
+            logger.removeHandler(handler)
+            handler.close()
+        for logger, level in self._levels:
+            logger.setLevel(level)
+
+
+def _file(path: Path) -> logging.Handler:
+    handler = logging.FileHandler(path, encoding="utf-8", delay=False)
+    handler.setFormatter(logging.Formatter(_FORMAT))
+    return handler

@@ -1,0 +1,486 @@
+"""Schedulers: which task gets the next batch of trials, and the session that all tasks share."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import statistics
+import time
+import traceback
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError
+from tilewright.meta_schedule.arg_info import as_arg_info
+from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
+from tilewright.meta_schedule.database import Database
+from tilewright.meta_schedule.measure_callback import MeasureCallback, apply_all
+from tilewright.meta_schedule.profiler import Profiler
+from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.tables import Table
+
+__all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
+
+#: milliseconds that stand for a trial that failed
+FAILED_MS = 1e9
+_LOGGER = logging.getLogger("tilewright.meta_schedule")
+Answer = TypeVar("Answer")
+
+
+@dataclass(eq=False)
+class TaskRecord:
+    """A task of a session, and how far it is.
+
+    Attributes:
+        ctx: the task itself.
+        task_weight: how often the program runs in what is tuned as a whole.
+        flop: operations of one call; at least 1.
+        is_terminated: nothing more is tried.
+        build_error_count: trials that were not built.
+        run_error_count: trials that were built and not measured.
+        latency_ms: of each trial, 1e9 where it failed.
+        measure_candidates: the batch that is under way; None without one.
+        builder_results: of that batch.
+        runner_futures: likewise.
+    """
+
+    ctx: Any
+    task_weight: float = 1.0
+    flop: float = 1.0
+    is_terminated: bool = False
+    build_error_count: int = 0
+    run_error_count: int = 0
+    latency_ms: list[float] = field(default_factory=list)
+    measure_candidates: list[Any] | None = None
+    builder_results: list[BuilderResult] | None = None
+    runner_futures: list[RunnerFuture] | None = None
+
+    @property
+    def best_ms(self) -> float:
+        """Of the best trial; 1e9 without one."""
+        return min(self.latency_ms, default=FAILED_MS)
+
+
+def operations_of(mod: ir.IRModule) -> float:
+    """Of one call of each function; at least 1, also where they cannot be counted."""
+    total = 0.0
+    for function in mod.functions.values():
+        if isinstance(function, ir.PrimFunc):
+            facts = _core.analyze_work(function)
+            total += facts["flops"] or facts["int_ops"]
+    return max(1.0, total)
+
+
+def _failed(count: int, error: str) -> list[BuilderResult]:
+    return [BuilderResult(None, error)] * count
+
+
+class TaskScheduler(ABC):
+    """Gives each batch of trials to one task, and has them built, measured and told of.
+
+    A session is one call of :meth:`tune`. What goes wrong with a candidate is one trial that failed; a task whose space
+    or strategy fails ends, and the others go on. Ctrl-C ends the session; what was measured is kept.
+
+    Attributes:
+        tasks: of the session.
+        database: that records are for; None without one.
+        cost_model: likewise.
+        measure_callbacks: told of each batch.
+        remaining_tasks: how many have not ended.
+        stop_reason: "trials", "seconds", "finished" (no task has candidates left) or "canceled".
+    """
+
+    tasks: list[TaskRecord]
+    database: Database | None
+    cost_model: Any
+    measure_callbacks: list[MeasureCallback]
+    remaining_tasks: int
+    stop_reason: str
+
+    def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
+        self.tasks, self.measure_callbacks = [], []
+        self.database = self.cost_model = None
+        self.remaining_tasks, self.stop_reason = 0, ""
+
+    @abstractmethod
+    def next_task_id(self) -> int:
+        """The task that gets the next batch, which must have none under way; -1 when all have ended."""
+
+    def tune(
+        self,
+        tasks: Sequence[Any],
+        task_weights: Sequence[float],
+        max_trials_global: int,
+        max_trials_per_task: int,
+        num_trials_per_iter: int,
+        builder: Builder,
+        runner: Runner,
+        measure_callbacks: Sequence[MeasureCallback],
+        database: Database | None = None,
+        cost_model: Any = None,
+        *,
+        max_seconds: float | None = None,
+    ) -> None:
+        """One session.
+
+        Args:
+            tasks: the tasks, each with its space and its strategy.
+            task_weights: one for each.
+            max_trials_global: of all tasks; the last batch may go beyond it.
+            max_trials_per_task: of each task.
+            num_trials_per_iter: how many candidates a batch has.
+            builder: builds them.
+            runner: measures them.
+            measure_callbacks: told of each batch, in this order.
+            database: for strategies and callbacks.
+            cost_model: likewise.
+            max_seconds: no batch begins later.
+
+        Raises:
+            tilewright.ArgumentError: there is not one weight for each task.
+        """
+        if len(tasks) != len(task_weights):
+            raise ArgumentError.of(
+                "tune/weights",
+                f"there are {len(tasks)} tasks and {len(task_weights)} weights",
+                "give one weight for each task",
+            )
+        self._forget()
+        self.database, self.cost_model = database, cost_model
+        self.measure_callbacks = list(measure_callbacks)
+        started = time.monotonic()
+        interrupted = False
+        try:
+            self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter)
+            sent = 0
+            while sent < max_trials_global:
+                if max_seconds is not None and time.monotonic() - started >= max_seconds:
+                    self.stop_reason = "seconds"
+                    break
+                task_id = self.next_task_id()
+                if task_id == -1:
+                    self.stop_reason = "finished"
+                    break
+                sent += self._start_batch(task_id, max_trials_per_task, builder, runner)
+        except KeyboardInterrupt:
+            interrupted = True
+            _LOGGER.warning("interrupted; what was measured is kept")
+        self.stop_reason = "canceled" if interrupted else self.stop_reason or "trials"
+        self._finish(interrupted)
+
+    def _begin(self, tasks: Sequence[Any], weights: Sequence[float], trials: int, batch: int) -> None:
+        for task_id, (context, weight) in enumerate(zip(tasks, weights, strict=True)):
+            record = TaskRecord(context, float(weight), operations_of(context.mod))
+            self.tasks.append(record)
+            self.remaining_tasks += 1
+            context.logger.info("Initializing Task #%d: %r", task_id, context.task_name)
+            with Profiler.timeit("InitializeTask"):
+                spaces = self._attempt(task_id, "its space", context.generate_design_space)
+                if spaces is None:
+                    continue
+                context.logger.info("Total %d design space(s) generated", len(spaces))
+                for number, space in enumerate(spaces):
+                    context.logger.debug("Design space #%d:\n%s\n%s", number, space.mod.script(), space.trace)
+                begin = functools.partial(context.pre_tuning, trials, batch, spaces, self.database, self.cost_model)
+                self._attempt(task_id, "its strategy", begin)
+
+    def _attempt(self, task_id: int, what: str, action: Callable[[], Answer]) -> Answer | None:
+        """What it gives; an error in it ends the task alone."""
+        try:
+            return action()
+        except Exception:
+            name = self.tasks[task_id].ctx.task_name
+            _LOGGER.error("Task #%d: %r ends: %s failed\n%s", task_id, name, what, traceback.format_exc())
+            self.terminate_task(task_id)
+            return None
+
+    def _start_batch(self, task_id: int, max_trials: int, builder: Builder, runner: Runner) -> int:
+        """Sends the next batch of a task away; how many candidates it has."""
+        task = self.tasks[task_id]
+        if len(task.latency_ms) >= max_trials:
+            self.terminate_task(task_id)
+            return 0
+        candidates = self._attempt(task_id, "its strategy", task.ctx.generate_measure_candidates)
+        if candidates is None:
+            if not task.is_terminated:
+                self.terminate_task(task_id)
+            return 0
+        task.measure_candidates = list(candidates)
+        with Profiler.timeit("SendToBuilder"):
+            task.builder_results = _build(builder, task)
+        with Profiler.timeit("SendToRunner"):
+            task.runner_futures = _run(runner, task)
+        return len(task.measure_candidates)
+
+    def _finish(self, interrupted: bool) -> None:
+        for task_id, task in enumerate(self.tasks):
+            if task.runner_futures is not None:
+                if interrupted:
+                    task.runner_futures = [f if f.done() else _CANCELED for f in task.runner_futures]
+                self.join_running_task(task_id)
+            if not task.is_terminated:
+                self.terminate_task(task_id)
+            try:
+                task.ctx.post_tuning()
+            except Exception:
+                _LOGGER.error("Task #%d: %r: %s", task_id, task.ctx.task_name, traceback.format_exc())
+
+    def join_running_task(self, task_id: int) -> list[RunnerResult]:
+        """Waits for the batch of a task, and tells strategy and callbacks of it.
+
+        Raises:
+            tilewright.ArgumentError: the task has none under way.
+        """
+        task = self.tasks[task_id]
+        if task.runner_futures is None or task.measure_candidates is None or task.builder_results is None:
+            raise ArgumentError.of(
+                "tune/nothing-under-way", f"task #{task_id} has no batch under way", "ask its runner_futures first"
+            )
+        candidates, built, futures = task.measure_candidates, task.builder_results, task.runner_futures
+        with Profiler.timeit("JoinRunnerFutures"):
+            results = [_result_of(future) for future in futures]
+        task.measure_candidates = task.builder_results = task.runner_futures = None
+        kept = [i for i, result in enumerate(results) if result is not _CANCELED_RESULT]
+        candidates, built = [candidates[i] for i in kept], [built[i] for i in kept]
+        results = [results[i] for i in kept]
+        self._note(task_id, candidates, built, results)
+        if not task.is_terminated:
+            tell = functools.partial(task.ctx.notify_runner_results, candidates, results)
+            self._attempt(task_id, "its strategy", tell)
+        apply_all(self.measure_callbacks, self, task_id, (candidates, built, results), _LOGGER)
+        self.print_tuning_statistics()
+        return results
+
+    def _note(
+        self, task_id: int, candidates: list[Any], built: list[BuilderResult], results: list[RunnerResult]
+    ) -> None:
+        task = self.tasks[task_id]
+        logger = task.ctx.logger
+        for candidate, build, result in zip(candidates, built, results, strict=True):
+            error = build.error_msg or result.error_msg
+            milliseconds = FAILED_MS
+            if error is None and result.run_secs:
+                milliseconds = statistics.median(result.run_secs) * 1e3
+            elif build.error_msg is not None:
+                task.build_error_count += 1
+            else:
+                task.run_error_count += 1
+            task.latency_ms.append(milliseconds)
+            trial = f"[Task #{task_id}: {task.ctx.task_name}] Trial #{len(task.latency_ms)}:"
+            if milliseconds < FAILED_MS:
+                speeds = [task.flop / max(ms, 1e-9) / 1e6 for ms in (milliseconds, task.best_ms)]
+                logger.info(
+                    "%s GFLOPs: %.4f. Time: %.4f us. Best GFLOPs: %.4f", trial, speeds[0], milliseconds * 1e3, speeds[1]
+                )
+            else:
+                where = "building" if build.error_msg is not None else "running"
+                logger.info("%s Error in %s:\n%s", trial, where, error or "no time was measured")
+                logger.debug("%s\n%s", candidate.sch.mod.script(), candidate.sch.trace)
+
+    def touch_task(self, task_id: int) -> None:
+        """Joins the batch of a task if all of it is done."""
+        futures = self.tasks[task_id].runner_futures
+        if not self.tasks[task_id].is_terminated and futures is not None and all(f.done() for f in futures):
+            self.join_running_task(task_id)
+
+    def terminate_task(self, task_id: int) -> None:
+        """Ends a task.
+
+        Raises:
+            tilewright.ArgumentError: it has ended already.
+        """
+        task = self.tasks[task_id]
+        if task.is_terminated:
+            raise ArgumentError.of(
+                "tune/terminated", f"task #{task_id} has ended already", "ask its is_terminated first"
+            )
+        task.is_terminated = True
+        self.remaining_tasks -= 1
+        _LOGGER.info("Task #%d has finished. Remaining task(s): %d", task_id, self.remaining_tasks)
+
+    def statistics(self) -> Table:
+        """How far each task is."""
+        rows: list[tuple[str, ...]] = []
+        for number, task in enumerate(self.tasks):
+            measured = task.best_ms < FAILED_MS
+            latency = task.best_ms * 1e3
+            speed = f"{task.flop / max(task.best_ms, 1e-9) / 1e6:.4f}" if measured else "N/A"
+            times = (f"{latency:.4f}", f"{latency * task.task_weight:.4f}") if measured else ("N/A", "N/A")
+            weight, done = f"{task.task_weight:g}", "Y" if task.is_terminated else ""
+            trials = str(len(task.latency_ms))
+            rows.append((str(number), task.ctx.task_name, f"{task.flop:.0f}", weight, speed, *times, trials, done))
+        total = sum(task.best_ms * task.task_weight for task in self.tasks if task.best_ms < FAILED_MS) * 1e3
+        trials = str(sum(len(task.latency_ms) for task in self.tasks))
+        rows.append(("", "Total", "", "", "", "", f"{total:.4f}", trials, ""))
+        columns = ("ID", "Name", "FLOP", "Weight", "Speed (GFLOPS)", "Latency (us)", "Weighted Latency (us)", "Trials")
+        return Table("Tasks", (*columns, "Done"), tuple(rows))
+
+    def print_tuning_statistics(self) -> None:
+        """Logs how far each task is."""
+        _LOGGER.info("%s", self.statistics())
+
+    @staticmethod
+    def create(kind: TaskScheduler | str = "gradient", *args: Any, **kwargs: Any) -> TaskScheduler:
+        """The scheduler of that kind: "gradient" or "round-robin". One that is there already is given back.
+
+        Raises:
+            tilewright.ArgumentError: there is no such kind.
+        """
+        kinds: dict[str, type[TaskScheduler]] = {"gradient": GradientBased, "round-robin": RoundRobin}
+        if isinstance(kind, TaskScheduler):
+            return kind
+        if kind not in kinds:
+            raise ArgumentError.of(
+                "tune/scheduler", f"there is no task scheduler {kind!r}", f"there are {', '.join(map(repr, kinds))}"
+            )
+        return kinds[kind](*args, **kwargs)
+
+
+PyTaskScheduler = TaskScheduler
+
+_CANCELED_RESULT = RunnerResult(None, "the session was canceled")
+_CANCELED = RunnerFuture(lambda: True, lambda: _CANCELED_RESULT)
+
+
+def _result_of(future: RunnerFuture) -> RunnerResult:
+    try:
+        return future.result()
+    except Exception:
+        return RunnerResult(None, f"the runner raised\n{traceback.format_exc()}")
+
+
+def _build(builder: Builder, task: TaskRecord) -> list[BuilderResult]:
+    assert task.measure_candidates is not None
+    inputs = [BuilderInput(candidate.sch.mod, task.ctx.target) for candidate in task.measure_candidates]
+    try:
+        results = list(builder.build(inputs))
+    except Exception:
+        return _failed(len(inputs), f"the builder raised\n{traceback.format_exc()}")
+    if len(results) != len(inputs):
+        return _failed(len(inputs), f"the builder gave {len(results)} results for {len(inputs)} candidates")
+    return results
+
+
+def _run(runner: Runner, task: TaskRecord) -> list[RunnerFuture]:
+    """A future for each candidate; of those that were not built, one that says so."""
+    assert task.measure_candidates is not None and task.builder_results is not None
+    target = task.ctx.target
+    device = "llvm" if target is None else str(target.kind)
+    inputs, places = [], []
+    futures: list[RunnerFuture] = []
+    for candidate, built in zip(task.measure_candidates, task.builder_results, strict=True):
+        futures.append(_future_of(RunnerResult(None, built.error_msg)))
+        if built.error_msg is None and built.artifact_path is not None:
+            places.append(len(futures) - 1)
+            infos = [as_arg_info(info) for info in candidate.args_info or ()]
+            inputs.append(RunnerInput(built.artifact_path, device, infos))
+    try:
+        started = list(runner.run(inputs)) if inputs else []
+        error = None
+        if len(started) != len(inputs):
+            error = f"the runner gave {len(started)} futures for {len(inputs)} inputs"
+    except Exception:
+        error = f"the runner raised\n{traceback.format_exc()}"
+    if error is not None:
+        started = [_future_of(RunnerResult(None, error))] * len(inputs)
+    for place, future in zip(places, started, strict=True):
+        futures[place] = future
+    return futures
+
+
+def _future_of(result: RunnerResult) -> RunnerFuture:
+    return RunnerFuture(lambda: True, lambda: result)
+
+
+class RoundRobin(TaskScheduler):
+    """Each task in turn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._last = -1
+
+    def next_task_id(self) -> int:
+        """The next one that has not ended."""
+        for task_id in range(len(self.tasks)):
+            self.touch_task(task_id)
+        for _ in self.tasks:
+            self._last = (self._last + 1) % len(self.tasks)
+            task = self.tasks[self._last]
+            if not task.is_terminated:
+                if task.runner_futures is not None:
+                    self.join_running_task(self._last)
+                    if task.is_terminated:
+                        continue
+                return self._last
+        return -1
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._last = -1
+
+
+class GradientBased(TaskScheduler):
+    """The task that promises most: by how much its best time fell lately, and by how much it may still fall.
+
+    Args:
+        alpha: how much the past counts, between 0 and 1.
+        window_size: how many batches the past is.
+        seed: of the draws where all tasks promise the same; -1 for a random one.
+    """
+
+    def __init__(self, *, alpha: float = 0.2, window_size: int = 3, seed: int = -1) -> None:
+        self.alpha, self.window_size = alpha, window_size
+        self._random = np.random.default_rng(None if seed == -1 else seed)
+        super().__init__()
+
+    def _forget(self) -> None:
+        super()._forget()
+        self._history: dict[int, list[float]] = {}
+        self._warmed = 0
+
+    def next_task_id(self) -> int:
+        """Each task once, then the one with the largest gradient."""
+        while self._warmed < len(self.tasks):
+            self._warmed += 1
+            if not self.tasks[self._warmed - 1].is_terminated:
+                return self._warmed - 1
+        if self._warmed == len(self.tasks):
+            self._warmed += 1
+            for task_id, task in enumerate(self.tasks):
+                if task.runner_futures is not None:
+                    self.join_running_task(task_id)
+        for task_id in range(len(self.tasks)):
+            self.touch_task(task_id)
+        while alive := [task_id for task_id, task in enumerate(self.tasks) if not task.is_terminated]:
+            gradients = [self._gradient(task_id) for task_id in alive]
+            if max(gradients) == min(gradients):
+                chosen = alive[int(self._random.integers(len(alive)))]
+            else:
+                chosen = alive[int(np.argmax(gradients))]
+            if self.tasks[chosen].runner_futures is not None:
+                self.join_running_task(chosen)
+            if not self.tasks[chosen].is_terminated:
+                return chosen
+        return -1
+
+    def join_running_task(self, task_id: int) -> list[RunnerResult]:
+        """Waits for the batch of a task, and notes its best time."""
+        results = super().join_running_task(task_id)
+        self._history.setdefault(task_id, []).append(self.tasks[task_id].best_ms)
+        return results
+
+    def _gradient(self, task_id: int) -> float:
+        history, window = self._history.get(task_id, []), self.window_size
+        if not history or history[-1] >= FAILED_MS:
+            return -FAILED_MS
+        past = (history[-1 - window] - history[-1]) / window if len(history) > window else 0.0
+        promise = history[-1] / len(history)
+        return self.tasks[task_id].task_weight * (self.alpha * past + (1 - self.alpha) * promise)

@@ -1,0 +1,111 @@
+"""Tuning the functions of a module."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tilewright import _core, ir
+from tilewright.machine import TargetLike
+from tilewright.meta_schedule.builder import Builder
+from tilewright.meta_schedule.database import Database
+from tilewright.meta_schedule.runner import Runner
+from tilewright.meta_schedule.task_scheduler import TaskScheduler
+from tilewright.meta_schedule.tune import tune_tasks
+from tilewright.schedule import Schedule
+
+__all__ = ["compile_tir", "fork_seed", "tune_tir"]
+
+
+def fork_seed(seed: int | None, n: int) -> list[int]:
+    """Seeds of `n` streams, which follow from one; None for random ones."""
+    return [int(number) for number in np.random.RandomState(seed=seed).randint(1, 2**30, size=n)]
+
+
+def tune_tir(
+    mod: ir.PrimFunc | ir.IRModule,
+    target: TargetLike,
+    work_dir: str | os.PathLike[str],
+    max_trials_global: int,
+    *,
+    max_trials_per_task: int | None = None,
+    num_trials_per_iter: int = 64,
+    builder: Builder | str = "local",
+    runner: Runner | str = "local",
+    database: Database | str = "json",
+    cost_model: Any = "xgb",
+    measure_callbacks: Any = "default",
+    task_scheduler: TaskScheduler | str = "gradient",
+    space: Any = "post-order-apply",
+    strategy: Any = "evolutionary",
+    num_tuning_cores: int | str = "physical",
+    seed: int | None = None,
+    module_equality: str = "structural",
+    special_space: Mapping[str, Any] | None = None,
+    max_seconds: float | None = None,
+) -> Database:
+    """Tunes each function of a module as a task of its own; all else is as in :func:`tune_tasks`.
+
+    Args:
+        space: where schedules come from, of each function.
+        strategy: which of them are tried.
+        num_tuning_cores: threads that draw candidates and processes that build: a number, "physical" or "logical".
+        seed: the same gives the same candidates; None for a random one.
+        special_space: another space for functions by name; None leaves the function out.
+
+    Raises:
+        tilewright.ArgumentError: there is no function to tune.
+    """
+    from tilewright.meta_schedule import TuneContext
+
+    functions = {"main": mod} if isinstance(mod, ir.PrimFunc) else dict(mod.functions)
+    special = dict(special_space or {})
+    chosen = {
+        str(name): function
+        for name, function in sorted(functions.items(), key=lambda item: str(item[0]))
+        if isinstance(function, ir.PrimFunc) and special.get(str(name), space) is not None
+    }
+    tasks = [
+        TuneContext(
+            function,
+            target=_core.Target(target),
+            space_generator=_own(special.get(name, space)),
+            search_strategy=_own(strategy),
+            task_name=name,
+            rand_state=stream,
+            num_threads=num_tuning_cores,
+        )
+        for (name, function), stream in zip(chosen.items(), fork_seed(seed, len(chosen)), strict=True)
+    ]
+    return tune_tasks(
+        tasks=tasks,
+        task_weights=[1.0] * len(tasks),
+        work_dir=work_dir,
+        max_trials_global=max_trials_global,
+        max_trials_per_task=max_trials_per_task,
+        num_trials_per_iter=num_trials_per_iter,
+        builder=builder,
+        runner=runner,
+        database=database,
+        cost_model=cost_model,
+        measure_callbacks=measure_callbacks,
+        task_scheduler=task_scheduler,
+        module_equality=module_equality,
+        max_seconds=max_seconds,
+    )
+
+
+def _own(part: Any) -> Any:
+    """A copy for one task, of what keeps the state of a task."""
+    return part.clone() if hasattr(part, "clone") else part
+
+
+def compile_tir(database: Database, mod: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule | None:
+    """The best schedule of a program that the database has for the target; None without one."""
+    from tilewright.meta_schedule import normalize_module
+
+    module = normalize_module(mod)
+    return database.query_schedule(module, target, "main")

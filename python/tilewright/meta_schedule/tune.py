@@ -1,0 +1,103 @@
+"""Tuning several tasks in one session."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright.errors import ArgumentError
+from tilewright.meta_schedule.builder import Builder
+from tilewright.meta_schedule.database import Database
+from tilewright.meta_schedule.measure_callback import MeasureCallback
+from tilewright.meta_schedule.runner import Runner
+from tilewright.meta_schedule.session_logs import SessionLogs
+from tilewright.meta_schedule.task_scheduler import TaskScheduler
+
+__all__ = ["tune_tasks"]
+
+
+def tune_tasks(
+    *,
+    tasks: Sequence[Any],
+    task_weights: Sequence[float],
+    work_dir: str | os.PathLike[str],
+    max_trials_global: int,
+    max_trials_per_task: int | None = None,
+    num_trials_per_iter: int = 64,
+    builder: Builder | str = "local",
+    runner: Runner | str = "local",
+    database: Database | str = "json",
+    cost_model: Any = "xgb",
+    measure_callbacks: Any = "default",
+    task_scheduler: TaskScheduler | str = "gradient",
+    module_equality: str = "structural",
+    max_seconds: float | None = None,
+) -> Database:
+    """Searches the spaces of all tasks; the database has what was measured, also after Ctrl-C.
+
+    Args:
+        tasks: contexts, each with a program, a target, a space and a strategy.
+        task_weights: how often each of the programs runs.
+        work_dir: for the logs, and for the database if it is a file.
+        max_trials_global: of all tasks.
+        max_trials_per_task: of each; by default as many as of all.
+        num_trials_per_iter: how many candidates a batch has.
+        builder: or its kind.
+        runner: or its kind.
+        database: or its kind: "json", "memory", "sqlite".
+        cost_model: or its kind: "xgb", "mlp", "random", "none".
+        measure_callbacks: or "default".
+        task_scheduler: or its kind: "gradient", "round-robin".
+        module_equality: of a database that is made here.
+        max_seconds: no batch begins later.
+
+    Raises:
+        tilewright.ArgumentError: there is no task, or not one weight for each.
+    """
+    if not tasks:
+        raise ArgumentError.of("tune/no-task", "there is no task to tune", "pass at least one context")
+    if len(tasks) != len(task_weights):
+        raise ArgumentError.of(
+            "tune/weights",
+            f"there are {len(tasks)} tasks and {len(task_weights)} weights",
+            "give one weight for each task",
+        )
+    if isinstance(database, str):
+        place = {} if database == "memory" else {"work_dir": work_dir}
+        database = Database.create(database, module_equality=module_equality, **place)
+    own = [part for part, given in ((Builder, builder), (Runner, runner)) if isinstance(given, str)]
+    made_builder = Builder.create(builder, max_workers=tasks[0].num_threads) if isinstance(builder, str) else builder
+    made_runner = Runner.create(runner) if isinstance(runner, str) else runner
+    scheduler = TaskScheduler.create(task_scheduler)
+    with SessionLogs(Path(work_dir), [task.task_name for task in tasks]) as logs:
+        for task, logger in zip(tasks, logs.tasks, strict=True):
+            task.logger = logger
+        try:
+            scheduler.tune(
+                tasks,
+                task_weights,
+                max_trials_global,
+                max_trials_global if max_trials_per_task is None else max_trials_per_task,
+                num_trials_per_iter,
+                made_builder,
+                made_runner,
+                MeasureCallback.create(measure_callbacks),
+                database,
+                _cost_model(cost_model, tasks[0].num_threads),
+                max_seconds=max_seconds,
+            )
+        finally:
+            for kind, part in ((Builder, made_builder), (Runner, made_runner)):
+                if kind in own and hasattr(part, "close"):
+                    part.close()
+    return database
+
+
+def _cost_model(kind: Any, num_tuning_cores: int) -> Any:
+    if not isinstance(kind, str):
+        return kind
+    from tilewright.meta_schedule import CostModel
+
+    return CostModel.create(kind, num_tuning_cores=num_tuning_cores) if kind == "xgb" else CostModel.create(kind)

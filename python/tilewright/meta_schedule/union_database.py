@@ -1,0 +1,92 @@
+"""Several databases that are asked as one."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from tilewright import ir
+from tilewright.errors import ArgumentError
+from tilewright.machine import TargetLike
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of
+from tilewright.schedule import Schedule
+
+__all__ = ["OrderedUnionDatabase", "UnionDatabase"]
+
+
+class UnionDatabase(Database):
+    """Answers with the best of what several databases know. Nothing can be committed to it."""
+
+    def __init__(self, *databases: Database) -> None:
+        super().__init__()
+        self.databases = databases
+
+    def has_workload(self, mod: ir.IRModule) -> bool:
+        """Whether one of them has the program."""
+        return any(database.has_workload(mod) for database in self.databases)
+
+    def commit_workload(self, mod: ir.IRModule) -> Workload:
+        """Refuses."""
+        _refuse()
+
+    def commit_tuning_record(self, record: TuningRecord) -> None:
+        """Refuses."""
+        _refuse()
+
+    def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
+        """The best valid records of all of them."""
+        found = [
+            record
+            for database in self.databases
+            if database.has_workload(workload.mod)
+            for record in database.get_top_k(database.commit_workload(workload.mod), top_k)
+        ]
+        return best_of(found, top_k)
+
+    def get_all_tuning_records(self) -> list[TuningRecord]:
+        """Those of all of them."""
+        return [record for database in self.databases for record in database.get_all_tuning_records()]
+
+    def __len__(self) -> int:
+        return sum(len(database) for database in self.databases)
+
+    def query_tuning_record(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> TuningRecord | None:
+        """The best of what they answer."""
+        answers = (database.query_tuning_record(mod, target, workload_name) for database in self.databases)
+        return min((record for record in answers if record is not None), key=TuningRecord.mean, default=None)
+
+    def query_schedule(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> Schedule | None:
+        """The program as the one with the best record schedules it."""
+        best = None
+        for database in self.databases:
+            record = database.query_tuning_record(mod, target, workload_name)
+            if record is not None and (best is None or record.mean() < best[0]):
+                best = record.mean(), database
+        return None if best is None else best[1].query_schedule(mod, target, workload_name)
+
+
+class OrderedUnionDatabase(UnionDatabase):
+    """Answers with what the first database says that knows the program on the target."""
+
+    def query_tuning_record(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> TuningRecord | None:
+        """The first answer."""
+        answers = (database.query_tuning_record(mod, target, workload_name) for database in self.databases)
+        return next((record for record in answers if record is not None), None)
+
+    def query_schedule(
+        self, mod: ir.IRModule, target: TargetLike | None, workload_name: str | None = None
+    ) -> Schedule | None:
+        """The first answer."""
+        answers = (database.query_schedule(mod, target, workload_name) for database in self.databases)
+        return next((schedule for schedule in answers if schedule is not None), None)
+
+
+def _refuse() -> NoReturn:
+    raise ArgumentError.of(
+        "database/read-only", "nothing can be committed here", "commit to one of the databases that it asks"
+    )

@@ -1,0 +1,359 @@
+"""Databases of records: what they keep, what they answer, and what happens to their files."""
+
+from __future__ import annotations
+
+import base64
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.search.programs import AddOne, Product
+
+import tilewright as tw
+from tilewright.meta_schedule import (
+    ArgInfo,
+    Database,
+    JSONDatabase,
+    MemoryDatabase,
+    OrderedUnionDatabase,
+    ScheduleFnDatabase,
+    SQLiteDatabase,
+    TuningRecord,
+    UnionDatabase,
+    Workload,
+)
+
+LLVM = tw.Target("llvm -num-cores=1")
+OTHER = tw.Target("llvm -mcpu=skylake -num-cores=1")
+
+
+def split(module: tw.ir.IRModule, factor: int) -> tw.Trace:
+    sch = tw.Schedule(module)
+    name = "C" if "C" in module.script() and module is Product else "B"
+    sch.split(sch.get_loops(sch.get_block(name))[0], factors=[None, factor])
+    return sch.trace
+
+
+def commit(database: Database, module: tw.ir.IRModule, seconds, factor=2, target=LLVM) -> TuningRecord:
+    workload = database.commit_workload(module)
+    record = TuningRecord(split(module, factor), workload, seconds, target, ArgInfo.from_entry_func(module))
+    database.commit_tuning_record(record)
+    return record
+
+
+def makers(tmp_path):
+    return {
+        "memory": MemoryDatabase,
+        "json": lambda: JSONDatabase(work_dir=tmp_path),
+        "sqlite": lambda: SQLiteDatabase(tmp_path / "records.db"),
+    }
+
+
+@pytest.fixture(params=["memory", "json", "sqlite"])
+def make(request, tmp_path):
+    return makers(tmp_path)[request.param]
+
+
+@pytest.fixture
+def database(make):
+    return make()
+
+
+def test_the_best_comes_first(database):
+    assert not database.has_workload(Product)
+    commit(database, Product, [3.0, 1.0], factor=2)
+    commit(database, Product, [1.0], factor=4)
+    commit(database, Product, [1e10], factor=8)
+    commit(database, AddOne, [0.5], factor=2)
+    assert database.has_workload(Product) and len(database) == 4
+    workload = database.commit_workload(Product)
+    best = database.get_top_k(workload, 5)
+    assert [record.mean() for record in best] == [1.0, 2.0]
+    assert len(database.get_top_k(workload, 1)) == 1 and database.get_top_k(workload, 0) == []
+    with pytest.raises(tw.ArgumentError) as error:
+        database.get_top_k(workload, -1)
+    assert error.value.code == "database/top-k"
+    assert len(database.get_all_tuning_records()) == 4
+
+
+def test_queries(database):
+    record = commit(database, Product, [1.0], factor=4)
+    found = database.query(Product, LLVM, kind="record")
+    assert found.trace.as_json() == record.trace.as_json()
+    assert (found.run_secs, str(found.target)) == ([1.0], str(LLVM))
+    assert found.args_info == record.args_info
+    schedule = database.query(Product, LLVM)
+    tw.ir.assert_structural_equal(schedule.mod, record.schedule().mod)
+    tw.ir.assert_structural_equal(database.query(Product, LLVM, kind="ir_module"), schedule.mod)
+    assert database.query(AddOne, LLVM) is None
+    with pytest.raises(tw.ArgumentError) as error:
+        database.query(Product, LLVM, kind="song")
+    assert error.value.code == "database/query-kind"
+
+
+def test_targets_do_not_mix(database):
+    commit(database, Product, [1.0], factor=4, target=OTHER)
+    assert database.query(Product, LLVM) is None
+    commit(database, Product, [2.0], factor=2, target=LLVM)
+    assert database.query(Product, LLVM, kind="record").run_secs == [2.0]
+    assert database.query(Product, OTHER, kind="record").run_secs == [1.0]
+    assert database.query(Product, None, kind="record").run_secs == [1.0]
+    assert database.query(Product, LLVM.with_num_cores(4), kind="record").run_secs == [2.0]
+
+
+def test_what_does_not_count(database):
+    workload = database.commit_workload(Product)
+    empty = tw.Schedule(Product)
+    postproc = tw.Schedule(Product)
+    postproc.enter_postproc()
+    postproc.split(postproc.get_loops(postproc.get_block("C"))[0], factors=[None, 2])
+    for trace in (empty.trace, postproc.trace):
+        database.commit_tuning_record(TuningRecord(trace, workload, [1.0], LLVM))
+    database.commit_tuning_record(TuningRecord(split(Product, 2), workload, None, LLVM))
+    assert database.get_top_k(workload, 10) == []
+    assert len(database) == 3
+
+
+@pytest.mark.parametrize("kind", ["json", "sqlite"])
+def test_files_are_read_again(kind, tmp_path):
+    first = makers(tmp_path)[kind]()
+    commit(first, Product, [2.0], factor=2)
+    commit(first, AddOne, [3.0], factor=4)
+    second = makers(tmp_path)[kind]()
+    assert len(second) == 2
+    assert second.query(Product, LLVM, kind="record").run_secs == [2.0]
+    best = second.query(AddOne, LLVM)
+    tw.ir.assert_structural_equal(best.mod, first.query(AddOne, LLVM).mod)
+    assert {record.workload.shash for record in second.get_all_tuning_records()} == {
+        Workload(Product).shash,
+        Workload(AddOne).shash,
+    }
+
+
+def test_pruned(make):
+    source, pruned = MemoryDatabase(), make()
+    for seconds, factor, target in (([3.0], 2, LLVM), ([1.0], 4, LLVM), ([2.0], 8, OTHER), ([1e10], 16, LLVM)):
+        commit(source, Product, seconds, factor, target)
+    source.dump_pruned(pruned)
+    assert sorted(record.mean() for record in pruned.get_all_tuning_records()) == [1.0, 2.0]
+
+
+def test_the_current_one():
+    outer, inner = MemoryDatabase(), MemoryDatabase()
+    assert Database.current() is None
+    with outer as entered:
+        assert entered is outer
+        with inner:
+            assert Database.current() is inner
+        assert Database.current() is outer
+    assert Database.current() is None
+
+
+def test_json_of_records():
+    record = TuningRecord(split(Product, 4), Workload(Product), [1.5, 2.5], LLVM, ArgInfo.from_entry_func(Product))
+    text = json.loads(json.dumps(record.as_json()))
+    assert len(text) == 4 and text[1] == [1.5, 2.5] and text[2]["kind"] == "llvm"
+    assert text[3][0] == ["TENSOR", "float32", [32, 32]]
+    again = TuningRecord.from_json(text, record.workload)
+    assert again.as_json() == record.as_json()
+    bare = TuningRecord.from_json(TuningRecord(split(Product, 4), Workload(Product)).as_json(), Workload(Product))
+    assert (bare.run_secs, bare.target, bare.args_info, bare.mean()) == (None, None, None, 1e10)
+    for wrong in (None, [], [[], "fast", None, None], [1, 2]):
+        with pytest.raises(tw.Error):
+            TuningRecord.from_json(wrong, Workload(Product))
+    with pytest.raises(tw.ArgumentError) as error:
+        TuningRecord.from_json({}, Workload(Product))
+    assert error.value.code == "database/record"
+
+
+def test_json_of_workloads():
+    workload = Workload(Product)
+    shash, text = workload.as_json()
+    assert int(shash) == workload.shash
+    tw.ir.assert_structural_equal(Workload.from_json([shash, text]).mod, Product)
+    script = [shash, {"tvmscript": Product.script(), "name": "product"}]
+    assert Workload.from_json(script).shash == workload.shash
+    foreign = base64.b64encode(json.dumps({"root": 1, "nodes": [], "attrs": {"tvm_version": "0.20.0"}}).encode())
+    with pytest.raises(tw.ArgumentError, match="TVM's own form") as error:
+        Workload.from_json([shash, foreign.decode()])
+    assert error.value.code == "database/foreign-workload"
+    for wrong in (None, [shash], [shash, "%%%"], [shash, base64.b64encode(b"{").decode()]):
+        with pytest.raises(tw.ArgumentError) as error:
+            Workload.from_json(wrong)
+        assert error.value.code == "database/workload"
+
+
+def files_of(folder: Path) -> tuple[Path, Path]:
+    return folder / "database_workload.json", folder / "database_tuning_record.json"
+
+
+def test_a_bad_line_is_named(tmp_path):
+    commit(JSONDatabase(work_dir=tmp_path), Product, [1.0])
+    workloads, records = files_of(tmp_path)
+    good = records.read_text()
+    unknown_step = '[0, [[[["Fly", [], [], []]], []], [1], null, null]]\n'
+    for bad in ("[0, []]\n", "[7, [[], null, null, null]]\n", "nonsense\n", unknown_step):
+        records.write_text(good + bad + good)
+        with pytest.raises(tw.ResourceError, match=rf"{records}:2: ") as error:
+            JSONDatabase(work_dir=tmp_path)
+        assert error.value.code == "database/json-line"
+    records.write_text(good)
+    workloads.write_text('["1", "?"]\n' + workloads.read_text())
+    with pytest.raises(tw.ResourceError, match=rf"{workloads}:1: "):
+        JSONDatabase(work_dir=tmp_path)
+
+
+def test_a_line_that_was_cut_off(tmp_path):
+    database = JSONDatabase(work_dir=tmp_path)
+    commit(database, Product, [1.0])
+    _, records = files_of(tmp_path)
+    whole = records.read_text()
+    records.write_text(whole + whole[: len(whole) // 2])
+    with pytest.warns(UserWarning, match=":2: the last line was cut off"):
+        database = JSONDatabase(work_dir=tmp_path)
+    assert len(database) == 1
+    commit(database, Product, [2.0], factor=4)
+    assert len(database) == 2
+    assert [record.run_secs for record in JSONDatabase(work_dir=tmp_path).get_all_tuning_records()] == [[1.0], [2.0]]
+    # Of this one only the end of the line is missing: it counts.
+    records.write_text(records.read_text().rstrip("\n"))
+    database = JSONDatabase(work_dir=tmp_path)
+    assert len(database) == 2
+    commit(database, Product, [3.0], factor=8)
+    assert len(database) == 3
+    assert len(JSONDatabase(work_dir=tmp_path)) == 3
+
+
+def test_files_that_are_missing_or_cannot_be_made(tmp_path):
+    with pytest.raises(tw.ResourceError) as error:
+        JSONDatabase(work_dir=tmp_path, allow_missing=False)
+    assert error.value.code == "database/missing-file"
+    (tmp_path / "file").write_text("")
+    with pytest.raises(tw.ResourceError) as error:
+        JSONDatabase(work_dir=tmp_path / "file")
+    assert error.value.code == "database/json-file"
+    JSONDatabase(tmp_path / "a.json", tmp_path / "b.json")
+    assert (tmp_path / "a.json").exists() and (tmp_path / "b.json").exists()
+
+
+WRITER = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.search.test_databases import *
+mine = JSONDatabase(work_dir={folder!r})
+for n in range(20):
+    commit(mine, [Product, AddOne][(n + {number}) % 2], [{number} + n / 100], factor=2)
+"""
+
+
+def test_writers_at_the_same_time(tmp_path):
+    root = str(Path(__file__).parents[2])
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER.format(root=root, folder=str(tmp_path), number=number)])
+        for number in range(3)
+    ]
+    for writer in writers:
+        assert writer.wait(timeout=120) == 0
+    database = JSONDatabase(work_dir=tmp_path)
+    records = database.get_all_tuning_records()
+    assert len(records) == 60
+    workloads, _ = files_of(tmp_path)
+    assert len(workloads.read_text().splitlines()) == 2
+    for record in records:
+        record.schedule()  # each belongs to its program
+    assert len(database.get_top_k(database.commit_workload(Product), 100)) == 30
+
+
+def test_what_others_added_is_seen(tmp_path):
+    first, second = JSONDatabase(work_dir=tmp_path), JSONDatabase(work_dir=tmp_path)
+    commit(first, Product, [1.0])
+    commit(second, AddOne, [2.0])
+    first.refresh()
+    assert len(first) == len(second) == 2
+
+
+def test_unions():
+    first, second, empty = MemoryDatabase(), MemoryDatabase(), MemoryDatabase()
+    commit(first, Product, [2.0], factor=2)
+    commit(second, Product, [1.0], factor=4)
+    commit(second, AddOne, [3.0], factor=4)
+    best, ordered = UnionDatabase(empty, first, second), OrderedUnionDatabase(empty, first, second)
+    assert best.query(Product, LLVM, kind="record").run_secs == [1.0]
+    assert ordered.query(Product, LLVM, kind="record").run_secs == [2.0]
+    for union, source in ((best, second), (ordered, first)):
+        tw.ir.assert_structural_equal(union.query(Product, LLVM).mod, source.query(Product, LLVM).mod)
+        assert union.query(AddOne, LLVM, kind="record").run_secs == [3.0]
+        assert union.has_workload(AddOne) and len(union) == 3 and len(union.get_all_tuning_records()) == 3
+        assert [r.mean() for r in union.get_top_k(Workload(Product), 5)] == [1.0, 2.0]
+        assert union.query(Product, OTHER) is None
+        for refused in (lambda u=union: u.commit_workload(Product), lambda u=union: commit(u, Product, [1.0])):
+            with pytest.raises(tw.ArgumentError) as error:
+                refused()
+            assert error.value.code == "database/read-only"
+
+
+def test_functions_as_databases():
+    names = []
+
+    def fn(sch: tw.Schedule) -> bool:
+        names.append(sch.mod.attrs["task_name"])
+        if "C" not in [b.name_hint for b in sch.mod["main"].body.block.writes] and "C[" not in sch.mod.script():
+            return False
+        sch.split(sch.get_loops(sch.get_block("C"))[0], factors=[None, 4])
+        return True
+
+    database = Database.create(fn)
+    assert isinstance(database, ScheduleFnDatabase)
+    record = database.query(Product, LLVM, kind="record", workload_name="mine")
+    assert record.run_secs == [0.0] and len(record.args_info) == 3
+    assert database.query(AddOne, LLVM) is None
+    assert len(database.query(Product, LLVM).trace) == len(record.trace)
+    assert set(names) == {"mine", "main"}
+    for refused in (lambda: database.commit_workload(Product), lambda: len(database)):
+        with pytest.raises(tw.ArgumentError) as error:
+            refused()
+        assert error.value.code == "database/only-queries"
+
+
+def test_own_databases():
+    class Mine(Database):
+        def __init__(self):  # ours is not called
+            self.kept = []
+
+        def has_workload(self, mod):
+            return True
+
+        def commit_workload(self, mod):
+            return Workload(mod)
+
+        def commit_tuning_record(self, record):
+            self.kept.append(record)
+
+        def get_top_k(self, workload, top_k):
+            return self.kept[:top_k]
+
+        def get_all_tuning_records(self):
+            return self.kept
+
+        def __len__(self):
+            return len(self.kept)
+
+    mine = Mine()
+    for factor, target in ((2, OTHER), (4, OTHER), (8, LLVM)):
+        commit(mine, Product, [1.0], factor=factor, target=target)
+    assert mine.query(Product, LLVM, kind="record") is mine.kept[2]
+    tw.ir.assert_structural_equal(mine.query(Product, LLVM).mod, mine.kept[2].schedule().mod)
+
+
+def test_kinds(tmp_path):
+    memory = Database.create("memory")
+    assert isinstance(memory, MemoryDatabase) and Database.create(memory) is memory
+    assert isinstance(Database.create("json", work_dir=tmp_path), JSONDatabase)
+    assert isinstance(Database.create("sqlite"), SQLiteDatabase)
+    assert isinstance(Database.create("union", memory), UnionDatabase)
+    assert isinstance(Database.create("ordered_union", memory), OrderedUnionDatabase)
+    with pytest.raises(tw.ArgumentError) as error:
+        Database.create("stone")
+    assert error.value.code == "database/database-kind"
