@@ -26,7 +26,7 @@ def python(*arguments: object, cwd: Path) -> str:
 
 def test_every_lesson_is_tested() -> None:
     numbers = [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))]
-    assert numbers == ["01", "02", "03", "04", "05", "06"]
+    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08"]
 
 
 @pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
@@ -86,6 +86,27 @@ def test_lesson_6_reduces_in_vectors(examples: Path, tmp_path: Path) -> None:
         sch = parts["row_by_row"](parts[name])
         assert not tw.compile(sch).notes
         assert "_lanes" in tw.lower(sch, after="vectorize_reductions").script()
+
+
+def test_lesson_7_moves_a_stage(examples: Path, tmp_path: Path) -> None:
+    """It compares each kernel with NumPy itself. Only the copy to memory is computed as often as it is written."""
+    text = python(examples / "07_compute_at_and_caches.py", cwd=tmp_path)
+    assert text.count("results agree with the original program") == 5
+    rows = [line.split() for line in text.splitlines()[-6:]]
+    assert [row[0] for row in rows] == ["NumPy", "stage", "at", "at", "strips,", "at"]
+    assert min(float(row[-1]) for row in rows[1:]) > 1
+
+
+def test_lesson_8_packs(examples: Path, tmp_path: Path) -> None:
+    """It compares the kernel with NumPy itself; what is convolved is vectors throughout, and sums are in registers."""
+    lesson = examples / "08_layout_and_packing.py"
+    text = python(lesson, cwd=tmp_path)
+    assert "results agree with the original program" in text
+    rows = {line.rsplit("  ", 3)[0].split("  ")[0]: float(line.split()[-1]) for line in text.splitlines()[-3:]}
+    assert list(rows) == ["NumPy", "as written", "scheduled"] and rows["scheduled"] > 1
+    kernel = tw.compile(runpy.run_path(str(lesson))["schedule"]())
+    assert not kernel.notes
+    assert [(p["buffer"], p["promoted"]) for p in kernel.report["promotions"]] == [("conv_local", True)]
 
 
 def test_the_program_in_cpp(examples: Path, tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""A function for some of its calls only: with sizes, scalars or layouts of its parameters fixed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError
+
+
+def specialize(function: ir.PrimFunc, values: Mapping[ir.Var, Any]) -> ir.PrimFunc:
+    """The function where variables have values.
+
+    Args:
+        function: the function.
+        values: for scalar parameters and for symbolic sizes, strides and offsets numbers or expressions; for
+            parameters that are buffers a buffer, whose sizes, strides and offset are taken over.
+
+    Raises:
+        tilewright.ArgumentError: a variable is none of the function's, or a buffer does not fit the one it stands for.
+    """
+    fixed: dict[ir.Var, Any] = {}
+    known = [*function.params, *(v for buffer in function.buffer_map.values() for v in _layout(buffer))]
+    for variable, value in values.items():
+        if not any(variable.same_as(own) for own in known if isinstance(own, ir.Var)):
+            raise ArgumentError(f"{variable} is no parameter of the function and no size of one")
+        if variable in function.buffer_map:
+            _match(function.buffer_map[variable], value, fixed)
+        else:
+            fixed[variable] = value if isinstance(value, _core.Expr) else _core.const(value, variable.dtype)
+    params = [param for param in function.params if param not in fixed]
+    body = _core.substitute(function, fixed)
+    assert isinstance(body, ir.PrimFunc)
+    return ir.PrimFunc(params, {p: body.buffer_map[p] for p in body.buffer_map}, body.ret_type, body.attrs, body.body)
+
+
+def _layout(buffer: ir.Buffer) -> list[Any]:
+    return [*buffer.shape, *buffer.strides, buffer.elem_offset]
+
+
+def _match(old: ir.Buffer, new: Any, fixed: dict[ir.Var, Any]) -> None:
+    if not isinstance(new, ir.Buffer):
+        raise ArgumentError(f"the parameter {old.name} is a buffer: fix it by a buffer")
+    if old.dtype != new.dtype or len(old.shape) != len(new.shape) or len(old.strides) != len(new.strides):
+        raise ArgumentError(f"{new.name} has another type or rank than {old.name}")
+    for was, now in zip(_layout(old), _layout(new), strict=True):
+        if was is None or now is None:
+            continue
+        before = fixed.get(was, was) if isinstance(was, ir.Var) else was
+        if isinstance(before, ir.Var):
+            fixed[before] = now
+        elif not ir.structural_equal(before, now):
+            raise ArgumentError(f"{new.name} has {now} where {old.name} has {before}")

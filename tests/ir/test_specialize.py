@@ -1,0 +1,69 @@
+"""Functions with some of their parameters fixed."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import ir
+from tilewright.script import tir as T
+from tilewright.specialize import specialize
+
+
+@T.prim_func
+def scaled(a: T.handle, b: T.handle, n: T.int32, factor: T.float32):
+    m = T.int32()
+    A = T.match_buffer(a, (m, n), "float32")
+    B = T.match_buffer(b, (m, n), "float32")
+    for i, j in T.grid(m, n):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * factor
+
+
+A, B, N, FACTOR = scaled.params
+M = scaled.buffer_map[A].shape[0]
+
+
+def buffer(*shape, dtype="float32"):
+    @T.prim_func
+    def holder(X: T.Buffer(shape, dtype)):
+        X[tuple(0 for _ in shape)] = T.Cast(dtype, 0)
+
+    return holder.buffer_map[holder.params[0]]
+
+
+def test_scalars_and_sizes():
+    fixed = specialize(scaled, {N: 3, FACTOR: 2.0, M: 4})
+    assert [param.name for param in fixed.params] == ["a", "b"]
+    array, result = np.arange(12, dtype="float32").reshape(4, 3), np.empty((4, 3), "float32")
+    tw.compile(fixed)(array, result)
+    np.testing.assert_array_equal(result, 2 * array)
+
+
+def test_a_buffer_says_its_sizes():
+    fixed = specialize(scaled, {A: buffer(8, 5)})
+    assert [n.value for n in fixed.buffer_map[B].shape] == [8, 5]
+    assert [param.name for param in fixed.params] == ["a", "b", "factor"]
+
+
+def test_the_others_stay_open():
+    fixed = specialize(scaled, {FACTOR: 3.0})
+    assert isinstance(fixed.buffer_map[A].shape[0], ir.Var)
+    array, result = np.ones((2, 2), "float32"), np.empty((2, 2), "float32")
+    tw.compile(fixed)(array, result, 2)
+    np.testing.assert_array_equal(result, 3 * array)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({ir.Var("z", "int32"): 1}, "no parameter"),
+        ({A: 3}, "fix it by a buffer"),
+        ({A: buffer(8)}, "another type or rank"),
+        ({A: buffer(8, 5, dtype="int32")}, "another type or rank"),
+        ({A: buffer(8, 5), B: buffer(8, 6)}, "has 6 where B has 5"),
+    ],
+)
+def test_refusals(values, message):
+    with pytest.raises(tw.ArgumentError, match=message):
+        specialize(scaled, values)
