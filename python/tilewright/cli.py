@@ -1,4 +1,4 @@
-"""The command line: tune, show, compile, db, info."""
+"""The command line: tune, show, compile, db, report, info."""
 
 from __future__ import annotations
 
@@ -337,6 +337,44 @@ def db(
         console().print(listing)
         counts = store.count_outcomes(workload["hash"], "")
         print("outcomes: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) + "\n")
+
+
+@app.command()
+def report(
+    file: Annotated[Path, typer.Argument(metavar="DB", help="A database of records.")],
+    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    top: Annotated[int, typer.Option(help="Schedules to show of each program and target.", min=1)] = 3,
+) -> None:
+    """Write what a database has to tell as one page of HTML, and print it: how the best time fell, what failed, how far
+    the best is from the limits of this machine, the best schedules, and where the time went."""
+    from rich.table import Table
+
+    from tilewright.database_report import report_on
+    from tilewright.report_page import page
+
+    found = report_on(file, top=top)
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page(found), encoding="utf-8")
+    except OSError as error:
+        raise ResourceError.of(
+            "report/cannot-write", f"{out}: cannot be written: {error.strerror}", "choose another place with --out"
+        ) from None
+    for table in found.tables():
+        print(f"\n{table.title}")  # apart, since it would be folded to the width of the table
+        listing = Table()
+        for number, column in enumerate(table.columns):
+            listing.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
+        for row in table.rows:
+            listing.add_row(*row)
+        console().print(listing)
+    for task in found.tasks:
+        if task.best:
+            print(f"\nThe best schedule of {task.name} ({task.target}):\n")
+            print_program("\n".join(task.best[0].steps))
+        if task.remark:
+            print(f"note: {task.name}: {task.remark}")
+    print(f"written: {out}")
 
 
 @app.command()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,21 @@ def open_database(path: str | os.PathLike[str] | None) -> Any:
             "  hint: choose another place with database=... (or --out on the command line)"
         ) from None
     return _core.Database.open(str(file))
+
+
+#: sessions whose times a file keeps
+KEPT_TIMES = 200
+
+
+def keep_times(store: Any, session: str, seconds: Mapping[str, float]) -> None:
+    """Notes in a file of records where the time of a session went."""
+    times = [*kept_times(store), (session, dict(seconds))][-KEPT_TIMES:]
+    store.set_meta("times", json.dumps(times))
+
+
+def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
+    """What :func:`keep_times` noted, the oldest first: the session, and seconds by what they were spent on."""
+    return tuple((session, dict(seconds)) for session, seconds in json.loads(store.meta("times") or "[]"))
 
 
 def schedule_of(module: ir.Module, trace: str) -> Schedule:

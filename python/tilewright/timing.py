@@ -42,6 +42,10 @@ class Work:
     exact: bool = True
 
 
+#: what is known of a program that nobody has
+NO_WORK = Work(0, 0)
+
+
 @dataclass(frozen=True)
 class Timing:
     """Times of one kernel.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
-from tilewright import _core, ir
+from tilewright import _core, ir, records
 from tilewright.errors import Error
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Workload, best_of
-from tilewright.records import open_database
 from tilewright.schedule import Trace
 from tilewright.script.scripts import from_source
 
@@ -41,7 +41,7 @@ class SQLiteDatabase(Database):
     ) -> None:
         super().__init__(module_equality)
         place = os.path.join(work_dir, "database.db") if path is None and work_dir is not None else path
-        self._store = open_database(place)
+        self._store = records.open_database(place)
         self._workloads: dict[str, Workload] = {}
 
     @property
@@ -94,6 +94,10 @@ class SQLiteDatabase(Database):
 
     def __len__(self) -> int:
         return sum(len(self._store.records(row["hash"], "")) for row in self._store.workloads())
+
+    def keep_times(self, session: str, seconds: Mapping[str, float]) -> None:
+        """Notes where the time of a session went; reports on the file show it."""
+        records.keep_times(self._store, session, seconds)
 
     def _workload_of(self, row: dict[str, Any]) -> Workload | None:
         if row["hash"] not in self._workloads:

@@ -11,8 +11,10 @@ from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.measure_callback import MeasureCallback
+from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Runner
 from tilewright.meta_schedule.session_logs import SessionLogs
+from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 
 __all__ = ["tune_tasks"]
@@ -74,25 +76,38 @@ def tune_tasks(
     with SessionLogs(Path(work_dir), [task.task_name for task in tasks]) as logs:
         for task, logger in zip(tasks, logs.tasks, strict=True):
             task.logger = logger
+        session = Profiler()
         try:
-            scheduler.tune(
-                tasks,
-                task_weights,
-                max_trials_global,
-                max_trials_global if max_trials_per_task is None else max_trials_per_task,
-                num_trials_per_iter,
-                made_builder,
-                made_runner,
-                MeasureCallback.create(measure_callbacks),
-                database,
-                _cost_model(cost_model, tasks[0].num_threads),
-                max_seconds=max_seconds,
-            )
+            with session:
+                scheduler.tune(
+                    tasks,
+                    task_weights,
+                    max_trials_global,
+                    max_trials_global if max_trials_per_task is None else max_trials_per_task,
+                    num_trials_per_iter,
+                    made_builder,
+                    made_runner,
+                    MeasureCallback.create(measure_callbacks),
+                    database,
+                    _cost_model(cost_model, tasks[0].num_threads),
+                    max_seconds=max_seconds,
+                )
         finally:
             for kind, part in ((Builder, made_builder), (Runner, made_runner)):
                 if kind in own and hasattr(part, "close"):
                     part.close()
+            _tell_times(session, database)
     return database
+
+
+def _tell_times(session: Profiler, database: Database) -> None:
+    """To the profiler that the caller is in, and to the file that reports are made of."""
+    outer = Profiler.current()
+    for name, seconds in session.get().items():
+        if outer is not None and name != "Total":
+            outer.add(name, seconds)
+    if isinstance(database, SQLiteDatabase):
+        database.keep_times("tune_tasks", session.get())
 
 
 def _cost_model(kind: Any, num_tuning_cores: int) -> Any:

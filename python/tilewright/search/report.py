@@ -35,7 +35,6 @@ LIBRARIES = {"numpy": "NumPy", "torch": "PyTorch", "jax": "JAX", "jaxlib": "JAX"
 
 #: below that, what Python adds to a call matters, and peers are compared with calls from Python
 SHORT_CALL_SECONDS = 1e-4
-NO_WORK = timing.Work(0, 0)
 
 
 @dataclass(frozen=True)
@@ -349,7 +348,7 @@ def table(rows: list[Row], title: str, dtype: str) -> Any:
     for row in rows:
         ratio = row.ratio_to_peer
         against = [] if ratio is None else [f"{ratio[0]:.2f} ({ratio[1]:.2f} to {ratio[2]:.2f})"]
-        work = dataclasses.replace(NO_WORK, exact=row.exact)
+        work = dataclasses.replace(timing.NO_WORK, exact=row.exact)
         rates = (timing.format_estimate(rate, work) for rate in (row.gflops, row.gbs))
         cells = (format_seconds(row.seconds), *rates, format_share(row.fraction_of_roof, work), *against)
         result.add_row(row.what, *cells)

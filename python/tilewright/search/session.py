@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import inspect
 import json
 import os
 import platform
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -18,7 +20,7 @@ from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
-from tilewright.records import open_database, schedule_of
+from tilewright.records import keep_times, open_database, schedule_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
 from tilewright.search.interrupts import Interrupts
@@ -320,6 +322,7 @@ class _Search:
         self.inputs = {**space.inputs, **(inputs or {})}
         self.check: ReferenceCheck | None = None
         self.interrupts = Interrupts()
+        self.times: dict[str, float] = {}  # seconds by phase
         self.options: dict[str, Any] = {
             "trials": trials,
             "seconds": seconds or 0.0,
@@ -332,6 +335,7 @@ class _Search:
         }
 
     def run(self, database: str | os.PathLike[str] | None, report: Callable[[Progress], None]) -> TuneResult:
+        started = time.monotonic()
         first = Schedule(self.task.module, seed=self.seed + 1)
         run_space(self.space, first)
         replayable = not first.decisions_read
@@ -350,11 +354,14 @@ class _Search:
             database=store,
             **self.options,
         )
+        self.times["preparing"] = time.monotonic() - started
         try:
             with self.interrupts:
                 self._run_to_the_end(tuner, report)
         finally:
             tuner.close()
+            with contextlib.suppress(ResourceError):  # the search itself is what matters
+                keep_times(store, f"tune {self.task.entry}", self.times)
         result = tuner.result()
         best = result["best"]
         record = None if best is None else record_of(best)
@@ -372,8 +379,11 @@ class _Search:
         canceled = False
         while not tuner.finished:
             try:
-                report(Progress(**tuner.progress()))
+                progress = Progress(**tuner.progress())
+                report(progress)
+                before = time.monotonic()
                 tuner.step(STEP_SECONDS)
+                self.times[progress.phase] = self.times.get(progress.phase, 0.0) + time.monotonic() - before
                 if tuner.finished:
                     report(Progress(**tuner.progress()))
             except KeyboardInterrupt:  # in the user's space or progress function, or for the second time

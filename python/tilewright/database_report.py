@@ -1,0 +1,279 @@
+"""What a file of records has to tell: how the best time fell, what failed and why, how far the best is from the limits
+of this machine, the best schedules, and where the time went."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tilewright import _core, ir, machine
+from tilewright.errors import Error, ResourceError
+from tilewright.kernel import compile_task
+from tilewright.records import kept_times, schedule_of, serves
+from tilewright.script.scripts import from_source
+from tilewright.tables import Table
+from tilewright.task import Task, task_of
+from tilewright.timing import NO_WORK, Work, format_seconds, format_share
+
+__all__ = ["BestSchedule", "DatabaseReport", "Roofline", "TaskReport", "Trial", "report_on"]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One record: `seconds` of a call, None where it failed; `since` are seconds since the first record of its task."""
+
+    number: int
+    seconds: float | None
+    since: float
+    outcome: str
+    error: str
+
+
+@dataclass(frozen=True)
+class BestSchedule:
+    """One of the best records: the steps as Python, the program that they lead to, and its assembly (of the first one
+    only; "" where it cannot be compiled here)."""
+
+    seconds: float
+    steps: tuple[str, ...]
+    script: str
+    assembly: str
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Where the best record lies between the limits of this machine.
+
+    Attributes:
+        work: of one call.
+        seconds: of the best record.
+        roofs: the measured limits for as many threads.
+        binding: the one that binds.
+    """
+
+    work: Work
+    seconds: float
+    roofs: machine.Roofs
+    binding: machine.Roof
+
+    @property
+    def intensity(self) -> float:
+        """Operations per byte of compulsory traffic."""
+        return self.work.flops / max(self.work.bytes, 1.0)
+
+    @property
+    def rate(self) -> float:
+        """Operations per second."""
+        return self.work.flops / self.seconds
+
+    @property
+    def share(self) -> float:
+        """Of the limit that binds."""
+        return self.binding.seconds / self.seconds
+
+
+@dataclass(frozen=True)
+class TaskReport:
+    """One program on one target.
+
+    Attributes:
+        failures: how often and the first message, by outcome.
+        best: the best records, the best first.
+        roofline: None where the program is not known, moves and computes nothing, or was measured for another machine.
+        remark: why something is missing; "" where nothing is.
+    """
+
+    name: str
+    hash: str
+    target: str
+    work: Work
+    trials: tuple[Trial, ...]
+    failures: dict[str, tuple[int, str]]
+    best: tuple[BestSchedule, ...]
+    roofline: Roofline | None
+    remark: str
+
+    @property
+    def best_seconds(self) -> float | None:
+        """Of the best record; None without one."""
+        return min((trial.seconds for trial in self.trials if trial.seconds is not None), default=None)
+
+    def progress(self) -> list[tuple[Trial, float]]:
+        """The trials that were better than all before, each with its seconds."""
+        found: list[tuple[Trial, float]] = []
+        for trial in self.trials:
+            if trial.seconds is not None and (not found or trial.seconds < found[-1][1]):
+                found.append((trial, trial.seconds))
+        return found
+
+    def progress_table(self) -> Table:
+        """How the best time fell."""
+        unit = machine.rate_unit(self.work.dtype)
+        rows = [
+            (str(trial.number), format_seconds(trial.since), format_seconds(seconds), _rate(self.work, seconds))
+            for trial, seconds in self.progress()
+        ]
+        return Table("how the best time fell", ("trial", "after", "time", unit), tuple(rows))
+
+    def failure_table(self) -> Table:
+        """What failed, most often first."""
+        rows = sorted(self.failures.items(), key=lambda item: -item[1][0])
+        cells = tuple((outcome, str(count), error) for outcome, (count, error) in rows)
+        return Table("what failed", ("outcome", "trials", "first message"), cells)
+
+
+@dataclass(frozen=True)
+class DatabaseReport:
+    """All of it.
+
+    Attributes:
+        times: seconds by what they were spent on, of each session that told.
+    """
+
+    path: str
+    tasks: tuple[TaskReport, ...]
+    times: tuple[tuple[str, dict[str, float]], ...]
+
+    def overview(self) -> Table:
+        """A line for each task."""
+        rows = []
+        for task in self.tasks:
+            best, failed = task.best_seconds, sum(count for count, _ in task.failures.values())
+            cells = ("", "", "")
+            if best is not None:
+                share = "" if task.roofline is None else _share(task.roofline)
+                cells = (format_seconds(best), _rate(task.work, best), share)
+            rows.append((task.name, task.target, str(len(task.trials)), str(failed), *cells))
+        columns = ("program", "target", "trials", "failed", "best", "Gop/s", "of the limit")
+        return Table(f"records in {self.path}", columns, tuple(rows))
+
+    def time_table(self) -> Table:
+        """Where the time of all sessions went."""
+        total: dict[str, float] = {}
+        for _, seconds in self.times:
+            for name, spent in seconds.items():
+                total[name] = total.get(name, 0.0) + spent
+        everything = total.pop("Total", 0.0) or sum(total.values())
+        rows = [("Total", everything), *sorted(total.items(), key=lambda item: -item[1])]
+        cells = tuple((name, format_seconds(s), f"{s / everything:.0%}" if everything else "") for name, s in rows)
+        sessions = f"{len(self.times)} session{'' if len(self.times) == 1 else 's'}"
+        return Table(f"where the time of {sessions} went", ("what", "time", "share"), cells)
+
+    def tables(self) -> Iterable[Table]:
+        """What is printed in a terminal."""
+        yield self.overview()
+        for task in self.tasks:
+            if task.progress():
+                yield _titled(task, task.progress_table())
+            if task.failures:
+                yield _titled(task, task.failure_table())
+        if self.times:
+            yield self.time_table()
+
+
+def _titled(task: TaskReport, table: Table) -> Table:
+    return Table(f"{task.name}: {table.title}", table.columns, table.rows)
+
+
+def _rate(work: Work, seconds: float) -> str:
+    return f"{work.flops / seconds / 1e9:.1f}" if work.flops else ""
+
+
+def _share(roofline: Roofline) -> str:
+    return f"{format_share(roofline.share, roofline.work)} ({roofline.binding.name})"
+
+
+def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
+    """Reads a file of records; it is not changed. Measures the limits of this machine, and compiles the best schedules.
+
+    Args:
+        path: the file.
+        top: how many of the best schedules of each task are shown.
+
+    Raises:
+        tilewright.ResourceError: there is no such file, or it is no database of ours.
+    """
+    if not Path(path).exists():
+        raise ResourceError.of(
+            "report/missing-file", f"{os.fspath(path)}: no such file", "`tilewright tune` makes out/tilewright.db"
+        )
+    store = _core.Database.open(os.fspath(path), read_only=True)
+    tasks = []
+    for workload in sorted(store.workloads(), key=lambda each: (each["name"], each["hash"])):
+        by_target: dict[str, list[dict[str, Any]]] = {}
+        for row in store.records(workload["hash"], ""):
+            by_target.setdefault(row["target"], []).append(row)
+        known, remark = _known_task(workload)
+        for target, rows in sorted(by_target.items()):
+            best = store.top_k(workload["hash"], target, sys.maxsize) if target else []
+            tasks.append(_task_report(workload, target, rows, best[:top], known, remark))
+    return DatabaseReport(os.fspath(path), tuple(tasks), kept_times(store))
+
+
+def _known_task(workload: dict[str, Any]) -> tuple[Task | None, str]:
+    try:
+        program = from_source(workload["script"])
+        module = ir.IRModule({"main": program}) if isinstance(program, ir.PrimFunc) else program
+        return task_of(module), ""
+    except Error as error:
+        return None, f"the program cannot be read: {str(error).partition(chr(10))[0]}"
+
+
+def _task_report(
+    workload: dict[str, Any],
+    target: str,
+    rows: list[dict[str, Any]],
+    best: list[dict[str, Any]],
+    task: Task | None,
+    remark: str,
+) -> TaskReport:
+    start = _moment(rows[0]["created"])
+    trials, failures = [], dict[str, tuple[int, str]]()
+    for number, row in enumerate(rows, 1):
+        right = row["outcome"] == "ok" and bool(row["seconds"])
+        since = max(0.0, _moment(row["created"]) - start)
+        trials.append(Trial(number, row["median"] if right else None, since, row["outcome"], row["error"]))
+        if not right:
+            count, first = failures.get(row["outcome"], (0, row["error"]))
+            failures[row["outcome"]] = (count + 1, first)
+    shown, roofline = [], None
+    if task is not None:
+        for number, row in enumerate(best):
+            try:
+                shown.append(_best(task, row, target, with_assembly=number == 0))
+            except Error as error:
+                remark = remark or f"a schedule cannot be applied: {str(error).partition(chr(10))[0]}"
+        roofline = _roofline(task, target, best)
+    work = NO_WORK if task is None else task.work
+    name = workload["name"] or workload["hash"][:12]
+    return TaskReport(name, workload["hash"], target, work, tuple(trials), failures, tuple(shown), roofline, remark)
+
+
+def _moment(created: str) -> float:
+    return datetime.datetime.fromisoformat(created.replace("Z", "+00:00")).timestamp()
+
+
+def _best(task: Task, row: dict[str, Any], target: str, *, with_assembly: bool) -> BestSchedule:
+    schedule = schedule_of(task.module, row["trace"])
+    assembly = ""
+    if with_assembly:
+        with contextlib.suppress(Error):  # it may be for a processor that this one is not
+            assembly = compile_task(task, schedule, target).inspect("asm")
+    return BestSchedule(row["median"], tuple(schedule.trace.as_python()), schedule.mod.script(), assembly)
+
+
+def _roofline(task: Task, target: str, best: list[dict[str, Any]]) -> Roofline | None:
+    if not best or not task.work.flops or not task.work.bytes:
+        return None
+    measured = _core.Target(target)
+    if not serves(measured.with_num_cores(1), _core.Target("native")):
+        return None
+    roofs = machine.roofs(measured.num_cores)
+    work = task.work
+    return Roofline(work, best[0]["median"], roofs, roofs.binding(work.flops, work.bytes, work.dtype))

@@ -1,0 +1,200 @@
+"""A report on a file of records as one page of HTML, with all that it needs inside."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+
+from tilewright.database_report import DatabaseReport, Roofline, TaskReport
+from tilewright.machine import rate_unit
+from tilewright.tables import Table
+from tilewright.timing import format_seconds, format_share
+
+__all__ = ["page"]
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1f2328; --faint: #6e7781; --line: #d0d7de; --paper: #ffffff; --mark: #0969da;
+  --second: #bc4c00; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --faint: #8b949e; --line: #30363d; --paper: #0d1117;
+  --mark: #58a6ff; --second: #f0883e; } }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 62rem;
+  margin: 2rem auto; padding: 0 1rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.5rem; border-top: 1px solid var(--line);
+  padding-top: 1rem; } h3 { font-size: 1rem; margin-bottom: .3rem; }
+table { border-collapse: collapse; margin: .5rem 0; display: block; overflow-x: auto; }
+caption { text-align: left; color: var(--faint); } th, td { padding: .15rem .8rem .15rem 0; text-align: right;
+  border-bottom: 1px solid var(--line); white-space: nowrap; }
+th:first-child, td:first-child, .texts td { text-align: left; }
+pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem; overflow-x: auto; font-size: 12.5px;
+  line-height: 1.35; } summary { cursor: pointer; color: var(--mark); } .faint { color: var(--faint); }
+.charts { display: flex; flex-wrap: wrap; gap: 1rem; } figure { margin: 0; } figcaption { color: var(--faint);
+  font-size: 13px; } svg { max-width: 100%; height: auto; } svg text { fill: var(--faint); font: 11px system-ui,
+  sans-serif; } .axis { stroke: var(--line); } .curve { stroke: var(--mark); fill: none; stroke-width: 2; }
+.dot { fill: var(--faint); opacity: .5; } .best { fill: var(--mark); } .roof { stroke: var(--second); fill: none;
+  stroke-width: 1.5; }
+"""
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 460, 260, 56, 34, 12, 14
+
+
+def page(report: DatabaseReport) -> str:
+    """The page. It names no other file and no other place."""
+    title = f"Records in {html.escape(report.path)}"
+    parts = [f"<h1>{title}</h1>"]
+    if report.tasks:
+        parts.append(_table(report.overview()))
+    else:
+        parts.append("<p>It holds no records.</p>")
+    parts += [_task(task) for task in report.tasks]
+    if report.times:
+        parts += ["<h2>Where the time went</h2>", _table(report.time_table())]
+    body = "\n".join(parts)
+    return (
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{title}</title>\n'
+        f'<meta name="viewport" content="width=device-width">\n<style>{_STYLE}</style>\n</head>\n'
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _task(task: TaskReport) -> str:
+    parts = [
+        f"<h2>{html.escape(task.name)}</h2>",
+        f'<p class="faint">{html.escape(task.target)} · program {task.hash[:12]} · {_work(task)}</p>',
+    ]
+    if task.remark:
+        parts.append(f"<p>Not all can be shown: {html.escape(task.remark)}.</p>")
+    charts = [_speed_chart(task)] if task.progress() else []
+    if task.roofline is not None:
+        charts.append(_roofline_chart(task.roofline))
+    parts.append(f'<div class="charts">{"".join(charts)}</div>')
+    if task.progress():
+        parts.append(_table(task.progress_table()))
+    if task.failures:
+        parts.append(_table(task.failure_table(), texts=True))
+    for number, best in enumerate(task.best, 1):
+        steps = "\n".join(best.steps) or "pass"
+        parts.append(f"<h3>{_ordinal(number)} schedule: {format_seconds(best.seconds)}</h3>")
+        parts.append(_folded("its steps", steps, is_open=number == 1))
+        parts.append(_folded("the program that they lead to", best.script))
+        if best.assembly:
+            parts.append(_folded("its assembly", best.assembly))
+    return "\n".join(parts)
+
+
+def _ordinal(number: int) -> str:
+    return {1: "Best", 2: "Second-best", 3: "Third-best"}.get(number, f"{number}th-best")
+
+
+def _work(task: TaskReport) -> str:
+    if not task.work.flops and not task.work.bytes:
+        return "its work is unknown"
+    unit = "floating-point operations" if "float" in task.work.dtype else "operations"
+    return f"{_short(task.work.flops)} {unit}, {_short(task.work.bytes)} bytes of compulsory traffic a call"
+
+
+def _folded(title: str, text: str, *, is_open: bool = False) -> str:
+    opened = " open" if is_open else ""
+    return f"<details{opened}><summary>{title}</summary><pre>{html.escape(text)}</pre></details>"
+
+
+def _table(table: Table, *, texts: bool = False) -> str:
+    text = table._repr_html_()
+    return text.replace("<table>", '<table class="texts">', 1) if texts else text
+
+
+def _short(value: float) -> str:
+    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value:.3g}"
+
+
+class _Axis:
+    """Maps values to places, on a scale of powers of ten or an even one."""
+
+    def __init__(self, values: Sequence[float], low: float, high: float, *, powers: bool) -> None:
+        self.powers = powers
+        first, last = min(values), max(values)
+        if powers:
+            self.first, self.last = math.log10(first) - 0.1, math.log10(last) + 0.1
+        else:
+            self.first, self.last = 0.0, last * 1.05 or 1.0
+        self._low, self._high = low, high
+
+    def __call__(self, value: float) -> float:
+        place = math.log10(value) if self.powers else value
+        return self._low + (place - self.first) / (self.last - self.first) * (self._high - self._low)
+
+    def ticks(self) -> list[float]:
+        """Round values."""
+        if self.powers:
+            found = [10.0**e for e in range(math.ceil(self.first), math.floor(self.last) + 1)]
+            return found[:: max(1, len(found) // 5)]
+        step = 10.0 ** math.floor(math.log10(self.last))
+        step = next(step / part for part in (1, 2, 5, 10) if self.last / (step / part) >= 3)
+        return [step * i for i in range(int(self.last / step) + 1)]
+
+
+def _frame(x: _Axis, y: _Axis, titles: tuple[str, str], inside: list[str], caption: str) -> str:
+    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    lines = [
+        f'<line class="axis" x1="{_LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}"/>',
+        f'<line class="axis" x1="{_LEFT}" y1="{_TOP}" x2="{_LEFT}" y2="{bottom}"/>',
+    ]
+    lines += [f'<text x="{x(t):.1f}" y="{bottom + 14}" text-anchor="middle">{_short(t)}</text>' for t in x.ticks()]
+    lines += [f'<text x="{_LEFT - 6}" y="{y(t) + 4:.1f}" text-anchor="end">{_short(t)}</text>' for t in y.ticks()]
+    lines.append(f'<text x="{right}" y="{_HEIGHT - 4}" text-anchor="end">{titles[0]}</text>')
+    lines.append(f'<text x="{_LEFT + 6}" y="{_TOP + 8}">{titles[1]}</text>')
+    drawing = "".join([*lines, *inside])
+    return (
+        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f'aria-label="{html.escape(caption)}">{drawing}</svg><figcaption>{html.escape(caption)}</figcaption></figure>'
+    )
+
+
+def _speed_chart(task: TaskReport) -> str:
+    """Every trial as a dot, the best so far as a line."""
+
+    def speed(seconds: float) -> float:
+        return (task.work.flops / 1e9 if task.work.flops else 1.0) / seconds
+
+    measured = [(trial.number, speed(trial.seconds)) for trial in task.trials if trial.seconds is not None]
+    x = _Axis([len(task.trials)], _LEFT, _WIDTH - _RIGHT, powers=False)
+    y = _Axis([value for _, value in measured], _HEIGHT - _BOTTOM, _TOP + 14, powers=False)
+    inside = [f'<circle class="dot" cx="{x(n):.1f}" cy="{y(v):.1f}" r="2"/>' for n, v in measured]
+    path, height = "", 0.0
+    for trial, seconds in task.progress():
+        place = f"{x(trial.number):.1f}"
+        path += f"M{place},{y(speed(seconds)):.1f}" if not path else f"H{place}V{y(speed(seconds)):.1f}"
+        height = y(speed(seconds))
+    inside.append(f'<path class="curve" d="{path}H{x(len(task.trials)):.1f}"/>')
+    inside.append(f'<circle class="best" cx="{x(task.progress()[-1][0].number):.1f}" cy="{height:.1f}" r="4"/>')
+    unit = rate_unit(task.work.dtype) if task.work.flops else "calls per second"
+    caption = f"Speed of the trials in {unit}; the line is the best so far"
+    return _frame(x, y, ("trial", unit), inside, caption)
+
+
+def _roofline_chart(roofline: Roofline) -> str:
+    """The measured limits as lines, the best record as a dot."""
+    work, roofs = roofline.work, roofline.roofs
+    peak = roofs.peaks.get(work.dtype, roofs.peaks["float32"])
+    knees = [peak / level.bandwidth for level in roofs.levels]
+    intensities = [min(*knees, roofline.intensity) / 3, max(*knees, roofline.intensity) * 3]
+    rates = [min(roofline.rate, intensities[0] * roofs.levels[-1].bandwidth), peak]
+    x = _Axis(intensities, _LEFT, _WIDTH - _RIGHT, powers=True)
+    y = _Axis(rates, _HEIGHT - _BOTTOM, _TOP + 14, powers=True)
+    inside = []
+    for level, knee in zip(roofs.levels, knees, strict=True):
+        start = max(intensities[0], 10**y.first / level.bandwidth)
+        points = [(start, start * level.bandwidth), (knee, peak), (intensities[1], peak)]
+        path = "L".join(f"{x(i):.1f},{y(r):.1f}" for i, r in points)
+        inside.append(f'<path class="roof" d="M{path}"><title>{html.escape(level.name)}</title></path>')
+        place = f'x="{x(knee):.1f}" y="{y(peak) - 4:.1f}"'
+        inside.append(f'<text {place} text-anchor="end">{html.escape(level.name)}</text>')
+    inside.append(f'<circle class="best" cx="{x(roofline.intensity):.1f}" cy="{y(roofline.rate):.1f}" r="5"/>')
+    share = format_share(roofline.share, work)
+    caption = (
+        f"The best record against the limits of this machine, {roofs.threads} thread"
+        f"{'' if roofs.threads == 1 else 's'}: {share} of {roofline.binding.name}"
+    )
+    return _frame(x, y, ("operations per byte", "operations per second"), inside, caption)

@@ -1,0 +1,27 @@
+"""The command that reports on a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .conftest import Run
+
+
+def test_page_and_terminal(run: Run, folder: Path) -> None:
+    assert run("tune", "product.py", "--trials", "4", "--quiet").exit_code == 0
+    result = run("report", "out/tilewright.db", "--out", "pages/report.html")
+    assert result.exit_code == 0, result.output
+    text = (folder / "pages" / "report.html").read_text()
+    assert text.startswith("<!DOCTYPE html>") and "vectorize" in text
+    for part in ("records in out/tilewright.db", "how the best time fell", "where the time of 1 session went"):
+        assert part in result.stdout
+    assert "sch.vectorize(" in result.stdout and "written: pages/report.html" in result.stdout
+
+
+def test_what_cannot_be_reported(run: Run, folder: Path) -> None:
+    missing = run("report", "nothing.db")
+    assert missing.exit_code == 1 and "nothing.db: no such file" in missing.stderr
+    assert run("tune", "product.py", "--trials", "1", "--quiet").exit_code == 0
+    (folder / "taken").write_text("")
+    refused = run("report", "out/tilewright.db", "--out", "taken/report.html")
+    assert refused.exit_code == 1 and "cannot be written" in refused.stderr  # report/cannot-write

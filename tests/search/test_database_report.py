@@ -1,0 +1,144 @@
+"""Reports on files of records."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from tests.search.programs import Product
+
+import tilewright as tw
+from tilewright import _core
+from tilewright.database_report import report_on
+from tilewright.report_page import page
+from tilewright.testing.workloads import matmul
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory):
+    path = tmp_path_factory.mktemp("report") / "records.db"
+
+    def tiles(sch: tw.Schedule) -> None:
+        i, j, k = sch.get_loops(sch.get_block("C"))
+        j_out, j_in = sch.split(j, factors=[None, sch.sample_categorical([4, 8, 16], [0.3, 0.3, 0.4])])
+        i_out, i_in = sch.split(i, factors=sch.sample_perfect_tile(i, n=2, max_innermost_factor=8))
+        sch.reorder(i_out, j_out, k, i_in, j_in)
+        sch.vectorize(j_in)
+
+    result = tw.tune(Product, space=tiles, trials=8, database=path, progress=None)
+    return path, result
+
+
+def commit(path, program, seconds, outcome="ok", error="", target=None):
+    store = _core.Database.open(str(path))
+    key = _core.structural_hash(program)
+    store.commit_workload(key, "<product> & more", program.script())
+    store.commit(key, target or str(_core.Target("llvm -num-cores=1")), "[[], []]", seconds, outcome, error)
+
+
+class Checker(HTMLParser):
+    """That tags are closed in turn, and that nothing outside is asked for."""
+
+    EMPTY = ("meta", "line", "circle", "path")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.places: list[float] = []
+
+    def handle_starttag(self, tag, attrs):
+        assert not {"src", "href", "srcset", "data"} & {name for name, _ in attrs}
+        assert tag not in ("script", "link", "iframe", "img")
+        for name, value in attrs:
+            if name in ("cx", "cy", "x", "y"):
+                self.places.append(float(value))
+            if name == "d":
+                self.places += [float(n) for n in re.findall(r"-?[\d.]+", value)]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag not in self.EMPTY:
+            assert self.open.pop() == tag
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in self.EMPTY:
+            self.open.pop()
+
+
+def check_page(text: str) -> None:
+    checker = Checker()
+    checker.feed(text)
+    assert checker.open == []
+    assert all(-1 <= place <= 500 for place in checker.places)
+    assert "url(" not in text and "http" not in text
+
+
+def test_what_a_search_left_behind(tuned):
+    path, result = tuned
+    report = report_on(path)
+    (task,) = report.tasks
+    assert (task.name, len(task.trials)) == ("main", result.progress.trials)
+    assert task.best_seconds <= result.record.median * 1.5
+    times = [seconds for _, seconds in task.progress()]
+    assert times == sorted(times, reverse=True) and times[-1] == task.best_seconds
+    assert task.best[0].steps == tuple(result.schedule.trace.as_python())
+    assert task.best[0].script == result.schedule.mod.script()
+    assert ("ret" in task.best[0].assembly and task.best[-1].assembly == "") or len(task.best) == 1
+    assert task.roofline is not None and 0 < task.roofline.share < 1.5
+    assert task.roofline.intensity == pytest.approx(2 * 32**3 / (3 * 4 * 32**2))
+    (session,) = report.times
+    assert session[0] == "tune main"
+    assert {"preparing", "search"} <= set(session[1]) and all(seconds >= 0 for seconds in session[1].values())
+    text = page(report)
+    check_page(text)
+    for part in ("Where the time went", "its assembly", "of the limit", "<svg", "vectorize"):
+        assert part in text
+
+
+def test_failures_and_other_machines(tmp_path):
+    path = tmp_path / "records.db"
+    program = tw.ir.IRModule({"main": matmul(16, 16, 16)})
+    for seconds in ([3e-3], [2e-3], [4e-3], [1e-3]):
+        commit(path, program, seconds)
+    for number in range(3):
+        commit(path, program, [], "run_crash", f"signal {number} <in> the kernel")
+    commit(path, program, [], "build_error", "refused")
+    commit(path, program, [5e-3], target="llvm -mcpu=haswell -num-cores=1")
+    report = report_on(path)
+    assert len(report.tasks) == 2
+    here = max(report.tasks, key=lambda task: len(task.trials))
+    there = min(report.tasks, key=lambda task: len(task.trials))
+    assert [(trial.number, seconds) for trial, seconds in here.progress()] == [(1, 3e-3), (2, 2e-3), (4, 1e-3)]
+    assert here.failures == {"run_crash": (3, "signal 0 <in> the kernel"), "build_error": (1, "refused")}
+    assert here.failure_table().rows[0] == ("run_crash", "3", "signal 0 <in> the kernel")
+    assert there.roofline is None
+    text = page(report)
+    check_page(text)
+    assert "&lt;product&gt; &amp; more" in text and "<product>" not in text
+    assert "signal 0 &lt;in&gt; the kernel" in text
+    assert report.times == ()
+
+
+def test_programs_that_cannot_be_read(tmp_path):
+    path = tmp_path / "records.db"
+    store = _core.Database.open(str(path))
+    store.commit_workload("0" * 32, "strange", "this is no program")
+    store.commit("0" * 32, "llvm -num-cores=1", "[[], []]", [1.0], "ok", "")
+    report = report_on(path)
+    assert report.tasks[0].best == () and "cannot be read" in report.tasks[0].remark
+    check_page(page(report))
+
+
+def test_files_without_records(tmp_path):
+    path = tmp_path / "records.db"
+    _core.Database.open(str(path))
+    assert report_on(path).tasks == ()
+    assert "It holds no records" in page(report_on(path))
+    check_page(page(report_on(path)))
+    with pytest.raises(tw.ResourceError) as error:
+        report_on(tmp_path / "missing.db")
+    assert error.value.code == "report/missing-file"
+    assert not (tmp_path / "missing.db").exists()
