@@ -18,6 +18,7 @@ from typing import Any
 import tilewright as tw
 from tilewright import ir
 from tilewright.script import tir as T
+from tilewright.search import cpu_space
 
 #: In place of the code of a refusal: the step was not attempted.
 IMPOSSIBLE = "nothing to choose"
@@ -597,6 +598,15 @@ def set_axis_separator(d: Dice) -> None:
     d.sch.set_axis_separator(block, ("write", position), [axis])
 
 
+def by_rules(d: Dice) -> None:
+    """All that the compiler does to a program that nobody has scheduled; never refused."""
+    target = tw.Target(d.take(["native", "llvm -mcpu=haswell -num-cores=4", "llvm -mcpu=skylake-avx512"]))
+    before = d.sch.mod
+    cpu_space.schedule_for_cpu(d.sch, target, best=d.chance(0.5))
+    if d.sch.mod.same_as(before):
+        raise Impossible
+
+
 def enter_postproc(d: Dice) -> None:
     d.sch.enter_postproc()
 
@@ -649,6 +659,7 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     transform_layout: 3,
     transform_block_layout: 2,
     set_axis_separator: 1,
+    by_rules: 2,
     enter_postproc: 1,
 }
 STEPS = {step.__name__: step for step in WEIGHTS}

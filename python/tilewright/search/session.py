@@ -23,6 +23,7 @@ from tilewright.machine import rate_unit
 from tilewright.records import keep_times, open_database, schedule_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
+from tilewright.search.cpu_space import space_for_cpu
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.reference_check import ReferenceCheck, Verdict
 from tilewright.search.space import Space
@@ -206,8 +207,11 @@ def record_of(row: Mapping[str, Any]) -> Record:
     return Record(row["trace"], tuple(row["seconds"]), row["index"], checked, row["target"])
 
 
-def run_space(space: Space, schedule: Schedule) -> None:
+def run_space(space: Space, schedule: Schedule, *, first: bool = False) -> None:
     """Applies the user's function; what goes wrong in it becomes one of our errors and names the user's line.
+
+    Args:
+        first: make the candidate that the space wants to be tried first.
 
     Raises:
         tilewright.ScheduleError: a primitive refused, or the function raised.
@@ -215,7 +219,7 @@ def run_space(space: Space, schedule: Schedule) -> None:
     """
     try:
         with deadline.limit(SPACE_DEADLINE, f"the space '{space.name}' did not return"):
-            answer = space.function(schedule)
+            answer = ((first and space.first) or space.function)(schedule)
     except Error:
         raise
     except Exception as error:
@@ -234,7 +238,7 @@ def run_space(space: Space, schedule: Schedule) -> None:
 
 def space_hash(space: Space, trace: Trace, replayable: bool) -> str:
     """What tells this space from another: its steps, or where Python decides between them, its source."""
-    text = json.dumps(trace.as_json()[0]) if replayable else inspect.getsource(space.function)
+    text = json.dumps(trace.as_json()[0]) if replayable else space.identity or inspect.getsource(space.function)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -258,12 +262,16 @@ def tune(
 ) -> TuneResult:
     """Searches a space of schedules and keeps the fastest correct one.
 
+    >>> result = tw.tune(matmul, trials=64)
+    >>> kernel = result.kernel
+
     Candidates are drawn at random; from the 17th on, every other draw is a neighbor of a good one (one decision is
     drawn anew). At the end the best are timed against one another.
 
     Args:
         program: what to tune; a :class:`Space` brings its own program.
-        space: a function that schedules, with ``sch.sample_*`` where it leaves something open.
+        space: a function that schedules, with ``sch.sample_*`` where it leaves something open. Without one the space is
+            made from the program: tiles for registers and caches, packed operands, vectors, parallel loops.
         trials: candidates to measure, failed ones included.
         seconds: stop after so much wall time.
         seed: the same seed gives the same candidates.
@@ -285,9 +293,7 @@ def tune(
         space = space or program
         program = program.program
     if space is None:
-        raise ArgumentError(
-            "tw.tune needs a space of schedules\n  hint: def tiles(sch): ...; tw.tune(program, space=tiles)"
-        )
+        space = space_for_cpu(program, _core.Target(target).with_num_cores(threads or 1))
     if not isinstance(space, Space):
         space = Space(program, space, name=getattr(space, "__name__", "space"))
     if trials < 1:
@@ -399,7 +405,7 @@ class _Search:
         schedule = Schedule(self.task.module, seed=(seed * 1_000_003 + attempt) % 2**62)
         schedule.take_decisions(decisions)
         with self.interrupts.raised():
-            run_space(self.space, schedule)
+            run_space(self.space, schedule, first=attempt == 0)
         return schedule.mod, json.dumps(schedule.trace.as_json())
 
     def _arguments(self) -> list[tuple[Any, ...]]:

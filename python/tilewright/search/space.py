@@ -27,6 +27,9 @@ class Space:
             it was written, and that with the interpreter.
         inputs: arguments where random ones make no sense, by the name of the parameter.
         name: of the space; the function's own by default.
+        first: how the first candidate of a search is made, when that is not left to chance; with the decisions that
+            `function` draws, in the same order.
+        identity: what tells this space from another one, where the source of its function does not.
     """
 
     program: PrimFunc | Module
@@ -34,6 +37,8 @@ class Space:
     reference: Callable[..., Any] | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
+    first: Callable[[Schedule], object] | None = None
+    identity: str = ""
 
     def __repr__(self) -> str:
         return f"<Space {self.name}>"

@@ -1,0 +1,79 @@
+"""Schedules for CPUs that nobody wrote: what the limits of a core ask for, with the open choices drawn.
+
+Small blocks are inlined; contractions get a tile of results in vector registers, with operands packed where their
+vectors do not lie side by side; chains of steps over rows run row by row; everything else gets vectors along memory and
+parallel outer loops. Each step is a primitive, which proves what it does or refuses; what is refused is left out.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tilewright import _core, ir
+from tilewright.schedule import Schedule
+from tilewright.search.cpu_space.contraction import schedule_contraction
+from tilewright.search.cpu_space.draw import Draw, attempt
+from tilewright.search.cpu_space.facts import facts_of
+from tilewright.search.cpu_space.inlining import inline_blocks
+from tilewright.search.cpu_space.plain import schedule_elementwise, schedule_reduction
+from tilewright.search.cpu_space.rows import schedule_rows
+from tilewright.search.space import Space
+
+__all__ = ["is_open", "schedule_for_cpu", "space_for_cpu"]
+
+
+def is_open(function: ir.PrimFunc) -> bool:
+    """Whether nobody has said how a function runs: its loops are serial, its memory global, nothing is annotated."""
+    open_so_far = True
+
+    def look(node: object) -> None:
+        nonlocal open_so_far
+        if isinstance(node, ir.For):
+            open_so_far &= node.kind == ir.ForKind.SERIAL and not node.annotations and node.thread_binding is None
+        elif isinstance(node, ir.Block):
+            open_so_far &= not node.annotations
+        elif isinstance(node, ir.Buffer):
+            open_so_far &= node.scope() == "global"
+
+    _core.visit(function.body, look)
+    return open_so_far
+
+
+def space_for_cpu(program: ir.PrimFunc | ir.Module, target: _core.Target) -> Space:
+    """The space of a program; its first candidate is the schedule that the model expects most of."""
+    own = sorted(Path(__file__).parent.glob("*.py"))
+    return Space(
+        program,
+        lambda schedule: schedule_for_cpu(schedule, target, best=False),
+        name="by rules",
+        first=lambda schedule: schedule_for_cpu(schedule, target, best=True),
+        identity="".join(file.read_text() for file in own),
+    )
+
+
+def schedule_for_cpu(schedule: Schedule, target: _core.Target, *, best: bool) -> None:
+    """Schedules a program, in place.
+
+    Args:
+        schedule: of a module with a function called main.
+        target: whose vectors, registers and caches count.
+        best: take the choices that the model expects most of; else they are drawn, as :class:`tilewright.Space` needs.
+
+    Never fails: a block that cannot be scheduled this way stays as far as it came, which is a correct program too.
+    """
+    draw = Draw(schedule, best)
+    root = attempt(schedule.get_block, "root")
+    if root is None:
+        return
+    blocks = inline_blocks(schedule, schedule.get_child_blocks(root))
+    for block in blocks:
+        facts = facts_of(schedule, block)
+        if facts is not None and facts.is_contraction():
+            attempt(schedule_contraction, schedule, facts, target, draw)
+    for output in schedule.get_output_blocks(root):
+        attempt(schedule_rows, schedule, blocks, output)
+    for block in blocks:
+        facts = facts_of(schedule, block)
+        if facts is None:
+            continue
+        attempt(schedule_reduction if facts.reduced else schedule_elementwise, schedule, facts, target, draw)

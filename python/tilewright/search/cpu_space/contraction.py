@@ -1,0 +1,200 @@
+"""Contractions: a tile of results in vector registers, the reduction around it, results leave when it is complete."""
+
+from __future__ import annotations
+
+import math
+
+from tilewright import _core, ir
+from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.search.cpu_space.draw import Draw, attempt
+from tilewright.search.cpu_space.facts import Facts, coefficient, constant, is_plain, is_spatial
+from tilewright.search.cpu_space.register_tile import RegisterTile, bits_of, register_tiles
+
+#: tiles that a search draws from
+_TILES = 16
+
+
+def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
+    """Tiles a contraction; one that no tile of registers fits stays as it is."""
+    tiles = register_tiles(facts, target)
+    near = [tile for tile in tiles[:_TILES] if tile.cycles <= 2 * tiles[0].cycles]
+    if near:
+        _Contraction(schedule, facts, near[draw.choose(len(near))], target, draw).run()
+
+
+class _Contraction:
+    def __init__(self, schedule: Schedule, facts: Facts, tile: RegisterTile, target: _core.Target, draw: Draw) -> None:
+        self.schedule, self.facts, self.tile, self.target, self.draw = schedule, facts, tile, target, draw
+
+    def run(self) -> None:
+        schedule, facts, tile, draw = self.schedule, self.facts, self.tile, self.draw
+        leaving = self._leaving()
+        copied = tile.copied
+        # The copy is made for one group of columns, once for each value of the axes that it varies with.
+        batch = [i for i in facts.spatial if copied is not None and i != tile.axis and facts.reads[copied].varies(i)]
+        outer: dict[int, LoopRV] = {}
+        inner: dict[int, LoopRV] = {}
+        for i in facts.spatial:
+            loop, size, extent = facts.axes[i].loop, tile.size(i), facts.extent(i)
+            if size == 1:
+                outer[i] = loop
+            elif size == extent:
+                inner[i] = loop
+            else:
+                outer[i], inner[i] = schedule.split(loop, [None, size])
+        reduced = [facts.axes[i].loop for i in facts.reduced]
+        steps = [1, 2, 4][draw.choose(3)]
+        unrolled: list[LoopRV] = []
+        if steps > 1 and facts.extent(facts.reduced[-1]) % steps == 0:
+            reduced[-1], last = schedule.split(reduced[-1], [None, steps])
+            unrolled = [last]
+        # Loops with a tail stay inside: fused with others, their tails cannot be told apart any more.
+        with_tail = {i for i in outer if facts.extent(i) % tile.size(i)}
+        rows = [i for i in outer if i not in batch and i != tile.axis]
+        columns = [tile.axis] if tile.axis in outer else []
+        columns_first = copied is not None or self._columns_first()
+        if draw.choose(2) and copied is None:
+            columns_first = not columns_first
+        order = batch + (columns + rows if columns_first else rows + columns)
+        order = [i for i in order if i not in with_tail] + [i for i in order if i in with_tail]
+        if copied is not None and tile.axis in with_tail:
+            order = batch + columns + [i for i in order if i not in batch and i != tile.axis]
+        tiles = [inner[i] for i in sorted(inner) if i != tile.axis]
+        vector = inner.get(tile.axis, facts.axes[tile.axis].loop)
+        head = [outer[i] for i in order]
+        at = None
+        if copied is not None and columns:
+            at = outer[tile.axis]
+            panels = self._panels(copied)
+            if panels > 1:
+                # Rows of tiles pass over several groups of columns while what they share is near.
+                at, each = schedule.split(at, [None, panels])
+                head[order.index(tile.axis)] = outer[tile.axis] = at
+                head.append(each)
+        schedule.reorder(*head, *reduced, *unrolled, *tiles, vector)
+        packed = None if copied is None or at is None else self._packed(copied, at)
+        store = self._leave(leaving, head)
+        depth = len(head)
+        begin = None
+        if reduced:
+            begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
+        for block in (store, begin):
+            if block is not None:
+                self._vectors(schedule.get_loops(block)[depth:])
+        self._vectors([*unrolled, *tiles, vector])
+        if packed is not None and copied is not None and at is not None:
+            self._copy_in_vectors(packed, copied, head.index(at) + 1)
+        self._share(order, outer, with_tail, last=tile.axis if packed is not None else None)
+
+    def _share(self, order: list[int], outer: dict[int, LoopRV], with_tail: set[int], last: int | None) -> None:
+        """Outer loops in parallel: those before the first with a tail, none below the loop that a copy is made in."""
+        schedule, loops = self.schedule, []
+        for i in order:
+            if i in with_tail:
+                break
+            loops.append(outer[i])
+            if i == last:
+                break
+        count = math.prod(constant(schedule.get(loop).extent) or 1 for loop in loops)
+        if count < 2 * self.target.num_cores and len(loops) < len(order) and order[len(loops)] in with_tail:
+            loops = [outer[order[len(loops)]]]
+        if loops:
+            fused = schedule.fuse(*loops) if len(loops) > 1 else loops[0]
+            attempt(schedule.parallel, fused)
+
+    def _columns_first(self) -> bool:
+        """Whether what a group of columns needs stays in the second level while the rows pass, and all does not."""
+        facts, tile = self.facts, self.tile
+        for read in facts.reads:
+            if read.varies(tile.axis) and not any(read.varies(i) for i in facts.spatial if i != tile.axis):
+                every = math.prod(axis.extent for i, axis in enumerate(facts.axes) if read.varies(i))
+                return every * 4 > self.target.l2_bytes // 2
+        return False
+
+    def _panels(self, copied: int) -> int:
+        """How many groups of columns are copied at a time: as many as fill half of the second level."""
+        facts, tile = self.facts, self.tile
+        read = facts.reads[copied]
+        one = tile.columns * math.prod(facts.extent(i) for i in facts.reduced if read.varies(i))
+        groups = math.ceil(facts.extent(tile.axis) / tile.columns)
+        most = self.target.l2_bytes // 2 // (one * bits_of(read.buffer.dtype) // 8)
+        # A remainder of groups would leave one tail in another.
+        ways = [way for way in range(max(1, min(groups, most)), 0, -1) if groups % way == 0][:4]
+        return ways[self.draw.choose(len(ways))]
+
+    def _packed(self, copied: int, at: LoopRV) -> BlockRV:
+        schedule, facts = self.schedule, self.facts
+        buffer = facts.reads[copied].buffer
+        number = next(
+            n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.name == buffer.name
+        )
+        packed = schedule.cache_read(facts.block, number, "global")
+        attempt(schedule.compute_at, packed, at)
+        return packed
+
+    def _copy_in_vectors(self, packed: BlockRV, copied: int, depth: int) -> None:
+        """Copies with vectors; where the source lies the other way, the copy is turned round."""
+        schedule, facts, tile = self.schedule, self.facts, self.tile
+        read = facts.reads[copied]
+        variable = self.facts.axes[self.tile.axis].var
+        dimension = next((n for n, index in enumerate(read.indices) if coefficient(index, variable) != 0), None)
+        if dimension is None:
+            return
+        rank = len(read.indices)
+        # The copy has a loop for each dimension that does not stand still while it is made.
+        still = [facts.axes[i].var for i in facts.spatial if i != tile.axis and read.varies(i)]
+        moving = [
+            n
+            for n, index in enumerate(read.indices)
+            if any(coefficient(index, axis.var) != 0 for axis in facts.axes if not any(axis.var is v for v in still))
+        ]
+        own = schedule.get_loops(packed)[depth:]
+        if len(own) != len(moving) or dimension not in moving or len(schedule.get(packed).iter_vars) != rank:
+            return
+        turned = own[moving.index(dimension)]
+        if turned is not own[-1]:
+            schedule.reorder(*own[moving.index(dimension) + 1 :], turned)
+        if facts.extent(tile.axis) % tile.columns == 0:
+            attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, tile.columns))
+        elif dimension != rank - 1:
+            attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, None))
+        pieces = attempt(schedule.split, turned, [None, tile.lanes])
+        attempt(schedule.vectorize, pieces[1] if pieces else turned)
+
+    def _leaving(self) -> BlockRV:
+        """The block that takes results out of the registers: the only consumer, else a copy."""
+        schedule, block = self.schedule, self.facts.block
+        consumers = schedule.get_consumers(block)
+        if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
+            loops = schedule.get_loops(consumers[0])
+            if is_plain(schedule, loops) and len(loops) == len(self.facts.spatial):
+                return consumers[0]
+        return schedule.cache_write(block, 0, "local")
+
+    def _leave(self, leaving: BlockRV, head: list[LoopRV]) -> BlockRV | None:
+        """Moves it to where a tile is complete; None where it has to stay."""
+        schedule = self.schedule
+        before = len(schedule.get_loops(leaving))
+        if head:
+            attempt(schedule.reverse_compute_at, leaving, head[-1])
+        if head and len(schedule.get_loops(leaving)) <= before:
+            return None
+        attempt(schedule.set_scope, self.facts.block, 0, "local")
+        return leaving
+
+    def _vectors(self, loops: list[LoopRV]) -> None:
+        if not loops:
+            return
+        attempt(self.schedule.vectorize, loops[-1])
+        for loop in loops[:-1]:
+            attempt(self.schedule.unroll, loop)
+
+
+def _panels_of(rank: int, dimension: int, columns: int | None) -> ir.IndexMap:
+    """Groups of columns one after the other, in each of them the columns last; one group where no size is given."""
+    indices = [ir.Var(f"i{n}", "int32") for n in range(rank)]
+    turned = indices[dimension]
+    others = [index for index in indices if index is not turned]
+    if columns is None:
+        return ir.IndexMap(indices, [*others, turned])
+    return ir.IndexMap(indices, [turned // columns, *others, turned % columns])

@@ -1,0 +1,234 @@
+"""What a block does to its operands, as far as the way to compute it on a CPU depends on that."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from tilewright import _core, arith, ir
+from tilewright.schedule import BlockRV, LoopRV, Schedule
+
+#: functions that take many instructions, so that computing them again costs more than a trip to the cache
+_HEAVY = {
+    *(
+        "exp",
+        "exp2",
+        "exp10",
+        "expm1",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "pow",
+        "sqrt",
+        "rsqrt",
+        "cbrt",
+        "hypot",
+        "fmod",
+    ),
+    *("sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+    *("erf", "sigmoid"),
+}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of a block: the loop that it is bound to runs as long."""
+
+    var: ir.Var
+    loop: LoopRV
+    extent: int
+    is_spatial: bool
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One access: the elements of memory that it moves by for a step of each axis within a period of that axis; None
+    where that is no constant."""
+
+    buffer: ir.Buffer
+    indices: tuple[Any, ...]
+    strides: tuple[int | None, ...]
+
+    def varies(self, axis: int) -> bool:
+        """Whether it reads or writes other elements for other values of the axis."""
+        return self.strides[axis] != 0
+
+
+@dataclass(frozen=True)
+class Facts:
+    """A block with one loop for each axis, which stores to one buffer.
+
+    Attributes:
+        store: what it writes.
+        reads: what it reads, but for the element that it adds to.
+        periods: by axis: the greatest number of steps after which an index moves all at once (`j // 32`); 0: any.
+    """
+
+    block: BlockRV
+    axes: tuple[Axis, ...]
+    store: Operand
+    reads: tuple[Operand, ...]
+    periods: tuple[int, ...]
+
+    @property
+    def spatial(self) -> list[int]:
+        """Numbers of the axes that results depend on."""
+        return [i for i, axis in enumerate(self.axes) if axis.is_spatial]
+
+    @property
+    def reduced(self) -> list[int]:
+        """Numbers of the axes that are summed over."""
+        return [i for i, axis in enumerate(self.axes) if not axis.is_spatial]
+
+    def extent(self, axis: int) -> int:
+        """How far an axis runs."""
+        return self.axes[axis].extent
+
+    def is_contraction(self) -> bool:
+        """Several operands, one of which serves many results."""
+        several = len({operand.buffer.name for operand in self.reads}) > 1
+        return bool(
+            several
+            and self.reduced
+            and any(self.extent(i) > 1 and not read.varies(i) for read in self.reads for i in self.spatial)
+        )
+
+
+def constant(value: Any) -> int | None:
+    """The number that an expression is."""
+    return int(value.value) if isinstance(value, ir.IntImm) else None
+
+
+def is_plain(schedule: Schedule, loops: list[LoopRV]) -> bool:
+    """Whether nothing has been said about how the loops run."""
+    nodes = [schedule.get(loop) for loop in loops]
+    return all(node.kind == ir.ForKind.SERIAL and not node.annotations for node in nodes)
+
+
+def is_spatial(node: ir.Block) -> bool:
+    """Whether a block sums nothing up."""
+    return all(axis.iter_type == ir.IterType.DATA_PAR for axis in node.iter_vars)
+
+
+def is_heavy(node: ir.Block) -> bool:
+    """Whether it computes something that takes long."""
+    return any(_name_of(call) in _HEAVY for call in _calls(node))
+
+
+def is_conditional(node: ir.Block) -> bool:
+    """Whether what it computes is behind a condition, as padding is."""
+    return any(_name_of(call) == "if_then_else" for call in _calls(node))
+
+
+def _calls(node: ir.Block) -> list[ir.Call]:
+    found: list[ir.Call] = []
+    _core.visit(node.body, lambda inner: found.append(inner) if isinstance(inner, ir.Call) else None)
+    return found
+
+
+def _name_of(call: ir.Call) -> str:
+    return str(getattr(call.op, "name", "")).removeprefix("tir.")
+
+
+def facts_of(schedule: Schedule, block: BlockRV) -> Facts | None:
+    """None for a block of another form: opaque, nested, with several stores, sizes that are not constant, or loops
+    that do not stand for its axes one by one."""
+    node, loops = schedule.get(block), schedule.get_loops(block)
+    if len(loops) != len(node.iter_vars) or not loops or not is_plain(schedule, loops):
+        return None
+    for axis, loop in zip(node.iter_vars, loops, strict=True):
+        if axis.iter_type not in (ir.IterType.DATA_PAR, ir.IterType.COMM_REDUCE):
+            return None
+        extent = constant(schedule.get(loop).extent)
+        if extent is None or axis.dom is None or constant(axis.dom.extent) != extent:
+            return None
+    loads: list[Any] = []
+    stores: list[Any] = []
+
+    def look(inner: Any) -> None:
+        if isinstance(inner, ir.BufferLoad):
+            loads.append(inner)
+        elif isinstance(inner, (ir.BufferStore, ir.Block, ir.For, ir.While)):
+            stores.append(inner)
+
+    _core.visit(node.body, look)
+    if len(stores) != 1 or not isinstance(stores[0], ir.BufferStore):
+        return None
+    variables = [axis.var for axis in node.iter_vars]
+    loads = [load for load in loads if not load.buffer.same_as(stores[0].buffer)]
+    periods = tuple(_period([*loads, stores[0]], variable) for variable in variables)
+    return Facts(
+        block,
+        tuple(
+            Axis(axis.var, loop, constant(schedule.get(loop).extent) or 0, axis.iter_type == ir.IterType.DATA_PAR)
+            for axis, loop in zip(node.iter_vars, loops, strict=True)
+        ),
+        _operand(stores[0], variables, periods),
+        tuple(_operand(load, variables, periods) for load in loads),
+        periods,
+    )
+
+
+def _operand(access: Any, variables: list[ir.Var], periods: tuple[int, ...]) -> Operand:
+    steps: list[int | None] = []
+    step: int | None = 1
+    for extent in reversed(access.buffer.shape):
+        steps.append(step)
+        size = constant(extent)
+        step = None if step is None or size is None else step * size
+    steps.reverse()
+    strides = tuple(_stride(access.indices, steps, *each) for each in zip(variables, periods, strict=True))
+    return Operand(access.buffer, tuple(access.indices), strides)
+
+
+def _stride(indices: Any, steps: list[int | None], variable: ir.Var, period: int) -> int | None:
+    total = 0
+    for index, step in zip(indices, steps, strict=True):
+        moved = coefficient(index, variable, period)
+        if moved is None or (moved and step is None):
+            return None
+        total += moved * (step or 0)
+    return total
+
+
+def coefficient(index: Any, variable: ir.Var, period: int = 0) -> int | None:
+    """What an index moves by for a step of a variable, from within a period to within it: 0 where it does not move,
+    None where it depends."""
+    if not _uses(index, variable):
+        return 0
+    analyzer = arith.Analyzer()
+    place: Any = variable
+    if period:
+        inside, outside = ir.Var("inside", variable.dtype), ir.Var("outside", variable.dtype)
+        analyzer.bind(inside, ir.Range(0, period - 1))
+        place = outside * period + inside
+    here: Any = _core.substitute(index, {variable: place})
+    there: Any = _core.substitute(index, {variable: place + ir.IntImm(variable.dtype, 1)})
+    return constant(analyzer.simplify(there - here))
+
+
+def _uses(index: Any, variable: ir.Var) -> bool:
+    used = False
+
+    def look(inner: Any) -> None:
+        nonlocal used
+        used = used or (isinstance(inner, ir.Var) and inner.same_as(variable))
+
+    _core.visit(index, look)
+    return used
+
+
+def _period(accesses: list[Any], variable: ir.Var) -> int:
+    period = 0
+
+    def look(inner: Any) -> None:
+        nonlocal period
+        if isinstance(inner, (ir.FloorDiv, ir.FloorMod)) and coefficient(inner.a, variable) == 1:
+            period = math.gcd(period, constant(inner.b) or 0)
+
+    for access in accesses:
+        for index in access.indices:
+            _core.visit(index, look)
+    return period

@@ -1,0 +1,107 @@
+"""Single blocks: elementwise work and data movement in vectors, and reductions that share nothing between results."""
+
+from __future__ import annotations
+
+import math
+
+from tilewright import _core
+from tilewright.schedule import LoopRV, Schedule
+from tilewright.search.cpu_space.draw import Draw, attempt
+from tilewright.search.cpu_space.facts import Facts
+from tilewright.search.cpu_space.register_tile import bits_of
+
+#: least work, in elements, that is worth a parallel loop
+_SHARED_WORK = 1 << 14
+
+
+def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
+    """Vectors along the axis that the result lies along; other loops in parallel."""
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    loops = [axis.loop for axis in facts.axes]
+    total = math.prod(axis.extent for axis in facts.axes)
+    along = [i for i in facts.spatial if facts.store.strides[i] == 1 and facts.extent(i) > 1]
+    if not along:
+        return
+    axis = along[0]
+    others = [i for i in range(len(loops)) if i != axis]
+    crossed = next(
+        (
+            i
+            for read in facts.reads
+            if read.strides[axis] not in (0, 1)
+            for i in reversed(others)
+            if read.strides[i] == 1 and facts.extent(i) >= 4
+        ),
+        None,
+    )
+    if crossed is not None and facts.extent(axis) >= lanes:
+        # A transposed copy: squares whose lines stay in the cache while they are read the other way.
+        side = lanes * (1, 2, 4)[draw.choose(3)]
+        rows = schedule.split(facts.axes[crossed].loop, [None, side])
+        columns = schedule.split(facts.axes[axis].loop, [None, lanes])
+        rest = [facts.axes[i].loop for i in others if i != crossed]
+        schedule.reorder(*rest, rows[0], columns[0], rows[1], columns[1])
+        attempt(schedule.vectorize, columns[1])
+        _share(schedule, [*rest, rows[0]], total)
+        return
+    if axis != len(loops) - 1:
+        schedule.reorder(*(loops[i] for i in others), loops[axis])
+    outer = [loops[i] for i in others]
+    vector = loops[axis]
+    if not outer and facts.extent(axis) > 4 * lanes:
+        first, vector = schedule.split(vector, [None, 4 * lanes])
+        outer = [first]
+    attempt(schedule.vectorize, vector)
+    _share(schedule, outer, total)
+
+
+def _share(schedule: Schedule, loops: list[LoopRV], total: int) -> None:
+    if not loops or total < _SHARED_WORK:
+        return
+    fused = attempt(schedule.fuse, *loops) if len(loops) > 1 else loops[0]
+    if fused is not None:
+        attempt(schedule.parallel, fused)
+
+
+def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
+    """Partial sums in the lanes of vectors, along the results where these lie together, else along the reduction."""
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    spatial = [facts.axes[i].loop for i in facts.spatial]
+    reduced = [facts.axes[i].loop for i in facts.reduced]
+    total = math.prod(axis.extent for axis in facts.axes)
+    along = [
+        i
+        for i in facts.spatial
+        if facts.extent(i) >= lanes
+        and facts.store.strides[i] == 1
+        and all(read.strides[i] in (0, 1) for read in facts.reads)
+    ]
+    reads_along = all(read.strides[facts.reduced[-1]] in (0, 1) for read in facts.reads)
+    if along and not reads_along:
+        others = [loop for i, loop in zip(facts.spatial, spatial, strict=True) if i != along[0]]
+        width = lanes * (4, 2, 1)[draw.choose(3)]
+        columns, vector = schedule.split(facts.axes[along[0]].loop, [None, width])
+        schedule.reorder(*others, columns, *reduced, vector)
+        copy = schedule.cache_write(facts.block, 0, "local")
+        attempt(schedule.reverse_compute_at, copy, columns)
+        begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
+        for loop in (vector, schedule.get_loops(copy)[-1], *(schedule.get_loops(begin)[-1:] if begin else ())):
+            attempt(schedule.vectorize, loop)
+        _share(schedule, [*others, columns], total)
+        return
+    schedule.reorder(*spatial, *reduced)
+    results = math.prod(facts.extent(i) for i in facts.spatial)
+    last = reduced[-1]
+    if len(reduced) > 1:
+        last = attempt(schedule.fuse, *reduced) or last
+    if results < 2 * target.num_cores and target.num_cores > 1 and total > 4 * _SHARED_WORK:
+        # Too few results to share among the cores: parts of the sums are shared.
+        part, _ = schedule.split(last, [4 * target.num_cores, None])
+        parts = attempt(schedule.rfactor, part, 0)
+        if parts is not None:
+            own = schedule.get_loops(parts)
+            attempt(schedule.vectorize, own[-1])
+            attempt(schedule.parallel, schedule.get_loops(parts)[len(spatial)])
+            return
+    attempt(schedule.vectorize, last)
+    _share(schedule, spatial, total)

@@ -1,0 +1,202 @@
+"""Which tile of results to keep in vector registers, by a model of one core.
+
+A step of the reduction does `rows * vectors` multiply-adds on two ports; it loads what varies with the tile, each
+vector or broadcast once, through two more. The sums stay in registers, so `rows * vectors` of them, the vectors of one
+operand and a broadcast have to fit. Fewer than eight sums wait for one another: a multiply-add takes four cycles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilewright import _core
+from tilewright.numpy_dtype import numpy_dtype
+from tilewright.search.cpu_space.facts import Facts, Operand
+
+#: bytes that a cycle brings from the second level, and from what is behind it
+_L2_BYTES_PER_CYCLE = 32
+_L3_BYTES_PER_CYCLE = 10
+#: share of the time that these take which the multiply-adds do not hide
+_EXPOSED = 0.35
+#: cycles that copying one element of an operand takes, with its vectors as they lie, and turned round
+_COPY_CYCLES, _TURN_CYCLES = 0.25, 1.0
+#: cycles of a tile besides its steps
+_START_CYCLES = 30
+#: lines of the first level that fall on one another when they are this many bytes apart, and how many can
+_ALIASED_BYTES, _ALIASED_LINES = 4096, 8
+
+
+@dataclass(frozen=True)
+class RegisterTile:
+    """A tile: `vectors` side by side along one axis, and so many steps of others.
+
+    Attributes:
+        axis: of the vectors.
+        rows: steps by axis, in the order of the axes.
+        copied: the number of the read that is copied before it is used, so that its vectors lie side by side.
+        cycles: that the model expects for all of the block.
+    """
+
+    axis: int
+    lanes: int
+    vectors: int
+    rows: tuple[tuple[int, int], ...]
+    copied: int | None
+    cycles: float
+
+    @property
+    def columns(self) -> int:
+        """Steps along the axis of the vectors."""
+        return self.vectors * self.lanes
+
+    def size(self, axis: int) -> int:
+        """Steps along an axis."""
+        return self.columns if axis == self.axis else dict(self.rows).get(axis, 1)
+
+
+def bits_of(dtype: str) -> int:
+    """Of one element."""
+    return numpy_dtype(dtype).itemsize * 8
+
+
+def register_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:
+    """Tiles for a contraction, the one that the model expects most of first; none where no tile can be vectors."""
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    tiles = [
+        tile
+        for axis in _vector_axes(facts, lanes)
+        for vectors in range(1, min(math.ceil(facts.extent(axis) / lanes), 8) + 1)
+        if not facts.periods[axis] or facts.periods[axis] % (vectors * lanes) == 0
+        for rows in _rows(facts, axis, vectors, target.vector_registers)
+        for copied in _copies(facts, axis, dict(rows))
+        if (tile := _Estimate(facts, target, axis, lanes, vectors, dict(rows), copied).tile()) is not None
+    ]
+    # Of equals the one with rows along an inner axis, where memory is near.
+    return sorted(tiles, key=lambda tile: (tile.cycles, [-axis for axis, _ in tile.rows]))
+
+
+def _vector_axes(facts: Facts, lanes: int) -> list[int]:
+    """The axis that results lie along; where that is short, any."""
+    axes = [i for i in facts.spatial if facts.extent(i) > 1 and facts.store.strides[i] not in (0, None)]
+    along = [i for i in axes if facts.store.strides[i] == 1 and 2 * facts.extent(i) >= lanes]
+    return along or axes
+
+
+def _rows(facts: Facts, axis: int, vectors: int, registers: int) -> Iterator[tuple[tuple[int, int], ...]]:
+    """Steps of other axes, inner ones whole before outer ones begin; any may be left out."""
+    # One register for each vector of the operand and one for the broadcast.
+    limit = (registers - 1 - vectors) // vectors
+    if limit < 1:
+        return
+    inner_first = [i for i in reversed(facts.spatial) if i != axis and facts.extent(i) > 1]
+
+    def grow(at: int, size: int, rows: dict[int, int]) -> Iterator[tuple[tuple[int, int], ...]]:
+        yield tuple(sorted(rows.items()))
+        if at == len(inner_first):
+            return
+        yield from grow(at + 1, size, rows)
+        chosen, extent = inner_first[at], facts.extent(inner_first[at])
+        for steps in range(2, min(extent, limit // size) + 1):
+            if facts.periods[chosen] and facts.periods[chosen] % steps:
+                continue
+            if steps == extent:
+                yield from grow(at + 1, size * steps, rows | {chosen: steps})
+            else:
+                yield tuple(sorted((rows | {chosen: steps}).items()))
+
+    yield from dict.fromkeys(grow(0, 1, {}))
+
+
+def _copies(facts: Facts, axis: int, rows: dict[int, int]) -> list[int | None]:
+    """The reads that may be copied for a group of columns; None is no copy, where vectors lie side by side without."""
+    vectors = [number for number, read in enumerate(facts.reads) if read.varies(axis)]
+    crossed = [number for number in vectors if facts.reads[number].strides[axis] != 1]
+    if not vectors or len(crossed) > 1:
+        return []
+    chosen: list[int | None] = [] if crossed else [None]
+    for number in crossed or vectors:
+        read = facts.reads[number]
+        known = all(stride is not None for stride in read.strides)
+        if known and not any(read.varies(i) for i in rows) and any(read.varies(i) for i in facts.reduced):
+            chosen.append(number)
+    return chosen
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    facts: Facts
+    target: _core.Target
+    axis: int
+    lanes: int
+    vectors: int
+    rows: dict[int, int]
+    copied: int | None
+
+    def tile(self) -> RegisterTile:
+        facts, rows = self.facts, self.rows
+        sums = self.vectors * math.prod(rows.values())
+        steps = math.prod(facts.extent(i) for i in facts.reduced)
+        loads = sum(self._loads(read) for read in facts.reads)
+        moved = sum(self._beyond_first_level(number) for number in range(len(facts.reads)))
+        step = max(sums / 2, loads / 2, 4 if sums < 8 else 0) + _EXPOSED * moved + 0.15 * loads
+        one = step * steps + _START_CYCLES + 2 * sums
+        if facts.store.strides[self.axis] != 1:
+            one += sums * self.lanes
+        cycles = one * self._count(sums) + self._copying()
+        return RegisterTile(self.axis, self.lanes, self.vectors, tuple(sorted(rows.items())), self.copied, cycles)
+
+    def _loads(self, read: Operand) -> int:
+        """Vectors, or broadcasts, for a step of the reduction."""
+        across = math.prod(size for i, size in self.rows.items() if read.varies(i))
+        return across * self.vectors if read.varies(self.axis) else across
+
+    def _beyond_first_level(self, number: int) -> float:
+        """Cycles for a step that bringing what an operand has outside of the first level takes."""
+        facts, read = self.facts, self.facts.reads[number]
+        width = bits_of(read.buffer.dtype) // 8
+        if not read.varies(self.axis):
+            # Lines of several rows that fall on one another are gone before their other elements are used.
+            apart = [i for i, size in self.rows.items() if size > 1 and read.varies(i)]
+            steps = [abs(read.strides[i] or 0) * width for i in apart]
+            lines = math.prod(self.rows[i] for i in apart)
+            if lines > _ALIASED_LINES and any(step and step % _ALIASED_BYTES == 0 for step in steps):
+                return lines * 64 / _L2_BYTES_PER_CYCLE
+            return 0.0
+        row = self.vectors * self.lanes * width
+        panel = row * math.prod(facts.extent(i) for i in facts.reduced if read.varies(i))
+        used = 1.0
+        if number != self.copied:
+            apart_bytes = [abs(read.strides[i] or 0) * width for i in facts.reduced if read.strides[i]]
+            # Rows that lie a multiple of many lines apart share few sets of a cache.
+            if apart_bytes and min(apart_bytes) % 1024 == 0:
+                used = min(1.0, row / min(apart_bytes))
+        here = self._loads(read) * self.lanes * width
+        if panel > self.target.l2_bytes * used * 0.7:
+            return here / _L3_BYTES_PER_CYCLE
+        return here / _L2_BYTES_PER_CYCLE if panel > self.target.l1_bytes * used / 2 else 0.0
+
+    def _copying(self) -> float:
+        if self.copied is None:
+            return 0.0
+        read = self.facts.reads[self.copied]
+        each = _COPY_CYCLES if read.strides[self.axis] == 1 else _TURN_CYCLES
+        return each * math.prod(axis.extent for i, axis in enumerate(self.facts.axes) if read.varies(i))
+
+    def _count(self, sums: int) -> float:
+        """Tiles, where one that is cut off counts for what it takes."""
+        count = 1.0
+        for i in self.facts.spatial:
+            size = self.vectors * self.lanes if i == self.axis else self.rows.get(i, 1)
+            whole, rest = divmod(self.facts.extent(i), size)
+            if i == self.axis and rest:
+                # Groups of columns in a copy do not lie one after the other then.
+                cut = 1.02 if self.copied is None else 1.15
+                count *= (whole + math.ceil(rest / self.lanes) / self.vectors) * cut
+            elif rest:
+                # What is left over runs with fewer sums at a time.
+                count *= (whole + max(rest / size, min(1.0, 8 / sums))) * 1.02
+            else:
+                count *= whole
+        return count

@@ -1,0 +1,37 @@
+"""Chains of steps over rows (softmax, normalizations): all steps of a row while it lies in the nearest cache."""
+
+from __future__ import annotations
+
+from tilewright.schedule import BlockRV, Schedule
+from tilewright.search.cpu_space.draw import attempt
+from tilewright.search.cpu_space.facts import constant, is_plain, is_spatial
+
+
+def schedule_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV) -> None:
+    """Computes the steps that lead to an output row by row, where a reduction is among them."""
+    loops = schedule.get_loops(output)
+    if len(loops) < 2 or not is_plain(schedule, loops) or not is_spatial(schedule.get(output)):
+        return
+    row = loops[0]
+    if (constant(schedule.get(row).extent) or 0) < 2:
+        return
+    name = schedule.get(output).name_hint
+    names = [schedule.get(block).name_hint for block in blocks]
+    if name not in names:
+        return
+    earlier = [block for block in blocks[: names.index(name)] if is_plain(schedule, schedule.get_loops(block))]
+    if all(is_spatial(schedule.get(block)) for block in earlier):
+        return
+    moved = []
+    for block in reversed(earlier):
+        attempt(schedule.compute_at, block, row)
+        own = schedule.get_loops(block)
+        if own and schedule.get(own[0]).loop_var.same_as(schedule.get(row).loop_var):
+            moved.append(block)
+    if not moved:
+        return
+    for block in [*moved, output]:
+        own = schedule.get_loops(block)
+        if len(own) > 1:
+            attempt(schedule.vectorize, own[-1])
+    attempt(schedule.parallel, row)

@@ -1,0 +1,280 @@
+"""Schedules that nobody wrote: they compute the same on all kinds of programs, and have what makes kernels fast."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.arguments import make_arrays
+from tilewright.search import cpu_space
+from tilewright.search.cpu_space.facts import facts_of
+from tilewright.search.cpu_space.register_tile import register_tiles
+from tilewright.task import task_of
+
+TARGETS = ["llvm -mcpu=skylake-avx512 -num-cores=1", "llvm -mcpu=haswell -num-cores=4"]
+
+
+def product(n, m, k, dtype="float32", batch=1, turned=False):
+    a = te.placeholder((batch, n, k), dtype, name="A")
+    b = te.placeholder((batch, m, k) if turned else (batch, k, m), dtype, name="B")
+    axis = te.reduce_axis((0, k), name="k")
+    right = (lambda s, j, x: b[s, j, x]) if turned else (lambda s, j, x: b[s, x, j])
+    c = te.compute((batch, n, m), lambda s, i, j: te.sum(a[s, i, axis] * right(s, j, axis), axis=[axis]), name="C")
+    return te.create_prim_func([a, b, c])
+
+
+def convolution(size, channels, filters, kernel=3, stride=1, pad=1, groups=1, epilogue=False):
+    x = te.placeholder((1, size, size, channels), name="X")
+    w = te.placeholder((kernel, kernel, channels // groups, filters), name="W")
+    out = (size + 2 * pad - kernel) // stride + 1
+    wide = size + 2 * pad
+    inside = lambda h, v: te.all(h >= pad, h < size + pad, v >= pad, v < size + pad)  # noqa: E731
+    padded = te.compute(
+        (1, wide, wide, channels),
+        lambda n, h, v, c: te.if_then_else(inside(h, v), x[n, h - pad, v - pad, c], 0.0),
+        name="padded",
+    )
+    rh, rw, rc = (te.reduce_axis((0, e), name=f"r{e}_{i}") for i, e in enumerate((kernel, kernel, channels // groups)))
+    first = lambda co: co // (filters // groups) * (channels // groups)  # noqa: E731
+    conv = te.compute(
+        (1, out, out, filters),
+        lambda n, h, v, co: te.sum(
+            padded[n, h * stride + rh, v * stride + rw, first(co) + rc] * w[rh, rw, rc, co], axis=[rh, rw, rc]
+        ),
+        name="conv",
+    )
+    if not epilogue:
+        return te.create_prim_func([x, w, conv])
+    bias = te.placeholder((filters,), name="bias")
+    biased = te.compute(conv.shape, lambda n, h, v, c: conv[n, h, v, c] + bias[c], name="biased")
+    relu = te.compute(conv.shape, lambda n, h, v, c: te.max(biased[n, h, v, c], 0.0), name="relu")
+    return te.create_prim_func([x, w, bias, relu])
+
+
+def depthwise(size, channels):
+    x, w = te.placeholder((size, size, channels), name="X"), te.placeholder((3, 3, channels), name="W")
+    rh, rw = te.reduce_axis((0, 3), name="rh"), te.reduce_axis((0, 3), name="rw")
+    return te.create_prim_func(
+        [
+            x,
+            w,
+            te.compute(
+                (size - 2, size - 2, channels),
+                lambda h, v, c: te.sum(x[h + rh, v + rw, c] * w[rh, rw, c], axis=[rh, rw]),
+                name="D",
+            ),
+        ]
+    )
+
+
+def transposed_convolution(size, channels, filters):
+    x = te.placeholder((size, size, channels), name="X")
+    w = te.placeholder((4, 4, channels, filters), name="W")
+    rh, rw, rc = (te.reduce_axis((0, e), name=n) for e, n in ((4, "rh"), (4, "rw"), (channels, "rc")))
+    even = lambda h, v: te.all((h + rh) % 2 == 0, (v + rw) % 2 == 0)  # noqa: E731
+    return te.create_prim_func(
+        [
+            x,
+            w,
+            te.compute(
+                (2 * size - 4, 2 * size - 4, filters),
+                lambda h, v, co: te.sum(
+                    te.if_then_else(even(h, v), x[(h + rh) // 2, (v + rw) // 2, rc], 0.0) * w[3 - rh, 3 - rw, rc, co],
+                    axis=[rh, rw, rc],
+                ),
+                name="T",
+            ),
+        ]
+    )
+
+
+def softmax(m, n):
+    x = te.placeholder((m, n), name="X")
+    k, k2 = te.reduce_axis((0, n), name="k"), te.reduce_axis((0, n), name="k2")
+    top = te.compute((m,), lambda i: te.max(x[i, k], axis=[k]), name="top")
+    power = te.compute((m, n), lambda i, j: te.exp(x[i, j] - top[i]), name="power")
+    total = te.compute((m,), lambda i: te.sum(power[i, k2], axis=[k2]), name="total")
+    return te.create_prim_func([x, te.compute((m, n), lambda i, j: power[i, j] / total[i], name="Y")])
+
+
+def norm(m, n):
+    x = te.placeholder((m, n), name="X")
+    i, j = te.reduce_axis((0, m), name="i"), te.reduce_axis((0, n), name="j")
+    c = te.compute((1,), lambda _: te.sum(x[i, j] * x[i, j], axis=[i, j]), name="C")
+    return te.create_prim_func([x, te.compute((1,), lambda b: te.sqrt(c[b]), name="D")])
+
+
+def columns(m, n):
+    x, k = te.placeholder((m, n), name="X"), te.reduce_axis((0, m), name="k")
+    return te.create_prim_func([x, te.compute((n,), lambda j: te.sum(x[k, j], axis=[k]), name="S")])
+
+
+def vector(m, k):
+    a, x, r = te.placeholder((m, k), name="A"), te.placeholder((k,), name="x"), te.reduce_axis((0, k), name="k")
+    return te.create_prim_func([a, x, te.compute((m,), lambda i: te.sum(a[i, r] * x[r], axis=[r]), name="y")])
+
+
+def elementwise(*shape, dtype="float32"):
+    a, b = te.placeholder(shape, dtype, name="A"), te.placeholder(shape, dtype, name="B")
+    half = te.compute(shape, lambda *i: a[i] + b[i], name="half")
+    return te.create_prim_func([a, b, te.compute(shape, lambda *i: half[i] * a[i], name="C")])
+
+
+def turned_copy(m, n):
+    a = te.placeholder((m, n), name="A")
+    return te.create_prim_func([a, te.compute((n, m), lambda i, j: a[j, i], name="B")])
+
+
+PROGRAMS = {
+    "product": product(24, 40, 20),
+    "odd product": product(37, 53, 19),
+    "prime, thin": product(3, 61, 7),
+    "one row": product(1, 130, 17),
+    "one column": product(29, 1, 31),
+    "turned": product(26, 33, 12, turned=True),
+    "batched": product(9, 34, 16, batch=3),
+    "doubles": product(13, 22, 9, "float64"),
+    "halves": product(12, 34, 8, "float16"),
+    "integers": product(14, 33, 10, "int32"),
+    "bytes": product(14, 70, 10, "int8"),
+    "convolution": convolution(8, 5, 18),
+    "strided, grouped": convolution(9, 8, 64, stride=2, groups=2),
+    "with bias and relu": convolution(6, 4, 33, epilogue=True),
+    "no padding": convolution(5, 6, 20, kernel=1, pad=0),
+    "three filters": convolution(7, 6, 3),
+    "depthwise": depthwise(7, 20),
+    "transposed convolution": transposed_convolution(5, 6, 17),
+    "softmax": softmax(5, 37),
+    "norm": norm(13, 29),
+    "columns": columns(17, 50),
+    "matrix times vector": vector(23, 45),
+    "elementwise": elementwise(7, 33),
+    "short rows": elementwise(11, 5, 3),
+    "long": elementwise(1000),
+    "copy": turned_copy(35, 41),
+    "scalar": elementwise(1),
+}
+
+
+def scheduled(program, target=TARGETS[0], best=True, seed=0):
+    sch = tw.Schedule(program, seed=seed)
+    cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
+    return sch
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_schedule_computes_the_same(name, target):
+    scheduled(PROGRAMS[name], target).verify()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_drawn_schedules_compute_the_same(name):
+    for seed in range(3):
+        scheduled(PROGRAMS[name], TARGETS[seed % 2], best=False, seed=seed).verify()
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in ("scalar", "one column", "halves")])
+def test_kernels_have_vectors(name):
+    """Of the right results, too, as NumPy and the program as it was written have them."""
+    program = PROGRAMS[name]
+    sch = scheduled(program, "native")
+    assert "T.vectorized" in sch.mod.script()
+    task = task_of(program)
+    given = make_arrays(task, {}, seed=1)
+    expected = {name: array.copy() for name, array in given.items()}
+    tw.compile(program)(*expected.values())
+    tw.compile(sch)(*given.values())
+    for parameter in task.parameters:
+        np.testing.assert_allclose(given[parameter.name], expected[parameter.name], rtol=1e-4, atol=1e-4)
+
+
+def test_results_of_a_product_stay_in_registers():
+    kernel = tw.compile(scheduled(product(128, 128, 64), "native"))
+    assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+
+
+def test_tails_stay_in_registers():
+    kernel = tw.compile(scheduled(product(127, 131, 64), "native"))
+    assert all(entry["promoted"] for entry in kernel.report["promotions"])
+
+
+def test_the_epilogue_is_computed_on_the_tile():
+    script = scheduled(convolution(8, 16, 32, epilogue=True)).mod.script()
+    assert 'conv = T.alloc_buffer((1, 8, 8, 32), scope="local")' in script and "biased" not in script
+
+
+def test_steps_of_a_softmax_run_row_by_row():
+    sch = scheduled(softmax(16, 64))
+    (loop,) = {sch.get(sch.get_loops(block)[0]).loop_var for block in sch.get_child_blocks(sch.get_block("root"))}
+    assert sch.get(sch.get_loops("top")[0]).kind == tw.ir.ForKind.PARALLEL and loop is not None
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_tiles_fit_the_registers(target):
+    chosen = tw.Target(target)
+    for program in (product(100, 100, 100), convolution(14, 32, 64), depthwise(20, 32)):
+        sch = tw.Schedule(program)
+        for block in sch.get_child_blocks(sch.get_block("root")):
+            facts = facts_of(sch, block)
+            if facts is None or not facts.is_contraction():
+                continue
+            tiles = register_tiles(facts, chosen)
+            assert tiles
+            for tile in tiles:
+                sums = tile.vectors * math.prod(steps for _, steps in tile.rows)
+                assert sums + tile.vectors + 1 <= chosen.vector_registers
+                assert tile.lanes * 32 == chosen.vector_bits
+            assert tiles == sorted(tiles, key=lambda tile: tile.cycles)
+
+
+def test_columns_of_a_group_stay_in_it():
+    """An index that moves every 16 columns is the same for all lanes."""
+    sch = tw.Schedule(convolution(9, 8, 64, groups=4))
+    facts = facts_of(sch, sch.get_block("conv"))
+    assert facts.periods[3] == 16
+    assert {tile.columns for tile in register_tiles(facts, tw.Target(TARGETS[0]))} == {16}
+
+
+def test_what_it_does_not_know_stays():
+    from tilewright.script import tir as T
+
+    @T.prim_func
+    def scan(A: T.Buffer((16,)), B: T.Buffer((16,))):
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.opaque(16, i)
+                T.reads(A[vi], B[vi - 1])
+                T.writes(B[vi])
+                if vi == 0:
+                    B[vi] = A[vi]
+                else:
+                    B[vi] = B[vi - 1] + A[vi]
+
+    assert tw.ir.structural_equal(scheduled(scan).mod, tw.Schedule(scan).mod)
+
+
+def test_tuning_needs_no_space(tmp_path):
+    program = product(48, 64, 32)
+    first = tw.tune(program, trials=4, database=tmp_path / "db", progress=None)
+    assert first.record is not None and first.progress.failures == {}
+    again = tw.tune(program, trials=4, database=tmp_path / "db", progress=None)
+    assert again.progress.earlier == 4
+    kernel = tw.compile(program, database=tmp_path / "db")
+    a, b = np.random.default_rng(0).random((1, 48, 32), "float32"), np.ones((1, 32, 64), "float32")
+    np.testing.assert_allclose(kernel(a, b), a @ b, rtol=1e-5)
+
+
+def test_the_first_candidate_is_the_one_the_model_expects_most_of():
+    program = product(48, 64, 32)
+    result = tw.tune(program, trials=1, progress=None)
+    target = str(tw.Target("native").with_num_cores(1))
+    tw.ir.assert_structural_equal(result.schedule.mod, scheduled(program, target).mod)
+
+
+def test_open_programs():
+    program = product(8, 8, 8)
+    assert cpu_space.is_open(program)
+    assert not cpu_space.is_open(scheduled(program).mod.functions["main"])
