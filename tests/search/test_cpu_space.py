@@ -203,7 +203,8 @@ def test_tails_stay_in_registers():
 
 def test_the_epilogue_is_computed_on_the_tile():
     script = scheduled(convolution(8, 16, 32, epilogue=True)).mod.script()
-    assert 'conv = T.alloc_buffer((1, 8, 8, 32), scope="local")' in script and "biased" not in script
+    assert 'conv_local = T.alloc_buffer((1, 8, 8, 32), scope="local")' in script and "biased" not in script
+    assert "conv = " not in script
 
 
 def test_steps_of_a_softmax_run_row_by_row():

@@ -174,11 +174,11 @@ class _Contraction:
     def _leave(self, leaving: BlockRV, head: list[LoopRV]) -> BlockRV | None:
         """Moves it to where a tile is complete; None where it has to stay."""
         schedule = self.schedule
-        before = len(schedule.get_loops(leaving))
         if head:
             attempt(schedule.reverse_compute_at, leaving, head[-1])
-        if head and len(schedule.get_loops(leaving)) <= before:
-            return None
+            own = schedule.get_loops(leaving)
+            if not own or not schedule.get(own[0]).loop_var.same_as(schedule.get(head[0]).loop_var):
+                return None
         attempt(schedule.set_scope, self.facts.block, 0, "local")
         return leaving
 
