@@ -382,6 +382,12 @@ int64_t LoopSums::step_of(const LoopSum& sum, uint32_t loop) const {
   return inside;
 }
 
+bool LoopSums::is_even(const LoopSum& sum, uint32_t loop) const {
+  Levels bit = level_bit(atoms_[loop].depth);
+  return std::none_of(sum.begin(), sum.end(),
+                      [&](const LoopSum::Term& term) { return term.atom != loop && atoms_[term.atom].levels & bit; });
+}
+
 std::optional<LoopSums::Parts> LoopSums::part(const LoopSum& sum, Levels free) const {
   Parts parts;
   parts.inner.constant = sum.constant;

@@ -78,6 +78,8 @@ class LoopSums {
   IndexWork work(const LoopSum& sum) const;
   /// By how much the sum grows with one step of the loop; where it is no multiple of its variable: an estimate.
   int64_t step_of(const LoopSum& sum, uint32_t loop) const;
+  /// Whether each step of the loop is the same.
+  bool is_even(const LoopSum& sum, uint32_t loop) const;
   /// The terms that depend on none of the loops `free`, and those that depend on no others; nothing where a term
   /// depends on both.
   struct Parts {

@@ -70,6 +70,8 @@ TEST_F(LoopSumsTest, SplitAndFusedIndices) {
   EXPECT_EQ(sums.step_of(tile, atoms[0]), 4);
   EXPECT_EQ(sums.step_of(tile, atoms[2]), 0);
   EXPECT_EQ(sums.levels(tile), level_bit(0) | level_bit(1));
+  EXPECT_TRUE(sums.is_even(tile, atoms[0]));
+  EXPECT_FALSE(sums.is_even(sums.read(floordiv(i, 4) + j), atoms[0]));
 }
 
 TEST_F(LoopSumsTest, WorkIsThatOfTheSum) {

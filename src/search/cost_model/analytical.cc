@@ -1,0 +1,381 @@
+#include "search/cost_model/analytical.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "analysis/loop_program.h"
+#include "search/batch.h"
+
+namespace tilewright::search {
+namespace {
+
+using analysis::AccessFact;
+using analysis::BufferFact;
+using analysis::Levels;
+using analysis::LoopFact;
+using analysis::LoopProgram;
+using analysis::LoopSum;
+using analysis::Operations;
+using analysis::StoreFact;
+
+constexpr double kCyclesOfElementary = 18;  // of a vector: a polynomial and what is around it
+constexpr double kCyclesOfDivision = 8;
+constexpr double kIssueWidth = 5;                    // operations a cycle
+constexpr double kSmallLoop = 8;                     // iterations that the back end writes out unasked
+constexpr double kFewest = 8;                        // iterations that are worth making vectors of, unasked
+constexpr double kMostCopies = 16;                   // of what is written out unasked
+constexpr double kScattered = 1.5;                   // by how much short rows are slower to fetch
+constexpr double kLine = 64;                         // bytes
+constexpr double kWayOfL1 = 4096, kWayOfL2 = 65536;  // bytes after which addresses share their places
+
+int bytes_of(const BufferFact& buffer) { return buffer.buffer->dtype.bytes() * buffer.buffer->dtype.lanes; }
+
+/// An access with what the model asks of it.
+struct Stream {
+  const AccessFact* access;
+  int size;                   ///< bytes of an element
+  std::vector<double> steps;  ///< by loop of the nest, in elements; 0: does not move
+  std::vector<bool> even;     ///< by loop of the nest: each step is the same
+  std::vector<bool> moves;    ///< by loop of the nest
+};
+
+/// One store: its nest, of which the inner loops are a block of straight code.
+class StoreModel {
+ public:
+  StoreModel(const LoopProgram& program, const StoreFact& store, const Target& target, const MachineRates& rates);
+
+  double compute_cycles();
+  double memory_cycles(double program_bytes) const;
+  double overhead_seconds() const;
+  /// Cores that work on it, on average.
+  double threads() const { return threads_; }
+  double chunks() const { return chunks_; }
+  double spilled() const { return spilled_; }
+
+ private:
+  void read_streams();
+  void choose_vector();
+  void choose_block();
+  double extent(size_t at) const { return static_cast<double>(program_.loops[nest_[at]].count()); }
+  /// Vectors that an access takes for one iteration of the block; with `distinct`, in how many registers they lie.
+  double vectors(const Stream& stream) const;
+  double work_of_one() const;
+  double footprint(const Stream& stream, size_t depth, double way) const;
+  double lines(const Stream& stream, size_t depth) const;
+  double traffic(size_t level_bytes, double way) const;
+
+  const LoopProgram& program_;
+  const StoreFact& store_;
+  const Target& target_;
+  const MachineRates& rates_;
+  std::vector<int> nest_;
+  std::vector<Stream> streams_;
+  int vector_ = -1;  ///< of the nest; -1: scalar code
+  double lanes_ = 1;
+  std::vector<bool> block_;  ///< by loop of the nest: written out
+  double iterations_ = 1, threads_ = 1, chunks_ = 1, spilled_ = 0, entries_ = 0;
+};
+
+StoreModel::StoreModel(const LoopProgram& program, const StoreFact& store, const Target& target,
+                       const MachineRates& rates)
+    : program_(program), store_(store), target_(target), rates_(rates), nest_(program.nest(store.loop)) {
+  for (size_t at = 0; at < nest_.size(); ++at) {
+    const LoopFact& loop = program_.loops[nest_[at]];
+    bool once = store.is_init && store.reduction & analysis::level_bit(loop.depth);
+    double around = iterations_;
+    iterations_ *= once ? 1 : extent(at);
+    if (loop.kind != ForKind::kParallel && loop.kind != ForKind::kThreadBinding) continue;
+    if (entries_ == 0) entries_ = around;
+    // Only the outermost parallel loops, one directly inside the other, are shared among threads.
+    if (around == chunks_ * entries_) chunks_ *= extent(at);
+  }
+  double cores = std::max(1, target.num_cores);
+  threads_ = chunks_ <= 1 ? 1 : chunks_ / std::ceil(chunks_ / cores);
+  read_streams();
+  choose_vector();
+  choose_block();
+}
+
+void StoreModel::read_streams() {
+  for (const AccessFact& access : store_.accesses) {
+    const BufferFact& buffer = program_.buffers[access.buffer];
+    Stream stream{&access, bytes_of(buffer), {}, {}, {}};
+    for (int l : nest_) {
+      const LoopFact& loop = program_.loops[l];
+      double step = 0, elements = 1;
+      bool even = true, moves = false;
+      for (size_t d = access.index.size(); d-- > 0;) {
+        if (program_.sums.levels(access.index[d]) & analysis::level_bit(loop.depth)) {
+          moves = true;
+          even = even && program_.sums.is_even(access.index[d], loop.atom);
+          step += static_cast<double>(program_.sums.step_of(access.index[d], loop.atom)) * elements;
+        }
+        elements *= static_cast<double>(std::max<int64_t>(buffer.shape[d], 1));
+      }
+      stream.steps.push_back(step);
+      stream.even.push_back(even);
+      stream.moves.push_back(moves);
+    }
+    // What is read and written at one place is loaded once.
+    bool known = std::any_of(streams_.begin(), streams_.end(), [&](const Stream& other) {
+      return other.access->buffer == access.buffer && other.access->writes == access.writes &&
+             other.access->index == access.index;
+    });
+    if (!known) streams_.push_back(std::move(stream));
+  }
+}
+
+/// The loop that asks for it, else the innermost through which the store goes element by element, past inner loops that
+/// the store does not move with.
+void StoreModel::choose_vector() {
+  const Stream& written = streams_[0];
+  for (size_t at = nest_.size(); at-- > 0;) {
+    if (program_.loops[nest_[at]].kind == ForKind::kVectorized && extent(at) > 1) vector_ = static_cast<int>(at);
+  }
+  for (size_t at = nest_.size(); at-- > 0 && vector_ < 0;) {
+    const LoopFact& loop = program_.loops[nest_[at]];
+    if (extent(at) <= 1) continue;
+    bool plain = loop.kind == ForKind::kSerial || loop.kind == ForKind::kParallel;
+    if (plain && written.moves[at] && written.even[at] && extent(at) >= kFewest && written.steps[at] == 1)
+      vector_ = static_cast<int>(at);
+    if (!written.moves[at]) continue;
+    // Where much is computed, gathering is worth it.
+    if (vector_ < 0 && plain && written.even[at] && extent(at) >= kFewest && store_.work.elementary > 0) {
+      vector_ = static_cast<int>(at);
+    }
+    break;
+  }
+  if (vector_ < 0) return;
+  int size = written.size;
+  for (const Stream& stream : streams_) size = std::max(size, stream.size);
+  double widest = std::max(1.0, target_.vector_bits / 8.0 / size);
+  lanes_ = std::min(widest, std::max(1.0, extent(vector_)));
+}
+
+/// From the innermost loop out: loops that are written out, as long as the copies are few.
+void StoreModel::choose_block() {
+  block_.assign(nest_.size(), false);
+  double asked = 0, copies = 1;
+  for (int l : nest_) asked = std::max(asked, static_cast<double>(program_.loops[l].auto_unroll_step));
+  for (size_t at = nest_.size(); at-- > 0;) {
+    const LoopFact& loop = program_.loops[nest_[at]];
+    double times = static_cast<int>(at) == vector_ ? std::ceil(extent(at) / lanes_) : extent(at);
+    bool wanted = loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kVectorized;
+    bool small = times <= kSmallLoop && copies * times <= kMostCopies;
+    bool parallel = loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding;
+    bool taken = !parallel && (small || (wanted && copies * times <= 1024) || copies * times <= asked);
+    if (static_cast<int>(at) == vector_ && !taken && !parallel) continue;  // a loop over vectors
+    if (!taken) break;
+    block_[at] = true;
+    copies *= times;
+  }
+}
+
+double StoreModel::vectors(const Stream& stream) const {
+  double count = 1;
+  for (size_t at = 0; at < nest_.size(); ++at) {
+    if (!block_[at] || !stream.moves[at]) continue;
+    count *= static_cast<int>(at) == vector_ ? std::ceil(extent(at) / lanes_) : extent(at);
+  }
+  if (vector_ < 0 || !stream.moves[vector_]) return count;
+  // Elements that do not lie side by side come one by one, those that lie close as all between.
+  double step = std::fabs(stream.steps[vector_]);
+  bool apart = !stream.even[vector_] || step > 4;
+  return count * (apart ? lanes_ * 1.5 : std::max(1.0, step));
+}
+
+/// Cycles of the vector ports for the value of one iteration.
+double StoreModel::work_of_one() const {
+  const Operations& work = store_.work;
+  double fused = std::min(work.floats[Operations::kAddSub], work.floats[Operations::kMul]);
+  double plain = work.floats[Operations::kAddSub] + work.floats[Operations::kMul] - 2 * fused +
+                 work.floats[Operations::kCompare] + work.selects + work.logic / 2;
+  double calls = work.floats[Operations::kMath] + work.ints[Operations::kMath] - work.elementary;
+  // Arithmetic of indices is done once for many; conditions and divisions are not.
+  double ints = work.ints[Operations::kCompare] + 4 * work.ints[Operations::kDivMod];
+  return (plain + std::max(calls, 0.0) + ints) / rates_.fma_ports + work.elementary * kCyclesOfElementary +
+         work.floats[Operations::kDivMod] * kCyclesOfDivision;
+}
+
+double StoreModel::compute_cycles() {
+  double copies = 1;  // of the block
+  int repeated = -1;  // the innermost loop around it
+  for (size_t at = 0; at < nest_.size(); ++at) {
+    if (block_[at]) copies *= static_cast<int>(at) == vector_ ? std::ceil(extent(at) / lanes_) : extent(at);
+    if (!block_[at]) repeated = static_cast<int>(at);
+  }
+  double per_vector = 1;  // iterations of the nest that one step of straight code does
+  for (size_t at = 0; at < nest_.size(); ++at) {
+    if (block_[at]) per_vector *= extent(at);
+    if (!block_[at] && static_cast<int>(at) == vector_) per_vector *= lanes_;
+  }
+  double steps = std::max(1.0, iterations_ / std::max(1.0, per_vector));
+  double loads = 0, stores = 0, kept = 0, passing = 0;
+  double rounds = repeated < 0          ? 1
+                  : repeated == vector_ ? std::ceil(extent(repeated) / lanes_)
+                                        : std::max(1.0, extent(repeated));
+  for (const Stream& stream : streams_) {
+    double vectors = this->vectors(stream);
+    bool stays = repeated >= 0 && !stream.moves[repeated];
+    // What is read and written at one place is one register.
+    bool twice = stream.access->writes && std::any_of(streams_.begin(), streams_.end(), [&](const Stream& other) {
+                   return !other.access->writes && other.access->buffer == stream.access->buffer &&
+                          other.access->index == stream.access->index;
+                 });
+    if (!twice) (stays ? kept : passing) += stays ? vectors : 1;
+    (stream.access->writes ? stores : loads) += stays ? vectors / rounds : vectors;
+  }
+  double registers = kept + std::min(passing, 4.0);
+  double spilled = std::max(0.0, registers - target_.vector_registers);
+  spilled_ = spilled;
+  const Operations& work = store_.work;
+  double fused = std::min(work.floats[Operations::kAddSub], work.floats[Operations::kMul]) * copies;
+  double ports = fused / rates_.fma_ports + work_of_one() * copies;
+  double chain = 0;
+  const Stream& written = streams_[0];
+  bool carried = false;
+  for (const Stream& stream : streams_) {
+    carried |= repeated >= 0 && !written.moves[repeated] && !stream.access->writes &&
+               stream.access->buffer == written.access->buffer;
+  }
+  if (carried) chain = rates_.fma_latency * copies / std::max(1.0, vectors(written));
+  double operations = fused + (ports - fused / rates_.fma_ports) * rates_.fma_ports + loads + stores + 2;
+  double step =
+      std::max({ports, loads / rates_.load_ports, stores / rates_.store_ports, chain, operations / kIssueWidth});
+  // What is spilled has to arrive in memory before it comes back.
+  return steps * (step + spilled + 0.5);
+}
+
+/// Bytes of a cache that the access needs while the loops from `depth` on run, where addresses a multiple of `way`
+/// apart share their places.
+double StoreModel::footprint(const Stream& stream, size_t depth, double way) const {
+  double run = stream.size, rows = 1, least = 0;
+  // From the smallest step on, what touches goes on with the run; the rest are rows.
+  std::vector<std::pair<double, double>> steps;
+  for (size_t at = depth; at < nest_.size(); ++at) {
+    if (stream.moves[at]) steps.push_back({std::fabs(stream.steps[at]) * stream.size, extent(at)});
+  }
+  std::sort(steps.begin(), steps.end());
+  for (auto [step, times] : steps) {
+    if (times <= 1) continue;
+    if (step <= std::max(run, kLine)) {
+      run += step * (times - 1);
+    } else {
+      rows *= times;
+      if (least == 0) least = step;
+    }
+  }
+  double taken = std::max(run, kLine);
+  if (rows > 1 && way > 0) {
+    double shared = std::gcd(static_cast<int64_t>(least), static_cast<int64_t>(way));
+    taken = std::max(taken, shared);
+  }
+  return rows * taken;
+}
+
+double StoreModel::lines(const Stream& stream, size_t depth) const { return footprint(stream, depth, 0) / kLine; }
+
+/// Lines that cross the border of a cache of so many bytes.
+double StoreModel::traffic(size_t level_bytes, double way) const {
+  size_t depth = 0;  // the outermost from which all fits
+  for (; depth < nest_.size(); ++depth) {
+    double needed = 0, most = 0;  // streams lie in different places of the cache
+    for (const Stream& stream : streams_) {
+      needed += footprint(stream, depth, 0);
+      most = std::max(most, footprint(stream, depth, way));
+    }
+    if (std::max(most, needed) <= 0.8 * static_cast<double>(level_bytes)) break;
+  }
+  double total = 0;
+  for (const Stream& stream : streams_) {
+    double times = 1;
+    bool fresh = false;  // a loop around it that does not move it finds it there
+    for (size_t at = depth; at-- > 0;) {
+      fresh |= stream.moves[at];
+      if (fresh) times *= extent(at);
+    }
+    double once = lines(stream, depth);
+    // Rows shorter than a few lines keep the prefetcher from getting ahead.
+    double scattered = 1;
+    if (!nest_.empty()) {
+      double run = 0;
+      for (size_t at = depth; at < nest_.size(); ++at) {
+        if (stream.moves[at] && std::fabs(stream.steps[at]) * stream.size <= kLine) {
+          run = std::max(run, std::fabs(stream.steps[at]) * stream.size * extent(at));
+        }
+      }
+      if (run < 4 * kLine && once > 16) scattered = kScattered;
+    }
+    total += once * times * scattered * (stream.access->writes ? 2 : 1);
+  }
+  return total;
+}
+
+double StoreModel::memory_cycles(double program_bytes) const {
+  double worst = 0, sum = 0;
+  struct Level {
+    int64_t bytes;
+    double way, rate;
+  };
+  Level levels[] = {{target_.l1_bytes, kWayOfL1, rates_.l2_bytes},
+                    {target_.l2_bytes, kWayOfL2, rates_.l3_bytes},
+                    {target_.l3_bytes, 0, rates_.memory_bytes}};
+  for (const Level& level : levels) {
+    if (level.bytes <= 0) continue;
+    // A second call finds there what the first one left.
+    if (level.way != kWayOfL1 && program_bytes <= 0.8 * static_cast<double>(level.bytes)) break;
+    double cycles = traffic(static_cast<size_t>(level.bytes), level.way) * kLine / level.rate;
+    worst = std::max(worst, cycles);
+    sum += cycles;
+  }
+  return worst + 0.3 * (sum - worst);
+}
+
+double StoreModel::overhead_seconds() const { return chunks_ > 1 ? entries_ * rates_.parallel_start : 0; }
+
+}  // namespace
+
+CostEstimate estimate_cost(const Ref<Module>& module, const Target& target, const MachineRates& rates) {
+  LoopProgram program = analysis::loop_program(module);
+  double program_bytes = 0;
+  for (const BufferFact& buffer : program.buffers) {
+    double bytes = bytes_of(buffer);
+    for (int64_t extent : buffer.shape) bytes *= static_cast<double>(std::max<int64_t>(extent, 1));
+    program_bytes += bytes;
+  }
+  CostEstimate cost;
+  for (const StoreFact& store : program.stores) {
+    StoreModel model(program, store, target, rates);
+    double compute = model.compute_cycles() / model.threads() / rates.hertz;
+    double memory = model.memory_cycles(program_bytes) / model.threads() / rates.hertz;
+    double overhead = model.overhead_seconds();
+    cost.compute += compute;
+    cost.memory += memory;
+    cost.overhead += overhead;
+    cost.seconds += std::max(compute, memory) + 0.2 * std::min(compute, memory) + overhead;
+    cost.spilled_registers = std::max(cost.spilled_registers, model.spilled());
+    cost.parallel_chunks = std::max(cost.parallel_chunks, model.chunks());
+  }
+  return cost;
+}
+
+Status AnalyticalModel::load(const std::string&) { return Ok{}; }
+Status AnalyticalModel::save(const std::string&) { return Ok{}; }
+Status AnalyticalModel::update(const TuneContext&, const std::vector<MeasureCandidate>&,
+                               const std::vector<RunnerResult>&) {
+  return Ok{};
+}
+
+Result<std::vector<double>> AnalyticalModel::predict(const TuneContext& context,
+                                                     const std::vector<MeasureCandidate>& candidates) {
+  Target target = context.target.value_or(Target::host());
+  std::vector<double> scores(candidates.size());
+  on_threads(context.num_threads, candidates.size(), [&](size_t i) {
+    constexpr double kLeast = 1e-9;  // a call takes that long
+    scores[i] = 1 / (kLeast + estimate_cost(candidates[i].schedule.module(), target).seconds);
+  });
+  return scores;
+}
+
+}  // namespace tilewright::search
