@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import glob
 import logging
+import os
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +15,13 @@ from tests.search.programs import AddOne, Product
 import tilewright as tw
 from tilewright.meta_schedule import (
     AddToDatabase,
+    ArgInfo,
     Builder,
     BuilderResult,
+    EvaluatorConfig,
     GradientBased,
+    LocalBuilder,
+    LocalRunner,
     MeasureCallback,
     MemoryDatabase,
     RoundRobin,
@@ -23,6 +30,8 @@ from tilewright.meta_schedule import (
     RunnerResult,
     TaskScheduler,
 )
+from tilewright.script import ir as I
+from tilewright.script import tir as T
 
 
 class Candidate:
@@ -245,6 +254,53 @@ def test_interruption_keeps_what_was_measured():
     assert scheduler.stop_reason == "canceled"
     assert len(database) == 5  # the first batch, and what was done of the second one
     assert [task.ended for task in tasks] == [1, 1] and scheduler.tasks[0].run_error_count == 0
+
+
+def test_no_wrong_kernel_is_kept():
+    """A candidate that computes something else, in one element, is told of, and kept as one that failed."""
+
+    @I.ir_module
+    class AddTwo:
+        @T.prim_func
+        def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+            for i in range(64):
+                with T.block("B"):
+                    vi = T.axis.spatial(64, i)
+                    B[vi] = A[vi] + T.if_then_else(vi == 63, T.float32(2), T.float32(1))
+
+    class Programs(Context):
+        def generate_measure_candidates(self):
+            if self.left == 0:
+                return None
+            self.left = 0
+            made = []
+            for module in (AddOne, AddTwo, AddOne):
+                candidate = Candidate(0)
+                candidate.sch = tw.Schedule(module)
+                candidate.sch.split(candidate.sch.get_loops(candidate.sch.get_block("B"))[0], factors=[None, 8])
+                candidate.args_info = ArgInfo.from_entry_func(module)
+                made.append(candidate)
+            return made
+
+    folders = os.path.join(tempfile.gettempdir(), "tilewright-build-*")
+    before = set(glob.glob(folders))
+    database = MemoryDatabase()
+    builder = LocalBuilder(max_workers=2)
+    runner = LocalRunner(evaluator_config=EvaluatorConfig(number=1, min_repeat_ms=0))
+    task = Programs("a", mod=AddOne)
+    callbacks = MeasureCallback.create("default")
+    try:
+        scheduler = RoundRobin()
+        scheduler.tune([task], [1.0], 10, 10, 10, builder, runner, callbacks, database, None)
+    finally:
+        builder.close()
+        runner.close()
+    errors = [result.error_msg for result in task.told]
+    assert errors[0] is None and errors[2] is None
+    assert "it computes something else than the program" in errors[1] and "argument 1" in errors[1]
+    assert [record.run_secs == [1e10] for record in database.get_all_tuning_records()] == [False, True, False]
+    assert scheduler.tasks[0].run_error_count == 1
+    assert set(glob.glob(folders)) == before
 
 
 def test_statistics():

@@ -13,17 +13,25 @@ from typing import Any
 
 import numpy as np
 
+from tilewright import _core
 from tilewright import device as devices
-from tilewright.errors import ArgumentError, Error
+from tilewright.errors import ArgumentError, Error, ScheduleError
 from tilewright.meta_schedule.builder import check_names, resolved
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 from tilewright.meta_schedule.profiler import Profiler
-from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
 from tilewright.numpy_dtype import numpy_dtype
 
 __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
 
+#: seconds that the program as it was written may take, with making its arguments
+REFERENCE_SECONDS = 300.0
+_DEFAULTS = (
+    "meta_schedule.runner.default_alloc_argument",
+    "meta_schedule.runner.default_run_evaluator",
+    "meta_schedule.runner.default_cleanup",
+)
 #: (device, descriptions of the arguments as JSON, sets) -> the arguments of each set
 AllocFunction = Callable[[devices.Device, Any, int], list[list[Any]]]
 #: (module, device, how often, sets of arguments) -> seconds
@@ -32,7 +40,7 @@ EvaluatorFunction = Callable[[Any, devices.Device, EvaluatorConfig, list[list[An
 
 class LocalRunner(Runner):
     """Measures in a process of this machine while the caller goes on; a kernel that crashes or hangs costs its
-    candidate alone.
+    candidate alone. One that computes something else than its reference, where there is one, is not measured.
 
     Args:
         timeout_sec: seconds that one kernel may take, all its calls together.
@@ -61,15 +69,17 @@ class LocalRunner(Runner):
     ) -> None:
         self.timeout_sec, self.cooldown_sec, self.alloc_repeat = timeout_sec, cooldown_sec, alloc_repeat
         self.evaluator_config = evaluator_config or EvaluatorConfig()
-        self._functions = (
-            f_alloc_argument or "meta_schedule.runner.default_alloc_argument",
-            f_run_evaluator or "meta_schedule.runner.default_run_evaluator",
-            f_cleanup or "meta_schedule.runner.default_cleanup",
-        )
+        given = (f_alloc_argument, f_run_evaluator, f_cleanup)
+        self._functions = tuple(own or default for own, default in zip(given, _DEFAULTS, strict=True))
         self._worker = Worker(initializer)
         self._lines: list[_Line] = []
         check_names(self._worker, [f_alloc_argument, f_run_evaluator, f_cleanup])
         self._end = weakref.finalize(self, _close, self._worker, self._lines)
+
+    @property
+    def compares(self) -> bool:
+        """Whether it compares results: with arguments of its own making alone, which are the same for all kernels."""
+        return self._functions[:2] == _DEFAULTS[:2]
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
         """One future for each; they are measured in this order."""
@@ -84,10 +94,18 @@ class LocalRunner(Runner):
 
     def _run_one(self, each: RunnerInput, *, profiler: Profiler | None) -> RunnerResult:
         infos = [info.as_json() for info in each.args_info]
-        request = (*self._functions, each.artifact_path, each.device_type, infos)
+        reference = each.reference if self.compares else None
+        try:
+            if reference is not None:
+                self._worker.call(expected_results, (reference.artifact_path, infos), REFERENCE_SECONDS)
+        except (Overdue, Lost, Raised) as error:
+            return RunnerResult(None, f"LocalRunner: the program as it was written cannot be run: {error}")
+        kernel = (each.artifact_path, each.device_type, infos, reference)
         try:
             seconds, times = self._worker.call(
-                _load_and_run, (*request, self.evaluator_config, self.alloc_repeat), self.timeout_sec
+                _load_and_run,
+                (*self._functions, *kernel, self.evaluator_config, self.alloc_repeat),
+                self.timeout_sec,
             )
         except Overdue:
             return RunnerResult(None, f"LocalRunner: Timeout, killed after {self.timeout_sec} seconds")
@@ -136,6 +154,7 @@ def _load_and_run(
     path: str,
     device_type: str,
     infos: Any,
+    reference: Reference | None,
     config: EvaluatorConfig,
     alloc_repeat: int,
 ) -> tuple[list[float], dict[str, float]]:
@@ -154,6 +173,9 @@ def _load_and_run(
             module = load_artifact(path)
         with timed("alloc_argument"):
             repeated = resolved(alloc)(device, infos, alloc_repeat)
+        if reference is not None:
+            with timed("compare_results"):
+                compare_results(module, reference, infos)
         with timed("run_evaluator"):
             seconds = [float(getattr(s, "value", s)) for s in resolved(run)(module, device, config, repeated)]
     finally:
@@ -173,6 +195,39 @@ def load_artifact(path: str) -> Any:
     if Path(path).suffix == ".so":
         return kernel.load(path)
     return kernel.load_object_code(Path(path).read_bytes())
+
+
+def called(path: str, infos: Any) -> list[Any]:
+    """What a kernel leaves in the arguments that :func:`default_alloc_argument` makes."""
+    (args,) = default_alloc_argument(devices.cpu(), infos, 1)
+    kernel_of(load_artifact(path))(*args)
+    return args
+
+
+def expected_results(path: str, infos: Any) -> None:
+    """Has the reference computed, once; what it computes is kept in a file beside it."""
+    if not Path(path).with_suffix(".npy").exists():
+        data = b"".join(array.tobytes() for array in called(path, infos))
+        scratch = Path(path).with_suffix(".new")
+        scratch.write_bytes(data)
+        scratch.rename(Path(path).with_suffix(".npy"))
+
+
+def compare_results(module: Any, reference: Reference, infos: Any) -> None:
+    """Calls the kernel once.
+
+    Raises:
+        tilewright.ScheduleError: an argument differs from what the reference leaves there, by more than rounding.
+    """
+    (args,) = default_alloc_argument(devices.cpu(), infos, 1)
+    kernel_of(module)(*args)
+    expected = Path(reference.artifact_path).with_suffix(".npy").read_bytes()
+    for number, array in enumerate(args):
+        want, expected = expected[: array.nbytes], expected[array.nbytes :]
+        dtype, length = infos[number][1], reference.reduction_length
+        text = _core.compare_arrays(f"argument {number}", want, array.tobytes(), dtype, list(array.shape), length)
+        if text:
+            raise ScheduleError.of("runner/wrong-result", f"it computes something else than the program: {text}")
 
 
 def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat: int) -> list[list[Any]]:
@@ -199,15 +254,20 @@ def default_alloc_argument(device: devices.Device, args_info: Any, alloc_repeat:
     return sets
 
 
+def kernel_of(module: Any) -> Any:
+    """The kernel that is called: the only one, or main."""
+    from tilewright.kernel import Kernel
+
+    if isinstance(module, Kernel):
+        return module
+    return module["main"] if "main" in module else next(iter(module.values()))
+
+
 def default_run_evaluator(
     rt_mod: Any, device: devices.Device, evaluator_config: EvaluatorConfig, repeated_args: list[list[Any]]
 ) -> list[float]:
     """Seconds per call of the kernel, the samples of all sets of arguments in turn."""
-    from tilewright.kernel import Kernel
-
-    kernel = rt_mod
-    if not isinstance(kernel, Kernel):
-        kernel = rt_mod["main"] if "main" in rt_mod else next(iter(rt_mod.values()))
+    kernel = kernel_of(rt_mod)
     return [sample for args in repeated_args for sample in evaluate(kernel, args, evaluator_config)]
 
 

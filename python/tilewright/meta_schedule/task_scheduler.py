@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import functools
 import logging
+import shutil
 import statistics
 import time
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
-from tilewright.meta_schedule.arg_info import as_arg_info
-from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult
+from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
+from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
 from tilewright.meta_schedule.database import Database
+from tilewright.meta_schedule.local_runner import LocalRunner
 from tilewright.meta_schedule.measure_callback import MeasureCallback, apply_all
 from tilewright.meta_schedule.profiler import Profiler
-from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.tables import Table
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
@@ -59,6 +62,11 @@ class TaskRecord:
     measure_candidates: list[Any] | None = None
     builder_results: list[BuilderResult] | None = None
     runner_futures: list[RunnerFuture] | None = None
+
+    @functools.cached_property
+    def args_info(self) -> list[ArgInfo]:
+        """What the program as it was written is called with; those with another layout are called otherwise."""
+        return ArgInfo.from_entry_func(self.ctx.mod)
 
     @property
     def best_ms(self) -> float:
@@ -109,6 +117,7 @@ class TaskScheduler(ABC):
         self.tasks, self.measure_callbacks = [], []
         self.database = self.cost_model = None
         self.remaining_tasks, self.stop_reason = 0, ""
+        self._references: dict[int, Reference | None] = {}
 
     @abstractmethod
     def next_task_id(self) -> int:
@@ -217,8 +226,21 @@ class TaskScheduler(ABC):
         with Profiler.timeit("SendToBuilder"):
             task.builder_results = _build(builder, task)
         with Profiler.timeit("SendToRunner"):
-            task.runner_futures = _run(runner, task)
+            task.runner_futures = _run(runner, task, self._reference_of(task, builder, runner))
         return len(task.measure_candidates)
+
+    def _reference_of(self, task: TaskRecord, builder: Builder, runner: Runner) -> Reference | None:
+        """The program as it was written, built at the first batch, where the runner compares results."""
+        if not (isinstance(builder, LocalBuilder) and isinstance(runner, LocalRunner) and runner.compares):
+            return None
+        if id(task) not in self._references:
+            try:
+                self._references[id(task)] = _build_reference(builder, task)
+            except Exception:  # such as sizes that are not constant
+                self._references[id(task)] = None
+            if self._references[id(task)] is None:
+                _LOGGER.warning("%r: results are not compared: it has no kernel as it was written", task.ctx.task_name)
+        return self._references[id(task)]
 
     def _finish(self, interrupted: bool) -> None:
         for task_id, task in enumerate(self.tasks):
@@ -232,6 +254,9 @@ class TaskScheduler(ABC):
                 task.ctx.post_tuning()
             except Exception:
                 _LOGGER.error("Task #%d: %r: %s", task_id, task.ctx.task_name, traceback.format_exc())
+        for reference in self._references.values():
+            if reference is not None:
+                shutil.rmtree(Path(reference.artifact_path).parent, ignore_errors=True)
 
     def join_running_task(self, task_id: int) -> list[RunnerResult]:
         """Waits for the batch of a task, and tells strategy and callbacks of it.
@@ -369,7 +394,15 @@ def _build(builder: Builder, task: TaskRecord) -> list[BuilderResult]:
     return results
 
 
-def _run(runner: Runner, task: TaskRecord) -> list[RunnerFuture]:
+def _build_reference(builder: Builder, task: TaskRecord) -> Reference | None:
+    functions = [f for f in task.ctx.mod.functions.values() if isinstance(f, ir.PrimFunc)]
+    length = max(int(_core.analyze_workload(function)["reduction_length"]) for function in functions)
+    assert task.args_info
+    (built,) = builder.build([BuilderInput(task.ctx.mod, task.ctx.target)])
+    return None if built.artifact_path is None else Reference(built.artifact_path, length)
+
+
+def _run(runner: Runner, task: TaskRecord, reference: Reference | None) -> list[RunnerFuture]:
     """A future for each candidate; of those that were not built, one that says so."""
     assert task.measure_candidates is not None and task.builder_results is not None
     target = task.ctx.target
@@ -381,7 +414,8 @@ def _run(runner: Runner, task: TaskRecord) -> list[RunnerFuture]:
         if built.error_msg is None and built.artifact_path is not None:
             places.append(len(futures) - 1)
             infos = [as_arg_info(info) for info in candidate.args_info or ()]
-            inputs.append(RunnerInput(built.artifact_path, device, infos))
+            same = reference is not None and infos == task.args_info
+            inputs.append(RunnerInput(built.artifact_path, device, infos, reference if same else None))
     try:
         started = list(runner.run(inputs)) if inputs else []
         error = None
