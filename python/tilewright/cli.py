@@ -114,10 +114,16 @@ def tune(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
 ) -> None:
-    """Search every space of FILE for the fastest kernel; show, store and export what was found."""
-    from tilewright.search import report, session
+    """Search every space of FILE for the fastest kernel; show, store and export what was found.
 
-    chosen = spaces_of_script(load_script(file), file, space)
+    A program of FILE without a space gets one by rules.
+    """
+    from tilewright import _core
+    from tilewright.search import report, session
+    from tilewright.search.space import space_for_cpu
+
+    target = _core.Target("native").with_num_cores(max(threads, 1))
+    chosen = spaces_of_script(load_script(file), file, space, lambda program: space_for_cpu(program, target))
     # What would spoil the end is found out before an hour of tuning, not after it.
     prepare_folder(out)
     failed = Failures(len(chosen))

@@ -53,6 +53,7 @@ class _Program(NamedTuple):
     code: Any
     target: str
     report: dict[str, Any]
+    schedule: str = "as written"
 
 
 class Kernel(_core.KernelBase):
@@ -86,6 +87,12 @@ class Kernel(_core.KernelBase):
         ``reason`` why not; ``notes`` have ``code``, ``function`` and ``message``. :attr:`notes` is what matters of it.
         """
         return self._program.report if self._program else {}
+
+    @property
+    def schedule(self) -> str:
+        """Where the schedule comes from: ``"as written"`` (by the user), ``"by rules"`` or ``"recorded"``; empty for a
+        library."""
+        return self._program.schedule if self._program else ""
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -272,6 +279,7 @@ def compile(
     program: Any,
     target: TargetLike = "native",
     *,
+    schedule: Literal["as written", "by rules"] = "as written",
     database: str | os.PathLike[str] | None = None,
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
@@ -282,6 +290,9 @@ def compile(
         target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
             a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that
             many threads at most.
+        schedule: ``"by rules"`` schedules, in milliseconds, functions that nobody has scheduled: whose loops are all
+            serial and not annotated. Floats are then added in another order, as vectors do it. It is where
+            :func:`tilewright.tune` starts from; :attr:`Kernel.schedule` says what was done.
         database: Use the fastest schedule that this file of records has for the program on this target.
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
             :class:`ArgumentError` that names block, buffer, index, its value, and bound. Loops that keep such a check
@@ -295,7 +306,7 @@ def compile(
         PerformanceWarning: The program asks for a loop to be vectorized or unrolled, or for a buffer to be in
             registers, and that cannot be. :attr:`Kernel.notes` has it all.
     """
-    result = compile_quietly(program, target, database=database, check_bounds=check_bounds)
+    result = compile_quietly(program, target, schedule=schedule, database=database, check_bounds=check_bounds)
     if not check_bounds:
         warn(next((kernel.notes for kernel in kernels_of(result)), ()), stacklevel=2)
     return result
@@ -318,15 +329,22 @@ def compile_quietly(
     program: Any,
     target: TargetLike = "native",
     *,
+    schedule: str = "as written",
     database: str | os.PathLike[str] | None = None,
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """The same without warnings."""
     from tilewright.records import best_schedule
 
+    if schedule not in ("as written", "by rules"):
+        raise ArgumentError(f"schedule is {schedule!r}; there are 'as written' and 'by rules'")
     resolved = _core.Target(target)
     text = str(resolved)
     module = _as_module(program if database is None else best_schedule(program, database, resolved))
+    if schedule == "by rules" and database is None:
+        from tilewright.cpu_space import scheduled_by_rules
+
+        module = scheduled_by_rules(module, resolved)
     if resolved.kind == "interpreter":
         return _interpreted(module)
     folder = os.environ.get("TILEWRIGHT_DUMP")
@@ -338,7 +356,7 @@ def compile_quietly(
     if folder:
         _dump(Path(folder), module, text, code)
     loaded = _core.load_object(code.bytes)
-    source = _Program(module, lowered, code, text, report)
+    source = _Program(module, lowered, code, text, report, schedule if database is None else "recorded")
     kernels = {name: Kernel(loaded.callable(name), source) for name in loaded.names}
     if resolved.num_cores < _core.Target("native").num_cores:
         for kernel in kernels.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -109,29 +110,32 @@ def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[st
     return name, programs[name]
 
 
-def spaces_of_script(script: ModuleType, file: Path, only: str | None) -> list[NamedSpace]:
-    """The spaces of a script, in the order of their definition.
+def spaces_of_script(
+    script: ModuleType, file: Path, only: str | None, by_rules: Callable[[Any], Space]
+) -> list[NamedSpace]:
+    """The spaces of a script, in the order of their definition; then those by rules, of programs without a space.
 
     Raises:
-        tilewright.ScriptError: there is none.
+        tilewright.ScriptError: it defines no program.
         tilewright.ArgumentError: none is called `only`.
     """
     from tilewright.search import Space
 
-    spaces = {id(value): (name, value) for name, value in vars(script).items() if isinstance(value, Space)}
-    if not spaces:
-        raise ScriptError(
-            f"{file} defines no space of schedules\n"
-            "  hint: put @tw.space(PROGRAM) over a function that takes a schedule; `tilewright compile` needs none"
-        )
-    if only is not None and only not in (space.name for _, space in spaces.values()):
-        known = ", ".join(space.name for _, space in spaces.values())
-        raise ArgumentError(f"{file} has no space called {only}\n  hint: it has {known}")
+    written = {id(value): (name, value) for name, value in vars(script).items() if isinstance(value, Space)}
     programs = programs_of(script)
     found: list[tuple[str | None, str, Space]] = []
-    for variable, space in spaces.values():
+    for variable, space in written.values():
         program = next((name for name, value in programs.items() if value is space.program), None)
         found.append((program, variable, space))
+    covered = [space.program for _, space in written.values()]
+    for name, value in programs.items():
+        if not any(value is program for program in covered):
+            found.append((name, name, by_rules(value)))
+    if not found:
+        raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
+    if only is not None and only not in (space.name for _, _, space in found):
+        known = ", ".join(dict.fromkeys(space.name for _, _, space in found))
+        raise ArgumentError(f"{file} has no space called {only}\n  hint: it has {known}")
     files = [program or space.name for program, _, space in found]
     return [
         NamedSpace(

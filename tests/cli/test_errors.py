@@ -57,7 +57,7 @@ CASES = {
     ),
     "two programs": (["show"], script() + FILL.format(value="T.float32(2)").replace("fill", "more"), ["fill, more"]),
     "no such program": (["compile", "--program", "g"], script(), ["no program called g", "hint: it has fill"]),
-    "no space": (["tune"], script(), ["defines no space of schedules", "hint: put @tw.space(PROGRAM) over a function"]),
+    "nothing to tune": (["tune"], HEAD, ["script.py defines no program", "hint: a program is a function under"]),
     "no such space": (
         ["tune", "--space", "other"],
         script(step="sch.vectorize(i)"),

@@ -364,3 +364,26 @@ def test_records_are_listed_by_program_target_and_time(folder: Path, run: Run) -
     ) as caught:
         best_schedule(program, "out/tilewright.db", "llvm -mcpu=nehalem")
     assert "hint: tune it for this target" in str(caught.value)
+
+
+def test_programs_without_a_space_are_tuned_by_rules(run: Run, folder: Path) -> None:
+    more = """
+
+@T.prim_func
+def twice(A: T.Buffer((50, 70)), B: T.Buffer((50, 70))):
+    for i, j in T.grid(50, 70):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * 2.0
+"""
+    (folder / "script.py").write_text(PRODUCT + more)
+    result = run("tune", "script.py", "--trials", "2", "--json")
+    assert result.exit_code == 0, result.output
+    written = [event["written"] for event in events(result.stdout) if "written" in event]
+    assert [files[1] for files in written] == ["out/product.so", "out/twice.so"]
+    x = np.arange(3500, dtype="float32").reshape(50, 70)
+    y = np.empty_like(x)
+    tw.load("out/twice.so")(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+    only = run("tune", "script.py", "--trials", "2", "--space", "by rules", "--json")
+    assert [event["written"][1] for event in events(only.stdout) if "written" in event] == ["out/twice.so"]

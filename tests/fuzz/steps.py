@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import tilewright as tw
-from tilewright import ir
+from tilewright import cpu_space, ir
 from tilewright.script import tir as T
-from tilewright.search import cpu_space
 
 #: In place of the code of a refusal: the step was not attempted.
 IMPOSSIBLE = "nothing to choose"

@@ -23,10 +23,9 @@ from tilewright.machine import rate_unit
 from tilewright.records import keep_times, open_database, schedule_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
-from tilewright.search.cpu_space import space_for_cpu
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.reference_check import ReferenceCheck, Verdict
-from tilewright.search.space import Space
+from tilewright.search.space import Space, space_for_cpu
 from tilewright.tables import Table
 from tilewright.task import Task, task_of
 from tilewright.timing import format_seconds

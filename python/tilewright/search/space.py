@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tilewright import _core, cpu_space
 from tilewright.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -81,3 +83,16 @@ def space(
         )
 
     return wrap
+
+
+def space_for_cpu(program: PrimFunc | Module, target: _core.Target) -> Space:
+    """The space of a program that nobody has scheduled; its first candidate is the schedule by rules, which the model
+    of the target expects most of."""
+    own = sorted(Path(cpu_space.__file__).parent.glob("*.py"))
+    return Space(
+        program,
+        lambda schedule: cpu_space.schedule_for_cpu(schedule, target, best=False),
+        name="by rules",
+        first=lambda schedule: cpu_space.schedule_for_cpu(schedule, target, best=True),
+        identity="".join(file.read_text() for file in own),
+    )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from tilewright import _core
+from tilewright.cpu_space.draw import Draw, attempt
+from tilewright.cpu_space.facts import Facts
+from tilewright.cpu_space.register_tile import bits_of
 from tilewright.schedule import LoopRV, Schedule
-from tilewright.search.cpu_space.draw import Draw, attempt
-from tilewright.search.cpu_space.facts import Facts
-from tilewright.search.cpu_space.register_tile import bits_of
 
 #: least work, in elements, that is worth a parallel loop
 _SHARED_WORK = 1 << 14

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright import _core
+from tilewright.cpu_space.facts import Facts, Operand
 from tilewright.numpy_dtype import numpy_dtype
-from tilewright.search.cpu_space.facts import Facts, Operand
 
 #: bytes that a cycle brings from the second level, and from what is behind it
 _L2_BYTES_PER_CYCLE = 32

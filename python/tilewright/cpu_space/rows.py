@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from tilewright.cpu_space.draw import attempt
+from tilewright.cpu_space.facts import constant, is_plain, is_spatial
 from tilewright.schedule import BlockRV, Schedule
-from tilewright.search.cpu_space.draw import attempt
-from tilewright.search.cpu_space.facts import constant, is_plain, is_spatial
 
 
 def schedule_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tilewright import ir
+from tilewright.cpu_space.facts import facts_of, is_conditional, is_heavy, is_spatial
 from tilewright.errors import ScheduleError
 from tilewright.schedule import BlockRV, Schedule
-from tilewright.search.cpu_space.facts import facts_of, is_conditional, is_heavy, is_spatial
 
 
 def inline_blocks(schedule: Schedule, blocks: list[BlockRV]) -> list[BlockRV]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from tilewright import _core, ir
+from tilewright.cpu_space.draw import Draw, attempt
+from tilewright.cpu_space.facts import Facts, coefficient, constant, is_plain, is_spatial
+from tilewright.cpu_space.register_tile import RegisterTile, bits_of, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
-from tilewright.search.cpu_space.draw import Draw, attempt
-from tilewright.search.cpu_space.facts import Facts, coefficient, constant, is_plain, is_spatial
-from tilewright.search.cpu_space.register_tile import RegisterTile, bits_of, register_tiles
 
 #: tiles that a search draws from
 _TILES = 16

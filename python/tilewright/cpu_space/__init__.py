@@ -7,19 +7,16 @@ parallel outer loops. Each step is a primitive, which proves what it does or ref
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from tilewright import _core, ir
+from tilewright.cpu_space.contraction import schedule_contraction
+from tilewright.cpu_space.draw import Draw, attempt
+from tilewright.cpu_space.facts import facts_of
+from tilewright.cpu_space.inlining import inline_blocks
+from tilewright.cpu_space.plain import schedule_elementwise, schedule_reduction
+from tilewright.cpu_space.rows import schedule_rows
 from tilewright.schedule import Schedule
-from tilewright.search.cpu_space.contraction import schedule_contraction
-from tilewright.search.cpu_space.draw import Draw, attempt
-from tilewright.search.cpu_space.facts import facts_of
-from tilewright.search.cpu_space.inlining import inline_blocks
-from tilewright.search.cpu_space.plain import schedule_elementwise, schedule_reduction
-from tilewright.search.cpu_space.rows import schedule_rows
-from tilewright.search.space import Space
 
-__all__ = ["is_open", "schedule_for_cpu", "space_for_cpu"]
+__all__ = ["is_open", "schedule_for_cpu", "scheduled_by_rules"]
 
 
 def is_open(function: ir.PrimFunc) -> bool:
@@ -39,23 +36,23 @@ def is_open(function: ir.PrimFunc) -> bool:
     return open_so_far
 
 
-def space_for_cpu(program: ir.PrimFunc | ir.Module, target: _core.Target) -> Space:
-    """The space of a program; its first candidate is the schedule that the model expects most of."""
-    own = sorted(Path(__file__).parent.glob("*.py"))
-    return Space(
-        program,
-        lambda schedule: schedule_for_cpu(schedule, target, best=False),
-        name="by rules",
-        first=lambda schedule: schedule_for_cpu(schedule, target, best=True),
-        identity="".join(file.read_text() for file in own),
-    )
+def scheduled_by_rules(module: ir.Module, target: _core.Target) -> ir.Module:
+    """The module with each function scheduled that nobody has scheduled yet, and the others as they are."""
+    if target.kind != "llvm":
+        return module
+    schedule = Schedule(module)
+    for name, function in module.functions.items():
+        if isinstance(function, ir.PrimFunc) and is_open(function):
+            schedule.work_on(name)
+            schedule_for_cpu(schedule, target, best=True)
+    return schedule.mod
 
 
 def schedule_for_cpu(schedule: Schedule, target: _core.Target, *, best: bool) -> None:
     """Schedules a program, in place.
 
     Args:
-        schedule: of a module with a function called main.
+        schedule: of a program, working on the function that is meant.
         target: whose vectors, registers and caches count.
         best: take the choices that the model expects most of; else they are drawn, as :class:`tilewright.Space` needs.
 

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import te
+from tilewright import cpu_space, te
 from tilewright.arguments import make_arrays
-from tilewright.search import cpu_space
-from tilewright.search.cpu_space.facts import facts_of
-from tilewright.search.cpu_space.register_tile import register_tiles
+from tilewright.cpu_space.facts import facts_of
+from tilewright.cpu_space.register_tile import register_tiles
 from tilewright.task import task_of
 
 TARGETS = ["llvm -mcpu=skylake-avx512 -num-cores=1", "llvm -mcpu=haswell -num-cores=4"]
@@ -279,3 +278,43 @@ def test_open_programs():
     program = product(8, 8, 8)
     assert cpu_space.is_open(program)
     assert not cpu_space.is_open(scheduled(program).mod.functions["main"])
+
+
+def test_compile_by_rules():
+    program = product(70, 90, 50)
+    written, ruled = tw.compile(program), tw.compile(program, schedule="by rules")
+    assert (written.schedule, ruled.schedule) == ("as written", "by rules")
+    assert "vectorized" not in written.inspect("tir", after="lower_init_blocks")
+    a, b = (
+        np.random.default_rng(0).random((1, 70, 50), "float32"),
+        np.random.default_rng(1).random((1, 50, 90), "float32"),
+    )
+    np.testing.assert_allclose(ruled(a, b), a @ b, rtol=1e-5)
+    np.testing.assert_allclose(written(a, b), ruled(a, b), rtol=1e-5)
+
+
+def test_what_somebody_has_scheduled_stays_as_it_is():
+    sch = tw.Schedule(product(16, 32, 8))
+    sch.parallel(sch.get_loops("C")[1])
+    as_is = tw.compile(sch).inspect("tir")
+    assert tw.compile(sch, schedule="by rules").inspect("tir") == as_is
+
+
+def test_every_function_of_a_module_is_scheduled():
+    module = tw.ir.Module(
+        {
+            "f": product(33, 20, 9).with_attr("global_symbol", "f"),
+            "g": elementwise(50, 60).with_attr("global_symbol", "g"),
+        }
+    )
+    kernels = tw.compile(module, schedule="by rules")
+    x = np.arange(3000, dtype="float32").reshape(50, 60)
+    np.testing.assert_array_equal(kernels.g(x, x), (x + x) * x)
+    a, b = np.ones((1, 33, 9), "float32"), np.ones((1, 9, 20), "float32")
+    np.testing.assert_array_equal(kernels.f(a, b), a @ b)
+    assert {kernel.schedule for kernel in kernels.values()} == {"by rules"}
+
+
+def test_unknown_schedule():
+    with pytest.raises(tw.ArgumentError, match="'as written' and 'by rules'"):
+        tw.compile(product(4, 4, 4), schedule="fast")
