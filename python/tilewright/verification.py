@@ -13,7 +13,7 @@ from tilewright import _core, ir
 from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.numpy_dtype import numpy_dtype
-from tilewright.search.reference_check import CANNOT_RUN, sample_points
+from tilewright.reference import CANNOT_RUN, difference, interpreted, interpreted_at, sample_points
 from tilewright.task import Task, task_of
 
 if TYPE_CHECKING:
@@ -173,22 +173,21 @@ def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Va
 
 def _run_original(task: Task, arrays: Results, seconds: float) -> _Instance:
     outputs = [p for p in task.parameters if p.role != "input"]
-    results = {name: array.copy() for name, array in arrays.items()}
     try:
-        _core.interpret(task.module, task.function, *results.values(), timeout=seconds)
+        results = interpreted(task.module, task.function, arrays, seconds)
         return _Instance(task, arrays, {p.name: results[p.name] for p in outputs}, None)
     except ResourceError:
         pass
     generator = np.random.default_rng(5)
     wanted = {p.name: sample_points(p.shape, POINTS, generator) for p in outputs}
-    values = _core.interpret_at(task.module, task.function, *arrays.values(), points=wanted, timeout=seconds)
-    points = {name: [at for at, v in zip(wanted[name], values[name], strict=True) if v is not None] for name in wanted}
-    if not any(points.values()):
+    known = interpreted_at(task.module, task.function, arrays, wanted, seconds)
+    if not any(known.values()):
         raise ResourceError(
             f"the original program cannot be interpreted in {seconds:g} seconds, not even single elements of it\n"
             "  hint: schedule a program with smaller or symbolic sizes, and verify that"
         )
-    return _Instance(task, arrays, {name: [v for v in values[name] if v is not None] for name in wanted}, points)
+    points = {name: [at for at, _ in values] for name, values in known.items()}
+    return _Instance(task, arrays, {name: [value for _, value in values] for name, values in known.items()}, points)
 
 
 def _compare(instance: _Instance, module: ir.Module, name: str, seconds: float) -> tuple[str | None, int]:
@@ -197,49 +196,33 @@ def _compare(instance: _Instance, module: ir.Module, name: str, seconds: float) 
     task = instance.task
     try:
         if instance.points is None:
-            results = {key: array.copy() for key, array in arrays.items()}
-            _core.interpret(module, name, *results.values(), timeout=max(4 * seconds, 10.0))
+            results = interpreted(module, name, arrays, max(4 * seconds, 10.0))
             for parameter in task.parameters:
                 if parameter.name not in instance.expected:
                     continue
-                problem = _difference(
-                    task, parameter.name, parameter.dtype, instance.expected[parameter.name], results[parameter.name]
-                )
-                if problem:
+                want, got = instance.expected[parameter.name], results[parameter.name]
+                if problem := difference(parameter.name, parameter.dtype, want, got, task.reduction_length):
                     return problem, 0
             return None, sum(array.size for array in instance.expected.values())
-        values = _core.interpret_at(module, name, *arrays.values(), points=instance.points, timeout=seconds)
+        values = interpreted_at(module, name, arrays, instance.points, seconds)
     except (ScriptError, ArgumentError) as error:
         if error.code in CANNOT_RUN:
             raise
         return str(error), 0
     count = 0
     for parameter in task.parameters:
-        known = [
-            (at, want, got)
-            for at, want, got in zip(
-                instance.points.get(parameter.name, ()),
-                instance.expected.get(parameter.name, ()),
-                values.get(parameter.name, ()),
-                strict=True,
-            )
-            if got is not None
-        ]
+        got_at = dict(values.get(parameter.name, ()))
+        expected = zip(instance.points.get(parameter.name, ()), instance.expected.get(parameter.name, ()), strict=True)
+        known = [(at, want, got_at[at]) for at, want in expected if at in got_at]
         if not known:
             continue
         dtype = numpy_dtype(parameter.dtype)
         want, got = np.array([k[1] for k in known], dtype), np.array([k[2] for k in known], dtype)
-        if problem := _difference(task, parameter.name, parameter.dtype, want, got):
+        if problem := difference(parameter.name, parameter.dtype, want, got, task.reduction_length):
             different = next(at for at, w, g in known if w != g)
             return f"{problem} (counting the sampled results, of which {list(different)} differs)", 0
         count += len(known)
     return None, count
-
-
-def _difference(task: Task, name: str, dtype: str, want: Any, got: Any) -> str:
-    return _core.compare_arrays(
-        name, want.tobytes(), got.tobytes(), dtype, list(want.shape), max(task.reduction_length, 1)
-    )
 
 
 def _blamed(schedule: Schedule, name: str, instance: _Instance, problem: str, seconds: float) -> ScheduleError:

@@ -11,6 +11,7 @@
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "ir/traverse.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
@@ -45,6 +46,14 @@ arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops) {
     domains.emplace(loop.loop_var, arith::IntSet::of_range(range(loop.min, loop.extent)));
   }
   return domains;
+}
+
+VarMap units_of(const arith::IterDomains& inputs) {
+  VarMap units;
+  for (const auto& [loop_var, range] : inputs) {
+    if (is_const_int(range->extent, 1)) units.emplace(loop_var, substitute(range->min, units));
+  }
+  return units;
 }
 
 void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except) {
@@ -173,15 +182,9 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
     if (auto box = arith::plain_box(region, inputs)) return box;
   }
   // A loop of one iteration is no loop: what is left of a condition without it may hold for none of the others.
-  VarMap units;
-  arith::IterDomains moving;
-  for (const auto& input : inputs) {
-    if (is_const_int(input.second->extent, 1)) {
-      units.emplace(input.first, substitute(input.second->min, units));
-    } else {
-      moving.push_back(input);
-    }
-  }
+  const VarMap units = units_of(inputs);
+  arith::IterDomains moving = inputs;
+  std::erase_if(moving, [&](const auto& input) { return units.count(input.first); });
   arith::Region reached = region;
   Expr condition = predicate;
   if (!units.empty()) {
@@ -509,9 +512,44 @@ std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int l
   return why_not_reached(tree, earlier, later, buffer, tree.block_at(later).writes, "writes", {});
 }
 
+namespace {
+
+/// The same of what is read where the block's axes are bound, and its condition.
+std::optional<Obstacle> why_binding_incomplete(const Tree& tree, int block, const Scope& scope, int reader) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  std::vector<Expr> read = realize.iter_values;
+  read.push_back(realize.predicate);
+  std::erase_if(read, [](const Expr& e) { return effect_of(e) == Effect::kPure; });
+  std::vector<Ref<BufferRegion>> regions;
+  for (const Expr& e : read) {
+    visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      BufferRegion region{load->buffer, {}};
+      for (const Expr& index : load->indices) region.region.push_back(range(index, one(index.dtype())));
+      regions.push_back(make<BufferRegion>(std::move(region)));
+      walk.descend(load);
+    });
+  }
+  for (const Ref<BufferRegion>& region : regions) {
+    for (int child : scope.writers(region->buffer)) {
+      int writer = tree.block(scope.children()[child]->block->id.value);
+      if (child == reader) continue;
+      if (writer > block) {
+        return Obstacle{quoted(tree.block_at(writer)) + " writes '" + region->buffer->name + "' after the axes of " +
+                            quoted(tree.block_at(block)) + " are bound to it",
+                        {tree.stmt(block), tree.stmt(writer)}};
+      }
+      if (auto obstacle = why_not_reached(tree, writer, block, region->buffer, {region}, "reads", {})) return obstacle;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {
   const Scope& scope = Scope::of(tree.block_at(tree[block].scope));
   int reader = scope.child(tree.block_at(block).id.value);
+  if (auto obstacle = why_binding_incomplete(tree, block, scope, reader)) return obstacle;
   for (const Ref<BufferRegion>& read : tree.block_at(block).reads) {
     const Ref<Buffer>& buffer = read->buffer;
     std::vector<int> writers = scope.writers(buffer);

@@ -12,6 +12,7 @@
 #include "analysis/tree.h"
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
+#include "ir/substitute.h"
 
 namespace tilewright::analysis {
 
@@ -27,6 +28,8 @@ std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int bl
 /// As inputs of an iteration map, and as domains over which a region is relaxed.
 arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops);
 arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
+/// The loops of one iteration, and the only values of their variables, in terms of the other loops.
+VarMap units_of(const arith::IterDomains& inputs);
 /// Tells the analyzer the ranges of the loops above a statement, itself included, up to the root of the function, and
 /// of the axes of the blocks between; not those of the loops `except`.
 void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except = {});

@@ -14,7 +14,8 @@ bool same_exprs(const std::vector<Expr>& a, const std::vector<Expr>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_expr);
 }
 
-std::vector<Expr> combine_with(Combiner combiner, const std::vector<Expr>& a, const std::vector<Expr>& b) {
+/// Of two pairs, that which is chosen.
+std::vector<Expr> choose_pair(Combiner combiner, const std::vector<Expr>& a, const std::vector<Expr>& b) {
   auto chosen = [&](const Expr& first, const Expr& second) {
     return std::vector<Expr>{select(first, a[0], b[0]), select(second, a[1], b[1])};
   };
@@ -22,20 +23,6 @@ std::vector<Expr> combine_with(Combiner combiner, const std::vector<Expr>& a, co
     return chosen(logical_or(better, logical_and(eq(a[1], b[1]), lt(a[0], b[0]))), better);
   };
   switch (combiner) {
-    case Combiner::kSum:
-      return {a[0] + b[0]};
-    case Combiner::kProduct:
-      return {a[0] * b[0]};
-    case Combiner::kMin:
-      return {min(a[0], b[0])};
-    case Combiner::kMax:
-      return {max(a[0], b[0])};
-    case Combiner::kAnd:
-      return {logical_and(a[0], b[0])};
-    case Combiner::kOr:
-      return {logical_or(a[0], b[0])};
-    case Combiner::kSumOfPairs:
-      return {a[0] + b[0], a[1] + b[1]};
     case Combiner::kArgMax:
       return smaller_index(gt(a[1], b[1]));
     case Combiner::kArgMin:
@@ -44,6 +31,8 @@ std::vector<Expr> combine_with(Combiner combiner, const std::vector<Expr>& a, co
       return chosen(ge(a[1], b[1]), ge(a[1], b[1]));
     case Combiner::kFirstArgMin:
       return chosen(le(a[1], b[1]), le(a[1], b[1]));
+    case Combiner::kParts:
+      break;
   }
   return {};
 }
@@ -87,11 +76,10 @@ class Find {
       return result;
     }
     if (take_body() && take_init()) {
-      for (Combiner combiner : candidates()) {
-        if (matches(combiner)) {
-          result.reducer = std::move(reducer_);
-          return result;
-        }
+      bool known = reducer_.buffers.size() <= 2 && (combines_parts() || chooses_pairs());
+      if (known && reads_no_results() && starts_fit()) {
+        result.reducer = std::move(reducer_);
+        return result;
       }
       if (why_.empty()) {
         why_ = reducer_.buffers.size() > 2 ? "it combines more than two buffers"
@@ -169,69 +157,60 @@ class Find {
     return true;
   }
 
-  std::vector<Combiner> candidates() const {
-    using enum Combiner;
-    if (update_.buffers.size() == 1) return {kSum, kProduct, kMin, kMax, kAnd, kOr};
-    if (update_.buffers.size() == 2) return {kSumOfPairs, kArgMax, kArgMin, kFirstArgMax, kFirstArgMin};
-    return {};
-  }
-
-  /// The operand beside the element; null where the value has another form.
-  Expr operand_of(size_t part) const {
-    const Expr &value = update_.values[part], &element = elements_[part];
-    auto beside = [&](const Expr& a, const Expr& b) {
-      return same_expr(a, element) ? b : same_expr(b, element) ? a : Expr();
-    };
-    if (const Add* n = value.as<Add>()) return beside(n->a, n->b);
-    if (const Mul* n = value.as<Mul>()) return beside(n->a, n->b);
-    if (const Min* n = value.as<Min>()) return beside(n->a, n->b);
-    if (const Max* n = value.as<Max>()) return beside(n->a, n->b);
-    if (const And* n = value.as<And>()) return beside(n->a, n->b);
-    if (const Or* n = value.as<Or>()) return beside(n->a, n->b);
-    if (const Select* n = value.as<Select>()) return same_expr(n->true_value, element) ? n->false_value : Expr();
-    return {};
-  }
-
-  bool matches(Combiner combiner) {
-    std::vector<Expr> operands;
+  /// Each part is a step by itself.
+  bool combines_parts() {
     for (size_t part = 0; part < elements_.size(); ++part) {
-      operands.push_back(operand_of(part));
-      if (!operands.back().defined()) return false;
+      BufferStore store{update_.buffers[part], update_.values[part], update_.indices, {}};
+      auto step = ReductionStep::of(store);
+      if (!step || step->is_difference()) return false;
+      reducer_.operands.push_back(step->operand());
+      reducer_.steps.push_back(std::move(*step));
     }
-    // Either order of the operands, where it is one operation.
-    std::vector<Expr> forward = combine_with(combiner, elements_, operands);
-    bool same = same_exprs(update_.values, forward);
-    bool plain = combiner <= Combiner::kSumOfPairs;
-    for (size_t part = 0; plain && !same && part < elements_.size(); ++part) {
-      std::vector<Expr> backward = combine_with(combiner, operands, elements_);
-      if (same_expr(update_.values[part], backward[part])) forward[part] = backward[part];
-      same = same_exprs(update_.values, forward);
-    }
-    if (!same) return false;
-    bool reads_own = false;
-    for (const Expr& operand : operands) {
-      visit(operand, [&](const Ref<BufferLoad>& load) {
-        for (const Ref<Buffer>& buffer : reducer_.buffers) reads_own |= load->buffer->data == buffer->data;
-      });
-    }
-    if (reads_own) return say("what it adds to an element depends on elements that it writes");
-    if (!starts_fit(combiner)) return false;
-    reducer_.combiner = combiner;
-    reducer_.operands = std::move(operands);
+    reducer_.combiner = Combiner::kParts;
     return true;
   }
 
-  /// Neutral, or a constant that may be met again: the other operations are idempotent.
-  bool starts_fit(Combiner combiner) {
-    bool sums = combiner == Combiner::kSum || combiner == Combiner::kSumOfPairs;
-    for (Expr start : reducer_.starts) {
-      while (const Cast* converted = start.as<Cast>()) start = Expr(converted->value);
-      auto integer = const_int(start);
-      auto real = const_float(start);
-      bool neutral = combiner == Combiner::kProduct ? integer == 1 || real == 1.0
-                     : sums                         ? integer == 0 || real == 0.0
-                                                    : integer || real;
-      if (!neutral) return say("its init is not neutral: combining it again would change the result");
+  /// The one pair or the other.
+  bool chooses_pairs() {
+    reducer_.operands.clear();
+    reducer_.steps.clear();
+    if (elements_.size() != 2) return false;
+    for (size_t part = 0; part < 2; ++part) {
+      const Select* choice = update_.values[part].as<Select>();
+      if (!choice || !same_expr(choice->true_value, elements_[part])) return false;
+      reducer_.operands.push_back(choice->false_value);
+    }
+    using enum Combiner;
+    for (Combiner combiner : {kArgMax, kArgMin, kFirstArgMax, kFirstArgMin}) {
+      reducer_.combiner = combiner;
+      if (same_exprs(update_.values, reducer_.combine(elements_, reducer_.operands))) return true;
+    }
+    return false;
+  }
+
+  bool reads_no_results() {
+    bool reads_own = false;
+    for (const Expr& operand : reducer_.operands) {
+      visit(operand, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        for (const Ref<Buffer>& buffer : reducer_.buffers) reads_own |= load->buffer->data == buffer->data;
+        walk.descend(load);
+      });
+    }
+    return !reads_own || say("what it adds to an element depends on elements that it writes");
+  }
+
+  /// Neutral, or a constant that may be met again.
+  bool starts_fit() {
+    for (size_t part = 0; part < reducer_.starts.size(); ++part) {
+      Expr start = reducer_.starts[part];
+      bool fits = false;
+      if (reducer_.combiner == Combiner::kParts) {
+        fits = reducer_.steps[part].may_restart_from(start);
+      } else {
+        while (const Cast* converted = start.as<Cast>()) start = Expr(converted->value);
+        fits = const_int(start) || const_float(start);
+      }
+      if (!fits) return say("its init is not neutral: combining it again would change the result");
     }
     return true;
   }
@@ -246,7 +225,10 @@ class Find {
 }  // namespace
 
 std::vector<Expr> Reducer::combine(const std::vector<Expr>& a, const std::vector<Expr>& b) const {
-  return combine_with(combiner, a, b);
+  if (combiner != Combiner::kParts) return choose_pair(combiner, a, b);
+  std::vector<Expr> combined;
+  for (size_t part = 0; part < steps.size(); ++part) combined.push_back(steps[part].combine(a[part], b[part]));
+  return combined;
 }
 
 FoundReducer find_reducer(const Block& block) { return Find(block).run(); }

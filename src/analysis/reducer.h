@@ -17,31 +17,29 @@
 #include <string>
 #include <vector>
 
+#include "ir/reduction_step.h"
 #include "ir/stmt.h"
 
 namespace tilewright::analysis {
 
 enum class Combiner {
-  kSum,
-  kProduct,
-  kMin,
-  kMax,
-  kAnd,
-  kOr,
-  kSumOfPairs,  ///< (a0 + b0, a1 + b1)
-  kArgMax,      ///< the second parts decide; of equal ones the first part that is smaller
+  kParts,   ///< each part by itself, by an operation of ir/reduction_step.h
+  kArgMax,  ///< of pairs, the second parts decide; of equal ones the first part that is smaller
   kArgMin,
   kFirstArgMax,  ///< of equal ones that which was there before
   kFirstArgMin,
 };
 
 struct Reducer {
-  Combiner combiner = Combiner::kSum;
+  Combiner combiner = Combiner::kParts;
+  std::vector<ReductionStep> steps;  ///< of kParts: one for each buffer
   std::vector<Ref<Buffer>> buffers;  ///< one, or two for pairs, in the order in which the pair is computed
   std::vector<Expr> indices;         ///< of the element, the same in all of them
   std::vector<Expr> starts;          ///< what the init stores, per buffer
   std::vector<Expr> operands;        ///< what a step adds, per buffer; none reads the buffers
 
+  /// One sum.
+  bool is_sum() const { return steps.size() == 1 && steps[0].is_sum(); }
   /// Any order of the steps gives the same result (but for rounding).
   bool commutative() const { return combiner != Combiner::kFirstArgMax && combiner != Combiner::kFirstArgMin; }
   /// a (op) b, part by part, as the block has it.

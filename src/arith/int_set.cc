@@ -374,8 +374,14 @@ Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& a
     IntSet whole = IntSet::interval(zero(shape[i].dtype()), analyzer.simplify(shape[i] - 1));
     bool contained = proves_subset(box[i], whole, analyzer);
     Ref<Range> range = (contained ? box[i] : intersect(box[i], whole, analyzer)).to_range(analyzer);
-    if (range.defined() && !contained && !analyzer.can_prove(ge(range->extent, zero(range->extent.dtype())))) {
-      // Nothing of the box may be left.
+    // Nothing of the box may be left, or nothing was in it: of a number of elements that depends on nothing but loops
+    // with known extents it can be seen.
+    auto may_be_negative = [&](const Expr& extent) {
+      if (!contained) return !analyzer.can_prove(ge(extent, zero(extent.dtype())));
+      ConstIntBound count = analyzer.const_int_bound(extent);
+      return count.has_min() && count.min_value < 0;
+    };
+    if (range.defined() && may_be_negative(range->extent)) {
       range = make<Range>({range->min, max(range->extent, zero(range->extent.dtype()))});
     }
     result.push_back(range.defined() ? range : make<Range>({zero(shape[i].dtype()), shape[i]}));

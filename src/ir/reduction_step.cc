@@ -93,6 +93,16 @@ Expr ReductionStep::identity() const {
   }
 }
 
+bool ReductionStep::may_restart_from(const Expr& start) const {
+  Expr value = start;
+  while (const Cast* converted = value.as<Cast>()) value = Expr(converted->value);
+  auto integer = const_int(value);
+  auto real = const_float(value);
+  if (kind_ == Kind::kMul) return integer == 1 || real == 1.0;
+  bool adds = kind_ == Kind::kAdd || kind_ == Kind::kSub || bits_ == Intrinsic::k_bitwise_xor;
+  return adds ? integer == 0 || real == 0.0 : integer || real;
+}
+
 bool ReductionStep::is_exact() const {
   return !operand_.dtype().is_float() || kind_ == Kind::kMin || kind_ == Kind::kMax;
 }

@@ -26,6 +26,13 @@ class ReductionStep {
   Expr combine(const Expr& a, const Expr& b) const;
   /// Where a partial result starts: combining it changes nothing.
   Expr identity() const;
+  /// Combining what an element starts from once more changes nothing: it is neutral, or a constant that may be met any
+  /// number of times.
+  bool may_restart_from(const Expr& start) const;
+  /// A step adds its operand.
+  bool is_sum() const { return kind_ == Kind::kAdd; }
+  /// A step subtracts it.
+  bool is_difference() const { return kind_ == Kind::kSub; }
   /// Any order of the values gives the same: integers wrap, and min and max choose one of them.
   bool is_exact() const;
 

@@ -1,8 +1,12 @@
 #include "schedule/execution.h"
 
+#include <algorithm>
+
 #include "analysis/independence.h"
 #include "ir/build.h"
 #include "schedule/edit.h"
+#include "schedule/ownership.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -22,6 +26,22 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
       return refuse(codes.read, problem.obstacle);
   }
   return {};
+}
+
+/// Iterations of a parallel loop own buffers in main memory, which all threads share: what a loop around it or inside
+/// becomes may matter.
+bool may_share(const Tree& tree, int at) {
+  bool allocated = std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int block) {
+    const auto& own = tree.block_at(block).alloc_buffers;
+    return std::any_of(own.begin(), own.end(),
+                       [](const Ref<Buffer>& buffer) { return memory_scope(buffer->scope()).rank == 0; });
+  });
+  for (int other = 0; allocated && other < tree.size(); ++other) {
+    if (other == at || !tree[other].is_loop) continue;
+    bool nested = tree.contains(at, other) || tree.contains(other, at);
+    if (nested && tree.for_at(other).kind == ForKind::kParallel) return true;
+  }
+  return false;
 }
 
 }  // namespace
@@ -54,7 +74,9 @@ Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const Executi
   }
   TreeEdit edit(*place.tree);
   edit.replace(place.at, make<For>(std::move(loop), place.node().span()));
-  return give_loops(place.func, edit.finish(), {});
+  Plan plan = give_loops(place.func, edit.finish(), {});
+  if (may_share(*place.tree, place.at)) TW_RETURN_IF_ERROR(check_owned_buffers(state, plan));
+  return plan;
 }
 
 }  // namespace tilewright::schedule

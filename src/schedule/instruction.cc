@@ -224,9 +224,15 @@ struct VisitHandles {
     std::visit(*this, field);
   }
   template <class T>
+  void operator()(std::vector<T>& field) const {
+    for (T& item : field) (*this)(item);
+  }
+  template <class T>
   void operator()(T& field) const {
     if constexpr (requires { field.items; }) {
       for (auto& item : field.items) (*this)(item);
+    } else if constexpr (requires { field.either; }) {
+      (*this)(field.either);
     }
   }
 };

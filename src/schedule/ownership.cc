@@ -11,12 +11,13 @@ namespace {
 
 bool is_shared(const For& loop) { return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding; }
 
-/// Whether anything can change: a parallel or thread-bound loop runs several times, else nobody asks what its
-/// iterations find in their buffers, or it is a copy of one that was there.
+/// Whether anything can change: a parallel loop runs several times, else nobody asks what its iterations find in their
+/// buffers (of threads, the scope of a buffer decides); or a shared loop is a copy of one that was there.
 bool may_lose_buffers(const Tree& before, const Tree& after) {
   for (int at = 0; at < after.size(); ++at) {
     if (!after[at].is_loop || !is_shared(after.for_at(at))) continue;
     if (before.loop(after.for_at(at).loop_var) == Tree::kNone) return true;
+    if (after.for_at(at).kind != ForKind::kParallel) continue;
     for (int outer = after[at].parent; outer != Tree::kNone; outer = after[outer].parent) {
       if (!after[outer].is_loop) continue;
       const For& loop = after.for_at(outer);
@@ -43,12 +44,17 @@ const analysis::BufferHome* find_home(const std::vector<analysis::BufferHome>& h
 
 }  // namespace
 
+bool may_take_buffers(const State& state, const Plan& plan) {
+  if (!plan.root.defined()) return false;
+  const Tree& after = Tree::of(plan.root);
+  auto before = state.tree(plan.func);
+  return before.ok() && allocates(after) && may_lose_buffers(**before, after);
+}
+
 Status check_owned_buffers(const State& state, const Plan& plan) {
   if (!plan.root.defined()) return Ok{};
   const Tree& after = Tree::of(plan.root);
-  if (!allocates(after)) return Ok{};
   TW_TRY(before, state.tree(plan.func));
-  if (!may_lose_buffers(*before, after)) return Ok{};
   std::vector<analysis::BufferHome> homes = analysis::buffer_homes(plan.root);
   for (const analysis::BufferHome& old : analysis::buffer_homes(before->block_ref(0))) {
     if (!old.shared.defined()) continue;

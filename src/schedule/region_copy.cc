@@ -77,8 +77,8 @@ arith::Region region_below(const AtLoop& at, const std::vector<int>& blocks, con
     const BlockRealize& realize = *tree.realize_at(block);
     for (const Ref<BufferRegion>& region : reads ? realize.block->reads : realize.block->writes) {
       if (region->buffer != buffer) continue;
-      arith::Box box =
-          arith::relax_region(analysis::bound_region(realize, region), analysis::domains_of(tree, loops), analyzer);
+      arith::Box box = arith::relax_region(analysis::bound_region(realize, region), analysis::domains_of(tree, loops),
+                                           analyzer, realize.predicate);
       all = all.empty() ? box : arith::unite(all, box, analyzer);
     }
   }
@@ -169,6 +169,24 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
   return choice;
 }
 
+/// The copy is made in every iteration, also where the block does not run: then what would select its region in memory
+/// may not exist.
+std::optional<analysis::Obstacle> why_region_unknown(const Tree& tree, int block, const Ref<Buffer>& buffer,
+                                                     bool reads) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  if (is_true(realize.predicate)) return std::nullopt;
+  for (const Ref<BufferRegion>& region : reads ? realize.block->reads : realize.block->writes) {
+    if (region->buffer != buffer) continue;
+    for (const Ref<Range>& r : analysis::bound_region(realize, region)) {
+      if (effect_of(r->min) == Effect::kPure && effect_of(r->extent) == Effect::kPure) continue;
+      return analysis::Obstacle{
+          "data select what " + describe_block(*realize.block) + ", which runs on a condition, touches",
+          {tree.stmt(block)}};
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& buffer, const std::string& storage_scope,
@@ -179,6 +197,9 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
                   "use \"global\", \"local\" or \"shared\"");
   }
   TW_TRY(choice, choose(at, buffer, reads, codes.order));
+  for (int block : choice.chosen) {
+    if (auto obstacle = why_region_unknown(tree, block, buffer, reads)) return refuse(codes.values, *obstacle);
+  }
   Copy copy = make_copy(buffer, storage_scope, region_below(at, choice.chosen, buffer, reads, storage_scope), false);
   RegionBlock frame = region_block(at, copy.region);
   Ref<Block> made;

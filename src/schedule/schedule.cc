@@ -135,7 +135,7 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     auto result = std::visit([&](const auto& inst) { return plan(state_, inst); }, instruction);
     if (!result.ok()) return std::move(result.error());
     planned = std::move(*result);
-    TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
+    if (may_take_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
   } catch (const Exception& e) {
     // Making a node was refused: a gap in the primitive's own conditions. The state is untouched.
     Diagnostic d = internal_error(

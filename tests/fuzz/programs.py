@@ -77,7 +77,7 @@ class Writer:
         self.buffers += params
         for _ in range(self.rng.choice([1, 1, 2, 2, 2, 3, 3, 4])):
             self.e.buffers, self.e.axes = list(self.buffers), []
-            stage = self.rng.choice(STAGES) if self.chance(0.3 + 0.7 * self.oddness) else Writer.elementwise
+            stage = self.rng.choice(STAGES if self.chance(0.3 + 0.7 * self.oddness) else PLAIN_STAGES)
             stage(self)
         if self.chance(0.8) and any(not buffer.is_param for buffer in self.buffers):
             self.use_all(params)
@@ -470,6 +470,64 @@ class Writer:
         self.hidden.append(total)
         self.settle(result, True, 0.0)
 
+    def chain(self) -> None:
+        """What one buffer holds, element by element, in a new one: blocks that can be moved into one another."""
+        sources = [b for b in self.buffers if not b.is_param and b.box is None and b.shape]
+        if not sources:
+            return self.elementwise()
+        source = self.rng.choice(sources)
+        result = Buffer(self.name("B"), source.dtype, list(source.shape))
+        axes = [Axis(self.name("v"), extent) for extent in source.shape]
+        depth = self.nest(axes, 1)
+        indices = ", ".join(axis.name for axis in axes)
+        constant = self.e.constant(source.dtype)
+        value = f"T.Select({source.name}[{indices}] == {constant.text}, {constant.text}, {source.name}[{indices}])"
+        if source.dtype != "bool":
+            value = f"T.{self.rng.choice(['max', 'min'])}({source.name}[{indices}], {constant.text})"
+        self.add(depth, f"{result.name}[{indices}] = {value}")
+        self.settle(result, True, max(source.bound, constant.bound))
+        return None
+
+    def in_place(self) -> None:
+        """A buffer in place, element by element."""
+        candidates = [b for b in self.buffers if b is not self.e.index_buffer and b.box is None and b.shape]
+        candidates = [b for b in candidates if b.dtype != "bool"]
+        if not candidates:
+            return self.elementwise()
+        buffer = self.rng.choice(candidates)
+        axes = [Axis(self.name("v"), extent) for extent in buffer.shape]
+        depth = self.nest(axes, 1)
+        self.e.axes = axes
+        access = f"{buffer.name}[{', '.join(axis.name for axis in axes)}]"
+        value = self.e.value(buffer.dtype, 1)
+        self.add(depth, f"{access} = T.max({access}, {value.text})")
+        self.settle(buffer, False, max(buffer.bound, value.bound))
+        return None
+
+    def stencil(self) -> None:
+        """A buffer, and a smaller one whose elements are made of neighbors in it: tiles that overlap, once it is
+        computed for each of them."""
+        dtype = self.rng.choice(self.dtypes)
+        rank = self.rng.choice([1, 1, 2])
+        inner: list[Extent] = [self.rng.choice([4, 6, 8, 8, 12] if rank == 1 else [4, 6]) for _ in range(rank)]
+        reach = [self.rng.choice([1, 2, 2, 3]) for _ in range(rank)]
+        source = Buffer(self.name("B"), dtype, [int(n) + r for n, r in zip(inner, reach, strict=True)])
+        axes = [Axis(self.name("v"), extent) for extent in source.shape]
+        depth = self.nest(axes, 1)
+        self.e.axes = axes
+        value = self.e.value(dtype, 1)
+        self.add(depth, f"{source.name}[{', '.join(axis.name for axis in axes)}] = {value.text}")
+        self.settle(source, True, value.bound)
+        result = Buffer(self.name("B"), dtype, inner)
+        axes = [Axis(self.name("v"), extent) for extent in inner]
+        depth = self.nest(axes, 1)
+        names = [axis.name for axis in axes]
+        far = [plus(name, self.rng.choice([r, r, r - 1])) for name, r in zip(names, reach, strict=True)]
+        near, other = f"{source.name}[{', '.join(names)}]", f"{source.name}[{', '.join(far)}]"
+        joined = f"({near} or {other})" if dtype == "bool" else f"T.max({near}, {other})"
+        self.add(depth, f"{result.name}[{', '.join(names)}] = {joined}")
+        self.settle(result, True, value.bound)
+
     def scatter(self) -> None:
         """C[f(k)] += expression, where several k may meet: with a reduction axis, or (wrongly named) a spatial one."""
         candidates = [b for b in self.buffers if b.box is None and len(b.shape) == 1 and isinstance(b.shape[0], int)]
@@ -642,6 +700,19 @@ STAGES = [
     Writer.nested,
     Writer.inner_loops,
     Writer.while_loop,
+    Writer.stencil,
+    Writer.chain,
+    Writer.in_place,
+]
+#: Of simple programs, mostly: what steps that ask for much can be taken in.
+PLAIN_STAGES = [
+    *[Writer.elementwise] * 7,
+    *[Writer.chain] * 2,
+    *[Writer.in_place] * 2,
+    *[Writer.reduction] * 2,
+    *[Writer.biased] * 2,
+    *[Writer.stencil] * 2,
+    Writer.padded,
 ]
 
 

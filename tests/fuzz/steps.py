@@ -387,6 +387,33 @@ def prefetch_at(d: Dice) -> None:
     d.made(d.sch.prefetch_at(loop, block, position, d.take([1, 1, 2])))
 
 
+def rolling_buffer(d: Dice) -> None:
+    """Mostly tiles of a block, a producer computed for each of them, in a buffer that goes round."""
+    producer = d.block_that(lambda block: _neighbors_meet(d, block))
+    if d.chance(0.2):
+        d.sch.rolling_buffer(producer, d.take(range(len(d.sch.get(producer).writes))))
+        return
+    consumer = d.block(d.names(d.sch.get_consumers(producer)))
+    loops = d.loops(consumer)
+    at = d.take(range(len(loops)))
+    outer, _ = d.sch.split(loops[at], [None, d.take([2, 2, 3, 4])])
+    with as_far_as_possible():
+        if at > 0 and d.chance(0.8):
+            d.sch.reorder(outer, *loops[:at])
+        d.sch.compute_at(producer, outer, d.chance(0.3))
+        d.sch.rolling_buffer(producer, 0)
+
+
+def _neighbors_meet(d: Dice, producer: Any) -> bool:
+    """Consumers read several elements at a time of what the block writes."""
+    written = [write.buffer for write in d.sch.get(producer).writes]
+    return any(
+        any(read.buffer.same_as(buffer) for buffer in written) and any(str(part.extent) != "1" for part in read.region)
+        for consumer in d.sch.get_consumers(producer)
+        for read in d.sch.get(consumer).reads
+    )
+
+
 def storage_align(d: Dice) -> None:
     block = d.block()
     position, axis = d.take(range(len(d.sch.get(block).writes))), d.take([-2, -1, 0, 1])
@@ -528,9 +555,16 @@ def annotate(d: Dice) -> None:
 
 
 def unannotate(d: Dice) -> None:
-    block = d.block_that(lambda block: d.sch.get(block).annotations)
-    where = d.loop(block) if d.chance(0.3) else block
-    d.sch.unannotate(where, d.take(["note", "other"]))
+    annotated = [
+        f"{name} {at}"
+        for name, block in d.blocks.items()
+        for at, node in enumerate([block, *d.loops(block)])
+        if d.sch.get(node).annotations
+    ]
+    name, at = d.take(annotated).rsplit(" ", 1)
+    block = d.blocks[name]
+    where = [block, *d.loops(block)][int(at)]
+    d.sch.unannotate(where, d.take([*d.sch.get(where).annotations, "other"]))
 
 
 #: From old indices to new ones, by rank: digits, transpositions, paddings, diagonals.
@@ -639,6 +673,7 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     read_at: 2,
     write_at: 2,
     prefetch_at: 1,
+    rolling_buffer: 4,
     storage_align: 1,
     set_scope: 1,
     compute_at: 6,

@@ -330,3 +330,33 @@ def test_p5_joined_blocks_reduce_inside_only():
                     C[vi] = C[vi] + A[vi, vk]
 
     check_refused(sums, lambda sch: sch.blockize(["B", "C"]), "blockize/P5")
+
+
+@pytest.mark.parametrize("unit", [True, False])
+@pytest.mark.parametrize("factors", [[8, None], [5, 2, None], [None, 3, 1]])
+def test_loops_of_one_iteration_inside_leave_nothing_out(factors, unit):
+    """Tiles behind the end are left out where the new block runs, not inside of it."""
+
+    @T.prim_func
+    def sums(A: T.Buffer((7, 5)), B: T.Buffer((7,)), C: T.Buffer((7,))):
+        for i in range(7):
+            with T.block("C"):
+                vi = T.axis.spatial(7, i)
+                C[vi] = A[vi, 0]
+        for i, k in T.grid(7, 5):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = C[vi]
+                B[vi] = B[vi] + A[vi, vk]
+
+    def transform(block, number):
+        def apply(sch):
+            parts = sch.split(sch.get_loops(block)[number], factors, preserve_unit_iters=unit)
+            sch.blockize(parts[-1])
+
+        return apply
+
+    check(sums, transform("C", 0))
+    check(sums, transform("B", 0))
+    check(sums, transform("B", 1))

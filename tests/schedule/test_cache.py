@@ -490,3 +490,26 @@ def test_a_copy_is_written_only_by_reductions_that_begin_with_their_init(loops, 
         check(program, lambda sch: sch.cache_write("C", 0, "local"))
     else:
         check_refused(program, lambda sch: sch.cache_write("C", 0, "local"), "cache_write/P4")
+
+
+def test_tiles_behind_the_end_have_no_copy():
+    """A block of such tiles reads less than nothing of its input where it lies behind it."""
+
+    @T.prim_func
+    def chain(A: T.Buffer((1, 4)), C: T.Buffer((1, 4))):
+        B = T.alloc_buffer((1, 4))
+        for i, j in T.grid(1, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+        for i, j in T.grid(1, 4):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj] * T.float32(2)
+
+    def transform(sch):
+        _, inner = sch.split(sch.get_loops("C")[0], [2, 2])
+        sch.blockize(inner)
+        sch.cache_read("C", 0, "local")
+
+    check(chain, transform)

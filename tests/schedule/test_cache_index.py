@@ -137,3 +137,41 @@ def test_two_tables_into_one_buffer():
         sch.parallel(sch.get_loops("B")[0])
 
     check(pairs, transform)
+
+
+@pytest.mark.parametrize("factor", [3, 5])
+def test_tables_end_where_domains_do(factor):
+    """Also where the loops go further, and a condition keeps the block inside."""
+
+    @T.prim_func
+    def symbolic(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "int32")
+        B = T.match_buffer(b, (n,), "int32")
+        for i in range(n):
+            with T.block("B"):
+                v = T.axis.spatial(n, i)
+                B[v] = A[n - 1 - v] + v // 2
+
+    def transform(sch):
+        sch.split(sch.get_loops("B")[0], [None, factor])
+        sch.cache_index("B", "global")
+
+    check(symbolic, transform)
+
+    @T.prim_func
+    def moved(A: T.Buffer((8,)), B: T.Buffer((8,)), C: T.Buffer((2,))):
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = A[v]
+        for i in range(2):
+            with T.block("C"):
+                v = T.axis.spatial(2, i)
+                C[v] = B[v + 4]
+
+    def after(sch):
+        sch.reverse_compute_at("C", sch.get_loops("B")[0])
+        sch.cache_index("C", "global")
+
+    check(moved, after)

@@ -263,3 +263,30 @@ def test_instances_that_may_not_run_are_not_added():
 
     error = check_refused(odd, at("B", "C", 0), "compute_at/P8")
     assert "which instances of block 'B' run where it stands now" in str(error)
+
+
+def test_p5_axes_are_bound_to_data_that_are_complete():
+    """The place of the block is selected by a table; it comes behind what fills that."""
+
+    @T.prim_func
+    def gathered(I: T.Buffer((4,), "int32"), A: T.Buffer((8,)), C: T.Buffer((4,))):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = A[v] + T.float32(1)
+        for i in range(4):
+            with T.block("C"):
+                v = T.axis.spatial(4, i)
+                C[v] = B[I[v] % 8]
+
+    def transform(index):
+        def apply(sch):
+            sch.read_at(loops_of(sch, "C")[0], "C", "I", "local")
+            at("B", "C", 0, index=index)(sch)
+
+        return apply
+
+    check(gathered, transform(-1))
+    check_refused(gathered, transform(-2), "compute_at/P5")
+    check_refused(gathered, transform(0), "compute_at/P5")

@@ -65,3 +65,27 @@ def test_copies_of_a_parallel_loop_have_one_buffer_together():
 
     check(tiles, transform)
     check_refused(tiles, in_parallel, "schedule/shared-buffer")
+
+
+def test_threads_around_share_main_memory():
+    """A buffer that each iteration of a parallel loop owns is one for all threads of a loop around it."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((4,)), C: T.Buffer((1, 2, 4))):
+        B = T.alloc_buffer((4,))
+        for t, p in T.grid(1, 2):
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    B[vi] = A[vi] * T.float32(2)
+            for i in range(4):
+                with T.block("C"):
+                    vt, vp, vi = T.axis.remap("SSS", [t, p, i])
+                    C[vt, vp, vi] = B[vi]
+
+    def transform(sch):
+        sch.parallel(sch.get_loops("B")[1])
+        sch.bind(sch.get_loops("B")[0], "threadIdx.x")
+
+    check(rows, lambda sch: sch.parallel(sch.get_loops("B")[1]))
+    check_refused(rows, transform, "schedule/shared-buffer")

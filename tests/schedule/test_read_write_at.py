@@ -302,3 +302,23 @@ def main(A: T.Buffer((6,)), B: T.Buffer((6,))):
         sch.write_at(sch.get_loops("B")[0], "B", 0, "local")
 
     check_refused(func, transform, "write_at/P4")
+
+
+@T.prim_func
+def gathered(I: T.Buffer((5,), "int32"), A: T.Buffer((8,)), B: T.Buffer((5,))):
+    for i in range(5):
+        with T.block("B"):
+            v = T.axis.spatial(5, i)
+            B[v] = A[I[4 - v] % 8]
+
+
+def test_what_data_select_is_copied_only_where_the_data_are():
+    def transform(number):
+        def apply(sch):
+            sch.split(sch.get_loops("B")[0], [None, 2])
+            sch.read_at(sch.get_loops("B")[number], "B", "A", "local")
+
+        return apply
+
+    check(gathered, lambda sch: sch.read_at(first(sch, "B"), "B", "A", "local"))
+    check_refused(gathered, transform(1), "read_at/P4")

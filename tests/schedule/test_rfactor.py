@@ -111,6 +111,9 @@ def main(A: T.Buffer((3, 8), "{dtype}"), B: T.Buffer((3,), "{dtype}")):
         ("T.max(B[vi], A[vi, vk])", "T.int32(-2)", "int32"),
         ("B[vi] and A[vi, vk]", "T.bool(True)", "bool"),
         ("B[vi] or A[vi, vk]", "T.bool(False)", "bool"),
+        ("T.bitwise_and(A[vi, vk], B[vi])", "T.int32(-1)", "int32"),
+        ("T.bitwise_or(B[vi], A[vi, vk])", "T.uint8(5)", "uint8"),
+        ("T.bitwise_xor(B[vi], A[vi, vk])", "T.int64(0)", "int64"),
     ],
 )
 def test_each_operation(combine, start, dtype):
@@ -377,3 +380,14 @@ def test_p9_parallel_loops_around_stay_independent():
                     B[vi] = B[vi] + A[vi, vk]
 
     check_refused(again, factor("B", 2, 0), "rfactor/P9")
+
+
+def test_a_loop_of_one_iteration_in_the_condition():
+    """It leaves no steps out; what the condition says of the others counts for both blocks."""
+
+    def transform(sch):
+        i, *_ = sch.get_loops("B")
+        parts = sch.split(i, [2, 3, None], preserve_unit_iters=False)
+        sch.rfactor(parts[-1], 0)
+
+    check(row_sums, transform)

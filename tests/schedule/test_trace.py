@@ -1,6 +1,7 @@
 import pytest
 
 import tilewright as tw
+from tilewright import ir
 from tilewright.script import tir as T
 from tilewright.testing import check_same, workloads
 
@@ -207,3 +208,17 @@ def test_a_draw_that_gives_nothing_there():
     with pytest.raises(tw.ScheduleError, match=r"step 3 of the trace, split\(\): it uses a handle") as error:
         trace.apply_to_schedule(tw.Schedule(symbolic))
     assert error.value.code == "trace/handle"
+
+
+@pytest.mark.parametrize("target", [lambda sch: sch.get_loops("C")[1], lambda sch: [sch.get_block("B"), "C"]])
+def test_simplified_keeps_what_either_kind_of_handle_names(target):
+    sch = tw.Schedule(workloads.elementwise_chain(4, 6))
+    sch.blockize(target(sch))
+    short = sch.trace.simplified()
+    assert "_," not in str(short) and "=_" not in str(short)
+    again = tw.Schedule(workloads.elementwise_chain(4, 6))
+    short.apply_to_schedule(again)
+    ir.assert_structural_equal(again.mod, sch.mod)
+    names: dict = {"sch": tw.Schedule(workloads.elementwise_chain(4, 6))}
+    exec("\n".join(short.as_python()), names)
+    ir.assert_structural_equal(names["sch"].mod, sch.mod)

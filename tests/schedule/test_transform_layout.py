@@ -6,7 +6,7 @@ from tilewright import _core
 from tilewright.index_map import map_array
 from tilewright.script import ir as I
 from tilewright.script import tir as T
-from tilewright.testing import check, check_refused, check_trace
+from tilewright.testing import check, check_refused, check_trace, workloads
 
 
 @T.prim_func
@@ -410,3 +410,50 @@ def test_padding_in_a_copy_with_loops_of_its_own():
 
     text = check(copy, transform).mod.script()
     assert "T.writes(A_global[0:2, 0:3, 0:2, 0:2])" in text
+
+
+def test_p7_padding_is_filled_in_steps_of_no_reduction():
+    """Lanes add up what they have of an element; they do not choose between that and the padding."""
+
+    def transform(sch):
+        sch.vectorize(sch.get_loops("C")[2])
+        sch.transform_layout("C", "C", lambda i, j: (i, j // 4, j % 4), pad_value=1.0)
+
+    product = workloads.matmul(4, 6, 5)
+    check(product, lambda sch: sch.vectorize(sch.get_loops("C")[2]))
+
+    @T.prim_func
+    def sums(A: T.Buffer((4, 6, 8)), D: T.Buffer((4, 6))):
+        C = T.alloc_buffer((4, 6))
+        for i, j, k in T.grid(4, 6, 8):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = T.max(C[vi, vj], A[vi, vj, vk])
+        for i, j in T.grid(4, 6):
+            with T.block("D"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                D[vi, vj] = C[vi, vj]
+
+    check_refused(sums, transform, "transform_layout/P7")
+
+
+def test_padding_behind_a_loop_takes_its_buffer_out_of_it():
+    """Which each iteration has to have for itself."""
+
+    @T.prim_func
+    def copies(A: T.Buffer((6,)), C: T.Buffer((3, 6))):
+        for p, i in T.grid(3, 6):
+            with T.block("C"):
+                vp, vi = T.axis.remap("SS", [p, i])
+                C[vp, vi] = A[vi] + A[5 - vi]
+
+    def transform(sch):
+        sch.cache_read("C", 0, "local")
+        sch.compute_at("A_local", sch.get_loops("C")[0])
+        sch.parallel(sch.get_loops("C")[0])
+        sch.split(sch.get_loops("A_local")[1], [None, 4])
+        sch.transform_layout("A_local", "A_local", lambda i: (i // 4, i % 4), pad_value=1.0)
+
+    check_refused(copies, transform, "transform_layout/P7")

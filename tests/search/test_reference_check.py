@@ -8,9 +8,10 @@ import pytest
 import tilewright as tw
 from interpreter.programs import INDEX_LIMITS, PROGRAMS
 from tilewright.arguments import aligned, make_arrays
+from tilewright.reference import sample_points
 from tilewright.script import tir as T
 from tilewright.search import reference_check, report, session
-from tilewright.search.reference_check import ReferenceCheck, sample_points
+from tilewright.search.reference_check import ReferenceCheck
 from tilewright.task import task_of
 
 

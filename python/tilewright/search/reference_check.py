@@ -21,6 +21,7 @@ from tilewright.arguments import make_arrays
 from tilewright.errors import Error, InternalError, ResourceError, ScriptError
 from tilewright.kernel import compile_task
 from tilewright.numpy_dtype import numpy_dtype
+from tilewright.reference import difference, interpreted, interpreted_at, is_proof, sample_points
 from tilewright.task import Parameter, Task, task_of
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 
 #: seconds that the interpreter may take for one look
 LOOK_SECONDS = 2.0
-#: what the interpreter says of programs that it cannot run, which proves nothing about them
-CANNOT_RUN = ("interpret/unsupported", "interpret/undefined", "interpret/no-function")
 #: elements of each output that are looked at, time permitting
 POINTS = 24
 
@@ -52,25 +51,6 @@ class Verdict:
     def checked(self) -> bool:
         """Whether anything was, at full size."""
         return self.extent != "unchecked"
-
-
-def sample_points(shape: tuple[int, ...], count: int, generator: np.random.Generator) -> list[tuple[int, ...]]:
-    """Different indices, in the order of their weight: both corners, then any, edges more often than their share."""
-    if 0 in shape:
-        return []
-    points = [tuple(0 for _ in shape), tuple(n - 1 for n in shape)]
-    for _ in range(4 * count):
-        kinds = generator.integers(0, 4, len(shape))  # first two, last two, anywhere twice as often
-        near = generator.integers(0, 2, len(shape))
-        anywhere = [int(generator.integers(0, n)) for n in shape]
-        choices = zip(kinds, near, anywhere, shape, strict=True)
-        points.append(
-            tuple(
-                min(int(step), n - 1) if kind == 0 else max(n - 1 - int(step), 0) if kind == 1 else at
-                for kind, step, at, n in choices
-            )
-        )
-    return list(dict.fromkeys(points))[:count]
 
 
 class ReferenceCheck:
@@ -129,20 +109,18 @@ class ReferenceCheck:
         return self.verdict.extent
 
     def _interpret_all(self) -> None:
-        arrays = {name: array.copy() for name, array in self.arrays.items()}
         try:
-            _core.interpret(self.task.module, self.task.function, *arrays.values(), timeout=LOOK_SECONDS)
+            after = interpreted(self.task.module, self.task.function, self.arrays, LOOK_SECONDS)
         except (ResourceError, ScriptError) as error:
             self._raise_if_proved(error)
             return
-        self.expected = {p.name: arrays[p.name] for p in self.outputs}
+        self.expected = {p.name: after[p.name] for p in self.outputs}
 
     def _check_small(self, small: Task) -> None:
         arrays = make_arrays(small, self._small_inputs(small), seed=1)
-        expected = {name: array.copy() for name, array in arrays.items()}
         shapes = ", ".join(f"{p.name}{list(p.shape)}" for p in small.parameters)
         try:
-            _core.interpret(small.module, small.function, *expected.values(), timeout=LOOK_SECONDS)
+            expected = interpreted(small.module, small.function, arrays, LOOK_SECONDS)
         except (ResourceError, ScriptError) as error:
             if not is_proof(error):
                 return
@@ -178,14 +156,11 @@ class ReferenceCheck:
             if left <= 0:
                 return
             try:
-                values = _core.interpret_at(
-                    self.task.module, self.task.function, *self.arrays.values(), points=part, timeout=left
-                )
+                values = interpreted_at(self.task.module, self.task.function, self.arrays, part, left)
             except (ResourceError, ScriptError) as error:
                 self._raise_if_proved(error)
                 return
-            for name, points in part.items():
-                known = [(at, value) for at, value in zip(points, values[name], strict=True) if value is not None]
+            for name, known in values.items():
                 if known:
                     self.points.setdefault(name, []).extend(known)
 
@@ -195,14 +170,7 @@ class ReferenceCheck:
         self.reason = error.message or str(error)
 
     def _compare_all(self, task: Task, parameter: Parameter, want: Array, got: Array, where: str) -> None:
-        problem = _core.compare_arrays(
-            parameter.name,
-            want.tobytes(),
-            got.tobytes(),
-            parameter.dtype,
-            list(parameter.shape),
-            task.reduction_length,
-        )
+        problem = difference(parameter.name, parameter.dtype, want, got, task.reduction_length)
         if problem:
             raise InternalError(f"the compiled program differs from the interpreter{where}: {problem}")
 
@@ -219,11 +187,6 @@ class ReferenceCheck:
         raise InternalError(
             f"the compiled program differs from the interpreter: {parameter.name}{list(point)} is {have}, not {want}"
         )
-
-
-def is_proof(error: Error) -> bool:
-    """Whether the program did something undefined; what the interpreter cannot do, or not in time, says nothing."""
-    return isinstance(error, ScriptError) and error.code not in CANNOT_RUN
 
 
 def like(error: Error, text: str) -> ScriptError:

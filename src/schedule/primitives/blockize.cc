@@ -325,9 +325,15 @@ class Division {
     outer_condition_ = inner_condition_ = bool_imm(true);
     std::vector<Expr> terms;
     collect_terms(predicate, terms);
+    // An inner loop of one iteration leaves nothing out by itself.
+    const VarMap units = analysis::units_of(inner_);
     for (const Expr& term : terms) {
       if (!uses_loop(term, inner_)) {
         outer_condition_ = logical_and(outer_condition_, term);
+        continue;
+      }
+      if (Expr without = analyzer_.simplify(substitute(term, units)); !uses_loop(without, inner_)) {
+        outer_condition_ = logical_and(outer_condition_, without);
         continue;
       }
       Expr inside = in_axes(term);

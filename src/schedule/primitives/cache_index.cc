@@ -176,15 +176,20 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
   std::vector<Expr> shape, indices, values;
   std::vector<Ref<IterVar>> axes;
   VarMap own;
+  Expr inside = bool_imm(true);  // where loops go further than the domains
   for_each_free_var(e, [&](const Ref<Var>& v) {
     const auto& all = realize.block->iter_vars;
     auto axis = std::find_if(all.begin(), all.end(), [&](const Ref<IterVar>& a) { return a->var == v; });
     if (axis == all.end() || own.count(v)) return;
     const Expr& value = realize.iter_values[axis - all.begin()];
+    const Range& dom = *(*axis)->dom;
+    Expr extent = analyzer.simplify(dom.min + dom.extent);
     arith::IntSet reached = arith::eval_set(value, domains, analyzer);
-    Expr extent = (*axis)->dom->min + (*axis)->dom->extent;
-    if (reached.is_bounded() && const_int(analyzer.simplify(reached.max + 1)))
-      extent = analyzer.simplify(reached.max + 1);
+    bool from = reached.is_bounded() && analyzer.can_prove(ge(reached.min, dom.min));
+    bool below = reached.is_bounded() && analyzer.can_prove(lt(reached.max, extent));
+    if (!from) inside = logical_and(inside, ge(value, dom.min));
+    if (!below) inside = logical_and(inside, lt(value, extent));
+    if (below && const_int(analyzer.simplify(reached.max + 1))) extent = analyzer.simplify(reached.max + 1);
     Ref<Var> mine = var("v" + std::to_string(axes.size()), v.dtype());
     own.emplace(v, mine);
     axes.push_back(make<IterVar>(
@@ -216,7 +221,8 @@ Table make_table(const Place& block, const Expr& e, const std::string& scope, si
     loops.emplace(v, names.back());
   }
   for (Expr& value : values) value = substitute(value, loops);
-  table.nest = make<BlockRealize>({.iter_values = values, .predicate = bool_imm(true), .block = table.block});
+  table.nest =
+      make<BlockRealize>({.iter_values = values, .predicate = substitute(inside, loops), .block = table.block});
   for (size_t i = used.size(); i-- > 0;) {
     For loop;
     loop.loop_var = names[i];

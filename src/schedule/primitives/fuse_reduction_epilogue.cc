@@ -42,7 +42,7 @@ Result<analysis::Reducer> find_sum(const Place& block, const analysis::Scope& sc
   std::string why = "it is not a reduction block";
   if (facts.role == analysis::BlockRole::kReduction) {
     analysis::FoundReducer found = analysis::find_reducer(block.block());
-    if (found.reducer && found.reducer->combiner == analysis::Combiner::kSum) {
+    if (found.reducer && found.reducer->is_sum()) {
       bool local = !scope.is_output(self) && scope.writers(found.reducer->buffers[0]).size() == 1;
       if (local) return std::move(*found.reducer);
       why = "'" + found.reducer->buffers[0]->name + "' is written by others too, or seen outside of the scope";

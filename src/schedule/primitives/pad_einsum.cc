@@ -152,8 +152,7 @@ Status check_values(const Place& place, const Extents& extents) {
   for (const Ref<IterVar>& axis : block.iter_vars) {
     if (!analysis::is_reduction_axis(axis) || !extents.count(axis->var)) continue;
     analysis::FoundReducer found = analysis::find_reducer(block);
-    bool zero = found.reducer && found.reducer->combiner == analysis::Combiner::kSum &&
-                is_zero_beyond(found.reducer->operands[0], axis->var);
+    bool zero = found.reducer && found.reducer->is_sum() && is_zero_beyond(found.reducer->operands[0], axis->var);
     if (!zero) why = "beyond the domain of '" + axis->var->name_hint + "' it might not add zero";
   }
   if (why.empty()) return Ok{};

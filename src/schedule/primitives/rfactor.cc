@@ -332,11 +332,15 @@ class Factoring {
   /// The terms of the condition that know nothing of loops that reduce.
   Expr left_of(const Expr& predicate) const {
     if (const And* both = predicate.as<And>()) return logical_and(left_of(both->a), left_of(both->b));
+    const Expr left = substitute(predicate, analysis::units_of(analysis::inputs_of(*chain_.block.tree, chain_.loops)));
+    bool reduces = false;
     for (size_t i = 0; i < chain_.loops.size(); ++i) {
-      bool reduces = chain_.removed(i) || chain_.loops[i] == chain_.loop.at;
-      if (reduces && uses_var(predicate, chain_.at(i).loop_var)) return bool_imm(true);
+      bool gone = chain_.removed(i) || chain_.loops[i] == chain_.loop.at;
+      if (!gone || !uses_var(predicate, chain_.at(i).loop_var)) continue;
+      if (uses_var(left, chain_.at(i).loop_var)) return bool_imm(true);
+      reduces = true;
     }
-    return predicate;
+    return reduces ? left : predicate;
   }
 
   const Chain& chain_;

@@ -15,6 +15,7 @@
 //           P4 it leaves no gaps, or pad_value says what they hold, or assume_injective_transform is set
 //           P5 regions of several elements that are written are boxes again
 //           P6 pad_value is one value of the buffer's type, which loads nothing but the buffer
+//           P7 parallel loops around what fills the padding stay independent
 #include <algorithm>
 #include <unordered_set>
 
@@ -25,6 +26,7 @@
 #include "schedule/buffers.h"
 #include "schedule/edit.h"
 #include "schedule/layout_padding.h"
+#include "schedule/relocate.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -304,6 +306,7 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
     if (const FloatImm* number = value.as<FloatImm>()) recorded.pad_value.value = number->value;
   }
   TreeEdit edit(tree);
+  bool pads = false;
   if (inverted->holes || !is_false(inverted->padding)) {
     if (!pad_value.defined() && !transform.assume_injective_transform) {
       return refuse("transform_layout/P4", "the new buffer would have elements that stand for none of the old ones",
@@ -315,6 +318,7 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
         return refuse("transform_layout/P4", "which elements stand for none of the old ones is not known",
                       {block.node()}, "multiply indices only where the products stay adjacent");
       }
+      pads = true;
       fill_padding(edit, tree, {layout.before, layout.after, inverted->inverse, inverted->padding, pad_value},
                    parameter);
     }
@@ -326,6 +330,13 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
                   "transform the layout before regions of several elements arise");
   }
   Plan plan = with_buffer(state, block.func, layout.before, layout.after, after.root);
+  if (pads) {
+    const Tree& padded = Tree::of(after.root);
+    for (int at : padded.blocks()) {
+      if (at == 0 || !padded.touches(padded.block_at(at).writes, layout.after)) continue;
+      TW_RETURN_IF_ERROR(recheck_execution(padded, at, "transform_layout/P7"));
+    }
+  }
   plan.recorded = std::move(recorded);
   return plan;
 }

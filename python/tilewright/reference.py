@@ -1,0 +1,82 @@
+"""What the reference interpreter makes of a program: all of it, or single elements by a backward slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewright import _core
+from tilewright.errors import Error, ScriptError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+Point = tuple[int, ...]
+
+#: what the interpreter says of programs that it cannot run, which proves nothing about them
+CANNOT_RUN = ("interpret/unsupported", "interpret/undefined", "interpret/no-function")
+
+
+def is_proof(error: Error) -> bool:
+    """Whether the program did something undefined; what the interpreter cannot do, or not in time, says nothing."""
+    return isinstance(error, ScriptError) and error.code not in CANNOT_RUN
+
+
+def interpreted(module: Any, function: str, arrays: Mapping[str, Array], seconds: float) -> dict[str, Array]:
+    """What the arguments hold after a call.
+
+    Raises:
+        tilewright.ScriptError: the program does something undefined, or what the interpreter cannot do.
+        tilewright.ResourceError: it takes longer.
+    """
+    after = {name: array.copy() for name, array in arrays.items()}
+    _core.interpret(module, function, *after.values(), timeout=seconds)
+    return after
+
+
+def interpreted_at(
+    module: Any, function: str, arrays: Mapping[str, Array], points: Mapping[str, Sequence[Point]], seconds: float
+) -> dict[str, list[tuple[Point, Any]]]:
+    """Those of the elements that can be told after a call, with their values.
+
+    Raises:
+        tilewright.ScriptError: the program does something undefined, or what the interpreter cannot do.
+        tilewright.ResourceError: it takes longer.
+    """
+    wanted = {name: list(places) for name, places in points.items()}
+    values = _core.interpret_at(module, function, *arrays.values(), points=wanted, timeout=seconds)
+    return {
+        name: [(at, value) for at, value in zip(places, values[name], strict=True) if value is not None]
+        for name, places in wanted.items()
+    }
+
+
+def difference(name: str, dtype: str, want: Array, got: Array, reduction_length: int) -> str:
+    """How two results of a program differ by more than the rounding of sums in another order; "" if they do not."""
+    problem: str = _core.compare_arrays(
+        name, want.tobytes(), got.tobytes(), dtype, list(want.shape), max(reduction_length, 1)
+    )
+    return problem
+
+
+def sample_points(shape: tuple[int, ...], count: int, generator: np.random.Generator) -> list[Point]:
+    """Different indices, in the order of their weight: both corners, then any, edges more often than their share."""
+    if 0 in shape:
+        return []
+    points = [tuple(0 for _ in shape), tuple(n - 1 for n in shape)]
+    for _ in range(4 * count):
+        kinds = generator.integers(0, 4, len(shape))  # first two, last two, anywhere twice as often
+        near = generator.integers(0, 2, len(shape))
+        anywhere = [int(generator.integers(0, n)) for n in shape]
+        choices = zip(kinds, near, anywhere, shape, strict=True)
+        points.append(
+            tuple(
+                min(int(step), n - 1) if kind == 0 else max(n - 1 - int(step), 0) if kind == 1 else at
+                for kind, step, at, n in choices
+            )
+        )
+    return list(dict.fromkeys(points))[:count]
