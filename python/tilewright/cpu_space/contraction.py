@@ -7,7 +7,7 @@ import math
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_plain, is_spatial
-from tilewright.cpu_space.register_tile import RegisterTile, bits_of, register_tiles
+from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: tiles that a search draws from
@@ -17,6 +17,8 @@ _TILES = 16
 def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
     tiles = register_tiles(facts, target)
+    if tiles and tiles[0].cycles > cycles_of_lanes_along(facts, target):
+        return
     near = [tile for tile in tiles[:_TILES] if tile.cycles <= 2 * tiles[0].cycles]
     if near:
         _Contraction(schedule, facts, near[draw.choose(len(near))], target, draw).run()

@@ -38,7 +38,9 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         # A transposed copy: squares whose lines stay in the cache while they are read the other way.
         side = lanes * (1, 2, 4)[draw.choose(3)]
         rows = schedule.split(facts.axes[crossed].loop, [None, side])
-        columns = schedule.split(facts.axes[axis].loop, [None, lanes])
+        # Lines a multiple of 4 KiB apart fall on one another in the first level, which holds eight of them.
+        apart = max(abs(read.strides[axis] or 0) for read in facts.reads) * bits_of(facts.store.buffer.dtype) // 8
+        columns = schedule.split(facts.axes[axis].loop, [None, lanes if apart % 4096 else min(lanes, 8)])
         rest = [facts.axes[i].loop for i in others if i != crossed]
         schedule.reorder(*rest, rows[0], columns[0], rows[1], columns[1])
         attempt(schedule.vectorize, columns[1])
@@ -79,7 +81,7 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     reads_along = all(read.strides[facts.reduced[-1]] in (0, 1) for read in facts.reads)
     if along and not reads_along:
         others = [loop for i, loop in zip(facts.spatial, spatial, strict=True) if i != along[0]]
-        width = lanes * (4, 2, 1)[draw.choose(3)]
+        width = lanes * (target.vector_registers // 2 >> draw.choose(3))
         columns, vector = schedule.split(facts.axes[along[0]].loop, [None, width])
         schedule.reorder(*others, columns, *reduced, vector)
         copy = schedule.cache_write(facts.block, 0, "local")

@@ -22,6 +22,8 @@ _L3_BYTES_PER_CYCLE = 10
 _EXPOSED = 0.35
 #: cycles that copying one element of an operand takes, with its vectors as they lie, and turned round
 _COPY_CYCLES, _TURN_CYCLES = 0.25, 1.0
+#: tiles that have to use a copy whose vectors lie side by side without it
+_LEAST_USES = 4
 #: cycles of a tile besides its steps
 _START_CYCLES = 30
 #: lines of the first level that fall on one another when they are this many bytes apart, and how many can
@@ -109,6 +111,17 @@ def _rows(facts: Facts, axis: int, vectors: int, registers: int) -> Iterator[tup
     yield from dict.fromkeys(grow(0, 1, {}))
 
 
+def cycles_of_lanes_along(facts: Facts, target: _core.Target) -> float:
+    """What the model expects of partial sums in the lanes, along the last axis of the reduction; infinity where the
+    operands do not lie along it."""
+    last = facts.reduced[-1]
+    if any(read.strides[last] not in (0, 1) for read in facts.reads):
+        return math.inf
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    # Each multiply-add loads its operands anew.
+    return math.prod(axis.extent for axis in facts.axes) / min(lanes, facts.extent(last)) * len(facts.reads) / 2
+
+
 def _copies(facts: Facts, axis: int, rows: dict[int, int]) -> list[int | None]:
     """The reads that may be copied for a group of columns; None is no copy, where vectors lie side by side without."""
     vectors = [number for number, read in enumerate(facts.reads) if read.varies(axis)]
@@ -119,6 +132,10 @@ def _copies(facts: Facts, axis: int, rows: dict[int, int]) -> list[int | None]:
     for number in crossed or vectors:
         read = facts.reads[number]
         known = all(stride is not None for stride in read.strides)
+        others = [i for i in facts.spatial if i != axis and not read.varies(i)]
+        uses = math.prod(math.ceil(facts.extent(i) / rows.get(i, 1)) for i in others)
+        if not crossed and uses < _LEAST_USES:
+            continue
         if known and not any(read.varies(i) for i in rows) and any(read.varies(i) for i in facts.reduced):
             chosen.append(number)
     return chosen
