@@ -101,7 +101,9 @@ class TaskReport:
 
     @property
     def best_seconds(self) -> float | None:
-        """Of the best record; None without one."""
+        """Of the best record, by the finals where there were some; None without one."""
+        if self.best:
+            return self.best[0].seconds
         return min((trial.seconds for trial in self.trials if trial.seconds is not None), default=None)
 
     def progress(self) -> list[tuple[Trial, float]]:
@@ -116,16 +118,16 @@ class TaskReport:
         """How the best time fell."""
         unit = machine.rate_unit(self.work.dtype)
         rows = [
-            (str(trial.number), format_seconds(trial.since), format_seconds(seconds), _rate(self.work, seconds))
+            (str(trial.number), f"{trial.since:.0f} s", format_seconds(seconds), _rate(self.work, seconds))
             for trial, seconds in self.progress()
         ]
         return Table("how the best time fell", ("trial", "after", "time", unit), tuple(rows))
 
     def failure_table(self) -> Table:
-        """What failed, most often first."""
+        """What failed or was stopped early, most often first."""
         rows = sorted(self.failures.items(), key=lambda item: -item[1][0])
         cells = tuple((outcome, str(count), error) for outcome, (count, error) in rows)
-        return Table("what failed", ("outcome", "trials", "first message"), cells)
+        return Table("what was not measured to the end", ("outcome", "trials", "first message"), cells)
 
 
 @dataclass(frozen=True)

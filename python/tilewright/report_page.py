@@ -34,7 +34,7 @@ pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem
 .dot { fill: var(--faint); opacity: .5; } .best { fill: var(--mark); } .roof { stroke: var(--second); fill: none;
   stroke-width: 1.5; }
 """
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 460, 260, 56, 34, 12, 14
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 440, 260, 56, 34, 12, 14
 
 
 def page(report: DatabaseReport) -> str:

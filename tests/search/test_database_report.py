@@ -83,7 +83,7 @@ def test_what_a_search_left_behind(tuned):
     assert (task.name, len(task.trials)) == ("main", result.progress.trials)
     assert task.best_seconds <= result.record.median * 1.5
     times = [seconds for _, seconds in task.progress()]
-    assert times == sorted(times, reverse=True) and times[-1] == task.best_seconds
+    assert times == sorted(times, reverse=True)
     assert task.best[0].steps == tuple(result.schedule.trace.as_python())
     assert task.best[0].script == result.schedule.mod.script()
     assert ("ret" in task.best[0].assembly and task.best[-1].assembly == "") or len(task.best) == 1

@@ -55,6 +55,8 @@ _NAMES: dict[str, str] = {
     "tune_tir": "tir_integration",
     "compile_tir": "tir_integration",
     "fork_seed": "tir_integration",
+    "PostOpt": "post_optimization",
+    "ExtractedTask": "extracted_task",
 }
 _MODULES = {*_NAMES.values()}
 

@@ -39,7 +39,7 @@ class MeasureCallback(ABC):
     @staticmethod
     def create(kind: Any = "default") -> list[MeasureCallback]:
         """The callbacks of that kind: "default" (all three), "add-to-database", "remove-build-artifact",
-        "update-cost-model"; callbacks as they are, several in a list.
+        "update-cost-model"; callbacks as they are; several in a list.
 
         Raises:
             tilewright.ArgumentError: there is no such kind.
@@ -60,7 +60,9 @@ class MeasureCallback(ABC):
                     f'there are "{known}"',
                 )
             return [kinds[kind]()]
-        return list(kind) if isinstance(kind, list | tuple) else [kind]
+        if isinstance(kind, list | tuple):
+            return [callback for each in kind for callback in MeasureCallback.create(each)]
+        return [kind]
 
 
 PyMeasureCallback = MeasureCallback

@@ -45,6 +45,7 @@ def tune_tir(
     seed: int | None = None,
     module_equality: str = "structural",
     special_space: Mapping[str, Any] | None = None,
+    post_optimization: bool = False,
     max_seconds: float | None = None,
 ) -> Database:
     """Tunes each function of a module as a task of its own; all else is as in :func:`tune_tasks`.
@@ -94,6 +95,7 @@ def tune_tir(
         measure_callbacks=measure_callbacks,
         task_scheduler=task_scheduler,
         module_equality=module_equality,
+        post_optimization=post_optimization,
         max_seconds=max_seconds,
     )
 

@@ -19,6 +19,9 @@ from tilewright.meta_schedule.task_scheduler import TaskScheduler
 
 __all__ = ["tune_tasks"]
 
+#: candidates that are measured for each task after the search, where that was asked for
+DESCENT_TRIALS = 100
+
 
 def tune_tasks(
     *,
@@ -35,6 +38,7 @@ def tune_tasks(
     measure_callbacks: Any = "default",
     task_scheduler: TaskScheduler | str = "gradient",
     module_equality: str = "structural",
+    post_optimization: bool = False,
     max_seconds: float | None = None,
 ) -> Database:
     """Searches the spaces of all tasks; the database has what was measured, also after Ctrl-C.
@@ -53,6 +57,7 @@ def tune_tasks(
         measure_callbacks: or "default".
         task_scheduler: or its kind: "gradient", "round-robin".
         module_equality: of a database that is made here.
+        post_optimization: descend from the best record of each task at the end.
         max_seconds: no batch begins later.
 
     Raises:
@@ -92,12 +97,23 @@ def tune_tasks(
                     _cost_model(cost_model, tasks[0].num_threads),
                     max_seconds=max_seconds,
                 )
+                if post_optimization and scheduler.stop_reason != "canceled":
+                    _descend(tasks, database, made_builder, made_runner)
         finally:
             for kind, part in ((Builder, made_builder), (Runner, made_runner)):
                 if kind in own and hasattr(part, "close"):
                     part.close()
             _tell_times(session, database)
     return database
+
+
+def _descend(tasks: Sequence[Any], database: Database, builder: Builder, runner: Runner) -> None:
+    from tilewright.meta_schedule.post_optimization import descend
+
+    for task in tasks:
+        if database.has_workload(task.mod):
+            with Profiler.timeit("Descent"):
+                descend(database, database.commit_workload(task.mod), task.target, DESCENT_TRIALS, builder, runner)
 
 
 def _tell_times(session: Profiler, database: Database) -> None:
@@ -111,8 +127,8 @@ def _tell_times(session: Profiler, database: Database) -> None:
 
 
 def _cost_model(kind: Any, num_tuning_cores: int) -> Any:
-    if not isinstance(kind, str):
-        return kind
+    if not isinstance(kind, str) or kind == "none":
+        return None if kind == "none" else kind
     from tilewright.meta_schedule import CostModel
 
     return CostModel.create(kind, num_tuning_cores=num_tuning_cores) if kind == "xgb" else CostModel.create(kind)

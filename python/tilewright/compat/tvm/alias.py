@@ -105,6 +105,9 @@ class Absent:
         """Refuses."""
         raise AttributeError(f"Tilewright has no {self._name} yet", name=self.__name__)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Absent, (self._name,)
+
     def __repr__(self) -> str:
         return f"<Tilewright has no {self._name} yet>"
 
