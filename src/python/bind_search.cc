@@ -75,16 +75,6 @@ Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_
   return std::move(arguments);
 }
 
-/// A function of Python that C++ keeps beyond a call.
-struct HeldCallable {
-  explicit HeldCallable(nb::callable held) : callable(std::move(held)) {}
-  ~HeldCallable() {
-    nb::gil_scoped_acquire gil;
-    callable.reset();
-  }
-  nb::callable callable;
-};
-
 /// Gives it the outputs, by name, as bytes; it answers how much of them it compared.
 Result<std::string> judge_in_python(const nb::callable& judge, const Arguments& arguments) {
   nb::gil_scoped_acquire gil;

@@ -6,6 +6,7 @@
 #include <csignal>
 
 #include "python/node_caster.h"
+#include "python/search_components.h"
 #include "support/diagnostic.h"
 
 namespace nb = nanobind;
@@ -68,6 +69,10 @@ std::string class_of(const Diagnostic& diagnostic) {
 
 void set_python_error(const Diagnostic& diagnostic) {
   try {
+    if (nb::object exception = exception_behind(diagnostic); exception.is_valid()) {
+      PyErr_SetObject(exception.type().ptr(), exception.ptr());
+      return;
+    }
     nb::object cls = nb::module_::import_("tilewright.errors").attr(class_of(diagnostic).c_str());
     nb::object error = cls(lenient_text(diagnostic.render()));
     error.attr("code") = diagnostic.code;
@@ -112,6 +117,7 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_interpreter(m);
   tilewright::python::bind_schedule(m);
   tilewright::python::bind_search(m);
+  tilewright::python::bind_search_components(m);
   tilewright::python::bind_analysis(m);
   tilewright::python::bind_tensor_intrin(m);
   tilewright::python::explain_wrong_arguments(m);

@@ -26,6 +26,8 @@ void bind_printer(nanobind::module_& m);
 void bind_interpreter(nanobind::module_& m);
 void bind_schedule(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
+/// After bind_schedule: the components of a search.
+void bind_search_components(nanobind::module_& m);
 void bind_analysis(nanobind::module_& m);
 void bind_tensor_intrin(nanobind::module_& m);
 /// After all others.

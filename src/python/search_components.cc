@@ -1,6 +1,23 @@
 #include "python/search_components.h"
 
+#include <deque>
+
 namespace tilewright::python {
+
+namespace {
+
+/// The exceptions that became diagnostics last, by message: those on their way are few. Touched with the lock of Python
+/// held; never destroyed, since the interpreter ends before.
+struct Remembered {
+  std::string text;
+  nb::object exception;
+};
+std::deque<Remembered>& remembered() {
+  static auto* list = new std::deque<Remembered>;
+  return *list;
+}
+
+}  // namespace
 
 SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original) {
   auto object = std::make_shared<PySchedule>(PySchedule{std::move(schedule)});
@@ -28,6 +45,19 @@ Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer) {
   return schedules;
 }
 
+schedule::Schedule taken(const SchedulePtr& object) {
+  if (!object) fail(argument_error("search/schedule", "a schedule was expected, not None"));
+  return object->schedule;
+}
+
+SchedulePtr to_python(schedule::Schedule schedule, const PySchedule& made_from) {
+  SchedulePtr object = to_python(std::move(schedule), made_from.original);
+  object->removed = made_from.removed;
+  object->detail = made_from.detail;
+  object->debug = made_from.debug;
+  return object;
+}
+
 Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
   Diagnostic diagnostic = schedule_error(code, error.what());
   nb::handle value = error.value();
@@ -39,7 +69,18 @@ Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
     if (diagnostic.code.empty()) diagnostic.code = code;
     if (diagnostic.code == "space/deadline") diagnostic.blame = Blame::kResource;
   }
+  diagnostic.rendered = error.what();
+  remembered().push_back({diagnostic.rendered, nb::borrow(value)});
+  if (remembered().size() > 32) remembered().pop_front();
   return diagnostic;
+}
+
+nb::object exception_behind(const Diagnostic& diagnostic) {
+  if (diagnostic.rendered.empty()) return {};
+  for (auto it = remembered().rbegin(); it != remembered().rend(); ++it) {
+    if (it->text == diagnostic.rendered) return it->exception;
+  }
+  return {};
 }
 
 }  // namespace tilewright::python

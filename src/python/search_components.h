@@ -14,7 +14,10 @@
 //   };
 #pragma once
 
+#include <nanobind/trampoline.h>
+
 #include "python/schedule_objects.h"
+#include "search/tune_context.h"
 
 namespace tilewright::python {
 
@@ -23,8 +26,30 @@ SchedulePtr to_python(schedule::Schedule schedule, Ref<Module> original = {});
 /// A list of schedules, a single one, or None (no schedules), as what a function of Python returned.
 Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer);
 
-/// An exception of Python as data: the code of one of ours, else `code`; the Python error is cleared.
+/// A copy of what Python gave a schedule, to be changed by C++; and the object for what became of it.
+schedule::Schedule taken(const SchedulePtr& object);
+SchedulePtr to_python(schedule::Schedule schedule, const PySchedule& made_from);
+
+/// The object of the context that Python knows, else a copy.
+nb::object context_to_python(const search::TuneContext& context);
+
+/// An exception of Python as data: the code of one of ours, else `code`; the Python error is cleared. Where it is
+/// raised again, in this process, it is the exception itself.
 Diagnostic diagnostic_of(nb::python_error& error, const char* code);
+/// The exception behind a diagnostic of diagnostic_of(); none for other diagnostics.
+nb::object exception_behind(const Diagnostic& diagnostic);
+
+/// A function of Python that C++ keeps beyond a call, and lets go of on any thread.
+struct __attribute__((visibility("hidden"))) HeldCallable {
+  explicit HeldCallable(nb::callable held) : callable(std::move(held)) {}
+  ~HeldCallable() {
+    nb::gil_scoped_acquire gil;
+    callable.reset();
+  }
+  HeldCallable(const HeldCallable&) = delete;
+  HeldCallable& operator=(const HeldCallable&) = delete;
+  nb::callable callable;
+};
 
 /// Calls `body` with the lock of Python held; what it throws comes back as data, but for Ctrl-C.
 template <class Body>
@@ -40,16 +65,29 @@ auto in_python(const char* code, Body body) -> decltype(body()) {
   }
 }
 
+/// Whether the class of the Python object behind a trampoline defines the method.
+template <class Base>
+bool overrides(const Base* self, const char* name) {
+  return !nb::find(self).type().attr(name).is(nb::type<Base>().attr(name));
+}
+
+/// Raises NotImplementedError.
+template <class Base>
+[[noreturn]] void not_defined(const Base* self, const char* name) {
+  std::string of = nb::cast<std::string>(nb::find(self).type().attr("__name__"));
+  PyErr_SetString(PyExc_NotImplementedError, (of + " does not define " + name + "()").c_str());
+  throw nb::python_error();
+}
+
 /// The method of the Python object behind a trampoline; raises NotImplementedError where its class does not have it.
 template <class Base>
 nb::object overridden(const Base* self, const char* name) {
-  nb::object object = nb::find(self);
-  if (object.type().attr(name).is(nb::type<Base>().attr(name))) {
-    std::string message = nb::cast<std::string>(object.type().attr("__name__")) + " does not define " + name + "()";
-    PyErr_SetString(PyExc_NotImplementedError, message.c_str());
-    throw nb::python_error();
-  }
-  return object.attr(name);
+  if (!overrides(self, name)) not_defined(self, name);
+  return nb::find(self).attr(name);
 }
+
+void bind_tune_context(nb::module_& m);
+void bind_rules(nb::module_& m);
+void bind_space(nb::module_& m);
 
 }  // namespace tilewright::python

@@ -102,7 +102,7 @@ constexpr Field kCpuFields[] = {
 };
 constexpr Field kCudaFields[] = {
     {"arch", &Target::arch},
-    {"max_threads_per_block", &Target::max_threads_per_block, 1, 1 << 16},
+    {"max_threads_per_block", &Target::max_threads_per_block, 0, 1 << 16},
     {"max_num_threads", &Target::max_num_threads, 1, 1 << 16},
     {"thread_warp_size", &Target::thread_warp_size, 1, 1 << 10},
     {"max_shared_memory_per_block", &Target::max_shared_memory_per_block, 0, kMostBytes},

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,19 @@ class SpaceGenerator {
   virtual Status initialize(const TuneContext& context);
   /// The schedules of a program, one for each way to say it. All start from the same program.
   virtual Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) = 0;
+  /// Its rules, postprocessors and mutators are clones too.
   virtual std::shared_ptr<SpaceGenerator> clone() const = 0;
+
+ protected:
+  /// Fills in what is not given with the defaults of a kind of target.
+  Status fill_in(std::string_view kind);
+  /// Of a copy: replaces the parts that it shares by clones.
+  void clone_parts();
+  /// A seed for the next schedule.
+  uint64_t next_seed() { return random_.next(); }
+
+ private:
+  schedule::Random random_;
 };
 
 }  // namespace tilewright::search

@@ -14,9 +14,11 @@ _MODULES = (
     "measure_callback",
     "profiler",
     "runner",
+    "schedule_rule",
     "space_generator",
     "testing",
     "tir_integration",
+    "utils",
 )
 #: name -> the module above that has it
 _NAMES = {
@@ -25,7 +27,10 @@ _NAMES = {
     "MeasureCallback": "measure_callback",
     "Profiler": "profiler",
     "Runner": "runner",
+    "ScheduleRule": "schedule_rule",
+    "SpaceGenerator": "space_generator",
     "TensorInfo": "arg_info",
+    "derived_object": "utils",
     "tune_tir": "tir_integration",
 }
 _missing = missing("tvm.meta_schedule")

@@ -2,19 +2,192 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tilewright.compat.tvm.alias import missing
+from tilewright import _core
+from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.meta_schedule import schedule_rule
+from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.errors import ScheduleError
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.space_generator")
 
-__all__ = ["ScheduleFn"]
+__all__ = [
+    "PostOrderApply",
+    "PySpaceGenerator",
+    "ScheduleFn",
+    "SpaceGenerator",
+    "SpaceGeneratorUnion",
+    "create",
+    "generators_as_tvm",
+]
+
+Parts = Sequence[Any] | Mapping[Any, float] | str | None
 
 
-class ScheduleFn:
-    """The space of what a function makes of a schedule, with the values that it samples."""
+def _defaults(kind: str) -> dict[str, Callable[[str], Any]]:
+    """How the lists of a kind are made, by the name of the parameter."""
+    return {
+        "sch_rules": schedule_rule.create,
+        "postprocs": _core.Postproc.defaults,
+        "mutator_probs": lambda kind: dict(_core.Mutator.defaults(kind)),
+    }
 
-    def __init__(self, sch_fn: Callable[[Any], Any]) -> None:
+
+def _give(generator: _core.SpaceGenerator, **parts: Parts) -> None:
+    """Gives a generator its parts; "from-target" are filled in when it is initialized."""
+    for name, value in parts.items():
+        if isinstance(value, str):
+            value = None if value == "from-target" else _defaults(value)[name](value)
+        setattr(generator, name, value)
+
+
+def _rules(self: _core.SpaceGenerator) -> Any:
+    return self.schedule_rules
+
+
+def _set_rules(self: _core.SpaceGenerator, rules: Any) -> None:
+    self.schedule_rules = None if rules is None else list(rules)
+
+
+def _probs(self: _core.SpaceGenerator) -> Any:
+    return None if self.mutators is None else dict(self.mutators)
+
+
+def _set_probs(self: _core.SpaceGenerator, probs: Any) -> None:
+    self.mutators = None if probs is None else list(probs.items())
+
+
+def _generate(self: _core.SpaceGenerator, mod: Any) -> list[Any]:
+    try:
+        return _GENERATE(self, mod)
+    except ScheduleError as error:
+        if error.code == "post_order_apply/P1":
+            check = "TVMError: Check failed: (block_names_.count(block->name_hint) == 0) is false: "
+            error.args = (check + error.message,)
+        raise
+
+
+_GENERATE = _core.SpaceGenerator.generate_design_space
+
+
+def generators_as_tvm() -> None:
+    """From now on generators and rules have TVM's attributes."""
+    generator, rule = _core.SpaceGenerator, _core.ScheduleRule
+    for name, value in {
+        "sch_rules": property(_rules, _set_rules),
+        "mutator_probs": property(_probs, _set_probs),
+        "generate_design_space": _generate,
+        "_initialize_with_tune_context": lambda self, context: self.initialize(context),
+    }.items():
+        setattr(generator, name, value)
+    setattr(rule, "_initialize_with_tune_context", lambda self, context: self.initialize(context))  # noqa: B010
+
+
+generators_as_tvm()
+
+
+class ScheduleFn(_core.ScheduleFn):
+    """The space that a function makes of a schedule."""
+
+    def __init__(
+        self,
+        sch_fn: Callable[[Any], Any],
+        sch_rules: Parts = "from-target",
+        postprocs: Parts = "from-target",
+        mutator_probs: Parts = "from-target",
+    ) -> None:
+        super().__init__(sch_fn)
         self.sch_fn = sch_fn
+        _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
+
+
+class PostOrderApply(_core.PostOrderApply):
+    """The space that rules make of the blocks of a program."""
+
+    def __init__(
+        self,
+        f_block_filter: Callable[[Any], bool] | None = None,
+        sch_rules: Parts = "from-target",
+        postprocs: Parts = "from-target",
+        mutator_probs: Parts = "from-target",
+    ) -> None:
+        super().__init__(f_block_filter)
+        _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
+
+
+class SpaceGeneratorUnion(_core.SpaceGeneratorUnion):
+    """Several spaces, as one."""
+
+    def __init__(
+        self,
+        space_generators: Sequence[_core.SpaceGenerator],
+        sch_rules: Parts = "from-target",
+        postprocs: Parts = "from-target",
+        mutator_probs: Parts = "from-target",
+    ) -> None:
+        super().__init__(list(space_generators))
+        _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
+
+
+def create(kind: Any = "post-order-apply", *args: Any, **kwargs: Any) -> _core.SpaceGenerator:
+    """A generator: of a function, or of the kind of this name."""
+    if callable(kind):
+        return ScheduleFn(kind, *args, **kwargs)
+    if kind == "post-order-apply":
+        return PostOrderApply(*args, **kwargs)
+    if kind == "union":
+        return SpaceGeneratorUnion(*args, **kwargs)
+    raise ValueError(f"Unknown SpaceGenerator: {kind}")
+
+
+class SpaceGenerator(metaclass=Renamed):
+    """Where schedules come from."""
+
+    node = _core.SpaceGenerator
+    make = _core.SpaceGenerator
+    create = staticmethod(create)
+
+
+class _PySpaceGenerator(_core.SpaceGenerator):
+    """The component behind a PySpaceGenerator."""
+
+    def __init__(self, sch_rules: Any, postprocs: Any, mutator_probs: Any) -> None:
+        super().__init__()
+        _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
+
+    def initialize(self, context: Any) -> None:
+        call_derived(self, "_initialize_with_tune_context", context)
+
+    def generate_design_space(self, mod: Any) -> Any:
+        return call_derived(self, "generate_design_space", mod)
+
+    def clone(self) -> Any:
+        return call_derived(self, "clone")
+
+
+class PySpaceGenerator:
+    """The base of generators in Python, to be decorated with derived_object."""
+
+    _tvm_metadata = {
+        "cls": _PySpaceGenerator,
+        "fields": ["sch_rules", "postprocs", "mutator_probs"],
+        "methods": ["_initialize_with_tune_context", "generate_design_space", "clone", "__str__"],
+    }
+
+    sch_rules: Parts = None
+    postprocs: Parts = None
+    mutator_probs: Parts = None
+
+    def _initialize_with_tune_context(self, context: Any) -> None:
+        raise NotImplementedError
+
+    def generate_design_space(self, mod: Any) -> list[Any]:
+        """The schedules of a program."""
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        """A generator like this one."""
+        raise NotImplementedError

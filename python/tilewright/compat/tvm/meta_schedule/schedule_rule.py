@@ -1,0 +1,93 @@
+"""tvm.meta_schedule.schedule_rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.meta_schedule.schedule_rule import (
+    AddRFactor,
+    ApplyCustomRule,
+    AutoBind,
+    AutoInline,
+    CrossThreadReduction,
+    InlineConstantScalars,
+    MultiLevelTiling,
+    MultiLevelTilingWideVector,
+    MultiLevelTilingWithIntrin,
+    ParallelizeVectorizeUnroll,
+    RandomComputeLocation,
+    ReuseType,
+)
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.schedule_rule")
+
+__all__ = [
+    "AddRFactor",
+    "ApplyCustomRule",
+    "AutoBind",
+    "AutoInline",
+    "CrossThreadReduction",
+    "InlineConstantScalars",
+    "MultiLevelTiling",
+    "MultiLevelTilingWideVector",
+    "MultiLevelTilingWithIntrin",
+    "ParallelizeVectorizeUnroll",
+    "PyScheduleRule",
+    "RandomComputeLocation",
+    "ReuseType",
+    "ScheduleRule",
+    "create",
+]
+
+
+def create(kind: str) -> list[_core.ScheduleRule]:
+    """The default rules of a kind of target."""
+    if kind not in ("llvm", "cuda", "cuda-tensorcore", "hexagon"):
+        raise ValueError(f"Unsupported kind {kind} for schedule rule creation.")
+    return _core.ScheduleRule.defaults(kind)
+
+
+class ScheduleRule(metaclass=Renamed):
+    """A rule."""
+
+    node = _core.ScheduleRule
+    make = _core.ScheduleRule
+    create = staticmethod(create)
+
+
+class _PyScheduleRule(_core.ScheduleRule):
+    """The component behind a PyScheduleRule."""
+
+    def initialize(self, context: Any) -> None:
+        call_derived(self, "_initialize_with_tune_context", context)
+
+    def apply(self, sch: Any, block: Any) -> Any:
+        return call_derived(self, "apply", sch, block)
+
+    def clone(self) -> Any:
+        return call_derived(self, "clone")
+
+
+class PyScheduleRule:
+    """The base of rules in Python, to be decorated with derived_object."""
+
+    _tvm_metadata = {
+        "cls": _PyScheduleRule,
+        "methods": ["_initialize_with_tune_context", "apply", "clone", "__str__"],
+        "fields": [],
+    }
+
+    def _initialize_with_tune_context(self, context: Any) -> None:
+        raise NotImplementedError
+
+    def apply(self, sch: Any, block: Any) -> list[Any]:
+        """The schedules that the rule makes of one."""
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        """A rule like this one."""
+        raise NotImplementedError

@@ -1,0 +1,100 @@
+"""tvm.meta_schedule.utils: components as plain Python classes, and what tests use beside them."""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.error import TVMError
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.utils")
+
+__all__ = ["call_derived", "cpu_count", "default_text", "derived_object", "fork_seed"]
+
+
+def call_derived(component: Any, method: str, *args: Any) -> Any:
+    """Calls a method of the user's object behind a component; raises where its class does not define it."""
+    function = component._methods.get(method)
+    if function is None:
+        words = "".join(word.capitalize() for word in method.strip("_").split("_"))
+        raise TVMError(f"{component._base}'s {words} method not implemented!")
+    return function(*args)
+
+
+def default_text(self: Any) -> str:
+    """How a component is written whose class does not say: "meta_schedule.NAME(0xADDRESS)"."""
+    return f"meta_schedule.{type(self).__name__}({hex(id(self))})"
+
+
+def derived_object(cls: type) -> Any:
+    """Makes a component of a class that derives from one of TVM's Py classes (PyScheduleRule, PyMutator, ...).
+
+    The base says by ``_tvm_metadata`` which component it stands for ("cls"), which methods that calls, and which fields
+    it takes. The component holds the user's object as ``_inst`` and forwards attributes to it; the object knows the
+    component as ``_outer()``.
+    """
+    if hasattr(cls, "_type") and cls._type == "TVMDerivedObject":
+        raise TypeError(f"Inheritance from a decorated object `{cls.__name__}` is not allowed: inherit from its _cls")
+    base = next((parent for parent in cls.__mro__ if "_tvm_metadata" in vars(parent)), None)
+    if base is None:
+        raise TypeError(f"{cls.__name__} derives from none of the Py classes of tvm.meta_schedule")
+    metadata: dict[str, Any] = base._tvm_metadata  # type: ignore[attr-defined]
+
+    class Derived(metadata["cls"]):  # type: ignore[misc]
+        _cls = cls
+        _type = "TVMDerivedObject"
+        _base = base.__name__
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            inst = cls(*args, **kwargs)
+            object.__setattr__(self, "_inst", inst)
+            object.__setattr__(self, "_methods", _overridden(inst, base, metadata["methods"]))
+            super().__init__(*(getattr(inst, field) for field in metadata.get("fields", ())))
+            inst._outer = weakref.ref(self)
+
+        def __init_subclass__(cls, **kwargs: Any) -> None:
+            raise TypeError(f"Inheritance from a decorated object `{cls.__name__}` is not allowed: inherit from its _cls")
+
+        def __getattr__(self, name: str) -> Any:
+            if name == "_inst":
+                raise AttributeError(name)
+            return getattr(self._inst, name)
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            setattr(self._inst, name, value)
+            if name in metadata.get("fields", ()):
+                object.__setattr__(self, name, value)
+
+        def __str__(self) -> str:
+            return str(self._methods["__str__"]()) if self._methods.get("__str__") else default_text(self)
+
+    functools.update_wrapper(Derived, cls, updated=())  # type: ignore[arg-type]
+    for name, value in vars(cls).items():
+        if isinstance(value, classmethod | staticmethod):
+            setattr(Derived, name, value)
+    return Derived
+
+
+def _overridden(inst: Any, base: type, names: list[str]) -> dict[str, Callable[..., Any] | None]:
+    """The methods of the object by name; None for those that it has from the base."""
+    return {
+        name: None if getattr(type(inst), name, None) is getattr(base, name, None) else getattr(inst, name)
+        for name in names
+    }
+
+
+def cpu_count(logical: bool = True) -> int:
+    """The number of processors of this machine; without `logical` those that are cores of their own."""
+    return int(_core.host_cpu()["processors" if logical else "cores"])
+
+
+def fork_seed(seed: int | None, n: int) -> list[int]:
+    """Seeds for n streams."""
+    return [int(number) for number in np.random.RandomState(seed=seed).randint(1, 2**30, size=n)]

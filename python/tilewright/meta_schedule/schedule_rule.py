@@ -1,0 +1,57 @@
+"""Rules: what to do with one block."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from tilewright._core import (
+    AddRFactor,
+    ApplyCustomRule,
+    AutoBind,
+    AutoInline,
+    CrossThreadReduction,
+    InlineConstantScalars,
+    MultiLevelTiling,
+    MultiLevelTilingWideVector,
+    MultiLevelTilingWithIntrin,
+    ParallelizeVectorizeUnroll,
+    RandomComputeLocation,
+    ScheduleRule,
+    register_custom_rule,
+    rule_kind,
+)
+
+__all__ = [
+    "AddRFactor",
+    "ApplyCustomRule",
+    "AutoBind",
+    "AutoInline",
+    "CrossThreadReduction",
+    "InlineConstantScalars",
+    "MultiLevelTiling",
+    "MultiLevelTilingWideVector",
+    "MultiLevelTilingWithIntrin",
+    "ParallelizeVectorizeUnroll",
+    "RandomComputeLocation",
+    "ReuseType",
+    "ScheduleRule",
+    "register_custom_rule",
+    "rule_kind",
+]
+
+
+@dataclass
+class ReuseType:
+    """Whether a tiled block works on copies of its buffers: "no", "may" or "must", under which tiles, in which memory.
+
+    Levels count from 1: a copy is made under the last loop of its level.
+    """
+
+    req: str
+    levels: list[int] = field(default_factory=list)
+    scope: str = "global"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as a dict."""
+        return asdict(self)

@@ -1,0 +1,34 @@
+// The task that components of a search are initialized with.
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include "python/search_components.h"
+#include "search/space/space_generator.h"
+#include "search/strategy/search_strategy.h"
+
+namespace tilewright::python {
+
+using search::TuneContext;
+
+void bind_tune_context(nb::module_& m) {
+  nb::class_<TuneContext>(m, "TuneContext", "One task of a search: a program, a target, and the components for it.")
+      .def(nb::init<>())
+      .def_rw("module", &TuneContext::module, nb::arg().none(), "The program.")
+      .def_rw("target", &TuneContext::target, nb::arg().none(), "What it is compiled for.")
+      .def_rw("space_generator", &TuneContext::space_generator, nb::arg().none(), "Where schedules come from.")
+      .def_rw("search_strategy", &TuneContext::search_strategy, nb::arg().none(), "Which ones are measured.")
+      .def_rw("task_name", &TuneContext::task_name, "What the task is called in logs.")
+      .def_rw("seed", &TuneContext::seed, "All that is drawn follows from it.")
+      .def_rw("num_threads", &TuneContext::num_threads, "Threads that draw candidates.")
+      .def(
+          "initialize", [](TuneContext& self) { unwrap_status(self.initialize()); },
+          "Initialize the space generator, then the strategy.");
+}
+
+nb::object context_to_python(const TuneContext& context) {
+  nb::handle known = nb::find(&context);
+  return known.is_valid() ? nb::borrow(known) : nb::cast(context, nb::rv_policy::copy);
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,50 @@
+// How a block could be computed by a tensor intrinsic: which loops to tile, which layouts its buffers need.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/schedule.h"
+
+namespace tilewright::search {
+
+/// For each loop of a description, outermost first, the loop of the program that stands for it.
+struct LoopMapping {
+  struct Pair {
+    schedule::LoopRV loop;
+    int64_t size;  ///< of the description's loop
+  };
+  std::vector<Pair> loops;
+  std::vector<int64_t> paddings;  ///< by axis of the block, what its extent has to become a multiple of; empty: nothing
+};
+
+/// From the last axes to the first, an axis of the description takes the last axis of the block that is left and of the
+/// same kind, and its loop, whose extent has to be a multiple unless padding is allowed. None where there is none.
+Result<std::optional<LoopMapping>> loop_mapping(schedule::Schedule& schedule, schedule::BlockRV block,
+                                                const PrimFunc& desc, bool allow_padding);
+
+/// Splits and reorders the loops around the block so that the innermost ones are those of the intrinsic, the first of
+/// which it gives; pads the block where that is allowed and needed. None where the block does not fit.
+Result<std::optional<schedule::LoopRV>> tile_with_tensor_intrin(schedule::Schedule& schedule, schedule::BlockRV block,
+                                                                const std::string& intrin_name, bool allow_padding);
+/// The same, and makes these loops a block, annotated with what is to compute it.
+Result<std::optional<schedule::BlockRV>> tile_for_intrin(schedule::Schedule& schedule, schedule::BlockRV block,
+                                                         const std::string& intrin_name, bool allow_padding);
+
+/// The body of the block is that of the description, but for buffers and their indices.
+bool computes_as(const schedule::Place& block, const PrimFunc& desc);
+
+/// For each axis of a description, the axes of the block that are joined for it.
+struct LayoutMapping {
+  Ref<IndexMap> map;                                 ///< from the axes of the block to batches, then the description's
+  size_t num_batches = 0;                            ///< axes that the description does not have
+  std::unordered_map<NodeRef, Ref<Buffer>> buffers;  ///< of the block, to those of the description
+  std::unordered_map<NodeRef, std::vector<Expr>> indices;  ///< of the description's buffers
+  std::vector<Ref<IterVar>> block_axes, desc_axes;
+};
+/// None where the block computes something else, or moves differently through its buffers.
+std::optional<LayoutMapping> layout_mapping(const schedule::Place& block, const PrimFunc& desc);
+
+}  // namespace tilewright::search

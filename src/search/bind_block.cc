@@ -1,0 +1,88 @@
+#include "search/bind_block.h"
+
+#include <algorithm>
+
+#include "analysis/threads.h"
+#include "ir/build.h"
+#include "search/loop_kinds.h"
+
+namespace tilewright::search {
+namespace {
+
+using namespace schedule;  // NOLINT: instructions
+
+struct Around {
+  bool in_blocks = false;      ///< a loop is bound to blockIdx
+  std::optional<int> threads;  ///< the outermost loop that is bound to threadIdx
+  int fusible = 0;             ///< outer loops that are spatial, serial, and directly inside of one another
+};
+
+Around look(const analysis::Tree& tree, int block) {
+  Around around;
+  std::vector<int> loops = tree.loops_above(block);
+  bool fusible = true;
+  for (size_t i = 0; i < loops.size(); ++i) {
+    const For& loop = tree.for_at(loops[i]);
+    if (auto axis = analysis::thread_axis(loop)) {
+      around.in_blocks |= axis->level == ThreadAxis::Level::kBlock;
+      if (axis->level == ThreadAxis::Level::kThread && !around.threads) around.threads = static_cast<int>(i);
+    }
+    fusible &= is_plain(loop) && loop_use(tree, loops[i]) == LoopUse::kSpatial;
+    if (!fusible) continue;
+    ++around.fusible;
+    fusible &= has_single_body(loop);
+  }
+  return around;
+}
+
+Status bind_loop(Schedule& schedule, LoopRV loop, int64_t max_threadblocks, int64_t max_threads,
+                 const ThreadFactor& factor) {
+  TW_TRY(place, schedule.state().find(loop));
+  auto extent = const_int(place.loop().extent);
+  if (extent && *extent / max_threads >= max_threadblocks && *extent > max_threadblocks * max_threads) {
+    TW_TRY(parts, schedule.apply(Split{loop, {{None{}, max_threadblocks, max_threads}}}));
+    TW_RETURN_IF_ERROR(schedule.apply(Reorder{{{parts[1], parts[2], parts[0]}}}));
+    TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[1], "blockIdx.x"}));
+    TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[2], "threadIdx.x"}));
+    return Ok{};
+  }
+  TW_TRY(threads, factor(schedule, extent ? std::min(*extent, max_threads) : max_threads));
+  TW_TRY(parts, schedule.apply(Split{loop, {{None{}, threads}}}));
+  TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[0], "blockIdx.x"}));
+  TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[1], "threadIdx.x"}));
+  return Ok{};
+}
+
+}  // namespace
+
+Status bind_block_thread_idx(Schedule& schedule, BlockRV block, int64_t max_threadblocks, int64_t max_threads_per_block,
+                             const ThreadFactor& factor) {
+  TW_TRY(place, schedule.state().find(block));
+  if (place.tree->realize_at(place.at) == nullptr) return Ok{};
+  if (place.block().annotations.has("meta_schedule.tiling_structure")) return Ok{};
+  Around around = look(*place.tree, place.at);
+  if (around.in_blocks) {
+    if (around.threads) return Ok{};
+    return schedule_error("search/bind-block",
+                          "loops around block '" + place.block().name_hint +
+                              "' are bound to blockIdx, but none to threadIdx, and all between may be needed serial",
+                          "bind a loop inside to threadIdx.x");
+  }
+  TW_TRY(loops, schedule.apply(GetLoops{block}));
+  int count = around.threads ? std::min(around.fusible, *around.threads) : around.fusible;
+  LoopRV outer;
+  if (count == 0) {
+    TW_TRY(unit, schedule.apply(AddUnitLoop{loops.empty() ? BlockOrLoop(block) : BlockOrLoop(loops[0])}));
+    outer = unit;
+  } else {
+    TW_TRY(one, schedule.apply(Fuse{{{loops.begin(), loops.begin() + count}}}));
+    outer = one;
+  }
+  if (around.threads) {
+    TW_RETURN_IF_ERROR(schedule.apply(Bind{outer, "blockIdx.x"}));
+    return Ok{};
+  }
+  return bind_loop(schedule, outer, max_threadblocks, max_threads_per_block, factor);
+}
+
+}  // namespace tilewright::search

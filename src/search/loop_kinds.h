@@ -1,0 +1,41 @@
+// What rules and postprocessors ask about the loops around a block before they touch them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "analysis/tree.h"
+#include "schedule/schedule.h"
+
+namespace tilewright::search {
+
+enum class LoopUse {
+  kSpatial,    ///< it drives no axis other than data-parallel ones
+  kReduction,  ///< it drives reduction axes only
+  kOther,
+};
+
+/// By the blocks directly below the loop.
+LoopUse loop_use(const analysis::Tree& tree, int loop);
+/// Nobody has said yet who runs its iterations or how.
+bool is_plain(const For& loop);
+/// Its body is one statement.
+bool has_single_body(const For& loop);
+
+/// A handle to a block found by its position, through its name.
+Result<schedule::BlockRV> handle_of(schedule::Schedule& schedule, uint32_t func, const Block& block);
+
+/// A block somewhere in a module.
+struct FoundBlock {
+  uint32_t func;
+  Ref<Block> block;
+};
+/// All blocks with handles of all functions, in pre-order.
+std::vector<FoundBlock> blocks_of(const schedule::State& state);
+
+/// Of an annotation; none where there is none, or it is no such value.
+std::optional<int64_t> integer_annotation(const Annotations& annotations, std::string_view key);
+std::optional<std::string> text_annotation(const Annotations& annotations, std::string_view key);
+
+}  // namespace tilewright::search

@@ -1,0 +1,65 @@
+#include "search/rules/apply_custom_rule.h"
+
+#include <map>
+#include <mutex>
+
+namespace tilewright::search {
+
+using namespace schedule;
+
+namespace {
+
+struct Table {
+  std::mutex mutex;
+  std::map<std::string, CustomRule> rules;
+};
+
+/// Never destroyed: rules of Python must not outlive the interpreter.
+Table& table() {
+  static Table* the_table = new Table;
+  return *the_table;
+}
+
+}  // namespace
+
+Status register_custom_rule(const std::string& name, CustomRule rule, bool replace) {
+  std::lock_guard lock(table().mutex);
+  if (!replace && table().rules.contains(name)) {
+    return argument_error("custom_rule/taken", "there is a rule '" + name + "' already",
+                          "take another name, or replace it on purpose");
+  }
+  table().rules.insert_or_assign(name, std::move(rule));
+  return Ok{};
+}
+
+CustomRule find_custom_rule(const std::string& name) {
+  std::lock_guard lock(table().mutex);
+  auto found = table().rules.find(name);
+  return found == table().rules.end() ? CustomRule{} : found->second;
+}
+
+Status ApplyCustomRule::initialize(const TuneContext& context) {
+  if (!context.target) {
+    return argument_error("custom_rule/target", "rules of blocks are found by the target, and the context has none",
+                          "give the context a target");
+  }
+  keys_ = context.target->keys();
+  return Ok{};
+}
+
+Result<std::vector<Schedule>> ApplyCustomRule::apply(Schedule schedule, BlockRV block) const {
+  TW_TRY(place, schedule.state().find(block));
+  NodeRef named = place.block().annotations.get("schedule_rule");
+  const StringImm* name = named.as<StringImm>();
+  if (!name || name->value == "None") return std::vector<Schedule>{std::move(schedule)};
+  for (const std::string& key : keys_) {
+    if (CustomRule rule = find_custom_rule("meta_schedule." + key + "." + name->value)) {
+      return rule(std::move(schedule), block);
+    }
+  }
+  TW_TRY(done, schedule.apply(Unannotate{.block_or_loop = block, .ann_key = "schedule_rule"}));
+  (void)done;
+  return std::vector<Schedule>{std::move(schedule)};
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,36 @@
+// Blocks that say by their annotation "schedule_rule" how they are to be scheduled.
+//
+//   T.block_attr({"schedule_rule": "winograd"})    the rule "meta_schedule.KEY.winograd", for the first key of the
+//                                                  target ("cpu", "cuda", ...) that has such a rule
+//   T.block_attr({"schedule_rule": "None"})        stays as it is
+//
+// Where nobody has registered such a rule, the annotation is removed, so that other rules see the block.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "search/rules/schedule_rule.h"
+
+namespace tilewright::search {
+
+using CustomRule = std::function<Result<std::vector<schedule::Schedule>>(schedule::Schedule, schedule::BlockRV)>;
+
+/// Under its whole name, "meta_schedule.cpu.winograd". ArgumentError "custom_rule/taken" where there is one already and
+/// it is not to be replaced.
+Status register_custom_rule(const std::string& name, CustomRule rule, bool replace);
+/// Empty where there is none.
+CustomRule find_custom_rule(const std::string& name);
+
+class ApplyCustomRule final : public ScheduleRule {
+ public:
+  /// ArgumentError "custom_rule/target" for a context without a target.
+  Status initialize(const TuneContext& context) override;
+  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<ApplyCustomRule>(*this); }
+
+ private:
+  std::vector<std::string> keys_;
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,134 @@
+#include "search/rules/defaults.h"
+
+#include <charconv>
+
+#include "search/rules/add_rfactor.h"
+#include "search/rules/apply_custom_rule.h"
+#include "search/rules/auto_bind.h"
+#include "search/rules/auto_inline.h"
+#include "search/rules/cross_thread_reduction.h"
+#include "search/rules/inline_constant_scalars.h"
+#include "search/rules/multi_level_tiling_wide_vector.h"
+#include "search/rules/multi_level_tiling_with_intrin.h"
+#include "search/rules/parallelize_vectorize_unroll.h"
+#include "search/rules/random_compute_location.h"
+
+namespace tilewright::search {
+namespace {
+
+using Rules = std::vector<std::shared_ptr<ScheduleRule>>;
+using Requirement = ReuseType::Requirement;
+
+/// What the rules of processors differ in.
+struct CpuNumbers {
+  int64_t jobs_per_core, rfactor_innermost, tile_innermost, vector_extent;
+  std::vector<int64_t> unroll_steps;
+};
+const CpuNumbers kX86 = {16, 64, 64, 64, {0, 16, 64, 512}};
+const CpuNumbers kArm = {8, 32, 32, 32, {0, 8, 32, 256}};
+
+AutoInlineOptions inline_of_processors() { return {.disallow_op = {"tir.exp"}}; }
+
+MultiLevelTilingOptions tiles_of_processors(const CpuNumbers& numbers) {
+  return {.structure = "SSRSRS",
+          .max_innermost_factor = numbers.tile_innermost,
+          .reuse_write = {Requirement::kMay, {1, 2}, "global"}};
+}
+
+Rules cpu_rules(const CpuNumbers& numbers, const std::vector<std::string>& intrins) {
+  Rules rules = {std::make_shared<ApplyCustomRule>(), std::make_shared<InlineConstantScalars>(),
+                 std::make_shared<AutoInline>(inline_of_processors()),
+                 std::make_shared<AddRFactor>(numbers.jobs_per_core, numbers.rfactor_innermost)};
+  for (const std::string& intrin : intrins) {
+    rules.push_back(std::make_shared<MultiLevelTilingWithIntrin>(intrin, tiles_of_processors(numbers)));
+  }
+  rules.push_back(std::make_shared<MultiLevelTiling>(tiles_of_processors(numbers)));
+  rules.push_back(std::make_shared<ParallelizeVectorizeUnroll>(ParallelizeVectorizeUnrollOptions{
+      numbers.jobs_per_core, numbers.vector_extent, numbers.unroll_steps, /*unroll_explicit=*/true}));
+  rules.push_back(std::make_shared<RandomComputeLocation>());
+  return rules;
+}
+
+/// All but the custom rules.
+Rules rest_of_cuda_rules() {
+  return {std::make_shared<MultiLevelTiling>(
+              MultiLevelTilingOptions{.structure = "SSSRRSRS",
+                                      .tile_binds = {"blockIdx.x", "vthread.x", "threadIdx.x"},
+                                      .max_innermost_factor = 64,
+                                      .vector_load_lens = {1, 2, 3, 4, 8, 16},
+                                      .reuse_read = {Requirement::kMust, {4}, "shared"},
+                                      .reuse_write = {Requirement::kMust, {3}, "local"}}),
+          std::make_shared<InlineConstantScalars>(),
+          std::make_shared<AutoInline>(AutoInlineOptions{.into_producer = true,
+                                                         .disallow_if_then_else = false,
+                                                         .require_injective = false,
+                                                         .require_ordered = false,
+                                                         .disallow_op = {}}),
+          std::make_shared<CrossThreadReduction>(std::vector<int64_t>{4, 8, 16, 32, 64, 128, 256, 512}),
+          std::make_shared<ParallelizeVectorizeUnroll>(
+              ParallelizeVectorizeUnrollOptions{-1, -1, {0, 16, 64, 512, 1024}, /*unroll_explicit=*/true}),
+          std::make_shared<AutoBind>(256, std::vector<int64_t>{32, 64, 128, 256, 512, 1024}, -1)};
+}
+
+Rules cuda_rules() {
+  Rules rules = rest_of_cuda_rules();
+  rules.insert(rules.begin(), std::make_shared<ApplyCustomRule>());
+  return rules;
+}
+
+Rules hexagon_rules() {
+  MultiLevelTilingOptions tiles = {
+      .structure = "SRSRS", .max_innermost_factor = 128, .reuse_write = {Requirement::kMay, {1, 2}, "global"}};
+  return {std::make_shared<ApplyCustomRule>(), std::make_shared<InlineConstantScalars>(),
+          std::make_shared<AutoInline>(inline_of_processors()),
+          std::make_shared<MultiLevelTilingWideVector>(std::move(tiles), 1024),
+          std::make_shared<ParallelizeVectorizeUnroll>(
+              ParallelizeVectorizeUnrollOptions{16, 128, {0, 16, 64, 512}, /*unroll_explicit=*/true})};
+}
+
+/// The number of "sm_86"; 0 for other names.
+int cuda_generation(std::string_view arch) {
+  int number = 0;
+  if (arch.starts_with("sm_")) std::from_chars(arch.data() + 3, arch.data() + arch.size(), number);
+  return number;
+}
+
+}  // namespace
+
+std::string rule_kind(const Target& target) {
+  switch (target.kind) {
+    case TargetKind::kC:
+      return "c";
+    case TargetKind::kCuda:
+      return cuda_generation(target.arch) >= 75 ? "cuda-tensorcore" : "cuda";
+    case TargetKind::kInterpreter:
+      return "llvm";
+    case TargetKind::kCpu:
+      break;
+  }
+  if (target.has("avx512vnni") || target.has("avxvnni")) return "vnni";
+  if (target.has("avx512f") && target.has("avx512bw")) return "avx512";
+  if (target.has("dotprod")) return "dotprod";
+  if (target.has("neon")) return "asimd";
+  return "llvm";
+}
+
+Diagnostic no_defaults(std::string_view kind) {
+  return argument_error("space/no-defaults", "Unsupported kind: " + std::string(kind),
+                        "name the rules, postprocessors and mutators yourself");
+}
+
+Result<Rules> default_schedule_rules(std::string_view kind) {
+  if (kind == "llvm") return cpu_rules(kX86, {});
+  if (kind == "avx512") return cpu_rules(kX86, {"dot_16x4_avx512"});
+  if (kind == "vnni") return cpu_rules(kX86, {"dot_16x4_vnni"});
+  if (kind == "asimd") return cpu_rules(kArm, {"dot_4x4_i8i8s32_neon"});
+  if (kind == "dotprod") {
+    return cpu_rules(kArm, {"dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"});
+  }
+  if (kind == "cuda") return cuda_rules();
+  if (kind == "hexagon") return hexagon_rules();
+  return no_defaults(kind);
+}
+
+}  // namespace tilewright::search

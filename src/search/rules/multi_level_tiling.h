@@ -1,0 +1,94 @@
+// Tiles the loops around a reduction that reads elements again, level by level, with copies of its buffers between.
+//
+//   structure "SSRSRS", of C[i, j] += A[i, k] * B[k, j]:
+//   i_0 j_0   i_1 j_1   k_0   i_2 j_2   k_1   i_3 j_3        sizes are drawn
+//
+// Where rules leave a choice that draws cannot express, such as the level of a copy, there is one schedule for each.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "search/rules/reuse_type.h"
+#include "search/rules/schedule_rule.h"
+
+namespace tilewright::search {
+
+/// A schedule on its way through the steps of tiling.
+struct TilingState {
+  schedule::Schedule schedule;
+  schedule::BlockRV block;
+  std::vector<std::vector<schedule::LoopRV>> tiles{};               ///< by level
+  std::vector<std::vector<schedule::Factor>> tile_factors{};        ///< by level, of the loops that were split
+  std::map<size_t, schedule::BlockRV> read_reuse{}, write_reuse{};  ///< copies, by position of the read or write
+
+  TilingState fork() {
+    TilingState copy = *this;
+    copy.schedule = schedule.fork();
+    return copy;
+  }
+};
+using TilingStates = std::vector<TilingState>;
+
+struct MultiLevelTilingOptions {
+  using Filter = std::function<Result<bool>(const schedule::Schedule&, schedule::BlockRV)>;
+
+  std::string structure;                  ///< "SSRSRS": levels of spatial and of reduction loops
+  std::vector<std::string> tile_binds{};  ///< thread axes of the first levels, whose loops are fused
+  int64_t max_innermost_factor = -1;      ///< -1: no limit
+  std::vector<int64_t> vector_load_lens{};
+  ReuseType reuse_read{}, reuse_write{};
+  Filter filter{};  ///< blocks that are tiled although it may not pay; none: only those where it does
+};
+
+class MultiLevelTiling : public ScheduleRule {
+ public:
+  /// ArgumentError "multi_level_tiling/structure" for a structure of anything but S and R, or without both,
+  /// "multi_level_tiling/levels" for levels that it does not have, "multi_level_tiling/read-reuse" for "may" there.
+  static Status check(const MultiLevelTilingOptions& options);
+  explicit MultiLevelTiling(MultiLevelTilingOptions options);
+
+  Status initialize(const TuneContext& context) override;
+  Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<MultiLevelTiling>(*this); }
+
+ protected:
+  struct SplitLoop {
+    std::vector<schedule::Factor> factors;
+    std::vector<schedule::LoopRV> loops;
+  };
+
+  /// The steps, in order; each state becomes one or several.
+  virtual Result<TilingStates> apply_steps(TilingStates states) const;
+  /// Makes n loops of one around the block.
+  virtual Result<SplitLoop> split_loop(schedule::Schedule& schedule, schedule::BlockRV block, schedule::LoopRV loop,
+                                       size_t n) const;
+
+  using StepFunction = std::function<Result<TilingStates>(TilingState)>;
+  static Result<TilingStates> step(TilingStates states, const StepFunction& function);
+
+  /// With `num_inner_spatial`, only so many of the spatial loops are tiled, the last ones; those before go to the first
+  /// level whole.
+  Result<TilingStates> tile_loop_nest(TilingState state, std::optional<size_t> num_inner_spatial = {}) const;
+  Result<TilingStates> add_write_reuse(TilingState state) const;
+  Result<TilingStates> add_read_reuse(TilingState state) const;
+  Result<TilingStates> add_async_pipeline(TilingState state) const;
+  /// Draws how many elements a thread copies at a time, for a block whose loops are fused.
+  Status annotate_cooperative_fetch(schedule::Schedule& schedule, schedule::BlockRV block) const;
+  /// The schedules of the states; annotates the block first.
+  Result<std::vector<schedule::Schedule>> tile(schedule::Schedule schedule, schedule::BlockRV block) const;
+  Result<bool> is_wanted(const schedule::Schedule& schedule, schedule::BlockRV block) const;
+
+  MultiLevelTilingOptions options_;
+  std::vector<size_t> spatial_levels_, reduction_levels_;
+
+ private:
+  struct Nest;
+
+  int64_t max_threads_per_block_ = -1, thread_warp_size_ = -1;
+  std::vector<int64_t> pipeline_stages_;  ///< that the target has instructions for
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,39 @@
+#include "search/rules/multi_level_tiling_with_intrin.h"
+
+#include "ir/tensor_intrin.h"
+#include "search/auto_tensorize.h"
+
+namespace tilewright::search {
+
+using namespace schedule;
+
+Status MultiLevelTilingWithIntrin::check_intrin(const std::string& intrin_name) {
+  if (find_tensor_intrin(intrin_name)) return Ok{};
+  return argument_error("multi_level_tiling/intrin", "there is no tensor intrinsic '" + intrin_name + "'",
+                        "register it before, or import the module that does");
+}
+
+Result<std::vector<Schedule>> MultiLevelTilingWithIntrin::apply(Schedule schedule, BlockRV block) const {
+  TW_RETURN_IF_ERROR(check_intrin(intrin_name_));
+  TW_TRY(wanted, is_wanted(schedule, block));
+  TW_TRY(place, schedule.state().find(block));
+  if (!wanted || !computes_as(place, *find_tensor_intrin(intrin_name_)->desc)) {
+    return std::vector<Schedule>{std::move(schedule)};
+  }
+  TW_TRY(tiled, tile(schedule.fork(), block));
+  if (tiled.empty()) return std::vector<Schedule>{std::move(schedule)};
+  return tiled;
+}
+
+Result<TilingStates> MultiLevelTilingWithIntrin::apply_steps(TilingStates states) const {
+  auto fit = [this](TilingState state) -> Result<TilingStates> {
+    TW_TRY(outer, tile_for_intrin(state.schedule, state.block, intrin_name_, /*allow_padding=*/false));
+    if (!outer) return TilingStates{};
+    state.block = *outer;
+    return TilingStates{std::move(state)};
+  };
+  TW_TRY(fitting, step(std::move(states), fit));
+  return MultiLevelTiling::apply_steps(std::move(fitting));
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,20 @@
+// What targets of GPUs say about teams of threads. A size of 0 says nothing.
+#pragma once
+
+#include <optional>
+
+#include "target/target.h"
+
+namespace tilewright::search {
+
+inline std::optional<int64_t> max_threads_per_block(const std::optional<Target>& target) {
+  if (!target || target->kind != TargetKind::kCuda || target->max_threads_per_block == 0) return std::nullopt;
+  return target->max_threads_per_block;
+}
+
+inline std::optional<int64_t> thread_warp_size(const std::optional<Target>& target) {
+  if (!target || target->kind != TargetKind::kCuda) return std::nullopt;
+  return target->thread_warp_size;
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,98 @@
+#include "search/space/post_order_apply.h"
+
+#include <algorithm>
+#include <set>
+
+#include "search/rules/apply_custom_rule.h"
+
+namespace tilewright::search {
+
+using namespace schedule;
+
+namespace {
+
+/// Each behind those inside of it.
+std::vector<int> post_order(const Tree& tree) {
+  std::vector<int> result = tree.blocks();
+  std::stable_sort(result.begin(), result.end(),
+                   [&](int a, int b) { return tree[a].end != tree[b].end ? tree[a].end < tree[b].end : a > b; });
+  return result;
+}
+
+}  // namespace
+
+Result<std::vector<BlockRV>> PostOrderApply::collect_blocks(Schedule& schedule, const Ref<Module>& module) const {
+  std::vector<BlockRV> result;
+  std::optional<uint32_t> only = schedule.state().working_function();
+  for (const auto& [name, func] : module->functions) {
+    auto number = schedule.state().function(name);
+    if (!number.ok() || (only && *only != *number)) continue;
+    auto tree = schedule.state().tree(*number);
+    if (!tree.ok()) continue;
+    std::set<std::string> names;
+    std::vector<std::string> chosen;
+    for (int at : post_order(**tree)) {
+      Ref<Block> block = (*tree)->block_ref(at);
+      if (!names.insert(block->name_hint).second) {
+        Diagnostic error =
+            schedule_error("post_order_apply/P1",
+                           "Duplicated block name " + block->name_hint + " in function " + name + " not supported!",
+                           "traces find blocks by their names: give each block of the function a name of its own");
+        error.nodes.push_back(keep(block));
+        return error;
+      }
+      if (filter_) {
+        TW_TRY(accepted, filter_(block));
+        if (!accepted) continue;
+      }
+      chosen.push_back(block->name_hint);
+    }
+    for (const std::string& block : chosen) {
+      TW_TRY(rv, schedule.apply(GetBlock{.name = block, .func_name = name}));
+      result.push_back(rv);
+    }
+  }
+  return result;
+}
+
+Result<std::vector<Schedule>> PostOrderApply::generate_design_space(const Ref<Module>& module) {
+  TW_TRY(start, Schedule::make(module, next_seed()));
+  TW_TRY(blocks, collect_blocks(start, start.module()));
+  std::vector<Schedule> schedules = {std::move(start)};
+  if (!schedule_rules) return schedules;
+  struct Pending {
+    Schedule schedule;
+    size_t blocks_left;
+  };
+  for (const auto& rule : *schedule_rules) {
+    bool is_custom = dynamic_cast<const ApplyCustomRule*>(rule.get()) != nullptr;
+    std::vector<Pending> stack;
+    for (Schedule& schedule : schedules) stack.push_back({std::move(schedule), blocks.size()});
+    schedules.clear();
+    while (!stack.empty()) {
+      Pending top = std::move(stack.back());
+      stack.pop_back();
+      if (top.blocks_left == 0) {
+        schedules.push_back(std::move(top.schedule));
+        continue;
+      }
+      BlockRV block = blocks[--top.blocks_left];
+      auto place = top.schedule.state().find(block);
+      if (!place.ok() || (!is_custom && place->block().annotations.get("schedule_rule"))) {
+        stack.push_back(std::move(top));
+        continue;
+      }
+      TW_TRY(made, rule->apply(std::move(top.schedule), block));
+      for (Schedule& schedule : made) stack.push_back({std::move(schedule), top.blocks_left});
+    }
+  }
+  return schedules;
+}
+
+std::shared_ptr<SpaceGenerator> PostOrderApply::clone() const {
+  auto copy = std::make_shared<PostOrderApply>(*this);
+  copy->clone_parts();
+  return copy;
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,27 @@
+#include "search/space/space_generator_union.h"
+
+namespace tilewright::search {
+
+Status SpaceGeneratorUnion::initialize(const TuneContext& context) {
+  TW_RETURN_IF_ERROR(SpaceGenerator::initialize(context));
+  for (const auto& member : members_) TW_RETURN_IF_ERROR(member->initialize(context));
+  return Ok{};
+}
+
+Result<std::vector<schedule::Schedule>> SpaceGeneratorUnion::generate_design_space(const Ref<Module>& module) {
+  std::vector<schedule::Schedule> result;
+  for (const auto& member : members_) {
+    TW_TRY(schedules, member->generate_design_space(module));
+    result.insert(result.end(), schedules.begin(), schedules.end());
+  }
+  return result;
+}
+
+std::shared_ptr<SpaceGenerator> SpaceGeneratorUnion::clone() const {
+  auto copy = std::make_shared<SpaceGeneratorUnion>(*this);
+  copy->clone_parts();
+  for (auto& member : copy->members_) member = member->clone();
+  return copy;
+}
+
+}  // namespace tilewright::search

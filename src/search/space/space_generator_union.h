@@ -1,0 +1,21 @@
+// Several spaces of one program, as one.
+#pragma once
+
+#include "search/space/space_generator.h"
+
+namespace tilewright::search {
+
+class SpaceGeneratorUnion final : public SpaceGenerator {
+ public:
+  explicit SpaceGeneratorUnion(std::vector<std::shared_ptr<SpaceGenerator>> members) : members_(std::move(members)) {}
+
+  /// Of the members too.
+  Status initialize(const TuneContext& context) override;
+  Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
+  std::shared_ptr<SpaceGenerator> clone() const override;
+
+ private:
+  std::vector<std::shared_ptr<SpaceGenerator>> members_;
+};
+
+}  // namespace tilewright::search
