@@ -2911,6 +2911,723 @@ def compare_arrays(
 ) -> str:
     """The first difference beyond the tolerance, or an empty string."""
 
+class ScheduleRule:
+    """
+    What to do with one block. Subclasses define apply(), and initialize() where they need to know the target.
+    """
+
+    def __init__(self) -> None: ...
+    def initialize(self, context: TuneContext) -> None:
+        """Called once, before the first apply()."""
+
+    def apply(self, sch: Schedule, block: BlockRV) -> list[Schedule]:
+        """
+        The schedules that the rule makes of one.
+
+        Args:
+            sch: a schedule, which stays as it is.
+            block: a block of it.
+
+        Returns:
+            One or more schedules; that of before where the rule has nothing to say about the block.
+        """
+
+    def clone(self) -> ScheduleRule:
+        """
+        A rule like this one, for another context. A subclass that does not define it is shared.
+        """
+
+    @staticmethod
+    def defaults(kind: str) -> list[ScheduleRule]:
+        """The rules for a kind of target: "llvm", "avx512", "vnni", "cuda", ..."""
+
+class ApplyCustomRule(ScheduleRule):
+    """
+    Rules that blocks name in an annotation "schedule_rule", see register_custom_rule().
+    """
+
+    def __init__(self) -> None: ...
+
+class InlineConstantScalars(ScheduleRule):
+    """
+    Blocks that compute one number from nothing go into those that read it.
+    """
+
+    def __init__(self) -> None: ...
+
+class AutoInline(ScheduleRule):
+    """
+    Blocks without work of their own go into those that read them, or into their producer.
+    """
+
+    def __init__(
+        self,
+        into_producer: bool,
+        into_consumer: bool,
+        inline_const_tensor: bool,
+        disallow_if_then_else: bool,
+        require_injective: bool,
+        require_ordered: bool,
+        disallow_op: Sequence[str] | None = None,
+    ) -> None:
+        """
+        The conditions hold for functions that reduce something; in others every block may go.
+
+        Args:
+            into_producer: a block may go into the one complete block that computes what it reads.
+            into_consumer: a block may go into those that read it.
+            inline_const_tensor: a block that reads nothing does, whatever else is said here.
+            disallow_if_then_else: not if it stores, or computes, on a condition.
+            require_injective: not if an index of what it writes occurs twice in what it reads.
+            require_ordered: nor if they occur in another order.
+            disallow_op: nor if it calls one of these intrinsics, such as "tir.exp".
+        """
+
+class AddRFactor(ScheduleRule):
+    """
+    Reductions with few spatial iterations are computed in parts, by rfactor.
+    """
+
+    def __init__(self, max_jobs_per_core: int = 16, max_innermost_factor: int | None = None) -> None:
+        """
+        Gives a schedule for either part of the split reduction, and the one of before.
+
+        Args:
+            max_jobs_per_core: that many spatial iterations for each core are enough.
+            max_innermost_factor: of the split; None for no limit.
+        """
+
+class CrossThreadReduction(ScheduleRule):
+    """
+    Reductions with few spatial iterations are computed by the threads of a team.
+    """
+
+    def __init__(self, thread_extents: Sequence[int]) -> None:
+        """
+        Gives a schedule with threads, and the one of before.
+
+        Args:
+            thread_extents: how many threads, to be drawn from.
+        """
+
+class ParallelizeVectorizeUnroll(ScheduleRule):
+    """Says how far a postprocessor may parallelize, vectorize and unroll."""
+
+    def __init__(
+        self,
+        max_jobs_per_core: int = 16,
+        max_vectorize_extent: int = 16,
+        unroll_max_steps: Sequence[int] | None = None,
+        unroll_explicit: bool = True,
+    ) -> None:
+        """
+        By annotations of the root block.
+
+        Args:
+            max_jobs_per_core: iterations of parallel loops, for each core; -1 for no parallel loops.
+            max_vectorize_extent: iterations of vector loops; -1 for none.
+            unroll_max_steps: how much may be unrolled, to be drawn from; None for nothing.
+            unroll_explicit: in the program, rather than by the back end.
+        """
+
+class RandomComputeLocation(ScheduleRule):
+    """Blocks that nobody tiled are computed where a draw says."""
+
+    def __init__(self) -> None: ...
+
+class AutoBind(ScheduleRule):
+    """
+    Gives the iterations of blocks that nobody tiled to the blocks and threads of a GPU.
+    """
+
+    def __init__(
+        self, max_threadblocks: int = 256, thread_extents: Sequence[int] | None = None, max_threads_per_block: int = -1
+    ) -> None:
+        """
+        Fuses the outer spatial loops.
+
+        Args:
+            max_threadblocks: how many blocks there may be.
+            thread_extents: threads of a block, to be drawn from; None for 32, 64, ... 1024.
+            max_threads_per_block: how many of them there may be; -1 for what the target says.
+        """
+
+class MultiLevelTiling(ScheduleRule):
+    """
+    Tiles the loops around reductions that read elements again, with copies between.
+    """
+
+    def __init__(
+        self,
+        structure: str,
+        tile_binds: Sequence[str] | None = None,
+        max_innermost_factor: int | None = None,
+        vector_load_lens: Sequence[int] | None = None,
+        reuse_read: object | None = None,
+        reuse_write: object | None = None,
+        filter_fn: object | None = None,
+    ) -> None:
+        """
+        Gives a schedule for each way to place copies.
+
+        Args:
+            structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.
+            tile_binds: thread axes for the first tiles.
+            max_innermost_factor: of the drawn sizes; None for no limit.
+            vector_load_lens: how many elements a thread copies at a time, to be drawn from.
+            reuse_read: copies of what is read.
+            reuse_write: a copy of what is written.
+            filter_fn: of a schedule and a block; true: tile it also where it does not seem to pay.
+        """
+
+class MultiLevelTilingWithIntrin(ScheduleRule):
+    """Tiles what a tensor intrinsic computes, and the loops around that."""
+
+    def __init__(
+        self,
+        intrin_name: str,
+        structure: str,
+        tile_binds: Sequence[str] | None = None,
+        max_innermost_factor: int | None = None,
+        vector_load_lens: Sequence[int] | None = None,
+        reuse_read: object | None = None,
+        reuse_write: object | None = None,
+    ) -> None:
+        """
+        Blocks that do not fit stay as they are.
+
+        Args:
+            intrin_name: the name of the tensor intrinsic.
+            structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.
+            tile_binds: thread axes for the first tiles.
+            max_innermost_factor: of the drawn sizes; None for no limit.
+            vector_load_lens: how many elements a thread copies at a time, to be drawn from.
+            reuse_read: copies of what is read.
+            reuse_write: a copy of what is written.
+        """
+
+class MultiLevelTilingWideVector(ScheduleRule):
+    """Tiles with whole vector registers of the output as the innermost tile."""
+
+    def __init__(
+        self,
+        structure: str,
+        vector_length_in_bits: int,
+        max_innermost_factor: int | None = None,
+        reuse_read: object | None = None,
+        reuse_write: object | None = None,
+    ) -> None:
+        """
+        Gives a schedule for each way to place copies.
+
+        Args:
+            structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.
+            vector_length_in_bits: of a register.
+            max_innermost_factor: of the drawn sizes; None for no limit.
+            reuse_read: copies of what is read.
+            reuse_write: a copy of what is written.
+        """
+
+def register_custom_rule(name: str, function: Callable[..., Any], replace: bool = False) -> None:
+    """
+    Register a function as the rule for blocks with an annotation.
+
+    Args:
+        name: "meta_schedule.KEY.NAME": for targets with KEY, blocks annotated {"schedule_rule": NAME}.
+        function: of a schedule and a block; gives schedules, as ScheduleRule.apply() does.
+        replace: the name may be taken.
+    """
+
+def rule_kind(target: Target) -> str:
+    """What the default rules of a target are called."""
+
+class Postproc:
+    """
+    What is done to a schedule once all of its decisions are taken. Subclasses define apply(), and initialize() where they need to know the target.
+    """
+
+    def __init__(self) -> None: ...
+    def initialize(self, context: TuneContext) -> None:
+        """Called once, before the first apply()."""
+
+    def apply(self, sch: Schedule) -> bool:
+        """
+        Change a schedule.
+
+        Args:
+            sch: the schedule.
+
+        Returns:
+            Whether the candidate is good; False refuses it.
+        """
+
+    def clone(self) -> Postproc:
+        """
+        A postprocessor like this one, for another context. A subclass that does not define it is shared.
+        """
+
+    @staticmethod
+    def defaults(kind: str) -> list[Postproc]:
+        """
+        The postprocessors for a kind of target: "llvm", "avx512", "vnni", "cuda", ...
+        """
+
+class DisallowDynamicLoop(Postproc):
+    """Refuse loops whose extent is no constant."""
+
+    def __init__(self) -> None: ...
+
+class RewriteParallelVectorizeUnroll(Postproc):
+    """
+    Carry out what rules wrote on root blocks about parallel, vectorized and unrolled loops.
+    """
+
+    def __init__(self) -> None: ...
+
+class RewriteReductionBlock(Postproc):
+    """Give each reduction an init block of its own."""
+
+    def __init__(self) -> None: ...
+
+class RewriteTensorize(Postproc):
+    """
+    Let blocks be computed by the tensor intrinsics that they name in an annotation.
+    """
+
+    def __init__(self, vectorize_init_loop: bool = False) -> None:
+        """
+        Make one.
+
+        Args:
+            vectorize_init_loop: vectorize inits for which there is no intrinsic.
+        """
+
+class RewriteLayout(Postproc):
+    """
+    Let free parameters ("layout_free_buffers") lie in memory in the order they are read.
+    """
+
+    def __init__(self) -> None: ...
+
+class RewriteCooperativeFetch(Postproc):
+    """Let the threads of a block copy together what rules marked so."""
+
+    def __init__(self) -> None: ...
+
+class RewriteUnboundBlock(Postproc):
+    """Give the blocks that no rule has bound to blocks and threads."""
+
+    def __init__(self, max_threadblocks: int = 256) -> None:
+        """
+        Make one.
+
+        Args:
+            max_threadblocks: how many blocks of threads a loop becomes at most.
+        """
+
+class VerifyGPUCode(Postproc):
+    """Refuse programs that the target's GPU cannot run."""
+
+    def __init__(self) -> None: ...
+
+class VerifyVTCMLimit(Postproc):
+    """Refuse programs that need too much tightly coupled memory."""
+
+    def __init__(self, vtcm_capacity: int = 0) -> None:
+        """
+        Make one.
+
+        Args:
+            vtcm_capacity: bytes there are in scope "global.vtcm"; 0 for no limit.
+        """
+
+class DisallowAsyncStridedMemCopy(Postproc):
+    """Refuse asynchronous copies between memory with gaps."""
+
+    def __init__(self) -> None: ...
+
+class Mutator:
+    """
+    A small change of the decisions of a good candidate. Subclasses define apply(), and initialize() where they need to know the program or the target.
+    """
+
+    def __init__(self) -> None: ...
+    def initialize(self, context: TuneContext) -> None:
+        """Called once, before the first apply()."""
+
+    def apply(self, trace: Trace, seed: int | None = None) -> Trace | None:
+        """
+        Change a decision.
+
+        Args:
+            trace: of a candidate.
+            seed: all that is drawn follows from it; None: a random one.
+
+        Returns:
+            The trace, without what postprocessors did, with a decision changed; None where there is nothing to change.
+        """
+
+    def clone(self) -> Mutator:
+        """
+        A mutator like this one, for another context. A subclass that does not define it is shared.
+        """
+
+    @staticmethod
+    def defaults(kind: str) -> list[tuple[Mutator, float]]:
+        """
+        The mutators for a kind of target ("llvm", "avx512", "vnni", "cuda", ...), each with its probability.
+        """
+
+class MutateTileSize(Mutator):
+    """Move a factor from one tile of a loop to another."""
+
+    def __init__(self) -> None: ...
+
+class MutateUnroll(Mutator):
+    """Draw another limit for unrolling."""
+
+    def __init__(self) -> None: ...
+
+class MutateParallel(Mutator):
+    """Ask for another number of parallel jobs."""
+
+    def __init__(self, max_jobs_per_core: int) -> None:
+        """
+        Make one.
+
+        Args:
+            max_jobs_per_core: how many jobs a core of the target gets at most.
+        """
+
+class MutateComputeLocation(Mutator):
+    """Compute a block elsewhere."""
+
+    def __init__(self) -> None: ...
+
+class MutateThreadBinding(Mutator):
+    """Draw another number of threads."""
+
+    def __init__(self) -> None: ...
+
+class SpaceGenerator:
+    """
+    Where the schedules of a search come from. Subclasses define generate_design_space().
+    """
+
+    def __init__(self) -> None: ...
+    @property
+    def schedule_rules(self) -> list[ScheduleRule] | None:
+        """
+        What is applied to blocks; None until initialize() fills in those of the target.
+        """
+
+    @schedule_rules.setter
+    def schedule_rules(self, arg: Sequence[ScheduleRule] | None, /) -> None: ...
+    @property
+    def postprocs(self) -> list[Postproc] | None:
+        """
+        What is done to candidates before they are built; None until initialize() fills in those of the target.
+        """
+
+    @postprocs.setter
+    def postprocs(self, arg: Sequence[Postproc] | None, /) -> None: ...
+    @property
+    def mutators(self) -> list[tuple[Mutator, float]] | None:
+        """
+        What varies candidates, each with its probability; None until initialize() fills in those of the target.
+        """
+
+    @mutators.setter
+    def mutators(self, arg: Sequence[tuple[Mutator, float]] | None, /) -> None: ...
+    def initialize(self, context: TuneContext) -> None:
+        """
+        Fill in what is not given, and initialize rules, postprocessors and mutators.
+        """
+
+    def generate_design_space(self, module: Module) -> list[Schedule]:
+        """The schedules of a program, one for each way to say it."""
+
+    def clone(self) -> SpaceGenerator:
+        """
+        A generator like this one, for another context. A subclass that does not define it is shared.
+        """
+
+class ScheduleFn(SpaceGenerator):
+    """The space that a function makes of a schedule."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """
+        The space of a function.
+
+        Args:
+            function: changes the schedule that it is given, or returns one, or a list[Any] of them.
+        """
+
+class PostOrderApply(SpaceGenerator):
+    """
+    The space that rules make of the blocks of a program, from the last to the first.
+    """
+
+    def __init__(self, block_filter: Callable[[Block], bool] | None = None) -> None:
+        """
+        The space of schedule_rules.
+
+        Args:
+            block_filter: says of a Block whether rules are to see it.
+        """
+
+class SpaceGeneratorUnion(SpaceGenerator):
+    """Several spaces, as one."""
+
+    def __init__(self, space_generators: Sequence[SpaceGenerator]) -> None: ...
+
+class MeasureCandidate:
+    """A point of a space: it can be built and measured."""
+
+    def __init__(self, sch: Schedule, args_info: Sequence[Any]) -> None:
+        """
+        Make one.
+
+        Args:
+            sch: the schedule.
+            args_info: what the kernel is called with.
+        """
+
+    @property
+    def sch(self) -> Schedule:
+        """The schedule."""
+
+    @property
+    def args_info(self) -> list[Any]:
+        """What the kernel is called with."""
+
+class SearchStrategy:
+    """
+    Which candidates are measured, and in which order. Subclasses define pre_tuning(), generate_measure_candidates(), notify_runner_results() and post_tuning().
+    """
+
+    def __init__(self) -> None: ...
+    def initialize(self, context: TuneContext) -> None:
+        """Called once, before the first search."""
+
+    def pre_tuning(
+        self,
+        max_trials: int,
+        num_trials_per_iter: int,
+        design_spaces: Sequence[Schedule],
+        database: Any = None,
+        cost_model: Any = None,
+    ) -> None:
+        """
+        Start a search.
+
+        Args:
+            max_trials: how many candidates are measured at most.
+            num_trials_per_iter: how many candidates a batch has.
+            design_spaces: schedules whose decisions are varied.
+            database: of measurements; None for none.
+            cost_model: tells good candidates from bad ones; None for chance.
+        """
+
+    def generate_measure_candidates(self) -> list[MeasureCandidate] | None:
+        """
+        The next batch of candidates, which may be empty; None: the search is over.
+        """
+
+    def notify_runner_results(self, measure_candidates: Sequence[MeasureCandidate], results: Sequence[Any]) -> None:
+        """
+        Say what measurements gave.
+
+        Args:
+            measure_candidates: what was measured.
+            results: one for each, with `run_secs` and `error_msg`.
+        """
+
+    def post_tuning(self) -> None:
+        """End the search."""
+
+    def clone(self) -> SearchStrategy:
+        """
+        A strategy like this one, for another context. A subclass that does not define it is shared.
+        """
+
+    @staticmethod
+    def create(kind: str, **options: Any) -> SearchStrategy:
+        """
+        The strategy of a name.
+
+        Args:
+            kind: "evolutionary", "replay-trace" or "replay-func".
+            options: as its class takes.
+        """
+
+class ReplayFunc(SearchStrategy):
+    """Points at random, the space generator run anew for each."""
+
+    def __init__(self) -> None: ...
+    @property
+    def refusals(self) -> dict[str, int]:
+        """How many candidates of this search were dropped, by reason."""
+
+class ReplayTrace(SearchStrategy):
+    """Points at random: the trace of a design space, drawn anew."""
+
+    def __init__(self, max_fail_count: int = 100) -> None:
+        """
+        Make one.
+
+        Args:
+            max_fail_count: refused points in a row that leave a place in the batch empty.
+        """
+
+    @property
+    def refusals(self) -> dict[str, int]:
+        """How many candidates of this search were dropped, by reason."""
+
+class EvolutionarySearch(SearchStrategy):
+    """
+    Candidates that the cost model likes have children; the best are measured.
+    """
+
+    def __init__(
+        self,
+        *,
+        population_size: int = 512,
+        init_measured_ratio: float = 0.2,
+        init_min_unmeasured: int = 50,
+        max_fail_count: int = 5,
+        genetic_num_iters: int = 4,
+        genetic_mutate_prob: float = 0.85,
+        genetic_max_fail_count: int = 10,
+        eps_greedy: float = 0.05,
+    ) -> None:
+        """
+        Make one.
+
+        Args:
+            population_size: places of a generation.
+            init_measured_ratio: share of them that the best measured candidates take at first.
+            init_min_unmeasured: points at random that there have to be.
+            max_fail_count: batches of points at random that may all be refused.
+            genetic_num_iters: generations.
+            genetic_mutate_prob: probability that a child differs from its parent.
+            genetic_max_fail_count: children that may be refused before the parent stays.
+            eps_greedy: share of the measured that are points at random.
+        """
+
+    @property
+    def refusals(self) -> dict[str, int]:
+        """How many candidates of this search were dropped, by reason."""
+
+    def sample_init_population(self, num: int) -> list[Schedule]:
+        """
+        Points at random, postprocessed, in batches of so many: a step of a round, for tests.
+        """
+
+    def evolve_with_cost_model(self, population: Sequence[Schedule], num: int) -> list[Schedule]:
+        """
+        The best new candidates after all generations: a step of a round, for tests.
+
+        Args:
+            population: schedules to begin with.
+            num: how many at most.
+        """
+
+def schedule_using_anchor_trace(sch: Schedule, anchor_trace: Trace, target: Target | str) -> None:
+    """
+    Use the trace of a program for another one with the same heaviest block.
+
+    Args:
+        sch: a schedule of the other program.
+        anchor_trace: what was found for the one.
+        target: what the program is compiled for.
+    """
+
+def find_anchor_block(module: Module) -> Block:
+    """
+    The block that most of the work is in: the only one with an init, or of several that with the most operations; None where none has one.
+    """
+
+def module_hash(module: Module, equality: str) -> str:
+    """
+    A text that is the same for programs that count as the same.
+
+    Args:
+        module: the program.
+        equality: "structural", "ignore-ndarray" (constants by type and shape) or "anchor-block" (by the heaviest block alone).
+    """
+
+def modules_equal(a: Module, b: Module, equality: str) -> bool:
+    """
+    Whether two programs count as the same.
+
+    Args:
+        a: a program.
+        b: another one.
+        equality: as of module_hash().
+    """
+
+class TuneContext:
+    """One task of a search: a program, a target, and the components for it."""
+
+    def __init__(self) -> None: ...
+    @property
+    def module(self) -> Module:
+        """The program."""
+
+    @module.setter
+    def module(self, arg: Module | None, /) -> None: ...
+    @property
+    def mod(self) -> Module:
+        """The program, by its name in TVM."""
+
+    @mod.setter
+    def mod(self, arg: Module | None, /) -> None: ...
+    @property
+    def target(self) -> Target | None:
+        """What it is compiled for."""
+
+    @target.setter
+    def target(self, arg: Target | None, /) -> None: ...
+    @property
+    def space_generator(self) -> SpaceGenerator:
+        """Where schedules come from."""
+
+    @space_generator.setter
+    def space_generator(self, arg: SpaceGenerator | None, /) -> None: ...
+    @property
+    def search_strategy(self) -> SearchStrategy:
+        """Which ones are measured."""
+
+    @search_strategy.setter
+    def search_strategy(self, arg: SearchStrategy | None, /) -> None: ...
+    @property
+    def task_name(self) -> str:
+        """What the task is called in logs."""
+
+    @task_name.setter
+    def task_name(self, arg: str, /) -> None: ...
+    @property
+    def seed(self) -> int:
+        """All that is drawn follows from it."""
+
+    @seed.setter
+    def seed(self, arg: int, /) -> None: ...
+    @property
+    def rand_state(self) -> int:
+        """The seed, by its name in TVM."""
+
+    @rand_state.setter
+    def rand_state(self, arg: int, /) -> None: ...
+    @property
+    def num_threads(self) -> int:
+        """Threads that draw candidates."""
+
+    @num_threads.setter
+    def num_threads(self, arg: int, /) -> None: ...
+    def initialize(self) -> None:
+        """Initialize the space generator, then the strategy."""
+
 def analyze_workload(func: PrimFunc) -> dict[Any, Any]: ...
 def analyze_work(func: PrimFunc) -> dict[Any, Any]:
     """

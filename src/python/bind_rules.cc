@@ -28,7 +28,7 @@ struct PythonScheduleRule final : ScheduleRule {
 
   Status initialize(const TuneContext& context) override {
     return in_python("rule/exception", [&]() -> Status {
-      if (overrides<ScheduleRule>(this, "initialize")) nb::find(this).attr("initialize")(context_to_python(context));
+      if (overrides<ScheduleRule>(this, "initialize")) overridden<ScheduleRule>(this, "initialize")(context_to_python(context));
       return Ok{};
     });
   }
@@ -40,7 +40,7 @@ struct PythonScheduleRule final : ScheduleRule {
   }
   std::shared_ptr<ScheduleRule> clone() const override {
     nb::gil_scoped_acquire gil;
-    nb::object self = nb::find(this);
+    nb::object self = nb::find(static_cast<const ScheduleRule*>(this));
     if (overrides<ScheduleRule>(this, "clone")) self = self.attr("clone")();
     return nb::cast<std::shared_ptr<ScheduleRule>>(self);
   }

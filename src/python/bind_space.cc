@@ -22,7 +22,7 @@ struct PythonSpaceGenerator final : SpaceGenerator {
   Status initialize(const TuneContext& context) override {
     if (!overrides_initialize()) return SpaceGenerator::initialize(context);
     return in_python("space/exception", [&]() -> Status {
-      nb::find(this).attr("initialize")(context_to_python(context));
+      overridden<SpaceGenerator>(this, "initialize")(context_to_python(context));
       return Ok{};
     });
   }
@@ -32,7 +32,7 @@ struct PythonSpaceGenerator final : SpaceGenerator {
   }
   std::shared_ptr<SpaceGenerator> clone() const override {
     nb::gil_scoped_acquire gil;
-    nb::object self = nb::find(this);
+    nb::object self = nb::find(static_cast<const SpaceGenerator*>(this));
     if (overrides<SpaceGenerator>(this, "clone")) self = self.attr("clone")();
     return nb::cast<std::shared_ptr<SpaceGenerator>>(self);
   }
@@ -139,7 +139,11 @@ void bind_space(nb::module_& m) {
 
 void bind_search_components(nb::module_& m) {
   bind_rules(m);
+  bind_postprocs(m);
+  bind_mutators(m);
   bind_space(m);
+  bind_search_strategy(m);
+  bind_trace_apply(m);
   bind_tune_context(m);
 }
 

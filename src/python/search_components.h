@@ -89,5 +89,9 @@ nb::object overridden(const Base* self, const char* name) {
 void bind_tune_context(nb::module_& m);
 void bind_rules(nb::module_& m);
 void bind_space(nb::module_& m);
+void bind_postprocs(nb::module_& m);
+void bind_mutators(nb::module_& m);
+void bind_search_strategy(nb::module_& m);
+void bind_trace_apply(nb::module_& m);
 
 }  // namespace tilewright::python

@@ -76,6 +76,26 @@ def test_reduction_loops():
     check(workloads.matmul(3, 4, 5), lambda sch: sch.fuse(*loops_of(sch, "C")[1:]))
 
 
+def test_one_parallel_loop_becomes_a_serial_one():
+    """As where the loop around two blocks is given to both of them in turn."""
+
+    @T.prim_func
+    def parallel(A: T.Buffer((4, 8, 2)), B: T.Buffer((4, 8, 2))):
+        for i in T.parallel(4):
+            for j, k in T.grid(8, 2):
+                with T.block("B"):
+                    vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                    B[vi, vj, vk] = A[vi, vj, vk]
+
+    def steps(sch):
+        i, *_ = loops_of(sch)
+        fused = sch.fuse(i)
+        assert sch.get(fused).kind == tw.ir.ForKind.SERIAL
+        sch.parallel(fused)
+
+    check(parallel, steps)
+
+
 def test_refusals():
     check_refused(copy, lambda sch: sch.fuse(), "fuse/P1")
     check_refused(copy, lambda sch: sch.fuse(loops_of(sch)[0], loops_of(sch)[2]), "fuse/P4")

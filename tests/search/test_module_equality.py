@@ -8,7 +8,7 @@ from tests.search.programs import AddOne, Product
 
 import tilewright as tw
 from tilewright.meta_schedule import MemoryDatabase
-from tilewright.meta_schedule.module_equality import anchor_block, module_equality_of
+from tilewright.meta_schedule.module_equality import find_anchor_block, module_equality_of, module_hash
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 
@@ -87,8 +87,8 @@ def test_anchor_blocks():
     assert same("anchor-block", Product, ProductWithEpilogue)
     assert not same("anchor-block", Product, AddOne)
     assert not same("anchor-block", Product, SmallSumThenProduct)
-    assert anchor_block(SmallSumThenProduct).name_hint == "D"
-    assert anchor_block(AddOne) is None
+    assert find_anchor_block(SmallSumThenProduct).name_hint == "D"
+    assert find_anchor_block(AddOne) is None
 
 
 def test_unknown():

@@ -8,7 +8,8 @@
 //       B[vi, vj] = A[vi, vj]                 B[vi, vj] = A[vi, vj]
 //
 // Requires  P1 at least one loop
-//           P2 each is serial, without annotation or binding
+//           P2 each is serial, without annotation or binding; one loop alone may be parallel, vectorized or unrolled: the
+//              new one is serial
 //           P3 each starts at 0
 //           P4 each is the only statement of the one before
 //           P5 no extent depends on another loop of them
@@ -36,7 +37,10 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
   std::vector<Place> loops;
   for (LoopRV rv : fuse.loops.items) {
     TW_TRY(place, state.find(rv));
-    TW_RETURN_IF_ERROR(require_plain_loop(place, "fuse/P2"));
+    bool runs_otherwise = place.loop().kind != ForKind::kSerial && place.loop().kind != ForKind::kThreadBinding;
+    if (fuse.loops.items.size() > 1 || !runs_otherwise || !place.loop().annotations.empty()) {
+      TW_RETURN_IF_ERROR(require_plain_loop(place, "fuse/P2"));
+    }
     TW_RETURN_IF_ERROR(require_zero_start(place, "fuse/P3"));
     if (!loops.empty()) TW_RETURN_IF_ERROR(check_nesting(loops.back(), place));
     for (const Place& outer : loops) {

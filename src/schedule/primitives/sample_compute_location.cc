@@ -12,6 +12,7 @@
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "schedule/compute_locations.h"
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {
@@ -85,6 +86,14 @@ std::vector<Candidate> candidates_for(const State& state, const BlockRV& rv, con
 }
 
 }  // namespace
+
+Result<std::vector<int64_t>> compute_locations(const State& state, BlockRV rv) {
+  TW_TRY(block, state.find(rv));
+  std::vector<int64_t> numbers;
+  if (block.tree->realize_at(block.at) == nullptr) return numbers;
+  for (const Candidate& candidate : candidates_for(state, rv, block)) numbers.push_back(candidate.number);
+  return numbers;
+}
 
 Result<Plan> plan(const State& state, const SampleComputeLocation& sample) {
   TW_TRY(block, state.find(sample.block));

@@ -1,12 +1,28 @@
 #include "search/postprocs/defaults.h"
 
+#include "search/postprocs/postprocs.h"
 #include "search/rules/defaults.h"
 
 namespace tilewright::search {
 
 Result<std::vector<std::shared_ptr<Postproc>>> default_postprocs(std::string_view kind) {
-  if (kind == "c") return no_defaults(kind);
-  return std::vector<std::shared_ptr<Postproc>>{};
+  std::vector<std::shared_ptr<Postproc>> list = {std::make_shared<DisallowDynamicLoop>()};
+  auto add = [&]<class... Kinds>(std::shared_ptr<Kinds>... postprocs) { (list.push_back(std::move(postprocs)), ...); };
+  if (kind == "cuda" || kind == "cuda-tensorcore") {
+    add(std::make_shared<RewriteCooperativeFetch>(), std::make_shared<RewriteUnboundBlock>(256),
+        std::make_shared<RewriteParallelVectorizeUnroll>(), std::make_shared<RewriteReductionBlock>(),
+        std::make_shared<VerifyGPUCode>());
+    // Behind the verifier, as published: what an intrinsic stands for needs no check of its own.
+    if (kind == "cuda-tensorcore") add(std::make_shared<RewriteTensorize>(false));
+    return list;
+  }
+  bool tensorizes = kind == "vnni" || kind == "avx512" || kind == "asimd" || kind == "dotprod";
+  if (!tensorizes && kind != "llvm" && kind != "hexagon") return no_defaults(kind);
+  add(std::make_shared<RewriteParallelVectorizeUnroll>(), std::make_shared<RewriteReductionBlock>());
+  if (tensorizes) add(std::make_shared<RewriteTensorize>(true));
+  add(std::make_shared<RewriteLayout>());
+  if (kind == "hexagon") add(std::make_shared<VerifyVTCMLimit>());
+  return list;
 }
 
 }  // namespace tilewright::search

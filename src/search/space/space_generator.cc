@@ -24,16 +24,15 @@ Status SpaceGenerator::fill_in(std::string_view kind) {
 
 Status SpaceGenerator::initialize(const TuneContext& context) {
   random_ = schedule::Random(context.seed);
-  if (!schedule_rules || !postprocs || !mutators) {
-    if (!context.target) {
-      return argument_error("space/target", "the rules of a space follow from the target, and the context has none",
-                            "give the context a target, or the space its rules, postprocessors and mutators");
-    }
+  // Without a target nothing is known of defaults: what is not given stays so.
+  if (context.target && (!schedule_rules || !postprocs || !mutators)) {
     TW_RETURN_IF_ERROR(fill_in(rule_kind(*context.target)));
   }
-  for (const auto& rule : *schedule_rules) TW_RETURN_IF_ERROR(rule->initialize(context));
-  for (const auto& postproc : *postprocs) TW_RETURN_IF_ERROR(postproc->initialize(context));
-  for (const auto& [mutator, probability] : *mutators) TW_RETURN_IF_ERROR(mutator->initialize(context));
+  for (const auto& rule : schedule_rules.value_or(ScheduleRules())) TW_RETURN_IF_ERROR(rule->initialize(context));
+  for (const auto& postproc : postprocs.value_or(Postprocs())) TW_RETURN_IF_ERROR(postproc->initialize(context));
+  for (const auto& [mutator, probability] : mutators.value_or(Mutators())) {
+    TW_RETURN_IF_ERROR(mutator->initialize(context));
+  }
   return Ok{};
 }
 

@@ -21,6 +21,7 @@ SAME = {
     "tvm.script.parser.tir": "tilewright.script.tir",
     "tvm.script.parser.core.utils": "tilewright.compat.tvm.script.parser.core.captures",
     "tvm.script.ir_builder": "tilewright.script.ir_builder",
+    "tvm.target.codegen": "tilewright.compat.tvm.target_codegen",
     "tvm.script.ir_builder.ir": "tilewright.script.ir_builder.ir",
     "tvm.script.ir_builder.tir": "tilewright.script.ir_builder.tir",
 }

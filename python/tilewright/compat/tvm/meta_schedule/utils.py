@@ -60,7 +60,9 @@ def derived_object(cls: type) -> Any:
             inst._outer = weakref.ref(self)
 
         def __init_subclass__(cls, **kwargs: Any) -> None:
-            raise TypeError(f"Inheritance from a decorated object `{cls.__name__}` is not allowed: inherit from its _cls")
+            raise TypeError(
+                f"Inheritance from a decorated object `{cls.__name__}` is not allowed: inherit from its _cls"
+            )
 
         def __getattr__(self, name: str) -> Any:
             if name == "_inst":

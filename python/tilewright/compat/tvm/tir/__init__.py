@@ -15,6 +15,7 @@ from tilewright.compat.tvm.tir import (
     stmt,
     stmt_functor,
     tensor_intrin,
+    transform,
 )
 from tilewright.compat.tvm.tir.block_scope import BlockScope, StmtSRef
 from tilewright.compat.tvm.tir.buffer import *  # noqa: F403
@@ -29,7 +30,7 @@ __getattr__ = missing("tvm.tir")
 
 __all__ = [
     *("analysis", "block_scope", "buffer", "expr", "function", "op", "schedule", "stmt", "stmt_functor"),
-    "tensor_intrin",
+    *("tensor_intrin", "transform"),
     *("BlockScope", "IndexMap", "Schedule", "ScheduleError", "ScheduleState", "StmtSRef", "Trace"),
     *(buffer.__all__ + expr.__all__ + function.__all__ + op.__all__ + stmt.__all__),
 ]

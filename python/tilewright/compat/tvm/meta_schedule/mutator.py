@@ -1,0 +1,92 @@
+"""tvm.meta_schedule.mutator."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.meta_schedule.mutator import (
+    MutateComputeLocation,
+    MutateParallel,
+    MutateThreadBinding,
+    MutateTileSize,
+    MutateUnroll,
+)
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.mutator")
+
+__all__ = [
+    "MutateComputeLocation",
+    "MutateParallel",
+    "MutateThreadBinding",
+    "MutateTileSize",
+    "MutateUnroll",
+    "Mutator",
+    "PyMutator",
+    "create",
+    "mutators_as_tvm",
+]
+
+
+def create(kind: str) -> dict[_core.Mutator, float]:
+    """The default mutators of a kind of target, with their probabilities."""
+    if kind not in ("llvm", "cuda", "cuda-tensorcore", "hexagon"):
+        raise ValueError(f"Unsupported kind {kind} for mutator creation.")
+    return dict(_core.Mutator.defaults(kind))
+
+
+class Mutator(metaclass=Renamed):
+    """A mutator."""
+
+    node = _core.Mutator
+    make = _core.Mutator
+    create = staticmethod(create)
+
+
+class _PyMutator(_core.Mutator):
+    """The component behind a PyMutator."""
+
+    def initialize(self, context: Any) -> None:
+        call_derived(self, "_initialize_with_tune_context", context)
+
+    def apply(self, trace: Any, seed: int | None = None) -> Any:
+        return call_derived(self, "apply", trace, -1 if seed is None else seed)
+
+    def clone(self) -> Any:
+        return call_derived(self, "clone")
+
+
+class PyMutator:
+    """The base of mutators in Python, to be decorated with derived_object."""
+
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
+        "cls": _PyMutator,
+        "methods": ["_initialize_with_tune_context", "apply", "clone", "__str__"],
+        "fields": [],
+    }
+
+    def _initialize_with_tune_context(self, context: Any) -> None:
+        raise NotImplementedError
+
+    def apply(self, trace: Any, _: int) -> Any:
+        """The trace with a decision changed; None where there is nothing to change."""
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        """A mutator like this one."""
+        raise NotImplementedError
+
+
+def _initialize(self: _core.Mutator, context: Any) -> None:
+    self.initialize(context)
+
+
+def mutators_as_tvm() -> None:
+    """Gives mutators the names of TVM's methods."""
+    _core.Mutator._initialize_with_tune_context = _initialize  # type: ignore[attr-defined]
+
+
+mutators_as_tvm()

@@ -1,0 +1,102 @@
+"""tvm.meta_schedule.postproc."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.meta_schedule.postproc import (
+    DisallowAsyncStridedMemCopy,
+    DisallowDynamicLoop,
+    RewriteCooperativeFetch,
+    RewriteLayout,
+    RewriteParallelVectorizeUnroll,
+    RewriteReductionBlock,
+    RewriteTensorize,
+    RewriteUnboundBlock,
+    VerifyGPUCode,
+    VerifyVTCMLimit,
+)
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.postproc")
+
+__all__ = [
+    "DisallowAsyncStridedMemCopy",
+    "DisallowDynamicLoop",
+    "Postproc",
+    "PyPostproc",
+    "RewriteCooperativeFetch",
+    "RewriteLayout",
+    "RewriteParallelVectorizeUnroll",
+    "RewriteReductionBlock",
+    "RewriteTensorize",
+    "RewriteUnboundBlock",
+    "VerifyGPUCode",
+    "VerifyVTCMLimit",
+    "create",
+    "postprocs_as_tvm",
+]
+
+
+def create(kind: str) -> list[_core.Postproc]:
+    """The default postprocessors of a kind of target."""
+    if kind not in ("llvm", "cuda", "cuda-tensorcore", "hexagon"):
+        raise ValueError(f"Unsupported kind {kind} for postproc creation.")
+    return _core.Postproc.defaults(kind)
+
+
+class Postproc(metaclass=Renamed):
+    """A postprocessor."""
+
+    node = _core.Postproc
+    make = _core.Postproc
+    create = staticmethod(create)
+
+
+class _PyPostproc(_core.Postproc):
+    """The component behind a PyPostproc."""
+
+    def initialize(self, context: Any) -> None:
+        call_derived(self, "_initialize_with_tune_context", context)
+
+    def apply(self, sch: Any) -> Any:
+        return call_derived(self, "apply", sch)
+
+    def clone(self) -> Any:
+        return call_derived(self, "clone")
+
+
+class PyPostproc:
+    """The base of postprocessors in Python, to be decorated with derived_object."""
+
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
+        "cls": _PyPostproc,
+        "methods": ["_initialize_with_tune_context", "apply", "clone", "__str__"],
+        "fields": [],
+    }
+
+    def _initialize_with_tune_context(self, context: Any) -> None:
+        raise NotImplementedError
+
+    def apply(self, sch: Any) -> bool:
+        """Whether the candidate is good, which may be changed."""
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        """A postprocessor like this one."""
+        raise NotImplementedError
+
+
+def _initialize(self: _core.Postproc, context: Any) -> None:
+    self.initialize(context)
+
+
+def postprocs_as_tvm() -> None:
+    """Gives postprocessors the names of TVM's methods."""
+    _core.Postproc._initialize_with_tune_context = _initialize  # type: ignore[attr-defined]
+
+
+postprocs_as_tvm()

@@ -1,0 +1,141 @@
+"""tvm.meta_schedule.search_strategy."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.meta_schedule.search_strategy import EvolutionarySearch, MeasureCandidate, ReplayFunc, ReplayTrace
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.search_strategy")
+
+__all__ = [
+    "EvolutionarySearch",
+    "MeasureCandidate",
+    "PySearchStrategy",
+    "ReplayFunc",
+    "ReplayTrace",
+    "SearchStrategy",
+    "create",
+    "strategies_as_tvm",
+]
+
+
+def create(kind: str = "evolutionary", *args: Any, **kwargs: Any) -> _core.SearchStrategy:
+    """The strategy of a name."""
+    classes = {"evolutionary": EvolutionarySearch, "replay-trace": ReplayTrace, "replay-func": ReplayFunc}
+    if kind not in classes:
+        raise ValueError(f"Unknown strategy: {kind}")
+    return classes[kind](*args, **kwargs)
+
+
+class SearchStrategy(metaclass=Renamed):
+    """A strategy."""
+
+    node = _core.SearchStrategy
+    make = _core.SearchStrategy
+    create = staticmethod(create)
+
+
+class _PySearchStrategy(_core.SearchStrategy):
+    """The component behind a PySearchStrategy."""
+
+    def initialize(self, context: Any) -> None:
+        call_derived(self, "_initialize_with_tune_context", context)
+
+    def pre_tuning(
+        self,
+        max_trials: int,
+        num_trials_per_iter: int,
+        design_spaces: Any,
+        database: Any = None,
+        cost_model: Any = None,
+    ) -> None:
+        call_derived(self, "pre_tuning", max_trials, num_trials_per_iter, design_spaces, database, cost_model)
+
+    def generate_measure_candidates(self) -> Any:
+        return call_derived(self, "generate_measure_candidates")
+
+    def notify_runner_results(self, measure_candidates: Any, results: Any) -> None:
+        call_derived(self, "notify_runner_results", measure_candidates, results)
+
+    def post_tuning(self) -> None:
+        call_derived(self, "post_tuning")
+
+    def clone(self) -> Any:
+        return call_derived(self, "clone")
+
+
+class PySearchStrategy:
+    """The base of strategies in Python, to be decorated with derived_object."""
+
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
+        "cls": _PySearchStrategy,
+        "methods": [
+            "_initialize_with_tune_context",
+            "pre_tuning",
+            "post_tuning",
+            "generate_measure_candidates",
+            "notify_runner_results",
+            "clone",
+        ],
+        "fields": [],
+    }
+
+    def _initialize_with_tune_context(self, context: Any) -> None:
+        raise NotImplementedError
+
+    def pre_tuning(
+        self,
+        max_trials: int,
+        num_trials_per_iter: int,
+        design_spaces: Any,
+        database: Any = None,
+        cost_model: Any = None,
+    ) -> None:
+        """Starts a search."""
+        raise NotImplementedError
+
+    def post_tuning(self) -> None:
+        """Ends the search."""
+        raise NotImplementedError
+
+    def generate_measure_candidates(self) -> Any:
+        """The next batch; None: the search is over."""
+        raise NotImplementedError
+
+    def notify_runner_results(self, measure_candidates: Any, results: Any) -> None:
+        """What measurements gave."""
+        raise NotImplementedError
+
+    def clone(self) -> Any:
+        """A strategy like this one."""
+        raise NotImplementedError
+
+
+def _initialize(self: _core.SearchStrategy, context: Any) -> None:
+    self.initialize(context)
+
+
+def _sample(self: EvolutionarySearch, num: int) -> list[Any]:
+    return self.sample_init_population(num)
+
+
+def _evolve(self: EvolutionarySearch, population: Any, num: int) -> list[Any]:
+    return self.evolve_with_cost_model(population, num)
+
+
+def strategies_as_tvm() -> None:
+    """Gives strategies the names of TVM's methods."""
+    for cls, name, method in [
+        (_core.SearchStrategy, "_initialize_with_tune_context", _initialize),
+        (EvolutionarySearch, "_sample_init_population", _sample),
+        (EvolutionarySearch, "_evolve_with_cost_model", _evolve),
+    ]:
+        setattr(cls, name, method)
+
+
+strategies_as_tvm()

@@ -1,0 +1,31 @@
+"""Postprocessors: what is done to a schedule once all of its decisions are taken."""
+
+from __future__ import annotations
+
+from tilewright._core import (
+    DisallowAsyncStridedMemCopy,
+    DisallowDynamicLoop,
+    Postproc,
+    RewriteCooperativeFetch,
+    RewriteLayout,
+    RewriteParallelVectorizeUnroll,
+    RewriteReductionBlock,
+    RewriteTensorize,
+    RewriteUnboundBlock,
+    VerifyGPUCode,
+    VerifyVTCMLimit,
+)
+
+__all__ = [
+    "DisallowAsyncStridedMemCopy",
+    "DisallowDynamicLoop",
+    "Postproc",
+    "RewriteCooperativeFetch",
+    "RewriteLayout",
+    "RewriteParallelVectorizeUnroll",
+    "RewriteReductionBlock",
+    "RewriteTensorize",
+    "RewriteUnboundBlock",
+    "VerifyGPUCode",
+    "VerifyVTCMLimit",
+]

@@ -1,0 +1,7 @@
+"""Strategies: which candidates are measured, and in which order."""
+
+from __future__ import annotations
+
+from tilewright._core import EvolutionarySearch, MeasureCandidate, ReplayFunc, ReplayTrace, SearchStrategy
+
+__all__ = ["EvolutionarySearch", "MeasureCandidate", "ReplayFunc", "ReplayTrace", "SearchStrategy"]

@@ -1,0 +1,183 @@
+"""One task of a search."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tilewright import _core, ir
+from tilewright.errors import ArgumentError
+from tilewright.meta_schedule.space_generator import PostOrderApply, ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
+
+if TYPE_CHECKING:
+    from tilewright.meta_schedule.search_strategy import SearchStrategy
+
+__all__ = ["TuneContext", "normalize_module"]
+
+_SPACES: dict[str, Callable[[], SpaceGenerator]] = {
+    "post-order-apply": PostOrderApply,
+    "union": lambda: SpaceGeneratorUnion([]),
+}
+
+
+def normalize_module(program: ir.PrimFunc | ir.IRModule) -> ir.IRModule:
+    """The program as a search takes it: a module, whose only function is called "main"; buffers do not overlap.
+
+    Args:
+        program: a function or a module.
+    """
+    if isinstance(program, ir.IRModule):
+        functions = dict(program.functions.items())
+        if len(functions) != 1:
+            return program
+        ((name, function),) = functions.items()
+        if not isinstance(function, ir.PrimFunc) or name == "main":
+            return program
+        return ir.IRModule({"main": function.with_attr("global_symbol", "main")})
+    if "global_symbol" not in program.attrs:
+        program = program.with_attr("global_symbol", "main")
+    return ir.IRModule({"main": program.with_attr("tir.noalias", True)})
+
+
+def _threads(number: int | str) -> int:
+    if isinstance(number, str):
+        kinds = {"physical": "cores", "logical": "processors"}
+        if number not in kinds:
+            raise ArgumentError.of(
+                "tune-context/num-threads",
+                f"num_threads is {number!r}",
+                'it is a number, "physical" (cores) or "logical" (processors)',
+            )
+        return max(1, int(_core.host_cpu()[kinds[number]]))
+    if number < 1:
+        raise ArgumentError.of("tune-context/num-threads", f"num_threads is {number}; there is at least 1")
+    return int(number)
+
+
+def _space(space: Any) -> SpaceGenerator | None:
+    if isinstance(space, str):
+        if space not in _SPACES:
+            raise ArgumentError.of(
+                "tune-context/space", f"there is no space {space!r}", f"known: {', '.join(sorted(_SPACES))}"
+            )
+        return _SPACES[space]()
+    if space is not None and not isinstance(space, SpaceGenerator) and callable(space):
+        return ScheduleFn(space)
+    return space  # type: ignore[no-any-return]
+
+
+class TuneContext(_core.TuneContext):
+    """One task of a search: a program, a target, and the components that work on it.
+
+    Args:
+        mod: the program; a function becomes the "main" of a module.
+        target: what it is compiled for.
+        space_generator: where schedules come from: an object, a function of a schedule, "post-order-apply" or "union".
+        search_strategy: which ones are measured: an object, "evolutionary", "replay-trace" or "replay-func".
+        task_name: what the task is called in logs.
+        rand_state: all that is drawn follows from it; -1 for a random one.
+        num_threads: how many threads draw candidates: a number, "physical" or "logical".
+        logger: what is told about the search.
+    """
+
+    def __init__(
+        self,
+        mod: ir.PrimFunc | ir.IRModule | None = None,
+        *,
+        target: Any = None,
+        space_generator: Any = None,
+        search_strategy: Any = None,
+        task_name: str = "main",
+        rand_state: int = -1,
+        num_threads: int | str = "physical",
+        logger: logging.Logger | None = None,
+    ) -> None:
+        super().__init__()
+        self.mod = None if mod is None else normalize_module(mod)
+        self.target = _core.Target(target) if isinstance(target, str | dict) else target
+        self.space_generator = _space(space_generator)
+        if isinstance(search_strategy, str):
+            search_strategy = _core.SearchStrategy.create(search_strategy)
+        self.search_strategy = search_strategy
+        self.task_name = task_name
+        self.seed = 1 + secrets.randbelow(2**31 - 2) if rand_state == -1 else rand_state
+        self.num_threads = _threads(num_threads)
+        self.logger = logger or logging.getLogger("tilewright.meta_schedule")
+        self.initialize()
+
+    def _generator(self) -> SpaceGenerator:
+        if self.space_generator is None:
+            raise ArgumentError.of("tune-context/space", "space_generator is not provided", "pass one to TuneContext")
+        return self.space_generator
+
+    def _strategy(self) -> SearchStrategy:
+        if self.search_strategy is None:
+            raise ArgumentError.of(
+                "tune-context/strategy", "search_strategy is not provided", "pass one to TuneContext"
+            )
+        return self.search_strategy
+
+    def _module(self) -> ir.IRModule:
+        if self.mod is None:
+            raise ArgumentError.of("tune-context/module", "mod is not provided", "pass a program to TuneContext")
+        return self.mod
+
+    def generate_design_space(self) -> list[_core.Schedule]:
+        """The schedules of the program, one for each way to say it."""
+        return self._generator().generate_design_space(self._module())
+
+    def pre_tuning(
+        self,
+        max_trials: int,
+        num_trials_per_iter: int = 64,
+        design_spaces: Sequence[_core.Schedule] | None = None,
+        database: Any = None,
+        cost_model: Any = None,
+    ) -> None:
+        """Starts a search.
+
+        Args:
+            max_trials: how many candidates are measured at most.
+            num_trials_per_iter: how many candidates a batch has.
+            design_spaces: where candidates come from; by default what the space generator gives.
+            database: of measurements; one in memory where the strategy needs one.
+            cost_model: tells good candidates from bad ones; a random one where the strategy needs one.
+        """
+        strategy = self._strategy()
+        if design_spaces is None:
+            design_spaces = self.generate_design_space()
+        strategy.pre_tuning(max_trials, num_trials_per_iter, list(design_spaces), database, cost_model)
+
+    def generate_measure_candidates(self) -> list[_core.MeasureCandidate] | None:
+        """The next batch; None: the search is over."""
+        return self._strategy().generate_measure_candidates()
+
+    def notify_runner_results(self, measure_candidates: Sequence[Any], results: Sequence[Any]) -> None:
+        """Tells the strategy what measurements gave.
+
+        Args:
+            measure_candidates: what was measured.
+            results: a result for each, with `run_secs` and `error_msg`.
+        """
+        self._strategy().notify_runner_results(list(measure_candidates), list(results))
+
+    def post_tuning(self) -> None:
+        """Ends the search."""
+        self._strategy().post_tuning()
+
+    def clone(self) -> TuneContext:
+        """The same task with components of its own, and another random stream."""
+        generator = None if self.space_generator is None else self.space_generator.clone()
+        strategy = None if self.search_strategy is None else self.search_strategy.clone()
+        return TuneContext(
+            self.mod,
+            target=self.target,
+            space_generator=generator,
+            search_strategy=strategy,
+            task_name=self.task_name,
+            rand_state=(self.seed * 48271 + 1) % (2**31 - 1) + 1,
+            num_threads=self.num_threads,
+            logger=self.logger,
+        )

@@ -1,0 +1,347 @@
+// Strategies and what they hand out. Databases are Python objects: whatever has commit_workload() and get_top_k().
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <nanobind/trampoline.h>
+
+#include "python/search_components.h"
+#include "search/module_equality.h"
+#include "search/strategy/evolutionary_search.h"
+#include "search/strategy/replay_func.h"
+#include "search/strategy/replay_trace.h"
+
+namespace tilewright::python {
+namespace {
+
+using namespace search;
+using Candidates = std::vector<MeasureCandidate>;
+using Results = std::vector<RunnerResult>;
+
+/// A database in Python: `module_equality` ("structural" where it is missing), commit_workload(module),
+/// get_top_k(workload, count) with records that have `trace` and `run_secs`.
+class PythonDatabase final : public TuningDatabase {
+ public:
+  explicit PythonDatabase(nb::object object) : object_(std::move(object)) {}
+  ~PythonDatabase() override {
+    nb::gil_scoped_acquire gil;
+    object_.reset();
+  }
+  const nb::object& object() const { return object_; }
+  ModuleEquality module_equality() const override {
+    nb::gil_scoped_acquire gil;
+    nb::object name = nb::getattr(object_, "module_equality", nb::none());
+    if (!nb::isinstance<nb::str>(name)) return ModuleEquality::kStructural;
+    return unwrap(parse_module_equality(nb::cast<std::string>(name)));
+  }
+  Result<std::vector<TuningRecord>> top_k(const Ref<Module>& module, size_t count) override {
+    return in_python("database/exception", [&]() -> Result<std::vector<TuningRecord>> {
+      nb::object workload = object_.attr("commit_workload")(module);
+      std::vector<TuningRecord> records;
+      for (nb::handle record : object_.attr("get_top_k")(workload, count)) {
+        TuningRecord copy{nb::cast<const PyTrace&>(record.attr("trace")).trace, {}};
+        nb::object seconds = record.attr("run_secs");
+        if (!seconds.is_none()) {
+          for (nb::handle item : seconds) copy.run_secs.push_back(nb::cast<double>(nb::float_(item)));
+        }
+        records.push_back(std::move(copy));
+      }
+      return records;
+    });
+  }
+
+ private:
+  nb::object object_;
+};
+
+RunnerResult result_of(nb::handle object) {
+  RunnerResult result;
+  nb::object seconds = object.attr("run_secs"), error = object.attr("error_msg");
+  if (!seconds.is_none()) {
+    for (nb::handle item : seconds) result.run_secs.push_back(nb::cast<double>(nb::float_(item)));
+  }
+  if (!error.is_none()) result.error_msg = nb::cast<std::string>(nb::str(error));
+  return result;
+}
+
+Results results_of(const nb::object& list) {
+  Results results;
+  for (nb::handle item : list) results.push_back(result_of(item));
+  return results;
+}
+
+TuningPlan plan_of(int64_t max_trials, int64_t num_trials_per_iter, const nb::object& design_spaces,
+                   const nb::object& database, const nb::object& cost_model) {
+  TuningPlan plan{max_trials, num_trials_per_iter, unwrap(schedules_of(design_spaces)), nullptr, nullptr};
+  if (!database.is_none()) plan.database = std::make_shared<PythonDatabase>(database);
+  if (!cost_model.is_none()) plan.cost_model = nb::cast<std::shared_ptr<CostModel>>(cost_model);
+  return plan;
+}
+
+struct PythonSearchStrategy final : SearchStrategy {
+  NB_TRAMPOLINE(SearchStrategy);
+
+  Status initialize(const TuneContext& context) override {
+    return in_python("strategy/exception", [&]() -> Status {
+      if (overrides<SearchStrategy>(this, "initialize"))
+        overridden<SearchStrategy>(this, "initialize")(context_to_python(context));
+      return Ok{};
+    });
+  }
+  Status pre_tuning(TuningPlan plan) override {
+    return call("pre_tuning", [&](const nb::object& method) {
+      nb::list spaces;
+      for (schedule::Schedule& space : plan.design_spaces) spaces.append(python::to_python(std::move(space)));
+      const auto* database = dynamic_cast<const PythonDatabase*>(plan.database.get());
+      method(plan.max_trials, plan.num_trials_per_iter, spaces, database ? database->object() : nb::none(),
+             plan.cost_model);
+    });
+  }
+  Result<std::optional<Candidates>> generate_measure_candidates() override {
+    std::optional<Candidates> candidates;
+    TW_RETURN_IF_ERROR(call("generate_measure_candidates", [&](const nb::object& method) {
+      nb::object answer = method();
+      if (!answer.is_none()) candidates = nb::cast<Candidates>(answer);
+    }));
+    return candidates;
+  }
+  Status notify_runner_results(const Candidates& candidates, const Results& results) override {
+    return call("notify_runner_results", [&](const nb::object& method) {
+      nb::object result_class = nb::module_::import_("tilewright.meta_schedule.runner").attr("RunnerResult");
+      nb::list list;
+      for (const RunnerResult& result : results) list.append(result_class(result.run_secs, result.error_msg));
+      method(candidates, list);
+    });
+  }
+  Status post_tuning() override {
+    return call("post_tuning", [&](const nb::object& method) { method(); });
+  }
+  std::shared_ptr<SearchStrategy> clone() const override {
+    nb::gil_scoped_acquire gil;
+    nb::object self = nb::find(static_cast<const SearchStrategy*>(this));
+    if (overrides<SearchStrategy>(this, "clone")) self = self.attr("clone")();
+    return nb::cast<std::shared_ptr<SearchStrategy>>(self);
+  }
+
+ private:
+  template <class Use>
+  Status call(const char* name, Use use) {
+    return in_python("strategy/exception", [&]() -> Status {
+      use(overridden<SearchStrategy>(this, name));
+      return Ok{};
+    });
+  }
+};
+
+/// A method that Python called and C++ implements: a subclass in Python that does not define it says so.
+void require_native(const SearchStrategy& self, const char* name) {
+  const auto* python = dynamic_cast<const PythonSearchStrategy*>(&self);
+  if (python) not_defined<SearchStrategy>(python, name);
+}
+
+nb::object generate(SearchStrategy& self) {
+  require_native(self, "generate_measure_candidates");
+  auto made = [&] {
+    nb::gil_scoped_release release;
+    return self.generate_measure_candidates();
+  }();
+  return nb::cast(unwrap(std::move(made)));
+}
+
+nb::class_<SearchStrategy, PythonSearchStrategy> bind_base(nb::module_& m) {
+  nb::class_<SearchStrategy, PythonSearchStrategy> cls(
+      m, "SearchStrategy",
+      "Which candidates are measured, and in which order. Subclasses define pre_tuning(), "
+      "generate_measure_candidates(), notify_runner_results() and post_tuning().");
+  cls.def(nb::init<>())
+      .def(
+          "initialize",
+          [](SearchStrategy& self, const TuneContext& context) {
+            if (dynamic_cast<PythonSearchStrategy*>(&self)) return;  // by super(): nothing to be done here
+            unwrap_status(self.initialize(context));
+          },
+          nb::arg("context"), "Called once, before the first search.")
+      .def(
+          "pre_tuning",
+          [](SearchStrategy& self, int64_t max_trials, int64_t num_trials_per_iter, const nb::object& design_spaces,
+             const nb::object& database, const nb::object& cost_model) {
+            require_native(self, "pre_tuning");
+            unwrap_status(
+                self.pre_tuning(plan_of(max_trials, num_trials_per_iter, design_spaces, database, cost_model)));
+          },
+          nb::arg("max_trials"), nb::arg("num_trials_per_iter"), nb::arg("design_spaces"),
+          nb::arg("database").none() = nb::none(), nb::arg("cost_model").none() = nb::none(),
+          "Start a search.\n\nArgs:\n    max_trials: how many candidates are measured at most.\n"
+          "    num_trials_per_iter: how many candidates a batch has.\n"
+          "    design_spaces: schedules whose decisions are varied.\n"
+          "    database: of measurements; None for none.\n"
+          "    cost_model: tells good candidates from bad ones; None for chance.",
+          nb::sig("def pre_tuning(self, max_trials: int, num_trials_per_iter: int, design_spaces: Sequence[Schedule], "
+                  "database: Any = None, cost_model: Any = None) -> None"))
+      .def("generate_measure_candidates", &generate,
+           "The next batch of candidates, which may be empty; None: the search is over.",
+           nb::sig("def generate_measure_candidates(self) -> list[MeasureCandidate] | None"))
+      .def(
+          "notify_runner_results",
+          [](SearchStrategy& self, const Candidates& candidates, const nb::object& results) {
+            require_native(self, "notify_runner_results");
+            unwrap_status(self.notify_runner_results(candidates, results_of(results)));
+          },
+          nb::arg("measure_candidates"), nb::arg("results"),
+          "Say what measurements gave.\n\nArgs:\n    measure_candidates: what was measured.\n"
+          "    results: one for each, with `run_secs` and `error_msg`.",
+          nb::sig("def notify_runner_results(self, measure_candidates: Sequence[MeasureCandidate], "
+                  "results: Sequence[Any]) -> None"))
+      .def(
+          "post_tuning",
+          [](SearchStrategy& self) {
+            require_native(self, "post_tuning");
+            unwrap_status(self.post_tuning());
+          },
+          "End the search.")
+      .def(
+          "clone",
+          [](const nb::object& self) {
+            const auto& strategy = nb::cast<const SearchStrategy&>(self);
+            return dynamic_cast<const PythonSearchStrategy*>(&strategy) ? self : nb::cast(strategy.clone());
+          },
+          "A strategy like this one, for another context. A subclass that does not define it is shared.",
+          nb::sig("def clone(self) -> SearchStrategy"));
+  return cls;
+}
+
+void bind_candidate(nb::module_& m) {
+  nb::class_<MeasureCandidate>(m, "MeasureCandidate", "A point of a space: it can be built and measured.")
+      .def(
+          "__init__",
+          [](MeasureCandidate* self, const SchedulePtr& sch, const nb::object& args_info) {
+            std::vector<ArgInfo> infos;
+            for (nb::handle item : args_info) {
+              infos.push_back({nb::cast<DataType>(nb::str(item.attr("dtype"))),
+                               nb::cast<std::vector<int64_t>>(item.attr("shape"))});
+            }
+            new (self) MeasureCandidate{taken(sch), std::move(infos)};
+          },
+          nb::arg("sch"), nb::arg("args_info"),
+          "Make one.\n\nArgs:\n    sch: the schedule.\n    args_info: what the kernel is called with.",
+          nb::sig("def __init__(self, sch: Schedule, args_info: Sequence[Any]) -> None"))
+      .def_prop_ro(
+          "sch",
+          [](const MeasureCandidate& self) {
+            return python::to_python(self.schedule, self.schedule.rewound(0).module());
+          },
+          "The schedule.", nb::sig("def sch(self) -> Schedule"))
+      .def_prop_ro(
+          "args_info",
+          [](const MeasureCandidate& self) {
+            nb::object info = nb::module_::import_("tilewright.meta_schedule.arg_info").attr("TensorInfo");
+            nb::list result;
+            for (const ArgInfo& arg : self.args_info) result.append(info(arg.dtype, arg.shape));
+            return result;
+          },
+          "What the kernel is called with.", nb::sig("def args_info(self) -> list[Any]"));
+}
+
+template <class Strategy>
+void bind_refusals(nb::class_<Strategy, SearchStrategy>& cls) {
+  cls.def_prop_ro(
+      "refusals", [](const Strategy& self) { return self.refusals().counts(); },
+      "How many candidates of this search were dropped, by reason.");
+}
+
+std::shared_ptr<SearchStrategy> create(const std::string& kind, const nb::kwargs& options) {
+  nb::module_ core = nb::module_::import_("tilewright._core");
+  const char* name = kind == "evolutionary"   ? "EvolutionarySearch"
+                     : kind == "replay-trace" ? "ReplayTrace"
+                     : kind == "replay-func"  ? "ReplayFunc"
+                                              : nullptr;
+  if (!name) {
+    fail(argument_error("search/strategy", "there is no strategy '" + kind + "'",
+                        "known: evolutionary, replay-trace, replay-func"));
+  }
+  return nb::cast<std::shared_ptr<SearchStrategy>>(core.attr(name)(**options));
+}
+
+void bind_evolution(nb::module_& m) {
+  using Options = EvolutionarySearchOptions;
+  nb::class_<EvolutionarySearch, SearchStrategy> cls(
+      m, "EvolutionarySearch", "Candidates that the cost model likes have children; the best are measured.");
+  const Options defaults;
+  cls.def(
+      nb::new_([](int64_t population_size, double init_measured_ratio, int64_t init_min_unmeasured,
+                  int64_t max_fail_count, int64_t genetic_num_iters, double genetic_mutate_prob,
+                  int64_t genetic_max_fail_count, double eps_greedy) {
+        return unwrap(
+            EvolutionarySearch::make({population_size, init_measured_ratio, init_min_unmeasured, max_fail_count,
+                                      genetic_num_iters, genetic_mutate_prob, genetic_max_fail_count, eps_greedy}));
+      }),
+      nb::kw_only(), nb::arg("population_size") = defaults.population_size,
+      nb::arg("init_measured_ratio") = defaults.init_measured_ratio,
+      nb::arg("init_min_unmeasured") = defaults.init_min_unmeasured,
+      nb::arg("max_fail_count") = defaults.max_fail_count, nb::arg("genetic_num_iters") = defaults.genetic_num_iters,
+      nb::arg("genetic_mutate_prob") = defaults.genetic_mutate_prob,
+      nb::arg("genetic_max_fail_count") = defaults.genetic_max_fail_count, nb::arg("eps_greedy") = defaults.eps_greedy,
+      "Make one.\n\nArgs:\n    population_size: places of a generation.\n"
+      "    init_measured_ratio: share of them that the best measured candidates take at first.\n"
+      "    init_min_unmeasured: points at random that there have to be.\n"
+      "    max_fail_count: batches of points at random that may all be refused.\n"
+      "    genetic_num_iters: generations.\n"
+      "    genetic_mutate_prob: probability that a child differs from its parent.\n"
+      "    genetic_max_fail_count: children that may be refused before the parent stays.\n"
+      "    eps_greedy: share of the measured that are points at random.");
+  bind_refusals(cls);
+  cls.def(
+      "sample_init_population",
+      [](EvolutionarySearch& self, size_t num) {
+        nb::list result;
+        auto drawn = [&] {
+          nb::gil_scoped_release release;
+          return self.sample_init_population(num);
+        }();
+        for (schedule::Schedule& item : drawn) result.append(python::to_python(std::move(item)));
+        return result;
+      },
+      nb::arg("num"), "Points at random, postprocessed, in batches of so many: a step of a round, for tests.",
+      nb::sig("def sample_init_population(self, num: int) -> list[Schedule]"));
+  cls.def(
+      "evolve_with_cost_model",
+      [](EvolutionarySearch& self, const nb::object& population, size_t num) {
+        auto given = unwrap(schedules_of(population));
+        auto best = [&] {
+          nb::gil_scoped_release release;
+          return self.evolve_with_cost_model(std::move(given), num);
+        }();
+        nb::list result;
+        for (schedule::Schedule& item : unwrap(std::move(best))) result.append(python::to_python(std::move(item)));
+        return result;
+      },
+      nb::arg("population"), nb::arg("num"),
+      "The best new candidates after all generations: a step of a round, for tests.\n\nArgs:\n"
+      "    population: schedules to begin with.\n    num: how many at most.",
+      nb::sig("def evolve_with_cost_model(self, population: Sequence[Schedule], num: int) -> list[Schedule]"));
+}
+
+}  // namespace
+
+void bind_search_strategy(nb::module_& m) {
+  bind_candidate(m);
+  nb::class_<SearchStrategy, PythonSearchStrategy> base = bind_base(m);
+  nb::class_<ReplayFunc, SearchStrategy> replay_func(m, "ReplayFunc",
+                                                     "Points at random, the space generator run anew for each.");
+  replay_func.def(nb::init<>());
+  bind_refusals(replay_func);
+  nb::class_<ReplayTrace, SearchStrategy> replay_trace(m, "ReplayTrace",
+                                                       "Points at random: the trace of a design space, drawn anew.");
+  replay_trace.def(nb::init<int64_t>(), nb::arg("max_fail_count") = 100,
+                   "Make one.\n\nArgs:\n"
+                   "    max_fail_count: refused points in a row that leave a place in the batch empty.");
+  bind_refusals(replay_trace);
+  bind_evolution(m);
+  base.def_static("create", &create, nb::arg("kind"), nb::arg("options"),
+                  "The strategy of a name.\n\nArgs:\n"
+                  "    kind: \"evolutionary\", \"replay-trace\" or \"replay-func\".\n    options: as its class takes.",
+                  nb::sig("def create(kind: str, **options: Any) -> SearchStrategy"));
+}
+
+}  // namespace tilewright::python

@@ -1,0 +1,55 @@
+// When programs count as the same, and using what was found for one on another.
+#include <nanobind/stl/string.h>
+
+#include "python/search_components.h"
+#include "search/module_equality.h"
+#include "search/trace_apply.h"
+
+namespace tilewright::python {
+namespace {
+
+Target target_of(nb::handle target) {
+  if (nb::isinstance<nb::str>(target)) return unwrap(Target::parse(nb::cast<std::string>(target)));
+  return nb::cast<Target>(target);
+}
+
+void apply_anchor_trace(const SchedulePtr& sch, const PyTrace& trace, const nb::object& target) {
+  schedule::Schedule changed = taken(sch);
+  Status done = search::schedule_using_anchor_trace(changed, trace.trace, target_of(target));
+  if (!done.ok()) fail_in(*sch, std::move(done.error()));
+  sch->schedule = std::move(changed);
+}
+
+}  // namespace
+
+void bind_trace_apply(nb::module_& m) {
+  m.def("schedule_using_anchor_trace", &apply_anchor_trace, nb::arg("sch"), nb::arg("anchor_trace"), nb::arg("target"),
+        "Use the trace of a program for another one with the same heaviest block.\n\nArgs:\n"
+        "    sch: a schedule of the other program.\n    anchor_trace: what was found for the one.\n"
+        "    target: what the program is compiled for.",
+        nb::sig("def schedule_using_anchor_trace(sch: Schedule, anchor_trace: Trace, target: Target | str) -> None"));
+  m.def(
+      "find_anchor_block", [](const Ref<Module>& module) { return search::find_anchor_block(module); },
+      nb::arg("module"),
+      "The block that most of the work is in: the only one with an init, or of several that with the most operations; "
+      "None where none has one.");
+  m.def(
+      "module_hash",
+      [](const Ref<Module>& module, const std::string& equality) {
+        return search::module_hash(module, unwrap(search::parse_module_equality(equality))).hex();
+      },
+      nb::arg("module"), nb::arg("equality"),
+      "A text that is the same for programs that count as the same.\n\nArgs:\n    module: the program.\n"
+      "    equality: \"structural\", \"ignore-ndarray\" (constants by type and shape) or \"anchor-block\" (by the "
+      "heaviest block alone).");
+  m.def(
+      "modules_equal",
+      [](const Ref<Module>& a, const Ref<Module>& b, const std::string& equality) {
+        return search::modules_equal(a, b, unwrap(search::parse_module_equality(equality)));
+      },
+      nb::arg("a"), nb::arg("b"), nb::arg("equality"),
+      "Whether two programs count as the same.\n\nArgs:\n    a: a program.\n    b: another one.\n"
+      "    equality: as of module_hash().");
+}
+
+}  // namespace tilewright::python

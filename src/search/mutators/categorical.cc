@@ -1,0 +1,44 @@
+#include "search/mutators/categorical.h"
+
+#include <numeric>
+
+namespace tilewright::search {
+
+using schedule::SampleCategorical;
+using schedule::Trace;
+using schedule::Value;
+
+namespace {
+
+/// The weights of all positions but the one that was drawn.
+std::vector<double> other_weights(const SampleCategorical& sample) {
+  std::vector<double> weights = sample.probs;
+  weights.resize(sample.candidates.size());
+  auto drawn = sample.decision.value;
+  if (drawn && *drawn >= 0 && *drawn < static_cast<int64_t>(weights.size())) weights[*drawn] = 0;
+  return weights;
+}
+
+}  // namespace
+
+std::optional<size_t> categorical_step(const Trace& trace, uint32_t value) {
+  for (size_t step : trace.draws()) {
+    const auto* sample = std::get_if<SampleCategorical>(&trace[step].instruction);
+    if (sample && sample->decision.value && trace[step].outputs == std::vector<uint32_t>{value}) return step;
+  }
+  return std::nullopt;
+}
+
+bool has_alternative(const SampleCategorical& sample) {
+  std::vector<double> weights = other_weights(sample);
+  return std::accumulate(weights.begin(), weights.end(), 0.0) > 0;
+}
+
+Result<std::optional<Trace>> draw_other(const Trace& trace, size_t step, schedule::Random& random) {
+  const auto& sample = std::get<SampleCategorical>(trace[step].instruction);
+  int64_t position = static_cast<int64_t>(random.categorical(other_weights(sample)));
+  TW_TRY(changed, trace.with_decision(step, Value{position}));
+  return std::optional<Trace>(std::move(changed));
+}
+
+}  // namespace tilewright::search

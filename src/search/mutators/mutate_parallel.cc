@@ -1,0 +1,110 @@
+// Asks for another number of parallel jobs, one that lets other loops be fused.
+//
+//   sch.annotate(root, "meta_schedule.parallel", 160)     a nest with outer extents 4, 8, 16, .. has the plans of 1, 2
+//                                                         or 3 fused loops, reached by the limits 4, 32, 512
+//
+// Two limits that fuse the same loops of all blocks are one plan; the present plan is left out.
+#include <map>
+
+#include "analysis/scope.h"
+#include "ir/build.h"
+#include "search/loop_kinds.h"
+#include "search/mutators/mutators.h"
+
+namespace tilewright::search {
+namespace {
+
+using analysis::Tree;
+using schedule::Annotate;
+using schedule::Trace;
+
+using Products = std::vector<int64_t>;  ///< of the extents of the first, of the first two, ... loops
+
+/// For each block directly below the root.
+std::vector<Products> products_below(const Tree& tree, int root, int64_t limit) {
+  std::vector<Products> result;
+  for (int block : tree.child_blocks(root)) {
+    Products products;
+    int64_t product = 1;
+    for (int loop : tree.loops_above(block)) {
+      auto extent = const_int(tree.for_at(loop).extent);
+      if (!extent || loop_use(tree, loop) != LoopUse::kSpatial || product >= limit) break;
+      products.push_back(product *= *extent);
+    }
+    if (!products.empty()) result.push_back(std::move(products));
+  }
+  return result;
+}
+
+/// How many loops of each block are fused under a limit.
+std::vector<size_t> plan_for(const std::vector<Products>& blocks, int64_t limit) {
+  std::vector<size_t> counts;
+  for (const Products& products : blocks) {
+    size_t count = std::upper_bound(products.begin(), products.end(), limit) - products.begin();
+    if (count > 0 && products[count - 1] == limit) --count;
+    counts.push_back(std::min(count + 1, products.size()));
+  }
+  return counts;
+}
+
+struct Found {
+  size_t step;
+  schedule::BlockRV block;
+  int64_t limit;
+};
+
+std::optional<Found> find_annotation(const Trace& trace) {
+  for (size_t i = 0; i < trace.size(); ++i) {
+    const auto* annotate = std::get_if<Annotate>(&trace[i].instruction);
+    if (!annotate || annotate->ann_key != "meta_schedule.parallel") continue;
+    const auto* block = std::get_if<schedule::BlockRV>(&annotate->block_or_loop);
+    const auto* limit = annotate->ann_val.as<int64_t>();
+    if (block && limit) return Found{i, *block, *limit};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+Status MutateParallel::initialize(const TuneContext& context) {
+  if (!context.target) {
+    return argument_error("search/no-target", "MutateParallel needs a target, whose cores it counts",
+                          "give the TuneContext a target");
+  }
+  num_cores_ = std::max(1, context.target->num_cores);
+  module_ = context.module;
+  return Ok{};
+}
+
+Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, schedule::Random& random) const {
+  Trace trace = whole.without_postproc();
+  auto found = find_annotation(trace);
+  if (!found) return std::optional<Trace>();
+  if (!module_.defined()) {
+    return argument_error("search/no-module", "MutateParallel replays a trace, but has no program to do it on",
+                          "initialize it by a TuneContext with a module");
+  }
+  TW_TRY(replayed, schedule::Schedule::make(module_));
+  TW_RETURN_IF_ERROR(schedule::replay(trace, replayed));
+  // Replay numbers handles anew; the block is that of the same step.
+  const auto& annotate = std::get<Annotate>(replayed.trace()[found->step].instruction);
+  TW_TRY(root, replayed.state().find(std::get<schedule::BlockRV>(annotate.block_or_loop)));
+
+  int64_t most = num_cores_ * max_jobs_per_core_;
+  std::vector<Products> blocks = products_below(*root.tree, root.at, most);
+  std::map<std::vector<size_t>, int64_t> plans;
+  for (const Products& products : blocks) {
+    for (int64_t limit : products) {
+      if (limit <= most) plans.emplace(plan_for(blocks, limit), limit);
+    }
+  }
+  plans.erase(plan_for(blocks, found->limit));
+  if (plans.empty()) return std::optional<Trace>();
+  int64_t limit = std::next(plans.begin(), static_cast<ptrdiff_t>(random.below(plans.size())))->second;
+  Annotate changed = std::get<Annotate>(trace[found->step].instruction);
+  changed.ann_val = {limit};
+  TW_TRY(mutated, trace.edited({{found->step, schedule::Instruction(std::move(changed))}}));
+  return std::optional<Trace>(std::move(mutated));
+}
+
+}  // namespace tilewright::search

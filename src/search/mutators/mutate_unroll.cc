@@ -1,0 +1,29 @@
+// Draws another limit for unrolling: that of an annotation that a categorical draw feeds.
+#include "search/mutators/categorical.h"
+#include "search/mutators/mutators.h"
+
+namespace tilewright::search {
+
+using schedule::Annotate;
+using schedule::Trace;
+
+Result<std::optional<Trace>> MutateUnroll::apply(const Trace& whole, schedule::Random& random) const {
+  Trace trace = whole.without_postproc();
+  std::vector<size_t> draws;
+  for (const schedule::Step* step : trace.steps()) {
+    const auto* annotate = std::get_if<Annotate>(&step->instruction);
+    if (!annotate) continue;
+    if (annotate->ann_key != "meta_schedule.unroll_explicit" && annotate->ann_key != "meta_schedule.unroll_implicit") {
+      continue;
+    }
+    const auto* value = annotate->ann_val.as<schedule::ExprRV>();
+    auto draw = value ? categorical_step(trace, value->index) : std::nullopt;
+    if (draw && has_alternative(std::get<schedule::SampleCategorical>(trace[*draw].instruction))) {
+      draws.push_back(*draw);
+    }
+  }
+  if (draws.empty()) return std::optional<Trace>();
+  return draw_other(trace, draws[random.below(draws.size())], random);
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,17 @@
+// A scheduled program as far as lowering has to go until buffers have their final places and sizes.
+#pragma once
+
+#include <vector>
+
+#include "ir/stmt.h"
+#include "support/result.h"
+
+namespace tilewright::search {
+
+/// Its functions with blocks without axes, and each buffer allocated where it is needed, as large as what is accessed.
+Result<std::vector<Ref<PrimFunc>>> compacted_functions(const Ref<Module>& module);
+
+/// What a buffer of constant shape occupies; none for others, or where it does not fit 64 bits.
+std::optional<int64_t> bytes_of(const Buffer& buffer);
+
+}  // namespace tilewright::search

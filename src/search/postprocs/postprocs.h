@@ -1,0 +1,89 @@
+// The postprocessors there are; what each does stands at the top of its file.
+#pragma once
+
+#include "search/postprocs/postproc.h"
+
+namespace tilewright::search {
+
+/// What postprocessors share that need no more than a copy of themselves.
+template <class Self>
+class PostprocOf : public Postproc {
+ public:
+  Status initialize(const TuneContext&) override { return Ok{}; }
+  std::shared_ptr<Postproc> clone() const override { return std::make_shared<Self>(static_cast<const Self&>(*this)); }
+};
+
+class DisallowDynamicLoop final : public PostprocOf<DisallowDynamicLoop> {
+ public:
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+};
+
+class RewriteParallelVectorizeUnroll final : public PostprocOf<RewriteParallelVectorizeUnroll> {
+ public:
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+};
+
+class RewriteReductionBlock final : public PostprocOf<RewriteReductionBlock> {
+ public:
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+};
+
+class RewriteTensorize final : public PostprocOf<RewriteTensorize> {
+ public:
+  explicit RewriteTensorize(bool vectorize_init_loop = false) : vectorize_init_loop_(vectorize_init_loop) {}
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+
+ private:
+  bool vectorize_init_loop_;
+};
+
+class RewriteLayout final : public PostprocOf<RewriteLayout> {
+ public:
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+};
+
+class RewriteCooperativeFetch final : public PostprocOf<RewriteCooperativeFetch> {
+ public:
+  Status initialize(const TuneContext& context) override;
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+
+ private:
+  int64_t warp_size_ = 0;  // 0: the target has no warps
+};
+
+class RewriteUnboundBlock final : public PostprocOf<RewriteUnboundBlock> {
+ public:
+  explicit RewriteUnboundBlock(int64_t max_threadblocks = 256) : max_threadblocks_(max_threadblocks) {}
+  Status initialize(const TuneContext& context) override;
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+
+ private:
+  int64_t max_threadblocks_;
+  int64_t max_threads_per_block_ = 0;  // 0: not initialized for a target that has blocks of threads
+};
+
+class VerifyGPUCode final : public PostprocOf<VerifyGPUCode> {
+ public:
+  Status initialize(const TuneContext& context) override;
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+
+ private:
+  std::optional<Target> target_;
+};
+
+class VerifyVTCMLimit final : public PostprocOf<VerifyVTCMLimit> {
+ public:
+  /// `vtcm_capacity` in bytes; 0: no limit.
+  explicit VerifyVTCMLimit(int64_t vtcm_capacity = 0) : vtcm_capacity_(vtcm_capacity) {}
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+
+ private:
+  int64_t vtcm_capacity_;
+};
+
+class DisallowAsyncStridedMemCopy final : public PostprocOf<DisallowAsyncStridedMemCopy> {
+ public:
+  Result<bool> apply(schedule::Schedule& schedule) const override;
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,46 @@
+// Lets annotated blocks be computed by the tensor intrinsics that they name (meta_schedule.auto_tensorize).
+//
+// A block that turns out not to be what the intrinsic computes stays as it is: slower, not wrong. With
+// vectorize_init_loop, a block of an init that names none has its one loop vectorized.
+#include "search/loop_kinds.h"
+#include "search/postprocs/postprocs.h"
+
+namespace tilewright::search {
+namespace {
+
+using namespace schedule;  // NOLINT: instructions
+
+constexpr const char* kKey = "meta_schedule.auto_tensorize";
+
+/// The only loop of the only block inside becomes one of vector instructions.
+Status vectorize_inside(Schedule& schedule, BlockRV block) {
+  TW_TRY(children, schedule.apply(GetChildBlocks{block}));
+  if (children.size() != 1) return Ok{};
+  TW_TRY(loops, schedule.apply(GetLoops{children[0]}));
+  if (loops.size() == 1) TW_RETURN_IF_ERROR(schedule.apply(Vectorize{loops[0]}));
+  return Ok{};
+}
+
+}  // namespace
+
+Result<bool> RewriteTensorize::apply(Schedule& schedule) const {
+  std::vector<FoundBlock> all = blocks_of(schedule.state());
+  // Blocks inside others come first: tensorizing the outer one replaces them.
+  for (auto found = all.rbegin(); found != all.rend(); ++found) {
+    auto intrinsic = text_annotation(found->block->annotations, kKey);
+    if (!intrinsic || (intrinsic->empty() && !vectorize_init_loop_)) continue;
+    if (intrinsic->empty() && found->block->name_hint.find("init") == std::string::npos) continue;
+    TW_TRY(block, handle_of(schedule, found->func, *found->block));
+    TW_RETURN_IF_ERROR(schedule.apply(Unannotate{block, kKey}));
+    Schedule before = schedule;
+    Status done = intrinsic->empty() ? vectorize_inside(schedule, block) : Status(Ok{});
+    if (!intrinsic->empty()) {
+      auto tensorized = schedule.apply(Tensorize{block, *intrinsic});
+      if (!tensorized.ok()) done = std::move(tensorized.error());
+    }
+    if (!done.ok()) schedule = std::move(before);
+  }
+  return true;
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,27 @@
+// Refuses programs that need more of a processor's tightly coupled memory (scope "global.vtcm") than it has.
+#include "ir/traverse.h"
+#include "search/postprocs/compacted.h"
+#include "search/postprocs/postprocs.h"
+
+namespace tilewright::search {
+
+Result<bool> VerifyVTCMLimit::apply(schedule::Schedule& schedule) const {
+  if (vtcm_capacity_ <= 0) return true;
+  TW_TRY(functions, compacted_functions(schedule.module()));
+  for (const Ref<PrimFunc>& func : functions) {
+    int64_t bytes = 0;
+    bool known = true;
+    visit(func, [&](const Ref<Block>& block) {
+      for (const Def<Buffer>& buffer : block->alloc_buffers) {
+        if (buffer->scope() != "global.vtcm") continue;
+        auto size = bytes_of(*buffer);
+        known &= size.has_value();
+        bytes += size.value_or(0);
+      }
+    });
+    if (!known || bytes > vtcm_capacity_) return false;
+  }
+  return true;
+}
+
+}  // namespace tilewright::search

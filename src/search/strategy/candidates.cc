@@ -1,0 +1,93 @@
+#include "search/strategy/candidates.h"
+
+#include <fmt/format.h>
+
+#include "ir/build.h"
+
+namespace tilewright::search {
+
+using schedule::Schedule;
+
+std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postprocs, Refusals& refusals) {
+  if (auto entered = schedule.apply(schedule::EnterPostproc{}); !entered.ok()) {
+    refusals.add(entered.error().code);
+    return std::nullopt;
+  }
+  for (size_t i = 0; i < postprocs.size(); ++i) {
+    Result<bool> good = postprocs[i]->apply(schedule);
+    if (good.ok() && *good) continue;
+    refusals.add(good.ok() ? fmt::format("postproc {}", i) : good.error().code);
+    return std::nullopt;
+  }
+  return schedule;
+}
+
+std::optional<Schedule> redrawn(const Schedule& schedule, schedule::Random random, Refusals& refusals) {
+  std::vector<size_t> draws = schedule.trace().draws();
+  if (draws.empty()) return schedule;
+  schedule::ReplayOptions options;
+  options.fresh = true;
+  options.random = random;
+  Result<Schedule> result = schedule.replay_from(draws[0], {}, options);
+  if (result.ok()) return std::move(*result);
+  refusals.add(result.error().code);
+  return std::nullopt;
+}
+
+std::vector<ArgInfo> args_of(const Ref<Module>& module) {
+  const PrimFunc* entry = nullptr;
+  for (const auto& [name, func] : module->functions) {
+    const PrimFunc* prim = func.as<PrimFunc>();
+    if (prim && (name == "main" || module->functions.size() == 1 || prim->attrs.has("tir.is_entry_func"))) entry = prim;
+  }
+  std::vector<ArgInfo> args;
+  if (!entry) return args;
+  for (const Ref<Var>& param : entry->params) {
+    Ref<Buffer> buffer = entry->buffer_of(param);
+    if (!buffer.defined()) return {};
+    ArgInfo info{buffer->dtype, {}};
+    for (const Expr& extent : buffer->shape) {
+      auto size = const_int(extent);
+      if (!size) return {};
+      info.shape.push_back(*size);
+    }
+    args.push_back(std::move(info));
+  }
+  return args;
+}
+
+std::vector<MeasureCandidate> as_candidates(std::vector<Schedule> schedules, const std::vector<ArgInfo>& args) {
+  std::vector<MeasureCandidate> result;
+  for (Schedule& schedule : schedules) result.push_back({std::move(schedule), args});
+  return result;
+}
+
+Status Progress::start(const TuningPlan& plan) {
+  if (under_way_) {
+    return argument_error("search/under-way", "a search is under way already", "call post_tuning() first");
+  }
+  if (plan.max_trials < 0 || plan.num_trials_per_iter < 1 || plan.design_spaces.empty()) {
+    return argument_error("search/plan",
+                          fmt::format("a search of {} trials, {} in a batch, in {} spaces", plan.max_trials,
+                                      plan.num_trials_per_iter, plan.design_spaces.size()),
+                          "a batch has at least 1 trial, and there is at least 1 design space");
+  }
+  *this = {};
+  under_way_ = true;
+  max_trials_ = plan.max_trials;
+  num_trials_per_iter_ = plan.num_trials_per_iter;
+  return Ok{};
+}
+
+Status Progress::check() const {
+  if (under_way_) return Ok{};
+  return argument_error("search/not-started", "no search is under way", "call pre_tuning() first");
+}
+
+Status Progress::finish() {
+  TW_RETURN_IF_ERROR(check());
+  under_way_ = false;
+  return Ok{};
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,46 @@
+// From schedules with decisions to candidates that can be measured: what strategies have in common.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "search/space/space_generator.h"
+#include "search/strategy/refusals.h"
+#include "search/strategy/search_strategy.h"
+
+namespace tilewright::search {
+
+/// The schedule after all postprocessors; none where one refused, which is counted. Several threads may call it at
+/// once.
+std::optional<schedule::Schedule> postprocessed(schedule::Schedule schedule, const Postprocs& postprocs,
+                                                Refusals& refusals);
+/// With all decisions drawn anew; none where a step is refused then, which is counted.
+std::optional<schedule::Schedule> redrawn(const schedule::Schedule& schedule, schedule::Random random,
+                                          Refusals& refusals);
+
+/// What a kernel of the program is called with; empty where that cannot be said without sizes or numbers from the user.
+std::vector<ArgInfo> args_of(const Ref<Module>& module);
+std::vector<MeasureCandidate> as_candidates(std::vector<schedule::Schedule> schedules,
+                                            const std::vector<ArgInfo>& args);
+
+/// Where a search stands that measures its trials in batches.
+class Progress {
+ public:
+  /// ArgumentError "search/under-way" when a search is under way; "search/plan" for numbers that make no sense.
+  Status start(const TuningPlan& plan);
+  /// ArgumentError "search/not-started" outside of pre_tuning() and post_tuning().
+  Status check() const;
+  Status finish();
+  bool is_over() const { return done_ >= max_trials_; }
+  size_t next_batch() const { return static_cast<size_t>(std::min(num_trials_per_iter_, max_trials_ - done_)); }
+  /// The number of the batch, which streams of random numbers are derived from.
+  uint64_t take_round() { return round_++; }
+  void measured(size_t count) { done_ += static_cast<int64_t>(count); }
+
+ private:
+  bool under_way_ = false;
+  int64_t max_trials_ = 0, num_trials_per_iter_ = 0, done_ = 0;
+  uint64_t round_ = 0;
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,78 @@
+// Evolution: candidates that the cost model likes have children, the best of all generations are measured.
+//
+//   population = the best that were measured + points at random
+//   for each generation:   predict; keep the best that are new; each place of the next generation takes a parent with a
+//                          probability by its score, and changes a decision of it (a mutator) or takes it as it is
+//   picked = the best that are new, and a share of random points
+//
+// A child shares with its parent all steps before the decision that was changed. All that is drawn follows from (seed,
+// round, generation, place), whichever thread does it: the same seed gives the same candidates on any number of
+// threads, as long as the cost model and the measurements are the same.
+#pragma once
+
+#include <unordered_set>
+
+#include "search/module_equality.h"
+#include "search/strategy/candidates.h"
+
+namespace tilewright::search {
+
+struct EvolutionarySearchOptions {
+  int64_t population_size = 512;     ///< places of a generation
+  double init_measured_ratio = 0.2;  ///< of them that the best measured candidates take at first
+  int64_t init_min_unmeasured = 50;  ///< points at random that there have to be
+  int64_t max_fail_count = 5;        ///< batches of points at random that may all be refused
+  int64_t genetic_num_iters = 4;
+  double genetic_mutate_prob = 0.85;       ///< that a child differs from its parent
+  int64_t genetic_max_fail_count = 10;     ///< children that may be refused before the parent stays
+  double eps_greedy = 0.05;                ///< share of the picked that are points at random
+  int64_t num_empty_iters_before_end = 5;  ///< batches without anything new after which the search is over
+};
+
+class EvolutionarySearch final : public SearchStrategy {
+ public:
+  /// ArgumentError "search/probability" for a share or probability outside of [0, 1], "search/plan" for sizes below 1.
+  static Result<std::shared_ptr<EvolutionarySearch>> make(const EvolutionarySearchOptions& options);
+  explicit EvolutionarySearch(const EvolutionarySearchOptions& options) : options_(options) {}
+
+  Status initialize(const TuneContext& context) override;
+  Status pre_tuning(TuningPlan plan) override;
+  Result<std::optional<std::vector<MeasureCandidate>>> generate_measure_candidates() override;
+  Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
+                               const std::vector<RunnerResult>& results) override;
+  Status post_tuning() override;
+  std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<EvolutionarySearch>(options_); }
+
+  const EvolutionarySearchOptions& options() const { return options_; }
+  const Refusals& refusals() const { return refusals_; }
+
+  // The steps of a round, for tests and reports.
+  using Population = std::vector<schedule::Schedule>;
+  Result<Population> pick_best_from_database(size_t count);
+  Population sample_init_population(size_t count);
+  Result<Population> evolve_with_cost_model(Population population, size_t count);
+  Population pick_with_eps_greedy(const Population& unmeasured, const Population& bests, size_t count);
+
+ private:
+  struct Child;
+  schedule::Random stream(uint64_t step, uint64_t index) const;
+  Result<std::vector<double>> scores_of(const Population& population);
+  Population next_generation(const Population& population, const std::vector<double>& scores);
+  void try_once(Child& child, const Population& population, const std::vector<double>& scores);
+
+  EvolutionarySearchOptions options_;
+  TuneContext context_;  ///< without this strategy
+  Postprocs postprocs_;
+  Mutators mutators_;
+  std::vector<ArgInfo> args_;
+  TuningPlan plan_;
+  Progress progress_;
+  Refusals refusals_;
+  uint64_t round_ = 0;
+  uint64_t step_ = 0;  ///< numbers what is drawn in parallel within a round
+  int64_t empty_rounds_ = 0;
+  ModuleEquality equality_ = ModuleEquality::kStructural;
+  std::unordered_set<Hash128> measured_;
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,70 @@
+#include "search/strategy/replay_func.h"
+
+namespace tilewright::search {
+namespace {
+
+using schedule::Random;
+using schedule::Schedule;
+
+/// Refused points in a row that leave a place in the batch empty.
+constexpr int kMaxFailures = 1000;
+
+}  // namespace
+
+Status ReplayFunc::initialize(const TuneContext& context) {
+  if (!context.space_generator || !context.module.defined()) {
+    return argument_error("search/no-space", "ReplayFunc runs the space generator of a program, and lacks one of them",
+                          "give the TuneContext a module and a space_generator");
+  }
+  generator_ = context.space_generator;
+  module_ = context.module;
+  args_ = args_of(module_);
+  seed_ = context.seed;
+  return Ok{};
+}
+
+Status ReplayFunc::pre_tuning(TuningPlan plan) {
+  TW_RETURN_IF_ERROR(progress_.start(plan));
+  refusals_.clear();
+  return Ok{};
+}
+
+Result<std::optional<Schedule>> ReplayFunc::draw(Random& random) {
+  for (int tries = 0; tries < kMaxFailures; ++tries) {
+    auto space = generator_->generate_design_space(module_);
+    if (!space.ok()) {
+      refusals_.add(space.error().code);
+      continue;
+    }
+    if (space->empty()) return std::optional<Schedule>();
+    Schedule chosen = (*space)[random.below(space->size())];
+    auto good = postprocessed(std::move(chosen), generator_->postprocs.value_or(Postprocs()), refusals_);
+    if (good) return good;
+  }
+  return std::optional<Schedule>();
+}
+
+Result<std::optional<std::vector<MeasureCandidate>>> ReplayFunc::generate_measure_candidates() {
+  TW_RETURN_IF_ERROR(progress_.check());
+  if (progress_.is_over()) return std::optional<std::vector<MeasureCandidate>>();
+  Random random = Random::derive(seed_, progress_.take_round(), 0);
+  std::vector<Schedule> found;
+  for (size_t i = progress_.next_batch(); i > 0; --i) {
+    TW_TRY(drawn, draw(random));
+    if (!drawn) break;
+    found.push_back(std::move(*drawn));
+  }
+  if (found.empty()) return std::optional<std::vector<MeasureCandidate>>();
+  return std::optional(as_candidates(std::move(found), args_));
+}
+
+Status ReplayFunc::notify_runner_results(const std::vector<MeasureCandidate>&,
+                                         const std::vector<RunnerResult>& results) {
+  TW_RETURN_IF_ERROR(progress_.check());
+  progress_.measured(results.size());
+  return Ok{};
+}
+
+Status ReplayFunc::post_tuning() { return progress_.finish(); }
+
+}  // namespace tilewright::search

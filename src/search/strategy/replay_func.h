@@ -1,0 +1,30 @@
+// Points at random by running the space generator anew for each: for spaces whose steps depend on what was drawn.
+#pragma once
+
+#include "search/strategy/candidates.h"
+
+namespace tilewright::search {
+
+class ReplayFunc final : public SearchStrategy {
+ public:
+  Status initialize(const TuneContext& context) override;
+  Status pre_tuning(TuningPlan plan) override;
+  Result<std::optional<std::vector<MeasureCandidate>>> generate_measure_candidates() override;
+  Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
+                               const std::vector<RunnerResult>& results) override;
+  Status post_tuning() override;
+  std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<ReplayFunc>(); }
+  const Refusals& refusals() const { return refusals_; }
+
+ private:
+  Result<std::optional<schedule::Schedule>> draw(schedule::Random& random);
+
+  std::shared_ptr<SpaceGenerator> generator_;
+  Ref<Module> module_;
+  std::vector<ArgInfo> args_;
+  uint64_t seed_ = 0;
+  Progress progress_;
+  Refusals refusals_;
+};
+
+}  // namespace tilewright::search

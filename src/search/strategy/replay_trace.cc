@@ -1,0 +1,60 @@
+#include "search/strategy/replay_trace.h"
+
+#include "search/batch.h"
+
+namespace tilewright::search {
+
+using schedule::Random;
+using schedule::Schedule;
+
+Status ReplayTrace::initialize(const TuneContext& context) {
+  if (context.space_generator) postprocs_ = context.space_generator->postprocs.value_or(Postprocs());
+  if (context.module.defined()) args_ = args_of(context.module);
+  seed_ = context.seed;
+  num_threads_ = context.num_threads;
+  return Ok{};
+}
+
+Status ReplayTrace::pre_tuning(TuningPlan plan) {
+  TW_RETURN_IF_ERROR(progress_.start(plan));
+  spaces_ = std::move(plan.design_spaces);
+  refusals_.clear();
+  return Ok{};
+}
+
+Result<std::optional<std::vector<MeasureCandidate>>> ReplayTrace::generate_measure_candidates() {
+  TW_RETURN_IF_ERROR(progress_.check());
+  if (progress_.is_over()) return std::optional<std::vector<MeasureCandidate>>();
+  uint64_t round = progress_.take_round();
+  std::vector<std::optional<Schedule>> drawn(progress_.next_batch());
+  on_threads(num_threads_, drawn.size(), [&](size_t i) {
+    Random random = Random::derive(seed_, round, i);
+    for (int64_t tries = 0; tries < max_fail_count_ && !drawn[i]; ++tries) {
+      const Schedule& space = spaces_[random.below(spaces_.size())];
+      if (auto point = redrawn(space, random.fork(), refusals_)) {
+        drawn[i] = postprocessed(std::move(*point), postprocs_, refusals_);
+      }
+    }
+  });
+  std::vector<Schedule> found;
+  for (auto& item : drawn) {
+    if (item) found.push_back(std::move(*item));
+  }
+  if (found.empty()) return std::optional<std::vector<MeasureCandidate>>();
+  return std::optional(as_candidates(std::move(found), args_));
+}
+
+Status ReplayTrace::notify_runner_results(const std::vector<MeasureCandidate>&,
+                                          const std::vector<RunnerResult>& results) {
+  TW_RETURN_IF_ERROR(progress_.check());
+  progress_.measured(results.size());
+  return Ok{};
+}
+
+Status ReplayTrace::post_tuning() {
+  TW_RETURN_IF_ERROR(progress_.finish());
+  spaces_.clear();
+  return Ok{};
+}
+
+}  // namespace tilewright::search

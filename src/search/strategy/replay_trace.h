@@ -1,0 +1,32 @@
+// Points of the design spaces at random: a space, and fresh decisions for its trace.
+#pragma once
+
+#include "search/strategy/candidates.h"
+
+namespace tilewright::search {
+
+class ReplayTrace final : public SearchStrategy {
+ public:
+  /// `max_fail_count`: how many refused points in a row leave a place in the batch empty.
+  explicit ReplayTrace(int64_t max_fail_count = 100) : max_fail_count_(max_fail_count) {}
+  Status initialize(const TuneContext& context) override;
+  Status pre_tuning(TuningPlan plan) override;
+  Result<std::optional<std::vector<MeasureCandidate>>> generate_measure_candidates() override;
+  Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
+                               const std::vector<RunnerResult>& results) override;
+  Status post_tuning() override;
+  std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<ReplayTrace>(max_fail_count_); }
+  const Refusals& refusals() const { return refusals_; }
+
+ private:
+  int64_t max_fail_count_;
+  Postprocs postprocs_;
+  std::vector<ArgInfo> args_;
+  uint64_t seed_ = 0;
+  int num_threads_ = 1;
+  std::vector<schedule::Schedule> spaces_;
+  Progress progress_;
+  Refusals refusals_;
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,202 @@
+"""Strategies: what they hand out, when they end, and that it does not depend on the number of threads."""
+
+import pytest
+
+import tilewright as tw
+from tilewright import meta_schedule as ms
+from tilewright.testing import workloads
+
+
+class Result:
+    """Of a measurement."""
+
+    def __init__(self, seconds=0.5, error=None):
+        self.run_secs = [seconds]
+        self.error_msg = error
+
+
+def tiles(sch):
+    block = sch.get_block("C")
+    i, j, l = sch.get_loops(block)
+    i_tiles = sch.split(i, sch.sample_perfect_tile(i, n=3))
+    j_tiles = sch.split(j, sch.sample_perfect_tile(j, n=3))
+    l_tiles = sch.split(l, sch.sample_perfect_tile(l, n=2))
+    sch.reorder(i_tiles[0], j_tiles[0], i_tiles[1], j_tiles[1], l_tiles[0], i_tiles[2], l_tiles[1], j_tiles[2])
+
+
+def one_tile(sch):
+    (loop, *_) = sch.get_loops(sch.get_block("C"))
+    sch.split(loop, sch.sample_perfect_tile(loop, n=2))
+
+
+def context_of(strategy, function=tiles, *, postprocs=(), mutators=None, threads=1, seed=1, shape=(8, 12, 6)):
+    space = ms.ScheduleFn(function)
+    space.schedule_rules, space.postprocs = [], list(postprocs)
+    space.mutators = [(ms.MutateTileSize(), 1.0)] if mutators is None else mutators
+    return ms.TuneContext(
+        workloads.matmul(*shape),
+        target="llvm",
+        space_generator=space,
+        search_strategy=strategy,
+        rand_state=seed,
+        num_threads=threads,
+    )
+
+
+def search(context, trials, batch, **parts):
+    context.pre_tuning(trials, batch, **parts)
+    batches = []
+    while (candidates := context.generate_measure_candidates()) is not None:
+        batches.append([candidate.sch for candidate in candidates])
+        context.notify_runner_results(candidates, [Result() for _ in candidates])
+    context.post_tuning()
+    return batches
+
+
+def texts(batches):
+    return [[str(sch.mod) for sch in batch] for batch in batches]
+
+
+@pytest.mark.parametrize("strategy", [ms.ReplayTrace, ms.ReplayFunc])
+def test_points_at_random(strategy):
+    batches = search(context_of(strategy()), 20, 7)
+    assert [len(batch) for batch in batches] == [7, 7, 6]
+    assert len({text for batch in texts(batches) for text in batch}) > 10
+    assert all(sch.verify() for sch in batches[0])
+
+
+@pytest.mark.parametrize("strategy", [ms.ReplayTrace, ms.ReplayFunc, lambda: evolution(population_size=16)])
+def test_the_same_seed_gives_the_same_candidates(strategy):
+    first, second = (texts(search(context_of(strategy()), 24, 8)) for _ in range(2))
+    assert first == second
+    assert first != texts(search(context_of(strategy(), seed=2), 24, 8))
+
+
+def evolution(**options):
+    options.setdefault("population_size", 32)
+    options.setdefault("init_min_unmeasured", 16)
+    return ms.EvolutionarySearch(**options)
+
+
+@pytest.mark.parametrize("strategy", [ms.ReplayTrace, evolution])
+def test_threads_change_nothing(strategy):
+    postprocs = [ms.RewriteReductionBlock()]
+    one, four = (
+        texts(search(context_of(strategy(), postprocs=postprocs, threads=threads), 48, 16)) for threads in (1, 4)
+    )
+    assert one == four
+    assert sum(len(batch) for batch in one) == 48
+
+
+def test_evolution_measures_nothing_twice_and_ends():
+    batches = search(context_of(evolution(), one_tile, shape=(16, 4, 4)), 1000, 3)
+    flat = [text for batch in texts(batches) for text in batch]
+    assert len(flat) == len(set(flat)) == 5
+    assert [len(batch) for batch in batches].count(0) == 4
+
+
+def test_measured_candidates_are_parents():
+    class Known:
+        """A database with one record."""
+
+        module_equality = "structural"
+
+        def __init__(self, trace):
+            self.record = type("Record", (), {"trace": trace, "run_secs": [1.0]})()
+            self.asked = []
+
+        def commit_workload(self, mod):
+            self.asked.append(mod)
+            return "workload"
+
+        def get_top_k(self, workload, count):
+            assert workload == "workload"
+            return [self.record][:count]
+
+    strategy = evolution(population_size=10, init_min_unmeasured=4)
+    context = context_of(strategy, mutators=[])
+    sch = tw.Schedule(context.mod)
+    tiles(sch)
+    database = Known(tw.schedule.Trace.from_json(sch.trace.as_json()))
+    context.pre_tuning(4, 4, database=database)
+    assert context.generate_measure_candidates()
+    assert tw.ir.structural_equal(database.asked[0], context.mod)
+
+
+class Never(ms.Postproc):
+    """Refuses everything."""
+
+    def apply(self, sch):
+        return False
+
+
+class Raises(ms.Postproc):
+    """Fails at everything."""
+
+    def apply(self, sch):
+        raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize("strategy", [lambda: ms.ReplayTrace(3), ms.ReplayFunc, evolution])
+@pytest.mark.parametrize(("postproc", "reason"), [(Never, "postproc 0"), (Raises, "postproc/exception")])
+def test_refusals_are_counted_and_end_the_search(strategy, postproc, reason):
+    made = strategy()
+    context = context_of(made, postprocs=[postproc()])
+    context.pre_tuning(8, 4)
+    assert context.generate_measure_candidates() is None
+    assert set(made.refusals) == {reason}
+    assert made.refusals[reason] >= 3
+
+
+def test_a_search_begins_and_ends_once():
+    context = context_of(ms.ReplayTrace())
+    for early in (context.generate_measure_candidates, context.post_tuning):
+        with pytest.raises(tw.ArgumentError) as error:
+            early()
+        assert error.value.code == "search/not-started"
+    context.pre_tuning(8, 4)
+    with pytest.raises(tw.ArgumentError) as error:
+        context.pre_tuning(8, 4)
+    assert error.value.code == "search/under-way"
+    context.post_tuning()
+    with pytest.raises(tw.ArgumentError) as error:
+        context.pre_tuning(8, 0)
+    assert error.value.code == "search/plan"
+
+
+def test_names_and_options():
+    assert isinstance(ms.SearchStrategy.create("evolutionary", population_size=3), ms.EvolutionarySearch)
+    assert isinstance(ms.SearchStrategy.create("replay-trace"), ms.ReplayTrace)
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.SearchStrategy.create("luck")
+    assert error.value.code == "search/strategy"
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.TuneContext(workloads.matmul(2, 2, 2), search_strategy="replay-func")
+    assert error.value.code == "search/no-space"
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.EvolutionarySearch(eps_greedy=1.5)
+    assert error.value.code == "search/probability"
+
+
+def test_a_subclass_chooses():
+    class FirstOnly(ms.SearchStrategy):
+        def initialize(self, context):
+            self.name = context.task_name
+
+        def pre_tuning(self, max_trials, num_trials_per_iter, design_spaces, database=None, cost_model=None):
+            self.spaces = list(design_spaces)
+
+        def generate_measure_candidates(self):
+            return [ms.MeasureCandidate(self.spaces.pop(), [])] if self.spaces else None
+
+        def notify_runner_results(self, measure_candidates, results):
+            assert len(measure_candidates) == len(results)
+
+        def post_tuning(self):
+            pass
+
+    strategy = FirstOnly()
+    assert [len(batch) for batch in search(context_of(strategy), 8, 4)] == [1]
+    assert strategy.name == "main"
+    with pytest.raises(NotImplementedError):
+        ms.SearchStrategy().post_tuning()
