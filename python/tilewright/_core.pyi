@@ -3384,7 +3384,7 @@ class SpaceGeneratorUnion(SpaceGenerator):
 class MeasureCandidate:
     """A point of a space: it can be built and measured."""
 
-    def __init__(self, sch: Schedule, args_info: Sequence[Any] | None = None) -> None:
+    def __init__(self, sch: Schedule, args_info: Sequence[Any]) -> None:
         """
         Make one.
 
@@ -3627,6 +3627,72 @@ class TuneContext:
     def num_threads(self, arg: int, /) -> None: ...
     def initialize(self) -> None:
         """Initialize the space generator, then the strategy."""
+
+class FeatureExtractor:
+    """
+    Numbers that describe candidates. Subclasses define extract_from(context, candidates).
+    """
+
+    def __init__(self) -> None: ...
+    def extract_from(self, context: TuneContext, candidates: object) -> list[Any]:
+        """One matrix of float64 for each candidate."""
+
+    def check(self, context: TuneContext, candidates: object) -> list[Any]:
+        """
+        The same, where what a subclass gives is checked: one matrix of numbers for each candidate.
+        """
+
+    @staticmethod
+    def create(kind: str, *args: Any, **kwargs: Any) -> object:
+        """An extractor by name: "per-store-feature"."""
+
+class PerStoreFeature(FeatureExtractor):
+    """A row of 164 numbers for each buffer that is stored to."""
+
+    def __init__(
+        self,
+        buffers_per_store: int = 5,
+        arith_intensity_curve_num_samples: int = 10,
+        cache_line_bytes: int = 64,
+        extract_workload: bool = False,
+    ) -> None: ...
+    @property
+    def feature_vector_length(self) -> int:
+        """Columns of the matrices."""
+
+class CostModel:
+    """
+    Tells good candidates from bad ones. Subclasses define load, save, update and predict.
+    """
+
+    def __init__(self) -> None: ...
+    def load(self, path: str) -> None:
+        """What save() wrote."""
+
+    def save(self, path: str) -> None:
+        """What it has learned, into a file."""
+
+    def update(self, context: TuneContext, candidates: object, results: object) -> None:
+        """Learns from measurements."""
+
+    def predict(self, context: TuneContext, candidates: object) -> object:
+        """A score for each candidate, float64: the greater, the faster."""
+
+    @staticmethod
+    def create(kind: str, *args: Any, **kwargs: Any) -> object:
+        """
+        A model by name: "xgb", "mlp", "random", "analytical", "residual"; "none" gives None.
+        """
+
+class AnalyticalModel(CostModel):
+    """
+    Estimates by what limits a processor; learns nothing. Scores are calls a second.
+    """
+
+    def __init__(self) -> None: ...
+
+def estimate_cost(module: Module, target: str) -> dict[Any, Any]:
+    """Where the time of a program is expected to go, in seconds."""
 
 def analyze_workload(func: PrimFunc) -> dict[Any, Any]: ...
 def analyze_work(func: PrimFunc) -> dict[Any, Any]:

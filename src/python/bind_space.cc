@@ -145,6 +145,7 @@ void bind_search_components(nb::module_& m) {
   bind_search_strategy(m);
   bind_trace_apply(m);
   bind_tune_context(m);
+  bind_cost_models(m);
 }
 
 }  // namespace tilewright::python

@@ -93,5 +93,6 @@ void bind_postprocs(nb::module_& m);
 void bind_mutators(nb::module_& m);
 void bind_search_strategy(nb::module_& m);
 void bind_trace_apply(nb::module_& m);
+void bind_cost_models(nb::module_& m);
 
 }  // namespace tilewright::python

@@ -7,26 +7,16 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tilewright import named_functions
+import numpy as np
+
+from tilewright import _core
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.error import TVMError
-from tilewright.machine import cpu_count
-from tilewright.meta_schedule.builder import remove_build_dir
-from tilewright.meta_schedule.tir_integration import fork_seed
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.utils")
 
-__all__ = [
-    "call_derived",
-    "cpu_count",
-    "default_text",
-    "derived_object",
-    "fork_seed",
-    "get_global_func_with_default_on_worker",
-    "remove_build_dir",
-    "shash2hex",
-]
+__all__ = ["call_derived", "cpu_count", "default_text", "derived_object", "fork_seed"]
 
 
 def call_derived(component: Any, method: str, *args: Any) -> Any:
@@ -52,14 +42,12 @@ def derived_object(cls: type) -> Any:
     """
     if hasattr(cls, "_type") and cls._type == "TVMDerivedObject":
         raise TypeError(f"Inheritance from a decorated object `{cls.__name__}` is not allowed: inherit from its _cls")
-    bases = [parent for parent in cls.__mro__ if "_tvm_metadata" in vars(parent)]
-    if not bases:
+    base = next((parent for parent in cls.__mro__ if "_tvm_metadata" in vars(parent)), None)
+    if base is None:
         raise TypeError(f"{cls.__name__} derives from none of the Py classes of tvm.meta_schedule")
-    base: Any = bases[0]
-    metadata: dict[str, Any] = base._tvm_metadata
-    component: Any = metadata["cls"]
+    metadata: dict[str, Any] = base._tvm_metadata  # type: ignore[attr-defined]
 
-    class Derived(component):  # type: ignore[misc]
+    class Derived(metadata["cls"]):  # type: ignore[misc]
         _cls = cls
         _type = "TVMDerivedObject"
         _base = base.__name__
@@ -89,7 +77,7 @@ def derived_object(cls: type) -> Any:
         def __str__(self) -> str:
             return str(self._methods["__str__"]()) if self._methods.get("__str__") else default_text(self)
 
-    functools.update_wrapper(Derived, cls, updated=())
+    functools.update_wrapper(Derived, cls, updated=())  # type: ignore[arg-type]
     for name, value in vars(cls).items():
         if isinstance(value, classmethod | staticmethod):
             setattr(Derived, name, value)
@@ -104,11 +92,11 @@ def _overridden(inst: Any, base: type, names: list[str]) -> dict[str, Callable[.
     }
 
 
-shash2hex = "{:016x}".format
+def cpu_count(logical: bool = True) -> int:
+    """The number of processors of this machine; without `logical` those that are cores of their own."""
+    return int(_core.host_cpu()["processors" if logical else "cores"])
 
 
-def get_global_func_with_default_on_worker(name: Any, default: Callable[..., Any] | None) -> Any:
-    """The function of that name, or the function itself; the default one for None."""
-    if name is None:
-        return default
-    return named_functions.need(name) if isinstance(name, str) else name
+def fork_seed(seed: int | None, n: int) -> list[int]:
+    """Seeds for n streams."""
+    return [int(number) for number in np.random.RandomState(seed=seed).randint(1, 2**30, size=n)]

@@ -1,0 +1,64 @@
+"""tvm.meta_schedule.cost_model."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.meta_schedule.cost_model import AnalyticalModel, RandomModel, ResidualModel, XGBModel, create
+
+__getattr__ = missing("tvm.meta_schedule.cost_model")
+
+__all__ = ["AnalyticalModel", "CostModel", "PyCostModel", "RandomModel", "ResidualModel", "XGBModel", "create"]
+
+
+class CostModel(metaclass=Renamed):
+    """A cost model."""
+
+    node = _core.CostModel
+    make = _core.CostModel
+    create = staticmethod(create)
+
+
+class _PyCostModel(_core.CostModel):
+    """The component behind a PyCostModel."""
+
+    def load(self, path: str) -> None:
+        call_derived(self, "load", path)
+
+    def save(self, path: str) -> None:
+        call_derived(self, "save", path)
+
+    def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
+        call_derived(self, "update", context, candidates, results)
+
+    def predict(self, context: Any, candidates: list[Any]) -> Any:
+        return call_derived(self, "predict", context, candidates)
+
+
+class PyCostModel:
+    """The base of cost models in Python, to be decorated with derived_object."""
+
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
+        "cls": _PyCostModel,
+        "methods": ["load", "save", "update", "predict", "__str__"],
+        "fields": [],
+    }
+
+    def load(self, path: str) -> None:
+        """Goes on from what save() wrote."""
+        raise NotImplementedError
+
+    def save(self, path: str) -> None:
+        """Writes what has been learned."""
+        raise NotImplementedError
+
+    def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
+        """Learns from measurements."""
+        raise NotImplementedError
+
+    def predict(self, context: Any, candidates: list[Any]) -> Any:
+        """A score for each candidate."""
+        raise NotImplementedError

@@ -1,0 +1,28 @@
+"""tvm.meta_schedule.cost_model.xgb_model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.meta_schedule.cost_model.pack_sum import PackSum, early_stop
+from tilewright.meta_schedule.cost_model.xgb_model import FeatureGroup, XGBConfig, XGBModel
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.cost_model.xgb_model")
+
+__all__ = ["FeatureGroup", "PackSum", "XGBConfig", "XGBModel"]
+
+
+def _get_custom_call_back(
+    early_stopping_rounds: int,
+    verbose_eval: int,
+    fevals: Sequence[Callable[..., Any]],
+    evals: Sequence[tuple[Any, str]],
+    focused_metric: str = "tr-p-rmse",
+    cvfolds: Any = None,
+) -> Any:
+    """A callback of XGBoost that stops early; folds of a cross validation are not evaluated."""
+    assert cvfolds is None
+    return early_stop(early_stopping_rounds, verbose_eval, fevals, evals, focused_metric)

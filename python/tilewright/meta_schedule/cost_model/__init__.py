@@ -1,0 +1,66 @@
+"""Cost models: they tell good candidates from bad ones without measuring them.
+
+- :class:`XGBModel` learns from the features of what was measured: the published model.
+- :class:`AnalyticalModel` estimates from what limits a processor, and needs no measurements.
+- :class:`ResidualModel` estimates, and learns by how much the estimate is wrong.
+- :class:`RandomModel` draws.
+
+A subclass defines four methods::
+
+    class Shorter(CostModel):
+        def load(self, path): ...
+        def save(self, path): ...
+        def update(self, context, candidates, results): ...
+        def predict(self, context, candidates):
+            return np.array([-len(c.sch.trace.insts) for c in candidates], "float64")
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import warnings
+from typing import Any
+
+from tilewright._core import AnalyticalModel, CostModel
+from tilewright.errors import ArgumentError
+from tilewright.meta_schedule.cost_model.random_model import RandomModel
+from tilewright.meta_schedule.cost_model.warm_start import warm_start
+from tilewright.meta_schedule.cost_model.xgb_model import ResidualModel, XGBConfig, XGBModel
+
+__all__ = [
+    "AnalyticalModel",
+    "CostModel",
+    "RandomModel",
+    "ResidualModel",
+    "XGBConfig",
+    "XGBModel",
+    "create",
+    "warm_start",
+]
+
+_KINDS: dict[str, Any] = {
+    "xgb": XGBModel,
+    "random": RandomModel,
+    "analytical": AnalyticalModel,
+    "residual": ResidualModel,
+}
+
+
+def create(kind: str, *args: Any, **kwargs: Any) -> CostModel | None:
+    """A model by name: "xgb", "random", "analytical", "residual"; "none" gives None.
+
+    Without the package ``xgboost`` the models that learn with it become :class:`AnalyticalModel`, with a warning.
+    """
+    if kind == "none":
+        return None
+    if kind not in _KINDS:
+        known = ", ".join(f'"{name}"' for name in [*_KINDS, "none"])
+        raise ArgumentError.of("cost_model/kind", f"there is no cost model '{kind}'", f"there are: {known}")
+    if kind in ("xgb", "residual") and importlib.util.find_spec("xgboost") is None:
+        warnings.warn(
+            "the package xgboost is missing: the analytical model is used instead (pip install xgboost-cpu)",
+            stacklevel=2,
+        )
+        return AnalyticalModel()
+    model: CostModel = _KINDS[kind](*args, **kwargs)
+    return model

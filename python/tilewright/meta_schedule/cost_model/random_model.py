@@ -1,0 +1,58 @@
+"""Scores that say nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright._core import CostModel
+
+__all__ = ["RandomModel"]
+
+
+class RandomModel(CostModel):
+    """Draws scores from 0 to ``max_range``.
+
+    Args:
+        seed: of the stream; None takes one from the system.
+        path: what :meth:`save` wrote, to go on from there.
+        max_range: the greatest score.
+    """
+
+    def __init__(self, *, seed: int | None = None, path: str | None = None, max_range: int = 100) -> None:
+        super().__init__()
+        self.max_range = max_range
+        self._random = np.random.RandomState(seed)
+        if path is not None:
+            self.load(path)
+
+    @property
+    def random_state(self) -> Any:
+        """Where the stream is; can be set to an earlier state."""
+        return self._random.get_state()
+
+    @random_state.setter
+    def random_state(self, state: Any) -> None:
+        self._random.set_state(state)
+
+    def load(self, path: str) -> None:
+        """Goes on from the state that :meth:`save` wrote."""
+        with open(path, "rb") as file:
+            state = np.load(file)
+        self._random.set_state(("MT19937", state[:-1].astype("uint32"), int(state[-1])))
+
+    def save(self, path: str) -> None:
+        """Writes the state of the stream."""
+        state: Any = self._random.get_state()
+        with open(path, "wb") as file:
+            np.save(file, np.append(state[1].astype("int64"), state[2]))
+
+    def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
+        """Learns nothing."""
+
+    def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
+        """Draws a score for each candidate."""
+        return self._random.rand(len(candidates)) * self.max_range

@@ -1,0 +1,311 @@
+"""Models of boosted trees over features, with the published objective."""
+
+from __future__ import annotations
+
+import io
+import logging
+import tarfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright._core import AnalyticalModel, CostModel, FeatureExtractor, structural_hash
+from tilewright.errors import ResourceError
+from tilewright.meta_schedule.cost_model.pack_sum import PackSum, early_stop
+from tilewright.meta_schedule.feature_extractor import create as create_extractor
+
+__all__ = ["FeatureGroup", "ResidualModel", "XGBConfig", "XGBModel"]
+
+Array = NDArray[Any]
+_LOG = logging.getLogger("tilewright.meta_schedule")
+_FAILED = 1e10  # seconds of what could not be measured
+
+
+@dataclass
+class XGBConfig:
+    """Parameters of XGBoost."""
+
+    max_depth: int = 10
+    gamma: float = 0.001
+    min_child_weight: float = 0
+    eta: float = 0.2
+    seed: int = 43
+    nthread: int | None = None
+    tree_method: str = "auto"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As XGBoost takes them."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+
+class FeatureGroup:
+    """What was measured of one program: features, seconds, and where a prior is used its estimates in seconds."""
+
+    def __init__(self, group_hash: str, features: list[Array], costs: Array, estimates: Array) -> None:
+        self.group_hash = group_hash
+        self.features = features
+        self.costs = costs
+        self.estimates = estimates
+
+    @property
+    def min_cost(self) -> float:
+        """The best so far."""
+        return float(np.min(self.costs))
+
+    def append(self, features: list[Array], costs: Array, estimates: Array) -> None:
+        """Adds measurements."""
+        self.features = self.features + features
+        self.costs = np.concatenate([self.costs, costs])
+        self.estimates = np.concatenate([self.estimates, estimates])
+
+
+def _rows(x: Any) -> Array:
+    array: Array = np.asarray(x.numpy() if hasattr(x, "numpy") else x, "float32")
+    return array
+
+
+def _cost(result: Any) -> float:
+    return float(np.median([float(s) for s in result.run_secs])) if result.run_secs else _FAILED
+
+
+class XGBModel(CostModel):
+    """Learns throughput, relative to the best of the same program, from features.
+
+    Before ``num_warmup_samples`` measurements the scores are random. The trees are made anew from all data, with
+    ``adaptive_training`` only when there is a fifth more than the last time.
+
+    Args:
+        extractor: of features; its name or itself.
+        config: of XGBoost.
+        num_warmup_samples: measurements without which nothing is predicted.
+        early_stopping_rounds: trees that may be added without success.
+        verbose_eval: how often the progress of training is logged, in trees.
+        average_peak_n: of the metric that is logged.
+        adaptive_training: whether to leave out trainings.
+        num_tuning_cores: cores of the session. Trees are made by the threads that the configuration names, else by
+            one: for what is measured in a session more of them are slower.
+        tree_method: of XGBoost, instead of that of the configuration.
+    """
+
+    def __init__(
+        self,
+        *,
+        extractor: FeatureExtractor | str = "per-store-feature",
+        config: XGBConfig | None = None,
+        num_warmup_samples: int = 100,
+        early_stopping_rounds: int = 50,
+        verbose_eval: int = 25,
+        average_peak_n: int = 32,
+        adaptive_training: bool = True,
+        num_tuning_cores: int | None = None,
+        tree_method: str | None = None,
+    ) -> None:
+        super().__init__()
+        self.extractor = create_extractor(extractor) if isinstance(extractor, str) else extractor
+        self.config = XGBConfig(**asdict(config)) if config is not None else XGBConfig()
+        if self.config.nthread is None:
+            self.config.nthread = 1
+        if tree_method is not None:
+            self.config.tree_method = tree_method
+        self.num_warmup_samples = num_warmup_samples
+        self.early_stopping_rounds = early_stopping_rounds
+        self.verbose_eval = verbose_eval
+        self.average_peak_n = average_peak_n
+        self.adaptive_training = adaptive_training
+        self.data: dict[str, FeatureGroup] = {}
+        self.data_size = 0
+        self.last_train_size = 0
+        self.booster: Any = None
+        self._random = np.random.RandomState(self.config.seed)
+
+    # ---- what subclasses may say about candidates before anything is learned --------------------------------------
+
+    def _estimates(self, context: Any, candidates: Sequence[Any]) -> Array:
+        """Seconds that each candidate is expected to take; NaN where nothing is expected."""
+        return np.full(len(candidates), np.nan)
+
+    def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
+        """What the trees are to give for the measurements of a program, and how much each counts."""
+        throughput = group.min_cost / group.costs
+        return throughput, throughput
+
+    def _scores(self, predictions: Array, group: FeatureGroup | None, estimates: Array) -> Array:
+        """Scores of candidates from what the trees give for them."""
+        return predictions
+
+    def _uninformed(self, estimates: Array) -> Array:
+        """Scores without any trees."""
+        return self._random.uniform(low=0, high=1, size=len(estimates))
+
+    # ---- learning ---------------------------------------------------------------------------------------------------
+
+    def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
+        """Adds measurements, those that failed as very slow ones, and learns from all there are."""
+        assert len(candidates) == len(results)
+        if not candidates:
+            return
+        features = [_rows(x) for x in self.extractor.extract_from(context, candidates)]
+        kept = [i for i, x in enumerate(features) if len(x)]
+        if not kept:
+            return
+        costs = np.array([_cost(results[i]) for i in kept], "float32")
+        estimates = self._estimates(context, [candidates[i] for i in kept])
+        key = _key(context)
+        group = self.data.get(key)
+        new = [features[i] for i in kept]
+        if group is None:
+            self.data[key] = FeatureGroup(key, new, costs, estimates)
+        else:
+            group.append(new, costs, estimates)
+        self.data_size += len(kept)
+        if self.adaptive_training and self.data_size - self.last_train_size < self.last_train_size / 5:
+            return
+        self.last_train_size = self.data_size
+        self._train()
+
+    def _train(self) -> None:
+        import xgboost
+
+        groups = list(self.data.values())
+        labels = [self._labels(group) for group in groups]
+        packed = PackSum(
+            xs=[x for group in groups for x in group.features],
+            ys=np.concatenate([ys for ys, _ in labels]),
+            weights=np.concatenate([weights for _, weights in labels]),
+        )
+        self.booster = xgboost.train(
+            self.config.to_dict(),
+            packed.dmatrix,
+            num_boost_round=10000,
+            obj=lambda predictions, _: packed.obj_square_error(predictions),
+            callbacks=[
+                early_stop(
+                    early_stopping_rounds=self.early_stopping_rounds,
+                    verbose_eval=self.verbose_eval,
+                    fevals=[
+                        lambda predictions, _: packed.rmse(predictions),
+                        lambda predictions, _: packed.average_peak_score(predictions, self.average_peak_n),
+                    ],
+                    evals=[(packed.dmatrix, "tr")],
+                    report=_LOG.debug,
+                )
+            ],
+        )
+
+    def predict(self, context: Any, candidates: Sequence[Any]) -> NDArray[np.float64]:
+        """Relative throughput; of candidates without features, none."""
+        if not candidates:
+            return np.zeros(0)
+        estimates = self._estimates(context, candidates)
+        if self.data_size < self.num_warmup_samples or self.booster is None:
+            return np.asarray(self._uninformed(estimates), "float64")
+        features = [_rows(x) for x in self.extractor.extract_from(context, candidates)]
+        if not any(len(x) for x in features):
+            return np.zeros(len(candidates))
+        columns = next(x.shape[1] for x in features if len(x))
+        packed = PackSum(xs=[x.reshape(-1, columns) for x in features], ys=None)
+        predictions = packed.predict_with_score(self.booster.predict(packed.dmatrix, output_margin=True))
+        return np.asarray(self._scores(predictions, self.data.get(_key(context)), estimates), "float64")
+
+    # ---- files ------------------------------------------------------------------------------------------------------
+
+    def save(self, path: str) -> None:
+        """Writes the trees and all data: a tar file of model.ubj and data.npz."""
+        groups = list(self.data.values())
+        features = [x for group in groups for x in group.features]
+        data = io.BytesIO()
+        np.savez(
+            data,
+            hashes=np.array([group.group_hash for group in groups], "U32"),
+            sizes=np.array([len(group.costs) for group in groups], "int64"),
+            costs=np.concatenate([np.zeros(0, "float32"), *(group.costs for group in groups)]),
+            estimates=np.concatenate([np.zeros(0), *(group.estimates for group in groups)]),
+            rows=np.array([len(x) for x in features], "int64"),
+            values=np.concatenate(features) if features else np.zeros((0, 0), "float32"),
+        )
+        files = {"data.npz": data.getvalue()}
+        if self.booster is not None:
+            files["model.ubj"] = bytes(self.booster.save_raw("ubj"))
+        with tarfile.open(path, "w") as archive:
+            for name, content in files.items():
+                entry = tarfile.TarInfo(name)
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+
+    def load(self, path: str) -> None:
+        """Reads what :meth:`save` wrote, instead of what the model has learned so far."""
+        try:
+            with tarfile.open(path) as archive:
+                files = {entry.name: _content(archive, entry) for entry in archive.getmembers()}
+            data = np.load(io.BytesIO(files["data.npz"]), allow_pickle=False)
+        except (OSError, tarfile.TarError, KeyError, ValueError) as error:
+            raise ResourceError.of(
+                "cost_model/file", f"'{path}' is no saved cost model: {error}", "give a file of save()"
+            ) from error
+        features = np.split(data["values"], np.cumsum(data["rows"])[:-1]) if len(data["rows"]) else []
+        self.data = {}
+        start = 0
+        for key, size in zip(data["hashes"].tolist(), data["sizes"].tolist(), strict=True):
+            part = slice(start, start + size)
+            self.data[key] = FeatureGroup(key, features[part], data["costs"][part], data["estimates"][part])
+            start += size
+        self.data_size = self.last_train_size = start
+        self.booster = None
+        if "model.ubj" in files:
+            import xgboost
+
+            self.booster = xgboost.Booster()
+            self.booster.load_model(bytearray(files["model.ubj"]))
+
+
+def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
+    file = archive.extractfile(entry)
+    return b"" if file is None else file.read()
+
+
+def _key(context: Any) -> str:
+    module = getattr(context, "module", None)
+    return "" if module is None else str(structural_hash(module))
+
+
+class ResidualModel(XGBModel):
+    """An estimate, and trees that learn by how much it is wrong.
+
+    Before ``num_warmup_samples`` measurements the scores are those of the prior; later the trees start from it, so that
+    few measurements are enough. The estimates of a program are scaled by how long its candidates really take.
+
+    Args:
+        prior: a model whose scores are calls a second; the analytical one if None.
+        num_warmup_samples: measurements without which the prior decides alone.
+        options: of :class:`XGBModel`.
+    """
+
+    def __init__(self, *, prior: CostModel | None = None, num_warmup_samples: int = 16, **options: Any) -> None:
+        super().__init__(num_warmup_samples=num_warmup_samples, **options)
+        self.prior = prior if prior is not None else AnalyticalModel()
+
+    def _estimates(self, context: Any, candidates: Sequence[Any]) -> Array:
+        scores = np.asarray(self.prior.predict(context, candidates), "float64")
+        return 1 / np.maximum(scores, 1e-12)
+
+    def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
+        throughput = np.maximum(group.min_cost / group.costs, 1e-2)
+        return np.log(throughput / _expected(group, group.estimates)), throughput
+
+    def _scores(self, predictions: Array, group: FeatureGroup | None, estimates: Array) -> Array:
+        return _expected(group, estimates) * np.exp(np.clip(predictions, -5, 5))
+
+    def _uninformed(self, estimates: Array) -> Array:
+        return 1 / estimates
+
+
+def _expected(group: FeatureGroup | None, estimates: Array) -> Array:
+    """Relative throughput by estimates, scaled as the measurements of the program say."""
+    if group is None:  # of another program: the best of these counts as the best there is
+        return np.asarray(np.min(estimates) / estimates)
+    measured = group.costs < _FAILED
+    scale = np.exp(np.median(np.log(group.costs[measured] / group.estimates[measured]))) if measured.any() else 1.0
+    return np.asarray(np.maximum(group.min_cost / (scale * estimates), 1e-2))

@@ -1,0 +1,302 @@
+"""Cost models, against finite differences, against one another, and as Python subclasses."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import _core
+from tilewright import meta_schedule as ms
+from tilewright.meta_schedule import cost_model as cm
+from tilewright.meta_schedule.cost_model.pack_sum import PackSum
+from tilewright.meta_schedule.feature_extractor import RandomFeatureExtractor
+from tilewright.testing.workloads import matmul
+
+
+def candidate(tile: int = 0) -> SimpleNamespace:
+    sch = tw.Schedule(matmul(64, 64, 64))
+    if tile:
+        loops = sch.get_loops(sch.get_block("C"))
+        sch.split(loops[0], [None, tile])
+    return SimpleNamespace(sch=sch, args_info=[])
+
+
+def result(seconds: float | None) -> SimpleNamespace:
+    return SimpleNamespace(run_secs=None if seconds is None else [seconds], error_msg=None)
+
+
+def context() -> _core.TuneContext:
+    made = _core.TuneContext()
+    made.target = tw.Target("llvm -mcpu=znver4 -num-cores=2")
+    return made
+
+
+# ---- the published objective ---------------------------------------------------------------------------------------
+
+
+def pack(rng: np.random.Generator) -> tuple[PackSum, np.ndarray]:
+    xs = [rng.random((int(rows), 3)).astype("float32") for rows in rng.integers(1, 5, 7)]
+    return PackSum(xs, rng.random(7).astype("float32")), rng.random(sum(map(len, xs)))
+
+
+def test_gradient_is_that_of_the_losses_of_the_sums():
+    packed, rows = pack(np.random.default_rng(0))
+
+    def loss(predictions):
+        sums = packed.predict_with_score(predictions)
+        return np.sum(packed.labels * (sums - packed.labels) ** 2) / 2
+
+    gradient, second = packed.obj_square_error(rows)
+    step = 1e-6
+    for i in range(len(rows)):
+        moved = rows.copy()
+        moved[i] += step
+        assert np.isclose((loss(moved) - loss(rows)) / step, gradient[i], atol=1e-4)
+    assert (second == packed.labels[packed.ids]).all()
+
+
+def test_error_is_that_of_the_sums_over_the_rows():
+    packed, rows = pack(np.random.default_rng(1))
+    expected = []
+    for i, row in enumerate(packed.ids):
+        same = packed.ids == packed.ids[i]
+        expected.append((rows[same].sum() - packed.labels[row]) ** 2)
+    assert np.isclose(packed.rmse(rows)[1], np.sqrt(np.mean(expected)))
+
+
+def test_peak_score_of_perfect_and_reversed_orders():
+    xs = [np.ones((1, 1), "float32")] * 4
+    labels = np.array([0.25, 1, 0.5, 0.75], "float32")
+    packed = PackSum(xs, labels)
+    assert packed.average_peak_score(labels.astype("float64"), 2) == ("a-peak@2", 1.0)
+    assert np.isclose(packed.average_peak_score(-labels.astype("float64"), 3)[1], (0.25 + 0.5 + 0.75) / 3)
+
+
+# ---- learning ------------------------------------------------------------------------------------------------------
+
+
+class Known(cm.xgb_model.FeatureExtractor):
+    """Features that say how fast a candidate is."""
+
+    def extract_from(self, context, candidates):
+        return [np.array([[c.speed, 1.0], [0.0, c.speed]]) for c in candidates]
+
+
+def speeds(values):
+    return [SimpleNamespace(speed=float(v)) for v in values]
+
+
+def test_learned_scores_are_relative_throughput():
+    model = cm.XGBModel(extractor=Known(), num_warmup_samples=10)
+    train = np.linspace(0.1, 1, 40)
+    model.update(context(), speeds(train), [result(1 / v) for v in train])
+    scores = model.predict(context(), speeds([0.2, 0.5, 0.9]))
+    assert np.allclose(scores, [0.2, 0.5, 0.9], atol=0.08)
+
+
+def test_before_warm_up_scores_are_random_but_repeatable():
+    def scores():
+        return cm.XGBModel(extractor=Known()).predict(context(), speeds(range(5)))
+
+    assert (scores() == scores()).all()
+    assert ((scores() >= 0) & (scores() <= 1)).all()
+
+
+def test_failures_are_slowest_and_labels_shift_with_the_best():
+    model = cm.XGBModel(extractor=Known(), num_warmup_samples=1)
+    model.update(context(), speeds([1, 2]), [result(2.0), result(None)])
+    group = model.data[""]
+    assert (group.min_cost / group.costs).tolist() == pytest.approx([1, 0], abs=1e-6)
+    model.update(context(), speeds([3]), [result(1.0)])
+    assert (group.min_cost / group.costs).tolist() == pytest.approx([0.5, 0, 1], abs=1e-6)
+
+
+def test_training_waits_for_a_fifth_more(monkeypatch):
+    model = cm.XGBModel(extractor=Known(), num_warmup_samples=1)
+    trained = []
+    monkeypatch.setattr(cm.XGBModel, "_train", lambda self: trained.append(self.data_size))
+    for _ in range(12):
+        model.update(context(), speeds([1]), [result(1.0)])
+    assert trained == [1, 2, 3, 4, 5, 6, 8, 10, 12]
+
+
+@pytest.mark.parametrize("kind", [cm.XGBModel, cm.ResidualModel])
+def test_saved_and_loaded_models_are_the_same(kind, tmp_path):
+    options = {"extractor": RandomFeatureExtractor(seed=3), "num_warmup_samples": 5}
+    model = kind(**options)
+    given = [candidate(tile) for tile in (0, 2, 4, 8, 16, 32)]
+    model.update(context(), given, [result(1.0 + i) for i in range(6)])
+    path = str(tmp_path / "model.tar")
+    model.save(path)
+    state = model.extractor.random_state
+    before = model.predict(context(), given)
+    other = kind(extractor=RandomFeatureExtractor(), num_warmup_samples=5)
+    other.load(path)
+    other.extractor.random_state = state
+    assert (other.predict(context(), given) == before).all()
+    assert other.data_size == 6 and list(other.data) == list(model.data)
+    for mine, theirs in zip(model.data.values(), other.data.values(), strict=True):
+        assert (mine.costs == theirs.costs).all()
+        assert all((a == b).all() for a, b in zip(mine.features, theirs.features, strict=True))
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "model.tar"
+    path.write_bytes(b"nothing")
+    with pytest.raises(tw.ResourceError, match="no saved cost model") as caught:
+        cm.XGBModel().load(str(path))
+    assert caught.value.code == "cost_model/file"
+
+
+def test_random_model_goes_on_where_it_was_saved(tmp_path):
+    model = cm.RandomModel(seed=1)
+    model.predict(context(), range(7))
+    model.save(str(tmp_path / "state.npy"))
+    expected = model.predict(context(), range(5))
+    assert (cm.RandomModel(path=str(tmp_path / "state.npy")).predict(context(), range(5)) == expected).all()
+
+
+# ---- prior and residual --------------------------------------------------------------------------------------------
+
+
+class HalfRight(cm.CostModel):
+    """A prior that knows only the larger part of the speed."""
+
+    def predict(self, context, candidates):
+        return np.array([c.speed for c in candidates])
+
+
+class Flag(cm.xgb_model.FeatureExtractor):
+    """Features that show only what the prior misses."""
+
+    def extract_from(self, context, candidates):
+        return [np.array([[float(c.slow)]]) for c in candidates]
+
+
+def test_trees_learn_what_the_prior_misses():
+    def made(count, seed):
+        rng = np.random.default_rng(seed)
+        drawn = zip(rng.uniform(0.2, 1, count), rng.integers(0, 2, count), strict=True)
+        return [SimpleNamespace(speed=float(s), slow=int(f)) for s, f in drawn]
+
+    def truth(c):
+        return c.speed * (0.4 if c.slow else 1.0)
+
+    def error(model, test):
+        scores = model.predict(context(), test)
+        real = np.array([truth(c) for c in test])
+        return np.mean(np.argsort(np.argsort(scores)) != np.argsort(np.argsort(real)))
+
+    train, test = made(40, 0), made(30, 1)
+    model = cm.ResidualModel(prior=HalfRight(), extractor=Flag(), num_warmup_samples=16)
+    alone = np.corrcoef(model.predict(context(), test), [truth(c) for c in test])[0, 1]
+    model.update(context(), train, [result(1 / truth(c)) for c in train])
+    together = np.corrcoef(model.predict(context(), test), [truth(c) for c in test])[0, 1]
+    trees = cm.XGBModel(extractor=Flag(), num_warmup_samples=16)
+    trees.update(context(), train, [result(1 / truth(c)) for c in train])
+    without = np.corrcoef(trees.predict(context(), test), [truth(c) for c in test])[0, 1]
+    assert together > alone and together > without and together > 0.95
+
+
+def test_warm_start_learns_from_records():
+    def record(seconds, tile):
+        return SimpleNamespace(run_secs=seconds, as_measure_candidate=lambda: candidate(tile))
+
+    model = cm.XGBModel(num_warmup_samples=2)
+    known = [record([1.0], 2), record(None, 4), record([0.5, 0.7], 8)]
+    assert cm.warm_start(model, context(), known) == 2
+    assert sorted(model.data[""].costs.tolist()) == pytest.approx([0.6, 1.0])
+
+
+# ---- kinds, subclasses, errors -------------------------------------------------------------------------------------
+
+
+def test_models_by_name(monkeypatch):
+    assert isinstance(cm.CostModel.create("xgb"), cm.XGBModel)
+    assert isinstance(cm.CostModel.create("random", seed=1), cm.RandomModel)
+    assert isinstance(cm.CostModel.create("analytical"), cm.AnalyticalModel)
+    assert cm.CostModel.create("none") is None
+    with pytest.raises(tw.ArgumentError, match="no cost model 'mlp'") as caught:
+        cm.CostModel.create("mlp")
+    assert caught.value.code == "cost_model/kind"
+    monkeypatch.setattr(cm.importlib.util, "find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match="xgboost is missing"):
+        assert isinstance(cm.CostModel.create("xgb"), cm.AnalyticalModel)
+
+
+def test_what_a_subclass_leaves_out_is_named():
+    class Silent(cm.CostModel):
+        pass
+
+    for call in (
+        lambda m: m.predict(context(), []),
+        lambda m: m.save("x"),
+        lambda m: m.load("x"),
+        lambda m: m.update(context(), [], []),
+    ):
+        with pytest.raises(NotImplementedError, match="Silent does not define"):
+            call(Silent())
+
+
+def test_candidates_have_schedules():
+    with pytest.raises(tw.ArgumentError, match="attribute 'sch'") as caught:
+        cm.AnalyticalModel().predict(context(), [3])
+    assert caught.value.code == "search/candidate"
+
+
+# ---- as strategies use them ----------------------------------------------------------------------------------------
+
+
+def split_rows(sch):
+    (loop, *_) = sch.get_loops(sch.get_block("C"))
+    sch.split(loop, sch.sample_perfect_tile(loop, n=2, max_innermost_factor=64))
+
+
+def rows_of(candidate):
+    sch = candidate.sch
+    return int(sch.get(sch.get_loops(sch.get_block("C"))[1]).extent)
+
+
+def evolve(model):
+    """The rows of a tile in each candidate of a batch that the model chooses."""
+    space = ms.ScheduleFn(split_rows)
+    space.schedule_rules, space.postprocs, space.mutators = [], [], [(ms.MutateTileSize(), 1.0)]
+    strategy = ms.EvolutionarySearch(population_size=24, init_min_unmeasured=4, eps_greedy=0.0)
+    task = ms.TuneContext(
+        matmul(96, 16, 16), target="llvm", space_generator=space, search_strategy=strategy, rand_state=3, num_threads=2
+    )
+    task.pre_tuning(4, 4, cost_model=model)
+    candidates = task.generate_measure_candidates()
+    return [rows_of(candidate) for candidate in candidates]
+
+
+class LargeTiles(cm.CostModel):
+    """Likes many rows."""
+
+    def predict(self, context, candidates):
+        return np.array([float(rows_of(c)) for c in candidates])
+
+
+def test_models_in_python_choose_in_strategies():
+    assert max(evolve(LargeTiles())) >= 32
+    assert sum(evolve(LargeTiles())) > sum(evolve(cm.AnalyticalModel()))
+
+
+def test_what_models_in_python_do_wrong_ends_the_search_as_an_error():
+    class Broken(cm.CostModel):
+        def predict(self, context, candidates):
+            raise ValueError("no idea")
+
+    with pytest.raises(ValueError, match="no idea"):  # "cost_model/exception" on its way through C++
+        evolve(Broken())
+
+    class Short(cm.CostModel):
+        def predict(self, context, candidates):
+            return np.zeros(1)
+
+    with pytest.raises(tw.ArgumentError, match="1 scores") as caught:
+        evolve(Short())
+    assert caught.value.code == "search/scores"
