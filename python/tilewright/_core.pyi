@@ -3384,7 +3384,7 @@ class SpaceGeneratorUnion(SpaceGenerator):
 class MeasureCandidate:
     """A point of a space: it can be built and measured."""
 
-    def __init__(self, sch: Schedule, args_info: Sequence[Any]) -> None:
+    def __init__(self, sch: Schedule, args_info: Sequence[Any] | None = None) -> None:
         """
         Make one.
 

@@ -217,15 +217,15 @@ void bind_candidate(nb::module_& m) {
           "__init__",
           [](MeasureCandidate* self, const SchedulePtr& sch, const nb::object& args_info) {
             std::vector<ArgInfo> infos;
-            for (nb::handle item : args_info) {
+            for (nb::handle item : args_info.is_none() ? nb::object(nb::list()) : args_info) {
               infos.push_back({nb::cast<DataType>(nb::str(item.attr("dtype"))),
                                nb::cast<std::vector<int64_t>>(item.attr("shape"))});
             }
             new (self) MeasureCandidate{taken(sch), std::move(infos)};
           },
-          nb::arg("sch"), nb::arg("args_info"),
+          nb::arg("sch"), nb::arg("args_info").none() = nb::none(),
           "Make one.\n\nArgs:\n    sch: the schedule.\n    args_info: what the kernel is called with.",
-          nb::sig("def __init__(self, sch: Schedule, args_info: Sequence[Any]) -> None"))
+          nb::sig("def __init__(self, sch: Schedule, args_info: Sequence[Any] | None = None) -> None"))
       .def_prop_ro(
           "sch",
           [](const MeasureCandidate& self) {

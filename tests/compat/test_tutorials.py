@@ -99,8 +99,9 @@ PROGRAMS = {
     "what is missing is named": """
         refused(AttributeError, "no tvm.relay yet", lambda: tvm.relay)
         tune = tvm.meta_schedule.tune_tir
-        refused(TypeError, "no space", lambda: tune(MyModule, "llvm", "/tmp", 4, num_trials_per_iter=4))
-        refused(TypeError, "tune_tir(cost_model=", lambda: tune(MyModule, "llvm", "/tmp", 4, cost_model="mlp"))
+        refused(ValueError, "no space", lambda: tune(MyModule, "llvm", "/tmp", 4, space="outer"))
+        elsewhere = lambda: tune(MyModule, "llvm", "/tmp", 4, runner="rpc", database="memory")
+        refused(RuntimeError, "does not measure on other machines yet", elsewhere)
         refused(RuntimeError, "cannot be a host", lambda: tvm.target.Target("llvm", host="interpreter"))
     """,
     "accesses without indices": """

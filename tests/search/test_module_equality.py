@@ -8,7 +8,7 @@ from tests.search.programs import AddOne, Product
 
 import tilewright as tw
 from tilewright.meta_schedule import MemoryDatabase
-from tilewright.meta_schedule.module_equality import find_anchor_block, module_equality_of, module_hash
+from tilewright.meta_schedule.module_equality import find_anchor_block, module_equality_of
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 

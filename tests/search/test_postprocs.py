@@ -286,9 +286,8 @@ def test_what_has_threads_gets_blocks():
 def test_a_number_gets_a_loop_of_its_own():
     @T.prim_func
     def number(A: T.Buffer(()), B: T.Buffer(())):
-        with T.block("root"):
-            with T.block("B"):
-                B[()] = A[()] + T.float32(1)
+        with T.block("root"), T.block("B"):
+            B[()] = A[()] + T.float32(1)
 
     sch = tw.Schedule(number)
     assert initialized(ms.RewriteUnboundBlock(), sch, GPU).apply(sch)

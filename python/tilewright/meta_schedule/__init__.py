@@ -75,6 +75,7 @@ _NAMES: dict[str, str] = {
     "tune_tir": "tir_integration",
     "compile_tir": "tir_integration",
     "fork_seed": "tir_integration",
+    "normalize_module": "tune_context",
     "PostOpt": "post_optimization",
     "ExtractedTask": "extracted_task",
     "AnalyticalModel": "cost_model",

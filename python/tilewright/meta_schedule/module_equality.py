@@ -59,7 +59,7 @@ class AnchorBlock(ModuleEquality):
         if modules_equal(mod, record.workload.mod, "structural"):
             return super().schedule(mod, record, target)
         schedule = Schedule(mod)
-        _core.schedule_using_anchor_trace(schedule, record.trace, target or record.target or "native")
+        _core.schedule_using_anchor_trace(schedule, record.trace, _core.Target(target or record.target or "native"))
         return schedule
 
 

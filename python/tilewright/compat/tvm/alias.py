@@ -20,6 +20,7 @@ SAME = {
     "tvm.script.parser.ir": "tilewright.script.ir",
     "tvm.script.parser.tir": "tilewright.script.tir",
     "tvm.script.parser.core.utils": "tilewright.compat.tvm.script.parser.core.captures",
+    "tvm.meta_schedule.utils": "tilewright.compat.tvm.meta_schedule.derived",
     "tvm.script.ir_builder": "tilewright.script.ir_builder",
     "tvm.target.codegen": "tilewright.compat.tvm.target_codegen",
     "tvm.script.ir_builder.ir": "tilewright.script.ir_builder.ir",

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import call_derived
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.meta_schedule import feature_extractor as own
 

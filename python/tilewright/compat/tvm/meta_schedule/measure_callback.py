@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.meta_schedule.derived import call_derived
 from tilewright.meta_schedule.measure_callback import (
     AddToDatabase,
     MeasureCallback,
-    PyMeasureCallback,
     RemoveBuildArtifact,
     UpdateCostModel,
 )
@@ -14,4 +16,36 @@ from tilewright.meta_schedule.measure_callback import (
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.measure_callback")
 
-__all__ = ["AddToDatabase", "MeasureCallback", "PyMeasureCallback", "RemoveBuildArtifact", "UpdateCostModel"]
+__all__ = [
+    "AddToDatabase",
+    "MeasureCallback",
+    "PyMeasureCallback",
+    "RemoveBuildArtifact",
+    "UpdateCostModel",
+    "create",
+]
+
+create = MeasureCallback.create
+
+
+class _PyMeasureCallback(MeasureCallback):
+    """The callback that a decorated subclass of PyMeasureCallback becomes."""
+
+    def apply(self, *args: Any) -> None:
+        call_derived(self, "apply", *args)
+
+
+class PyMeasureCallback:
+    """The base of callbacks in Python, which ``derived_object`` decorates."""
+
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
+        "cls": _PyMeasureCallback,
+        "methods": ["apply", "__str__"],
+        "fields": [],
+    }
+
+    def apply(
+        self, task_scheduler: Any, task_id: int, measure_candidates: Any, builder_results: Any, runner_results: Any
+    ) -> None:
+        """One batch of a task."""
+        raise NotImplementedError

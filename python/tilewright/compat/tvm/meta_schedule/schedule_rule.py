@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import call_derived
 from tilewright.meta_schedule.schedule_rule import (
     AddRFactor,
     ApplyCustomRule,
@@ -75,7 +75,7 @@ class _PyScheduleRule(_core.ScheduleRule):
 class PyScheduleRule:
     """The base of rules in Python, to be decorated with derived_object."""
 
-    _tvm_metadata = {
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
         "cls": _PyScheduleRule,
         "methods": ["_initialize_with_tune_context", "apply", "clone", "__str__"],
         "fields": [],

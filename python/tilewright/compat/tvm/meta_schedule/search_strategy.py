@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import call_derived
 from tilewright.meta_schedule.search_strategy import EvolutionarySearch, MeasureCandidate, ReplayFunc, ReplayTrace
 
 __path__: list[str] = []
@@ -26,10 +26,15 @@ __all__ = [
 
 def create(kind: str = "evolutionary", *args: Any, **kwargs: Any) -> _core.SearchStrategy:
     """The strategy of a name."""
-    classes = {"evolutionary": EvolutionarySearch, "replay-trace": ReplayTrace, "replay-func": ReplayFunc}
+    classes: dict[str, Any] = {
+        "evolutionary": EvolutionarySearch,
+        "replay-trace": ReplayTrace,
+        "replay-func": ReplayFunc,
+    }
     if kind not in classes:
         raise ValueError(f"Unknown strategy: {kind}")
-    return classes[kind](*args, **kwargs)
+    strategy: _core.SearchStrategy = classes[kind](*args, **kwargs)
+    return strategy
 
 
 class SearchStrategy(metaclass=Renamed):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.compat.tvm.meta_schedule import schedule_rule
-from tilewright.compat.tvm.meta_schedule.utils import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import call_derived
 from tilewright.errors import ScheduleError
 
 __path__: list[str] = []
@@ -171,7 +171,7 @@ class _PySpaceGenerator(_core.SpaceGenerator):
 class PySpaceGenerator:
     """The base of generators in Python, to be decorated with derived_object."""
 
-    _tvm_metadata = {
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
         "cls": _PySpaceGenerator,
         "fields": ["sch_rules", "postprocs", "mutator_probs"],
         "methods": ["_initialize_with_tune_context", "generate_design_space", "clone", "__str__"],

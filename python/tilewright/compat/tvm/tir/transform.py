@@ -33,7 +33,7 @@ def _simplified(function: Any) -> Any:
     return _core.rewrite(function, simplify)
 
 
-def Simplify() -> Callable[[ir.IRModule], ir.IRModule]:  # noqa: N802
+def Simplify() -> Callable[[ir.IRModule], ir.IRModule]:
     """Makes integer expressions shorter."""
 
     def run(module: ir.IRModule) -> ir.IRModule:

@@ -6,13 +6,14 @@ from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.runner.config import EvaluatorConfig, RPCConfig
 from tilewright.compat.tvm.meta_schedule.runner.local_runner import LocalRunner
 from tilewright.compat.tvm.meta_schedule.runner.rpc_runner import RPCRunner
-from tilewright.meta_schedule.runner import (
+from tilewright.compat.tvm.meta_schedule.runner.runner import (
     PyRunner,
     PyRunnerFuture,
     Runner,
     RunnerFuture,
     RunnerInput,
     RunnerResult,
+    create,
 )
 
 __getattr__ = missing("tvm.meta_schedule.runner")
@@ -28,4 +29,5 @@ __all__ = [
     "RunnerFuture",
     "RunnerInput",
     "RunnerResult",
+    "create",
 ]

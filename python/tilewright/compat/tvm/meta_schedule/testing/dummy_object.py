@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
 from typing import Any
 
 from tilewright._core import Trace
 from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.meta_schedule.builder import BuilderInput, BuilderResult, PyBuilder
+from tilewright.compat.tvm.meta_schedule.derived import derived_object
 from tilewright.compat.tvm.meta_schedule.mutator import PyMutator
-from tilewright.compat.tvm.meta_schedule.utils import derived_object
+from tilewright.compat.tvm.meta_schedule.runner import PyRunner, PyRunnerFuture, RunnerInput, RunnerResult
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.testing.dummy_object")
 
-__all__ = ["DummyMutator"]
+__all__ = ["DummyBuilder", "DummyMutator", "DummyRunner", "DummyRunnerFuture"]
 
 
 @derived_object
@@ -29,3 +33,34 @@ class DummyMutator(PyMutator):
     def clone(self) -> Any:
         """Another one."""
         return DummyMutator()
+
+
+@derived_object
+class DummyBuilder(PyBuilder):
+    """Says that it has built."""
+
+    def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
+        """A path of no file for each input."""
+        return [BuilderResult("test_path", None) for _ in build_inputs]
+
+
+@derived_object
+class DummyRunnerFuture(PyRunnerFuture):
+    """Is done from the beginning."""
+
+    def done(self) -> bool:
+        """Yes."""
+        return True
+
+    def result(self) -> RunnerResult:
+        """Seconds drawn at random."""
+        return RunnerResult([random.uniform(5, 30) for _ in range(random.randint(1, 10))], None)
+
+
+@derived_object
+class DummyRunner(PyRunner):
+    """Says that it has measured."""
+
+    def run(self, runner_inputs: Sequence[RunnerInput]) -> list[Any]:
+        """A future for each input."""
+        return [DummyRunnerFuture() for _ in runner_inputs]

@@ -7,16 +7,26 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tilewright import _core
+from tilewright import named_functions
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.error import TVMError
+from tilewright.machine import cpu_count
+from tilewright.meta_schedule.builder import remove_build_dir
+from tilewright.meta_schedule.tir_integration import fork_seed
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.utils")
 
-__all__ = ["call_derived", "cpu_count", "default_text", "derived_object", "fork_seed"]
+__all__ = [
+    "call_derived",
+    "cpu_count",
+    "default_text",
+    "derived_object",
+    "fork_seed",
+    "get_global_func_with_default_on_worker",
+    "remove_build_dir",
+    "shash2hex",
+]
 
 
 def call_derived(component: Any, method: str, *args: Any) -> Any:
@@ -42,12 +52,14 @@ def derived_object(cls: type) -> Any:
     """
     if hasattr(cls, "_type") and cls._type == "TVMDerivedObject":
         raise TypeError(f"Inheritance from a decorated object `{cls.__name__}` is not allowed: inherit from its _cls")
-    base = next((parent for parent in cls.__mro__ if "_tvm_metadata" in vars(parent)), None)
-    if base is None:
+    bases = [parent for parent in cls.__mro__ if "_tvm_metadata" in vars(parent)]
+    if not bases:
         raise TypeError(f"{cls.__name__} derives from none of the Py classes of tvm.meta_schedule")
-    metadata: dict[str, Any] = base._tvm_metadata  # type: ignore[attr-defined]
+    base: Any = bases[0]
+    metadata: dict[str, Any] = base._tvm_metadata
+    component: Any = metadata["cls"]
 
-    class Derived(metadata["cls"]):  # type: ignore[misc]
+    class Derived(component):  # type: ignore[misc]
         _cls = cls
         _type = "TVMDerivedObject"
         _base = base.__name__
@@ -77,7 +89,7 @@ def derived_object(cls: type) -> Any:
         def __str__(self) -> str:
             return str(self._methods["__str__"]()) if self._methods.get("__str__") else default_text(self)
 
-    functools.update_wrapper(Derived, cls, updated=())  # type: ignore[arg-type]
+    functools.update_wrapper(Derived, cls, updated=())
     for name, value in vars(cls).items():
         if isinstance(value, classmethod | staticmethod):
             setattr(Derived, name, value)
@@ -92,11 +104,11 @@ def _overridden(inst: Any, base: type, names: list[str]) -> dict[str, Callable[.
     }
 
 
-def cpu_count(logical: bool = True) -> int:
-    """The number of processors of this machine; without `logical` those that are cores of their own."""
-    return int(_core.host_cpu()["processors" if logical else "cores"])
+shash2hex = "{:016x}".format
 
 
-def fork_seed(seed: int | None, n: int) -> list[int]:
-    """Seeds for n streams."""
-    return [int(number) for number in np.random.RandomState(seed=seed).randint(1, 2**30, size=n)]
+def get_global_func_with_default_on_worker(name: Any, default: Callable[..., Any] | None) -> Any:
+    """The function of that name, or the function itself; the default one for None."""
+    if name is None:
+        return default
+    return named_functions.need(name) if isinstance(name, str) else name

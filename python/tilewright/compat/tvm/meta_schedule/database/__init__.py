@@ -1,0 +1,127 @@
+"""tvm.meta_schedule.database."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload
+from tilewright.meta_schedule.json_database import JSONDatabase
+from tilewright.meta_schedule.memory_database import MemoryDatabase
+from tilewright.meta_schedule.schedule_fn_database import ScheduleFnDatabase
+from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
+from tilewright.meta_schedule.union_database import OrderedUnionDatabase, UnionDatabase
+
+__getattr__ = missing("tvm.meta_schedule.database")
+
+__all__ = [
+    "Database",
+    "JSONDatabase",
+    "MemoryDatabase",
+    "OrderedUnionDatabase",
+    "PyDatabase",
+    "SQLiteDatabase",
+    "ScheduleFnDatabase",
+    "TuningRecord",
+    "UnionDatabase",
+    "Workload",
+    "create",
+]
+
+create = Database.create
+
+
+class _PyDatabase(Database):
+    """The database that a decorated subclass of PyDatabase becomes."""
+
+    def __init__(self) -> None:
+        if not hasattr(self, "module_equality"):
+            super().__init__()
+
+    def has_workload(self, mod: Any) -> Any:
+        return call_derived(self, "has_workload", mod)
+
+    def commit_workload(self, mod: Any) -> Any:
+        return call_derived(self, "commit_workload", mod)
+
+    def commit_tuning_record(self, record: Any) -> None:
+        call_derived(self, "commit_tuning_record", record)
+
+    def get_top_k(self, workload: Any, top_k: int) -> Any:
+        return call_derived(self, "get_top_k", workload, top_k)
+
+    def get_all_tuning_records(self) -> Any:
+        return call_derived(self, "get_all_tuning_records")
+
+    def __len__(self) -> int:
+        return int(call_derived(self, "__len__"))
+
+    def _query(self, name: str, *args: Any) -> Any:
+        own = self._methods.get(name)  # type: ignore[attr-defined]
+        return own(*args) if own else getattr(Database, name)(self, *args)
+
+    def query_tuning_record(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        return self._query("query_tuning_record", mod, target, workload_name)
+
+    def query_schedule(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        return self._query("query_schedule", mod, target, workload_name)
+
+    def query_ir_module(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        return self._query("query_ir_module", mod, target, workload_name)
+
+
+class PyDatabase:
+    """The base of databases in Python, which ``derived_object`` decorates."""
+
+    _tvm_metadata = {  # noqa: RUF012
+        "cls": _PyDatabase,
+        "methods": [
+            "has_workload",
+            "commit_workload",
+            "commit_tuning_record",
+            "get_top_k",
+            "get_all_tuning_records",
+            "query_tuning_record",
+            "query_schedule",
+            "query_ir_module",
+            "__len__",
+            "__str__",
+        ],
+    }
+    _outer: Any
+
+    def has_workload(self, mod: Any) -> bool:
+        """Whether the program was committed."""
+        raise NotImplementedError
+
+    def commit_workload(self, mod: Any) -> Any:
+        """The entry of the program."""
+        raise NotImplementedError
+
+    def commit_tuning_record(self, record: Any) -> None:
+        """Keeps a record."""
+        raise NotImplementedError
+
+    def get_top_k(self, workload: Any, top_k: int) -> Any:
+        """The best records of a program."""
+        raise NotImplementedError
+
+    def get_all_tuning_records(self) -> Any:
+        """All records."""
+        raise NotImplementedError
+
+    def query_tuning_record(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        """The best record, by the other methods."""
+        return Database.query_tuning_record(self._outer(), mod, target, workload_name)
+
+    def query_schedule(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        """The best schedule, by the other methods."""
+        return Database.query_schedule(self._outer(), mod, target, workload_name)
+
+    def query_ir_module(self, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        """The best scheduled program, by the other methods."""
+        return Database.query_ir_module(self._outer(), mod, target, workload_name)
+
+    def __len__(self) -> int:
+        raise NotImplementedError

@@ -1,0 +1,11 @@
+"""tvm.meta_schedule.database.schedule_fn_database."""
+
+from __future__ import annotations
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.meta_schedule.database import ScheduleFnDatabase
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.database.schedule_fn_database")
+
+__all__ = ["ScheduleFnDatabase"]

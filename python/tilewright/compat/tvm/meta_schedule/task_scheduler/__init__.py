@@ -1,0 +1,16 @@
+"""tvm.meta_schedule.task_scheduler."""
+
+from __future__ import annotations
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.meta_schedule.task_scheduler.task_scheduler import (
+    PyTaskScheduler,
+    TaskRecord,
+    TaskScheduler,
+    create,
+)
+from tilewright.meta_schedule.task_scheduler import GradientBased, RoundRobin
+
+__getattr__ = missing("tvm.meta_schedule.task_scheduler")
+
+__all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler", "create"]

@@ -1,0 +1,97 @@
+"""tvm.meta_schedule.task_scheduler.task_scheduler."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.meta_schedule.task_scheduler import TaskRecord, TaskScheduler
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.task_scheduler.task_scheduler")
+
+__all__ = ["PyTaskScheduler", "TaskRecord", "TaskScheduler", "create"]
+
+create = TaskScheduler.create
+_FIELDS = ("tasks", "measure_callbacks", "database", "cost_model", "remaining_tasks")
+
+
+class _PyTaskScheduler(TaskScheduler):
+    """The scheduler that a decorated subclass of PyTaskScheduler becomes."""
+
+    def _own(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        own = self._methods.get(name)  # type: ignore[attr-defined]
+        return own(*args, **kwargs) if own else getattr(TaskScheduler, name)(self, *args, **kwargs)
+
+    def next_task_id(self) -> int:
+        return int(call_derived(self, "next_task_id"))
+
+    def tune(self, *args: Any, **kwargs: Any) -> None:
+        self._own("tune", *args, **kwargs)
+
+    def join_running_task(self, task_id: int) -> Any:
+        return self._own("join_running_task", task_id)
+
+    def terminate_task(self, task_id: int) -> None:
+        self._own("terminate_task", task_id)
+
+    def touch_task(self, task_id: int) -> None:
+        self._own("touch_task", task_id)
+
+    def print_tuning_statistics(self) -> None:
+        self._own("print_tuning_statistics")
+
+
+class PyTaskScheduler:
+    """The base of schedulers in Python, which ``derived_object`` decorates."""
+
+    _tvm_metadata: ClassVar[dict[str, Any]] = {
+        "cls": _PyTaskScheduler,
+        "methods": [
+            "next_task_id",
+            "tune",
+            "join_running_task",
+            "terminate_task",
+            "touch_task",
+            "print_tuning_statistics",
+            "__str__",
+        ],
+        "fields": [],
+    }
+    _outer: Any
+
+    def next_task_id(self) -> int:
+        """The task that gets the next batch; -1 when all have ended."""
+        raise NotImplementedError
+
+    def tune(self, *args: Any, **kwargs: Any) -> None:
+        """One session."""
+        TaskScheduler.tune(self._outer(), *args, **kwargs)
+
+    def join_running_task(self, task_id: int) -> Any:
+        """Waits for the batch of a task."""
+        return TaskScheduler.join_running_task(self._outer(), task_id)
+
+    def terminate_task(self, task_id: int) -> None:
+        """Ends a task."""
+        TaskScheduler.terminate_task(self._outer(), task_id)
+
+    def touch_task(self, task_id: int) -> None:
+        """Joins the batch of a task if all of it is done."""
+        TaskScheduler.touch_task(self._outer(), task_id)
+
+    def print_tuning_statistics(self) -> None:
+        """Logs how far each task is."""
+        TaskScheduler.print_tuning_statistics(self._outer())
+
+
+def schedulers_as_tvm() -> None:
+    """From now on schedulers have their fields under TVM's names, too."""
+    for name in _FIELDS:
+        field = property(lambda self, name=name: getattr(self, name))  # type: ignore[misc]
+        for cls in (TaskScheduler, PyTaskScheduler):
+            setattr(cls, f"{name}_", field)
+
+
+schedulers_as_tvm()

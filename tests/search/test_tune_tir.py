@@ -1,0 +1,173 @@
+"""Tuning modules by rules and by functions, from programs to kernels."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.search.programs import Product
+
+import tilewright as tw
+from tilewright.meta_schedule import (
+    EvaluatorConfig,
+    JSONDatabase,
+    LocalRunner,
+    Profiler,
+    SQLiteDatabase,
+    compile_tir,
+    normalize_module,
+    tune_tir,
+)
+from tilewright.script import ir as I
+from tilewright.script import tir as T
+
+LLVM = tw.Target("llvm -num-cores=1")
+
+
+@I.ir_module
+class Two:
+    @T.prim_func
+    def add(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[vi] + T.float32(1)
+
+    @T.prim_func
+    def scale(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[vi] * T.float32(3)
+
+
+@pytest.fixture
+def runner():
+    made = LocalRunner(evaluator_config=EvaluatorConfig(number=1, min_repeat_ms=0))
+    yield made
+    made.close()
+
+
+def tune(mod, tmp_path, runner, **options):
+    chosen = {"max_trials_global": 6, "num_trials_per_iter": 3, "strategy": "replay-trace", "cost_model": "none"}
+    chosen |= {"seed": 1, "num_tuning_cores": 2, "runner": runner}
+    if chosen["cost_model"] == "none":
+        chosen["cost_model"] = None
+    return tune_tir(mod, LLVM, tmp_path, **(chosen | options))
+
+
+def test_a_product_by_rules(tmp_path, runner):
+    with Profiler() as profiler:
+        database = tune(Product, tmp_path, runner)
+    assert isinstance(database, JSONDatabase) and len(database) == 6
+    schedule = compile_tir(JSONDatabase(work_dir=tmp_path), Product, LLVM)
+    assert schedule is not None and len(schedule.trace) > 3
+    generator = np.random.default_rng(0)
+    a, b = (generator.integers(-4, 4, (32, 32)).astype("float32") for _ in range(2))
+    c = np.empty_like(a)
+    tw.compile(schedule, LLVM)(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
+    times = profiler.get()
+    for name in (
+        "InitializeTask",
+        "SendToBuilder",
+        "SendToRunner",
+        "JoinRunnerFutures",
+        "MeasureCallback/AddToDatabase",
+    ):
+        assert 0 <= times[name] <= times["Total"]
+    assert compile_tir(database, Two["add"], LLVM) is None
+
+
+def test_the_same_seed_gives_the_same_candidates(tmp_path, runner):
+    traces = []
+    for run in ("first", "second"):
+        database = tune(Product, tmp_path / run, runner, database="memory")
+        traces.append([record.trace.as_json() for record in database.get_all_tuning_records()])
+    assert traces[0] == traces[1]
+    other = tune(Product, tmp_path / "third", runner, database="memory", seed=2)
+    assert [record.trace.as_json() for record in other.get_all_tuning_records()] != traces[0]
+
+
+def test_spaces_of_each_function(tmp_path, runner):
+    seen = []
+
+    def lanes(sch: tw.Schedule) -> None:
+        seen.append(list(sch.mod.functions))
+        (i,) = sch.get_loops(sch.get_block("B"))
+        sch.vectorize(sch.split(i, factors=sch.sample_perfect_tile(i, n=2, max_innermost_factor=16))[1])
+
+    only_add = {"scale": None}
+    database = tune(
+        Two, tmp_path, runner, space=lanes, special_space=only_add, strategy="replay-func", database="sqlite"
+    )
+    assert isinstance(database, SQLiteDatabase) and len(database) == 6
+    assert compile_tir(database, Two["add"], LLVM) is not None
+    assert compile_tir(database, Two["scale"], LLVM) is None
+    both = tune(Two, tmp_path, runner, space=lanes, strategy="replay-func", database="memory", max_trials_global=12)
+    assert len({record.workload.shash for record in both.get_all_tuning_records()}) == 2
+    with pytest.raises(tw.ArgumentError) as error:
+        tune(Two, tmp_path, runner, space=lanes, special_space={"add": None, "scale": None})
+    assert error.value.code == "tune/no-task"
+
+
+def test_programs_are_normalized():
+    module = normalize_module(Two["add"])
+    assert list(module.functions) == ["main"]
+
+
+SCRIPT = """
+import sys
+sys.path.insert(0, {root!r})
+from tests.search.test_tune_tir import *
+
+if __name__ == "__main__":
+    database = tune_tir(
+        Product, LLVM, {folder!r}, 10000, num_trials_per_iter=4, strategy="replay-trace", cost_model="none", seed=1
+    )
+    print("kept", len(database), flush=True)
+"""
+
+
+def processes_with(mark: str) -> list[int]:
+    """Processes that were started with that text in their environment."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (place / "environ").read_text(errors="replace"):
+                found.append(int(place.name))
+    return found
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_interrupted_sessions(tmp_path, how):
+    """Ctrl-C ends a session in good order; after both, what was measured is there, and no process is."""
+    script, mark = tmp_path / "session.py", f"TILEWRIGHT_TEST_MARK={tmp_path}"
+    script.write_text(SCRIPT.format(root=str(Path(__file__).parents[2]), folder=str(tmp_path / "work")))
+    name, _, value = mark.partition("=")
+    session = subprocess.Popen(
+        [sys.executable, str(script)], stdout=subprocess.PIPE, text=True, env={**os.environ, name: value}
+    )
+    records = tmp_path / "work" / "database_tuning_record.json"
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not (records.exists() and records.read_text().count("\n") >= 4):
+        time.sleep(0.05)
+    session.send_signal(how)
+    printed, _ = session.communicate(timeout=60)
+    database = JSONDatabase(work_dir=tmp_path / "work")
+    assert len(database) >= 4
+    if how == signal.SIGINT:
+        assert session.returncode == 0 and printed == f"kept {len(database)}\n"
+        log = (tmp_path / "work" / "logs" / "tvm.meta_schedule.logging.task_scheduler.log").read_text()
+        assert "interrupted; what was measured is kept" in log
+    while time.monotonic() < until + 10 and processes_with(mark):
+        time.sleep(0.05)
+    assert processes_with(mark) == []
+    assert compile_tir(database, Product, LLVM) is not None
