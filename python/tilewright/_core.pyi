@@ -3634,10 +3634,10 @@ class FeatureExtractor:
     """
 
     def __init__(self) -> None: ...
-    def extract_from(self, context: TuneContext, candidates: object) -> list[Any]:
+    def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[Any]:
         """One matrix of float64 for each candidate."""
 
-    def check(self, context: TuneContext, candidates: object) -> list[Any]:
+    def check(self, context: Any, candidates: Sequence[Any]) -> list[Any]:
         """
         The same, where what a subclass gives is checked: one matrix of numbers for each candidate.
         """
@@ -3672,10 +3672,10 @@ class CostModel:
     def save(self, path: str) -> None:
         """What it has learned, into a file."""
 
-    def update(self, context: TuneContext, candidates: object, results: object) -> None:
+    def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
         """Learns from measurements."""
 
-    def predict(self, context: TuneContext, candidates: object) -> object:
+    def predict(self, context: Any, candidates: Sequence[Any]) -> Any:
         """A score for each candidate, float64: the greater, the faster."""
 
     @staticmethod

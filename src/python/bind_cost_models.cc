@@ -165,9 +165,11 @@ void bind_extractors(nb::module_& m) {
       m, "FeatureExtractor", "Numbers that describe candidates. Subclasses define extract_from(context, candidates).")
       .def(nb::init<>())
       .def("extract_from", &extract, nb::arg("context"), nb::arg("candidates"),
-           "One matrix of float64 for each candidate.")
+           "One matrix of float64 for each candidate.",
+           nb::sig("def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[Any]"))
       .def("check", &check, nb::arg("context"), nb::arg("candidates"),
-           "The same, where what a subclass gives is checked: one matrix of numbers for each candidate.")
+           "The same, where what a subclass gives is checked: one matrix of numbers for each candidate.",
+           nb::sig("def check(self, context: Any, candidates: Sequence[Any]) -> list[Any]"))
       .def_static(
           "create",
           [](const std::string& kind, const nb::args& args, const nb::kwargs& kwargs) {
@@ -219,9 +221,11 @@ void bind_cost_models(nb::module_& m) {
           [](CostModel& self, const TuneContext& context, nb::handle candidates, nb::handle) {
             unwrap_status(native(self, "update").update(context, candidates_of(candidates), {}));
           },
-          nb::arg("context"), nb::arg("candidates"), nb::arg("results"), "Learns from measurements.")
+          nb::arg("context"), nb::arg("candidates"), nb::arg("results"), "Learns from measurements.",
+          nb::sig("def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None"))
       .def("predict", &predict, nb::arg("context"), nb::arg("candidates"),
-           "A score for each candidate, float64: the greater, the faster.")
+           "A score for each candidate, float64: the greater, the faster.",
+           nb::sig("def predict(self, context: Any, candidates: Sequence[Any]) -> Any"))
       .def_static(
           "create",
           [](const std::string& kind, const nb::args& args, const nb::kwargs& kwargs) {

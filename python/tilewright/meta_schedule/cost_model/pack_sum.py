@@ -84,7 +84,7 @@ def early_stop(
     """
     from xgboost.callback import TrainingCallback
 
-    class EarlyStop(TrainingCallback):  # type: ignore[misc]
+    class EarlyStop(TrainingCallback):
         best_score = float("inf")
         best_iteration = 0
 

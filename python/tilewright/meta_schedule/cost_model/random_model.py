@@ -42,7 +42,7 @@ class RandomModel(CostModel):
         """Goes on from the state that :meth:`save` wrote."""
         with open(path, "rb") as file:
             state = np.load(file)
-        self._random.set_state(("MT19937", state[:-1].astype("uint32"), int(state[-1])))
+        self._random.set_state(("MT19937", state[:-1].astype("uint32"), int(state[-1]), 0, 0.0))
 
     def save(self, path: str) -> None:
         """Writes the state of the stream."""

@@ -289,17 +289,17 @@ class ResidualModel(XGBModel):
 
     def _estimates(self, context: Any, candidates: Sequence[Any]) -> Array:
         scores = np.asarray(self.prior.predict(context, candidates), "float64")
-        return 1 / np.maximum(scores, 1e-12)
+        return np.asarray(1 / np.maximum(scores, 1e-12))
 
     def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
         throughput = np.maximum(group.min_cost / group.costs, 1e-2)
         return np.log(throughput / _expected(group, group.estimates)), throughput
 
     def _scores(self, predictions: Array, group: FeatureGroup | None, estimates: Array) -> Array:
-        return _expected(group, estimates) * np.exp(np.clip(predictions, -5, 5))
+        return np.asarray(_expected(group, estimates) * np.exp(np.clip(predictions, -5, 5)))
 
     def _uninformed(self, estimates: Array) -> Array:
-        return 1 / estimates
+        return np.asarray(1 / estimates)
 
 
 def _expected(group: FeatureGroup | None, estimates: Array) -> Array:

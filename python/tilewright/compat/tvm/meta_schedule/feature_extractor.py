@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from tilewright import _core
@@ -32,7 +33,7 @@ class PerStoreFeature(_core.FeatureExtractor):
         )
         self.feature_vector_length = self._own.feature_vector_length
 
-    def extract_from(self, context: Any, candidates: list[Any]) -> list[NDArray]:
+    def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:
         """One matrix for each candidate."""
         return [array(matrix) for matrix in self._own.extract_from(context, candidates)]
 
@@ -40,7 +41,7 @@ class PerStoreFeature(_core.FeatureExtractor):
 class RandomFeatureExtractor(own.RandomFeatureExtractor):
     """Random matrices."""
 
-    def extract_from(self, context: Any, candidates: list[Any]) -> list[NDArray]:  # type: ignore[override]
+    def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:  # type: ignore[override]
         """One matrix for each candidate."""
         return [array(matrix) for matrix in super().extract_from(context, candidates)]
 
@@ -62,7 +63,7 @@ class FeatureExtractor(metaclass=Renamed):
 class _PyFeatureExtractor(_core.FeatureExtractor):
     """The component behind a PyFeatureExtractor."""
 
-    def extract_from(self, context: Any, candidates: list[Any]) -> Any:
+    def extract_from(self, context: Any, candidates: Sequence[Any]) -> Any:
         return call_derived(self, "extract_from", context, candidates)
 
 
@@ -75,6 +76,6 @@ class PyFeatureExtractor:
         "fields": [],
     }
 
-    def extract_from(self, context: Any, candidates: list[Any]) -> list[NDArray]:
+    def extract_from(self, context: Any, candidates: Sequence[Any]) -> list[NDArray]:
         """One matrix for each candidate."""
         raise NotImplementedError

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from tilewright import _core
@@ -31,10 +32,10 @@ class _PyCostModel(_core.CostModel):
     def save(self, path: str) -> None:
         call_derived(self, "save", path)
 
-    def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
+    def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
         call_derived(self, "update", context, candidates, results)
 
-    def predict(self, context: Any, candidates: list[Any]) -> Any:
+    def predict(self, context: Any, candidates: Sequence[Any]) -> Any:
         return call_derived(self, "predict", context, candidates)
 
 
@@ -55,10 +56,10 @@ class PyCostModel:
         """Writes what has been learned."""
         raise NotImplementedError
 
-    def update(self, context: Any, candidates: list[Any], results: list[Any]) -> None:
+    def update(self, context: Any, candidates: Sequence[Any], results: Sequence[Any]) -> None:
         """Learns from measurements."""
         raise NotImplementedError
 
-    def predict(self, context: Any, candidates: list[Any]) -> Any:
+    def predict(self, context: Any, candidates: Sequence[Any]) -> Any:
         """A score for each candidate."""
         raise NotImplementedError
