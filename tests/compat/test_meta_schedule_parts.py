@@ -222,6 +222,15 @@ def test_what_refuses():
         LocalRPC()
 
 
+def test_the_best_records_as_numbers_with_values():
+    database = ms.database.MemoryDatabase()
+    for seconds in (2.0, 1.0, 1e10, 3.0):
+        record_of(database, seconds)
+    workload = database.commit_workload(Product)
+    assert [[s.value for s in record.run_secs] for record in database.get_top_k(workload, 2)] == [[1.0], [2.0]]
+    assert str(record_of(database, 1.5).run_secs) == "[1.5]"
+
+
 def test_the_trace_of_a_record_reads_the_same_after_json():
     record = record_of(ms.database.MemoryDatabase(), 1.0)
     again = ms.database.TuningRecord.from_json(record.as_json(), record.workload)

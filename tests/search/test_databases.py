@@ -12,6 +12,7 @@ import pytest
 from tests.search.programs import AddOne, Product
 
 import tilewright as tw
+from tilewright import _core
 from tilewright.meta_schedule import (
     ArgInfo,
     Database,
@@ -264,6 +265,47 @@ def test_writers_at_the_same_time(tmp_path):
     for record in records:
         record.schedule()  # each belongs to its program
     assert len(database.get_top_k(database.commit_workload(Product), 100)) == 30
+
+
+SQLITE_WRITER = WRITER.replace("JSONDatabase(work_dir=", "SQLiteDatabase(work_dir=")
+
+
+def test_writers_of_one_sqlite_file(tmp_path):
+    SQLiteDatabase(work_dir=tmp_path)
+    root = str(Path(__file__).parents[2])
+    texts = [SQLITE_WRITER.format(root=root, folder=str(tmp_path), number=number) for number in range(3)]
+    writers = [subprocess.Popen([sys.executable, "-c", text]) for text in texts]
+    assert [writer.wait(timeout=120) for writer in writers] == [0, 0, 0]
+    database = SQLiteDatabase(work_dir=tmp_path)
+    assert len(database.get_all_tuning_records()) == len(database) == 60
+
+
+def test_failures_in_sqlite_have_their_reasons(tmp_path):
+    database = SQLiteDatabase(tmp_path / "records.db")
+    workload = database.commit_workload(Product)
+    died = "An exception occurred\nthe worker process died of SIGSEGV"
+    traceback = (
+        "LocalRunner: An exception occurred\nTraceback (most recent call last):\n  File x\nValueError: y\n  hint: z"
+    )
+    wrong = traceback.replace("ValueError: y", "E: it computes something else than the program: C[0]")
+    errors = ["LocalBuilder: Timeout, killed after 1 seconds", f"LocalBuilder: {died}", "LocalBuilder: An exception"]
+    errors += ["LocalRunner: Timeout, killed after 1 seconds", f"LocalRunner: {died}", wrong, traceback, ""]
+    for error in errors:
+        database.commit_tuning_record(TuningRecord(split(Product, 2), workload, [1e10], LLVM, error=error))
+    store = _core.Database.open(str(tmp_path / "records.db"), read_only=True)
+    rows = store.records(_core.structural_hash(Product), "")
+    assert [row["outcome"] for row in rows] == [
+        "build_timeout",
+        "build_crash",
+        "build_error",
+        "run_timeout",
+        "run_crash",
+        "wrong_result",
+        "run_error",
+        "run_error",
+    ]
+    assert rows[6]["error"] == "ValueError: y" and rows[7]["error"] == "not measured"
+    assert rows[4]["error"] == "the worker process died of SIGSEGV"
 
 
 def test_what_others_added_is_seen(tmp_path):

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import sqlite3
+import threading
+import time
 from types import SimpleNamespace
 
 import pytest
+from tests.search.programs import Product
 
 import tilewright as tw
 from tilewright.meta_schedule import (
@@ -16,6 +20,7 @@ from tilewright.meta_schedule import (
     Profiler,
     RemoveBuildArtifact,
     RunnerResult,
+    SQLiteDatabase,
     UpdateCostModel,
 )
 from tilewright.meta_schedule.measure_callback import apply_all
@@ -52,6 +57,25 @@ def test_artifacts_are_removed(tmp_path):
     results = [BuilderResult(str(path), None), BuilderResult(None, "no"), BuilderResult("/nowhere/kernel.o", None)]
     RemoveBuildArtifact().apply(scheduler_with(None), 0, [None] * 3, results, [None] * 3)
     assert not os.path.exists(path)
+
+
+def test_a_locked_database_is_waited_for(tmp_path):
+    database = SQLiteDatabase(tmp_path / "records.db")
+    database.commit_workload(Product)
+    other = sqlite3.connect(tmp_path / "records.db", isolation_level=None, check_same_thread=False)
+    other.execute("BEGIN EXCLUSIVE")
+    threading.Timer(6.0, lambda: other.execute("COMMIT")).start()  # longer than one attempt waits
+    sch = tw.Schedule(Product)
+    sch.split(sch.get_loops(sch.get_block("C"))[0], factors=[None, 2])
+    candidate = SimpleNamespace(sch=sch, args_info=None)
+    scheduler = scheduler_with(None)
+    scheduler.database = database
+    scheduler.tasks[0].ctx = SimpleNamespace(mod=Product, target=tw.Target("llvm"))
+    started = time.monotonic()
+    AddToDatabase().apply(scheduler, 0, [candidate], [BuilderResult("a.o", None)], [RunnerResult([1.0], None)])
+    assert time.monotonic() - started > 4
+    assert len(database) == 1
+    other.close()
 
 
 def test_one_that_raises_does_not_stop_the_others(caplog):

@@ -102,6 +102,7 @@ class TuningRecord:
         run_secs: seconds per call, one number a sample; ``[1e10]`` when it failed, None when it was not measured.
         target: what it was measured for.
         args_info: what it was called with.
+        error: why it failed; not part of the JSON form.
     """
 
     def __init__(
@@ -111,7 +112,10 @@ class TuningRecord:
         run_secs: Sequence[Any] | None = None,
         target: TargetLike | None = None,
         args_info: Sequence[ArgInfo] | None = None,
+        *,
+        error: str = "",
     ) -> None:
+        self.error = error
         self.trace, self.workload = trace, workload
         self.run_secs = None if run_secs is None else [float(getattr(s, "value", s)) for s in run_secs]
         self.target = None if target is None else _core.Target(target)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import logging
+import time
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ResourceError
 from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import RunnerResult
@@ -20,6 +22,9 @@ __all__ = ["AddToDatabase", "MeasureCallback", "PyMeasureCallback", "RemoveBuild
 
 #: seconds that stand for a measurement that failed
 FAILED = 1e10
+#: seconds that a database may be locked by others before its records are given up
+LOCKED_SECONDS = 300.0
+Answer = TypeVar("Answer")
 
 
 class MeasureCallback(ABC):
@@ -69,7 +74,7 @@ PyMeasureCallback = MeasureCallback
 
 
 class AddToDatabase(MeasureCallback):
-    """Keeps what was measured, failures too."""
+    """Keeps what was measured, failures too; waits for a database that others have locked."""
 
     def apply(
         self,
@@ -86,18 +91,33 @@ class AddToDatabase(MeasureCallback):
         if database is None:
             return
         context = task_scheduler.tasks[task_id].ctx
-        workload = database.commit_workload(context.mod)
+        workload = _when_unlocked(lambda: database.commit_workload(context.mod))
         for candidate, built, result in zip(measure_candidates, builder_results, runner_results, strict=True):
             failed = built.error_msg is not None or result.error_msg is not None or not result.run_secs
-            database.commit_tuning_record(
-                TuningRecord(
-                    trace=candidate.sch.trace,
-                    workload=workload,
-                    run_secs=[FAILED] if failed else result.run_secs,
-                    target=context.target,
-                    args_info=candidate.args_info,
-                )
+            record = TuningRecord(
+                trace=candidate.sch.trace,
+                workload=workload,
+                run_secs=[FAILED] if failed else result.run_secs,
+                target=context.target,
+                args_info=candidate.args_info,
+                error=built.error_msg or result.error_msg or "",
             )
+            _when_unlocked(functools.partial(database.commit_tuning_record, record))
+
+
+def _when_unlocked(commit: Callable[[], Answer]) -> Answer:
+    """What it gives, once nobody else has the database locked.
+
+    Raises:
+        tilewright.ResourceError: it was locked for minutes, or is not to be written.
+    """
+    until = time.monotonic() + LOCKED_SECONDS
+    while True:
+        try:
+            return commit()
+        except ResourceError as error:
+            if error.code != "database/locked" or time.monotonic() > until:
+                raise
 
 
 class RemoveBuildArtifact(MeasureCallback):

@@ -71,8 +71,8 @@ class SQLiteDatabase(Database):
             "" if record.target is None else str(record.target),
             json.dumps(record.trace.as_json()),
             [] if failed else record.run_secs,
-            "run_error" if failed else "ok",
-            "not measured" if failed else "",
+            _outcome(record.error) if failed else "ok",
+            _first_line(record.error) or "not measured" if failed else "",
         )
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
@@ -108,6 +108,30 @@ class SQLiteDatabase(Database):
             whole = _core.as_module(module) if isinstance(module, ir.PrimFunc) else module
             self._workloads[row["hash"]] = Workload(whole)
         return self._workloads[row["hash"]]
+
+
+#: what the messages of builders and runners have in them -> what the file calls such a failure
+_OUTCOMES = {
+    "LocalBuilder: Timeout": "build_timeout",
+    "LocalBuilder: An exception occurred\nthe worker process died": "build_crash",
+    "LocalBuilder:": "build_error",
+    "LocalRunner: Timeout": "run_timeout",
+    "LocalRunner: An exception occurred\nthe worker process died": "run_crash",
+    "computes something else": "wrong_result",
+    "MemoryError": "out_of_memory",
+}
+
+
+def _outcome(error: str) -> str:
+    return next((outcome for part, outcome in _OUTCOMES.items() if part in error), "run_error")
+
+
+def _first_line(error: str) -> str:
+    """What went wrong: of a traceback its end."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    if not lines or "An exception occurred" not in lines[0]:
+        return lines[0] if lines else ""
+    return next((line for line in reversed(lines[1:]) if not line.startswith("hint:")), lines[0])
 
 
 def _key(workload: Workload) -> str:

@@ -32,6 +32,32 @@ __all__ = [
 create = Database.create
 
 
+class Seconds(float):
+    """A number that has its value under TVM's name, too."""
+
+    @property
+    def value(self) -> float:
+        """The number."""
+        return float(self)
+
+
+def _run_secs(self: TuningRecord) -> list[Seconds] | None:
+    seconds = self.__dict__["run_secs"]
+    return None if seconds is None else [Seconds(s) for s in seconds]
+
+
+def _set_run_secs(self: TuningRecord, seconds: Any) -> None:
+    self.__dict__["run_secs"] = seconds
+
+
+def records_as_tvm() -> None:
+    """From now on times of records are numbers with a value."""
+    setattr(TuningRecord, "run_secs", property(_run_secs, _set_run_secs))  # noqa: B010
+
+
+records_as_tvm()
+
+
 class _PyDatabase(Database):
     """The database that a decorated subclass of PyDatabase becomes."""
 
