@@ -125,22 +125,36 @@ bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& e
   return reduces && (update || !why_irregular_reduction(tree, tree[loop].parent, block));
 }
 
-/// Different iterations of the loop make the block write disjoint elements.
-bool writes_disjoint(const Tree& tree, int loop, int block) {
+/// The axes tell apart all iterations of these loops that drive them, whatever those of other loops are.
+bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
-  std::vector<int> used = {loop};
-  if (auto between = loops_between(tree, loop, block)) used.insert(used.end(), between->begin(), between->end());
-  std::erase_if(used, [&](int at) {
+  std::erase_if(loops, [&](int at) {
     return std::none_of(realize.iter_values.begin(), realize.iter_values.end(),
                         [&](const Expr& value) { return uses_var(value, tree.for_at(at).loop_var); });
   });
-  if (used.empty() || used.front() != loop) return false;
-  arith::IterDomains inputs = inputs_of(tree, used);
+  if (loops.empty()) return false;
+  arith::IterDomains inputs = inputs_of(tree, loops);
   if (arith::plainly_one_to_one(realize.iter_values, inputs)) return true;
   arith::Analyzer analyzer;
-  bind_above(analyzer, tree, tree[loop].parent);
+  bind_above(analyzer, tree, tree[loops.front()].parent);
   arith::IterMapResult map;
   return is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map);
+}
+
+/// Different iterations of the loop make the block write disjoint elements.
+bool writes_disjoint(const Tree& tree, int loop, int block) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  bool drives = std::any_of(realize.iter_values.begin(), realize.iter_values.end(),
+                            [&](const Expr& value) { return uses_var(value, tree.for_at(loop).loop_var); });
+  if (!drives) return false;
+  std::vector<int> inner = {loop};
+  if (auto between = loops_between(tree, loop, block)) inner.insert(inner.end(), between->begin(), between->end());
+  if (axes_tell_apart(tree, inner, block)) return true;
+  // What is one to one in all loops is so where the outer ones stand still: (a * 32 + b) // 40 and (a * 32 + b) % 40
+  // are digits of one number, not of b alone.
+  std::vector<int> all = tree.loops_above(block);
+  bool around = std::find(all.begin(), all.end(), loop) != all.end();
+  return around && all.size() > inner.size() && axes_tell_apart(tree, all, block);
 }
 
 }  // namespace

@@ -41,6 +41,12 @@ def test_a_sampled_value_is_recorded_as_such():
 def test_refusals():
     transpose = workloads.transpose(4, 6)
 
+    def again(sch):
+        sch.annotate(loop_of(sch), "key", 1)
+        sch.annotate(loop_of(sch), "key", 1)
+
+    check(transpose, again)
+
     def twice(sch):
         sch.annotate(loop_of(sch), "key", 1)
         sch.annotate(loop_of(sch), "key", 2)

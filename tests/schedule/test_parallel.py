@@ -231,3 +231,53 @@ def test_bind_names_and_repetitions():
             sch.bind(loop, axis)
 
     check(transpose, grid)
+
+
+@EACH
+@pytest.mark.parametrize("number", [0, 1])
+def test_parts_of_one_number_whose_digits_do_not_fit(method, number):
+    """(a * 32 + b) // 40 and (a * 32 + b) % 40 tell a and b apart together, but not b alone."""
+
+    @T.prim_func
+    def copy(A: T.Buffer((12, 40)), B: T.Buffer((12, 40))):
+        for i, j in T.grid(12, 40):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+
+    def steps(sch):
+        loops = sch.split(sch.fuse(*loops_of(sch, "B")), [None, 32])
+        METHODS[method](sch, loops[number])
+
+    check(copy, steps)
+
+
+@EACH
+def test_parts_of_one_number_out_of_order(method):
+    @T.prim_func
+    def copy(A: T.Buffer((64, 8)), B: T.Buffer((64, 8))):
+        for i, j in T.grid(64, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+
+    def steps(sch):
+        a, b, c = sch.split(sch.fuse(*loops_of(sch, "B")), [None, 4, 32])
+        sch.reorder(b, c, a)
+        METHODS[method](sch, c)
+
+    check(copy, steps)
+
+
+@EACH
+def test_sums_are_no_digits(method):
+    """a + b is the same for several a and b: nothing tells them apart."""
+
+    @T.prim_func
+    def diagonal(A: T.Buffer((11,)), B: T.Buffer((11,))):
+        for a, b in T.grid(8, 4):
+            with T.block("B"):
+                v = T.axis.spatial(11, a + b)
+                B[v] = A[v] + T.float32(1)
+
+    check_refused(diagonal, apply(method, "B", 0), CODES[method][3])

@@ -6,8 +6,9 @@
 //       vi = T.axis.spatial(8, i)             vi = T.axis.spatial(8, i)
 //       B[vi] = A[vi]                         B[vi] = A[vi]
 //
-// Requires  P1 the key is free
+// Requires  P1 the key is free, or holds that value already
 //           P2 the value is made of strings, numbers, lists and dicts
+#include "ir/structural.h"
 #include "schedule/annotations.h"
 #include "schedule/primitive.h"
 
@@ -15,14 +16,15 @@ namespace tilewright::schedule {
 
 Result<Plan> plan(const State& state, const Annotate& annotate) {
   TW_TRY(place, state.find(annotate.block_or_loop));
-  if (annotations_of(place).has(annotate.ann_key)) {
-    return refuse("annotate/P1", describe(place) + " already has an annotation '" + annotate.ann_key + "'",
-                  {place.node()}, "remove it first: sch.unannotate(..., \"" + annotate.ann_key + "\")");
-  }
   std::optional<NodeRef> value = annotation_value(state, annotate.ann_val);
   if (!value) {
     return refuse("annotate/P2", "an annotation cannot hold " + annotate.ann_val.kind(), {},
                   "pass strings, integers, floats, sampled values, or lists and dicts of these");
+  }
+  if (NodeRef present = annotations_of(place).get(annotate.ann_key); present.defined()) {
+    if (structural_equal(present, *value)) return Plan{};
+    return refuse("annotate/P1", describe(place) + " already has an annotation '" + annotate.ann_key + "'",
+                  {place.node()}, "remove it first: sch.unannotate(..., \"" + annotate.ann_key + "\")");
   }
   Annotations annotations = annotations_of(place);
   annotations.set(annotate.ann_key, *value);
