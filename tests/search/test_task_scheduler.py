@@ -218,6 +218,17 @@ def test_a_task_that_fails_ends_alone(method, kind):
     assert scheduler.tasks[0].is_terminated and scheduler.remaining_tasks == 0
 
 
+def test_a_session_of_which_nothing_can_begin():
+    def fail():
+        raise ValueError("not today")
+
+    tasks = [Context("a", 4), Context("b", 4)]
+    for task in tasks:
+        task.generate_design_space = fail
+    with pytest.raises(ValueError, match="not today"):
+        tune(RoundRobin(), tasks)
+
+
 def test_callbacks_that_fail():
     class Failing(MeasureCallback):
         def apply(self, *args):

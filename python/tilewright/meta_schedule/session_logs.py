@@ -25,6 +25,8 @@ class SessionLogs:
         folder.mkdir(parents=True, exist_ok=True)
         self._scheduler = logging.getLogger("tilewright.meta_schedule")
         self._handlers = [(self._scheduler, _file(folder / "tvm.meta_schedule.logging.task_scheduler.log"))]
+        if not self._scheduler.hasHandlers() and logging.lastResort is not None:
+            self._handlers.append((self._scheduler, logging.lastResort))  # warnings are seen
         self._levels = [(self._scheduler, self._scheduler.level)]
         self.tasks: list[logging.Logger] = []
         for number, name in enumerate(task_names):
@@ -46,7 +48,8 @@ class SessionLogs:
     def __exit__(self, *error: object) -> None:
         for logger, handler in self._handlers:
             logger.removeHandler(handler)
-            handler.close()
+            if handler is not logging.lastResort:
+                handler.close()
         for logger, level in self._levels:
             logger.setLevel(level)
 

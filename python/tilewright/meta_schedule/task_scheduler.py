@@ -118,6 +118,8 @@ class TaskScheduler(ABC):
         self.database = self.cost_model = None
         self.remaining_tasks, self.stop_reason = 0, ""
         self._references: dict[int, Reference | None] = {}
+        self._failures: dict[int, Exception] = {}  # of tasks that ended by one
+        self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
 
     @abstractmethod
     def next_task_id(self) -> int:
@@ -155,6 +157,7 @@ class TaskScheduler(ABC):
 
         Raises:
             tilewright.ArgumentError: there is not one weight for each task.
+            Exception: what the first task failed with, where every task failed before its first candidate.
         """
         if len(tasks) != len(task_weights):
             raise ArgumentError.of(
@@ -184,6 +187,8 @@ class TaskScheduler(ABC):
             _LOGGER.warning("interrupted; what was measured is kept")
         self.stop_reason = "canceled" if interrupted else self.stop_reason or "trials"
         self._finish(interrupted)
+        if len(self._failures) == len(self.tasks) and not any(task.latency_ms for task in self.tasks):
+            raise next(iter(self._failures.values()))
 
     def _begin(self, tasks: Sequence[Any], weights: Sequence[float], trials: int, batch: int) -> None:
         for task_id, (context, weight) in enumerate(zip(tasks, weights, strict=True)):
@@ -200,12 +205,15 @@ class TaskScheduler(ABC):
                     context.logger.debug("Design space #%d:\n%s\n%s", number, space.mod.script(), space.trace)
                 begin = functools.partial(context.pre_tuning, trials, batch, spaces, self.database, self.cost_model)
                 self._attempt(task_id, "its strategy", begin)
+                if not record.is_terminated:
+                    self._begun.add(task_id)
 
     def _attempt(self, task_id: int, what: str, action: Callable[[], Answer]) -> Answer | None:
         """What it gives; an error in it ends the task alone."""
         try:
             return action()
-        except Exception:
+        except Exception as error:
+            self._failures.setdefault(task_id, error)
             name = self.tasks[task_id].ctx.task_name
             _LOGGER.error("Task #%d: %r ends: %s failed\n%s", task_id, name, what, traceback.format_exc())
             self.terminate_task(task_id)
@@ -217,7 +225,8 @@ class TaskScheduler(ABC):
         if len(task.latency_ms) >= max_trials:
             self.terminate_task(task_id)
             return 0
-        candidates = self._attempt(task_id, "its strategy", task.ctx.generate_measure_candidates)
+        with Profiler.timeit("GenerateCandidates"):
+            candidates = self._attempt(task_id, "its strategy", task.ctx.generate_measure_candidates)
         if candidates is None:
             if not task.is_terminated:
                 self.terminate_task(task_id)
@@ -250,6 +259,8 @@ class TaskScheduler(ABC):
                 self.join_running_task(task_id)
             if not task.is_terminated:
                 self.terminate_task(task_id)
+            if task_id not in self._begun:
+                continue
             try:
                 task.ctx.post_tuning()
             except Exception:

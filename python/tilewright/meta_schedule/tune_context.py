@@ -94,6 +94,8 @@ class TuneContext(_core.TuneContext):
         num_threads: int | str = "physical",
         logger: logging.Logger | None = None,
     ) -> None:
+        import tilewright.tensor_intrin  # noqa: F401  (rules name what this registers)
+
         super().__init__()
         self.mod = None if mod is None else normalize_module(mod)
         self.target = _core.Target(target) if isinstance(target, str | dict) else target
