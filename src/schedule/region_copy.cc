@@ -169,8 +169,8 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
   return choice;
 }
 
-/// The copy is made in every iteration, also where the block does not run: then what would select its region in memory
-/// may not exist.
+}  // namespace
+
 std::optional<analysis::Obstacle> why_region_unknown(const Tree& tree, int block, const Ref<Buffer>& buffer,
                                                      bool reads) {
   const BlockRealize& realize = *tree.realize_at(block);
@@ -186,8 +186,6 @@ std::optional<analysis::Obstacle> why_region_unknown(const Tree& tree, int block
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& buffer, const std::string& storage_scope,
                      bool reads, const AtCodes& codes) {

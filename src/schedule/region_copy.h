@@ -30,6 +30,11 @@ struct RegionBlock {
 };
 RegionBlock region_block(const AtLoop& at, const arith::Region& region);
 
+/// Why what `block` touches of the buffer cannot be named where the block does not run: its condition leaves out
+/// instances, and data that may not be there for them select what it touches.
+std::optional<analysis::Obstacle> why_region_unknown(const Tree& tree, int block, const Ref<Buffer>& buffer,
+                                                     bool reads);
+
 /// The codes of read_at and write_at.
 struct AtCodes {
   const char *place, *scope, *order, *values, *execution;

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilewright as tw
 from codegen.elementwise import FLOATS, LANES, SIGNED, SIZE, UNSIGNED, numpy_type, run
 from tilewright.script import tir as T
 
@@ -120,3 +121,28 @@ def test_bits(lanes: int) -> None:
     )
     counts = np.array([bin(int(v)).count("1") for v in u], "uint32")
     np.testing.assert_array_equal(run(T.popcount, [u], "uint32", lanes), counts)
+
+
+@pytest.mark.parametrize("function", ["T.fabs({})", "-{}", "T.max({}, T.float32(-1))"])
+@pytest.mark.parametrize("start", ["0.0", "-0.0", "1.0", '"inf"', '"-inf"'])
+@pytest.mark.parametrize("name", ["max", "min"])
+def test_extremes_of_what_llvm_knows_the_sign_of(name: str, start: str, function: str) -> None:
+    """The first operand becomes a constant once the store before is seen, and comparisons become tests of classes."""
+    func = tw.script.from_source(f"""@T.prim_func
+def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"), D: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("C"):
+            v = T.axis.spatial(8, i)
+            C[v] = T.float32({start})
+            C[v] = T.{name}(C[v], {function.format("A[v]")})
+            D[v] = T.float32({start})
+            D[v] = T.{name}({function.format("A[v]")}, D[v])
+""")
+    a = np.array([1.5, -2.5, 0.0, -0.0, np.nan, np.inf, -np.inf, -1.0], "float32")
+    value = {"T.fabs({})": np.abs(a), "-{}": -a}.get(function, np.maximum(a, -1))
+    expected = {"max": np.maximum, "min": np.minimum}[name](np.float32(start.strip('"')), value)
+    for target in ("native", "llvm -mcpu=x86-64-v3"):
+        c, d = np.zeros(8, "float32"), np.zeros(8, "float32")
+        tw.compile(func, target=target)(a, c, d)
+        np.testing.assert_array_equal(c, expected)
+        np.testing.assert_array_equal(d, expected)

@@ -80,6 +80,8 @@ def reductions(draw: Any) -> tuple[str, int, int, str, str]:
     out = dtype
     if dtype in ("int8", "float16", "bfloat16") and op in ("sum", "minus") and draw(st.booleans()):
         out = "int32" if dtype == "int8" else "float32"
+    if out == "bfloat16" and op in ("sum", "minus"):
+        columns = min(columns, 130)  # sums above 256 depend on the order
     value = f"T.Cast('{out}', A[vi, vk])"
     if dtype != "bool" and draw(st.booleans()):
         value = draw(st.sampled_from([f"T.Cast('{out}', A[vi, {columns - 1} - vk])", f"{value} * {value}"]))

@@ -290,3 +290,24 @@ def test_p5_axes_are_bound_to_data_that_are_complete():
     check(gathered, transform(-1))
     check_refused(gathered, transform(-2), "compute_at/P5")
     check_refused(gathered, transform(0), "compute_at/P5")
+
+
+def test_p5_what_data_select_is_computed_only_where_the_data_are():
+    @T.prim_func
+    def gathered(I: T.Buffer((5,), "int32"), A: T.Buffer((8,)), C: T.Buffer((5,))):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = A[v] + T.float32(1)
+        for i in range(5):
+            with T.block("C"):
+                v = T.axis.spatial(5, i)
+                C[v] = B[I[v] % 8]
+
+    def after_split(sch):
+        sch.split(loops_of(sch, "C")[0], [None, 2])
+        at("B", "C", 1)(sch)
+
+    check(gathered, at("B", "C", 0))
+    check_refused(gathered, after_split, "compute_at/P5")

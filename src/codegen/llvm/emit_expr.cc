@@ -229,8 +229,10 @@ llvm::Value* FunctionEmitter::emit_float_min_max(Kind kind, DataType type, Value
   };
   if (is_number(a)) return choose_first(kind, type, a, b);
   if (is_number(b)) return choose_first(kind, type, b, a);
-  // In a reduction the second one is what is new: testing it does not make the chain of results longer.
-  return builder_.CreateSelect(builder_.CreateFCmpUNO(b, b), b, choose_first(kind, type, b, a));
+  // In a reduction the second one is what is new: testing it does not make the chain of results longer. Asked whether
+  // it is a number: of "it is none, or greater" LLVM 19 makes one comparison, a wrong one for absolute values and 0,
+  // and no instruction for the maximum.
+  return builder_.CreateSelect(builder_.CreateFCmpORD(b, b), choose_first(kind, type, b, a), b);
 }
 
 llvm::Value* FunctionEmitter::emit_compare(Kind kind, DataType type, Value* a, Value* b) {

@@ -26,6 +26,7 @@
 #include "analysis/scope.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "schedule/region_copy.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {
@@ -83,6 +84,9 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
     for (const Ref<BufferRegion>& read : tree.block_at(consumer).reads) {
       for (const Ref<BufferRegion>& write : block.block().writes) {
         if (write->buffer != read->buffer) continue;
+        if (auto obstacle = why_region_unknown(tree, consumer, read->buffer, true)) {
+          return refuse("compute_at/P5", *obstacle);
+        }
         // What threads share, they compute for all of them.
         std::vector<int> varying = analysis::joined_loops(tree, loop.at, read->buffer);
         varying.insert(varying.end(), below.begin(), below.end());
