@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import os
 import signal
 import tempfile
@@ -23,11 +22,11 @@ LLVM = tw.Target("llvm")
 
 
 @pytest.fixture(autouse=True)
-def no_files_are_left():
-    folders = os.path.join(tempfile.gettempdir(), "tilewright-build-*")
-    before = set(glob.glob(folders))
+def no_files_are_left(tmp_path_factory, monkeypatch):
+    folder = tmp_path_factory.mktemp("temporary")
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
     yield
-    assert set(glob.glob(folders)) == before
+    assert list(folder.iterdir()) == []
 
 
 def build(builder: LocalBuilder, *modules: tw.ir.IRModule) -> list[BuilderResult]:
