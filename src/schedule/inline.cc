@@ -4,6 +4,7 @@
 
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
+#include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 
@@ -24,13 +25,22 @@ Result<Assignment> assignment_of(const Place& place, const char* code) {
 }
 
 std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices) {
+  arith::Analyzer analyzer;
+  for (const Ref<IterVar>& axis : block.iter_vars) analyzer.bind(axis->var, axis->dom);
+  auto axis_of = [&](const Expr& index) -> Ref<Var> {
+    for (const Ref<IterVar>& axis : block.iter_vars) {
+      if (index == axis->var) return axis->var;
+    }
+    return Ref<Var>();
+  };
   std::vector<Ref<Var>> result;
   for (const Expr& index : indices) {
-    Ref<Var> found;
-    for (const Ref<IterVar>& axis : block.iter_vars) {
-      if (index == axis->var) found = axis->var;
+    Ref<Var> found = axis_of(index);
+    if (!found.defined() && !is_const_int(index, 0)) {
+      Expr shortest = analyzer.simplify(index);  // v // 8 * 8 + v % 8 is the axis, too
+      found = axis_of(shortest);
+      if (!found.defined() && !is_const_int(shortest, 0)) return std::nullopt;
     }
-    if (!found.defined() && !is_const_int(index, 0)) return std::nullopt;
     if (found.defined() && std::find(result.begin(), result.end(), found) != result.end()) return std::nullopt;
     result.push_back(std::move(found));
   }

@@ -35,6 +35,23 @@ def test_a_chain_becomes_one_block():
     check(chain, backwards, after)
 
 
+@pytest.mark.parametrize("transform", [inline("B"), reverse("C")])
+def test_indices_that_are_axes_in_other_words(transform):
+    @T.prim_func
+    def digits(A: T.Buffer((40,)), C: T.Buffer((40,))):
+        B = T.alloc_buffer((40,))
+        for i in range(40):
+            with T.block("B"):
+                v = T.axis.spatial(40, i)
+                B[v // 8 * 8 + v % 8] = A[v] + T.float32(1)
+        for i in range(40):
+            with T.block("C"):
+                v = T.axis.spatial(40, i)
+                C[v] = B[v // 10 * 10 + v % 10] * T.float32(2)
+
+    check(digits, transform)
+
+
 def test_padding_into_a_convolution():
     sch = check(workloads.conv1d(8, 3, 2), inline("pad"))
     assert "T.if_then_else" in sch.mod.script() and "alloc_buffer" not in sch.mod.script()

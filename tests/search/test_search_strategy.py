@@ -95,6 +95,31 @@ def test_evolution_measures_nothing_twice_and_ends():
     assert [len(batch) for batch in batches].count(0) == 4
 
 
+class Smallest(ms.Mutator):
+    """Halves the outer tile."""
+
+    def apply(self, trace, seed):
+        (inst,) = trace.decisions
+        outer, inner = trace.decisions[inst]
+        return None if outer == 1 else trace.with_decision(inst, [outer // 2, inner * 2], remove_postproc=True)
+
+
+def test_evolution_follows_the_cost_model():
+    class PrefersInner(ms.CostModel):
+        def predict(self, context, candidates):
+            return [float(next(iter(c.sch.trace.decisions.values()))[1] ** 4) for c in candidates]
+
+    def wide(sch):
+        (loop, *_) = sch.get_loops(sch.get_block("C"))
+        sch.split(loop, sch.sample_perfect_tile(loop, n=2, max_innermost_factor=-1))
+
+    strategy = evolution(population_size=8, init_min_unmeasured=4, eps_greedy=0.0)
+    context = context_of(strategy, wide, mutators=[(Smallest(), 1.0)], shape=(1024, 2, 2))
+    context.pre_tuning(4, 4, cost_model=PrefersInner())
+    best = context.generate_measure_candidates()[0].sch
+    assert next(iter(best.trace.decisions.values()))[1] >= 512
+
+
 def test_measured_candidates_are_parents():
     class Known:
         """A database with one record."""
@@ -178,6 +203,18 @@ def test_names_and_options():
     assert error.value.code == "search/probability"
 
 
+def test_a_cost_model_scores_each_candidate():
+    class Short(ms.CostModel):
+        def predict(self, context, candidates):
+            return [1.0]
+
+    context = context_of(evolution())
+    context.pre_tuning(8, 4, cost_model=Short())
+    with pytest.raises(tw.ArgumentError) as error:
+        context.generate_measure_candidates()
+    assert error.value.code == "search/scores"
+
+
 def test_a_subclass_chooses():
     class FirstOnly(ms.SearchStrategy):
         def initialize(self, context):
@@ -200,3 +237,18 @@ def test_a_subclass_chooses():
     assert strategy.name == "main"
     with pytest.raises(NotImplementedError):
         ms.SearchStrategy().post_tuning()
+
+
+@pytest.mark.parametrize("shape", [(16, 24, 12), (13, 7, 11), (1, 30, 9)])
+def test_candidates_of_the_default_space_mean_the_same(shape):
+    context = ms.TuneContext(
+        workloads.matmul_relu(*shape),
+        target="llvm -num-cores=2",
+        space_generator="post-order-apply",
+        search_strategy=evolution(population_size=24),
+        rand_state=3,
+        num_threads=2,
+    )
+    batches = search(context, 24, 24)
+    assert sum(len(batch) for batch in batches) >= 20
+    assert all(sch.verify() for batch in batches for sch in batch[:6])

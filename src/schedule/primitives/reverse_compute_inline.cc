@@ -20,7 +20,6 @@
 //           P6 the same is written as before
 //           P9 parallel loops around the producer stay independent
 #include "analysis/block_facts.h"
-#include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
@@ -61,8 +60,8 @@ Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int sel
   return Pair{producer, *inner, outer};
 }
 
-/// The indices at which the consumer loads the buffer, if they are always the same, in their shortest form.
-std::optional<std::vector<Expr>> load_indices(const Block& block, const BufferStore& store, const Ref<Buffer>& buffer) {
+/// The indices at which the consumer loads the buffer, if they are always the same.
+std::optional<std::vector<Expr>> load_indices(const BufferStore& store, const Ref<Buffer>& buffer) {
   std::optional<std::vector<Expr>> indices;
   bool same = true;
   visit(store.value, [&](const Ref<BufferLoad>& load) {
@@ -71,11 +70,7 @@ std::optional<std::vector<Expr>> load_indices(const Block& block, const BufferSt
     if (!indices) indices = load->indices;
     same &= std::equal(indices->begin(), indices->end(), load->indices.begin(), load->indices.end(), same_expr);
   });
-  if (!same || !indices) return std::nullopt;
-  arith::Analyzer analyzer;
-  for (const Ref<IterVar>& axis : block.iter_vars) analyzer.bind(axis->var, axis->dom);
-  for (Expr& index : *indices) index = analyzer.simplify(index);
-  return indices;
+  return same ? indices : std::nullopt;
 }
 
 }  // namespace
@@ -93,7 +88,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
     return refuse("reverse_compute_inline/P5", *obstacle);
   }
   const Ref<Buffer>& buffer = pair.inner.buffer;
-  auto indices = load_indices(block.block(), *pair.outer.store, buffer);
+  auto indices = load_indices(*pair.outer.store, buffer);
   auto axes = indices ? axes_by_dimension(block.block(), *indices) : std::nullopt;
   if (!axes) {
     return refuse("reverse_compute_inline/P3",
