@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
 import statistics
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from tilewright import _core
@@ -17,7 +19,8 @@ from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Wo
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
 from tilewright.meta_schedule.json_database import JSONDatabase
 from tilewright.meta_schedule.local_runner import LocalRunner
-from tilewright.meta_schedule.runner import Runner, RunnerInput
+from tilewright.meta_schedule.runner import Reference, Runner, RunnerInput
+from tilewright.meta_schedule.task_scheduler import build_reference
 from tilewright.schedule import Schedule, Trace
 
 __all__ = ["PostOpt", "descend", "is_faster", "neighbors"]
@@ -68,6 +71,27 @@ def descend(
     best = database.query_tuning_record(workload.mod, target)
     if best is None:
         return None
+    chosen = _core.Target(target)
+    reference = None
+    if isinstance(runner, LocalRunner) and runner.compares:
+        reference = build_reference(builder, workload.mod, chosen)
+    try:
+        return _descend(database, best, chosen, trials, builder, runner, reference)
+    finally:
+        if reference is not None:
+            shutil.rmtree(Path(reference.artifact_path).parent, ignore_errors=True)
+
+
+def _descend(
+    database: Database,
+    best: TuningRecord,
+    target: _core.Target,
+    trials: int,
+    builder: Builder,
+    runner: Runner,
+    reference: Reference | None,
+) -> TuningRecord:
+    workload = best.workload
     left, fruitless, number = trials, 0, 0
     while left > 0 and fruitless < len(best.trace.decisions):
         step = list(best.trace.decisions)[number % len(best.trace.decisions)]
@@ -76,7 +100,7 @@ def descend(
         if not changed:
             continue
         left -= len(changed)
-        incumbent, *results = _measure([best.schedule(), *changed], target, builder, runner)
+        incumbent, *results = _measure([best.schedule(), *changed], target, builder, runner, reference)
         fastest = min(range(len(changed)), key=lambda i: statistics.median(results[i]))
         for schedule, seconds in zip(changed, results, strict=True):
             infos = ArgInfo.from_entry_func(schedule.mod)
@@ -127,12 +151,13 @@ def is_faster(first: Sequence[float], second: Sequence[float]) -> bool:
     return 0.5 * math.erfc((smaller - pairs / 2) / deviation / math.sqrt(2)) < P_VALUE
 
 
-def _measure(schedules: Sequence[Schedule], target: TargetLike, builder: Builder, runner: Runner) -> list[list[float]]:
+def _measure(
+    schedules: Sequence[Schedule], target: _core.Target, builder: Builder, runner: Runner, reference: Reference | None
+) -> list[list[float]]:
     """Seconds of each; [1e10] where it failed."""
-    chosen = _core.Target(target)
-    built = builder.build([BuilderInput(schedule.mod, chosen) for schedule in schedules])
+    built = builder.build([BuilderInput(schedule.mod, target) for schedule in schedules])
     inputs = [
-        RunnerInput(result.artifact_path, str(chosen.kind), ArgInfo.from_entry_func(schedule.mod))
+        RunnerInput(result.artifact_path, str(target.kind), ArgInfo.from_entry_func(schedule.mod), reference)
         for schedule, result in zip(schedules, built, strict=True)
         if result.artifact_path is not None
     ]

@@ -244,7 +244,8 @@ class TaskScheduler(ABC):
             return None
         if id(task) not in self._references:
             try:
-                self._references[id(task)] = _build_reference(builder, task)
+                assert task.args_info
+                self._references[id(task)] = build_reference(builder, task.ctx.mod, task.ctx.target)
             except Exception:  # such as sizes that are not constant
                 self._references[id(task)] = None
             if self._references[id(task)] is None:
@@ -405,11 +406,11 @@ def _build(builder: Builder, task: TaskRecord) -> list[BuilderResult]:
     return results
 
 
-def _build_reference(builder: Builder, task: TaskRecord) -> Reference | None:
-    functions = [f for f in task.ctx.mod.functions.values() if isinstance(f, ir.PrimFunc)]
+def build_reference(builder: Builder, mod: ir.IRModule, target: Any) -> Reference | None:
+    """The program as it was written, to compare results with; None where it cannot be built."""
+    functions = [f for f in mod.functions.values() if isinstance(f, ir.PrimFunc)]
     length = max(int(_core.analyze_workload(function)["reduction_length"]) for function in functions)
-    assert task.args_info
-    (built,) = builder.build([BuilderInput(task.ctx.mod, task.ctx.target)])
+    (built,) = builder.build([BuilderInput(mod, target)])
     return None if built.artifact_path is None else Reference(built.artifact_path, length)
 
 
