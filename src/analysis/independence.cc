@@ -122,7 +122,10 @@ bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& e
     if (!is_reduction_axis(realize.block->iter_vars[i])) return false;
     reduces = true;
   }
-  return reduces && (update || !why_irregular_reduction(tree, tree[loop].parent, block));
+  if (!reduces || update) return reduces;
+  // Where the loops around split the same axes, only all of them together may be seen to take each step once.
+  return !why_irregular_reduction(tree, tree[loop].parent, block) ||
+         !why_irregular_reduction(tree, tree[loop].scope, block);
 }
 
 /// The axes tell apart all iterations of these loops that drive them, whatever those of other loops are.

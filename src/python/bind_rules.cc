@@ -27,13 +27,14 @@ struct PythonScheduleRule final : ScheduleRule {
   NB_TRAMPOLINE(ScheduleRule);
 
   Status initialize(const TuneContext& context) override {
-    return in_python("rule/exception", [&]() -> Status {
-      if (overrides<ScheduleRule>(this, "initialize")) overridden<ScheduleRule>(this, "initialize")(context_to_python(context));
+    return in_python("space/exception", [&]() -> Status {
+      if (overrides<ScheduleRule>(this, "initialize"))
+        overridden<ScheduleRule>(this, "initialize")(context_to_python(context));
       return Ok{};
     });
   }
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override {
-    return in_python("rule/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
+    return in_python("space/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
       SchedulePtr copy = to_python(std::move(schedule));
       return schedules_of(overridden<ScheduleRule>(this, "apply")(copy, PyBlock{copy, block}));
     });
@@ -76,7 +77,7 @@ search::MultiLevelTilingOptions::Filter tiling_filter(const nb::object& function
   if (function.is_none()) return {};
   auto held = std::make_shared<HeldCallable>(nb::cast<nb::callable>(function));
   return [held](const schedule::Schedule& schedule, schedule::BlockRV block) {
-    return in_python("rule/exception", [&]() -> Result<bool> {
+    return in_python("space/exception", [&]() -> Result<bool> {
       SchedulePtr copy = to_python(schedule);
       return PyObject_IsTrue(held->callable(copy, PyBlock{copy, block}).ptr()) == 1;
     });
@@ -251,7 +252,7 @@ void bind_tilings(nb::module_& m) {
 void register_python_rule(const std::string& name, nb::callable function, bool replace) {
   auto held = std::make_shared<HeldCallable>(std::move(function));
   auto rule = [held](schedule::Schedule schedule, schedule::BlockRV block) {
-    return in_python("rule/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
+    return in_python("space/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
       SchedulePtr copy = to_python(std::move(schedule));
       return schedules_of(held->callable(copy, PyBlock{copy, block}));
     });

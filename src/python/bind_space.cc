@@ -146,6 +146,7 @@ void bind_search_components(nb::module_& m) {
   bind_trace_apply(m);
   bind_tune_context(m);
   bind_cost_models(m);
+  bind_auto_tensorize(m);
 }
 
 }  // namespace tilewright::python

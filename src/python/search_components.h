@@ -6,7 +6,7 @@
 //     NB_TRAMPOLINE(search::ScheduleRule);
 //     Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const
 //     override {
-//       return in_python("rule/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
+//       return in_python("space/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
 //         SchedulePtr copy = to_python(std::move(schedule));
 //         return schedules_of(overridden<search::ScheduleRule>(this, "apply")(copy, PyBlock{copy, block}));
 //       });
@@ -86,6 +86,7 @@ nb::object overridden(const Base* self, const char* name) {
   return nb::find(self).attr(name);
 }
 
+void bind_auto_tensorize(nb::module_& m);
 void bind_tune_context(nb::module_& m);
 void bind_rules(nb::module_& m);
 void bind_space(nb::module_& m);

@@ -197,7 +197,7 @@ Result<std::optional<LoopMapping>> loop_mapping(Schedule& schedule, BlockRV rv, 
     if (!extent || (*extent % *size != 0 && !allow_padding)) return std::optional<LoopMapping>();
     if (*extent % *size != 0) mapping.paddings[left - 1] = *size;
     taken[at] = true;
-    mapping.loops.push_back({rvs[at], *size});
+    mapping.loops.push_back({rvs[at], *loop});
     --left;
   }
   std::reverse(mapping.loops.begin(), mapping.loops.end());
@@ -220,8 +220,9 @@ Result<std::optional<LoopRV>> tile_with_tensor_intrin(Schedule& schedule, BlockR
   if (!mapping) return std::optional<LoopRV>();
   std::vector<LoopRV> inner;
   std::vector<NodeRef> inner_vars;
-  for (const auto& [loop, size] : mapping->loops) {
+  for (const auto& [loop, said] : mapping->loops) {
     TW_TRY(place, schedule.state().find(loop));
+    int64_t size = *const_int(said->extent);
     int64_t outer = *const_int(place.loop().extent) / size;
     TW_TRY(parts, schedule.apply(Split{.loop = loop, .factors = {{outer, size}}}));
     inner.push_back(parts[1]);

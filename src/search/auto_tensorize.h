@@ -14,7 +14,7 @@ namespace tilewright::search {
 struct LoopMapping {
   struct Pair {
     schedule::LoopRV loop;
-    int64_t size;  ///< of the description's loop
+    Ref<For> said;  ///< the description's
   };
   std::vector<Pair> loops;
   std::vector<int64_t> paddings;  ///< by axis of the block, what its extent has to become a multiple of; empty: nothing

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import tilewright.tensor_intrin.arm_cpu
+import tilewright.tensor_intrin.cuda
+import tilewright.tensor_intrin.x86  # noqa: F401 (rules name the intrinsics that these modules register)
 from tilewright._core import (
     AddRFactor,
     ApplyCustomRule,

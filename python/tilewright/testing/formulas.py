@@ -2,9 +2,113 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import te
+
+#: The operators that compilers are compared by: four shapes each, as parameters of the function.
+CONFIGS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
+    "C1D": (
+        "conv1d_nlc",
+        [
+            (1, 256, 64, 128, 3, 2, 1),
+            (1, 128, 128, 256, 1, 2, 0),
+            (1, 64, 256, 256, 5, 1, 2),
+            (1, 32, 512, 512, 3, 1, 1),
+        ],
+    ),
+    "C2D": (
+        "conv2d_nhwc",
+        [
+            (1, 224, 224, 3, 64, 7, 2, 3),
+            (1, 56, 56, 64, 64, 1, 1, 0),
+            (1, 14, 14, 256, 256, 3, 1, 1),
+            (1, 7, 7, 512, 512, 3, 1, 1),
+        ],
+    ),
+    "C3D": (
+        "conv3d_ndhwc",
+        [
+            (1, 16, 224, 224, 3, 64, 7, 2, 3),
+            (1, 16, 56, 56, 64, 64, 1, 1, 0),
+            (1, 16, 14, 14, 256, 256, 3, 1, 1),
+            (1, 16, 7, 7, 512, 512, 3, 1, 1),
+        ],
+    ),
+    "GMM": (
+        "batch_matmul_nkkm",
+        [(1, 128, 128, 128), (1, 512, 32, 512), (1, 512, 512, 512), (1, 1024, 1024, 1024)],
+    ),
+    "GRP": (
+        "conv2d_nhwc",
+        [
+            (1, 56, 56, 64, 128, 3, 2, 1, 1, 4),
+            (1, 56, 56, 64, 64, 1, 1, 0, 1, 4),
+            (1, 14, 14, 256, 256, 3, 1, 1, 1, 4),
+            (1, 7, 7, 512, 512, 3, 1, 1, 1, 4),
+        ],
+    ),
+    "DIL": (
+        "conv2d_nhwc",
+        [
+            (1, 224, 224, 3, 64, 7, 2, 3, 2),
+            (1, 56, 56, 64, 64, 1, 1, 0, 2),
+            (1, 14, 14, 256, 256, 3, 1, 1, 2),
+            (1, 7, 7, 512, 512, 3, 1, 1, 2),
+        ],
+    ),
+    "DEP": (
+        "depthwise_conv2d_nhwc",
+        [(1, 112, 112, 32, 3, 1, 1), (1, 112, 112, 64, 3, 2, 1), (1, 14, 14, 512, 3, 2, 1), (1, 7, 7, 1024, 3, 1, 1)],
+    ),
+    "T2D": (
+        "conv2d_transpose_nhwc",
+        [
+            (1, 4, 4, 512, 256, 4, 2, 1),
+            (1, 8, 8, 256, 128, 4, 2, 1),
+            (1, 16, 16, 128, 64, 4, 2, 1),
+            (1, 32, 32, 64, 3, 4, 2, 1),
+        ],
+    ),
+    "CAP": (
+        "conv2d_capsule_nhwijc",
+        [
+            (1, 16, 16, 32, 32, 3, 2, 1),
+            (1, 8, 8, 32, 32, 3, 1, 1),
+            (1, 16, 16, 8, 16, 3, 2, 1),
+            (1, 8, 8, 16, 16, 3, 1, 1),
+        ],
+    ),
+    "NRM": ("norm_bmn", [(1, 256, 256), (1, 512, 512), (1, 1024, 1024), (1, 4096, 1024)]),
+    "SFM": ("softmax_mn", [(256, 256), (512, 512), (1024, 1024), (2048, 2048)]),
+    "CBR": (
+        "conv2d_nhwc_bn_relu",
+        [
+            (1, 224, 224, 3, 64, 7, 2, 3),
+            (1, 56, 56, 64, 128, 3, 2, 1),
+            (1, 28, 28, 128, 256, 1, 2, 0),
+            (1, 7, 7, 512, 512, 3, 1, 1),
+        ],
+    ),
+    "TBG": ("transpose_batch_matmul", [(1, 128, 12, 64), (1, 128, 16, 64), (1, 64, 12, 128), (1, 128, 12, 128)]),
+}
+
+
+def workload(family: str, index: int, batch_size: int = 1, **types: str) -> Any:
+    """The program of an operator of CONFIGS.
+
+    Args:
+        family: "GMM", ...
+        index: which of its shapes.
+        batch_size: the first parameter, which is 1 in CONFIGS; of matrices without a batch, nothing.
+        types: in_dtype, out_dtype.
+    """
+    name, shapes = CONFIGS[family]
+    shape = shapes[index]
+    if name != "softmax_mn":
+        shape = (batch_size, *shape[1:])
+    return te.create_prim_func(globals()[name](*shape, **types), name="main")
 
 
 def matmul(n: int, m: int, k: int, in_dtype: str = "float32", out_dtype: str = "float32") -> tuple[te.Tensor, ...]:
@@ -40,6 +144,65 @@ def batch_matmul_nkkm(
     return x, y, z
 
 
+def padded(
+    tensor: te.Tensor, before: Sequence[int], name: str = "PadInput", after: Sequence[int] | None = None
+) -> te.Tensor:
+    """A copy with zeros around: so many elements before each dimension, and as many after it unless said otherwise."""
+    behind = before if after is None else after
+    sizes = [int(extent) for extent in tensor.shape]
+    shape = [left + size + right for left, size, right in zip(before, sizes, behind, strict=True)]
+
+    def element(*indices: Any) -> Any:
+        inside = []
+        for index, left, size, right in zip(indices, before, sizes, behind, strict=True):
+            if left:
+                inside.append(te.const(left, index.dtype) <= index)
+            if right:
+                inside.append(index < left + size)
+        source = tensor[tuple(i - left if left else i for i, left in zip(indices, before, strict=True))]
+        if not inside:
+            return source
+        return te.if_then_else(te.all(*inside), source, te.const(0, tensor.dtype))  # type: ignore[attr-defined]
+
+    return te.compute(shape, element, name=name, varargs_names=[f"i{d}" for d in range(len(shape))])
+
+
+def _length(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
+    """How many positions a kernel takes along a padded dimension."""
+    return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
+
+
+def _axes(**extents: int) -> list[Any]:
+    return [te.reduce_axis((0, extent), name=name) for name, extent in extents.items()]
+
+
+def conv1d_nlc(
+    N: int,
+    L: int,
+    CI: int,
+    CO: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    in_dtype: str = "float32",
+    out_dtype: str = "float32",
+) -> tuple[te.Tensor, ...]:
+    """A convolution of sequences, channels last, over their padded copy."""
+    inputs = te.placeholder((N, L, CI), name="inputs", dtype=in_dtype)
+    weight = te.placeholder((kernel_size, CI // groups, CO), name="weight", dtype=in_dtype)
+    source = padded(inputs, (0, padding, 0))
+    rl, rc = _axes(rl=kernel_size, rc=CI // groups)
+
+    def element(n: Any, l: Any, co: Any) -> Any:  # noqa: E741
+        value = source[n, l * stride + rl * dilation, co // (CO // groups) * (CI // groups) + rc]
+        return te.sum(value.astype(out_dtype) * weight[rl, rc, co].astype(out_dtype), axis=[rl, rc])
+
+    length = _length(L, kernel_size, stride, padding, dilation)
+    return inputs, weight, te.compute((N, length, CO), element, name="conv1d_nlc")
+
+
 def conv2d_nhwc(
     N: int,
     H: int,
@@ -57,21 +220,310 @@ def conv2d_nhwc(
     """A convolution of images, channels last, over their padded copy."""
     inputs = te.placeholder((N, H, W, CI), name="inputs", dtype=in_dtype)
     weight = te.placeholder((kernel_size, kernel_size, CI // groups, CO), name="weight", dtype=in_dtype)
-    out_h = (H + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1
-    out_w = (W + 2 * padding - dilation * (kernel_size - 1) - 1) // stride + 1
-    rh = te.reduce_axis((0, kernel_size), name="rh")
-    rw = te.reduce_axis((0, kernel_size), name="rw")
-    rc = te.reduce_axis((0, CI // groups), name="rc")
-
-    def padded_element(n: Any, h: Any, w: Any, c: Any) -> Any:
-        inside = te.all(h >= padding, h - padding < H, w >= padding, w - padding < W)
-        return te.if_then_else(inside, inputs[n, h - padding, w - padding, c], te.const(0, in_dtype))  # type: ignore[attr-defined]
-
-    padded = te.compute((N, H + 2 * padding, W + 2 * padding, CI), padded_element, name="PadInput")
+    source = padded(inputs, (0, padding, padding, 0))
+    rh, rw, rc = _axes(rh=kernel_size, rw=kernel_size, rc=CI // groups)
 
     def element(n: Any, h: Any, w: Any, co: Any) -> Any:
         channel = co // (CO // groups) * (CI // groups) + rc
-        pixel = padded[n, h * stride + rh * dilation, w * stride + rw * dilation, channel]
+        pixel = source[n, h * stride + rh * dilation, w * stride + rw * dilation, channel]
         return te.sum(pixel.astype(out_dtype) * weight[rh, rw, rc, co].astype(out_dtype), axis=[rh, rw, rc])
 
-    return inputs, weight, te.compute((N, out_h, out_w, CO), element, name="conv2d_nhwc")
+    rows, columns = (_length(size, kernel_size, stride, padding, dilation) for size in (H, W))
+    return inputs, weight, te.compute((N, rows, columns, CO), element, name="conv2d_nhwc")
+
+
+def conv3d_ndhwc(
+    N: int,
+    D: int,
+    H: int,
+    W: int,
+    CI: int,
+    CO: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    groups: int = 1,
+    in_dtype: str = "float32",
+    out_dtype: str = "float32",
+) -> tuple[te.Tensor, ...]:
+    """A convolution of volumes, channels last, over their padded copy."""
+    inputs = te.placeholder((N, D, H, W, CI), name="inputs", dtype=in_dtype)
+    kernel = (kernel_size, kernel_size, kernel_size, CI // groups, CO)
+    weight = te.placeholder(kernel, name="weight", dtype=in_dtype)
+    source = padded(inputs, (0, padding, padding, padding, 0))
+    rd, rh, rw, rc = _axes(rd=kernel_size, rh=kernel_size, rw=kernel_size, rc=CI // groups)
+
+    def element(n: Any, d: Any, h: Any, w: Any, co: Any) -> Any:
+        channel = co // (CO // groups) * (CI // groups) + rc
+        place = [x * stride + r * dilation for x, r in ((d, rd), (h, rh), (w, rw))]
+        value = source[(n, *place, channel)]
+        return te.sum(value.astype(out_dtype) * weight[rd, rh, rw, rc, co].astype(out_dtype), axis=[rd, rh, rw, rc])
+
+    sizes = [_length(size, kernel_size, stride, padding, dilation) for size in (D, H, W)]
+    return inputs, weight, te.compute((N, *sizes, CO), element, name="conv3d_ndhwc")
+
+
+def depthwise_conv2d_nhwc(
+    N: int,
+    H: int,
+    W: int,
+    C: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    dilation: int = 1,
+    factor: int = 1,
+    in_dtype: str = "float32",
+    out_dtype: str = "float32",
+) -> tuple[te.Tensor, ...]:
+    """A convolution of each channel of images by itself, channels last."""
+    inputs = te.placeholder((N, H, W, C), name="placeholder", dtype=in_dtype)
+    weight = te.placeholder((factor, kernel_size, kernel_size, C), name="placeholder_1", dtype=in_dtype)
+    source = padded(inputs, (0, padding, padding, 0))
+    rh, rw = _axes(rh=kernel_size, rw=kernel_size)
+
+    def element(n: Any, h: Any, w: Any, c: Any) -> Any:
+        pixel = source[n, h * stride + rh * dilation, w * stride + rw * dilation, c // factor]
+        return te.sum(
+            pixel.astype(out_dtype) * weight[c % factor, rh, rw, c // factor].astype(out_dtype), axis=[rh, rw]
+        )
+
+    rows, columns = (_length(size, kernel_size, stride, padding, dilation) for size in (H, W))
+    return inputs, weight, te.compute((N, rows, columns, C * factor), element, name="depth_conv2d_nhwc")
+
+
+def conv2d_transpose_nhwc(
+    N: int,
+    H: int,
+    W: int,
+    CI: int,
+    CO: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    in_dtype: str = "float32",
+    out_dtype: str = "float32",
+) -> tuple[te.Tensor, ...]:
+    """A transposed convolution of images, channels last.
+
+    The zeros between the pixels are a condition of the computation itself, so that unrolling removes what multiplies
+    them.
+    """
+    inputs = te.placeholder((N, H, W, CI), name="inputs", dtype=in_dtype)
+    weight = te.placeholder((kernel_size, kernel_size, CI, CO), name="weight", dtype=in_dtype)
+    around = kernel_size - 1 - padding
+    border = (around + stride - 1) // stride
+    source = padded(inputs, (0, border, border, 0))
+    shift = (stride - around % stride) % stride
+    rh, rw, rc = _axes(rh=kernel_size, rw=kernel_size, rc=CI)
+
+    def spread(n: Any, h: Any, w: Any, c: Any) -> Any:
+        if stride == 1:
+            return source[n, h, w, c]
+        is_pixel = te.all(h % stride == 0, w % stride == 0)  # type: ignore[attr-defined]
+        return te.if_then_else(is_pixel, source[n, h // stride, w // stride, c], te.const(0, in_dtype))  # type: ignore[attr-defined]
+
+    def element(n: Any, h: Any, w: Any, co: Any) -> Any:
+        pixel = spread(n, h + rh + shift, w + rw + shift, rc)
+        tap = weight[kernel_size - 1 - rh, kernel_size - 1 - rw, rc, co]
+        return te.sum(pixel.astype(out_dtype) * tap.astype(out_dtype), axis=[rh, rw, rc])
+
+    rows, columns = ((size - 1) * stride - 2 * padding + kernel_size for size in (H, W))
+    return inputs, weight, te.compute((N, rows, columns, CO), element, name="conv2d_transpose_nhwc")
+
+
+def conv2d_capsule_nhwijc(
+    N: int,
+    H: int,
+    W: int,
+    CI: int,
+    CO: int,
+    kernel_size: int,
+    stride: int = 1,
+    padding: int = 0,
+    capsule_size: int = 4,
+    in_dtype: str = "float32",
+    out_dtype: str = "float32",
+) -> tuple[te.Tensor, ...]:
+    """A convolution whose pixels are matrices, which are multiplied."""
+    inputs = te.placeholder((N, H, W, capsule_size, capsule_size, CI), name="inputs", dtype=in_dtype)
+    kernel = (kernel_size, kernel_size, capsule_size, capsule_size, CI, CO)
+    weight = te.placeholder(kernel, name="weight", dtype=in_dtype)
+    source = padded(inputs, (0, padding, padding, 0, 0, 0))
+    rh, rw, cap_k, rc = _axes(rh=kernel_size, rw=kernel_size, cap_k=capsule_size, rc=CI)
+
+    def element(n: Any, h: Any, w: Any, cap_i: Any, cap_j: Any, co: Any) -> Any:
+        pixel = source[n, h * stride + rh, w * stride + rw, cap_i, cap_k, rc]
+        tap = weight[rh, rw, cap_k, cap_j, rc, co]
+        return te.sum(pixel.astype(out_dtype) * tap.astype(out_dtype), axis=[rh, rw, cap_k, rc])
+
+    rows, columns = (_length(size, kernel_size, stride, padding, 1) for size in (H, W))
+    shape = (N, rows, columns, capsule_size, capsule_size, CO)
+    return inputs, weight, te.compute(shape, element, name="conv2d_capsule_nhwijc")
+
+
+def norm_bmn(B: int, M: int, N: int, in_dtype: str = "float32", out_dtype: str = "float32") -> tuple[te.Tensor, ...]:
+    """The square root of the sum of squares of each matrix."""
+    a = te.placeholder((B, M, N), name="A", dtype=in_dtype)
+    i, j = _axes(i=M, j=N)
+    c = te.compute(
+        (B,), lambda b: te.sum(a[b, i, j].astype(out_dtype) * a[b, i, j].astype(out_dtype), axis=[i, j]), name="C"
+    )
+    return a, te.compute((B,), lambda b: te.sqrt(c[b]), name="D")  # type: ignore[attr-defined]
+
+
+def softmax_mn(m: int, n: int, in_dtype: str = "float32", out_dtype: str = "float32") -> tuple[te.Tensor, ...]:
+    """The softmax of each row."""
+    a = te.placeholder((m, n), name="A", dtype=in_dtype)
+    (k,) = _axes(k=n)
+    largest = te.compute((m,), lambda i0: te.max(a[i0, k], axis=[k]), name="T_softmax_maxelem")
+    exp = te.compute((m, n), lambda i0, i1: te.exp(a[i0, i1] - largest[i0]), name="T_softmax_exp")  # type: ignore[attr-defined]
+    (k,) = _axes(k=n)
+    total = te.compute((m,), lambda i0: te.sum(exp[i0, k], axis=[k]), name="T_softmax_expsum")
+    norm = te.compute((m, n), lambda i0, i1: exp[i0, i1] / total[i0], name="T_softmax_norm", attrs={"axis": 1})
+    return a, norm
+
+
+def conv2d_nhwc_bn_relu(
+    N: int,
+    H: int,
+    W: int,
+    CI: int,
+    CO: int,
+    kernel_size: int,
+    strides: int,
+    padding: int,
+    dilation: int = 1,
+    in_dtype: str = "float32",
+    out_dtype: str = "float32",
+) -> tuple[te.Tensor, ...]:
+    """A convolution, channels last, with a bias, a batch normalization, and all below 0 cut off."""
+    data = te.placeholder((N, H, W, CI), name="data", dtype=in_dtype)
+    kernel = te.placeholder((kernel_size, kernel_size, CI, CO), name="kernel", dtype=in_dtype)
+    bias, bn_scale, bn_offset = (
+        te.placeholder((CO,), name=name, dtype=out_dtype) for name in ("bias", "bn_scale", "bn_offset")
+    )
+    source = padded(data, (0, padding, padding, 0), "PaddedInput")
+    ry, rx, rc = _axes(ry=kernel_size, rx=kernel_size, rc=CI)
+
+    def element(nn: Any, yy: Any, xx: Any, ff: Any) -> Any:
+        pixel = source[nn, yy * strides + ry * dilation, xx * strides + rx * dilation, rc]
+        return te.sum(pixel.astype(out_dtype) * kernel[ry, rx, rc, ff].astype(out_dtype), axis=[ry, rx, rc])
+
+    shape = (N, *(_length(size, kernel_size, strides, padding, dilation) for size in (H, W)), CO)
+    conv = te.compute(shape, element, name="Conv2dOutput")
+    conv = _by_channel(conv, lambda value, c: value + bias[c], "bias_add", channel=3)
+    conv = _by_channel(conv, lambda value, c: value * bn_scale[c], "bn_mul", channel=3)
+    conv = _by_channel(conv, lambda value, c: value + bn_offset[c], "bn_add", channel=3)
+    return data, kernel, bias, bn_offset, bn_scale, _relu(conv, out_dtype)
+
+
+def _by_channel(tensor: te.Tensor, function: Callable[[Any, Any], Any], name: str, channel: int) -> te.Tensor:
+    """What a function makes of each element and the number of its channel."""
+    return te.compute(tensor.shape, lambda i, j, k, l: function(tensor[i, j, k, l], (i, j, k, l)[channel]), name=name)  # noqa: E741
+
+
+def _relu(tensor: te.Tensor, dtype: str) -> te.Tensor:
+    return te.compute(
+        tensor.shape,
+        lambda *i: te.max(tensor[i], te.const(0, dtype)),
+        name="compute",
+        varargs_names=[f"i{d}" for d in range(len(tensor.shape))],
+    )
+
+
+def conv2d_nchw(
+    n: int,
+    h: int,
+    w: int,
+    ci: int,
+    co: int,
+    kh: int,
+    kw: int,
+    stride: int,
+    padding: int,
+    dilation: int = 1,
+    in_dtype: str = "float32",
+    out_dtype: str = "float32",
+) -> tuple[te.Tensor, ...]:
+    """A convolution of images, channels before rows."""
+    x = te.placeholder((n, ci, h, w), name="X", dtype=in_dtype)
+    weight = te.placeholder((co, ci, kh, kw), name="W", dtype=in_dtype)
+    source = padded(x, (0, 0, padding, padding), "pad_temp")
+    rc, ry, rx = _axes(rc=ci, ry=kh, rx=kw)
+
+    def element(nn: Any, ff: Any, yy: Any, xx: Any) -> Any:
+        pixel = source[nn, rc, yy * stride + ry * dilation, xx * stride + rx * dilation]
+        return te.sum(pixel.astype(out_dtype) * weight[ff, rc, ry, rx].astype(out_dtype), axis=[rc, ry, rx])
+
+    rows, columns = _length(h, kh, stride, padding, dilation), _length(w, kw, stride, padding, dilation)
+    return x, weight, te.compute((n, co, rows, columns), element, name="conv2d_nchw")
+
+
+def conv2d_nchw_bias_bn_relu(
+    n: int,
+    h: int,
+    w: int,
+    ci: int,
+    co: int,
+    kh: int,
+    kw: int,
+    stride: int,
+    padding: int,
+    dilation: int = 1,
+    in_dtype: str = "float32",
+    out_dtype: str = "float32",
+) -> tuple[te.Tensor, ...]:
+    """The same with a bias, a batch normalization, and all below 0 cut off."""
+    x, weight, conv = conv2d_nchw(n, h, w, ci, co, kh, kw, stride, padding, dilation, in_dtype, out_dtype)
+    bias, bn_scale, bn_offset = (
+        te.placeholder((co, 1, 1), name=name, dtype=out_dtype) for name in ("B", "bn_scale", "bn_offset")
+    )
+    conv = _by_channel(conv, lambda value, c: value + bias[c, 0, 0], "bias_add", channel=1)
+    conv = _by_channel(conv, lambda value, c: value * bn_scale[c, 0, 0], "bn_mul", channel=1)
+    conv = _by_channel(conv, lambda value, c: value + bn_offset[c, 0, 0], "bn_add", channel=1)
+    return x, weight, bias, bn_scale, bn_offset, _relu(conv, out_dtype)
+
+
+def max_pool2d_nchw(
+    n: int, h: int, w: int, ci: int, padding: int, in_dtype: str = "float32", out_dtype: str = "float32"
+) -> tuple[te.Tensor, ...]:
+    """The largest of each two by two pixels."""
+    x = te.placeholder((n, ci, h, w), name="X", dtype=in_dtype)
+    around = (0, 0, padding, padding)
+
+    def padded_element(*i: Any) -> Any:
+        inside = te.all(padding <= i[2], i[2] < padding + h, padding <= i[3], i[3] < padding + w)  # type: ignore[attr-defined]
+        source = x[i[0], i[1], i[2] - padding, i[3] - padding]
+        return te.if_then_else(inside, source, te.min_value(in_dtype))  # type: ignore[attr-defined]
+
+    shape = [size + 2 * left for size, left in zip((n, ci, h, w), around, strict=True)]
+    source = (
+        x
+        if padding == 0
+        else te.compute(shape, padded_element, name="pad_temp", varargs_names=["i0", "i1", "i2", "i3"])
+    )
+    rv0, rv1 = _axes(rv0=2, rv1=2)
+    result = te.compute(
+        (n, ci, (h + 2 * padding - 2) // 2 + 1, (w + 2 * padding - 2) // 2 + 1),
+        lambda ax0, ax1, ax2, ax3: te.max(source[ax0, ax1, ax2 * 2 + rv0, ax3 * 2 + rv1], axis=[rv0, rv1]),
+        name="pool_max",
+    )
+    return x, result
+
+
+def transpose_batch_matmul(
+    batch: int, seq_len: int, n_head: int, n_dim: int, in_dtype: str = "float32", out_dtype: str = "float32"
+) -> tuple[te.Tensor, ...]:
+    """The products of queries and values of each head, which lie interleaved."""
+    query = te.placeholder((batch, seq_len, n_head, n_dim), name="query", dtype=in_dtype)
+    value = te.placeholder((batch, seq_len, n_head, n_dim), name="value", dtype=in_dtype)
+    query_t = te.compute((batch, n_head, seq_len, n_dim), lambda b, h, l, d: query[b, l, h, d], name="query_T")  # noqa: E741
+    value_t = te.compute((batch, n_head, n_dim, seq_len), lambda b, h, d, l: value[b, l, h, d], name="value_T")  # noqa: E741
+    (k,) = _axes(k=n_dim)
+
+    def element(b: Any, h: Any, i: Any, j: Any) -> Any:
+        return te.sum(query_t[b, h, i, k].astype(out_dtype) * value_t[b, h, k, j].astype(out_dtype), axis=[k])
+
+    return query, value, te.compute((batch, n_head, seq_len, seq_len), element, name="C")

@@ -36,8 +36,10 @@ Status AutoBind::initialize(const TuneContext& context) {
 
 Result<std::vector<Schedule>> AutoBind::apply(Schedule schedule, BlockRV block) const {
   auto factor = [this](Schedule& at, int64_t max_extent) { return draw_size(at, thread_extents_, max_extent); };
-  TW_RETURN_IF_ERROR(bind_block_thread_idx(schedule, block, max_threadblocks_, max_threads_per_block_, factor));
-  return std::vector<Schedule>{std::move(schedule)};
+  Schedule bound = schedule;
+  // A block whose iterations cannot be proved to be independent is left to the postprocessors.
+  bool done = bind_block_thread_idx(bound, block, max_threadblocks_, max_threads_per_block_, factor).ok();
+  return std::vector<Schedule>{done ? std::move(bound) : std::move(schedule)};
 }
 
 }  // namespace tilewright::search

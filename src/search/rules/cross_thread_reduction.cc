@@ -84,18 +84,24 @@ Result<std::vector<Schedule>> CrossThreadReduction::apply(Schedule schedule, Blo
   TW_TRY(place, schedule.state().find(block));
   if (!needs_split_reduction(place, max_threads_per_block_)) return as_it_is;
   Schedule threaded = schedule.fork();
-  TW_TRY(where, find_fusion_place(threaded, block));
-  TW_TRY(threads, threaded.apply(SampleCategorical{
+  // A reduction whose steps threads cannot take stays as it is.
+  if (!add_threads(threaded, block).ok()) return as_it_is;
+  return std::vector<Schedule>{std::move(threaded), std::move(schedule)};
+}
+
+Status CrossThreadReduction::add_threads(Schedule& schedule, BlockRV block) const {
+  TW_TRY(where, find_fusion_place(schedule, block));
+  TW_TRY(threads, schedule.apply(SampleCategorical{
                       .candidates = thread_extents_, .probs = equal_weights(thread_extents_.size()), .decision = {}}));
   if (where) {
-    Schedule beside = threaded;
-    // A consumer that cannot be moved beside leaves the block where it is.
-    if (compute_beside(beside, block, *where, threads).ok()) threaded = std::move(beside);
+    Schedule beside = schedule;
+    // A block that cannot be computed there stays where it is.
+    if (compute_beside(beside, block, *where, threads).ok()) schedule = std::move(beside);
   }
-  TW_TRY(reduction, fuse_reduction_loops(threaded, block));
-  TW_TRY(parts, threaded.apply(Split{.loop = reduction.loop, .factors = {{None{}, threads}}}));
-  TW_RETURN_IF_ERROR(threaded.apply(Bind{.loop = parts[1], .thread_axis = "threadIdx.x"}));
-  return std::vector<Schedule>{std::move(threaded), std::move(schedule)};
+  TW_TRY(reduction, fuse_reduction_loops(schedule, block));
+  TW_TRY(parts, schedule.apply(Split{.loop = reduction.loop, .factors = {{None{}, threads}}}));
+  TW_RETURN_IF_ERROR(schedule.apply(Bind{.loop = parts[1], .thread_axis = "threadIdx.x"}));
+  return Ok{};
 }
 
 }  // namespace tilewright::search

@@ -17,6 +17,8 @@ class CrossThreadReduction final : public ScheduleRule {
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<CrossThreadReduction>(*this); }
 
  private:
+  Status add_threads(schedule::Schedule& schedule, schedule::BlockRV block) const;
+
   std::vector<int64_t> thread_extents_;
   int64_t max_threads_per_block_ = -1, warp_size_ = -1;
 };

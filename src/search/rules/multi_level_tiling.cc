@@ -236,16 +236,16 @@ Result<TilingStates> MultiLevelTiling::add_write_reuse(TilingState state) const 
     }
   }
   TilingStates result;
-  /// A state for each level, with the block that writes the result under the last loop there.
-  auto at_each_level = [&](BlockRV copy) -> Status {
+  /// A state for each level, with the block that writes the result under the last loop there. Under reduction loops the
+  /// result is not complete: such levels give none.
+  auto at_each_level = [&](BlockRV copy) {
     for (int64_t level : levels) {
       TilingState other = state.fork();
       LoopRV loop = other.tiles[static_cast<size_t>(level - 1)].back();
-      TW_RETURN_IF_ERROR(
-          other.schedule.apply(ReverseComputeAt{.block = copy, .loop = loop, .preserve_unit_loops = true}));
-      result.push_back(std::move(other));
+      if (other.schedule.apply(ReverseComputeAt{.block = copy, .loop = loop, .preserve_unit_loops = true}).ok()) {
+        result.push_back(std::move(other));
+      }
     }
-    return Ok{};
   };
   if (requirement == Requirement::kMay) {
     TW_TRY(consumers, state.schedule.apply(GetConsumers{state.block}));
@@ -255,18 +255,34 @@ Result<TilingStates> MultiLevelTiling::add_write_reuse(TilingState state) const 
       has_copy = is_write_cache(consumer.block());
     }
     if (has_copy) {
-      TW_RETURN_IF_ERROR(at_each_level(consumers[0]));
+      at_each_level(consumers[0]);
       state.write_reuse[0] = consumers[0];
       result.push_back(std::move(state));
       return result;
     }
     result.push_back(state.fork());
   }
+  TilingState without = state.fork();
   TW_TRY(copy, state.schedule.apply(CacheWrite{
                    .block = state.block, .storage_scope = options_.reuse_write.scope, .consumer_blocks = {}}));
   state.write_reuse[0] = copy;
-  TW_RETURN_IF_ERROR(at_each_level(copy));
+  at_each_level(copy);
+  if (result.empty()) result.push_back(std::move(without));
   return result;
+}
+
+Result<BlockRV> MultiLevelTiling::copy_read(Schedule& schedule, BlockRV block, size_t read, size_t rank,
+                                            LoopRV loop) const {
+  TW_TRY(copy, schedule.apply(CacheRead{.block = block,
+                                        .read_buffer_index = static_cast<int64_t>(read),
+                                        .storage_scope = options_.reuse_read.scope,
+                                        .consumer_blocks = {{block}}}));
+  TW_RETURN_IF_ERROR(schedule.apply(ComputeAt{.block = copy, .loop = loop, .preserve_unit_loops = true}));
+  TW_TRY(loops, schedule.apply(GetLoops{copy}));
+  auto first = loops.end() - static_cast<std::ptrdiff_t>(std::min(rank, loops.size()));
+  if (rank > 0) TW_RETURN_IF_ERROR(schedule.apply(Fuse{.loops = {{first, loops.end()}}}));
+  TW_RETURN_IF_ERROR(annotate_cooperative_fetch(schedule, copy));
+  return BlockRV(copy);
 }
 
 Result<TilingStates> MultiLevelTiling::add_read_reuse(TilingState state) const {
@@ -284,17 +300,12 @@ Result<TilingStates> MultiLevelTiling::add_read_reuse(TilingState state) const {
     }
     for (size_t i = 0; i < ranks.size(); ++i) {
       if (!ranks[i]) continue;
-      TW_TRY(copy, schedule.apply(CacheRead{.block = other.block,
-                                            .read_buffer_index = static_cast<int64_t>(i),
-                                            .storage_scope = options_.reuse_read.scope,
-                                            .consumer_blocks = {{other.block}}}));
-      TW_RETURN_IF_ERROR(schedule.apply(ComputeAt{.block = copy, .loop = loop, .preserve_unit_loops = true}));
-      TW_TRY(loops, schedule.apply(GetLoops{copy}));
-      size_t rank = std::min(*ranks[i], loops.size());
-      auto first = loops.end() - static_cast<std::ptrdiff_t>(rank);
-      if (rank > 0) TW_RETURN_IF_ERROR(schedule.apply(Fuse{.loops = {{first, loops.end()}}}));
-      TW_RETURN_IF_ERROR(annotate_cooperative_fetch(schedule, copy));
-      other.read_reuse[i] = copy;
+      // What cannot be proved to be copied in time is read from where it is.
+      Schedule trial = schedule;
+      auto copy = copy_read(trial, other.block, i, *ranks[i], loop);
+      if (!copy.ok()) continue;
+      schedule = std::move(trial);
+      other.read_reuse[i] = *copy;
     }
     result.push_back(std::move(other));
   }

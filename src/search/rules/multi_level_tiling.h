@@ -75,6 +75,9 @@ class MultiLevelTiling : public ScheduleRule {
   Result<TilingStates> add_write_reuse(TilingState state) const;
   Result<TilingStates> add_read_reuse(TilingState state) const;
   Result<TilingStates> add_async_pipeline(TilingState state) const;
+  /// A copy of one of the buffers that the block reads, made under the loop by one loop of its own.
+  Result<schedule::BlockRV> copy_read(schedule::Schedule& schedule, schedule::BlockRV block, size_t read, size_t rank,
+                                      schedule::LoopRV loop) const;
   /// Draws how many elements a thread copies at a time, for a block whose loops are fused.
   Status annotate_cooperative_fetch(schedule::Schedule& schedule, schedule::BlockRV block) const;
   /// The schedules of the states; annotates the block first.

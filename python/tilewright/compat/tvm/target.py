@@ -12,7 +12,7 @@ from tilewright.compat.tvm.alias import Renamed, missing
 __path__: list[str] = []
 __getattr__ = missing("tvm.target")
 
-__all__ = ["Target", "TargetKind", "current"]
+__all__ = ["Target", "TargetKind", "current", "list_tags"]
 
 _KIND = _core.Target.kind
 
@@ -68,6 +68,22 @@ def current(allow_none: bool = True) -> _core.Target | None:
     return _stack()[-1] if _stack() else None
 
 
+def _with_stated_threads(description: Any) -> _core.Target:
+    """The target; how many threads a block of a GPU has is known where it is said, or the GPU is named by its tag."""
+    target = _core.Target(description)
+    if isinstance(description, _core.Target) or _KIND.__get__(target) != "cuda" or description in list_tags():
+        return target
+    options = json.loads(target.json())
+    if "max_threads_per_block" not in str(description):
+        options["max_threads_per_block"] = 0
+    return _core.Target(options)
+
+
+def list_tags() -> list[str]:
+    """Names of whole targets."""
+    return _core.known_target_tags()
+
+
 class Target(metaclass=Renamed):
     """A target, and the target of the code that launches it."""
 
@@ -77,17 +93,15 @@ class Target(metaclass=Renamed):
     @staticmethod
     def make(target: Any, host: Any = None) -> Any:
         """The target; the host must be a processor."""
-        return _core.Target(target) if host is None else _core.Target(target).with_host(_core.Target(host))
+        made = _with_stated_threads(target)
+        return made if host is None else made.with_host(_core.Target(host))
 
     @staticmethod
     def list_kinds() -> list[str]:
         """What kinds of targets there are."""
         return _core.known_target_kinds()
 
-    @staticmethod
-    def list_tags() -> list[str]:
-        """Names of whole targets."""
-        return _core.known_target_tags()
+    list_tags = staticmethod(list_tags)
 
 
 def targets_as_tvm() -> None:

@@ -54,7 +54,7 @@ _NAMES = {
     "TaskScheduler": "task_scheduler",
     "TensorInfo": "arg_info",
     "TuneContext": "tune_context",
-    "derived_object": "utils",
+    "derived_object": "derived",
     "tune_tasks": "tune",
     "tune_tir": "tir_integration",
 }

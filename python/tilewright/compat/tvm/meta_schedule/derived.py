@@ -82,9 +82,11 @@ def derived_object(cls: type) -> Any:
             return getattr(self._inst, name)
 
         def __setattr__(self, name: str, value: Any) -> None:
-            setattr(self._inst, name, value)
-            if name in metadata.get("fields", ()):
+            of_component = hasattr(metadata["cls"], name)
+            if of_component:
                 object.__setattr__(self, name, value)
+            if not of_component or name in metadata.get("fields", ()):
+                setattr(self._inst, name, value)
 
         def __str__(self) -> str:
             return str(self._methods["__str__"]()) if self._methods.get("__str__") else default_text(self)

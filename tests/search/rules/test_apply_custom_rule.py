@@ -1,0 +1,70 @@
+"""ApplyCustomRule: blocks that name their rule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright import _core, te
+from tilewright import meta_schedule as ms
+
+from .sketches import annotations, check, sketches
+
+
+def _named(rule: str) -> Any:
+    a = te.placeholder((4, 6), name="A")
+    b = te.compute((4, 6), lambda i, j: a[i, j] + 1.0, name="B", attrs={"schedule_rule": rule})
+    return te.create_prim_func([a, b], name="main")
+
+
+def _halves(sch: Any, block: Any) -> Any:
+    other = sch.copy()
+    sch.split(sch.get_loops(block)[0], [2, 2])
+    return [sch, other]
+
+
+@pytest.fixture
+def halves() -> Iterator[None]:
+    ms.register_custom_rule("meta_schedule.cpu.halves", _halves, replace=True)
+    yield
+
+
+@pytest.mark.usefixtures("halves")
+def test_the_rule_of_the_target() -> None:
+    function = _named("halves")
+    made = sketches(function, ms.ApplyCustomRule())
+    assert sorted(len(sch.get_loops(sch.get_block("B"))) for sch in made) == [2, 3]
+    check(function, made)
+    (sch,) = sketches(function, ms.ApplyCustomRule(), target="cuda")  # has no such rule
+    assert annotations(sch, "B") == {}
+
+
+def test_other_rules_leave_the_block_alone() -> None:
+    inline = ms.AutoInline(False, True, True, False, False, False)
+    (sch,) = sketches(_named("None"), ms.ApplyCustomRule(), inline)
+    assert annotations(sch, "B") == {"schedule_rule": "None"}
+
+
+@pytest.mark.usefixtures("halves")
+def test_a_name_is_taken_once() -> None:
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.register_custom_rule("meta_schedule.cpu.halves", _halves)
+    assert error.value.code == "custom_rule/taken"
+
+
+def test_what_a_rule_raises_is_raised() -> None:
+    def fails(sch: Any, block: Any) -> Any:
+        raise KeyError("nothing of the kind")
+
+    ms.register_custom_rule("meta_schedule.cpu.fails", fails, replace=True)
+    with pytest.raises(KeyError, match="nothing of the kind"):
+        sketches(_named("fails"), ms.ApplyCustomRule())
+
+
+def test_it_needs_a_target() -> None:
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.ApplyCustomRule().initialize(_core.TuneContext())
+    assert error.value.code == "custom_rule/target"

@@ -1,0 +1,39 @@
+"""CrossThreadReduction: the threads of a team add up together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import meta_schedule as ms
+
+from .sketches import GPU, blocks, program, sketches
+
+
+def _threads(sch: Any, block: str) -> list[str]:
+    tags = [sch.get(loop).thread_binding for loop in sch.get_loops(sch.get_block(block))]
+    return [tag.thread_tag for tag in tags if tag is not None]
+
+
+def test_with_threads_or_without() -> None:
+    function = program("softmax")
+    made = sketches(function, ms.CrossThreadReduction([4, 8]), target=GPU)
+    assert len(made) == 4  # the largest, the sum: each either way
+    both = [sch for sch in made if _threads(sch, "T_softmax_maxelem") and _threads(sch, "T_softmax_expsum")]
+    assert len(both) == 1
+    for sch in made:
+        sch.verify()
+
+
+def test_it_is_computed_next_to_its_reader() -> None:
+    function = program("norm")
+    without, with_threads = sketches(function, ms.CrossThreadReduction([4]), target=GPU)
+    assert blocks(with_threads) == ["C", "D"]
+    assert with_threads.get(with_threads.get_block("C")).writes[0].buffer.scope() == "shared"
+    assert _threads(with_threads, "C") == ["threadIdx.x"]
+    assert _threads(without, "C") == []
+    with_threads.verify()
+
+
+def test_targets_that_do_not_say_how_many_threads() -> None:
+    (sch,) = sketches(program("norm"), ms.CrossThreadReduction([4]), target="cuda -max_threads_per_block=0")
+    assert len(sch.trace.simplified(remove_postproc=True).insts) == 0

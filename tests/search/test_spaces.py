@@ -1,0 +1,222 @@
+"""Spaces: functions, rules, unions, and those that Python defines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright import _core, ir
+from tilewright import meta_schedule as ms
+from tilewright.script import ir as I
+from tilewright.script import tir as T
+
+from .rules.sketches import context_of, program
+
+
+def _module(name: str = "relu") -> ir.IRModule:
+    return ir.IRModule({"main": program(name)})
+
+
+class Splits(ms.ScheduleRule):
+    """Two ways to split the first loop of a block."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[str] = []
+
+    def apply(self, sch: Any, block: Any) -> Any:
+        self.seen.append(sch.get(block).name_hint)
+        loops = sch.get_loops(block)
+        if not loops:
+            return sch
+        other = sch.copy()
+        sch.split(loops[0], [None, 2])
+        other.split(loops[0], [None, 4])
+        return [sch, other]
+
+
+def _given(space: Any, *rules: Any) -> Any:
+    space.schedule_rules, space.postprocs, space.mutators = list(rules), [], []
+    space.initialize(context_of("llvm"))
+    return space
+
+
+def test_rules_go_from_the_last_block_to_the_first_and_fork() -> None:
+    rule = Splits()
+    module = _module()
+    made = _given(ms.PostOrderApply(), rule).generate_design_space(module)
+    assert len(made) == 4
+    assert rule.seen == ["root", "compute", "C", "C"]
+    names = [step.kind.name for step in made[0].trace.insts]
+    assert names[:3] == ["GetBlock"] * 3
+    for sch in made:
+        sch.verify()
+    assert len(_given(ms.PostOrderApply(), rule, rule).generate_design_space(module)) == 16
+
+
+def test_blocks_that_are_gone_are_left_out() -> None:
+    class Inline(ms.ScheduleRule):
+        def apply(self, sch: Any, block: Any) -> Any:
+            if sch.get(block).name_hint == "B":
+                sch.compute_inline(block)
+            return [sch]
+
+    rule = Splits()
+    a = tw.te.placeholder((8, 8), name="A")
+    b = tw.te.compute((8, 8), lambda i, j: a[i, j] + 1.0, name="B")
+    c = tw.te.compute((8, 8), lambda i, j: b[i, j] * 2.0, name="C")
+    module = ir.IRModule({"main": tw.te.create_prim_func([a, c], name="main")})
+    assert len(_given(ms.PostOrderApply(), Inline(), rule).generate_design_space(module)) == 2
+    assert rule.seen == ["root", "C"]
+
+
+def test_a_filter_of_blocks() -> None:
+    rule = Splits()
+    space = ms.PostOrderApply(lambda block: block.name_hint == "C")
+    assert len(_given(space, rule).generate_design_space(_module())) == 2
+    assert rule.seen == ["C"]
+
+
+def test_blocks_need_names_of_their_own() -> None:
+    @T.prim_func
+    def twice(A: T.Buffer((4,), "float32")) -> None:
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                A[vi] = 1.0
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                A[vi] = 2.0
+
+    with pytest.raises(tw.ScheduleError, match="Duplicated block name B in function main") as error:
+        _given(ms.PostOrderApply()).generate_design_space(ir.IRModule({"main": twice}))
+    assert error.value.code == "post_order_apply/P1"
+
+
+def test_all_functions_of_a_module_without_a_main_one() -> None:
+    @I.ir_module
+    class Two:
+        @T.prim_func
+        def first(A: T.Buffer((4,), "float32")) -> None:
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    A[vi] = 1.0
+
+        @T.prim_func
+        def second(A: T.Buffer((4,), "float32")) -> None:
+            for i in range(4):
+                with T.block("B"):
+                    vi = T.axis.spatial(4, i)
+                    A[vi] = 2.0
+
+    assert len(_given(ms.PostOrderApply(), Splits()).generate_design_space(Two)) == 4
+
+
+def test_functions_as_spaces() -> None:
+    def nothing(sch: Any) -> None:
+        sch.split(sch.get_loops("C")[0], [None, 2])
+
+    def several(sch: Any) -> Any:
+        return [sch, sch.copy()]
+
+    module = _module()
+    (sch,) = ms.ScheduleFn(nothing).generate_design_space(module)
+    assert len(sch.get_loops("C")) == 4
+    sch.verify()
+    assert len(ms.ScheduleFn(several).generate_design_space(module)) == 2
+    union = ms.SpaceGeneratorUnion([ms.ScheduleFn(nothing), ms.ScheduleFn(several)])
+    assert len(union.generate_design_space(module)) == 3
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.ScheduleFn(lambda sch: 3).generate_design_space(module)
+    assert error.value.code == "search/schedule"
+
+
+def test_exceptions_come_back_as_they_were_raised() -> None:
+    class Failure(Exception):
+        pass
+
+    failure = Failure("here")
+
+    def fails(sch: Any) -> None:
+        raise failure
+
+    with pytest.raises(Failure) as error:
+        ms.ScheduleFn(fails).generate_design_space(_module())
+    assert error.value is failure
+
+
+def test_a_union_initializes_its_members() -> None:
+    inner = ms.PostOrderApply()
+    union = ms.SpaceGeneratorUnion([inner])
+    union.initialize(context_of("llvm"))
+    assert next(type(rule).__name__ for rule in inner.schedule_rules) == "ApplyCustomRule"
+    assert len(union.clone().generate_design_space(_module())) == len(union.generate_design_space(_module()))
+
+
+def test_what_is_not_given_follows_from_the_target() -> None:
+    space = ms.PostOrderApply()
+    space.schedule_rules = []
+    space.initialize(context_of("llvm"))
+    assert space.schedule_rules == []
+    assert space.postprocs is not None and space.mutators is not None
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.PostOrderApply().initialize(_core.TuneContext())
+    assert error.value.code == "space/target"
+    with pytest.raises(tw.ArgumentError, match="Unsupported kind: c"):
+        ms.PostOrderApply().initialize(context_of("c"))
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    def tiles(seed: int) -> list[str]:
+        space = ms.PostOrderApply()
+        space.initialize(context_of("llvm", seed))
+        return [sch.trace.as_json() for sch in space.generate_design_space(_module("matmul"))]
+
+    assert tiles(3) == tiles(3)
+    assert tiles(3) != tiles(4)
+
+
+class Known(ms.SpaceGenerator):
+    """The schedule as it is, and what it was initialized with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.task = ""
+
+    def initialize(self, context: Any) -> None:
+        super().initialize(context)
+        self.task = context.task_name
+
+    def generate_design_space(self, module: Any) -> Any:
+        return [tw.Schedule(module), tw.Schedule(module)]
+
+
+def test_a_space_of_a_subclass() -> None:
+    context = context_of("llvm")
+    context.task_name = "mine"
+    context.space_generator = space = Known()
+    assert context.space_generator is space
+    context.initialize()
+    assert space.task == "mine"
+    assert len(ms.SpaceGeneratorUnion([space, space]).generate_design_space(_module())) == 4
+    assert space.clone() is space
+
+
+def test_what_a_subclass_leaves_out() -> None:
+    class Empty(ms.SpaceGenerator):
+        pass
+
+    class Nothing(ms.ScheduleRule):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Empty does not define generate_design_space"):
+        ms.SpaceGeneratorUnion([Empty()]).generate_design_space(_module())
+    with pytest.raises(NotImplementedError, match="Nothing does not define apply"):
+        _given(ms.PostOrderApply(), Nothing()).generate_design_space(_module())
+    sch = tw.Schedule(_module())
+    with pytest.raises(NotImplementedError, match="Nothing does not define apply"):
+        Nothing().apply(sch, sch.get_block("C"))
