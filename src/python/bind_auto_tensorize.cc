@@ -48,7 +48,9 @@ void bind_auto_tensorize(nb::module_& m) {
   m.def("tile_with_tensor_intrin", &tile_with_tensor_intrin, nb::arg("sch"), nb::arg("block"), nb::arg("intrin_name"),
         nb::arg("allow_padding"),
         "Split and reorder the loops of a block so that the innermost ones are those of an intrinsic: the first, or "
-        "None.");
+        "None.",
+        nb::sig("def tile_with_tensor_intrin(sch: Schedule, block: BlockRV, intrin_name: str, allow_padding: bool) -> "
+                "LoopRV | None"));
   m.def(
       "layout_mapping", &layout_mapping, nb::arg("sch"), nb::arg("block"), nb::arg("desc"),
       "How the axes of a block join to those of a description; None where it computes something else.",

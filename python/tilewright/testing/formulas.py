@@ -144,12 +144,10 @@ def batch_matmul_nkkm(
     return x, y, z
 
 
-def padded(
-    tensor: te.Tensor, before: Sequence[int], name: str = "PadInput", after: Sequence[int] | None = None
-) -> te.Tensor:
+def padded(tensor: te.Tensor, before: Sequence[int], name: str = "PadInput", after: Sequence[int] | None = None) -> Any:
     """A copy with zeros around: so many elements before each dimension, and as many after it unless said otherwise."""
     behind = before if after is None else after
-    sizes = [int(extent) for extent in tensor.shape]
+    sizes = [_size(extent) for extent in tensor.shape]
     shape = [left + size + right for left, size, right in zip(before, sizes, behind, strict=True)]
 
     def element(*indices: Any) -> Any:
@@ -165,6 +163,10 @@ def padded(
         return te.if_then_else(te.all(*inside), source, te.const(0, tensor.dtype))  # type: ignore[attr-defined]
 
     return te.compute(shape, element, name=name, varargs_names=[f"i{d}" for d in range(len(shape))])
+
+
+def _size(extent: Any) -> int:
+    return int(extent.value) if hasattr(extent, "value") else int(extent)
 
 
 def _length(size: int, kernel: int, stride: int, padding: int, dilation: int) -> int:
@@ -321,7 +323,7 @@ def conv2d_transpose_nhwc(
     def spread(n: Any, h: Any, w: Any, c: Any) -> Any:
         if stride == 1:
             return source[n, h, w, c]
-        is_pixel = te.all(h % stride == 0, w % stride == 0)  # type: ignore[attr-defined]
+        is_pixel = te.all(h % stride == 0, w % stride == 0)
         return te.if_then_else(is_pixel, source[n, h // stride, w // stride, c], te.const(0, in_dtype))  # type: ignore[attr-defined]
 
     def element(n: Any, h: Any, w: Any, co: Any) -> Any:
@@ -419,12 +421,12 @@ def conv2d_nhwc_bn_relu(
     return data, kernel, bias, bn_offset, bn_scale, _relu(conv, out_dtype)
 
 
-def _by_channel(tensor: te.Tensor, function: Callable[[Any, Any], Any], name: str, channel: int) -> te.Tensor:
+def _by_channel(tensor: te.Tensor, function: Callable[[Any, Any], Any], name: str, channel: int) -> Any:
     """What a function makes of each element and the number of its channel."""
     return te.compute(tensor.shape, lambda i, j, k, l: function(tensor[i, j, k, l], (i, j, k, l)[channel]), name=name)  # noqa: E741
 
 
-def _relu(tensor: te.Tensor, dtype: str) -> te.Tensor:
+def _relu(tensor: te.Tensor, dtype: str) -> Any:
     return te.compute(
         tensor.shape,
         lambda *i: te.max(tensor[i], te.const(0, dtype)),
@@ -494,7 +496,7 @@ def max_pool2d_nchw(
     around = (0, 0, padding, padding)
 
     def padded_element(*i: Any) -> Any:
-        inside = te.all(padding <= i[2], i[2] < padding + h, padding <= i[3], i[3] < padding + w)  # type: ignore[attr-defined]
+        inside = te.all(padding <= i[2], i[2] < padding + h, padding <= i[3], i[3] < padding + w)
         source = x[i[0], i[1], i[2] - padding, i[3] - padding]
         return te.if_then_else(inside, source, te.min_value(in_dtype))  # type: ignore[attr-defined]
 

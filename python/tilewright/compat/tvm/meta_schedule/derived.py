@@ -82,7 +82,7 @@ def derived_object(cls: type) -> Any:
             return getattr(self._inst, name)
 
         def __setattr__(self, name: str, value: Any) -> None:
-            of_component = hasattr(metadata["cls"], name)
+            of_component = hasattr(component, name)
             if of_component:
                 object.__setattr__(self, name, value)
             if not of_component or name in metadata.get("fields", ()):

@@ -27,12 +27,15 @@ __all__ = [
 Parts = Sequence[Any] | Mapping[Any, float] | str | None
 
 
+_COMPONENTS: Any = _core
+
+
 def _defaults(kind: str) -> dict[str, Callable[[str], Any]]:
     """How the lists of a kind are made, by the name of the parameter."""
     return {
         "sch_rules": schedule_rule.create,
-        "postprocs": _core.Postproc.defaults,
-        "mutator_probs": lambda kind: dict(_core.Mutator.defaults(kind)),
+        "postprocs": lambda kind: _COMPONENTS.Postproc.defaults(kind),
+        "mutator_probs": lambda kind: dict(_COMPONENTS.Mutator.defaults(kind)),
     }
 
 

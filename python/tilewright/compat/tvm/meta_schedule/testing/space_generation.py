@@ -7,7 +7,8 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.ir import IRModule, structural_equal
+from tilewright.compat.tvm.ir import IRModule
+from tilewright.compat.tvm.ir.base import Proofs
 from tilewright.compat.tvm.meta_schedule import schedule_rule
 from tilewright.compat.tvm.meta_schedule.space_generator import PostOrderApply
 from tilewright.compat.tvm.meta_schedule.tune_context import TuneContext
@@ -59,9 +60,14 @@ def _with_decisions(mod: Any, sketch: Any, decisions: Decisions) -> Any:
             following = next(expected, None)
     if following is not None or len(taken) != len(decisions):
         return None
-    sch = Schedule(mod)
+    sch = Schedule.make(mod)
     type(sketch.trace)(sketch.trace.insts, taken).apply_to_schedule(sch, remove_postproc=True)
     return sch
+
+
+def _same(made: Any, expected: Any) -> bool:
+    """Equal, but for what functions are called and for the way in which indices are written."""
+    return Proofs.mismatch(without_symbols(made), without_symbols(expected), False) is None
 
 
 def check_sketches(
@@ -80,7 +86,7 @@ def check_sketches(
         program = expected if isinstance(expected, IRModule) else _core.Module({"main": expected}, {})
         for sketch in left:
             made = _with_decisions(mod, sketch, decisions)
-            if made is not None and structural_equal(without_symbols(made.mod), without_symbols(program)):
+            if made is not None and _same(made.mod, program):
                 verify_trace_roundtrip(sch=made, mod=mod, debug_mask=debug_mask, text_format="json")
                 left.remove(sketch)
                 break
