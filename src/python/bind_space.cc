@@ -89,8 +89,8 @@ void bind_space(nb::module_& m) {
       .def_rw("schedule_rules", &SpaceGenerator::schedule_rules, nb::arg().none(),
               "What is applied to blocks; None until initialize() fills in those of the target.")
       .def_rw("postprocs", &SpaceGenerator::postprocs, nb::arg().none(),
-              nb::for_getter(nb::sig("def postprocs(self) -> list[Any] | None")),
-              nb::for_setter(nb::sig("def postprocs(self, value: Sequence[Any] | None, /) -> None")),
+              nb::for_getter(nb::sig("def postprocs(self) -> list[Postproc] | None")),
+              nb::for_setter(nb::sig("def postprocs(self, value: Sequence[Postproc] | None, /) -> None")),
               "What is done to candidates before they are built; None until initialize() fills in those of the target.")
       .def_rw(
           "mutators", &SpaceGenerator::mutators, nb::arg().none(),

@@ -154,7 +154,7 @@ def padded(tensor: te.Tensor, before: Sequence[int], name: str = "PadInput", aft
         inside = []
         for index, left, size, right in zip(indices, before, sizes, behind, strict=True):
             if left:
-                inside.append(te.const(left, index.dtype) <= index)
+                inside.append(index >= left)
             if right:
                 inside.append(index < left + size)
         source = tensor[tuple(i - left if left else i for i, left in zip(indices, before, strict=True))]
