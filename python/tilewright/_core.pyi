@@ -3330,7 +3330,7 @@ class SpaceGenerator:
         """
 
     @postprocs.setter
-    def postprocs(self, arg: Sequence[Postproc] | None, /) -> None: ...
+    def postprocs(self, value: Sequence[Postproc] | None, /) -> None: ...
     @property
     def mutators(self) -> list[tuple[Mutator, float]] | None:
         """
@@ -3600,7 +3600,7 @@ class TuneContext:
         """Which ones are measured."""
 
     @search_strategy.setter
-    def search_strategy(self, arg: SearchStrategy | None, /) -> None: ...
+    def search_strategy(self, value: SearchStrategy | None, /) -> None: ...
     @property
     def task_name(self) -> str:
         """What the task is called in logs."""
@@ -3693,6 +3693,25 @@ class AnalyticalModel(CostModel):
 
 def estimate_cost(module: Module, target: str) -> dict[Any, Any]:
     """Where the time of a program is expected to go, in seconds."""
+
+def loop_mapping(
+    sch: Schedule, block: BlockRV, desc: PrimFunc, allow_padding: bool
+) -> tuple[list[tuple[LoopRV, For]], list[int] | None] | None:
+    """
+    The loops around a block that stand for those of a description, and how its axes are to be padded; or None.
+    """
+
+def tile_with_tensor_intrin(sch: Schedule, block: BlockRV, intrin_name: str, allow_padding: bool) -> LoopRV | None:
+    """
+    Split and reorder the loops of a block so that the innermost ones are those of an intrinsic: the first, or None.
+    """
+
+def layout_mapping(
+    sch: Schedule, block: BlockRV, desc: PrimFunc
+) -> tuple[IndexMap, dict[Buffer, Buffer], dict[Buffer, list[Expr]], list[IterVar], list[IterVar]] | None:
+    """
+    How the axes of a block join to those of a description; None where it computes something else.
+    """
 
 def analyze_workload(func: PrimFunc) -> dict[Any, Any]: ...
 def analyze_work(func: PrimFunc) -> dict[Any, Any]:

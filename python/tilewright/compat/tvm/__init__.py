@@ -44,6 +44,7 @@ from tilewright.compat.tvm.printing import print_as_tvm  # noqa: E402
 from tilewright.compat.tvm.runtime import DataType, convert, cpu, cuda, device, nd  # noqa: E402
 from tilewright.compat.tvm.runtime.module import kernels_as_modules  # noqa: E402
 from tilewright.compat.tvm.target import targets_as_tvm  # noqa: E402
+from tilewright.compat.tvm.te import tensors_as_tvm  # noqa: E402
 from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
 from tilewright.compat.tvm.tir.buffer import read_strides_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.index_map import map_arrays_as_tvm  # noqa: E402
@@ -96,6 +97,7 @@ find_functions_as_tvm()
 print_as_tvm()
 kernels_as_modules()
 targets_as_tvm()
+tensors_as_tvm()
 rfactor_as_tvm()
 vectorize_as_tvm()
 translate_errors()
