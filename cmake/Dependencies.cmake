@@ -51,9 +51,10 @@ if(NOT LLVM_FOUND)
     "${LLVM_CONSIDERED_VERSIONS} (set LLVM_DIR to the folder of its LLVMConfig.cmake)")
 endif()
 
-# Code generation for the processor of this machine; the components bring in what they need themselves.
+# Code generation for the processor of this machine and for 64-bit Arm; the components bring in what they need
+# themselves.
 llvm_map_components_to_libnames(TILEWRIGHT_LLVM_LIBRARIES
-  Analysis AsmParser BitReader BitWriter CodeGen Core ExecutionEngine InstCombine IRReader JITLink MC MCParser
+  AArch64CodeGen AArch64Desc AArch64Info Analysis AsmParser BitReader BitWriter CodeGen Core ExecutionEngine InstCombine IRReader JITLink MC MCParser
   native Object OrcJIT OrcShared OrcTargetProcess Passes ScalarOpts Support Target TargetParser TransformUtils
   Vectorize)
 

@@ -1456,6 +1456,11 @@ def get_num_threads() -> int:
     """How many threads parallel loops use."""
 
 def lower(module: Module, target: str = "native", after: str = "", check_bounds: bool = False) -> tuple[Any, ...]: ...
+def run_pass(name: str, module: Module, target: str = "native") -> Module:
+    """
+    One pass of the pipeline alone, on a module that has all that it needs.
+    """
+
 def lower_stages(module: Module, target: str = "native") -> list[tuple[str, Module]]: ...
 def list_passes() -> list[Any]: ...
 
@@ -1464,6 +1469,8 @@ class ObjectCode:
     def bytes(self) -> bytes: ...
     @property
     def functions(self) -> list[str]: ...
+    @property
+    def platform(self) -> str: ...
     @property
     def notes(self) -> list[Any]: ...
     @property
@@ -1481,7 +1488,7 @@ class LoadedKernel:
     def callable(self, name: str) -> KernelBase: ...
 
 def export_files(lowered: Module, code: ObjectCode, folder: str, name: str) -> tuple[str, str, str]: ...
-def interpreted_callable(module: Module, name: str) -> KernelBase: ...
+def interpreted_callable(module: Module, name: str, platform: str = "") -> KernelBase: ...
 def llvm_version() -> str: ...
 def load_object(arg: bytes, /) -> LoadedKernel: ...
 def script_diff(lhs: Node | None, rhs: Node | None) -> str:
@@ -1708,6 +1715,12 @@ class Trace:
     @property
     def insts(self) -> list[Instruction]:
         """The steps."""
+
+    @property
+    def stated(self) -> dict[int, str]:
+        """
+        What the user says and nothing proves, by the position of the step that rests on it; of traces that a schedule has run.
+        """
 
     @property
     def decisions(self) -> dict[Instruction, int | list[int]]:
@@ -2121,7 +2134,7 @@ class Schedule:
     def split(
         self,
         loop: LoopRV,
-        factors: Sequence[int | ExprRV | None],
+        factors: Sequence[int | ExprRV | Expr | None],
         preserve_unit_iters: bool = True,
         disable_predication: bool = False,
     ) -> list[LoopRV]:
@@ -2133,7 +2146,8 @@ class Schedule:
 
         Args:
             loop: the loop to split.
-            factors: the extents of the new loops, outermost first: integers, sampled values, at most one None to be inferred.
+            factors: the extents of the new loops, outermost first: integers, sampled values, expressions of ``T.vscale()``,
+                at most one None to be inferred.
             preserve_unit_iters: keep block axes of extent 1 bound to loops instead of to constants.
             disable_predication: add no condition; accepted only where none is needed.
 
@@ -2161,7 +2175,7 @@ class Schedule:
         """
 
     def loop_partition(
-        self, loop: LoopRV, factors: Sequence[int | ExprRV | None], preserve_unit_iters: bool = True
+        self, loop: LoopRV, factors: Sequence[int | ExprRV | Expr | None], preserve_unit_iters: bool = True
     ) -> list[LoopRV]:
         """
         Cut a loop into consecutive ones, each with a copy of the body.
@@ -3717,6 +3731,16 @@ def analyze_workload(func: PrimFunc) -> dict[Any, Any]: ...
 def analyze_work(func: PrimFunc) -> dict[Any, Any]:
     """
     Operations and bytes of a call; scalar parameters are allowed, and what is not constant counts as 1.
+    """
+
+def undefined_vars(node: Node | None, defs: Sequence[Var] = []) -> list[Var]:
+    """
+    Variables that a program uses and does not bind, each once, in the order of their first use, but for `defs`.
+    """
+
+def block_access_region(block: Block) -> tuple[list[BufferRegion], list[BufferRegion], list[Var]]:
+    """
+    The regions that a block reads and those that it writes, by its body, and the pointers that it uses otherwise.
     """
 
 def shrink(func: PrimFunc, limit: int = 16) -> PrimFunc: ...

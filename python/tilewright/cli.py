@@ -149,7 +149,7 @@ def tune(
             say_interrupted(result, records)
             raise typer.Exit(INTERRUPTED)
         summary = report.summarize(result, each.space, each.program, records)
-        written = [records, *result.kernel.export(out, name=each.name)]
+        written = [records, *(path for path in result.kernel.export(out, name=each.name) if path)]
         if as_json:
             print(json.dumps(summary.as_json() | {"written": [str(path) for path in written]}))
         elif not quiet:

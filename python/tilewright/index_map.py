@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from tilewright import ir
+from tilewright.errors import ArgumentError
 
 _BINARY: dict[type, Any] = {
     ir.Add: np.add,
@@ -27,11 +29,23 @@ def _values(e: Any, known: dict[Any, Any]) -> Any:
         return _values(e.value, known)
     if e in known:
         return known[e]
+    if type(e) not in _BINARY:
+        raise ArgumentError(f"the index {e} is not known for the elements of an array")
     return _BINARY[type(e)](_values(e.a, known), _values(e.b, known))
 
 
-def map_array(index_map: ir.IndexMap, array: Any) -> np.ndarray[Any, Any]:
-    """The elements of an array in the layout that a map gives them; elements that stand for none are 0.
+def map_points(index_map: ir.IndexMap, points: Sequence[Any]) -> tuple[Any, ...]:
+    """Where the map takes points: one array (or number) for each dimension, before and after."""
+    known = dict(zip(index_map.initial_indices, points, strict=True))
+    return tuple(_values(e, known) for e in index_map.final_indices)
+
+
+def _places(index_map: ir.IndexMap, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    return tuple(np.broadcast_to(e, shape) for e in map_points(index_map, np.indices(shape, sparse=True)))
+
+
+def map_array(index_map: ir.IndexMap, array: Any, padding: Any = 0) -> np.ndarray[Any, Any]:
+    """The elements of an array in the layout that a map gives them; elements that stand for none are `padding`.
 
     Raises:
         tilewright.ArgumentError: the map does not take the indices of the array one to one.
@@ -39,7 +53,12 @@ def map_array(index_map: ir.IndexMap, array: Any) -> np.ndarray[Any, Any]:
     array = np.asarray(array)
     shape: list[int] = [cast(Any, extent).value for extent in index_map.map_shape(list(array.shape))]
     index_map.non_surjective_inverse(list(array.shape))
-    result = np.zeros(shape, array.dtype)
-    known = dict(zip(index_map.initial_indices, np.indices(array.shape, sparse=True), strict=True))
-    result[tuple(np.broadcast_to(_values(e, known), array.shape) for e in index_map.final_indices)] = array
+    result = np.full(shape, padding, array.dtype)
+    result[_places(index_map, array.shape)] = array
     return result
+
+
+def map_array_back(index_map: ir.IndexMap, array: Any, shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The array of that shape which :func:`map_array` made this one of."""
+    back: np.ndarray[Any, Any] = array[_places(index_map, tuple(shape))]
+    return back

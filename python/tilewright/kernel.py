@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 class Exported(NamedTuple):
-    """The files that an export wrote."""
+    """The files that an export wrote; no library where the kernel is for another platform than this one."""
 
-    library: Path
+    library: Path | None
     object: Path
     header: Path
 
@@ -166,7 +166,8 @@ class Kernel(_core.KernelBase):
         same one gets a number at its end.
 
         Returns:
-            The paths of ``NAME.so``, ``NAME.o`` and ``NAME.h``, in this order.
+            The paths of ``NAME.so``, ``NAME.o`` and ``NAME.h``, in this order. A kernel for another platform
+            (``target="llvm -mtriple=aarch64-linux-gnu"``) has no library: link the object there, with the runtime.
 
         Raises:
             ResourceError: The folder cannot be written to, or there is no C compiler to link the library with.
@@ -355,8 +356,14 @@ def compile_quietly(
     report["notes"] += _name_functions(code.notes, module)
     if folder:
         _dump(Path(folder), module, text, code)
-    loaded = _core.load_object(code.bytes)
     source = _Program(module, lowered, code, text, report, schedule if database is None else "recorded")
+    if code.platform:
+        named = {f.attrs["global_symbol"]: f for f in module.functions.values() if "global_symbol" in f.attrs}
+        alike = _core.Module(named, {})
+        return _one_or_many(
+            {name: Kernel(_core.interpreted_callable(alike, name, code.platform), source) for name in named}
+        )
+    loaded = _core.load_object(code.bytes)
     kernels = {name: Kernel(loaded.callable(name), source) for name in loaded.names}
     if resolved.num_cores < _core.Target("native").num_cores:
         for kernel in kernels.values():
@@ -472,8 +479,8 @@ def _alone(program: _Program, own: str, name: str) -> _Program:
 def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exported:
     if program.code is None:
         raise ArgumentError("an interpreted kernel cannot be exported: compile it for 'native'")
-    files = _core.export_files(program.lowered, program.code, os.fspath(folder), name)
-    return Exported(*(Path(file) for file in files))
+    library, code, header = _core.export_files(program.lowered, program.code, os.fspath(folder), name)
+    return Exported(Path(library) if library else None, Path(code), Path(header))
 
 
 def _one_or_many(kernels: dict[str, Kernel]) -> Kernel | KernelModule:

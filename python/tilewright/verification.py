@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
+from tilewright.index_map import map_array, map_array_back, map_points
 from tilewright.numpy_dtype import numpy_dtype
 from tilewright.reference import CANNOT_RUN, difference, interpreted, interpreted_at, sample_points
 from tilewright.task import Task, task_of
@@ -19,7 +20,7 @@ from tilewright.task import Task, task_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tilewright.schedule import Schedule
+    from tilewright.schedule import Schedule, Trace
 
     Results = dict[str, NDArray[Any]]
 
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 SIZES = ((13, 17, 5, 11, 7, 3), (32, 16, 48, 64, 16, 32), (1, 2, 1, 3, 1, 2))
 #: elements of each output that are compared where a whole run takes too long
 POINTS = 48
-#: steps that state what is not proved
-ASSERTIONS = ("unsafe_", "annotate_buffer_access")
+#: what padding holds of which nothing is said
+UNTOLD = 77
 
 
 @dataclass(frozen=True)
@@ -99,33 +100,62 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
             continue
         if ir.structural_equal(before, function):
             continue
-        _check_parameters(before, function)
+        layouts = _layouts(schedule, name)
         for instance in _instances(before, inputs or {}, seconds):
-            problem, count = _compare(instance, scheduled, name, seconds)
+            problem, count = _compare(instance, scheduled, name, seconds, layouts)
             if problem is not None:
-                raise _blamed(schedule, name, instance, problem, seconds)
+                raise _blamed(schedule, name, instance, problem, seconds, layouts)
             instances += 1
             elements += count
             sampled |= instance.points is not None
-    stated = tuple(str(step) for step in schedule.trace.insts if _is_assertion(step))
+    trace = schedule.trace
+    stated = tuple(f"{trace.insts[at]} ({said})" for at, said in trace.stated.items())
     extent = "unchanged" if instances == 0 else "sampled" if sampled else "full"
     return Verification(extent, instances, elements, stated)
 
 
-def _check_parameters(before: ir.PrimFunc, after: ir.PrimFunc) -> None:
-    for old, new in zip(before.params, after.params, strict=True):
-        was, now = before.buffer_map.get(old), after.buffer_map.get(new)
-        if was is None or now is None or (was.dtype == now.dtype and len(was.shape) == len(now.shape)):
+@dataclass(frozen=True)
+class _Layout:
+    """What a step made of a parameter's layout."""
+
+    step: int
+    parameter: str
+    index_map: ir.IndexMap
+    padding: Any
+
+
+def _layouts(schedule: Schedule, name: str) -> list[_Layout]:
+    """The steps that have given parameters of a function another layout."""
+    found = []
+    steps = schedule.trace.insts
+    for at, step in enumerate(steps):
+        if step.kind.name != "TransformLayout":
             continue
-        raise ArgumentError(
-            f"the schedule has changed the layout of the parameter {was.name}: the programs take different arguments\n"
-            "  hint: verify before that step"
-        )
+        # One goes on from the other: a buffer that the step leaves alone is the same object in both.
+        start = schedule.with_trace(_prefix(schedule, at))
+        before, after = (_parameters(s.mod, name) for s in (start, start.with_trace(_prefix(schedule, at + 1))))
+        for old, new in zip(before, after, strict=True):
+            if old is None or new is None or old.same_as(new):
+                continue
+            _, index_map, padding, _ = step.attrs
+            if isinstance(padding, ir.IndexMap):
+                raise ArgumentError(
+                    f"the schedule has changed the layout of the parameter {old.name}, with a function of its indices "
+                    "as padding\n  hint: verify before that step"
+                )
+            found.append(_Layout(at, old.name, index_map, UNTOLD if padding is None else padding))
+    return found
 
 
-def _is_assertion(step: Any) -> bool:
-    call = str(step)
-    return any(word in call for word in ASSERTIONS) or "assume_injective_transform=True" in call
+def _prefix(schedule: Schedule, count: int) -> Trace:
+    """The first steps."""
+    return type(schedule.trace)(schedule.trace.insts[:count], _decisions(schedule, count))
+
+
+def _parameters(module: ir.Module, name: str) -> list[ir.Buffer | None]:
+    function = module.functions[name]
+    assert isinstance(function, ir.PrimFunc)
+    return [function.buffer_map.get(param) for param in function.params]
 
 
 def _instances(function: ir.PrimFunc, inputs: Mapping[str, Any], seconds: float) -> Iterator[_Instance]:
@@ -190,13 +220,21 @@ def _run_original(task: Task, arrays: Results, seconds: float) -> _Instance:
     return _Instance(task, arrays, {name: [value for _, value in values] for name, values in known.items()}, points)
 
 
-def _compare(instance: _Instance, module: ir.Module, name: str, seconds: float) -> tuple[str | None, int]:
+def _compare(
+    instance: _Instance, module: ir.Module, name: str, seconds: float, layouts: Sequence[_Layout]
+) -> tuple[str | None, int]:
     """What is wrong with the program, and how many results were compared."""
-    arrays = instance.arrays
+    arrays = dict(instance.arrays)
     task = instance.task
+    shapes = []
+    for layout in layouts:
+        shapes.append(arrays[layout.parameter].shape)
+        arrays[layout.parameter] = map_array(layout.index_map, arrays[layout.parameter], layout.padding)
     try:
         if instance.points is None:
             results = interpreted(module, name, arrays, max(4 * seconds, 10.0))
+            for layout, shape in reversed(list(zip(layouts, shapes, strict=True))):
+                results[layout.parameter] = map_array_back(layout.index_map, results[layout.parameter], shape)
             for parameter in task.parameters:
                 if parameter.name not in instance.expected:
                     continue
@@ -204,7 +242,14 @@ def _compare(instance: _Instance, module: ir.Module, name: str, seconds: float) 
                 if problem := difference(parameter.name, parameter.dtype, want, got, task.reduction_length):
                     return problem, 0
             return None, sum(array.size for array in instance.expected.values())
-        values = interpreted_at(module, name, arrays, instance.points, seconds)
+        points = dict(instance.points)
+        for layout in layouts:
+            if layout.parameter in points:
+                there = [map_points(layout.index_map, point) for point in points[layout.parameter]]
+                points[layout.parameter] = [tuple(int(i) for i in point) for point in there]
+        values = interpreted_at(module, name, arrays, points, seconds)
+        before = {name: dict(zip(there, instance.points[name], strict=True)) for name, there in points.items()}
+        values = {name: [(before[name][at], value) for at, value in found] for name, found in values.items()}
     except (ScriptError, ArgumentError) as error:
         if error.code in CANNOT_RUN:
             raise
@@ -225,7 +270,9 @@ def _compare(instance: _Instance, module: ir.Module, name: str, seconds: float) 
     return None, count
 
 
-def _blamed(schedule: Schedule, name: str, instance: _Instance, problem: str, seconds: float) -> ScheduleError:
+def _blamed(
+    schedule: Schedule, name: str, instance: _Instance, problem: str, seconds: float, layouts: Sequence[_Layout]
+) -> ScheduleError:
     """The error, with the first step after which the program is wrong."""
     steps = schedule.trace.insts
     end = time.monotonic() + 20 * seconds
@@ -236,13 +283,13 @@ def _blamed(schedule: Schedule, name: str, instance: _Instance, problem: str, se
         previous = replayed.mod
         replayed = type(schedule)(schedule.original, seed=1)
         try:
-            trace = type(schedule.trace)(steps[:count], _decisions(schedule, count))
-            trace.apply_to_schedule(replayed)
+            _prefix(schedule, count).apply_to_schedule(replayed)
         except Error:
             break
         if ir.structural_equal(previous, replayed.mod):
             continue
-        if _compare(instance, replayed.mod, name, seconds)[0] is not None:
+        known = [layout for layout in layouts if layout.step < count]
+        if _compare(instance, replayed.mod, name, seconds, known)[0] is not None:
             line = schedule.trace.as_python()[count - 1]
             return _difference_error(problem, f"it differs first after step {count - 1} of the trace: {line}")
     return _difference_error(problem, "which step did it cannot be told")

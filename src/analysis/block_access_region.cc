@@ -6,6 +6,7 @@
 #include "analysis/accesses.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/traverse.h"
 
 namespace tilewright::analysis {
 namespace {
@@ -22,8 +23,10 @@ class Detector {
   BlockAccess result(bool has_init) {
     BlockAccess access;
     for (const Touched& touched : writes_) access.writes.push_back(region_of(touched));
-    for (const Touched& touched : reads_) {
-      if (!has_init || !accumulates(touched)) access.reads.push_back(region_of(touched));
+    for (Touched& touched : reads_) {
+      if (has_init && accumulates(touched)) continue;
+      for (size_t i = 0; i < touched.box.size(); ++i) widen_floats(touched.box[i], touched.buffer->shape[i]);
+      access.reads.push_back(region_of(touched));
     }
     access.opaque = std::move(opaque_);
     return access;
@@ -87,6 +90,19 @@ class Detector {
   void widen(arith::IntSet& set, const Expr& extent) {
     Ref<Range> range = set.to_range(analyzer_);
     if (range.defined() && effect_of(range->extent) != Effect::kPure) set = arith::IntSet::of_range(range_of(extent));
+  }
+
+  /// Where an index comes from floats, nothing says between which bounds it stays: that counts as the whole dimension
+  /// too.
+  void widen_floats(arith::IntSet& set, const Expr& extent) {
+    Ref<Range> range = set.to_range(analyzer_);
+    bool floats = false;
+    auto look = [&](const Ref<Cast>& cast, Visitor& walk) {
+      floats |= cast->value.dtype().is_float();
+      walk.descend(cast);
+    };
+    if (range.defined()) visit(range, look);
+    if (floats) set = arith::IntSet::of_range(range_of(extent));
   }
 
   Ref<BufferRegion> region_of(const Touched& touched) {

@@ -33,6 +33,10 @@ class Examine {
 
   void run() {
     facts_.undeclared = why_undeclared();
+    if (facts_.undeclared.empty() && !by_pointer_.empty()) {
+      facts_.undeclared = "it uses the pointer '" + by_pointer_ + "' other than by loads and stores";
+      facts_.trusted = "block '" + block_->name_hint + "' touches of '" + by_pointer_ + "' what it declares";
+    }
     facts_.takes = block_->reads;
     std::erase_if(facts_.takes, [&](const Ref<BufferRegion>& read) { return made_inside(read->buffer); });
     for (const Ref<BufferRegion>& write : block_->writes) {
@@ -175,6 +179,10 @@ class Examine {
     for_each_access(block_, Nested::kDeclared, [&](const Access& access) {
       if (!why.empty() || access.form == Access::Form::kView || access.site.is<DeclBuffer>()) return;
       if (access.form == Access::Form::kPointer && !access.named.defined()) {
+        if (is_declared(access.pointer)) {
+          by_pointer_ = access.pointer->name_hint;
+          return;
+        }
         why = "it uses the pointer '" + access.pointer->name_hint + "' other than by loads and stores";
         return;
       }
@@ -202,6 +210,12 @@ class Examine {
     if (block_->init.defined()) visit(block_->init, look);
     visit(block_->body, look);
     return why;
+  }
+
+  bool is_declared(const Ref<Var>& pointer) const {
+    auto is_behind = [&](const Ref<BufferRegion>& region) { return region->buffer->data == pointer; };
+    return std::any_of(block_->reads.begin(), block_->reads.end(), is_behind) ||
+           std::any_of(block_->writes.begin(), block_->writes.end(), is_behind);
   }
 
   /// What is behind a pointer to a view is read, replaced as a whole, or both.
@@ -306,8 +320,16 @@ class Examine {
     return true;
   }
 
-  /// Different data-parallel axes, disjoint elements.
+  /// Different data-parallel axes, disjoint elements: of what is declared, or else of what the body stores to.
   bool check_disjoint(const Ref<BufferRegion>& write) {
+    if (is_disjoint(write)) return true;
+    for (const Ref<BufferRegion>& stored : block_access_region(block_).writes) {
+      if (stored->buffer == write->buffer && is_disjoint(stored)) return true;
+    }
+    return say("instances with different spatial axes may write the same elements of '" + write->buffer->name + "'");
+  }
+
+  bool is_disjoint(const Ref<BufferRegion>& write) {
     std::vector<Ref<IterVar>> axes;
     for (const Ref<IterVar>& axis : block_->iter_vars) {
       if (is_data_parallel(axis) && !is_const_int(axis->dom->extent, 1)) axes.push_back(axis);
@@ -332,8 +354,7 @@ class Examine {
       const auto& args = map.indices[i].args;
       disjoint = args.empty() || analyzer_.can_prove(le(write->region[i]->extent, args.back().scale));
     }
-    return disjoint ||
-           say("instances with different spatial axes may write the same elements of '" + write->buffer->name + "'");
+    return disjoint;
   }
 
   bool check_init() {
@@ -386,8 +407,9 @@ class Examine {
   Analyzer analyzer_;
   bool reads_own_ = false;
   bool accumulates_by_pointer_ = false;
-  Regions replaced_;     ///< what a pointer that is only written to shows
-  std::string partial_;  ///< a buffer that is written in part only
+  Regions replaced_;        ///< what a pointer that is only written to shows
+  std::string partial_;     ///< a buffer that is written in part only
+  std::string by_pointer_;  ///< a buffer that is declared, and touched behind its pointer
 };
 
 }  // namespace

@@ -39,6 +39,9 @@ class BlockFacts : public Memo::Fact {
   std::string why;
   /// Why the regions that the block declares are not known to hold all that it accesses; empty if they are.
   std::string undeclared;
+  /// Of `undeclared`: all else is known, and what it says is that the block uses pointers of buffers that it declares.
+  /// A step that takes the declarations for granted has to say so: "block 'B' touches of 'A' what it declares".
+  std::string trusted;
   /// For each declared write: each instance stores to all of it.
   std::vector<bool> writes_all;
   /// The regions whose values from before the block uses: what it reads, and what it writes only in part.

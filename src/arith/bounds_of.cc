@@ -3,6 +3,7 @@
 
 #include "arith/engine.h"
 #include "ir/build.h"
+#include "ir/scalable.h"
 
 namespace tilewright::arith {
 
@@ -78,9 +79,6 @@ ConstIntBound Engine::bound(const Expr& e) {
 }
 
 namespace {
-
-/// Of a machine's scalable vectors, in units of 128 bits: those of RISC-V may have 65536 bits.
-constexpr int64_t kMaxVscale = 1024;
 
 int64_t constant_lanes(const Expr& lanes) {
   const IntImm* n = lanes.as<IntImm>();

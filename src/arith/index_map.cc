@@ -26,13 +26,6 @@ DataType wide_type(const std::vector<Expr>& shape) {
   return type;
 }
 
-/// 2 <= x as x >= 2, which is what a script makes of either.
-Expr constants_right(const Expr& condition) {
-  return rewrite(
-      condition, [](const Ref<LE>& e, Rewriter&) -> Expr { return const_int(e->a) ? ge(e->b, e->a) : Expr(e); },
-      [](const Ref<LT>& e, Rewriter&) -> Expr { return const_int(e->a) ? gt(e->b, e->a) : Expr(e); });
-}
-
 /// How an index is taken apart.
 struct Digits {
   Expr offset;  ///< what is added before each division; null while it is not divided
@@ -277,7 +270,7 @@ class Inverter {
       if (is_const_int(digits.left, 0)) low = bool_imm(false);
       result.padding = logical_or(result.padding, logical_or(low, high));
     }
-    result.padding = constants_right(analyzer_.simplify(result.padding));
+    result.padding = analyzer_.simplify(result.padding);
     result.inverse = make<IndexMap>(std::move(inverse));
   }
 

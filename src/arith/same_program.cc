@@ -4,6 +4,7 @@
 
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/structural_proof.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -11,12 +12,13 @@
 namespace tilewright::arith {
 namespace {
 
-/// Whether the value follows from variables alone.
+/// Whether the value follows from variables alone, and from the length of scalable vectors.
 bool is_index(const Expr& e) {
   if (!e.dtype().is_int() || e.dtype().bits < 32) return false;
   bool plain = true;
   visit(
-      e, [&](const Ref<BufferLoad>&) { plain = false; }, [&](const Ref<Call>&) { plain = false; },
+      e, [&](const Ref<BufferLoad>&) { plain = false; },
+      [&](const Ref<Call>& call) { plain &= intrinsic_of(*call) == Intrinsic::k_vscale; },
       [&](const Ref<FloatImm>&) { plain = false; });
   return plain;
 }

@@ -35,6 +35,7 @@ struct ObjectCode {
   std::string llvm_ir;                 ///< after optimization
   std::string assembly;
   std::vector<CodeNote> notes;
+  std::string platform;  ///< "aarch64-linux-gnu" where this process cannot run it; else empty
 };
 
 /// The one way to machine code: what a search measures, what tw.compile delivers and what an export contains are the

@@ -164,6 +164,11 @@ Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode&
       script(base / (name + ".version"));
   TW_RETURN_IF_ERROR(object.write(code.bytes));
   TW_RETURN_IF_ERROR(header.write(header_text));
+  if (!code.platform.empty()) {
+    TW_RETURN_IF_ERROR(object.keep());
+    TW_RETURN_IF_ERROR(header.keep());
+    return ExportedFiles{"", (base / (name + ".o")).string(), (base / (name + ".h")).string()};
+  }
   std::string visible = TW_MODULE_SYMBOL "; ";
   for (const auto& [symbol, function] : c_kernel_names(lowered))
     visible += function + "; " + function + "_last_error; ";

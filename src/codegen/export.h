@@ -12,7 +12,8 @@
 namespace tilewright::codegen {
 
 struct ExportedFiles {
-  std::string library, object, header;
+  std::string library;  ///< empty for other platforms than this one: their linker and their runtime are not here
+  std::string object, header;
 };
 
 /// Writes the files into `folder`, which is made if it is missing. `lowered` is what `code` was compiled from. A file

@@ -56,12 +56,15 @@ InterpretedKernel::InterpretedKernel(Ref<Module> module, std::string name, Signa
 }
 
 Result<std::shared_ptr<const InterpretedKernel>> InterpretedKernel::make(const Ref<Module>& given,
-                                                                         const std::string& name) {
+                                                                         const std::string& name,
+                                                                         const std::string& platform) {
   Ref<Module> module = with_all_strides(given);
   Ref<PrimFunc> func = module->get(name).cast<PrimFunc>();
   TW_CHECK(func.defined(), name);
   TW_TRY(signature, signature_of(func, name));
-  return std::shared_ptr<const InterpretedKernel>(new InterpretedKernel(module, name, std::move(signature)));
+  auto kernel = std::shared_ptr<InterpretedKernel>(new InterpretedKernel(module, name, std::move(signature)));
+  kernel->platform_ = platform;
+  return std::shared_ptr<const InterpretedKernel>(kernel);
 }
 
 int32_t InterpretedKernel::entry(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars) {
@@ -69,6 +72,11 @@ int32_t InterpretedKernel::entry(tw_ctx* ctx, const DLTensor* const* tensors, co
 }
 
 int32_t InterpretedKernel::run(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars) const {
+  if (!platform_.empty()) {
+    return report(ctx,
+                  argument_error("call/platform", "this kernel is code for " + platform_ + ", not for this machine",
+                                 "export it, and link the object with a program there"));
+  }
   std::vector<int64_t> slots(description_.symbols.size());
   std::vector<void*> data(static_cast<size_t>(description_.num_tensors));
   int32_t code = tw_check_args(ctx, &table_, tensors, scalars, slots.data(), data.data());

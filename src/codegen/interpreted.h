@@ -18,7 +18,9 @@ namespace tilewright::codegen {
 
 class InterpretedKernel {
  public:
-  static Result<std::shared_ptr<const InterpretedKernel>> make(const Ref<Module>& module, const std::string& name);
+  /// Where `platform` is not empty, the kernel is code for it: calls of it here are refused ("call/platform").
+  static Result<std::shared_ptr<const InterpretedKernel>> make(const Ref<Module>& module, const std::string& name,
+                                                               const std::string& platform = {});
 
   /// A tw_kernel; needs the kernel in ctx->user.
   static int32_t entry(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars);
@@ -29,7 +31,7 @@ class InterpretedKernel {
   int32_t run(tw_ctx* ctx, const DLTensor* const* tensors, const tw_scalar* scalars) const;
 
   Ref<Module> module_;
-  std::string name_;
+  std::string name_, platform_;
   Signature description_;
   std::vector<std::vector<tw_dim>> dims_;
   std::vector<tw_param> params_;

@@ -151,17 +151,19 @@ Result<Ref<Module>> run_row(const Row& row, const Ref<Module>& module, PassConte
   return current;
 }
 
+Diagnostic unknown_pass(std::span<const Row> rows, std::string_view name) {
+  std::string names;
+  for (const Row& row : rows) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return argument_error("lower/unknown-pass", "there is no pass '" + std::string(name) + "'", "passes: " + names);
+}
+
 }  // namespace
 
 Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& module, const Target& target,
                              const LowerOptions& options, LowerReport* report) {
   bool known = options.stop_after.empty();
   for (const Row& row : rows) known |= row.name == options.stop_after;
-  if (!known) {
-    std::string names;
-    for (const Row& row : rows) names += (names.empty() ? "" : ", ") + std::string(row.name);
-    return argument_error("lower/unknown-pass", "there is no pass '" + options.stop_after + "'", "passes: " + names);
-  }
+  if (!known) return unknown_pass(rows, options.stop_after);
   TW_RETURN_IF_ERROR(target.check_has_code());
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
   TW_RETURN_IF_ERROR(analysis::verify_accesses(module));
@@ -193,6 +195,17 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
 Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const LowerOptions& options,
                           LowerReport* report) {
   return lower_by(kRows, module, target, options, report);
+}
+
+Result<Ref<Module>> run_pass(std::string_view name, const Ref<Module>& module, const Target& target) {
+  for (const Row& row : rows()) {
+    if (row.name != name) continue;
+    PassContext context{target, {}, false, false, true, {}, {}};
+    TW_TRY(after, run_row(row, module, context));
+    TW_RETURN_IF_ERROR(check_pass(after, row.name, row.leaves));
+    return after;
+  }
+  return unknown_pass(rows(), name);
 }
 
 std::span<const Row> rows() { return kRows; }

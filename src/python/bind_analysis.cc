@@ -1,7 +1,11 @@
 // Facts about programs that the tuner's Python side asks for.
+#include <algorithm>
+
+#include "analysis/block_access_region.h"
 #include "analysis/shrink.h"
 #include "analysis/workload.h"
 #include "ir/build.h"
+#include "ir/substitute.h"
 #include "python/module.h"
 #include "python/node_caster.h"
 
@@ -66,6 +70,29 @@ void bind_analysis(nb::module_& m) {
   m.def("analyze_workload", &workload_facts, nb::arg("func"));
   m.def("analyze_work", &work_facts, nb::arg("func"),
         "Operations and bytes of a call; scalar parameters are allowed, and what is not constant counts as 1.");
+  m.def(
+      "undefined_vars",
+      [](const NodeRef& node, const std::vector<Ref<Var>>& defs) {
+        std::vector<Ref<Var>> found;
+        for_each_free_var(node, [&](const Ref<Var>& v) {
+          auto is_v = [&](const Ref<Var>& known) { return known == v; };
+          if (std::none_of(found.begin(), found.end(), is_v) && std::none_of(defs.begin(), defs.end(), is_v)) {
+            found.push_back(v);
+          }
+        });
+        return found;
+      },
+      nb::arg("node"), nb::arg("defs") = std::vector<Ref<Var>>(),
+      "Variables that a program uses and does not bind, each once, in the order of their first use, but for `defs`.");
+  m.def(
+      "block_access_region",
+      [](const Ref<Block>& block) {
+        analysis::BlockAccess access = analysis::block_access_region(block);
+        return nb::make_tuple(access.reads, access.writes, access.opaque);
+      },
+      nb::arg("block"),
+      "The regions that a block reads and those that it writes, by its body, and the pointers that it uses otherwise.",
+      nb::sig("def block_access_region(block: Block) -> tuple[list[BufferRegion], list[BufferRegion], list[Var]]"));
   m.def("shrink", &analysis::shrink, nb::arg("func"), nb::arg("limit") = 16);
 }
 

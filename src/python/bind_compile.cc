@@ -116,6 +116,15 @@ const tw_export& find_export(const codegen::LoadedKernel& kernel, const std::str
 void bind_compile(nb::module_& m) {
   m.def("lower", &lower_module, nb::arg("module"), nb::arg("target") = "native", nb::arg("after") = "",
         nb::arg("check_bounds") = false);
+  m.def(
+      "run_pass",
+      [](const std::string& name, const Ref<Module>& module, const std::string& target) {
+        Target parsed = unwrap(Target::parse(target));
+        nb::gil_scoped_release release;
+        return unwrap(lower::run_pass(name, module, parsed));
+      },
+      nb::arg("name"), nb::arg("module"), nb::arg("target") = "native",
+      "One pass of the pipeline alone, on a module that has all that it needs.");
   m.def("lower_stages", &lower_stages, nb::arg("module"), nb::arg("target") = "native",
         nb::sig("def lower_stages(module: Module, target: str = 'native') -> list[tuple[str, Module]]"));
   m.def("list_passes", [] {
@@ -129,6 +138,7 @@ void bind_compile(nb::module_& m) {
   nb::class_<codegen::ObjectCode>(m, "ObjectCode")
       .def_prop_ro("bytes", [](const codegen::ObjectCode& c) { return nb::bytes(c.bytes.data(), c.bytes.size()); })
       .def_ro("functions", &codegen::ObjectCode::functions)
+      .def_ro("platform", &codegen::ObjectCode::platform)
       .def_prop_ro("notes",
                    [](const codegen::ObjectCode& c) {
                      nb::list notes;
@@ -169,8 +179,8 @@ void bind_compile(nb::module_& m) {
       nb::arg("lowered"), nb::arg("code"), nb::arg("folder"), nb::arg("name"));
   m.def(
       "interpreted_callable",
-      [](const Ref<Module>& module, const std::string& name) {
-        auto kernel = unwrap(codegen::InterpretedKernel::make(analysis::with_private_buffers(module), name));
+      [](const Ref<Module>& module, const std::string& name, const std::string& platform) {
+        auto kernel = unwrap(codegen::InterpretedKernel::make(analysis::with_private_buffers(module), name, platform));
         const tw_signature* signature = &kernel->signature();
         auto* raw = const_cast<codegen::InterpretedKernel*>(kernel.get());
         auto* keep = new std::shared_ptr<const codegen::InterpretedKernel>(std::move(kernel));
@@ -181,7 +191,8 @@ void bind_compile(nb::module_& m) {
         if (!callable) nb::raise_python_error();
         return nb::steal(callable);
       },
-      nb::sig("def interpreted_callable(module: Module, name: str) -> KernelBase"));
+      nb::arg("module"), nb::arg("name"), nb::arg("platform") = "",
+      nb::sig("def interpreted_callable(module: Module, name: str, platform: str = '') -> KernelBase"));
   m.def("llvm_version", &codegen::llvm_version);
   m.def("load_object", [](nb::bytes bytes) {
     std::string_view view(bytes.c_str(), bytes.size());

@@ -4,6 +4,7 @@
 #include "analysis/buffer_homes.h"
 #include "analysis/verify_accesses.h"
 #include "interpreter/interpret_at.h"
+#include "ir/scalable.h"
 #include "ir/verify.h"
 #include "python/module.h"
 #include "python/node_caster.h"
@@ -91,8 +92,9 @@ InterpretOptions options_in_python(double timeout) {
 nb::object interpret_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
                             uint64_t max_steps, double timeout, bool check_races, bool check_uninitialized,
                             int vscale) {
-  if (vscale < 1 || vscale > 64) {
-    throw Exception(argument_error("interpret/argument", "vscale is " + std::to_string(vscale), "it is from 1 to 64"));
+  if (std::find(std::begin(kVscales), std::end(kVscales), vscale) == std::end(kVscales)) {
+    throw Exception(argument_error("interpret/argument", "vscale is " + std::to_string(vscale),
+                                   "it is a power of two, up to " + std::to_string(kMaxVscale)));
   }
   const std::vector<InterpretArg> args = args_from_python(arguments);
   ScalarArg returned{DataType::void_()};

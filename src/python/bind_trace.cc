@@ -433,6 +433,19 @@ void bind_trace(nb::module_& m) {
                           nb::make_tuple(self.attr("as_json")()));
   });
   cls.def_prop_ro("insts", &instructions, "The steps.", nb::sig("def insts(self) -> list[Instruction]"));
+  cls.def_prop_ro(
+      "stated",
+      [](const PyTrace& self) {
+        nb::dict result;
+        std::vector<const Step*> steps = self.trace.steps();
+        for (size_t i = 0; i < steps.size(); ++i) {
+          if (!steps[i]->stated.empty()) result[nb::int_(i)] = nb::str(steps[i]->stated.c_str());
+        }
+        return result;
+      },
+      "What the user says and nothing proves, by the position of the step that rests on it; of traces that a schedule "
+      "has run.",
+      nb::sig("def stated(self) -> dict[int, str]"));
   cls.def_prop_ro("decisions", &decisions, "What drawing steps drew, by step, in order.",
                   nb::sig("def decisions(self) -> dict[Instruction, int | list[int]]"));
   cls.def(

@@ -79,7 +79,7 @@ struct FieldTraits<std::variant<T...>> {
   static constexpr Role kRole = (std::is_same_v<T, std::string> || ...) ? Role::kAttr : Role::kInput;
   static std::string type() {
     if constexpr ((std::is_same_v<T, std::string> || ...)) return "int | str | Buffer";
-    if constexpr ((std::is_same_v<T, None> || ...)) return "int | ExprRV | None";
+    if constexpr ((std::is_same_v<T, None> || ...)) return "int | ExprRV | Expr | None";
     return "BlockRV | LoopRV | str";
   }
   static Value to(const std::variant<T...>& field) {

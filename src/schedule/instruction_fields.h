@@ -18,8 +18,8 @@ using BlockOrLoop = std::variant<BlockRV, LoopRV>;
 struct LoopOrBlocks {
   std::variant<LoopRV, std::vector<BlockRV>> either;
 };
-/// None: to be inferred.
-using Factor = std::variant<None, int64_t, ExprRV>;
+/// None: to be inferred. An expression: of T.vscale().
+using Factor = std::variant<None, int64_t, ExprRV, NodeRef>;
 /// Which of a block's reads or writes: its position, the buffer's name, or the Buffer. Recorded as a position.
 using BufferIndex = std::variant<int64_t, std::string, NodeRef>;
 /// Arguments that Python passes as *args and JSON among the other inputs.

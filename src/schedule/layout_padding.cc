@@ -333,7 +333,7 @@ Expr PaddedLayout::value_at(const std::vector<Expr>& indices) const {
   return at_indices(*pad_value, pad_value->final_indices.front(), indices);
 }
 
-void fill_padding(TreeEdit& edit, const Tree& tree, const PaddedLayout& layout, bool is_parameter) {
+bool fill_padding(TreeEdit& edit, const Tree& tree, const PaddedLayout& layout, bool is_parameter) {
   std::vector<int> stores;
   int scope = 0;
   for (int at = 0; at < tree.size(); ++at) {
@@ -346,7 +346,7 @@ void fill_padding(TreeEdit& edit, const Tree& tree, const PaddedLayout& layout, 
   }
   if (stores.empty()) {
     if (is_parameter) edit.insert_before(child_of_scope(tree, 0, tree.children(0).front()), assumption(layout));
-    return;
+    return !is_parameter;
   }
   std::vector<RowMajorNest> nests;
   bool all = !loads(layout.pad_value, layout.before);
@@ -366,6 +366,7 @@ void fill_padding(TreeEdit& edit, const Tree& tree, const PaddedLayout& layout, 
   } else {
     edit.insert_after(child_of_scope(tree, scope, stores.back()), filling(layout));
   }
+  return true;
 }
 
 }  // namespace tilewright::schedule

@@ -18,11 +18,11 @@ struct PaddedLayout {
   Expr value_at(const std::vector<Expr>& indices) const;
 };
 
-/// Makes the program fill the padding, by the first way that applies:
+/// Makes the program fill the padding, by the first way that applies; false: callers have to.
 ///   - nothing writes the buffer, a parameter: a block assumes that the padding holds the value;
 ///   - each nest that writes it runs over its elements in order, one by one, and does nothing else: the nest runs over
 ///     the new elements instead, and chooses between the value and what was stored;
 ///   - a block behind the last statement of the scope that writes it stores the value.
-void fill_padding(TreeEdit& edit, const Tree& tree, const PaddedLayout& layout, bool is_parameter);
+bool fill_padding(TreeEdit& edit, const Tree& tree, const PaddedLayout& layout, bool is_parameter);
 
 }  // namespace tilewright::schedule

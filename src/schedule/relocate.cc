@@ -324,9 +324,9 @@ class Nest {
       value = min + loop_var;
     }
     values_.push_back(value);
-    // Constants stand on one side, and unit loops nowhere: i * 8 + ax0 >= 1 and i * 8 + ax0 < 25.
+    // Constants stand on one side, and unit loops nowhere: 1 <= i * 8 + ax0 and i * 8 + ax0 < 25.
     auto [moving, constant] = split_constant(analyzer_.simplify(value));
-    Expr low = ge(moving, analyzer_.simplify(bound.min - constant));
+    Expr low = le(analyzer_.simplify(bound.min - constant), moving);
     Expr high = lt(moving, analyzer_.simplify(bound.max + 1 - constant));
     if (!analyzer_.can_prove(low)) predicate_ = logical_and(predicate_, low);
     if (!analyzer_.can_prove(high)) predicate_ = logical_and(predicate_, high);

@@ -149,8 +149,9 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     before = std::make_shared<const State>(state_);
   }
   if (planned->recorded) instruction = std::move(*planned->recorded);
+  std::string stated = std::move(planned->stated);
   Outputs outputs = state_.commit(std::move(*planned));
-  trace_.append({std::move(instruction), outputs, std::move(before)});
+  trace_.append({std::move(instruction), outputs, std::move(before), std::move(stated)});
   return outputs;
 }
 

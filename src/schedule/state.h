@@ -61,6 +61,8 @@ struct Plan {
   std::optional<Random> random{};                ///< the generator after the draws
   /// The instruction as it is to be recorded: with its decision, and names resolved. Empty: as it was given.
   std::optional<Instruction> recorded{};
+  /// What the user says and nothing proves, where the meaning of the program rests on it.
+  std::string stated{};
 };
 
 class State {

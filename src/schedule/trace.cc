@@ -58,6 +58,7 @@ std::string python_value(const Value& value, const HandleNames& names) {
     std::string operator()(ExprRV rv) const { return names.of(rv.index); }
     std::string operator()(const NodeRef& node) const {
       if (const IndexMap* map = node.as<IndexMap>()) return python_lambda(*map);
+      if (node.defined() && node.sort() == Sort::kExpr) return analysis::brief(Expr(node));
       return node.defined() ? std::string(kind_name(node.kind())) : "None";
     }
     std::string operator()(const Value::List& list) const {
@@ -180,6 +181,7 @@ std::string Trace::script(const std::function<std::string(uint32_t)>& name_of) c
   for (const Step* step : steps()) {
     std::string call = python_call(step->instruction, names, true);
     text += "\n    " + python_line(names.define(*step), kind_info(step->instruction).returns, call);
+    if (!step->stated.empty()) text += "  # stated, not proved: " + step->stated;
   }
   return text;
 }
@@ -201,7 +203,7 @@ Trace Trace::simplified() const {
   Trace result;
   for (size_t i = 0; i < all.size(); ++i) {
     // Without its state: it belongs to a schedule whose handles have other numbers.
-    if (keep[i]) result.append({all[i]->instruction, all[i]->outputs, nullptr});
+    if (keep[i]) result.append({all[i]->instruction, all[i]->outputs, nullptr, all[i]->stated});
   }
   return result;
 }
@@ -216,7 +218,7 @@ Trace Trace::without_postproc() const {
 Trace Trace::shifted(uint32_t by) const {
   Trace result;
   for (const Step* step : steps()) {
-    Step copy{step->instruction, step->outputs, nullptr};
+    Step copy{step->instruction, step->outputs, nullptr, step->stated};
     for_each_handle(copy.instruction, [&](HandleKind, uint32_t& number) { number += by; });
     for (uint32_t& number : copy.outputs) number += number == LoopRV::kNone ? 0 : by;
     result.append(std::move(copy));
@@ -257,7 +259,7 @@ Result<Trace> Trace::edited(const std::vector<TraceEdit>& edits) const {
   for (size_t i = result.size(); i < all.size(); ++i) {
     auto edit = by_step.find(i);
     if (edit == by_step.end()) {
-      result.append({all[i]->instruction, all[i]->outputs, nullptr});
+      result.append({all[i]->instruction, all[i]->outputs, nullptr, all[i]->stated});
     } else if (edit->second->instead) {
       result.append({*edit->second->instead, all[i]->outputs, nullptr});
     }

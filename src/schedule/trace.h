@@ -24,6 +24,7 @@ struct Step {
   Instruction instruction;
   std::vector<uint32_t> outputs;        ///< numbers of the handles it gave; LoopRV::kNone for None
   std::shared_ptr<const State> before;  ///< of those recorded by a schedule: drawing ones, and each eighth; else null
+  std::string stated{};                 ///< what the user says and nothing proves, where the step rests on it
   bool draws() const { return kind_info(instruction).family == Family::kSample; }
 };
 

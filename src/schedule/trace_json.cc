@@ -24,7 +24,8 @@ Json to_json(const Value& value, bool is_input, const HandleNames& names) {
     Json operator()(BlockRV rv) const { return names.of(rv.index); }
     Json operator()(ExprRV rv) const { return names.of(rv.index); }
     Json operator()(const NodeRef& node) const {
-      return node.is<IndexMap>() ? Json(tilewright::to_json(node)) : Json(nullptr);
+      bool written = node.is<IndexMap>() || (node.defined() && node.sort() == Sort::kExpr);
+      return written ? Json(tilewright::to_json(node)) : Json(nullptr);
     }
     Json operator()(const Value::List& list) const {
       Json result = Json::array();
@@ -138,6 +139,10 @@ class Reader {
     if (!is_input) return Value{std::move(text)};
     if (text == "None") return Value{None{}};
     if (text.size() >= 2 && text.front() == '"' && text.back() == '"') return Value{text.substr(1, text.size() - 2)};
+    if (text.starts_with('{')) {
+      TW_TRY(node, tilewright::from_json(text));
+      return Value{node};
+    }
     auto it = handles_.find(text);
     if (it == handles_.end()) return bad("no earlier instruction gives '" + text + "'");
     if (text[0] == 'l') return Value{LoopRV{it->second}};

@@ -140,10 +140,6 @@ void Printer::binary(Kind kind, const Expr& a, const Expr& b, DataType dtype, in
   if (kind == Kind::kAnd && dtype.is_scalar()) infix = {" and ", kAnd};
   if (kind == Kind::kOr && dtype.is_scalar()) infix = {" or ", kOr};
   if (infix.symbol.empty()) return binary_call(kind_name(kind), a, b);
-  // With a plain number on the left Python asks the right side, which would turn the comparison round.
-  bool plain_left = (int_dtype_ && a.is<IntImm>() && a.dtype() == *int_dtype_) ||
-                    (float_dtype_ && a.is<FloatImm>() && a.dtype() == *float_dtype_);
-  if (infix.precedence == kCompare && plain_left) return binary_call(kind_name(kind), a, b);
   bool parenthesized = infix.precedence < min_precedence;
   if (parenthesized) out_ += '(';
   // Comparisons do not chain: both sides bind tighter.

@@ -9,25 +9,35 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 /* ---- Instruction sets -------------------------------------------------------------------------------------------- */
 
-static const char* const kFeatureNames[] = {
-#define TW_X86_FEATURE(identifier, name, leaf, subleaf, reg, bit, state) name,
+static const struct {
+  const char* name;
+  int is_arm;
+} kFeatures[] = {
+#define TW_X86_FEATURE(identifier, name, leaf, subleaf, reg, bit, state) {name, 0},
+#define TW_ARM_FEATURE(identifier, name, word, bit) {name, 1},
 #include "support/cpu_features.def"
 #undef TW_X86_FEATURE
+#undef TW_ARM_FEATURE
 };
 
 _Static_assert(TW_NUM_CPU_FEATURES <= 64 * TW_CPU_FEATURE_WORDS, "the feature set is full");
 
 const char* tw_cpu_feature_name(int feature) {
-  return feature >= 0 && feature < TW_NUM_CPU_FEATURES ? kFeatureNames[feature] : NULL;
+  return feature >= 0 && feature < TW_NUM_CPU_FEATURES ? kFeatures[feature].name : NULL;
 }
+
+int tw_is_arm_feature(int feature) { return kFeatures[feature].is_arm; }
 
 int tw_cpu_feature_from_name(const char* name, int length) {
   for (int i = 0; i < TW_NUM_CPU_FEATURES; ++i) {
-    if ((int)strlen(kFeatureNames[i]) == length && memcmp(kFeatureNames[i], name, (size_t)length) == 0) return i;
+    const char* known = kFeatures[i].name;
+    if ((int)strlen(known) == length && memcmp(known, name, (size_t)length) == 0) return i;
   }
   return -1;
 }
@@ -89,8 +99,10 @@ static void detect_features(tw_cpu_features* set) {
       set->words[TW_CPU_##identifier / 64] |= (uint64_t)1 << (TW_CPU_##identifier % 64);                        \
     }                                                                                                           \
   }
+#define TW_ARM_FEATURE(identifier, name, word, bit)
 #include "support/cpu_features.def"
 #undef TW_X86_FEATURE
+#undef TW_ARM_FEATURE
 }
 
 int tw_request_amx(void) {
@@ -98,6 +110,20 @@ int tw_request_amx(void) {
   if (!tw_has_cpu_feature(tw_host_cpu_features(), TW_CPU_amx_tile)) return 0;
   return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
+
+#elif defined(__aarch64__)
+
+static void detect_features(tw_cpu_features* set) {
+  const unsigned long words[] = {0, getauxval(AT_HWCAP), getauxval(AT_HWCAP2)};
+  memset(set, 0, sizeof(*set));
+#define TW_X86_FEATURE(identifier, name, leaf, subleaf, reg, bit, state)
+#define TW_ARM_FEATURE(identifier, name, word, bit) \
+  set->words[TW_CPU_##identifier / 64] |= (uint64_t)(words[word] >> bit & 1) << (TW_CPU_##identifier % 64);
+#include "support/cpu_features.def"
+#undef TW_X86_FEATURE
+#undef TW_ARM_FEATURE
+}
+int tw_request_amx(void) { return 0; }
 
 #else
 

@@ -12,8 +12,10 @@ extern "C" {
 
 enum tw_cpu_feature {
 #define TW_X86_FEATURE(identifier, name, leaf, subleaf, reg, bit, state) TW_CPU_##identifier,
+#define TW_ARM_FEATURE(identifier, name, word, bit) TW_CPU_##identifier,
 #include "support/cpu_features.def"
 #undef TW_X86_FEATURE
+#undef TW_ARM_FEATURE
   TW_NUM_CPU_FEATURES
 };
 
@@ -23,12 +25,15 @@ typedef struct tw_cpu_features {
   uint64_t words[TW_CPU_FEATURE_WORDS];
 } tw_cpu_features;
 
-/* Instruction sets that both the processor and the operating system support; empty on other architectures than x86-64.
- * Found once, then remembered. */
+/* Instruction sets that both the processor and the operating system support; empty on other architectures than x86-64
+ * and 64-bit Arm. Found once, then remembered. */
 const tw_cpu_features* tw_host_cpu_features(void);
 
 /* As LLVM spells it; NULL beyond the last. */
 const char* tw_cpu_feature_name(int feature);
+
+/* 1 for instruction sets of 64-bit Arm, 0 for those of x86-64. */
+int tw_is_arm_feature(int feature);
 
 /* The feature called by the first `length` characters of `name`, or -1. */
 int tw_cpu_feature_from_name(const char* name, int length);

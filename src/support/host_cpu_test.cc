@@ -66,8 +66,8 @@ TEST(HostCpu, ReadsListsOfFeatures) {
               tw_has_cpu_feature(&set, TW_CPU_amx_tile));
   ASSERT_EQ(tw_parse_features("", &set, &unknown), 0);
   EXPECT_EQ(set.words[0] | set.words[1], 0u);
-  EXPECT_EQ(tw_parse_features("avx2,neon,fma", &set, &unknown), 4);
-  EXPECT_EQ(std::string(unknown, 4), "neon");
+  EXPECT_EQ(tw_parse_features("avx2,mmix,fma", &set, &unknown), 4);
+  EXPECT_EQ(std::string(unknown, 4), "mmix");
 }
 
 TEST(HostCpu, CachesArePlausible) {

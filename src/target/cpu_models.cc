@@ -219,6 +219,7 @@ const CpuModel* find_cpu_model(std::string_view name) {
 std::string cpu_name(const tw_host_cpu& cpu, const tw_cpu_features& features) {
   std::string name = name_of_model(cpu);
   if (!name.empty()) return name;
+  if (tw_has_cpu_feature(&features, TW_CPU_neon)) return "generic";
   name = "x86-64";
   for (const char* level : {"x86-64-v2", "x86-64-v3", "x86-64-v4"}) {
     if (contains(features, find_cpu_model(level)->features)) name = level;

@@ -21,7 +21,7 @@ const std::vector<CpuModel>& cpu_models();
 const CpuModel* find_cpu_model(std::string_view name);
 
 /// The name for a processor with this vendor, family, model and features: that of its model, or of the highest level of
-/// x86-64 (x86-64-v2, ...) that it has.
+/// x86-64 (x86-64-v2, ...) that it has, or "generic" of Arm.
 std::string cpu_name(const tw_host_cpu& cpu, const tw_cpu_features& features);
 
 /// Adds a feature and all it builds on; removes one and all that build on it. False: no such feature.

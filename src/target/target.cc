@@ -24,8 +24,10 @@ int default_vector_bits(const tw_cpu_features& features) {
   return has_number(features, TW_CPU_avx) ? 256 : 128;
 }
 
-/// Of registers of that width: AVX-512 has 32, and of the narrower ones too where it has them for these widths.
+/// Of registers of that width: Arm has 32; AVX-512 has 32, and of the narrower ones too where it has them for these
+/// widths.
 int count_vector_registers(const tw_cpu_features& features, int bits) {
+  if (has_number(features, TW_CPU_neon)) return 32;
   if (!has_number(features, TW_CPU_avx512f)) return 16;
   return bits == 512 || has_number(features, TW_CPU_avx512vl) ? 32 : 16;
 }
@@ -142,7 +144,7 @@ constexpr Tag kTags[] = {
 struct Options {
   TargetKind kind = TargetKind::kCpu;
   bool native = false;
-  std::string cpu;
+  std::string triple, cpu;
   std::vector<std::string> attributes;  // "+avx2"
   std::vector<std::pair<const Field*, std::string>> fields;
   std::shared_ptr<const Target> host;
@@ -150,7 +152,7 @@ struct Options {
 
 std::string option_names(const KindRow& kind) {
   std::vector<std::string_view> names;
-  if (kind.has_cpu) names = {"mcpu", "mattr"};
+  if (kind.has_cpu) names = {"mtriple", "mcpu", "mattr"};
   for (const Field& field : kind.fields) names.push_back(field.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -180,7 +182,13 @@ Result<int64_t> number_of(const Field& field, const std::string& value) {
 
 Status set_option(Options& options, const std::string& name, const std::string& value) {
   const KindRow& kind = row_of(options.kind);
-  if (name == "keys" || name == "tag") return Ok{};  // TVM writes them; they repeat the kind
+  if (name == "keys" || name == "tag" || name == "device" || name == "model") {
+    return Ok{};  // TVM writes them; they repeat the kind, or name a schedule of an older TVM
+  }
+  if (name == "mtriple" && kind.has_cpu) {
+    options.triple = value;
+    return Ok{};
+  }
   if (name == "mcpu" && kind.has_cpu) {
     options.cpu = value;
     return Ok{};
@@ -220,24 +228,48 @@ std::optional<Options> options_of(std::string_view kind) {
   return std::nullopt;
 }
 
+constexpr std::string_view kArmPrefix = "aarch64", kX86Prefix = "x86_64";
+
+/// A platform that names another kind of processor, or another system, than there is code for.
+Status check_triple(const std::string& triple, const Target& target) {
+  if (triple.empty()) return Ok{};
+  bool known = triple.starts_with(kArmPrefix) || triple.starts_with(kX86Prefix);
+  if (known && triple.find("linux") != std::string::npos) {
+    if (triple.starts_with(target.is_arm() ? kArmPrefix : kX86Prefix)) return Ok{};
+    return argument_error("target/triple", fmt::format("processor {} is none of {}", target.cpu, triple));
+  }
+  return argument_error("target/triple", fmt::format("there is no code for {}", triple),
+                        "there is for x86_64-linux-gnu and aarch64-linux-gnu");
+}
+
 /// What follows from the processor and its instruction sets.
 Result<Target> resolve_cpu(const Options& options) {
   bool native = options.native || options.cpu == "native";
   Target target = native ? Target::host() : Target{};
   if (!native) {
-    std::string cpu = options.cpu.empty() ? "x86-64" : options.cpu;
+    std::string cpu = options.cpu;
+    if (cpu.empty()) cpu = options.triple.starts_with(kArmPrefix) ? "generic" : "x86-64";
     if (!target::find_cpu_model(cpu))
       return argument_error("target/cpu", fmt::format("processor {} is unknown", cpu),
                             fmt::format("known are native, {}", fmt::join(known_cpus(), ", ")));
     target = default_for(cpu);
   }
+  TW_RETURN_IF_ERROR(check_triple(options.triple, target));
   tw_cpu_features features = target.features;
   for (const std::string& attribute : options.attributes) {
     bool remove = attribute[0] == '-';
     std::string name = attribute[0] == '+' || remove ? attribute.substr(1) : attribute;
-    if (!(remove ? target::disable_feature(features, name) : target::enable_feature(features, name)))
-      return argument_error("target/feature", fmt::format("instruction set {} is unknown", name),
-                            "write it as LLVM does: avx2, avx512f, amx-int8, ...");
+    if (name == "v8.2a" && target.is_arm() && !remove) {  // what it has of what is known
+      for (const char* part : {"crc", "lse", "rdm"}) target::enable_feature(features, part);
+      continue;
+    }
+    int number = tw_cpu_feature_from_name(name.data(), static_cast<int>(name.size()));
+    if (number < 0 || (tw_is_arm_feature(number) != 0) != target.is_arm())
+      return argument_error("target/feature",
+                            fmt::format("instruction set {} is {}", name,
+                                        number < 0 ? "unknown" : fmt::format("none of {}", target.triple())),
+                            "write it as LLVM does: avx2, avx512f, amx-int8, ...; of Arm dotprod, sve, ...");
+    remove ? target::disable_feature(features, name) : target::enable_feature(features, name);
   }
   int cores = target.num_cores;
   target = complete(target.cpu, features);
@@ -352,6 +384,7 @@ nlohmann::ordered_json object_of(const Target& target) {
   const KindRow& row = row_of(target.kind);
   nlohmann::ordered_json object = {{"kind", row.name}};
   if (row.has_cpu) {
+    if (target.is_arm()) object["mtriple"] = target.triple();
     object["mcpu"] = target.cpu;
     if (auto changes = feature_changes(target); !changes.empty()) object["mattr"] = changes;
   }
@@ -413,6 +446,7 @@ std::string Target::str() const {
   const KindRow& row = row_of(kind);
   std::string text(row.name);
   if (row.has_cpu) {
+    if (is_arm()) text += fmt::format(" -mtriple={}", triple());
     text += " -mcpu=" + cpu;
     std::vector<std::string> changes = feature_changes(*this);
     if (!changes.empty()) text += fmt::format(" -mattr={}", fmt::join(changes, ","));
@@ -451,6 +485,15 @@ bool Target::has(std::string_view feature) const {
   return number >= 0 && has_number(features, number);
 }
 
+bool Target::is_arm() const {
+  const target::CpuModel* model = target::find_cpu_model(cpu);
+  return model && has_number(model->features, TW_CPU_neon);
+}
+
+std::string_view Target::triple() const { return is_arm() ? "aarch64-linux-gnu" : "x86_64-linux-gnu"; }
+
+bool Target::runs_here() const { return is_arm() == (has_number(*tw_host_cpu_features(), TW_CPU_neon)); }
+
 std::vector<std::string> Target::feature_names() const {
   std::vector<std::string> names;
   for (int i = 0; i < TW_NUM_CPU_FEATURES; ++i) {
@@ -461,8 +504,10 @@ std::vector<std::string> Target::feature_names() const {
 
 std::string Target::llvm_features() const {
   std::string list;
+  const bool arm = is_arm();
   for (int i = 0; i < TW_NUM_CPU_FEATURES; ++i) {
-    list += fmt::format("{}{}{}", i ? "," : "", has_number(features, i) ? '+' : '-', tw_cpu_feature_name(i));
+    if ((tw_is_arm_feature(i) != 0) != arm) continue;
+    list += fmt::format("{}{}{}", list.empty() ? "" : ",", has_number(features, i) ? '+' : '-', tw_cpu_feature_name(i));
   }
   return list;
 }

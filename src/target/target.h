@@ -58,9 +58,9 @@ struct Target : CpuPart, GpuPart {
   /// This machine, as far as this process may use it.
   static Target host();
   static Target interpreter();
-  /// "native", "interpreter", "llvm -mcpu=NAME -mattr=+F,-F -num-cores=N -vector-width=BITS -l1-bytes=N ...", "cuda
-  /// -arch=sm_80 ...", a tag, or the same as a JSON object. Codes of errors: target/kind, target/option, target/cpu,
-  /// target/feature, target/value, target/json, target/tag.
+  /// "native", "interpreter", "llvm -mtriple=PLATFORM -mcpu=NAME -mattr=+F,-F -num-cores=N -vector-width=BITS
+  /// -l1-bytes=N ...", "cuda -arch=sm_80 ...", a tag, or the same as a JSON object. Codes of errors: target/kind,
+  /// target/option, target/cpu, target/feature, target/value, target/json, target/tag.
   static Result<Target> parse(std::string_view text);
 
   /// The shortest text that parse() turns back into this target on this machine. The identity of a target in records.
@@ -74,8 +74,14 @@ struct Target : CpuPart, GpuPart {
   /// An error (target/no-code) where there is no way from a program to code of this kind.
   Status check_has_code() const;
   bool has(std::string_view feature) const;
+  /// Whether the processor is one of 64-bit Arm; else it is one of x86-64.
+  bool is_arm() const;
+  /// The part of the name of a platform that LLVM and other compilers know: "x86_64-linux-gnu", "aarch64-linux-gnu".
+  std::string_view triple() const;
+  /// Whether this process can run code for it, as far as the kind of processor goes.
+  bool runs_here() const;
   std::vector<std::string> feature_names() const;
-  /// All features that are known, for LLVM: "+avx2,-avx512f,...". Together with `cpu` it says exactly what may be used.
+  /// All known features of its kind of processor, for LLVM: "+avx2,-avx512f,...". With `cpu` it says what may be used.
   std::string llvm_features() const;
   Target with_num_cores(int cores) const;
   /// The same target, launched from `launching`, which must be a processor (target/host).

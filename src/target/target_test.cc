@@ -48,6 +48,8 @@ TEST(Target, TextIsReadBack) {
                          "llvm -mcpu=haswell -num-cores=4 -l1-bytes=16384 -l2-bytes=131072 -l3-bytes=0",
                          "llvm",
                          "c -mcpu=haswell -num-cores=2",
+                         "llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+dotprod -num-cores=4",
+                         "llvm -mcpu=neoverse-v1 -mattr=-sve",
                          "cuda",
                          "cuda -arch=sm_80 -max_threads_per_block=512 -l2_cache_size_bytes=1024",
                          "nvidia"
@@ -120,7 +122,9 @@ TEST(Target, TellsLlvmEverything) {
   std::string list = "," + parse("llvm -mcpu=haswell").llvm_features() + ",";
   EXPECT_NE(list.find(",+avx2,"), std::string::npos);
   EXPECT_NE(list.find(",-avx512f,"), std::string::npos);
-  EXPECT_EQ(std::count(list.begin(), list.end(), ','), TW_NUM_CPU_FEATURES + 1);
+  int of_x86 = 0;
+  for (int i = 0; i < TW_NUM_CPU_FEATURES; ++i) of_x86 += !tw_is_arm_feature(i);
+  EXPECT_EQ(std::count(list.begin(), list.end(), ','), of_x86 + 1);
 }
 
 TEST(Target, ComparesAndHashesAllFields) {
@@ -190,7 +194,13 @@ TEST(Target, SaysWhatIsWrong) {
   EXPECT_EQ(failure("llvm -march=x86-64"), "target/option: target option march is unknown");
   EXPECT_EQ(failure("llvm -mcpu=pentium5"), "target/cpu: processor pentium5 is unknown");
   EXPECT_EQ(failure("llvm -mattr=+avx3"), "target/feature: instruction set avx3 is unknown");
-  EXPECT_EQ(failure("llvm -mattr=-neon"), "target/feature: instruction set neon is unknown");
+  EXPECT_EQ(failure("llvm -mattr=-neon"), "target/feature: instruction set neon is none of x86_64-linux-gnu");
+  EXPECT_EQ(failure("llvm -mtriple=aarch64-linux-gnu -mattr=+avx2"),
+            "target/feature: instruction set avx2 is none of aarch64-linux-gnu");
+  EXPECT_EQ(failure("llvm -mtriple=aarch64-linux-gnu -mcpu=haswell"),
+            "target/triple: processor haswell is none of aarch64-linux-gnu");
+  EXPECT_EQ(failure("llvm -mtriple=riscv64-linux-gnu"), "target/triple: there is no code for riscv64-linux-gnu");
+  EXPECT_EQ(failure("llvm -mtriple=aarch64-apple-darwin"), "target/triple: there is no code for aarch64-apple-darwin");
   EXPECT_EQ(failure("llvm -num-cores=0"),
             "target/value: target option num-cores is 0, which is not an integer from 1 to 4096");
   EXPECT_EQ(failure("llvm -num-cores="),
@@ -207,6 +217,21 @@ TEST(Target, SaysWhatIsWrong) {
   EXPECT_EQ(failure(R"({"mcpu": "haswell"})"), "target/json: the target has no \"kind\"");
   EXPECT_EQ(failure(R"({"kind": "llvm", "num-cores": 1.5})"), "target/json: target option num-cores is 1.5");
   EXPECT_EQ(failure(R"({"kind": "llvm", "cores": 4})"), "target/option: target option cores is unknown");
+}
+
+TEST(Target, Arm) {
+  Target target = parse("llvm -mtriple=aarch64-unknown-linux-gnu -mattr=+v8.2a,+dotprod -num-cores=2");
+  EXPECT_TRUE(target.is_arm());
+  EXPECT_EQ(target.str(), "llvm -mtriple=aarch64-linux-gnu -mcpu=generic -mattr=+crc,+lse,+rdm,+dotprod -num-cores=2");
+  EXPECT_TRUE(target.has("neon") && target.has("fp-armv8") && !target.has("sve"));
+  EXPECT_EQ(target.vector_bits, 128);
+  EXPECT_EQ(target.vector_registers, 32);
+  EXPECT_EQ(target.llvm_features().find("avx"), std::string::npos);
+  Target wide = parse("llvm -mcpu=neoverse-v1");
+  EXPECT_TRUE(wide.has("sve") && wide.has("fullfp16") && wide.has("i8mm"));
+  EXPECT_FALSE(parse("llvm -mcpu=haswell").is_arm());
+  EXPECT_EQ(parse("llvm -mcpu=haswell").llvm_features().find("neon"), std::string::npos);
+  EXPECT_NE(target.runs_here(), parse("native").is_arm() != target.is_arm());
 }
 
 TEST(CpuModels, NamesByNumber) {

@@ -180,7 +180,7 @@ def test_names_resolve(python):
         ("from tvm.tir import Layout", "ModuleNotFoundError", "tvm.tir.Layout"),
         ("from tvm.te import scan", "ModuleNotFoundError", "tvm.te.scan"),
         ("import tvm; tvm.autotvm", "AttributeError", "tvm.autotvm"),
-        ("import tvm; tvm.tir.transform", "AttributeError", "tvm.tir.transform"),
+        ("import tvm; tvm.tir.Layout", "AttributeError", "tvm.tir.Layout"),
         ("import tvm; tvm.testing.requires_magic", "AttributeError", "tvm.testing.requires_magic"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -195,3 +196,37 @@ def test_inside_of_a_block_what_was_set_before_counts():
         sch.cache_inplace("C", "C", "local")
 
     check(workloads.matmul(4, 6, 5), transform)
+
+
+@T.prim_func
+def called(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    with T.block("A"):
+        T.reads(A[0:16])
+        T.writes(A[0:16])
+        T.evaluate(T.call_extern("int32", "sort_in_place", A.data))
+    for i in range(16):
+        with T.block("B"):
+            v = T.axis.spatial(16, i)
+            B[v] = A[v]
+
+
+def test_what_happens_behind_a_pointer_is_stated():
+    """A call gets the pointer of the copy; that it stays within what the block declares nobody can check."""
+    sch = tw.Schedule(called)
+    into, back = sch.cache_inplace("A", 0, "local")
+    assert 'T.call_extern("int32", "sort_in_place", A_local.data)' in sch.mod.script()
+    assert list(sch.trace.stated.values()) == ["block 'A' touches of 'A' what it declares"]
+    assert [sch.get(block).name_hint for block in (into, back)] == ["A_local", "A_local"]
+
+
+def test_a_pointer_that_is_not_declared():
+    @T.prim_func
+    def other(A: T.Buffer((16,), "int32"), C: T.Buffer((16,), "int32")):
+        for i in range(1):
+            with T.block("A"):
+                T.axis.spatial(1, i)
+                T.reads(A[0:16])
+                T.writes(A[0:16])
+                T.evaluate(T.call_extern("int32", "add_to", A.data, C.data))
+
+    check_refused(other, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P4")

@@ -111,7 +111,7 @@ def test_a_padded_window():
                 C[vi] = C[vi] + T.if_then_else(vi + vk >= 1 and vi + vk < 25, B[vi + vk - 1], T.float32(0))
 
     sch = check(before, lambda sch: sch.compute_at("B", sch.get_loops("C")[0]))
-    assert "T.where(i_0 * 8 + ax0 >= 1 and i_0 * 8 + ax0 < 25)" in sch.mod.script()
+    assert "T.where(1 <= i_0 * 8 + ax0 and i_0 * 8 + ax0 < 25)" in sch.mod.script()
 
 
 def test_a_constant_beside_the_loops():

@@ -172,3 +172,18 @@ def test_a_reduction_against_its_loops():
                 C[vi] = C[vi] + A[vi, vk]
 
     check_refused(backwards, lambda sch: sch.reorder(*reversed(loops_of(sch, "C"))), "reorder/P4")
+
+
+def test_a_block_that_declares_more_than_it_stores_to():
+    """Its instances are known to be apart by what they store to."""
+
+    @T.prim_func
+    def loose(A: T.Buffer((8, 4))):
+        for i, j in T.grid(8, 4):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.reads()
+                T.writes(A[0:8, 0:4])
+                A[vi, vj] = T.float32(1)
+
+    check(loose, lambda sch: sch.reorder(*reversed(sch.get_loops("A"))))

@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import ir
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -143,3 +145,56 @@ def test_statements_outside_of_blocks_cannot_be_masked():
 
     check(before, lambda sch: sch.split(loop_of(sch), [None, 5]))
     check_refused(before, lambda sch: sch.split(loop_of(sch), [None, 4]), "split/P6")
+
+
+def test_factors_of_scalable_vectors():
+    """They hold for every length of the vectors; the interpreter is told one."""
+
+    @T.prim_func
+    def after(A: T.Buffer((100,)), B: T.Buffer((100,))):
+        for i_0, i_1 in T.grid(T.ceildiv(100, T.vscale() * 4), T.vscale() * 4):
+            with T.block("B"):
+                T.where(i_0 * (T.vscale() * 4) + i_1 < 100)
+                vi = T.axis.spatial(100, i_0 * (T.vscale() * 4) + i_1)
+                B[vi] = A[vi] + T.float32(1)
+
+    sch = tw.Schedule(add_one)
+    sch.split(loop_of(sch), [T.ceildiv(100, 4 * T.vscale()), 4 * T.vscale()])
+    inferred = tw.Schedule(add_one)
+    inferred.split(loop_of(inferred), [None, 4 * T.vscale()])
+    array = np.arange(100, dtype="float32")
+    for program in (sch.mod, inferred.mod, ir.as_module(after)):
+        for vscale in (1, 2, 4, 8, 16):
+            result = np.zeros(100, "float32")
+            ir.interpret(program, next(iter(program.functions)), array, result, vscale=vscale)
+            np.testing.assert_array_equal(result, array + 1)
+    again = tw.Schedule(add_one)
+    tw.Trace.from_json(sch.trace.as_json()).apply_to_schedule(again)
+    assert ir.structural_equal(again.mod, sch.mod)
+
+
+def test_a_multiple_of_every_scalable_vector_needs_no_condition():
+    @T.prim_func
+    def many(A: T.Buffer((128,)), B: T.Buffer((128,))):
+        for i in range(128):
+            with T.block("B"):
+                vi = T.axis.spatial(128, i)
+                B[vi] = A[vi] + T.float32(1)
+
+    sch = tw.Schedule(many)
+    sch.split(loop_of(sch), [T.ceildiv(128, 4 * T.vscale()), 4 * T.vscale()], disable_predication=True)
+    assert "T.where" not in sch.mod.script()
+    refused = lambda factors: check_refused(  # noqa: E731
+        add_one, lambda sch: sch.split(loop_of(sch), factors, disable_predication=True), "split/P7"
+    )
+    refused([T.ceildiv(100, 4 * T.vscale()), 4 * T.vscale()])
+
+
+def test_factors_that_are_no_numbers():
+    refused = lambda factors, code: check_refused(  # noqa: E731
+        add_one, lambda sch: sch.split(loop_of(sch), factors), code
+    )
+    refused([None, T.vscale() - 1], "split/P4")
+    refused([None, T.Var("n", "int32")], "split/P4")
+    refused([25, 2 * T.vscale()], "split/P5")
+    check_refused(add_one, lambda sch: sch.loop_partition(loop_of(sch), [T.vscale(), None]), "loop_partition/P3")

@@ -36,6 +36,21 @@ def test_the_printed_trace():
     assert len(sch.trace) == 3
 
 
+def test_the_printed_trace_says_what_is_not_proved():
+    sch = tw.Schedule(workloads.matmul(16, 16, 16))
+    cached = sch.cache_read("C", 0, "global")
+    sch.unsafe_set_dtype(cached, 0, "float16")
+    said = "values of 'A_global' lose nothing that matters as float16"
+    assert sch.trace.stated == {2: said}
+    last = str(sch.trace).splitlines()[-1]
+    assert last.endswith(f'0, "float16")  # stated, not proved: {said}')
+    assert sch.trace.simplified(False).stated == {2: said}
+    assert "stated" not in "".join(sch.trace.as_python())
+    replayed = tw.Schedule(sch.original)
+    sch.trace.apply_to_schedule(replayed)
+    assert replayed.trace.stated == {2: said}
+
+
 def test_the_printed_trace_runs():
     @T.prim_func
     def awkward(A: T.Buffer((16, 16)), B: T.Buffer((16, 16))):

@@ -212,7 +212,7 @@ def test_padding_that_the_writer_fills():
         for i, j in T.grid(4, 4):
             with T.block("B"):
                 vi, vj = T.axis.remap("SS", [i, j])
-                B[vi, vj] = T.if_then_else(vi == 3 and vj >= 2, 7, A[vi * 4 + vj] + 1)
+                B[vi, vj] = T.if_then_else(vi == 3 and 2 <= vj, 7, A[vi * 4 + vj] + 1)  # noqa: SIM300
         for i in range(14):
             with T.block("C"):
                 vi = T.axis.spatial(14, i)
@@ -272,7 +272,7 @@ def test_padding_behind_other_writers():
 def test_padding_that_callers_fill():
     sch = tw.Schedule(fourteen)
     padded("B", "A", 42)(sch)
-    assert "T.assume(not (v_axis0 == 3 and v_axis1 >= 2) or A[v_axis0, v_axis1] == 42)" in sch.mod.script()
+    assert "T.assume(not (v_axis0 == 3 and 2 <= v_axis1) or A[v_axis0, v_axis1] == 42)" in sch.mod.script()
     check_trace(sch, fourteen)
     a = np.arange(14, dtype="int32")
     good = np.pad(a, (0, 2), constant_values=42).reshape(4, 4)

@@ -114,3 +114,52 @@ def test_the_step_that_is_wrong_is_named():
     with pytest.raises(tw.ScheduleError, match=r"first after step 4 of the trace: sch\.unsafe_set_dtype") as error:
         sch.verify()
     assert error.value.code == "schedule/verify"
+
+
+def shifted():
+    @T.prim_func
+    def main(A: T.Buffer((14,), "int32"), C: T.Buffer((14,), "int32")):
+        for i in range(14):
+            with T.block("C"):
+                vi = T.axis.spatial(14, i)
+                C[vi] = A[vi] + 5
+
+    return main
+
+
+def test_parameters_in_other_layouts():
+    """The arrays go through the same maps, one after the other, and results come back through them."""
+    sch = tw.Schedule(shifted())
+    sch.transform_layout("C", ("read", 0), lambda i: (i // 4, i % 4), pad_value=3)
+    sch.transform_layout("C", ("read", 0), lambda i, j: (j, i))
+    sch.transform_layout("C", ("write", 0), lambda i: (i % 7, i // 7))
+    verification = sch.verify()
+    assert verification.extent == "full"
+    (stated,) = verification.assertions
+    assert stated.endswith("(callers fill the padding of 'A')")
+
+
+def test_results_in_another_layout_are_compared():
+    """A program that is right but for the layout of its result."""
+    sch = tw.Schedule(shifted())
+    sch.transform_layout("C", ("write", 0), lambda i: (i // 7, i % 7))
+    assert sch.verify().elements == 28
+    sch.unsafe_set_dtype(sch.cache_read("C", 0, "global"), 0, "int8")
+    with pytest.raises(tw.ScheduleError, match="does not compute what the original does"):
+        sch.verify({"A": np.arange(14, dtype=np.int32) * 1000})
+
+
+def test_large_results_in_another_layout():
+    program = workloads.matmul(300, 300, 300)
+    sch = tw.Schedule(program)
+    sch.transform_layout("C", ("write", 0), lambda i, j: (j, i))
+    verification = sch.verify(seconds=0.5)
+    assert (verification.extent, verification.assertions) == ("sampled", ())
+
+
+def test_what_is_said_of_elements_that_nothing_reaches_is_seen():
+    """Lanes beyond the buffer hold anything."""
+    sch = tw.Schedule(shifted())
+    sch.transform_layout("C", ("read", 0), lambda i: (i // 4, i % 4), assume_injective_transform=True)
+    (stated,) = sch.verify().assertions
+    assert stated.endswith("(no access reaches the elements of 'A' that stand for none of the old ones)")

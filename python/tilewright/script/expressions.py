@@ -49,6 +49,15 @@ _COMPARE: dict[type, Callable[[Any, Any], Any]] = {
     ast.In: lambda a, b: a in b,
     ast.NotIn: lambda a, b: a not in b,
 }
+#: The node of a comparison, and the one that says the same from the other side.
+_SIDES: dict[type, tuple[Any, Any]] = {
+    ast.Eq: (_core.EQ, _core.EQ),
+    ast.NotEq: (_core.NE, _core.NE),
+    ast.Lt: (_core.LT, _core.GT),
+    ast.LtE: (_core.LE, _core.GE),
+    ast.Gt: (_core.GT, _core.LT),
+    ast.GtE: (_core.GE, _core.LE),
+}
 _MAX_BITS = 1 << 16
 
 
@@ -166,7 +175,7 @@ def _compare(parser: Parser, node: ast.Compare) -> Any:
         parser.mark(node)
         if op.__class__ in (ast.In, ast.NotIn) and isinstance(left, Expr):
             _check_membership(left, right, node)
-        one = _COMPARE[op.__class__](left, right)
+        one = _as_written(op.__class__, left, _COMPARE[op.__class__](left, right))
         if result is True:
             result = one
         elif isinstance(result, Expr) or (result and isinstance(one, Expr)):
@@ -175,6 +184,14 @@ def _compare(parser: Parser, node: ast.Compare) -> Any:
             result = result and one
         left = right
     return result
+
+
+def _as_written(op: type, left: Any, made: Any) -> Any:
+    """Python makes i >= 2 of 2 <= i, where 2 is its own; the program keeps its order."""
+    written, turned = _SIDES.get(op, (None, None))
+    if written is None or turned is None or isinstance(left, Expr) or not isinstance(made, turned):
+        return made
+    return written(made.b, made.a)
 
 
 def _check_membership(left: Expr, right: Any, node: ast.Compare) -> None:

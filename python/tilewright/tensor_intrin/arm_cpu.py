@@ -1,4 +1,4 @@
-"""Tensor intrinsics of Arm processors: four sums of products of bytes. Data: no code is generated for them yet."""
+"""Tensor intrinsics of 64-bit Arm processors: four sums of products of bytes."""
 
 from __future__ import annotations
 

@@ -38,11 +38,15 @@ void initialize_llvm() {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
+    LLVMInitializeAArch64TargetInfo();
+    LLVMInitializeAArch64Target();
+    LLVMInitializeAArch64TargetMC();
+    LLVMInitializeAArch64AsmPrinter();
   });
 }
 
 std::unique_ptr<llvm::TargetMachine> make_machine(const Target& target) {
-  std::string error, triple = llvm::sys::getProcessTriple();
+  std::string error, triple = target.runs_here() ? llvm::sys::getProcessTriple() : std::string(target.triple());
   const llvm::Target* found = llvm::TargetRegistry::lookupTarget(triple, error);
   TW_CHECK(found, error);
   llvm::TargetOptions options;

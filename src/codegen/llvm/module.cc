@@ -215,7 +215,9 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, con
   llvm::Module module("tilewright", context);
   module.setTargetTriple(machine.getTargetTriple().str());
   module.setDataLayout(machine.createDataLayout());
-  ModuleState state{module, target, target.has("fma"), target.has("f16c"), {}, {}, {}, {}, {}, {}};
+  ModuleState state{
+      module, target, target.has("fma") || target.is_arm(), target.has("f16c") || target.is_arm(), {}, {}, {}, {},
+      {},     {}};
   TW_TRY(names, ModuleEmitter(state, lowered).run());
   std::string problem;
   llvm::raw_string_ostream problems(problem);
@@ -224,6 +226,7 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, con
   bool complete = optimize(module, machine, state.deep);
   if (!complete) return interruption_error();
   ObjectCode code;
+  if (!target.runs_here()) code.platform = target.triple();
   for (const auto& [where, count] : state.library_calls) {
     code.notes.push_back({"codegen/scalar-call", where.first,
                           "T." + where.second + " is a call of the C library for each number, in " +

@@ -85,7 +85,9 @@ Result<Plan> plan(const State& state, const AnnotateBufferAccess& step) {
     return refuse("annotate_buffer_access/P4", inside.error().message, {block.node()},
                   "declare at least what the block touches");
   }
-  return give_loops(block.func, std::move(root), {});
+  Plan plan = give_loops(block.func, std::move(root), {});
+  plan.stated = describe(block) + " touches nothing else of '" + buffer->name + "'";
+  return plan;
 }
 
 }  // namespace tilewright::schedule

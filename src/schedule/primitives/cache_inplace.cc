@@ -28,8 +28,8 @@
 // Requires  P1 the read exists, and the block is not the root
 //           P2 the scope is a storage scope
 //           P3 the block writes the buffer too, which has one name in the scope
-//           P4 all that the block touches of it is declared, values from before are among what it declares to read, and
-//              they are there
+//           P4 all that the block touches of it is declared (what is behind its pointer: stated), values from before
+//              are among what it declares to read, and they are there
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
@@ -105,7 +105,7 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
         {block.node()}, "cache the buffer outside of the block that makes the view");
   }
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
-  if (!facts.undeclared.empty()) {
+  if (!facts.undeclared.empty() && facts.trusted.empty()) {
     return refuse("cache_inplace/P4", "what " + describe(block) + " touches is not known: " + facts.undeclared,
                   {block.node()});
   }
@@ -163,6 +163,7 @@ Result<Plan> plan(const State& state, const CacheInplace& cache) {
   CacheInplace recorded = cache;
   recorded.read_buffer_index = update.position;
   plan.recorded = std::move(recorded);
+  plan.stated = analysis::BlockFacts::of(tree.block_ref(update.block.at)).trusted;
   return plan;
 }
 

@@ -50,6 +50,12 @@ Result<std::vector<int64_t>> find_lengths(const State& state, const LoopPartitio
       lengths.push_back(0);
       continue;
     }
+    if (std::holds_alternative<NodeRef>(factor)) {
+      return refuse(
+          "loop_partition/P3",
+          "length number " + std::to_string(position) + " of the parts of " + describe(place) + " is not constant",
+          {place.node()}, "give numbers or sampled values");
+    }
     auto* number = std::get_if<int64_t>(&factor);
     int64_t length = number ? *number : state.value(std::get<ExprRV>(factor));
     if (length < 1) {

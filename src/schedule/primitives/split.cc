@@ -10,13 +10,15 @@
 // Requires  P1 the loop is serial, without annotation or binding
 //           P2 it starts at 0
 //           P3 at most one factor is inferred, and there is at least one factor
-//           P4 factors are positive and their product fits the loop's type
+//           P4 factors are positive and their product fits the loop's type; they are numbers, or of T.vscale() alone
 //           P5 the product is provably at least the extent
 //           P6 where it exceeds the extent, everything below is in blocks (nothing else can be given a condition)
 //           P7 with disable_predication it equals the extent
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "ir/numeric.h"
+#include "ir/scalable.h"
+#include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
 #include "schedule/rebind.h"
@@ -31,6 +33,7 @@ std::string factor_list(const State& state, const Split& split) {
     if (auto* number = std::get_if<int64_t>(&factor)) text += std::to_string(*number);
     if (auto* drawn = std::get_if<ExprRV>(&factor)) text += std::to_string(state.value(*drawn));
     if (std::holds_alternative<None>(factor)) text += "None";
+    if (auto* node = std::get_if<NodeRef>(&factor)) text += brief(Expr(*node));
   }
   return "[" + text + "]";
 }
@@ -40,6 +43,27 @@ struct Extents {
   bool exact = false;         ///< their product is the old extent
 };
 
+/// Proofs about expressions of T.vscale(): for each number that it may be.
+bool can_prove(const Expr& condition, arith::Analyzer& analyzer) {
+  if (analyzer.can_prove(condition)) return true;
+  return uses_vscale(condition) && std::all_of(std::begin(kVscales), std::end(kVscales), [&](int vscale) {
+           return analyzer.can_prove(with_vscale(condition, vscale));
+         });
+}
+
+/// A factor that is an expression, in the type of the loop; nothing for what depends on more than T.vscale(), or may
+/// not be positive.
+std::optional<Expr> scalable_factor(const NodeRef& node, DataType dtype, arith::Analyzer& analyzer) {
+  if (node.sort() != Sort::kExpr) return std::nullopt;
+  Expr given(node);
+  bool free = !given.dtype().is_int() || !given.dtype().is_scalar();
+  visit(given, [&](const Ref<Var>&) { free = true; }, [&](const Ref<BufferLoad>&) { free = true; });
+  if (free || !uses_vscale(given)) return std::nullopt;
+  Expr factor = analyzer.simplify(cast(dtype, given));
+  if (!can_prove(ge(factor, constant(dtype, 1)), analyzer)) return std::nullopt;
+  return factor;
+}
+
 /// The extents of the new loops, the inferred one included.
 Result<Extents> new_extents(const State& state, const Split& split, const Place& place, arith::Analyzer& analyzer) {
   const For& loop = place.loop();
@@ -47,6 +71,7 @@ Result<Extents> new_extents(const State& state, const Split& split, const Place&
   std::string factors = "factors=" + factor_list(state, split);
   int inferred = -1, position = 0;
   int64_t product = 1;
+  Expr scalable = constant(dtype, 1);
   Extents result;
   for (const Factor& factor : split.factors.items) {
     if (std::holds_alternative<None>(factor)) {
@@ -56,6 +81,16 @@ Result<Extents> new_extents(const State& state, const Split& split, const Place&
       }
       inferred = position;
       result.extents.emplace_back();
+    } else if (auto* node = std::get_if<NodeRef>(&factor)) {
+      std::optional<Expr> extent = scalable_factor(*node, dtype, analyzer);
+      if (!extent) {
+        return refuse("split/P4",
+                      "factor number " + std::to_string(position) + " of " + factors + " for " + describe(place) +
+                          " is no positive expression of T.vscale() alone",
+                      {place.node()}, "give numbers, sampled values, or multiples of T.vscale()");
+      }
+      scalable = scalable * *extent;
+      result.extents.push_back(*extent);
     } else {
       auto* number = std::get_if<int64_t>(&factor);
       int64_t value = number ? *number : state.value(std::get<ExprRV>(factor));
@@ -73,18 +108,20 @@ Result<Extents> new_extents(const State& state, const Split& split, const Place&
     return refuse("split/P3", "no factors are given for " + describe(place), {place.node()},
                   "give the extents of the new loops, for instance factors=[None, 32]");
   }
-  Expr total = constant(dtype, product);
+  Expr total = scalable * constant(dtype, product);
   if (inferred >= 0) {
     Expr& extent = result.extents[inferred];
     extent = analyzer.simplify(ceildiv(loop.extent, total));
     total = extent * total;
-  } else if (!analyzer.can_prove(ge(total, loop.extent))) {
+  } else if (!can_prove(ge(total, loop.extent), analyzer)) {
     return refuse("split/P5",
-                  "the product of " + factors + " is " + std::to_string(product) +
+                  "the product of " + factors + " is " + brief(total) +
                       ", which is not provably at least the extent of " + describe(place),
                   {place.node()}, "let one factor be None, and it is inferred");
   }
   result.exact = analyzer.can_prove_equal(total, loop.extent);
+  // Where one asks for it; else the condition stays, which vectors of other lengths would need.
+  if (!result.exact && split.disable_predication) result.exact = can_prove(eq(total, loop.extent), analyzer);
   return result;
 }
 

@@ -20,7 +20,8 @@ iterations beyond it.
 
 Args:
     loop: the loop to split.
-    factors: the extents of the new loops, outermost first: integers, sampled values, at most one None to be inferred.
+    factors: the extents of the new loops, outermost first: integers, sampled values, expressions of ``T.vscale()``,
+        at most one None to be inferred.
     preserve_unit_iters: keep block axes of extent 1 bound to loops instead of to constants.
     disable_predication: add no condition; accepted only where none is needed.
 

@@ -307,20 +307,23 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   }
   TreeEdit edit(tree);
   bool pads = false;
+  std::string stated;
   if (inverted->holes || !is_false(inverted->padding)) {
     if (!pad_value.defined() && !transform.assume_injective_transform) {
       return refuse("transform_layout/P4", "the new buffer would have elements that stand for none of the old ones",
                     {block.node()},
                     "divide evenly, give a pad_value, or set assume_injective_transform=True to leave them open");
     }
-    if (pad_value.defined()) {
+    if (!pad_value.defined()) {
+      stated = "no access reaches the elements of '" + buffer->name + "' that stand for none of the old ones";
+    } else {
       if (inverted->holes) {
         return refuse("transform_layout/P4", "which elements stand for none of the old ones is not known",
                       {block.node()}, "multiply indices only where the products stay adjacent");
       }
       pads = true;
-      fill_padding(edit, tree, {layout.before, layout.after, inverted->inverse, inverted->padding, pad_value},
-                   parameter);
+      PaddedLayout padding{layout.before, layout.after, inverted->inverse, inverted->padding, pad_value};
+      if (!fill_padding(edit, tree, padding, parameter)) stated = "callers fill the padding of '" + buffer->name + "'";
     }
   }
   Rewritten after = rewrite_accesses(edit.finish(), layout);
@@ -338,6 +341,7 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
     }
   }
   plan.recorded = std::move(recorded);
+  plan.stated = std::move(stated);
   return plan;
 }
 

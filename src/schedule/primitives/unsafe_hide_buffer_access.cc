@@ -42,7 +42,9 @@ Result<Plan> plan(const State& state, const UnsafeHideBufferAccess& step) {
     }
     regions = std::move(left);
   });
-  return give_loops(block.func, edit.finish(), {});
+  Plan plan = give_loops(block.func, edit.finish(), {});
+  plan.stated = "nothing depends on what " + describe(block) + " does not declare";
+  return plan;
 }
 
 }  // namespace tilewright::schedule

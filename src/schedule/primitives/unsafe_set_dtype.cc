@@ -113,7 +113,9 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
         for (const Expr& index : old->indices) changed_store.indices.push_back(walk(index));
         return make<BufferStore>(std::move(changed_store), old.span());
       });
-  return give_loops(block.func, std::move(after), {});
+  Plan plan = give_loops(block.func, std::move(after), {});
+  plan.stated = "values of '" + buffer->name + "' lose nothing that matters as " + type->str();
+  return plan;
 }
 
 }  // namespace tilewright::schedule

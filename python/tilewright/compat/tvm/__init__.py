@@ -46,10 +46,14 @@ from tilewright.compat.tvm.runtime.module import kernels_as_modules  # noqa: E40
 from tilewright.compat.tvm.target import targets_as_tvm  # noqa: E402
 from tilewright.compat.tvm.te import tensors_as_tvm  # noqa: E402
 from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
-from tilewright.compat.tvm.tir.buffer import read_strides_as_tvm  # noqa: E402
+from tilewright.compat.tvm.testing.targets import fixtures  # noqa: E402
+from tilewright.compat.tvm.tir.buffer import flatten_as_tvm, read_strides_as_tvm  # noqa: E402
+from tilewright.compat.tvm.tir.function import specialize_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.index_map import map_arrays_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.errors import translate_errors  # noqa: E402
+from tilewright.compat.tvm.tir.schedule.reorder import reorder_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.rfactor import rfactor_as_tvm  # noqa: E402
+from tilewright.compat.tvm.tir.schedule.split import split_as_tvm  # noqa: E402
 from tilewright.compat.tvm.tir.schedule.vectorize import vectorize_as_tvm  # noqa: E402
 
 __version__ = "0.20.0"
@@ -73,6 +77,7 @@ __all__ = [
     "lower",
     "meta_schedule",
     "nd",
+    "pytest_configure",
     "pytest_generate_tests",
     "pytest_terminal_summary",
     "register_func",
@@ -87,6 +92,11 @@ __all__ = [
 ]
 
 
+def pytest_configure(config: Any) -> None:
+    """Hook of pytest: gives tests their target and its device."""
+    config.pluginmanager.register(fixtures(), "tilewright.compat.tvm.testing.targets")
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Hook of pytest: says how many comparisons needed proofs."""
     if Proofs.report():
@@ -98,8 +108,12 @@ print_as_tvm()
 kernels_as_modules()
 targets_as_tvm()
 tensors_as_tvm()
+reorder_as_tvm()
 rfactor_as_tvm()
+split_as_tvm()
 vectorize_as_tvm()
 translate_errors()
 map_arrays_as_tvm()
+flatten_as_tvm()
+specialize_as_tvm()
 read_strides_as_tvm()

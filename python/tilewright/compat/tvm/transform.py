@@ -1,8 +1,9 @@
-"""tvm.transform: the context that builds happen in."""
+"""tvm.transform: passes from module to module, and the context that builds happen in."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -11,7 +12,7 @@ from tilewright.compat.tvm.alias import missing
 __path__: list[str] = []
 __getattr__ = missing("tvm.transform")
 
-__all__ = ["PassContext"]
+__all__ = ["ModulePass", "Pass", "PassContext", "PassInfo", "Sequential", "module_pass"]
 
 
 _open: list[PassContext] = []
@@ -66,3 +67,92 @@ class PassContext:
     def current() -> PassContext:
         """The innermost context that is open; one with the defaults when none is."""
         return _open[-1] if _open else PassContext()
+
+
+class PassInfo:
+    """What is said of a pass."""
+
+    def __init__(
+        self, opt_level: int, name: str, required: Sequence[str] | None = None, traceable: bool = False
+    ) -> None:
+        self.opt_level, self.name, self.required, self.traceable = opt_level, name, list(required or ()), traceable
+
+
+class Pass:
+    """What makes a module of a module."""
+
+    def __init__(self, function: Callable[[Any, PassContext], Any], info: PassInfo) -> None:
+        self._function = function
+        self.info = info
+
+    def __call__(self, mod: Any) -> Any:
+        """The module that the pass makes."""
+        return self._function(mod, PassContext.current())
+
+    def __repr__(self) -> str:
+        return f"<tvm.transform.Pass {self.info.name}>"
+
+
+ModulePass = Pass
+
+
+class Sequential(Pass):
+    """Passes one after the other."""
+
+    def __init__(
+        self,
+        passes: Sequence[Pass] | None = None,
+        opt_level: int = 0,
+        name: str = "sequential",
+        required: Sequence[str] | None = None,
+        traceable: bool = False,
+    ) -> None:
+        self.passes = list(passes or ())
+        super().__init__(self._run, PassInfo(opt_level, name, required, traceable))
+
+    def _run(self, mod: Any, context: PassContext) -> Any:
+        for step in self.passes:
+            mod = step(mod)
+        return mod
+
+
+def decorated(
+    function: Any, opt_level: int, name: str | None, required: Sequence[str] | None, make: Callable[..., Any]
+) -> Any:
+    """The pass of a function, or the class of passes of a class that has the method `make.__name__`."""
+
+    def wrap(target: Any) -> Any:
+        if not inspect.isclass(target):
+            return Pass(make(target), PassInfo(opt_level, name or target.__name__, required))
+        method = f"transform_{make.__name__}"
+
+        class Made(Pass):
+            def __init__(self, *args: Any, **kwargs: Any) -> None:
+                self._inner = target(*args, **kwargs)
+                super().__init__(
+                    make(getattr(self._inner, method)), PassInfo(opt_level, name or target.__name__, required)
+                )
+
+            def __getattr__(self, attribute: str) -> Any:
+                return getattr(self.__dict__["_inner"], attribute)
+
+        Made.__name__ = target.__name__
+        Made.__doc__ = target.__doc__
+        return Made
+
+    return wrap if function is None else wrap(function)
+
+
+def module_pass(
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Any:
+    """The pass that a function of a module and a context is; of a class, its method ``transform_module`` is it."""
+
+    def module(function: Any) -> Any:
+        return function
+
+    return decorated(pass_func, opt_level or 0, name, required, module)

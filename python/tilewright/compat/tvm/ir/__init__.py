@@ -11,7 +11,7 @@ from tilewright._core import Expr as RelayExpr
 from tilewright._core import Func as BaseFunc
 from tilewright._core import GlobalVar, PrimType, TupleType, Type
 from tilewright.compat.tvm.alias import Renamed, missing, no_span
-from tilewright.compat.tvm.ir import diagnostics
+from tilewright.compat.tvm.ir import diagnostics, transform
 from tilewright.compat.tvm.ir.base import (
     Node,
     assert_structural_equal,
@@ -45,6 +45,7 @@ __all__ = [
     "save_json",
     "structural_equal",
     "structural_hash",
+    "transform",
 ]
 
 

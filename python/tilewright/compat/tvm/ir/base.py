@@ -28,6 +28,25 @@ def _as_node(value: Any) -> Any:
     return _core.List(list(value)) if isinstance(value, list | tuple) else value
 
 
+def _free_but_for_buffers(root: Any) -> list[Any]:
+    """Variables that the statement uses and does not bind, those of buffers' data aside, in order of use."""
+    data = []
+    _core.visit(root, lambda node: data.append(node.data) if isinstance(node, _core.Buffer) else None)
+    return [v for v in _core.undefined_vars(root) if not any(v.same_as(pointer) for pointer in data)]
+
+
+def _same_but_for_free_buffers(lhs: Any, rhs: Any) -> bool:
+    """Whether two statements are equal where the buffers that they do not declare stand for one another.
+
+    A buffer defines itself where TVM meets it first; other free variables are themselves.
+    """
+    if not isinstance(lhs, _core.Stmt) or not isinstance(rhs, _core.Stmt):
+        return False
+    left, right = (_free_but_for_buffers(root) for root in (lhs, rhs))
+    same = len(left) == len(right) and all(a.same_as(b) for a, b in zip(left, right, strict=True))
+    return same and _core.structural_equal(lhs, rhs, True)
+
+
 class Proofs:
     """How many functions were found equal only since integer index expressions in them were proved to be."""
 
@@ -41,7 +60,7 @@ class Proofs:
         under its loops.
         """
         exact = _core.structural_mismatch(lhs, rhs, map_free_vars)
-        if exact is None:
+        if exact is None or _same_but_for_free_buffers(lhs, rhs):
             return None
         found, functions = _core.mismatch_beyond_indices(lhs, rhs, map_free_vars)
         if found is None:
@@ -85,10 +104,8 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:
-    """A number that equal programs share."""
-    if map_free_vars:
-        raise TypeError("Tilewright has no structural hash with mapped free variables yet")
-    return int(_core.structural_hash(node), 16)
+    """A number that equal programs share; free variables count by their types and order only."""
+    return int(_core.structural_hash(_as_node(node)), 16)
 
 
 def make_node(type_key: str, **kwargs: Any) -> Any:

@@ -45,6 +45,12 @@ def functions(self: _core.Module) -> Functions:
     return Functions({FunctionName(name): func for name, func in _functions.__get__(self).items()})
 
 
+def _get_attr(self: _core.Module, attr_key: str) -> Any:
+    """The attribute of that name; None where there is none."""
+    return self.attrs.get(attr_key)
+
+
 def find_functions_as_tvm() -> None:
     """From now on."""
+    setattr(_core.Module, "get_attr", _get_attr)  # noqa: B010
     setattr(_core.Module, "functions", property(functions))  # noqa: B010

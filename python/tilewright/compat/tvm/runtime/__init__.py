@@ -8,11 +8,11 @@ from tilewright import _core
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime import module, ndarray
 from tilewright.compat.tvm.runtime import ndarray as nd
+from tilewright.compat.tvm.runtime.data_type import DataType
 from tilewright.compat.tvm.runtime.device import Device, cpu, cuda, device
 from tilewright.compat.tvm.runtime.module import Module, load_module
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
 from tilewright.compat.tvm.runtime.object_path import ObjectPath
-from tilewright.script.tir.dtypes import DType as DataType
 
 __getattr__ = missing("tvm.runtime")
 

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.arith import Analyzer
 from tilewright.compat.tvm.ir import assert_structural_equal
+from tilewright.compat.tvm.testing.targets import (
+    device_enabled,
+    enabled_targets,
+    exclude_targets,
+    known_failing_targets,
+    parametrize_targets,
+    requires_llvm_minimum_version,
+    uses_gpu,
+)
 from tilewright.compat.tvm.tir.schedule.testing import assert_structural_equal_ignore_global_symbol
 from tilewright.testing import before_after
 from tilewright.testing.allclose import assert_allclose
@@ -57,14 +67,26 @@ class CompareBeforeAfter(before_after.CompareBeforeAfter):
         assert_structural_equal_ignore_global_symbol(got, want)
 
 
+def assert_prim_expr_equal(lhs: Any, rhs: Any) -> None:
+    """Raises where two expressions are not provably equal."""
+    if not Analyzer().can_prove_equal(lhs, rhs):
+        raise ValueError(f"{lhs} is not known to equal {rhs}")
+
+
 __all__ = [
     "CompareBeforeAfter",
     "assert_allclose",
+    "assert_prim_expr_equal",
     "assert_structural_equal",
+    "device_enabled",
+    "enabled_targets",
+    "exclude_targets",
     "fixture",
+    "known_failing_targets",
     "main",
     "parameter",
     "parameters",
+    "parametrize_targets",
     "pytest_generate_tests",
     "requires_aarch64_sme",
     "requires_aarch64_sve",
@@ -74,6 +96,7 @@ __all__ = [
     "requires_gpu",
     "requires_hexagon",
     "requires_llvm",
+    "requires_llvm_minimum_version",
     "requires_metal",
     "requires_nvcc_version",
     "requires_opencl",
@@ -86,4 +109,5 @@ __all__ = [
     "requires_x86_avx512",
     "requires_x86_vnni",
     "skip_if_32bit",
+    "uses_gpu",
 ]

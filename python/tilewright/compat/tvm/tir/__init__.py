@@ -6,6 +6,7 @@ from __future__ import annotations
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.tir import (
     analysis,
+    block_dependence_info,
     block_scope,
     buffer,
     expr,
@@ -17,6 +18,7 @@ from tilewright.compat.tvm.tir import (
     tensor_intrin,
     transform,
 )
+from tilewright.compat.tvm.tir.block_dependence_info import BlockDependenceInfo
 from tilewright.compat.tvm.tir.block_scope import BlockScope, StmtSRef
 from tilewright.compat.tvm.tir.buffer import *  # noqa: F403
 from tilewright.compat.tvm.tir.expr import *  # noqa: F403
@@ -31,6 +33,15 @@ __getattr__ = missing("tvm.tir")
 __all__ = [
     *("analysis", "block_scope", "buffer", "expr", "function", "op", "schedule", "stmt", "stmt_functor"),
     *("tensor_intrin", "transform"),
-    *("BlockScope", "IndexMap", "Schedule", "ScheduleError", "ScheduleState", "StmtSRef", "Trace"),
+    *(
+        "BlockDependenceInfo",
+        "BlockScope",
+        "IndexMap",
+        "Schedule",
+        "ScheduleError",
+        "ScheduleState",
+        "StmtSRef",
+        "Trace",
+    ),
     *(buffer.__all__ + expr.__all__ + function.__all__ + op.__all__ + stmt.__all__),
 ]

@@ -1,17 +1,31 @@
-"""tvm.tir.analysis."""
+"""tvm.tir.analysis: facts about programs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tilewright import _core
+from tilewright import _core, ir
 from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.transform import Pass, PassInfo
 from tilewright.errors import ScriptError
+from tilewright.numpy_dtype import numpy_dtype
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.analysis")
 
-__all__ = ["expr_deep_equal", "verify_well_formed"]
+__all__ = [
+    "OOBChecker",
+    "calculate_workspace_bytes",
+    "detect_buffer_access_lca",
+    "estimate_tir_flops",
+    "expr_deep_equal",
+    "get_block_access_region",
+    "get_block_read_write_region",
+    "undefined_vars",
+    "verify_ssa",
+    "verify_well_formed",
+]
 
 
 def expr_deep_equal(lhs: Any, rhs: Any) -> bool:
@@ -28,3 +42,129 @@ def verify_well_formed(obj: Any, assert_mode: bool = True) -> bool:
             raise
         return False
     return True
+
+
+def undefined_vars(node: Any, defs: Sequence[Any] | None = None) -> list[Any]:
+    """Variables that are used and not bound, but for `defs`."""
+    return list(_core.undefined_vars(node, list(defs or ())))
+
+
+def get_block_access_region(block: Any, buffer_var_map: Mapping[Any, Any]) -> list[list[Any]]:
+    """What a block reads, writes, and uses by its pointer, the latter whole."""
+    reads, writes, opaque = _core.block_access_region(block)
+    whole = []
+    for variable in opaque:
+        buffer = buffer_var_map[variable]
+        whole.append(_core.BufferRegion(buffer, [_core.Range(ir.const(0, n.dtype), n) for n in buffer.shape]))
+    return [list(reads), list(writes), whole]
+
+
+def get_block_read_write_region(block: Any, buffer_var_map: Mapping[Any, Any]) -> list[list[Any]]:
+    """What a block may read and what it may write: what it uses by pointers is in both."""
+    reads, writes, opaque = get_block_access_region(block, buffer_var_map)
+    return [reads + opaque, writes + opaque]
+
+
+def _inside(node: Any) -> list[Any]:
+    """The statements of a statement's next level."""
+    if isinstance(node, ir.SeqStmt):
+        return list(node.seq)
+    parts = (getattr(node, name, None) for name in ("init", "body", "then_case", "else_case", "block"))
+    return [part for part in parts if isinstance(part, _core.Stmt)]
+
+
+def _own_accesses(node: Any) -> list[Any]:
+    """Buffers that a statement itself accesses, statements inside of it aside."""
+    found: list[Any] = []
+    inside = _inside(node)
+
+    def see(part: Any) -> bool:
+        if isinstance(part, ir.BufferLoad | ir.BufferStore):
+            found.append(part.buffer)
+        elif isinstance(part, ir.Var) and part.dtype == "handle":
+            found.append(part)
+        return not any(part.same_as(child) for child in inside)
+
+    if not isinstance(node, ir.Block | ir.For):
+        ir.pre_order_visit(node, see)
+    elif isinstance(node, ir.Block):
+        found.extend(match.source.buffer for match in node.match_buffers)
+    return found
+
+
+def detect_buffer_access_lca(func: Any) -> dict[Any, Any]:
+    """For each buffer that is accessed the innermost loop or block that holds all accesses; None where none does."""
+    places: dict[Any, list[Any]] = {}
+    pointers = {buffer.data: buffer for buffer in func.buffer_map.values()}
+
+    def walk(node: Any, around: list[Any]) -> None:
+        if isinstance(node, ir.Block):
+            pointers.update({buffer.data: buffer for buffer in node.alloc_buffers})
+            pointers.update({match.buffer.data: match.buffer for match in node.match_buffers})
+        scope = [*around, node] if isinstance(node, ir.Block | ir.For) else around
+        for accessed in _own_accesses(node):
+            buffer = pointers.get(accessed) if isinstance(accessed, ir.Var) else accessed
+            if buffer is not None:
+                places[buffer] = _common(places.get(buffer, scope), scope)
+        for part in _inside(node):
+            walk(part, scope)
+
+    walk(func.body, [])
+    return {buffer: scope[-1] if scope else None for buffer, scope in places.items()}
+
+
+def _common(left: list[Any], right: list[Any]) -> list[Any]:
+    count = 0
+    while count < min(len(left), len(right)) and left[count].same_as(right[count]):
+        count += 1
+    return left[:count]
+
+
+def estimate_tir_flops(stmt_or_mod: Any) -> float:
+    """Operations on numbers that a run of the program does."""
+    functions = stmt_or_mod.functions.values() if isinstance(stmt_or_mod, ir.Module) else [stmt_or_mod]
+    facts = [_core.analyze_work(function) for function in functions if isinstance(function, ir.PrimFunc)]
+    return float(sum(fact["flops"] + fact["int_ops"] for fact in facts))
+
+
+def calculate_workspace_bytes(func: Any, workspace_byte_alignment: int) -> int:
+    """The most bytes that allocations of constant size occupy at once."""
+
+    def most(node: Any) -> int:
+        own = 0
+        if isinstance(node, ir.Allocate):
+            count = 1
+            for extent in node.extents:
+                count *= extent.value if isinstance(extent, ir.IntImm) else 0
+            size = count * numpy_dtype(node.dtype).itemsize
+            own = -(-size // workspace_byte_alignment) * workspace_byte_alignment
+        return own + max((most(part) for part in _inside(node)), default=0)
+
+    return most(func.body)
+
+
+def verify_ssa(func: Any) -> bool:
+    """Whether each variable is bound once."""
+    bound: list[Any] = []
+
+    def see(node: Any) -> None:
+        if isinstance(node, ir.For):
+            bound.append(node.loop_var)
+        elif isinstance(node, ir.LetStmt | ir.Let):
+            bound.append(node.var)
+        elif isinstance(node, ir.Allocate):
+            bound.append(node.buffer_var)
+
+    ir.post_order_visit(func.body, see)
+    bound.extend(func.params)
+    return len(set(bound)) == len(bound)
+
+
+def OOBChecker() -> Pass:
+    """The pass that raises where an access provably leaves its buffer."""
+
+    def run(mod: Any, context: Any) -> Any:
+        _core.verify(mod)
+        return mod
+
+    return Pass(run, PassInfo(0, "tir.OOBChecker"))

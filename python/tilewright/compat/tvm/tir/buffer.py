@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import mul
 from typing import Any
 
+from tilewright import _core
 from tilewright._core import Buffer
 from tilewright.compat.tvm.alias import missing, no_span
 from tilewright.script import tir
@@ -59,3 +62,23 @@ def alloc_buffer(shape: Any, dtype: str = "float32", data: Any = None, strides: 
 def read_strides_as_tvm() -> None:
     """From now on."""
     setattr(tir, "alloc_buffer", alloc_buffer)  # noqa: B010
+
+
+def get_flattened_buffer(self: Buffer) -> Any:
+    """The same memory with one dimension for each group of dimensions between axis separators."""
+    ends = [*(int(position) for position in self.axis_separators), len(self.shape)]
+    groups, first = [], 0
+    for end in ends:
+        groups.append(self.shape[first:end])
+        first = end
+    one = _core.const(1, self.shape[0].dtype) if self.shape else 1
+    shape = [reduce(mul, group, one) for group in groups]
+    separators = list(range(1, len(shape)))
+    return decl_buffer(
+        shape, self.dtype, self.name, self.data, None, self.elem_offset, self.scope(), axis_separators=separators
+    )
+
+
+def flatten_as_tvm() -> None:
+    """From now on."""
+    setattr(Buffer, "get_flattened_buffer", get_flattened_buffer)  # noqa: B010

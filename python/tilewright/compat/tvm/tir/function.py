@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing, no_span
 from tilewright.compat.tvm.tir.index_map import IndexMap
+from tilewright.specialize import specialize
 from tilewright.tensor_intrin import table
 
 __path__: list[str] = []
@@ -48,3 +50,13 @@ class PrimFunc(metaclass=Renamed):
                 variables.append(param)
         nothing = _core.TupleType([])
         return _core.PrimFunc(variables, buffers, nothing if ret_type is None else ret_type, attrs or {}, body)
+
+
+def _specialize(self: _core.PrimFunc, param_map: Mapping[Any, Any]) -> _core.PrimFunc:
+    """The function with parameters and sizes fixed; what does not fit is a ValueError."""
+    return specialize(self, param_map)
+
+
+def specialize_as_tvm() -> None:
+    """From now on."""
+    setattr(_core.PrimFunc, "specialize", _specialize)  # noqa: B010

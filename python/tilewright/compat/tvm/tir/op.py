@@ -30,13 +30,32 @@ def const(value: Any, dtype: str | None = None, span: None = None) -> Any:
     return _core.const(value, dtype)
 
 
+def add(lhs: Any, rhs: Any, span: None = None) -> Any:
+    """The sum."""
+    return lhs + rhs
+
+
+def subtract(lhs: Any, rhs: Any, span: None = None) -> Any:
+    """The difference."""
+    return lhs - rhs
+
+
+def multiply(lhs: Any, rhs: Any, span: None = None) -> Any:
+    """The product."""
+    return lhs * rhs
+
+
 def all(*args: Any, span: None = None) -> Any:
     """The conjunction."""
+    if not args:
+        raise ValueError("all() takes at least one condition")
     return reduce(_core.logical_and, args)
 
 
 def any(*args: Any, span: None = None) -> Any:
     """The disjunction."""
+    if not args:
+        raise ValueError("any() takes at least one condition")
     return reduce(_core.logical_or, args)
 
 

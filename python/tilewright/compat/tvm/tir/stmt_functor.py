@@ -31,10 +31,24 @@ def ir_transform(
     postorder: Callable[[Any], Any] | None,
     only_enable: Sequence[str] | None = None,
 ) -> Any:
-    """The statement with nodes replaced after their children; `only_enable` names kinds like "tir.For"."""
-    if preorder is not None:
-        raise TypeError("Tilewright has no ir_transform with a preorder function yet")
+    """The statement with nodes replaced; `only_enable` names kinds like "tir.For".
+
+    What `preorder` replaces it does not look into; `postorder` then sees each node after its children.
+    """
     kinds = None if only_enable is None else {name.removeprefix("tir.") for name in only_enable}
-    if postorder is None:
-        return stmt
-    return _core.rewrite(stmt, lambda node: postorder(node) if kinds is None or type(node).__name__ in kinds else None)
+
+    def enabled(node: Any) -> bool:
+        return isinstance(node, _core.Stmt | _core.Expr) and (kinds is None or type(node).__name__ in kinds)
+
+    if preorder is not None:
+        replaced: dict[Any, Any] = {}
+
+        def see(node: Any) -> bool:
+            made = preorder(node) if enabled(node) else None
+            if made is not None:
+                replaced[node] = made
+            return made is None
+
+        ir.pre_order_visit(stmt, see)
+        stmt = _core.rewrite(stmt, replaced.get)
+    return stmt if postorder is None else _core.rewrite(stmt, lambda node: postorder(node) if enabled(node) else None)

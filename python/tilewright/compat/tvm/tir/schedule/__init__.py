@@ -8,16 +8,15 @@ from tilewright._core import (
     Dependency,
     DepKind,
     ExprRV,
-    Instruction,
-    InstructionKind,
     LoopRV,
     StmtSRef,
     Trace,
 )
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.tir.schedule import instruction, state, trace
+from tilewright.compat.tvm.tir.schedule.instruction import Instruction, InstructionKind
 from tilewright.compat.tvm.tir.schedule.schedule import Schedule, ScheduleError
-from tilewright.compat.tvm.tir.schedule.state import ScheduleState
+from tilewright.compat.tvm.tir.schedule.state import ScheduleDebugMask, ScheduleState
 
 __getattr__ = missing("tvm.tir.schedule")
 
@@ -31,6 +30,7 @@ __all__ = [
     "InstructionKind",
     "LoopRV",
     "Schedule",
+    "ScheduleDebugMask",
     "ScheduleError",
     "ScheduleState",
     "StmtSRef",

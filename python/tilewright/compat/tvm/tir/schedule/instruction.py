@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from tilewright._core import Instruction, InstructionKind
-from tilewright.compat.tvm.alias import missing
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright import _core
+from tilewright._core import InstructionKind
+from tilewright.compat.tvm.alias import Renamed, missing
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.schedule.instruction")
 
 __all__ = ["Instruction", "InstructionKind"]
+
+_values: dict[Any, Any] = {}
+
+
+def _handle(item: Any) -> Any:
+    """TVM's drawn values are variables; each stands for one of Tilewright's."""
+    return _values.setdefault(item, _core.ExprRV()) if isinstance(item, _core.Var) else item
+
+
+class Instruction(metaclass=Renamed):
+    """A step of a trace."""
+
+    node = _core.Instruction
+
+    @staticmethod
+    def make(kind: Any, inputs: Sequence[Any], attrs: Sequence[Any], outputs: Sequence[Any]) -> Any:
+        """The step."""
+        return _core.Instruction(kind, [_handle(item) for item in inputs], attrs, [_handle(item) for item in outputs])

@@ -27,6 +27,12 @@ def checked_debug_mask(mask: str | int) -> None:
         raise ValueError(f"debug_mask is 'all', 'none' or a number, not {mask!r}")
 
 
+class NonTraced(_core.Schedule):
+    """A schedule that shows no trace."""
+
+    trace = None  # type: ignore[assignment]
+
+
 class Schedule(metaclass=Renamed):
     """A schedule."""
 
@@ -41,8 +47,26 @@ class Schedule(metaclass=Renamed):
         error_render_level: str = "detail",
         enable_check: bool = True,
     ) -> Any:
-        """A schedule of a function or a module."""
-        checked_debug_mask(debug_mask)
-        if not enable_check:
-            raise ValueError("Tilewright has no schedules without checks (enable_check=False) yet")
-        return _core.Schedule(mod, seed=seed, error_render_level=error_render_level)
+        """A schedule of a function or a module. What `enable_check` leaves out in TVM is checked all the same."""
+        return _made(_core.Schedule, mod, seed, debug_mask, error_render_level)
+
+    @staticmethod
+    def _create_non_traced(
+        mod: Any,
+        *,
+        seed: int | None = None,
+        debug_mask: str | int = "none",
+        error_render_level: str = "detail",
+        enable_check: bool = True,
+    ) -> Any:
+        """A schedule whose trace is None."""
+        return _made(NonTraced, mod, seed, debug_mask, error_render_level)
+
+
+def _made(kind: type[_core.Schedule], mod: Any, seed: int | None, debug_mask: str | int, level: str) -> Any:
+    checked_debug_mask(debug_mask)
+    if seed is not None and not isinstance(seed, int):
+        raise TypeError(f"seed is a number, not {seed!r}")
+    if seed is not None and not 1 <= seed <= 2**31 - 1:
+        raise ValueError(f"seed is from 1 to 2147483647, not {seed}")
+    return kind(mod, seed=seed, error_render_level=level)

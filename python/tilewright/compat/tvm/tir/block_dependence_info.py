@@ -1,0 +1,24 @@
+"""tvm.tir.block_dependence_info."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core
+from tilewright.compat.tvm.alias import Renamed, missing
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.block_dependence_info")
+
+__all__ = ["BlockDependenceInfo"]
+
+
+class BlockDependenceInfo(metaclass=Renamed):
+    """What the blocks of a module depend on."""
+
+    node = _core.ScheduleState
+
+    @staticmethod
+    def make(mod: Any) -> Any:
+        """The facts: get_sref() and get_block_scope()."""
+        return _core.Schedule(mod).state

@@ -1,0 +1,80 @@
+"""reorder as TVM v0.20 has it: only above blocks whose axes are sums of splits of the loops."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.alias import missing
+from tilewright.errors import ScheduleError
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.schedule.reorder")
+
+_native = _core.Schedule.reorder
+
+
+def _loops_of(loop: Any) -> list[Any]:
+    found: list[Any] = []
+    _core.post_order_visit(loop, lambda node: found.append(node) if isinstance(node, ir.For) else None)
+    return found
+
+
+def _outermost(loops: list[Any]) -> Any:
+    """The loop that holds all the others; None where there is no such loop."""
+    for loop in loops:
+        inside = _loops_of(loop)
+        if all(any(node.same_as(other) for node in inside) for other in loops):
+            return loop
+    return None
+
+
+def _leaves_gaps(total: Any) -> bool:
+    """Whether a sum of splits passes over values between its least and its largest one, as far as numbers tell."""
+    steps = [(term.scale, term.extent) for term in total.args]
+    if len(steps) == 1:
+        return not _core.structural_equal(steps[0][0], ir.IntImm(steps[0][0].dtype, 1))
+    if not all(isinstance(n, ir.IntImm) for step in steps for n in step):
+        return True
+    reached = 1
+    for scale, extent in sorted((abs(scale.value), extent.value) for scale, extent in steps):
+        if scale > reached:
+            return True
+        reached += scale * (extent - 1)
+    return False
+
+
+def _is_affine(realize: Any, loops: dict[Any, Any]) -> bool:
+    """Whether the axes are sums of splits of the loops that leave nothing out; TVM lets them overlap."""
+    for level in (_core.IterMapLevel.Surjective, _core.IterMapLevel.NoCheck):
+        found = _core.detect_iter_map(list(realize.iter_values), loops, realize.predicate, level)
+        if not found.errors:
+            return not any(_leaves_gaps(total) for total in found.indices)
+        if not isinstance(realize.predicate, ir.IntImm):
+            return False
+    return False
+
+
+def _not_affine(statement: Any, loops: dict[Any, Any]) -> Any:
+    """A block below whose axes are no splits and sums of the loops from `statement` on; blocks inside blocks aside."""
+    if isinstance(statement, ir.For):
+        return _not_affine(statement.body, {**loops, statement.loop_var: ir.Range(statement.min, statement.extent)})
+    if isinstance(statement, ir.SeqStmt):
+        return next((found for s in statement.seq if (found := _not_affine(s, loops)) is not None), None)
+    if isinstance(statement, ir.BlockRealize):
+        return None if _is_affine(statement, loops) else statement.block
+    return None
+
+
+def _reorder(self: _core.Schedule, *ordered_loops: _core.LoopRV) -> None:
+    top = _outermost([self.get(loop) for loop in ordered_loops])
+    if top is not None and (block := _not_affine(top, {})) is not None:
+        error = ScheduleError(f"the axes of block '{block.name_hint}' are no affine function of the loops")
+        error.code, error.nodes = "reorder/P4", (block, top)
+        raise error
+    _native(self, *ordered_loops)
+
+
+def reorder_as_tvm() -> None:
+    """From now on, in this process."""
+    _core.Schedule.reorder = _reorder  # type: ignore[method-assign]

@@ -1,0 +1,49 @@
+"""split as TVM v0.20 has it: what T.vscale() may be is known for targets with SVE only."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.target import current
+from tilewright.errors import ScheduleError
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.schedule.split")
+
+_native = _core.Schedule.split
+
+
+def _scalable(factor: Any) -> bool:
+    found: list[Any] = []
+    if isinstance(factor, _core.Expr):
+        _core.post_order_visit(factor, lambda node: found.append(node) if isinstance(node, ir.Op) else None)
+    return any(op.name == "tir.vscale" for op in found)
+
+
+def _split(
+    self: _core.Schedule,
+    loop: _core.LoopRV,
+    factors: Any,
+    preserve_unit_iters: bool = True,
+    disable_predication: bool = False,
+) -> list[_core.LoopRV]:
+    target = current()
+    if any(_scalable(factor) for factor in factors) and (target is None or "sve" not in target.features):
+        print(
+            "Warning: The expression contains scalable values. An attempt to prove by substituting with known values "
+            "of vscale was not performed. This proof currently only supports AArch64 SVE targets, but the target was "
+            f"{target}",
+            file=sys.stderr,
+        )
+        error = ScheduleError("The product of factors is not larger than or equal to the extent of loop tir.For#0")
+        error.code, error.nodes = "split/P5", (self.get(loop),)
+        raise error
+    return _native(self, loop, factors, preserve_unit_iters, disable_predication)
+
+
+def split_as_tvm() -> None:
+    """From now on, in this process."""
+    _core.Schedule.split = _split  # type: ignore[method-assign]

@@ -1,0 +1,147 @@
+"""tvm.tir.transform: passes over functions; those of the pipeline that do what a pass of Tilewright's does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.target import current
+from tilewright.compat.tvm.tir.transform.function_pass import prim_func_pass
+from tilewright.compat.tvm.transform import Pass, PassInfo
+
+__getattr__ = missing("tvm.tir.transform")
+
+__all__ = [
+    "AnnotateEntryFunc",
+    "Apply",
+    "CompactBufferAllocation",
+    "ConvertBlocksToOpaque",
+    "ConvertForLoopsToSerial",
+    "ConvertSSA",
+    "Filter",
+    "FlattenBuffer",
+    "LoopPartition",
+    "LowerInitBlock",
+    "LowerMatchBuffer",
+    "LowerOpaqueBlock",
+    "PlanAndUpdateBufferAllocationLocation",
+    "Simplify",
+    "UnrollLoop",
+    "VectorizeLoop",
+    "prim_func_pass",
+]
+
+
+def _native(name: str, *passes: str) -> Callable[[], Pass]:
+    def make() -> Pass:
+        def run(mod: Any, context: Any) -> Any:
+            target = current()
+            for step in passes:
+                mod = _core.run_pass(step, mod, "native" if target is None else str(target))
+            return mod
+
+        return Pass(run, PassInfo(0, f"tir.{name}"))
+
+    make.__name__ = name
+    make.__doc__ = f"The pass {' and '.join(passes)} of Tilewright's pipeline."
+    return make
+
+
+PlanAndUpdateBufferAllocationLocation = _native("PlanAndUpdateBufferAllocationLocation", "plan_allocations")
+LowerInitBlock = _native("LowerInitBlock", "lower_init_blocks")
+ConvertBlocksToOpaque = _native("ConvertBlocksToOpaque", "inline_block_axes")
+CompactBufferAllocation = _native("CompactBufferAllocation", "compact_buffers")
+LowerMatchBuffer = _native("LowerMatchBuffer", "lower_match_buffers")
+LowerOpaqueBlock = _native("LowerOpaqueBlock", "lower_blocks")
+FlattenBuffer = _native("FlattenBuffer", "flatten_buffers")
+LoopPartition = _native("LoopPartition", "partition_loops")
+UnrollLoop = _native("UnrollLoop", "unroll_loops")
+_vectorize = _native("VectorizeLoop", "split_vector_loops", "vectorize_loops")
+
+
+def _simplified(function: Any) -> Any:
+    """With all integer expressions of loops and blocks in their shortest form, as the extents of the loops allow."""
+    analyzer = _core.Analyzer()
+
+    def bind(node: Any) -> None:
+        if isinstance(node, ir.For):
+            analyzer.bind(node.loop_var, ir.Range(node.min, node.extent))
+
+    _core.visit(function, bind)
+
+    def simplify(node: Any) -> Any:
+        if isinstance(node, ir.BlockRealize):
+            values = [analyzer.simplify(value) for value in node.iter_values]
+            return ir.BlockRealize(values, analyzer.simplify(node.predicate), node.block)
+        return node
+
+    return _core.rewrite(function, simplify)
+
+
+def Simplify() -> Pass:
+    """Integer expressions of loops and blocks in their shortest form; blocks stay."""
+    return Apply(_simplified)
+
+
+def _serial(kind: ir.ForKind) -> Pass:
+    """The pass that makes loops of a kind serial."""
+
+    def change(loop: Any) -> Any:
+        if not isinstance(loop, ir.For) or loop.kind != kind:
+            return None
+        return ir.For(loop.loop_var, loop.min, loop.extent, ir.ForKind.SERIAL, None, loop.annotations, loop.body)
+
+    return Apply(lambda function: function.with_body(_core.rewrite(function.body, change)))
+
+
+def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
+    """Vectorized loops become operations on vectors; without `enable_vectorize` serial loops."""
+    return _vectorize() if enable_vectorize else _serial(ir.ForKind.VECTORIZED)
+
+
+def ConvertForLoopsToSerial() -> Pass:
+    """Parallel loops become serial ones."""
+    return _serial(ir.ForKind.PARALLEL)
+
+
+def ConvertSSA() -> Pass:
+    """Each function gets variables of its own for what it binds."""
+    return Apply(_core.renew_defs)
+
+
+def Apply(ftransform: Callable[[Any], Any]) -> Pass:
+    """The pass that replaces each function by what `ftransform` makes of it; None leaves it out."""
+
+    def run(mod: Any, context: Any) -> Any:
+        made = {
+            str(name): ftransform(function) if isinstance(function, ir.PrimFunc) else function
+            for name, function in mod.functions.items()
+        }
+        return ir.Module({name: function for name, function in made.items() if function is not None}, mod.attrs)
+
+    return Pass(run, PassInfo(0, "tir.Apply"))
+
+
+def Filter(fcond: Callable[[Any], bool]) -> Pass:
+    """The pass that keeps the functions for which `fcond` holds."""
+    return Apply(lambda function: function if fcond(function) else None)
+
+
+def AnnotateEntryFunc() -> Pass:
+    """The pass that marks the only function of a module, or the one that is exported, as its entry."""
+
+    def run(mod: Any, context: Any) -> Any:
+        functions: Sequence[tuple[Any, Any]] = [
+            (name, f) for name, f in mod.functions.items() if isinstance(f, ir.PrimFunc)
+        ]
+        exported = [name for name, f in functions if "global_symbol" in f.attrs]
+        entry = functions[0][0] if len(functions) == 1 else exported[0] if len(exported) == 1 else None
+        marked = {
+            str(name): f.with_attr("tir.is_entry_func", True) if name == entry else f
+            for name, f in mod.functions.items()
+        }
+        return ir.Module(marked, mod.attrs)
+
+    return Pass(run, PassInfo(0, "tir.AnnotateEntryFunc"))

@@ -1,0 +1,39 @@
+"""tvm.tir.transform.function_pass: passes from function to function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright import ir
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.transform import Pass, decorated
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.tir.transform.function_pass")
+
+__all__ = ["PrimFuncPass", "prim_func_pass"]
+
+PrimFuncPass = Pass
+
+
+def prim_func_pass(
+    pass_func: Any = None,
+    opt_level: int | None = None,
+    name: str | None = None,
+    required: Sequence[str] | None = None,
+    traceable: bool = False,
+) -> Any:
+    """The pass that a function of a function, a module and a context is; of a class, its ``transform_function``."""
+
+    def function(transform: Any) -> Any:
+        def run(mod: Any, context: Any) -> Any:
+            made = {
+                str(key): transform(value, mod, context) if isinstance(value, ir.PrimFunc) else value
+                for key, value in mod.functions.items()
+            }
+            return ir.Module(made, mod.attrs)
+
+        return run
+
+    return decorated(pass_func, opt_level or 0, name, required, function)

@@ -1,0 +1,336 @@
+"""tvm.tir.analysis, tvm.tir.transform and what schedules do as v0.20 does; run by test_alias_parts.py."""
+
+import pytest
+import tvm
+import tvm.testing
+from tvm import tir
+from tvm.script import ir as I
+from tvm.script import tir as T
+
+
+@T.prim_func
+def double(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] * T.float32(2)
+
+
+@T.prim_func
+def two_stages(A: T.Buffer((16,), "float32"), C: T.Buffer((16,), "float32")):
+    B = T.alloc_buffer((16,), "float32")
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi] + T.float32(1)
+    for i in range(16):
+        with T.block("C"):
+            vi = T.axis.spatial(16, i)
+            C[vi] = B[vi] * T.float32(2)
+
+
+def test_undefined_vars():
+    x, y = tir.Var("x", "int32"), tir.Var("y", "int32")
+    assert tvm.tir.analysis.undefined_vars(x + y * x) == [x, y]
+    assert tvm.tir.analysis.undefined_vars(tir.Evaluate(x + y), [x]) == [y]
+    loop = tir.For(x, 0, 8, tir.ForKind.SERIAL, tir.Evaluate(x + y))
+    assert tvm.tir.analysis.undefined_vars(loop) == [y]
+
+
+def test_regions_of_blocks():
+    block = double.body.block.body.body.block
+    reads, writes, opaque = tvm.tir.analysis.get_block_access_region(block, {})
+    tvm.ir.assert_structural_equal(reads, block.reads)
+    tvm.ir.assert_structural_equal(writes, block.writes)
+    assert opaque == []
+
+    @T.prim_func
+    def fill(A: T.Buffer((16,), "float32")):
+        with T.block("A"):
+            T.reads()
+            T.writes(A[0:16])
+            T.evaluate(T.call_extern("int32", "fill", A.data))
+
+    A = fill.buffer_map[fill.params[0]]
+    reads, writes = tvm.tir.analysis.get_block_read_write_region(fill.body.block, {A.data: A})
+    for (region,) in (reads, writes):
+        assert region.buffer.same_as(A) and [r.extent.value for r in region.region] == [16]
+
+
+def test_where_buffers_are_accessed():
+    places = tvm.tir.analysis.detect_buffer_access_lca(two_stages)
+    A, C = (two_stages.buffer_map[param] for param in two_stages.params)
+    (B,) = two_stages.body.block.alloc_buffers
+    assert places[B].same_as(two_stages.body.block)
+    assert places[A].same_as(two_stages.body.block.body.seq[0].body.block)
+    assert places[C].same_as(two_stages.body.block.body.seq[1].body.block)
+
+
+def test_counts():
+    assert tvm.tir.analysis.estimate_tir_flops(tvm.IRModule({"main": two_stages})) == 32
+    assert tvm.tir.analysis.verify_ssa(two_stages)
+
+    @T.prim_func
+    def workspaces(A: T.Buffer((16,), "float32")):
+        x = T.allocate([10], "float32", "global")
+        X = T.Buffer((10,), "float32", data=x)
+        X[0] = A[0]
+        A[1] = X[0]
+
+    assert tvm.tir.analysis.calculate_workspace_bytes(workspaces, 16) == 48
+
+
+def test_oob_checker():
+    @T.prim_func(check_well_formed=False)
+    def beyond(A: T.Buffer((4,), "float32")):
+        for i in range(5):
+            A[i] = T.float32(0)
+
+    with pytest.raises(tvm.TVMError):
+        tvm.tir.analysis.OOBChecker()(tvm.IRModule({"main": beyond}))
+    tvm.tir.analysis.OOBChecker()(tvm.IRModule({"main": double}))
+
+
+class TestPlanAllocations(tvm.testing.CompareBeforeAfter):
+    transform = tvm.tir.transform.PlanAndUpdateBufferAllocationLocation()
+
+    def before(A: T.Buffer((16, 4), "float32"), C: T.Buffer((16, 4), "float32")):
+        B = T.alloc_buffer((16, 4), "float32")
+        for i in range(16):
+            for j in range(4):
+                with T.block("B"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    B[vi, vj] = A[vi, vj] + T.float32(1)
+            for j in range(4):
+                with T.block("C"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    C[vi, vj] = B[vi, vj] * T.float32(2)
+
+    def expected(A: T.Buffer((16, 4), "float32"), C: T.Buffer((16, 4), "float32")):
+        for i in range(16):
+            with T.block(""):
+                T.reads()
+                T.writes()
+                B = T.alloc_buffer((16, 4), "float32")
+                for j in range(4):
+                    with T.block("B"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        B[vi, vj] = A[vi, vj] + T.float32(1)
+                for j in range(4):
+                    with T.block("C"):
+                        vi, vj = T.axis.remap("SS", [i, j])
+                        C[vi, vj] = B[vi, vj] * T.float32(2)
+
+
+def test_passes_made_of_functions():
+    @tvm.tir.transform.prim_func_pass(opt_level=0)
+    def renamed(function, mod, context):
+        assert context.opt_level == 3
+        return function.with_attr("seen", 1)
+
+    @tvm.transform.module_pass(opt_level=0, name="first")
+    class First:
+        def __init__(self, name):
+            self.name = name
+
+        def transform_module(self, mod, context):
+            return tvm.IRModule({self.name: mod["main"]})
+
+    with tvm.transform.PassContext(opt_level=3):
+        made = tvm.transform.Sequential([renamed, First("other")])(tvm.IRModule({"main": double}))
+    assert made["other"].attrs["seen"] == 1
+    assert First("x").info.name == "first"
+
+
+def test_passes_over_modules():
+    @I.ir_module
+    class Module:
+        @T.prim_func
+        def one(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(1)
+
+        @T.prim_func(private=True)
+        def two(A: T.Buffer((4,), "float32")):
+            A[0] = T.float32(2)
+
+    only = tvm.tir.transform.Filter(lambda f: "global_symbol" in f.attrs)(Module)
+    assert [str(name) for name in only.functions] == ["one"]
+    assert tvm.tir.transform.AnnotateEntryFunc()(only)["one"].attrs["tir.is_entry_func"]
+    without = tvm.tir.transform.Apply(lambda f: f.without_attr("global_symbol"))(only)
+    assert "global_symbol" not in without["one"].attrs
+
+
+def test_lowering_one_pass_at_a_time():
+    mod = tvm.IRModule({"main": two_stages})
+    for one in (
+        "PlanAndUpdateBufferAllocationLocation",
+        "LowerInitBlock",
+        "ConvertBlocksToOpaque",
+        "CompactBufferAllocation",
+        "LowerMatchBuffer",
+        "LowerOpaqueBlock",
+        "FlattenBuffer",
+    ):
+        mod = getattr(tvm.tir.transform, one)()(mod)
+    assert "T.block" not in mod.script()
+    tvm.tir.analysis.verify_well_formed(mod)
+
+
+def test_serial_instead_of_vectors():
+    @T.prim_func
+    def lanes(A: T.Buffer((16,), "float32")):
+        for i in T.vectorized(16):
+            A[i] = T.float32(0)
+
+    made = tvm.tir.transform.VectorizeLoop(enable_vectorize=False)(tvm.IRModule({"main": lanes}))
+    assert "vectorized" not in made.script()
+
+
+def test_reorder_is_refused_as_tvm_does():
+    @T.prim_func
+    def gaps(A: T.Buffer((8, 32), "float32"), B: T.Buffer((8, 32), "float32")):
+        for i, j in T.grid(8, 8):
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                vj = T.axis.spatial(32, j * 4)
+                B[vi, vj] = A[vi, vj]
+
+    sch = tir.Schedule(gaps)
+    i, j = sch.get_loops("B")
+    with pytest.raises(tir.ScheduleError, match="no affine function of the loops"):
+        sch.reorder(j, i)
+    sch = tir.Schedule(double)
+    (i,) = sch.get_loops("B")
+    outer, inner = sch.split(i, [4, 4])
+    sch.reorder(inner, outer)
+
+
+def test_scalable_factors_need_a_target():
+    def split():
+        sch = tir.Schedule(double)
+        (i,) = sch.get_loops("B")
+        return sch.split(i, [T.ceildiv(16, 4 * T.vscale()), 4 * T.vscale()])
+
+    with pytest.raises(tir.ScheduleError, match="product of factors is not larger"):
+        split()
+    with tvm.target.Target("llvm -mtriple=aarch64-linux-gnu -mattr=+sve"):
+        assert len(split()) == 2
+
+
+def test_statements_with_buffers_of_their_own():
+    """A buffer that a statement does not declare stands for the one at the same place; other variables do not."""
+
+    def store(name, index):
+        buffer = tir.decl_buffer((8,), "float32", name)
+        return tir.BufferStore(buffer, tir.FloatImm("float32", 1), [index])
+
+    i, j = tir.Var("i", "int32"), tir.Var("j", "int32")
+    tvm.ir.assert_structural_equal(store("A", i), store("B", i))
+    with pytest.raises(ValueError):
+        tvm.ir.assert_structural_equal(store("A", i), store("B", j))
+
+
+def test_comparisons_stay_as_they_are_written():
+    @T.prim_func
+    def within(A: T.Buffer((8,), "float32")):
+        for i in range(8):
+            if 2 <= i and i < 7:  # noqa: SIM300
+                A[i] = T.float32(0)
+
+    condition = within.body.body.condition
+    assert isinstance(condition.a, tir.LE) and isinstance(condition.b, tir.LT)
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("int32", (32, 1, 0)),
+        ("uint8x16", (8, 16, 1)),
+        ("float8_e4m3fn", (8, 1, 2)),
+        ("bool", (1, 1, 1)),
+        ("int8xvscalex16", (8, -16, 0)),
+    ],
+)
+def test_parts_of_data_types(name, parts):
+    dtype = tvm.DataType(name)
+    assert dtype == name and (dtype.bits, dtype.lanes, dtype.type_code) == parts
+
+
+def test_functions_with_fixed_sizes():
+    @T.prim_func
+    def copy(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 8), "float32")
+        B = T.match_buffer(b, (n, 8), "float32")
+        for i, j in T.grid(n, 8):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+
+    fixed = copy.specialize({copy.params[0]: tir.decl_buffer((4, 8), "float32")})
+    assert [n.value for n in fixed.buffer_map[fixed.params[1]].shape] == [4, 8]
+    with pytest.raises(ValueError):
+        copy.specialize({tir.Var("z", "int32"): 1})
+
+
+def test_flat_buffers():
+    flat = tir.decl_buffer((4, 8, 2), "float32", axis_separators=[2]).get_flattened_buffer()
+    assert [n.value for n in flat.shape] == [32, 2]
+
+
+def test_hashes_of_free_variables():
+    x, y = tir.Var("x", "int32"), tir.Var("y", "int32")
+    assert tvm.ir.structural_hash(x + 1, True) == tvm.ir.structural_hash(y + 1, True)
+    assert tvm.ir.structural_hash(x + y, True) != tvm.ir.structural_hash(x + x, True)
+
+
+def test_transformations_from_above():
+    x = tir.Var("x", "int32")
+    body = tir.SeqStmt([tir.Evaluate(x + 1), tir.Evaluate(x + 2)])
+    seen = []
+
+    def above(node):
+        seen.append(node)
+        return tir.Evaluate(tir.const(0, "int32")) if node.same_as(body.seq[0]) else None
+
+    made = tir.stmt_functor.ir_transform(body, above, None, ["tir.Evaluate", "tir.Add"])
+    assert made.seq[0].value.value == 0 and made.seq[1].same_as(body.seq[1])
+    assert not any(node.same_as(body.seq[0].value) for node in seen)
+
+
+def test_steps_whose_values_are_variables():
+    from tvm.tir.schedule import BlockRV, Instruction, InstructionKind, LoopRV, Trace
+
+    block, loops, values = BlockRV(), [LoopRV() for _ in range(3)], [tir.Var("a", "int32"), tir.Var("b", "int32")]
+    kind = InstructionKind.get
+    draw = Instruction(kind("SamplePerfectTile"), [loops[0]], [2, 4], values)
+    trace = Trace(
+        [
+            Instruction(kind("GetBlock"), [], ["B", "main"], [block]),
+            Instruction(kind("GetLoops"), [block], [], loops[:1]),
+            draw,
+            Instruction(kind("Split"), [loops[0], *values], [True, False], loops[1:]),
+        ],
+        {draw: [4, 4]},
+    )
+    assert trace.as_python()[-1].startswith("l4, l5 = sch.split(loop=l1, factors=[v2, v3]")
+    sch = tir.Schedule(double)
+    trace.apply_to_schedule(sch, remove_postproc=False)
+    assert len(sch.get_loops("B")) == 2
+
+
+def test_schedules_without_a_trace():
+    sch = tir.Schedule._create_non_traced(double)
+    sch.split(sch.get_loops("B")[0], [4, 4])
+    assert sch.trace is None
+    with pytest.raises(ValueError):
+        tir.Schedule(double, seed=0)
+
+
+@tvm.testing.parametrize_targets("llvm", "cuda")
+def test_targets_of_tests(target, dev):
+    assert (target, dev) == ("llvm", tvm.cpu())
+
+
+def test_the_device_of_the_target(dev):
+    assert dev == tvm.cpu()
