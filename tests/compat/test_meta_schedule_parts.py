@@ -222,6 +222,15 @@ def test_what_refuses():
         LocalRPC()
 
 
+def test_modules_of_parts():
+    from tvm.meta_schedule.builder.builder import PyBuilder
+    from tvm.meta_schedule.measure_callback.update_cost_model import UpdateCostModel
+    from tvm.meta_schedule.task_scheduler.gradient_based import GradientBased
+
+    assert PyBuilder is ms.builder.PyBuilder and UpdateCostModel is ms.measure_callback.UpdateCostModel
+    assert GradientBased is ms.task_scheduler.GradientBased
+
+
 def test_the_best_records_as_numbers_with_values():
     database = ms.database.MemoryDatabase()
     for seconds in (2.0, 1.0, 1e10, 3.0):

@@ -21,6 +21,11 @@ SAME = {
     "tvm.script.parser.tir": "tilewright.script.tir",
     "tvm.script.parser.core.utils": "tilewright.compat.tvm.script.parser.core.captures",
     "tvm.meta_schedule.utils": "tilewright.compat.tvm.meta_schedule.derived",
+    "tvm.meta_schedule.builder.builder": "tilewright.compat.tvm.meta_schedule.builder",
+    **{
+        f"tvm.meta_schedule.measure_callback.{name}": "tilewright.compat.tvm.meta_schedule.measure_callback"
+        for name in ("add_to_database", "measure_callback", "remove_build_artifact", "update_cost_model")
+    },
     "tvm.script.ir_builder": "tilewright.script.ir_builder",
     "tvm.target.codegen": "tilewright.compat.tvm.target_codegen",
     "tvm.script.ir_builder.ir": "tilewright.script.ir_builder.ir",
