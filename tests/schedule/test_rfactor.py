@@ -391,3 +391,22 @@ def test_a_loop_of_one_iteration_in_the_condition():
         sch.rfactor(parts[-1], 0)
 
     check(row_sums, transform)
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_axes_that_share_a_loop_with_those_of_the_factored_one(number: int):
+    @T.prim_func
+    def total(A: T.Buffer((3, 4, 8)), B: T.Buffer((3,))):
+        for i, j, k in T.grid(3, 4, 8):
+            with T.block("B"):
+                vi, vj, vk = T.axis.remap("SRR", [i, j, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vj, vk]
+
+    sch = tw.Schedule(total)
+    _, j, k = sch.get_loops("B")
+    parts = sch.split(sch.fuse(j, k), [8, 4])  # vj follows the outer one alone, vk both
+    sch.rfactor(parts[number], 1)
+    sch.verify()
+    assert [loop.extent.value for loop in map(sch.get, sch.get_loops("B"))] == [3, [8, 4][number]]

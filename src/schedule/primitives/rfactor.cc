@@ -176,10 +176,11 @@ class Factoring {
     const Ref<Var>& factored = chain_.loop.loop().loop_var;
     Ref<Var> lane = lane_axis(as_axes, factored, IterType::kDataPar, add);
     bool reduces = false;
+    std::vector<bool> opened = opened_axes(factored);
     for (size_t i = 0; i < realize_.iter_values.size(); ++i) {
       const Ref<IterVar>& old = realize_.block->iter_vars[i];
       const Expr& value = realize_.iter_values[i];
-      if (analysis::is_data_parallel(old) || !uses_var(value, factored)) {
+      if (!opened[i]) {
         Ref<Var> v = make<Var>(*old->var, old->var.span());
         axes.emplace(old->var, v);
         add(axis(v, old->dom, old->iter_type), value);
@@ -310,6 +311,25 @@ class Factoring {
                            range(index, one(index.dtype())));
     }
     return make<BufferRegion>(std::move(region));
+  }
+
+  /// The axes whose loops become axes of their own: those that the factored loop drives, and those that share a loop
+  /// with one of them.
+  std::vector<bool> opened_axes(const Ref<Var>& factored) const {
+    std::vector<bool> opened(realize_.iter_values.size(), false);
+    std::vector<Ref<Var>> loops = {factored};
+    for (size_t done = 0; done < loops.size(); ++done) {
+      for (size_t i = 0; i < opened.size(); ++i) {
+        const Expr& value = realize_.iter_values[i];
+        if (opened[i] || analysis::is_data_parallel(realize_.block->iter_vars[i]) || !uses_var(value, loops[done]))
+          continue;
+        opened[i] = true;
+        for (size_t l = 0; l < chain_.loops.size(); ++l) {
+          if (uses_var(value, chain_.at(l).loop_var)) loops.push_back(chain_.at(l).loop_var);
+        }
+      }
+    }
+    return opened;
   }
 
   /// Terms of the condition about loops that became axes, which keep the last of split steps inside, become `inside` in

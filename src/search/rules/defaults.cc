@@ -126,7 +126,8 @@ Result<Rules> default_schedule_rules(std::string_view kind) {
   if (kind == "dotprod") {
     return cpu_rules(kArm, {"dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"});
   }
-  if (kind == "cuda") return cuda_rules();
+  // No rule of ours says tensor cores: their targets take the rules of all GPUs.
+  if (kind == "cuda" || kind == "cuda-tensorcore") return cuda_rules();
   if (kind == "hexagon") return hexagon_rules();
   return no_defaults(kind);
 }

@@ -65,3 +65,8 @@ def test_kinds_without_defaults_are_refused() -> None:
     with pytest.raises(tw.ArgumentError, match="Unsupported kind: c") as error:
         ms.ScheduleRule.defaults("c")
     assert error.value.code == "space/no-defaults"
+
+
+def test_gpus_with_tensor_cores_take_the_rules_of_all() -> None:
+    kinds = [[type(rule) for rule in ms.ScheduleRule.defaults(kind)] for kind in ("cuda", "cuda-tensorcore")]
+    assert kinds[0] == kinds[1]
