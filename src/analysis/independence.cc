@@ -8,6 +8,8 @@
 #include "analysis/threads.h"
 #include "arith/digits.h"
 #include "ir/build.h"
+#include "ir/numeric.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "target/memory_scope.h"
@@ -128,6 +130,50 @@ bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& e
          !why_irregular_reduction(tree, tree[loop].scope, block);
 }
 
+/// A sum of the values that counts all iterations of the loops from 0 on, each once; null where there is none.
+Expr count_in(const std::vector<Expr>& values, const arith::IterDomains& loops, arith::Analyzer& analyzer) {
+  Expr count;
+  for (const Expr& value : values) {
+    visit(value, [&](const Ref<Add>& sum, Visitor& v) {
+      if (count.defined()) return;
+      bool all = std::all_of(loops.begin(), loops.end(), [&](const auto& loop) { return uses_var(sum, loop.first); });
+      if (!all) return;
+      arith::IterMapResult map =
+          arith::detect_iter_map({sum}, loops, {}, arith::IterMapLevel::kBijective, analyzer, true);
+      if (map.ok() && is_const_int(map.indices[0].base, 0)) {
+        count = sum;
+      } else {
+        v.descend(sum);
+      }
+    });
+  }
+  return count;
+}
+
+/// One to one as functions of one number that the loops count together: what split() leaves of a map of one loop.
+bool one_to_one_by_count(const std::vector<Expr>& values, const arith::IterDomains& loops, arith::Analyzer& analyzer) {
+  Expr count = count_in(values, loops, analyzer);
+  if (!count.defined()) return false;
+  int64_t total = 1;
+  for (const auto& [loop_var, range] : loops) {
+    auto extent = const_int(range->extent);
+    if (!extent || __builtin_mul_overflow(total, *extent, &total)) return false;
+  }
+  if (total > int_max(count.dtype())) return false;
+  Ref<Var> number = var("count", count.dtype());
+  std::vector<Expr> of_number;
+  for (const Expr& value : values) {
+    of_number.push_back(rewrite(value, [&](const Ref<Add>& sum, Rewriter& r) -> Expr {
+      return same_expr(sum, count) ? Expr(number) : Expr(r.descend(sum));
+    }));
+    for (const auto& [loop_var, range] : loops) {
+      if (uses_var(of_number.back(), loop_var)) return false;
+    }
+  }
+  arith::IterDomains domain = {{number, range(zero(count.dtype()), int_imm(count.dtype(), total))}};
+  return arith::detect_iter_map(of_number, domain, {}, arith::IterMapLevel::kBijective, analyzer).ok();
+}
+
 /// The axes tell apart all iterations of these loops that drive them, whatever those of other loops are.
 bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
@@ -141,7 +187,8 @@ bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, tree[loops.front()].parent);
   arith::IterMapResult map;
-  return is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map);
+  return is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map) ||
+         one_to_one_by_count(realize.iter_values, inputs, analyzer);
 }
 
 /// Different iterations of the loop make the block write disjoint elements.

@@ -270,6 +270,25 @@ def test_parts_of_one_number_out_of_order(method):
 
 
 @EACH
+def test_digits_of_a_number_that_loops_count_together(method):
+    """Tiles of 12 out of order, digits of 24 and 8: only as functions of the whole number are they one to one."""
+
+    @T.prim_func
+    def copy(A: T.Buffer((16, 3, 8)), B: T.Buffer((16, 3, 8))):
+        for i, j, k in T.grid(16, 3, 8):
+            with T.block("B"):
+                vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+                B[vi, vj, vk] = A[vi, vj, vk]
+
+    def steps(sch):
+        a, b, c = sch.split(sch.fuse(*loops_of(sch, "B")), [None, 4, 12])
+        sch.reorder(b, c, a)
+        METHODS[method](sch, c)
+
+    check(copy, steps)
+
+
+@EACH
 def test_sums_are_no_digits(method):
     """a + b is the same for several a and b: nothing tells them apart."""
 
