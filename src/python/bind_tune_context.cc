@@ -20,7 +20,8 @@ void bind_tune_context(nb::module_& m) {
       .def_rw("space_generator", &TuneContext::space_generator, nb::arg().none(), "Where schedules come from.")
       .def_rw("search_strategy", &TuneContext::search_strategy, nb::arg().none(),
               nb::for_getter(nb::sig("def search_strategy(self) -> SearchStrategy")),
-              nb::for_setter(nb::sig("def search_strategy(self, value: SearchStrategy | None, /) -> None")), "Which ones are measured.")
+              nb::for_setter(nb::sig("def search_strategy(self, value: SearchStrategy | None, /) -> None")),
+              "Which ones are measured.")
       .def_rw("task_name", &TuneContext::task_name, "What the task is called in logs.")
       .def_rw("seed", &TuneContext::seed, "All that is drawn follows from it.")
       .def_rw("rand_state", &TuneContext::seed, "The seed, by its name in TVM.")

@@ -16,7 +16,8 @@ namespace tilewright::schedule {
 /// ScheduleError "schedule/shared-buffer" where the plan would take away such a buffer.
 Status check_owned_buffers(const State& state, const Plan& plan);
 
-/// Whether a plan might, which neither changes what kind of loop a loop is nor moves accesses out of loops: costs little.
+/// Whether a plan might, which neither changes what kind of loop a loop is nor moves accesses out of loops: costs
+/// little.
 bool may_take_buffers(const State& state, const Plan& plan);
 
 }  // namespace tilewright::schedule

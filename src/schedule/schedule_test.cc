@@ -120,9 +120,10 @@ TEST(Instructions, ValuesRoundTrip) {
   std::vector<Value> values = values_of(instruction);
   std::vector<std::optional<Value>> given(values.begin(), values.end());
   EXPECT_EQ(values_of(info.build(info, given).value_or_throw()), values);
-  EXPECT_EQ(info.signature(),
-            "def split(self, loop: LoopRV, factors: Sequence[int | ExprRV | None], preserve_unit_iters: bool = True, "
-            "disable_predication: bool = False) -> list[LoopRV]");
+  EXPECT_EQ(
+      info.signature(),
+      "def split(self, loop: LoopRV, factors: Sequence[int | ExprRV | Expr | None], preserve_unit_iters: bool = True, "
+      "disable_predication: bool = False) -> list[LoopRV]");
   given[1] = Value{3.5};
   EXPECT_EQ(info.build(info, given).error().code, "schedule/argument");
 }

@@ -167,7 +167,9 @@ TEST(Target, HasAPartForItsKindAndAHost) {
                   "/nvidia-a100")
                 .arch,
             "sm_80");
-  for (const std::string& tag : known_target_tags()) EXPECT_EQ(parse(tag).kind, TargetKind::kCuda) << tag;
+  for (const std::string& tag : known_target_tags()) {
+    EXPECT_EQ(parse(tag).kind, tag.starts_with("aws/cpu/") ? TargetKind::kCpu : TargetKind::kCuda) << tag;
+  }
   for (const std::string& kind : known_target_kinds()) EXPECT_EQ(parse(kind).kind_name(), kind);
   EXPECT_TRUE(parse("llvm").check_has_code().ok());
   EXPECT_EQ(gpu.check_has_code().error().code, "target/no-code");

@@ -115,3 +115,16 @@ def test_make_knows_its_targets(command: str) -> None:
 def test_files_and_folders_that_are_named_exist() -> None:
     for name in re.findall(r"`((?:\w+/)+[\w.]*|[A-Z]+\.md)`", (ROOT / "README.md").read_text()):
         assert name.startswith("out/") or (ROOT / name).exists(), name
+
+
+def test_the_page_about_searching_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "\n".join(block for kind, block in blocks_of("docs/searching.md") if kind == "python")
+    text = text.replace("256, 256, 256", "32, 48, 16").replace("trials=64", "trials=3")
+    text = text.replace("max_trials_global=64", "max_trials_global=4")
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec(compile(text, "searching.py", "exec"), names)
+    assert names["result"].record is not None
+    assert names["schedule"] is not None
+    a, b = np.ones((32, 16), np.float32), np.ones((16, 48), np.float32)
+    np.testing.assert_array_equal(names["kernel"](a, b), a @ b)

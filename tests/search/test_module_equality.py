@@ -8,7 +8,7 @@ from tests.search.programs import AddOne, Product
 
 import tilewright as tw
 from tilewright.meta_schedule import MemoryDatabase
-from tilewright.meta_schedule.module_equality import find_anchor_block, module_equality_of
+from tilewright.meta_schedule.module_equality import find_anchor_block, module_equality_of, module_hash
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 
@@ -95,3 +95,9 @@ def test_unknown():
     with pytest.raises(tw.ArgumentError) as error:
         MemoryDatabase("by-feeling")
     assert error.value.code == "database/module-equality"
+
+
+def test_unknown_ways_to_compare_are_refused():
+    with pytest.raises(tw.ArgumentError, match="known: structural, ignore-ndarray, anchor-block") as error:
+        module_hash(tw.ir.IRModule({"main": with_constant(np.zeros(4, "float32")).functions["main"]}), "by eye")
+    assert error.value.code == "search/equality"

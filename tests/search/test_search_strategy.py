@@ -173,6 +173,43 @@ def test_refusals_are_counted_and_end_the_search(strategy, postproc, reason):
     assert made.refusals[reason] >= 3
 
 
+class Breaks(ms.Mutator):
+    """Fails at everything."""
+
+    def apply(self, trace, seed):
+        raise RuntimeError("broken")
+
+
+def test_a_mutator_that_fails_is_a_counted_refusal():
+    made = evolution(population_size=8, init_min_unmeasured=4)
+    context = context_of(made, mutators=[(Breaks(), 1.0)])
+    context.pre_tuning(4, 4)
+    assert context.generate_measure_candidates()
+    assert made.refusals["mutator/exception"] >= 1
+
+
+def test_a_database_that_fails_says_so_as_it_did():
+    class Broken:
+        module_equality = "structural"
+
+        def commit_workload(self, mod):
+            raise OSError("the disk is gone")  # "database/exception" on its way through C++
+
+    context = context_of(evolution())
+    context.pre_tuning(4, 4, database=Broken())
+    with pytest.raises(OSError, match="the disk is gone"):
+        context.generate_measure_candidates()
+
+
+def test_a_strategy_that_fails_says_so_as_it_did():
+    class Broken(ms.SearchStrategy):
+        def initialize(self, context):
+            raise LookupError("no idea")  # "strategy/exception" on its way through C++
+
+    with pytest.raises(LookupError, match="no idea"):
+        context_of(Broken())
+
+
 def test_a_search_begins_and_ends_once():
     context = context_of(ms.ReplayTrace())
     for early in (context.generate_measure_candidates, context.post_tuning):

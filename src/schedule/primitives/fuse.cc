@@ -8,7 +8,8 @@
 //       B[vi, vj] = A[vi, vj]                 B[vi, vj] = A[vi, vj]
 //
 // Requires  P1 at least one loop
-//           P2 each is serial, without annotation or binding; one loop alone may be parallel, vectorized or unrolled: the
+//           P2 each is serial, without annotation or binding; one loop alone may be parallel, vectorized or unrolled:
+//           the
 //              new one is serial
 //           P3 each starts at 0
 //           P4 each is the only statement of the one before
