@@ -201,15 +201,11 @@ def test_nothing_is_accepted_and_ignored(python):
         from tvm import tir
         f = tir.PrimFunc([], tir.Evaluate(0))
         for attempt in (
-            lambda: tir.Schedule(f, enable_check=False),
             lambda: tir.Schedule(f, error_render_level="some"),
-            lambda: tir.ScheduleState(f, enable_check=False),
             lambda: tir.Schedule(f, debug_mask="some"),
             lambda: tir.Var("x", "int32", span=1),
             lambda: tvm.IRModule({}, global_infos={"a": []}),
             lambda: tvm.ir.make_node("tir.Var", name="x"),
-            lambda: tvm.ir.structural_hash(f, map_free_vars=True),
-            lambda: tir.stmt_functor.ir_transform(f.body, print, None),
             lambda: tvm.nd.array([1], tvm.cuda()),
             lambda: tvm.device("vulkan"),
         ):
@@ -219,8 +215,8 @@ def test_nothing_is_accepted_and_ignored(python):
             except (TypeError, ValueError) as error:
                 print("yet" in str(error) or str(error).splitlines()[0])
     """)
-    assert lines.pop(1) == "[schedule/error-level] the error_render_level is 'some'"
-    assert lines == ["True", "True", "debug_mask is 'all', 'none' or a number, not 'some'", *["True"] * 7]
+    assert lines.pop(0) == "[schedule/error-level] the error_render_level is 'some'"
+    assert lines == ["debug_mask is 'all', 'none' or a number, not 'some'", *["True"] * 5]
 
 
 def test_it_refuses_beside_the_real_package(tmp_path):
@@ -517,7 +513,7 @@ def test_schedules_have_the_names_of_tvm(python):
         print(str(trace) == str(sch.trace), isinstance(sch.get_sref(sch.get_block("B")), StmtSRef))
         print(sch.trace.simplified(True))
         verify_trace_roundtrip(sch, double, debug_mask="none")
-        for wrong in (lambda: tir.BlockDependenceInfo, lambda: verify_trace_roundtrip(sch, double, debug_mask="some"),
+        for wrong in (lambda: tir.NoSuchName, lambda: verify_trace_roundtrip(sch, double, debug_mask="some"),
                       lambda: tir.Schedule(double, debug_mask=None), lambda: sch.get(BlockRV())):
             try:
                 wrong()
