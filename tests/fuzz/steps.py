@@ -638,6 +638,7 @@ def by_rules(d: Dice) -> None:
     cpu_space.schedule_for_cpu(d.sch, target, best=d.chance(0.5))
     if d.sch.mod.same_as(before):
         raise Impossible
+    d.forget_gone()
 
 
 def enter_postproc(d: Dice) -> None:

@@ -27,6 +27,7 @@ from .faulty_kernels import FAULTS, INDICES, choose, gather
 pytestmark = pytest.mark.crashes
 
 SCRIPT = Path(faulty_kernels.__file__)
+TUNE = ("tune", str(SCRIPT), "--space", "choose")
 
 
 @pytest.fixture(params=list(FAULTS))
@@ -60,7 +61,7 @@ def test_a_faulty_kernel_costs_one_candidate(fault: tuple[str, str, str], tmp_pa
 
 def test_nothing_but_a_faulty_kernel_is_an_error_of_the_command(fault: tuple[str, str, str], tmp_path: Path) -> None:
     outcome, code, message = fault
-    result = CliRunner().invoke(app, ["tune", str(SCRIPT), "--trials", "1", "--quiet", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, [*TUNE, "--trials", "1", "--quiet", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert f"error: no candidate was correct and fast enough to be kept (1 trials: 1 {outcome})" in result.stderr
     assert f"1 x {code}: " in result.stderr and message in result.stderr and "hint: look at" in result.stderr
@@ -78,7 +79,7 @@ def test_the_code_says_that_nothing_was_correct(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_the_tolerance_is_stored_and_told(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["tune", str(SCRIPT), "--trials", "1", "--json", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, [*TUNE, "--trials", "1", "--json", "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     told = json.loads(result.stdout.splitlines()[-1])["verification"]
     # 2 * 8 * sqrt(1) * 2^-24 for the sum of one term, and twice the rounding to float32.
@@ -199,6 +200,6 @@ def test_a_helper_that_cannot_start_ends_the_search(monkeypatch: pytest.MonkeyPa
         tw.tune(scale, space=many_tiles, trials=1, progress=None)
     assert caught.value.code == "measure/helper-start" and "hint:" in str(caught.value)
     monkeypatch.setenv("TILEWRIGHT_HELPER", str(tmp_path / "nothing"))
-    result = CliRunner().invoke(app, ["tune", str(SCRIPT), "--trials", "1", "--quiet", "--out", str(tmp_path)])
+    result = CliRunner().invoke(app, [*TUNE, "--trials", "1", "--quiet", "--out", str(tmp_path)])
     assert result.exit_code == 1
     assert f"{tmp_path}/nothing" in result.stderr and "hint:" in result.stderr

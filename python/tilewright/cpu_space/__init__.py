@@ -64,13 +64,13 @@ def schedule_for_cpu(schedule: Schedule, target: _core.Target, *, best: bool) ->
         return
     blocks = inline_blocks(schedule, schedule.get_child_blocks(root))
     for block in blocks:
-        facts = facts_of(schedule, block)
+        facts = attempt(facts_of, schedule, block)
         if facts is not None and facts.is_contraction():
             attempt(schedule_contraction, schedule, facts, target, draw)
-    for output in schedule.get_output_blocks(root):
+    for output in attempt(schedule.get_output_blocks, root) or []:
         attempt(schedule_rows, schedule, blocks, output)
     for block in blocks:
-        facts = facts_of(schedule, block)
+        facts = attempt(facts_of, schedule, block)
         if facts is None:
             continue
         attempt(schedule_reduction if facts.reduced else schedule_elementwise, schedule, facts, target, draw)

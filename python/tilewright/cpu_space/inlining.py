@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewright import ir
+from tilewright.cpu_space.draw import attempt
 from tilewright.cpu_space.facts import facts_of, is_conditional, is_heavy, is_spatial
 from tilewright.errors import ScheduleError
 from tilewright.schedule import BlockRV, Schedule
@@ -16,7 +17,7 @@ def inline_blocks(schedule: Schedule, blocks: list[BlockRV]) -> list[BlockRV]:
     """
     left = []
     for block in blocks:
-        if not _inlines(schedule, block):
+        if not attempt(_inlines, schedule, block):
             left.append(block)
     return left
 
