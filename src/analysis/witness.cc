@@ -128,10 +128,15 @@ class Search {
       loops_ += s.kind == Surrounding::Kind::kLoop;
       hopeless_ |= s.kind == Surrounding::Kind::kWhile;
     }
+    extents_.resize(loops_);
   }
 
   std::optional<Point> run(const std::vector<Expr>& goals) {
     corners();
+    if (are_few()) {
+      all();
+      return std::move(found_);
+    }
     for (int i = 0; i < kRandom && going(); ++i) {
       Steps steps(loops_);
       for (int64_t& step : steps) step = static_cast<int64_t>(next() >> 1);
@@ -144,6 +149,7 @@ class Search {
  private:
   using Steps = std::vector<int64_t>;  ///< how far each loop has come: kLast and beyond, the last iteration
   static constexpr int64_t kLast = INT64_MAX;
+  static constexpr int64_t kFew = 1024;  ///< iterations: fewer than trying here and there would look at
   static constexpr size_t kMostCorners = 6;
   static constexpr int kRandom = 48, kMostMoves = 400;
 
@@ -154,9 +160,10 @@ class Search {
     return random_ ^ (random_ >> 29);
   }
 
-  /// Fills the point; false where the iteration does not exist, or it is not known to.
+  /// Fills the point; false where the iteration does not exist, or it is not known to. Notes the loops it comes to, and
+  /// how long they are.
   bool reach(Steps& steps, Point& point) {
-    size_t at = 0;
+    size_t& at = reached_ = 0;
     for (const Surrounding& s : around_) {
       switch (s.kind) {
         case Surrounding::Kind::kLoop: {
@@ -164,6 +171,7 @@ class Search {
           Value min = evaluate(loop.min, point), extent = evaluate(loop.extent, point);
           if (!min || !extent) hopeless_ = loops_ == 0 || at == 0;
           if (!min || !extent || *extent <= 0) return false;
+          extents_[at] = *extent;
           int64_t& step = steps[at++];
           step = step == kLast ? *extent - 1 : step % *extent;
           Value value = added(*min, step);
@@ -202,6 +210,30 @@ class Search {
     return true;
   }
 
+  bool are_few() const {
+    int64_t count = 1;
+    for (const Surrounding& s : around_) {
+      if (s.kind != Surrounding::Kind::kLoop) continue;
+      auto extent = const_int(s.node.as<For>()->extent);
+      if (!extent || (*extent > 0 && __builtin_mul_overflow(count, *extent, &count)) || count > kFew) return false;
+    }
+    return true;
+  }
+
+  /// Every iteration, in order. What a condition outside of a loop leaves out is left out with the loop.
+  void all() {
+    Steps steps(loops_, 0);
+    while (going()) {
+      point_.clear();
+      if (reach(steps, point_) && accept_(point_)) found_ = point_;
+      size_t at = reached_;
+      while (at > 0 && steps[at - 1] + 1 >= extents_[at - 1]) --at;
+      if (at == 0) return;
+      ++steps[at - 1];
+      std::fill(steps.begin() + static_cast<ptrdiff_t>(at), steps.end(), 0);
+    }
+  }
+
   void corners() {
     size_t free = std::min(loops_, kMostCorners);
     for (size_t bits = 0; bits < size_t{1} << free && going(); ++bits) {
@@ -231,7 +263,7 @@ class Search {
     for (bool better = most.has_value(); better && going();) {
       better = false;
       for (size_t i = 0; i < loops_ && !better; ++i) {
-        for (int64_t length = 1; length < int64_t{1} << 40 && !better && ++moves < kMostMoves; length *= 2) {
+        for (int64_t length = 1; length < extents_[i] && !better && ++moves < kMostMoves; length *= 2) {
           for (int64_t move : {length, -length}) {
             Steps steps = best;
             steps[i] += move;
@@ -253,6 +285,8 @@ class Search {
   bool hopeless_ = false;
   uint64_t random_ = 20;
   Point point_;
+  size_t reached_ = 0;       ///< loops of the iteration that was looked for last
+  Steps extents_;            ///< of loops, in the last iteration that came to them
   std::vector<Steps> some_;  ///< iterations that run
   std::optional<Point> found_;
 };
