@@ -1,6 +1,7 @@
 """Schedules that nobody wrote: they compute the same on all kinds of programs, and have what makes kernels fast."""
 
 import math
+import re
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from tilewright.arguments import make_arrays
 from tilewright.cpu_space.facts import facts_of
 from tilewright.cpu_space.register_tile import register_tiles
 from tilewright.task import task_of
+from tilewright.testing import formulas
 
 TARGETS = ["llvm -mcpu=skylake-avx512 -num-cores=1", "llvm -mcpu=haswell -num-cores=4"]
 
@@ -68,25 +70,8 @@ def depthwise(size, channels):
     )
 
 
-def transposed_convolution(size, channels, filters):
-    x = te.placeholder((size, size, channels), name="X")
-    w = te.placeholder((4, 4, channels, filters), name="W")
-    rh, rw, rc = (te.reduce_axis((0, e), name=n) for e, n in ((4, "rh"), (4, "rw"), (channels, "rc")))
-    even = lambda h, v: te.all((h + rh) % 2 == 0, (v + rw) % 2 == 0)  # noqa: E731
-    return te.create_prim_func(
-        [
-            x,
-            w,
-            te.compute(
-                (2 * size - 4, 2 * size - 4, filters),
-                lambda h, v, co: te.sum(
-                    te.if_then_else(even(h, v), x[(h + rh) // 2, (v + rw) // 2, rc], 0.0) * w[3 - rh, 3 - rw, rc, co],
-                    axis=[rh, rw, rc],
-                ),
-                name="T",
-            ),
-        ]
-    )
+def transposed_convolution(size, channels, filters, kernel=4, stride=2):
+    return te.create_prim_func(formulas.conv2d_transpose_nhwc(1, size, size, channels, filters, kernel, stride, 1))
 
 
 def softmax(m, n):
@@ -145,6 +130,12 @@ PROGRAMS = {
     "three filters": convolution(7, 6, 3),
     "depthwise": depthwise(7, 20),
     "transposed convolution": transposed_convolution(5, 6, 17),
+    "transposed, three filters": transposed_convolution(16, 6, 3),
+    "transposed, wide tail": transposed_convolution(8, 4, 40),
+    "transposed, odd kernel": transposed_convolution(4, 5, 20, kernel=3),
+    "transposed, stride 3": transposed_convolution(4, 3, 16, kernel=5, stride=3),
+    "three filters, wide": convolution(18, 6, 3),
+    "three filters, no padding": convolution(20, 5, 3, kernel=1, pad=0),
     "softmax": softmax(5, 37),
     "norm": norm(13, 29),
     "columns": columns(17, 50),
@@ -272,6 +263,18 @@ def test_the_first_candidate_is_the_one_the_model_expects_most_of():
     result = tw.tune(program, trials=1, progress=None)
     target = str(tw.Target("native").with_num_cores(1))
     tw.ir.assert_structural_equal(result.schedule.mod, scheduled(program, target).mod)
+
+
+@pytest.mark.parametrize("filters", [32, 3])
+def test_a_transposed_convolution_does_not_multiply_the_zeros_between_its_pixels(filters):
+    """Each of its phases is a tile in registers, and the taps that meet zeros are left out, outside of all loops over
+    channels and results."""
+    sch = scheduled(transposed_convolution(16, 8, filters), "native")
+    kernel = tw.compile(sch)
+    assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+    text = kernel.inspect("tir")
+    assert len(re.findall(r"if .* % 2 == 0", text)) <= 2
+    assert re.search(r"if .* % 2 == 0.*:\n +for ", text)
 
 
 def test_open_programs():

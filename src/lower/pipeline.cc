@@ -26,6 +26,8 @@ constexpr Row kRows[] = {
     {"check_races", check_races, kMachines, kScheduled, "what each iteration has for itself is no race"},
     {"lower_init_blocks", lower_init_blocks, kAll, kScheduled,
      "the condition is stated in reduction axes, which the next pass takes away"},
+    {"skip_zero_terms", skip_zero_terms, kAll, kScheduled,
+     "blocks still have their annotations, and inits are no part of them any more"},
     {"inline_block_axes", inline_block_axes, kAll, kScheduled,
      "regions and predicates can be compared once they speak of loops only"},
     {"check_bounds", check_bounds, kAll, kScheduled,

@@ -8,7 +8,8 @@
 //
 // Needs      flat buffers
 // Ensures    what the ranges of the loops decide is decided: conditions, minima, quotients; loops of one iteration and
-//            bindings of integers to constants and variables are gone
+//            bindings of integers to constants and variables are gone; a condition around all that a loop does is
+//            outside of it where it is the same in each iteration
 // Placement  before loops are copied by vectorizing and unrolling
 #include "arith/analyzer.h"
 #include "ir/build.h"
@@ -99,7 +100,40 @@ class Simplifier {
     copy.extent = extent;
     copy.body = r(loop->body);
     if (is_nop(copy.body)) return nop();
-    return make<For>(std::move(copy), loop.span());
+    std::vector<Expr> outside;
+    if (copy.kind != ForKind::kParallel && copy.kind != ForKind::kThreadBinding) {
+      copy.body = without_outside(copy.body, copy.loop_var, outside);
+    }
+    Stmt result = make<For>(std::move(copy), loop.span());
+    for (auto it = outside.rbegin(); it != outside.rend(); ++it) {
+      result = make<IfThenElse>({*it, result, {}}, loop.span());
+    }
+    return result;
+  }
+
+  /// The body of a loop without conditions around all of it that are the same in each iteration, which go to `outside`.
+  static Stmt without_outside(const Stmt& body, const Ref<Var>& loop_var, std::vector<Expr>& outside) {
+    const IfThenElse* branch = body.as<IfThenElse>();
+    if (!branch || branch->else_case.defined()) return body;
+    if (!uses_var(branch->condition, loop_var) && has_value_anywhere(branch->condition)) {
+      outside.push_back(branch->condition);
+      return without_outside(branch->then_case, loop_var, outside);
+    }
+    Stmt then_case = without_outside(branch->then_case, loop_var, outside);
+    if (then_case == branch->then_case) return body;
+    return make<IfThenElse>({branch->condition, then_case, {}}, body.span());
+  }
+
+  /// Whether a condition can be asked where it was not: outside of a loop without iterations, or of another condition.
+  static bool has_value_anywhere(const Expr& condition) {
+    bool total = effect_of(condition) == Effect::kPure && is_integer_condition(condition);
+    auto divides = [&](const Expr& divisor) { total &= const_int(divisor).value_or(0) != 0; };
+    visit(
+        condition, [&](const Ref<FloorDiv>& e, Visitor& v) { divides(e->b), v.descend(e); },
+        [&](const Ref<FloorMod>& e, Visitor& v) { divides(e->b), v.descend(e); },
+        [&](const Ref<Div>& e, Visitor& v) { divides(e->b), v.descend(e); },
+        [&](const Ref<Mod>& e, Visitor& v) { divides(e->b), v.descend(e); });
+    return total;
   }
 
   Stmt simplify_branch(const IfThenElse& branch, const Stmt& s, Rewriter& r) {

@@ -12,6 +12,7 @@ from tilewright.cpu_space.contraction import schedule_contraction
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import facts_of
 from tilewright.cpu_space.inlining import inline_blocks
+from tilewright.cpu_space.phases import split_phases
 from tilewright.cpu_space.plain import schedule_elementwise, schedule_reduction
 from tilewright.cpu_space.rows import schedule_rows
 from tilewright.schedule import Schedule
@@ -63,6 +64,7 @@ def schedule_for_cpu(schedule: Schedule, target: _core.Target, *, best: bool) ->
     if root is None:
         return
     blocks = inline_blocks(schedule, schedule.get_child_blocks(root))
+    split_phases(schedule, blocks)
     for block in blocks:
         facts = attempt(facts_of, schedule, block)
         if facts is not None and facts.is_contraction():

@@ -7,6 +7,8 @@ import math
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_plain, is_spatial
+from tilewright.cpu_space.narrow import lay_out_along_vectors
+from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -16,6 +18,7 @@ _TILES = 16
 
 def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
+    facts = lay_out_along_vectors(schedule, facts, target)
     tiles = register_tiles(facts, target)
     if tiles and tiles[0].cycles > cycles_of_lanes_along(facts, target):
         return
@@ -77,6 +80,8 @@ class _Contraction:
         packed = None if copied is None or at is None else self._packed(copied, at)
         store = self._leave(leaving, head)
         depth = len(head)
+        if store is not None:
+            self._lanes_last(schedule.get_loops(store)[depth:], sorted(inner))
         begin = None
         if reduced:
             begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
@@ -165,13 +170,22 @@ class _Contraction:
 
     def _leaving(self) -> BlockRV:
         """The block that takes results out of the registers: the only consumer, else a copy."""
-        schedule, block = self.schedule, self.facts.block
-        consumers = schedule.get_consumers(block)
+        schedule, facts = self.schedule, self.facts
+        apart = phases_of_results(facts)
+        consumers = schedule.get_consumers(facts.block)
+        chosen: BlockRV | None = None
         if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
             loops = schedule.get_loops(consumers[0])
-            if is_plain(schedule, loops) and len(loops) == len(self.facts.spatial):
-                return consumers[0]
-        return schedule.cache_write(block, 0, "local")
+            if is_plain(schedule, loops) and len(loops) + len(apart) == len(facts.spatial):
+                chosen = consumers[0]
+        if chosen is None:
+            chosen = schedule.cache_write(facts.block, 0, "local")
+        if apart:
+            # The results of one phase lie apart from one another in memory, and together in registers.
+            layout = apart_by_phases(len(facts.store.indices), apart)
+            attempt(schedule.transform_block_layout, chosen, layout)
+            attempt(schedule.transform_layout, facts.block, ("write", 0), layout)
+        return chosen
 
     def _leave(self, leaving: BlockRV, head: list[LoopRV]) -> BlockRV | None:
         """Moves it to where a tile is complete; None where it has to stay."""
@@ -183,6 +197,12 @@ class _Contraction:
                 return None
         attempt(schedule.set_scope, self.facts.block, 0, "local")
         return leaving
+
+    def _lanes_last(self, own: list[LoopRV], axes: list[int]) -> None:
+        """Results leave along the axis of the vectors, too, where that is not the last one."""
+        if len(own) == len(axes) and axes.index(self.tile.axis) < len(own) - 1:
+            place = axes.index(self.tile.axis)
+            attempt(self.schedule.reorder, *own[place + 1 :], own[place])
 
     def _vectors(self, loops: list[LoopRV]) -> None:
         if not loops:

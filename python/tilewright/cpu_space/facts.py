@@ -64,6 +64,7 @@ class Facts:
         store: what it writes.
         reads: what it reads, but for the element that it adds to.
         periods: by axis: the greatest number of steps after which an index moves all at once (`j // 32`); 0: any.
+        phases: numbers of the axes that decide, with a remainder of theirs, which terms are zero.
     """
 
     block: BlockRV
@@ -71,6 +72,7 @@ class Facts:
     store: Operand
     reads: tuple[Operand, ...]
     periods: tuple[int, ...]
+    phases: tuple[int, ...] = ()
 
     @property
     def spatial(self) -> list[int]:
@@ -79,8 +81,9 @@ class Facts:
 
     @property
     def reduced(self) -> list[int]:
-        """Numbers of the axes that are summed over."""
-        return [i for i, axis in enumerate(self.axes) if not axis.is_spatial]
+        """Numbers of the axes that are summed over; those that decide about terms first."""
+        reduced = [i for i, axis in enumerate(self.axes) if not axis.is_spatial]
+        return sorted(reduced, key=lambda i: i not in self.phases)
 
     def extent(self, axis: int) -> int:
         """How far an axis runs."""
@@ -120,6 +123,25 @@ def is_heavy(node: ir.Block) -> bool:
 def is_conditional(node: ir.Block) -> bool:
     """Whether what it computes is behind a condition, as padding is."""
     return any(_name_of(call) == "if_then_else" for call in _calls(node))
+
+
+def steps_of_conditions(node: ir.Block, variable: ir.Var) -> int:
+    """After how many steps of an axis the conditions that decide between values are the same again; 1 where none
+    depends on it so."""
+    steps = 1
+
+    def look(inner: Any) -> None:
+        nonlocal steps
+        if isinstance(inner, ir.EQ) and isinstance(inner.a, ir.FloorMod):
+            modulus = constant(inner.a.b) or 1
+            moved = coefficient(inner.a.a, variable)
+            if moved is not None and moved % modulus:
+                steps = max(steps, modulus)
+
+    for call in _calls(node):
+        if _name_of(call) == "if_then_else":
+            _core.visit(call.args[0], look)
+    return steps
 
 
 def _calls(node: ir.Block) -> list[ir.Call]:
@@ -168,6 +190,7 @@ def facts_of(schedule: Schedule, block: BlockRV) -> Facts | None:
         _operand(stores[0], variables, periods),
         tuple(_operand(load, variables, periods) for load in loads),
         periods,
+        tuple(i for i, variable in enumerate(variables) if steps_of_conditions(node, variable) > 1),
     )
 
 

@@ -71,6 +71,7 @@ def register_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:
         for axis in _vector_axes(facts, lanes)
         for vectors in range(1, min(math.ceil(facts.extent(axis) / lanes), 8) + 1)
         if not facts.periods[axis] or facts.periods[axis] % (vectors * lanes) == 0
+        if _may_cut(facts, axis, vectors * lanes)
         for rows in _rows(facts, axis, vectors, target.vector_registers)
         for copied in _copies(facts, axis, dict(rows))
         if (tile := _Estimate(facts, target, axis, lanes, vectors, dict(rows), copied).tile()) is not None
@@ -81,9 +82,20 @@ def register_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:
 
 def _vector_axes(facts: Facts, lanes: int) -> list[int]:
     """The axis that results lie along; where that is short, any."""
-    axes = [i for i in facts.spatial if facts.extent(i) > 1 and facts.store.strides[i] not in (0, None)]
+    axes = [i for i in _tiled(facts) if facts.store.strides[i] not in (0, None)]
     along = [i for i in axes if facts.store.strides[i] == 1 and 2 * facts.extent(i) >= lanes]
     return along or axes
+
+
+def _tiled(facts: Facts) -> list[int]:
+    """What a tile may extend along."""
+    return [i for i in facts.spatial if facts.extent(i) > 1 and i not in facts.phases]
+
+
+def _may_cut(facts: Facts, axis: int, size: int) -> bool:
+    """Whether a tile of so many steps can be cut off at the end: the results of one phase have others between them, so
+    that what a part of a tile leaves there is not proved."""
+    return not facts.phases or facts.store.strides[axis] == 1 or facts.extent(axis) % size == 0
 
 
 def _rows(facts: Facts, axis: int, vectors: int, registers: int) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -92,7 +104,7 @@ def _rows(facts: Facts, axis: int, vectors: int, registers: int) -> Iterator[tup
     limit = (registers - 1 - vectors) // vectors
     if limit < 1:
         return
-    inner_first = [i for i in reversed(facts.spatial) if i != axis and facts.extent(i) > 1]
+    inner_first = [i for i in reversed(_tiled(facts)) if i != axis]
 
     def grow(at: int, size: int, rows: dict[int, int]) -> Iterator[tuple[tuple[int, int], ...]]:
         yield tuple(sorted(rows.items()))
@@ -101,7 +113,7 @@ def _rows(facts: Facts, axis: int, vectors: int, registers: int) -> Iterator[tup
         yield from grow(at + 1, size, rows)
         chosen, extent = inner_first[at], facts.extent(inner_first[at])
         for steps in range(2, min(extent, limit // size) + 1):
-            if facts.periods[chosen] and facts.periods[chosen] % steps:
+            if facts.periods[chosen] and facts.periods[chosen] % steps or not _may_cut(facts, chosen, steps):
                 continue
             if steps == extent:
                 yield from grow(at + 1, size * steps, rows | {chosen: steps})

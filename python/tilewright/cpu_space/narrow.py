@@ -1,0 +1,45 @@
+"""Contractions whose results lie along a short axis (three channels): vectors run along another axis, which the operand
+that depends on it is laid out along."""
+
+from __future__ import annotations
+
+from tilewright import _core, ir
+from tilewright.cpu_space.draw import attempt
+from tilewright.cpu_space.facts import Facts, coefficient, facts_of
+from tilewright.cpu_space.register_tile import bits_of
+from tilewright.schedule import BlockRV, Schedule
+
+
+def lay_out_along_vectors(schedule: Schedule, facts: Facts, target: _core.Target) -> Facts:
+    """Turns the operand of a contraction, or a copy of it, so that vectors of it lie side by side; returns what is so
+    then, which is the same where the results lie along an axis that is long enough."""
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    # So few of the lanes would be used that results in another order than vectors are the lesser evil.
+    if any(facts.store.strides[i] == 1 and 2 * facts.extent(i) >= lanes for i in facts.spatial):
+        return facts
+    wide = [i for i in facts.spatial if facts.extent(i) >= lanes and i not in facts.phases]
+    for axis in sorted(wide, key=lambda i: (facts.extent(i), i), reverse=True):
+        varying = [number for number, read in enumerate(facts.reads) if read.varies(axis)]
+        if len(varying) != 1 or facts.reads[varying[0]].strides[axis] == 1:
+            continue
+        read = facts.reads[varying[0]]
+        moved = [coefficient(index, facts.axes[axis].var) for index in read.indices]
+        if sorted(moved, key=str) == [*[0] * (len(moved) - 1), 1]:
+            turned = attempt(_turn, schedule, facts.block, read.buffer, moved.index(1))
+            return (facts_of(schedule, facts.block) or facts) if turned else facts
+    return facts
+
+
+def _turn(schedule: Schedule, block: BlockRV, buffer: ir.Buffer, dimension: int) -> bool:
+    number = next(n for n, region in enumerate(schedule.get(block).reads) if region.buffer.same_as(buffer))
+    if not any(_writes(schedule, producer, buffer) for producer in schedule.get_producers(block)):
+        schedule.cache_read(block, number, "global")
+    indices = [ir.Var(f"i{n}", "int32") for n in range(len(buffer.shape))]
+    last = indices.pop(dimension)
+    order = ir.IndexMap([*indices[:dimension], last, *indices[dimension:]], [*indices, last])
+    schedule.transform_layout(block, ("read", number), order)
+    return True
+
+
+def _writes(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> bool:
+    return any(region.buffer.same_as(buffer) for region in schedule.get(block).writes)

@@ -1,0 +1,51 @@
+"""Conditions that hold for every so many steps of an axis (`(h + rh) % 2 == 0`, as between the pixels that a transposed
+convolution spreads): axes are taken apart into such steps and the phase, which alone the condition then speaks of.
+
+Of a dense tile all terms are then zero or none is, and what is zero is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilewright import ir
+from tilewright.cpu_space.draw import attempt
+from tilewright.cpu_space.facts import Facts, coefficient, constant, steps_of_conditions
+from tilewright.schedule import BlockRV, Schedule
+
+
+def split_phases(schedule: Schedule, blocks: list[BlockRV]) -> None:
+    """Takes apart the axes of sums whose terms are zero but for every so many steps."""
+    for block in blocks:
+        node = schedule.get(block)
+        axes = [axis for axis in node.iter_vars if axis.dom is not None]
+        if all(axis.iter_type == ir.IterType.DATA_PAR for axis in axes):
+            continue
+        steps = [steps_of_conditions(node, axis.var) for axis in axes]
+        if all(step == 1 for step in steps):
+            continue
+        attempt(schedule.annotate, block, "skip_zero_terms", 1)
+        apart = {
+            number: step
+            for number, (axis, step) in enumerate(zip(axes, steps, strict=True))
+            if step > 1 and axis.iter_type == ir.IterType.DATA_PAR and (constant(axis.dom.extent) or 1) % step == 0
+        }
+        if apart:
+            attempt(schedule.transform_block_layout, block, apart_by_phases(len(axes), apart))
+
+
+def phases_of_results(facts: Facts) -> dict[int, int]:
+    """The dimensions of the result that an axis runs along in steps, and how far they go, where a phase fills them."""
+    found = {}
+    for dimension, index in enumerate(facts.store.indices):
+        phases = [i for i in facts.phases if coefficient(index, facts.axes[i].var) == 1]
+        steps = [facts.extent(i) for i in phases]
+        if steps and any(coefficient(index, axis.var) == steps[0] for axis in facts.axes):
+            found[dimension] = steps[0]
+    return found
+
+
+def apart_by_phases(rank: int, steps: Mapping[int, int]) -> ir.IndexMap:
+    """The phases first, then all axes in their order."""
+    indices = [ir.Var(f"i{n}", "int32") for n in range(rank)]
+    phases = [indices[n] % step for n, step in steps.items()]
+    return ir.IndexMap(indices, [*phases, *(v // steps[n] if n in steps else v for n, v in enumerate(indices))])
