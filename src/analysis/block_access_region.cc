@@ -4,7 +4,9 @@
 #include <unordered_set>
 
 #include "analysis/accesses.h"
+#include "analysis/plain_store.h"
 #include "arith/analyzer.h"
+#include "arith/linear.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 
@@ -122,6 +124,57 @@ class Detector {
 
 }  // namespace
 
-BlockAccess block_access_region(const Ref<Block>& block) { return Detector(block).result(block->init.defined()); }
+namespace {
+
+using Indices = std::vector<Expr>;
+
+bool same_indices(const Indices& a, const Indices& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), arith::identical);
+}
+
+Ref<BufferRegion> element(const Ref<Buffer>& buffer, const Indices& indices) {
+  std::vector<Ref<Range>> region;
+  for (const Expr& index : indices) region.push_back(make<Range>({index, one(index.dtype())}));
+  return make<BufferRegion>({buffer, std::move(region)});
+}
+
+/// Of a block that touches one element of each buffer; false for any other.
+bool detect_plainly(const PlainBlock& plain, BlockAccess& access) {
+  const BufferStore& store = *plain.body.store;
+  if (plain.init) {
+    const BufferStore& init = *plain.init->store;
+    if (init.buffer != store.buffer || !same_indices(init.indices, store.indices)) return false;
+  }
+  std::vector<const BufferLoad*> loads;
+  if (plain.init) loads = plain.init->loads;
+  loads.insert(loads.end(), plain.body.loads.begin(), plain.body.loads.end());
+  std::vector<const BufferLoad*> first;  // of each buffer
+  for (const BufferLoad* load : loads) {
+    if (plain.init && load->buffer == store.buffer) {  // what it accumulates into does not count
+      if (!same_indices(load->indices, store.indices)) return false;
+      continue;
+    }
+    auto known =
+        std::find_if(first.begin(), first.end(), [&](const BufferLoad* one) { return one->buffer == load->buffer; });
+    if (known == first.end()) {
+      first.push_back(load);
+    } else if (!same_indices((*known)->indices, load->indices)) {
+      return false;
+    }
+  }
+  access.writes.push_back(element(store.buffer, store.indices));
+  for (const BufferLoad* load : first) access.reads.push_back(element(load->buffer, load->indices));
+  return true;
+}
+
+}  // namespace
+
+BlockAccess block_access_region(const Ref<Block>& block) {
+  BlockAccess access;
+  auto plain = PlainBlock::of(*block);
+  return plain && detect_plainly(*plain, access) ? access : found_access_region(block);
+}
+
+BlockAccess found_access_region(const Ref<Block>& block) { return Detector(block).result(block->init.defined()); }
 
 }  // namespace tilewright::analysis

@@ -21,5 +21,7 @@ struct BlockAccess {
 };
 
 BlockAccess block_access_region(const Ref<Block>& block);
+/// By the analysis for all blocks alone, which agrees with the shorter one for usual blocks.
+BlockAccess found_access_region(const Ref<Block>& block);
 
 }  // namespace tilewright::analysis

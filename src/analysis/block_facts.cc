@@ -5,6 +5,7 @@
 #include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
 #include "analysis/cover.h"
+#include "analysis/plain_store.h"
 #include "analysis/scope.h"
 #include "analysis/sure_writes.h"
 #include "arith/int_set.h"
@@ -412,6 +413,64 @@ class Examine {
   std::string by_pointer_;  ///< a buffer that is declared, and touched behind its pointer
 };
 
+bool is_at_one_of(const BufferLoad& load, const Regions& regions) {
+  return std::any_of(regions.begin(), regions.end(), [&](const Ref<BufferRegion>& region) {
+    return region->buffer == load.buffer && PlainStore::is_at(load.indices, region);
+  });
+}
+
+/// Each instance writes one element, which its data-parallel axes select, each by being an index.
+bool selects_by_axes(const Block& block, const Ref<BufferRegion>& write) {
+  return std::all_of(block.iter_vars.begin(), block.iter_vars.end(), [&](const Ref<IterVar>& axis) {
+    auto names_it = [&](const Ref<Range>& r) { return r->min == axis->var; };
+    if (is_reduction_axis(axis)) {
+      return std::none_of(write->region.begin(), write->region.end(),
+                          [&](const Ref<Range>& r) { return uses_var(r->min, axis->var); });
+    }
+    return is_data_parallel(axis) && axis->dom.defined() &&
+           (is_const_int(axis->dom->extent, 1) || std::any_of(write->region.begin(), write->region.end(), names_it));
+  });
+}
+
+/// The facts of a complete block, a reduction or what accumulates, where they are plain to see. False for all others,
+/// and where one has to reason.
+bool judge_plainly(const PlainBlock& plain, BlockFacts& facts) {
+  const Block& block = *plain.block;
+  const BufferStore& store = *plain.body.store;
+  if (block.writes.size() != 1 || block.writes[0]->buffer != store.buffer) return false;
+  const Ref<BufferRegion>& write = block.writes[0];
+  if (!PlainStore::is_at(store.indices, write) || !selects_by_axes(block, write)) return false;
+  auto is_own = [&](const Ref<Buffer>& buffer) { return buffer->data == store.buffer->data; };
+  auto declared = [&](const BufferLoad& load) {
+    return is_at_one_of(load, block.reads) || (plain.init && is_at_one_of(load, block.writes));
+  };
+  int own = 0;
+  for (const BufferLoad* load : plain.body.loads) {
+    if (!declared(*load) || (is_own(load->buffer) && !is_at_one_of(*load, block.writes))) return false;
+    own += is_own(load->buffer);
+  }
+  bool accumulates = own > 0;
+  for (const Ref<BufferRegion>& read : block.reads) {
+    if (!is_own(read->buffer)) continue;
+    if (read->buffer != store.buffer || !PlainStore::is_at(store.indices, read)) return false;
+    accumulates = true;
+  }
+  if (plain.init) {
+    bool sets = plain.init->store->buffer == store.buffer && PlainStore::is_at(plain.init->store->indices, write);
+    bool free = std::none_of(plain.init->loads.begin(), plain.init->loads.end(), [&](const BufferLoad* load) {
+      return is_own(load->buffer) || !is_at_one_of(*load, block.reads);
+    });
+    if (!sets || !free) return false;
+  }
+  bool reduces = std::any_of(block.iter_vars.begin(), block.iter_vars.end(), is_reduction_axis);
+  if (reduces && !accumulates) return false;
+  facts.role = plain.init ? BlockRole::kReduction : accumulates ? BlockRole::kUpdate : BlockRole::kComplete;
+  if (accumulates) facts.commutative = own == 1 && ReductionStep::of(store).has_value();
+  facts.writes_all = {true};
+  facts.takes = block.reads;
+  return true;
+}
+
 }  // namespace
 
 bool is_data_parallel(const Ref<IterVar>& axis) { return axis->iter_type == IterType::kDataPar; }
@@ -420,11 +479,17 @@ bool is_reduction_axis(const Ref<IterVar>& axis) { return axis->iter_type == Ite
 const BlockFacts& BlockFacts::of(const Ref<Block>& block) {
   return block->id.memo.get<BlockFacts>([&] {
     BlockFacts facts;
-    Ref<Block> said = described(block);
-    facts.compound = said != block;
-    Examine(said, facts).run();
-    return facts;
+    auto plain = PlainBlock::of(*block);
+    return plain && judge_plainly(*plain, facts) ? facts : examined(block);
   });
+}
+
+BlockFacts BlockFacts::examined(const Ref<Block>& block) {
+  BlockFacts facts;
+  Ref<Block> said = described(block);
+  facts.compound = said != block;
+  Examine(said, facts).run();
+  return facts;
 }
 
 }  // namespace tilewright::analysis

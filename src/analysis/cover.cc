@@ -7,7 +7,6 @@
 #include "analysis/free_vars.h"
 #include "analysis/scope.h"
 #include "analysis/threads.h"
-#include "arith/digits.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
@@ -37,6 +36,16 @@ arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops) {
     inputs.emplace_back(loop.loop_var, range(loop.min, loop.extent));
   }
   return inputs;
+}
+
+std::optional<arith::Counters> counters_of(const Tree& tree, const std::vector<int>& loops) {
+  arith::Counters counters;
+  counters.reserve(loops.size());
+  for (int at : loops) {
+    const For& loop = tree.for_at(at);
+    if (!arith::add_counter(counters, loop.loop_var, loop.min, loop.extent)) return std::nullopt;
+  }
+  return counters;
 }
 
 arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops) {
@@ -69,13 +78,24 @@ void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::
 }
 
 arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>& region) {
+  const auto& axes = realize.block->iter_vars;
   VarMap map;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
-    map.emplace(realize.block->iter_vars[i]->var, realize.iter_values[i]);
-  }
+  auto bound = [&](const Expr& e) -> Expr {
+    if (e.is<IntImm>()) return e;
+    if (e.is<Var>()) {  // as most indices are
+      for (size_t i = 0; i < axes.size(); ++i) {
+        if (axes[i]->var == e) return realize.iter_values[i];
+      }
+      return e;
+    }
+    if (map.empty()) {
+      for (size_t i = 0; i < axes.size(); ++i) map.emplace(axes[i]->var, realize.iter_values[i]);
+    }
+    return substitute(e, map);
+  };
   arith::Region result;
-  for (const Ref<Range>& r : region->region)
-    result.push_back(range(substitute(r->min, map), substitute(r->extent, map)));
+  result.reserve(region->region.size());
+  for (const Ref<Range>& r : region->region) result.push_back(range(bound(r->min), bound(r->extent)));
   return result;
 }
 
@@ -269,28 +289,48 @@ std::optional<arith::Box> reachable(const BlockRealize& realize, const Ref<Buffe
   return box;
 }
 
-/// What instances write whose axes run over all of their domains where `joins` says so: these join as further
-/// dimensions of the box, which then holds every combination.
+/// What a block writes, with those of its axes as further dimensions that `joins` takes: a box of them holds every
+/// combination.
+struct Instances {
+  arith::Region region;
+  size_t dims;                        ///< of the buffer
+  std::vector<arith::IntSet> domain;  ///< of the others
+
+  template <class Joins>
+  Instances(const BlockRealize& realize, const Ref<BufferRegion>& write, Joins&& joins)
+      : region(bound_region(realize, write)), dims(region.size()) {
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      const Ref<IterVar>& axis = realize.block->iter_vars[i];
+      if (!joins(axis)) continue;
+      region.push_back(range(realize.iter_values[i], one(realize.iter_values[i].dtype())));
+      domain.push_back(arith::IntSet::of_range(axis->dom));
+    }
+  }
+
+  /// Whether the whole domains of these axes lie in the box; then it is cut to the dimensions of the buffer.
+  template <class F>
+  bool are_in(arith::Box& box, F&& is_inside) const {
+    for (size_t i = dims; i < box.size(); ++i) {
+      if (!is_inside(domain[i - dims], box[i])) return false;
+    }
+    box.resize(dims);
+    return true;
+  }
+};
+
+/// What instances write whose axes run over all of their domains where `joins` says so.
 template <class Joins>
 std::optional<arith::Box> box_of_instances(const BlockRealize& realize, const Ref<BufferRegion>& write,
                                            const Tree& tree, const std::vector<int>& loops, arith::Analyzer& analyzer,
                                            Joins&& joins) {
-  arith::Region region = bound_region(realize, write);
-  const size_t dims = region.size();
-  std::vector<arith::IntSet> whole;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
-    const Ref<IterVar>& axis = realize.block->iter_vars[i];
-    if (!joins(axis)) continue;
-    region.push_back(range(realize.iter_values[i], one(realize.iter_values[i].dtype())));
-    whole.push_back(arith::IntSet::of_range(axis->dom));
+  Instances instances(realize, write, joins);
+  std::optional<arith::Box> box;
+  if (is_true(realize.predicate)) {
+    if (auto counters = counters_of(tree, loops)) box = arith::plain_box(instances.region, *counters);
   }
-  auto box = surely_reached(region, inputs_of(tree, loops), realize.predicate, analyzer);
-  if (!box) return std::nullopt;
-  for (size_t i = dims; i < box->size(); ++i) {
-    if (!arith::proves_subset(whole[i - dims], (*box)[i], analyzer)) return std::nullopt;
-  }
-  box->resize(dims);
-  return box;
+  if (!box) box = surely_reached(instances.region, inputs_of(tree, loops), realize.predicate, analyzer);
+  auto inside = [&](const arith::IntSet& a, const arith::IntSet& b) { return arith::proves_subset(a, b, analyzer); };
+  return box && instances.are_in(*box, inside) ? std::move(box) : std::nullopt;
 }
 
 /// The same where the block's condition only keeps its axes inside of their domains, and is not part of `realize` any
@@ -326,13 +366,18 @@ std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<Buffer
                           [](const Ref<IterVar>& axis) { return is_reduction_axis(axis); });
 }
 
+arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,
+                   arith::Analyzer& analyzer, const Expr& predicate) {
+  auto counters = !predicate.defined() || is_true(predicate) ? counters_of(tree, loops) : std::nullopt;
+  if (counters) {
+    if (auto plain = arith::plain_hull(region, *counters)) return std::move(*plain);
+  }
+  return arith::relax_region(region, domains_of(tree, loops), analyzer, predicate);
+}
+
 arith::Box touched(const BlockRealize& realize, const Ref<BufferRegion>& region, const Tree& tree,
                    const std::vector<int>& loops, arith::Analyzer& analyzer) {
-  arith::Region bound = bound_region(realize, region);
-  if (is_true(realize.predicate)) {
-    if (auto plain = arith::plain_box(bound, inputs_of(tree, loops))) return std::move(*plain);
-  }
-  return arith::relax_region(bound, domains_of(tree, loops), analyzer, realize.predicate);
+  return relaxed(bound_region(realize, region), tree, loops, analyzer, realize.predicate);
 }
 
 arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, const arith::Region& exists,
@@ -440,14 +485,38 @@ struct Flow {
   std::vector<NodeRef> nodes;
 };
 
+/// Whether plain digits of loops, without conditions, cover what is read: the usual case, seen without an analyzer.
+bool plainly_covered(const Flow& flow, const std::vector<int>& writer_loops, const std::vector<int>& reader_loops) {
+  const BlockRealize &writer = flow.writer.realize, &reader = flow.reader.realize;
+  if (!is_true(writer.predicate) || !is_true(reader.predicate)) return false;
+  auto writing = counters_of(flow.tree, writer_loops), reading = counters_of(flow.tree, reader_loops);
+  if (!writing || !reading) return false;
+  for (const Ref<BufferRegion>& read : flow.regions) {
+    if (!flow.tree.same_memory(read->buffer, flow.buffer)) continue;
+    auto need = arith::plain_hull(bound_region(reader, read), *reading);
+    if (!need) return false;
+    bool covered = false;
+    for (const Ref<BufferRegion>& write : writer.block->writes) {
+      if (covered || write->buffer != read->buffer) continue;
+      Instances steps(writer, write, [](const Ref<IterVar>& axis) { return is_reduction_axis(axis); });
+      auto has = arith::plain_box(steps.region, *writing);
+      auto inside = [](const arith::IntSet& a, const arith::IntSet& b) { return arith::plainly_inside(a, b); };
+      covered = has && steps.are_in(*has, inside) && arith::plainly_inside(*need, *has);
+    }
+    if (!covered) return false;
+  }
+  return true;
+}
+
 /// Where all iterations of the loops `joined` around both write before any reads.
 std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>& joined) {
   const Tree& tree = flow.tree;
   const BlockRealize &writer = flow.writer.realize, &reader = flow.reader.realize;
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, flow.lca, joined);
   std::vector<int> writer_loops = with_outer(tree, joined, flow.writer);
   std::vector<int> reader_loops = with_outer(tree, joined, flow.reader);
+  if (plainly_covered(flow, writer_loops, reader_loops)) return std::nullopt;
+  arith::Analyzer analyzer;
+  bind_above(analyzer, tree, flow.lca, joined);
   // Else nothing is read.
   assume_all(outer_condition(reader.predicate, inputs_of(tree, reader_loops)), analyzer);
   for (const Ref<BufferRegion>& read : flow.regions) {
@@ -589,8 +658,9 @@ namespace {
 /// Why a step of the reduction might run before the one that runs the init. `loops`: those that drive the axes.
 std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int block, const std::vector<int>& loops) {
   const BlockRealize& realize = *tree.realize_at(block);
+  auto counters = counters_of(tree, loops);
+  if (counters && arith::plainly_one_to_one(realize.iter_values, *counters)) return std::nullopt;
   arith::IterDomains inputs = inputs_of(tree, loops);
-  if (arith::plainly_one_to_one(realize.iter_values, inputs)) return std::nullopt;
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, from);
   arith::IterMapResult map;

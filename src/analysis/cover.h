@@ -10,6 +10,7 @@
 #include <string>
 
 #include "analysis/tree.h"
+#include "arith/digits.h"
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
 #include "ir/substitute.h"
@@ -30,6 +31,8 @@ arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops);
 arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);
 /// The loops of one iteration, and the only values of their variables, in terms of the other loops.
 VarMap units_of(const arith::IterDomains& inputs);
+/// The same for arith/digits.h; nothing where a range has other ends than constants.
+std::optional<arith::Counters> counters_of(const Tree& tree, const std::vector<int>& loops);
 /// Tells the analyzer the ranges of the loops above a statement, itself included, up to the root of the function, and
 /// of the axes of the blocks between; not those of the loops `except`.
 void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except = {});
@@ -55,6 +58,9 @@ bool limits_reduction(const BlockRealize& realize);
 /// The box of `write` that the block surely completes while `loops` run, with all its reductions.
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer);
+/// A box that holds `region` while `loops` run where the predicate (null: nothing) holds.
+arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,
+                   arith::Analyzer& analyzer, const Expr& predicate = {});
 /// A box that holds what of `region`, a read or a write of the block, is touched while `loops` run.
 arith::Box touched(const BlockRealize& realize, const Ref<BufferRegion>& region, const Tree& tree,
                    const std::vector<int>& loops, arith::Analyzer& analyzer);

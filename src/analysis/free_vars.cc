@@ -2,14 +2,48 @@
 
 #include <algorithm>
 
+#include "analysis/plain_store.h"
 #include "ir/substitute.h"
 
 namespace tilewright::analysis {
 
+namespace {
+
+/// Adds what a usual block does not define itself. False for what one has to look into.
+bool take_plainly(const PlainBlock& plain, std::vector<const NodeBase*>& vars) {
+  const Block& block = *plain.block;
+  if (!block.annotations.empty()) return false;
+  PlainStore all = plain.body;
+  if (plain.init) all.vars.insert(all.vars.end(), plain.init->vars.begin(), plain.init->vars.end());
+  for (const auto* regions : {&block.reads, &block.writes}) {
+    for (const Ref<BufferRegion>& region : *regions) {
+      all.vars.push_back(region->buffer->data.get());
+      for (const Ref<Range>& range : region->region) {
+        if (!all.take(range->min) || !all.take(range->extent)) return false;
+      }
+    }
+  }
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    if (!axis->dom.defined() || !all.take(axis->dom->min) || !all.take(axis->dom->extent)) return false;
+  }
+  vars = std::move(all.vars);
+  std::erase_if(vars, [&](const NodeBase* v) {
+    return std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
+                       [&](const Ref<IterVar>& axis) { return axis->var.get() == v; });
+  });
+  return true;
+}
+
+}  // namespace
+
 const FreeVars& FreeVars::of(const Ref<Block>& block) {
   return block->id.memo.get<FreeVars>([&] {
     FreeVars result;
-    for_each_free_var(block, [&](const Ref<Var>& v) { result.vars_.push_back(v.get()); });
+    auto plain = PlainBlock::of(*block);
+    if (!plain || !take_plainly(*plain, result.vars_)) {
+      result.vars_.clear();
+      for_each_free_var(block, [&](const Ref<Var>& v) { result.vars_.push_back(v.get()); });
+    }
     std::sort(result.vars_.begin(), result.vars_.end());
     result.vars_.erase(std::unique(result.vars_.begin(), result.vars_.end()), result.vars_.end());
     return result;

@@ -16,14 +16,9 @@ bool is_small(int64_t x) { return -kLimit < x && x < kLimit; }
 /// Expressions that are walked by plain recursion.
 constexpr uint32_t kDeepest = 64;
 
-struct Input {
-  const NodeBase* var;
-  int64_t extent;
-};
-
 class Reader {
  public:
-  explicit Reader(const std::vector<Input>& inputs) : inputs_(inputs) {}
+  explicit Reader(const Counters& inputs) : inputs_(inputs) {}
 
   bool read(const Expr& e, int64_t scale, DigitSum& sum) {
     if (!is_small(scale)) return false;
@@ -49,9 +44,12 @@ class Reader {
 
  private:
   bool read_var(const Expr& e, int64_t scale, DigitSum& sum) {
-    for (const Input& input : inputs_) {
+    for (const Counter& input : inputs_) {
       if (input.var != e.get()) continue;
-      if (input.extent > 1 && scale != 0) sum.digits.push_back({input.var, 1, input.extent, scale});
+      if (input.extent > 1 && scale != 0) {
+        if (sum.digits.capacity() == 0) sum.digits.reserve(inputs_.size());
+        sum.digits.push_back({input.var, 1, input.extent, scale});
+      }
       return true;
     }
     return add_base(e, scale, sum);
@@ -66,7 +64,7 @@ class Reader {
   /// The expression mentions an input.
   bool moves(const Expr& e) const {
     return uses_any_var(e, [&](const Ref<Var>& v) {
-      return std::any_of(inputs_.begin(), inputs_.end(), [&](const Input& input) { return input.var == v.get(); });
+      return std::any_of(inputs_.begin(), inputs_.end(), [&](const Counter& input) { return input.var == v.get(); });
     });
   }
 
@@ -107,22 +105,15 @@ class Reader {
     return is_small(sum.constant);
   }
 
-  const std::vector<Input>& inputs_;
+  const Counters& inputs_;
 };
-
-std::optional<std::vector<Input>> read_inputs(const IterDomains& inputs) {
-  std::vector<Input> result;
-  for (const auto& [loop_var, range] : inputs) {
-    const IntImm *min = range->min.as<IntImm>(), *extent = range->extent.as<IntImm>();
-    if (!min || !extent || min->value != 0 || extent->value < 1 || !is_small(extent->value)) return std::nullopt;
-    result.push_back({loop_var.get(), extent->value});
-  }
-  return result;
-}
 
 /// All digits of the same variable behind one another, the lower ones first.
 std::vector<Digit> by_variable(const std::vector<DigitSum>& sums) {
   std::vector<Digit> all;
+  size_t count = 0;
+  for (const DigitSum& sum : sums) count += sum.digits.size();
+  all.reserve(count);
   for (const DigitSum& sum : sums) all.insert(all.end(), sum.digits.begin(), sum.digits.end());
   std::sort(all.begin(), all.end(), [](const Digit& a, const Digit& b) {
     return a.var != b.var ? std::less<>()(a.var, b.var) : a.lower < b.lower;
@@ -151,10 +142,28 @@ bool is_contiguous(std::vector<Digit>& digits) {
 
 }  // namespace
 
+bool add_counter(Counters& counters, const Ref<Var>& var, const Expr& min, const Expr& extent) {
+  const IntImm *start = min.as<IntImm>(), *count = extent.as<IntImm>();
+  if (!start || !count || start->value != 0 || count->value < 1 || !is_small(count->value)) return false;
+  counters.push_back({var.get(), count->value});
+  return true;
+}
+
+std::optional<Counters> counters_of(const IterDomains& inputs) {
+  Counters result;
+  for (const auto& [loop_var, range] : inputs) {
+    if (!add_counter(result, loop_var, range->min, range->extent)) return std::nullopt;
+  }
+  return result;
+}
+
 std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const IterDomains& inputs) {
-  auto known = read_inputs(inputs);
-  if (!known) return std::nullopt;
-  Reader reader(*known);
+  auto counters = counters_of(inputs);
+  return counters ? independent_digits(exprs, *counters) : std::nullopt;
+}
+
+std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const Counters& inputs) {
+  Reader reader(inputs);
   std::vector<DigitSum> sums(exprs.size());
   for (size_t i = 0; i < exprs.size(); ++i) {
     if (exprs[i].depth() > kDeepest || !reader.read(exprs[i], 1, sums[i]) || !fits_type(sums[i], exprs[i]))
@@ -168,6 +177,11 @@ std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>&
 }
 
 bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inputs) {
+  auto counters = counters_of(inputs);
+  return counters && plainly_one_to_one(values, *counters);
+}
+
+bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs) {
   auto sums = independent_digits(values, inputs);
   if (!sums) return false;
   for (DigitSum& sum : *sums) {
@@ -177,11 +191,10 @@ bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inpu
   std::vector<Digit> all = by_variable(*sums);
   size_t next = 0;
   // The digits of each variable give it back.
-  for (const auto& [loop_var, range] : inputs) {
-    int64_t extent = range->extent.as<IntImm>()->value;
-    auto it = std::find_if(all.begin(), all.end(), [&](const Digit& digit) { return digit.var == loop_var.get(); });
+  for (const auto& [loop_var, extent] : inputs) {
+    auto it = std::find_if(all.begin(), all.end(), [&](const Digit& digit) { return digit.var == loop_var; });
     int64_t span = 1;
-    for (; it != all.end() && it->var == loop_var.get(); ++it, ++next) {
+    for (; it != all.end() && it->var == loop_var; ++it, ++next) {
       if (it->lower != span) return false;
       span *= it->extent;
     }
@@ -191,31 +204,62 @@ bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inpu
 }
 
 std::optional<Box> plain_box(const Region& region, const IterDomains& inputs) {
+  auto counters = counters_of(inputs);
+  return counters ? plain_box(region, *counters) : std::nullopt;
+}
+
+namespace {
+
+/// The starts of the ranges by their digits; nothing where a range has no constant extent.
+std::optional<std::vector<DigitSum>> digits_of_starts(const Region& region, const Counters& inputs) {
   std::vector<Expr> starts;
+  starts.reserve(region.size());
   for (const Ref<Range>& range : region) {
     const IntImm* extent = range->extent.as<IntImm>();
     if (!extent || extent->value < 1 || !is_small(extent->value)) return std::nullopt;
     starts.push_back(range->min);
   }
-  auto sums = independent_digits(starts, inputs);
+  return independent_digits(starts, inputs);
+}
+
+/// From what the digits reach at least to what they reach at most.
+IntSet hull_of(const DigitSum& sum, const Ref<Range>& range) {
+  int64_t first = sum.constant, last = sum.constant + range->extent.as<IntImm>()->value - 1;
+  for (const Digit& digit : sum.digits) (digit.scale < 0 ? first : last) += digit.scale * (digit.extent - 1);
+  DataType dtype = range->min.dtype();
+  auto end = [&](int64_t offset) {
+    if (!sum.base.defined()) return Expr(int_imm(dtype, offset));
+    return offset == 0 ? sum.base : sum.base + int_imm(dtype, offset);
+  };
+  Expr low = end(first);
+  return first == last ? IntSet::point(low) : IntSet::interval(low, end(last));
+}
+
+}  // namespace
+
+std::optional<Box> plain_hull(const Region& region, const Counters& inputs) {
+  auto sums = digits_of_starts(region, inputs);
   if (!sums) return std::nullopt;
   Box box;
+  box.reserve(region.size());
+  for (size_t d = 0; d < region.size(); ++d) box.push_back(hull_of((*sums)[d], region[d]));
+  return box;
+}
+
+std::optional<Box> plain_box(const Region& region, const Counters& inputs) {
+  auto sums = digits_of_starts(region, inputs);
+  if (!sums) return std::nullopt;
+  Box box;
+  box.reserve(region.size());
   for (size_t d = 0; d < region.size(); ++d) {
     DigitSum& sum = (*sums)[d];
-    int64_t last = region[d]->extent.as<IntImm>()->value - 1;
     if (!is_contiguous(sum.digits)) return std::nullopt;
     // Neighbors touch, the lowest digit moving the start by at most the extent.
-    if (!sum.digits.empty() && (sum.digits.front().scale < 1 || sum.digits.front().scale > last + 1)) {
+    int64_t extent = region[d]->extent.as<IntImm>()->value;
+    if (!sum.digits.empty() && (sum.digits.front().scale < 1 || sum.digits.front().scale > extent)) {
       return std::nullopt;
     }
-    for (const Digit& digit : sum.digits) last += digit.scale * (digit.extent - 1);
-    DataType dtype = starts[d].dtype();
-    auto end = [&](int64_t offset) {
-      if (!sum.base.defined()) return Expr(int_imm(dtype, offset));
-      return offset == 0 ? sum.base : sum.base + int_imm(dtype, offset);
-    };
-    Expr low = end(sum.constant);
-    box.push_back(last == 0 ? IntSet::point(low) : IntSet::interval(low, end(sum.constant + last)));
+    box.push_back(hull_of(sum, region[d]));
   }
   return box;
 }

@@ -28,14 +28,29 @@ struct DigitSum {
   Expr base;
 };
 
+/// A variable that runs over [0, extent), which holds a value.
+struct Counter {
+  const NodeBase* var;
+  int64_t extent;
+};
+using Counters = std::vector<Counter>;
+/// Nothing where a range has other ends than constants, or another start than 0.
+std::optional<Counters> counters_of(const IterDomains& inputs);
+/// Adds one for a loop over that range; false where it is not of this kind.
+bool add_counter(Counters& counters, const Ref<Var>& var, const Expr& min, const Expr& extent);
+
 /// Each of the expressions by its digits, which are independent of one another: all combinations of their values occur.
-/// Input ranges have constant ends, start at 0 and hold at least one value.
+std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const Counters& inputs);
 std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const IterDomains& inputs);
 
 /// What IterMapLevel::kBijective asks, with only positive scales.
+bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs);
 bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inputs);
 
+/// The smallest box that holds all elements that `region` touches.
+std::optional<Box> plain_hull(const Region& region, const Counters& inputs);
 /// The box of all elements that `region` touches: each of them is touched.
+std::optional<Box> plain_box(const Region& region, const Counters& inputs);
 std::optional<Box> plain_box(const Region& region, const IterDomains& inputs);
 
 }  // namespace tilewright::arith

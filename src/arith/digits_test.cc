@@ -49,6 +49,24 @@ TEST_F(DigitsTest, Boxes) {
   EXPECT_FALSE(plain_box({range(i, i32(1)), range(i, i32(1))}, inputs)) << "a diagonal";
 }
 
+TEST_F(DigitsTest, HullsHoldAllAndNoMore) {
+  Counters counters = *counters_of(inputs);
+  for (const Expr& e : {Expr(i) + j, Expr(i) * 3 - j, Expr(n) + k * 5, floordiv(Expr(i), i32(2)) + j, Expr(k)}) {
+    auto hull = plain_hull({range(e, i32(2))}, counters);
+    ASSERT_TRUE(hull);
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    for_all({e}, [&](const std::vector<int64_t>& values) {
+      low = std::min(low, values[0]);
+      high = std::max(high, values[0] + 1);
+    });
+    EXPECT_EQ(evaluate((*hull)[0].min, {{n, 7}}), low);
+    EXPECT_EQ(evaluate((*hull)[0].max, {{n, 7}}), high);
+  }
+  EXPECT_FALSE(plain_hull({range(Expr(i) * n, i32(1))}, counters));
+  EXPECT_FALSE(counters_of({{i, range(i32(1), i32(8))}}));
+  EXPECT_FALSE(counters_of({{i, range_of(n)}}));
+}
+
 TEST_F(DigitsTest, RandomExpressionsAgreeWithEnumeration) {
   std::mt19937 random(1);
   auto below = [&](int bound) { return static_cast<int>(random() % bound); };

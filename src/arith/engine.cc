@@ -97,6 +97,7 @@ void Engine::bind(const Ref<Var>& var, const Expr& value) {
   if (simple == var) return;
   info.value = simple;
   vars_[var] = std::move(info);
+  has_values_ = true;
 }
 
 void Engine::bind(const Ref<Var>& var, const Ref<Range>& range) {
@@ -135,6 +136,7 @@ void Engine::bind(const Ref<Var>& var, const Ref<Range>& range) {
     if (!fact.bad) info.facts.push_back(std::move(fact));
   }
   forget();
+  has_values_ |= info.bound.is_single();
   vars_[var] = std::move(info);
 }
 

@@ -10,10 +10,13 @@
 // simplify_compare.cc  comparisons, logic, min, max, select
 // simplify_vector.cc   Ramp and Broadcast
 // apply_rules.cc       the rules of rules.cc, on what the above leave
+// prove_plain.cc       orders that need no facts
 // prove.cc             inequalities from facts
 #pragma once
 
+#include <array>
 #include <functional>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -175,6 +178,24 @@ class Engine {
   Expr lift(Kind kind, const Expr& a, const Expr& b);
   Expr compare_lanes(Kind kind, const Expr& a, const Expr& b);
 
+  // prove_plain.cc
+  struct PlainSum {
+    struct Item {
+      const NodeBase* var;
+      int64_t coeff;
+    };
+    std::array<Item, 12> terms;
+    size_t size = 0;
+    int64_t constant = 0;
+    __int128 low = 0, high = 0;
+    bool exact = false;
+
+    bool add(const Expr& e, int64_t scale);
+    bool difference(const Engine& engine, const Expr& a, const Expr& b);
+  };
+  std::optional<bool> plain_order(const Expr& a, const Expr& b, bool or_equal) const;
+  std::optional<bool> plain_equality(const Expr& a, const Expr& b) const;
+
   // prove.cc
   using Settles = std::function<bool(const Linear&)>;
   bool search(const Linear& goal, int depth, int& budget);
@@ -197,6 +218,7 @@ class Engine {
   std::vector<KnownResidues> residues_;
   std::vector<Mark> marks_;
   bool value_mode_ = false;
+  bool has_values_ = false;  ///< a variable stands for an expression, or has one value only
   int rewrites_ = 0;  ///< rules applied on the way to the expression at hand
 
   Fingerprints fingerprints_, value_fingerprints_{true};

@@ -1,5 +1,7 @@
 #include "arith/linear.h"
 
+#include <algorithm>
+
 #include "ir/build.h"
 
 namespace tilewright::arith {
@@ -90,6 +92,49 @@ Linear operator-(const Linear& a, const Linear& b) {
 }
 
 bool fits(int64_t value, DataType type) { return wrap_int(type, value) == value; }
+
+namespace {
+
+constexpr uint32_t kShallow = 64;
+
+/// The variables count by themselves: their fingerprints stay zero.
+bool add_to_sum(const Expr& e, int64_t scale, Linear& sum) {
+  int64_t product = 0;
+  if (const IntImm* number = e.as<IntImm>()) {
+    sum.add_constant(number->value, scale);
+    return true;
+  }
+  if (e.is<Var>()) {
+    auto known = std::find_if(sum.terms.begin(), sum.terms.end(), [&](const Term& term) { return term.atom == e; });
+    if (known == sum.terms.end()) {
+      if (scale != 0) sum.terms.push_back({e, scale, {}});
+      return true;
+    }
+    if (!add_fits(known->coeff, scale, &known->coeff)) return false;
+    if (known->coeff == 0) sum.terms.erase(known);
+    return true;
+  }
+  if (const Add* add = e.as<Add>()) return add_to_sum(add->a, scale, sum) && add_to_sum(add->b, scale, sum);
+  if (const Sub* sub = e.as<Sub>()) {
+    return sub_fits(0, scale, &product) && add_to_sum(sub->a, scale, sum) && add_to_sum(sub->b, product, sum);
+  }
+  if (const Mul* mul = e.as<Mul>()) {
+    const IntImm *left = mul->a.as<IntImm>(), *right = mul->b.as<IntImm>();
+    const IntImm* factor = right ? right : left;
+    return factor && mul_fits(factor->value, scale, &product) && add_to_sum(right ? mul->a : mul->b, product, sum);
+  }
+  return false;
+}
+
+}  // namespace
+
+Expr simplified_sum(const Expr& e) {
+  if (!is_index(e.dtype()) || e.depth() > kShallow) return {};
+  Linear sum;
+  if (!add_to_sum(e, 1, sum) || sum.bad) return {};
+  auto result = to_expr(sum, e.dtype());
+  return !result ? Expr() : identical(*result, e) ? e : *result;
+}
 
 std::optional<Expr> to_expr(const Linear& linear, DataType type) {
   if (linear.bad || !fits(linear.constant, type)) return std::nullopt;

@@ -67,6 +67,10 @@ struct Linear {
 
 Linear operator-(const Linear& a, const Linear& b);
 
+/// What any analyzer makes of a sum of variables with constant factors of which none has a known value; null for every
+/// other expression.
+Expr simplified_sum(const Expr& e);
+
 /// Whether the integer type holds the value.
 bool fits(int64_t value, DataType type);
 

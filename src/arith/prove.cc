@@ -234,6 +234,7 @@ Linear Engine::multiplied(const Linear& fact, const Expr& factor) {
 }
 
 bool Engine::prove_less(const Expr& a, const Expr& b, bool or_equal) {
+  if (auto known = plain_order(a, b, or_equal)) return *known;
   if (!is_index(a.dtype()) || !is_index(b.dtype())) {
     Expr left = a, right = b;
     promote(left, right);
@@ -249,6 +250,7 @@ bool Engine::prove_less(const Expr& a, const Expr& b, bool or_equal) {
 
 bool Engine::prove_equal(const Expr& a, const Expr& b) {
   if (a == b && !a.dtype().is_float()) return effect_of(a) != Effect::kUpdateState;
+  if (auto known = plain_equality(a, b)) return *known;
   if (!is_index(a.dtype()) || !is_index(b.dtype())) {
     if (a.dtype() != b.dtype()) return false;
     Expr x = simplify(a), y = simplify(b);
@@ -342,6 +344,14 @@ bool Engine::is_zero_in_remainders(const Linear& sum) {
 }
 
 bool Engine::prove(const Expr& condition) {
+  if (const IntImm* imm = condition.as<IntImm>()) return imm->value != 0;
+  std::optional<bool> known;
+  if (const LT* e = condition.as<LT>()) known = plain_order(e->a, e->b, false);
+  if (const LE* e = condition.as<LE>()) known = plain_order(e->a, e->b, true);
+  if (const GT* e = condition.as<GT>()) known = plain_order(e->b, e->a, false);
+  if (const GE* e = condition.as<GE>()) known = plain_order(e->b, e->a, true);
+  if (const EQ* e = condition.as<EQ>()) known = plain_equality(e->a, e->b);
+  if (known) return *known;
   Expr simple = simplify(condition);
   if (const Broadcast* b = simple.as<Broadcast>()) simple = b->value;
   if (const IntImm* imm = simple.as<IntImm>()) return imm->value != 0;

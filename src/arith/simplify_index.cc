@@ -13,6 +13,9 @@ Expr Engine::simplify_index(const Expr& e) {
   if (auto operands = binary_operands(e)) {
     if (auto folded = fold_binary(e.kind(), *operands.a, *operands.b)) return *folded;
   }
+  if (!has_values_ && bounds_.empty()) {
+    if (Expr sum = simplified_sum(e); sum.defined()) return sum;
+  }
   Linear sum = linear(e);
   if (!sum.bad) {
     if (auto result = to_expr(sum, e.dtype())) return *result;

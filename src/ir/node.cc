@@ -1,5 +1,6 @@
 #include "ir/node.h"
 
+#include <array>
 #include <vector>
 
 namespace tilewright {
@@ -38,17 +39,39 @@ bool kind_allowed(Kind kind, Stage stage) {
 
 void NodeBase::destroy(const NodeBase* node) {
   // Children whose count falls to zero while a node is freed wait here, so a chain of any length frees in a loop.
-  thread_local std::vector<const NodeBase*> waiting;
-  thread_local bool draining = false;
-  waiting.push_back(node);
-  if (draining) return;
-  draining = true;
-  while (!waiting.empty()) {
-    const NodeBase* next = waiting.back();
-    waiting.pop_back();
+  struct Waiting {
+    std::array<const NodeBase*, 64> first;
+    size_t count;
+    std::vector<const NodeBase*> rest;
+  };
+  // A plain pointer: reading it takes no check whether it was initialized.
+  thread_local Waiting* current = nullptr;
+  Waiting*& draining = current;
+  if (draining) {
+    if (draining->count < draining->first.size()) {
+      draining->first[draining->count++] = node;
+    } else {
+      draining->rest.push_back(node);
+    }
+    return;
+  }
+  Waiting waiting;
+  waiting.count = 0;
+  draining = &waiting;
+  delete node;
+  for (;;) {
+    const NodeBase* next = nullptr;
+    if (!waiting.rest.empty()) {
+      next = waiting.rest.back();
+      waiting.rest.pop_back();
+    } else if (waiting.count > 0) {
+      next = waiting.first[--waiting.count];
+    } else {
+      break;
+    }
     delete next;
   }
-  draining = false;
+  draining = nullptr;
 }
 
 std::shared_ptr<const void> keep(const NodeRef& node) {

@@ -142,11 +142,10 @@ bool mentions(const NodeRef& node, const IsOne& is_one) {
   if (node.is<Var>()) return is_one(node.borrow<Var>());
   if (node.is<IntImm>()) return false;
   if (node.depth() <= kShallow) {
-    auto either = [&](const auto* binary) { return mentions(binary->a, is_one) || mentions(binary->b, is_one); };
-    if (const Add* sum = node.as<Add>()) return either(sum);
-    if (const Mul* product = node.as<Mul>()) return either(product);
-    if (const FloorDiv* quotient = node.as<FloorDiv>()) return either(quotient);
-    if (const FloorMod* remainder = node.as<FloorMod>()) return either(remainder);
+    if (node.sort() == Sort::kExpr) {
+      BinaryOperands operands = binary_operands(static_cast<const Expr&>(node));
+      if (operands) return mentions(*operands.a, is_one) || mentions(*operands.b, is_one);
+    }
   }
   bool found = false;
   visit(node, [&](const Ref<Var>& v) { found = found || is_one(v); });

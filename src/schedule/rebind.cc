@@ -1,6 +1,9 @@
 #include "schedule/rebind.h"
 
+#include <algorithm>
+
 #include "analysis/free_vars.h"
+#include "arith/linear.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 
@@ -17,37 +20,73 @@ Rebind::Rebind(const analysis::Tree& tree, int at, bool preserve_unit_iters)
 void Rebind::bind(const Ref<Var>& loop_var, const Expr& min, const Expr& extent) {
   if (preserve_unit_iters_ && is_const_int(extent, 1)) return;
   inputs_.emplace_back(loop_var, range(min, extent));
-  analyzer_.bind(loop_var, range(min, extent));
+  if (is_const_int(extent, 1)) fixed_.push_back(loop_var);
 }
 
+arith::Analyzer& Rebind::analyzer() {
+  for (; known_ < inputs_.size(); ++known_) analyzer_.bind(inputs_[known_].first, inputs_[known_].second);
+  return analyzer_;
+}
+
+bool Rebind::is_fixed(const Expr& e) const {
+  return !fixed_.empty() &&
+         uses_any_var(e, [&](const Ref<Var>& v) { return std::find(fixed_.begin(), fixed_.end(), v) != fixed_.end(); });
+}
+
+/// Of plain sums, no ranges are needed.
+Expr Rebind::simplified(const Expr& e) {
+  Expr sum = is_fixed(e) ? Expr() : arith::simplified_sum(e);
+  return sum.defined() ? sum : analyzer().simplify(e);
+}
+
+namespace {
+
+/// A variable, or a digit of one: then its terms keep apart what they are digits of.
+bool is_digit(const Expr& e) {
+  const FloorDiv* quotient = e.as<FloorDiv>();
+  const FloorMod* remainder = e.as<FloorMod>();
+  if (quotient) return quotient->b.is<IntImm>() && is_digit(quotient->a);
+  if (remainder) return remainder->b.is<IntImm>() && is_digit(remainder->a);
+  return e.is<Var>();
+}
+
+}  // namespace
+
 void Rebind::rebind_axes(BlockRealize& realize) {
-  bool changed = false, divides = false;
-  for (Expr& value : realize.iter_values) {
+  std::vector<bool> changed(realize.iter_values.size());
+  bool sums_divided = false;
+  auto look = [&](const Expr& part) { sums_divided |= !is_digit(part); };
+  for (size_t i = 0; i < changed.size(); ++i) {
+    Expr& value = realize.iter_values[i];
     Expr after = substitute(value, map_);
     if (after == value) continue;
-    changed = true;
+    changed[i] = true;
     value = std::move(after);
-    visit(value, [&](const Ref<FloorDiv>&) { divides = true; }, [&](const Ref<FloorMod>&) { divides = true; });
+    visit(
+        value, [&](const Ref<FloorDiv>& part, Visitor&) { look(part); },
+        [&](const Ref<FloorMod>& part, Visitor&) { look(part); });
   }
-  if (!changed) return;
-  if (!divides) {
-    for (Expr& value : realize.iter_values) value = analyzer_.simplify(value);
+  if (std::find(changed.begin(), changed.end(), true) == changed.end()) return;
+  if (!sums_divided) {
+    for (size_t i = 0; i < changed.size(); ++i) {
+      if (changed[i]) realize.iter_values[i] = simplified(realize.iter_values[i]);
+    }
     return;
   }
   // Term by term, (a * 7 + b) % 6 is as well (a + b) % 6, which hides that its neighbor is (a * 7 + b) // 6. Seen as
   // digits of one iterator the two stay what they are.
   arith::IterMapResult map = arith::detect_iter_map(realize.iter_values, inputs_, realize.predicate,
-                                                    arith::IterMapLevel::kSurjective, analyzer_);
+                                                    arith::IterMapLevel::kSurjective, analyzer());
   if (!map.ok()) return;
   for (size_t i = 0; i < map.indices.size(); ++i) {
-    realize.iter_values[i] = arith::normalize_iter_map_to_expr(map.indices[i], analyzer_);
+    realize.iter_values[i] = arith::normalize_iter_map_to_expr(map.indices[i], analyzer());
   }
 }
 
 Stmt Rebind::operator()(const Stmt& body, const Expr& condition) {
   auto changed = [&](const Expr& e) {
     Expr after = substitute(e, map_);
-    return after == e ? e : analyzer_.simplify(after);
+    return after == e ? e : simplified(after);
   };
   return rewrite(
       body,

@@ -23,13 +23,17 @@ class Rebind {
   /// added to the predicate of each block met first.
   Stmt operator()(const Stmt& body, const Expr& condition = {});
 
-  arith::Analyzer& analyzer() { return analyzer_; }
+  arith::Analyzer& analyzer();
 
  private:
+  Expr simplified(const Expr& e);
+  bool is_fixed(const Expr& e) const;
   void rebind_axes(BlockRealize& realize);
 
-  arith::Analyzer analyzer_;
-  arith::IterDomains inputs_;  ///< all loops around what is being rebound
+  arith::Analyzer analyzer_;  ///< knows the first `known_` inputs
+  size_t known_ = 0;
+  arith::IterDomains inputs_;    ///< all loops around what is being rebound
+  std::vector<Ref<Var>> fixed_;  ///< those of them with one iteration
   VarMap map_;
   bool preserve_unit_iters_;
 };

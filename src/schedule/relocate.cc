@@ -274,10 +274,14 @@ std::optional<arith::Box> instances_now(const Tree& tree, int block) {
   int scope = tree[block].scope;
   auto between = analysis::loops_between(tree, scope, block);
   if (!between) return std::nullopt;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, scope);
   arith::Region points;
   for (const Expr& value : realize.iter_values) points.push_back(range(value, one(value.dtype())));
+  if (is_true(realize.predicate)) {
+    auto counters = analysis::counters_of(tree, loops);
+    if (auto plain = counters ? arith::plain_box(points, *counters) : std::nullopt) return plain;
+  }
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, scope);
   auto all = analysis::surely_reached(points, analysis::inputs_of(tree, loops), realize.predicate, analyzer);
   if (!all) return std::nullopt;
   arith::Box most = arith::relax_region(points, analysis::domains_of(tree, loops), analyzer, realize.predicate);

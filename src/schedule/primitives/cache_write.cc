@@ -121,8 +121,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Re
   const BlockRealize& realize = *tree.realize_at(writer);
   if (loops) {
     auto written = written_by(tree, writer, request.write, *loops, analyzer);
-    arith::Box all = arith::relax_region(analysis::bound_region(realize, request.write),
-                                         analysis::domains_of(tree, *loops), analyzer, realize.predicate);
+    arith::Box all = analysis::touched(realize, request.write, tree, *loops, analyzer);
     if (written && arith::proves_subset(all, written->box, analyzer)) {
       arith::Region region = arith::clip_to_shape(written->box, buffer->shape, analyzer);
       Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), place.is_direct(tree));

@@ -92,8 +92,8 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
         varying.insert(varying.end(), below.begin(), below.end());
         arith::Analyzer around;
         analysis::bind_above(around, tree, loop.at, varying);
-        arith::Box box = arith::relax_region(analysis::bound_region(*tree.realize_at(consumer), read),
-                                             analysis::domains_of(tree, varying), around);
+        arith::Region region = analysis::bound_region(*tree.realize_at(consumer), read);
+        arith::Box box = analysis::relaxed(region, tree, varying, around);
         AxisSets sets = solve_axes(block.block(), write, box, Fit::kTouch, analyzer);
         needed = needed ? arith::unite(*needed, sets, analyzer) : sets;
       }

@@ -74,7 +74,8 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
                     {loops[0].node()}, "fuse fewer loops");
     }
     // A loop that never runs has no quotients: those by its extent are not formed.
-    Expr product = rebind.analyzer().simplify(lower * extent);
+    Expr product = lower * extent;
+    if (!product.is<IntImm>()) product = rebind.analyzer().simplify(product);
     bool is_zero = is_const_int(extent, 1) || is_const_int(product, 0);
     values[i] = is_zero ? zero(dtype) : floordiv(i == 0 ? Expr(fused) : floormod(fused, product), lower);
     lower = product;

@@ -71,8 +71,8 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
     for (const Ref<BufferRegion>& read : block.block().reads) {
       for (const Ref<BufferRegion>& write : tree.block_at(producer).writes) {
         if (write->buffer != read->buffer) continue;
-        arith::Box box = arith::relax_region(analysis::bound_region(*tree.realize_at(producer), write),
-                                             analysis::domains_of(tree, below), analyzer);
+        arith::Region region = analysis::bound_region(*tree.realize_at(producer), write);
+        arith::Box box = analysis::relaxed(region, tree, below, analyzer);
         AxisSets sets = solve_axes(block.block(), read, box, Fit::kWithin, analyzer);
         possible = possible ? arith::intersect(*possible, sets, analyzer) : sets;
       }

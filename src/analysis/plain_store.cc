@@ -1,0 +1,92 @@
+#include "analysis/plain_store.h"
+
+#include <algorithm>
+
+#include "arith/linear.h"
+#include "ir/build.h"
+#include "ir/op.h"
+#include "support/deep_stack.h"
+
+namespace tilewright::analysis {
+
+std::optional<PlainStore> PlainStore::of(const Stmt& stmt) {
+  const BufferStore* store = stmt.as<BufferStore>();
+  if (!store || stmt.depth() > kInlineDepth) return std::nullopt;
+  PlainStore result;
+  result.store = store;
+  if (!result.take(store->value) || !result.take_indices(store->buffer, store->indices, store->predicate)) {
+    return std::nullopt;
+  }
+  return result;
+}
+
+bool PlainStore::is_at(const std::vector<Expr>& indices, const Ref<BufferRegion>& region) {
+  if (indices.size() != region->region.size()) return false;
+  for (size_t d = 0; d < indices.size(); ++d) {
+    if (!is_const_int(region->region[d]->extent, 1) || !arith::identical(indices[d], region->region[d]->min)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool PlainStore::take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
+  auto is_number = [](const Expr& e) { return e.is<IntImm>(); };
+  if (predicate.defined() || !std::all_of(buffer->shape.begin(), buffer->shape.end(), is_number)) return false;
+  if (!buffer->strides.empty() || (buffer->elem_offset.defined() && !is_number(buffer->elem_offset))) return false;
+  vars.push_back(buffer->data.get());
+  bool outer = std::exchange(in_index_, true);
+  bool plain = std::all_of(indices.begin(), indices.end(), [&](const Expr& index) { return take(index); });
+  in_index_ = outer;
+  return plain;
+}
+
+bool PlainStore::take(const Expr& e) {
+  if (!e.dtype().is_scalar() || e.dtype().is_handle()) return false;
+  switch (e.kind()) {
+    case Kind::kIntImm:
+    case Kind::kFloatImm:
+      return true;
+    case Kind::kVar:
+      vars.push_back(e.get());
+      return true;
+    case Kind::kCast:
+      return take(e.as<Cast>()->value);
+    case Kind::kNot:
+      return take(e.as<Not>()->a);
+    case Kind::kSelect: {
+      const Select& select = *e.as<Select>();
+      return take(select.condition) && take(select.true_value) && take(select.false_value);
+    }
+    case Kind::kBufferLoad: {
+      const BufferLoad& load = *e.as<BufferLoad>();
+      if (in_index_) return false;
+      loads.push_back(&load);
+      return take_indices(load.buffer, load.indices, load.predicate);
+    }
+    case Kind::kCall: {
+      const Call& call = *e.as<Call>();
+      Intrinsic intrinsic = intrinsic_of(call);
+      if (intrinsic == Intrinsic::kUnknown || intrinsic_row(intrinsic).effect != Effect::kPure) return false;
+      return std::all_of(call.args.begin(), call.args.end(), [&](const NodeRef& arg) {
+        return arg.sort() == Sort::kExpr && !arg.is<StringImm>() && take(static_cast<const Expr&>(arg));
+      });
+    }
+    default: {
+      BinaryOperands operands = binary_operands(e);
+      return operands && take(*operands.a) && take(*operands.b);
+    }
+  }
+}
+
+std::optional<PlainBlock> PlainBlock::of(const Block& block) {
+  if (!block.alloc_buffers.empty() || !block.match_buffers.empty()) return std::nullopt;
+  auto body = PlainStore::of(block.body);
+  if (!body) return std::nullopt;
+  PlainBlock result{&block, std::move(*body), std::nullopt};
+  if (!block.init.defined()) return result;
+  result.init = PlainStore::of(block.init);
+  return result.init ? std::optional(std::move(result)) : std::nullopt;
+}
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,40 @@
+// The usual body of a block, "C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]": one store of scalars, from loads whose
+// indices are arithmetic of variables. What is asked of such blocks is answered without a walk through visitors; all
+// other blocks are left to the general analyses, which say the same of these.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+struct PlainStore {
+  const BufferStore* store = nullptr;
+  std::vector<const BufferLoad*> loads;  ///< of the value, in the order of accesses.h
+  std::vector<const NodeBase*> vars;     ///< that occur, with repetitions
+
+  /// Nothing for a statement of another form.
+  static std::optional<PlainStore> of(const Stmt& stmt);
+  /// Whether what is loaded or stored is just that region.
+  static bool is_at(const std::vector<Expr>& indices, const Ref<BufferRegion>& region);
+
+  /// Also of other expressions: adds what occurs. False where it is not of this form.
+  bool take(const Expr& e);
+
+ private:
+  bool take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate);
+  bool in_index_ = false;
+};
+
+/// A block without views, memory of its own and inner blocks whose body is such a store, and its init too, if any.
+struct PlainBlock {
+  const Block* block;
+  PlainStore body;
+  std::optional<PlainStore> init;
+
+  static std::optional<PlainBlock> of(const Block& block);
+};
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,103 @@
+// Orders and normal forms of plain sums against all values, and against an analyzer that has to take the long way.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "arith/analyzer.h"
+#include "arith/int_set.h"
+#include "arith/linear.h"
+#include "arith/test_evaluator.h"
+#include "ir/build.h"
+
+namespace tilewright::arith {
+namespace {
+
+class PlainSums : public testing::Test {
+ protected:
+  std::mt19937 random{3};
+  Ref<Var> i = var("i"), j = var("j"), n = var("n");
+
+  int below(int bound) { return static_cast<int>(random() % bound); }
+  Expr sum(int terms, bool with_unknown) {
+    const Expr leaves[] = {i, j, n};
+    Expr e = i32(below(9) - 4);
+    for (int t = 0; t < terms; ++t) {
+      Expr leaf = leaves[below(with_unknown ? 3 : 2)] * i32(below(7) - 3);
+      e = below(2) ? e + leaf : below(2) ? e - leaf : leaf - e;
+      if (below(4) == 0) e = e * i32(below(5) - 2);
+    }
+    return e;
+  }
+};
+
+TEST_F(PlainSums, OrdersAreExact) {
+  for (int round = 0; round < 3000; ++round) {
+    Analyzer analyzer;
+    analyzer.bind(i, make<Range>({i32(1), i32(5)}));
+    analyzer.bind(j, range_of(i32(4)));
+    Expr a = sum(below(4), false), b = sum(below(4), false);
+    bool less = true, at_most = true, equal = true;
+    for (int64_t x = 1; x < 6; ++x) {
+      for (int64_t y = 0; y < 4; ++y) {
+        int64_t left = *evaluate(a, {{i, x}, {j, y}}), right = *evaluate(b, {{i, x}, {j, y}});
+        less &= left < right;
+        at_most &= left <= right;
+        equal &= left == right;
+      }
+    }
+    EXPECT_EQ(analyzer.can_prove_less(a, b), less);
+    EXPECT_EQ(analyzer.can_prove_less_equal(a, b), at_most);
+    EXPECT_EQ(analyzer.can_prove_equal(a, b), equal);
+    EXPECT_EQ(analyzer.can_prove(lt(a, b)), less);
+    EXPECT_EQ(analyzer.can_prove(ge(b, a)), at_most);
+  }
+}
+
+TEST_F(PlainSums, FactsStillCount) {
+  Analyzer analyzer;
+  analyzer.bind(i, range_of(i32(8)));
+  EXPECT_FALSE(analyzer.can_prove(lt(i, i32(4))));
+  analyzer.assume(lt(i, i32(4)));
+  EXPECT_TRUE(analyzer.can_prove(lt(i, i32(4))));
+  EXPECT_TRUE(analyzer.can_prove_less(Expr(i) + n, Expr(n) + 4));
+  Analyzer symbolic;
+  symbolic.bind(i, range_of(n));
+  EXPECT_TRUE(symbolic.can_prove(lt(i, n)));
+  EXPECT_FALSE(symbolic.can_prove(lt(n, i)));
+}
+
+TEST_F(PlainSums, NormalFormsAreThoseOfTheAnalyzer) {
+  int kept = 0;
+  for (int round = 0; round < 2000; ++round) {
+    Expr e = sum(below(5), true);
+    Expr known = simplified_sum(e);
+    ASSERT_TRUE(known.defined());
+    // A variable with a value makes the analyzer take the long way.
+    Analyzer analyzer;
+    analyzer.bind(var("other"), Expr(i32(3)));
+    Expr expected = analyzer.simplify(e);
+    EXPECT_TRUE(identical(known, expected));
+    kept += known == e;
+    EXPECT_EQ(known == e, expected == e);
+  }
+  EXPECT_GT(kept, 20);
+  EXPECT_FALSE(simplified_sum(floordiv(Expr(i) + 1, i32(2))).defined());
+  EXPECT_FALSE(simplified_sum(Expr(i) * j).defined());
+  Analyzer fixed;
+  fixed.bind(i, make<Range>({i32(5), i32(1)}));
+  EXPECT_TRUE(is_const_int(fixed.simplify(Expr(i) + 1), 6));
+}
+
+TEST_F(PlainSums, BoxesInsideOneAnother) {
+  auto interval = [](const Expr& low, const Expr& high) { return IntSet::interval(low, high); };
+  EXPECT_TRUE(plainly_inside(interval(i32(1), i32(3)), interval(i32(0), i32(3))));
+  EXPECT_FALSE(plainly_inside(interval(i32(1), i32(4)), interval(i32(0), i32(3))));
+  Expr base = Expr(n) * 8, same = Expr(n) * 8;
+  EXPECT_TRUE(plainly_inside(interval(base + 1, base + 7), interval(same, same + 7)));
+  EXPECT_FALSE(plainly_inside(interval(base, base + 8), interval(same, same + 7)));
+  EXPECT_FALSE(plainly_inside(interval(i32(0), i32(0)), interval(same, same + 7)));
+  EXPECT_FALSE(plainly_inside(interval(Expr(i), Expr(i)), interval(Expr(j), Expr(j) + 7)));
+}
+
+}  // namespace
+}  // namespace tilewright::arith
