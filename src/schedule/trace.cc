@@ -8,7 +8,8 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "analysis/brief.h"
+#include "ir/build.h"
+#include "script/printer.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -37,12 +38,14 @@ std::string python_float(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
-std::string python_lambda(const IndexMap& map) {
-  std::string params, results;
-  for (const Def<Var>& v : map.initial_indices) params += (params.empty() ? "" : ", ") + v->name_hint;
-  for (const Expr& e : map.final_indices) results += analysis::brief(e) + ", ";
-  if (map.final_indices.size() > 1) results.resize(results.size() - 2);
-  return "lambda " + params + ": (" + results + ")";
+/// An index map as its function, where that says all.
+std::string python_node(const NodeRef& node) {
+  if (!node.defined()) return "None";
+  std::string text = script::print(node);
+  constexpr std::string_view kCall = "T.index_map(";
+  const IndexMap* map = node.as<IndexMap>();
+  if (!map || map->inverse_index_map.defined() || !text.starts_with(kCall)) return text;
+  return text.substr(kCall.size(), text.size() - kCall.size() - 1);
 }
 
 std::string python_value(const Value& value, const HandleNames& names) {
@@ -56,11 +59,7 @@ std::string python_value(const Value& value, const HandleNames& names) {
     std::string operator()(LoopRV rv) const { return names.of(rv.index); }
     std::string operator()(BlockRV rv) const { return names.of(rv.index); }
     std::string operator()(ExprRV rv) const { return names.of(rv.index); }
-    std::string operator()(const NodeRef& node) const {
-      if (const IndexMap* map = node.as<IndexMap>()) return python_lambda(*map);
-      if (node.defined() && node.sort() == Sort::kExpr) return analysis::brief(Expr(node));
-      return node.defined() ? std::string(kind_name(node.kind())) : "None";
-    }
+    std::string operator()(const NodeRef& node) const { return python_node(node); }
     std::string operator()(const Value::List& list) const {
       std::string text;
       for (const Value& item : list) text += (text.empty() ? "" : ", ") + python_value(item, names);
@@ -175,7 +174,7 @@ std::vector<std::string> Trace::as_python() const {
 }
 
 std::string Trace::script(const std::function<std::string(uint32_t)>& name_of) const {
-  std::string text = "import tilewright as tw\n\ndef apply_trace(sch: tw.Schedule) -> None:";
+  std::string text;
   if (steps_.size() == 0) text += "\n    pass";
   HandleNames names(name_of);
   for (const Step* step : steps()) {
@@ -183,7 +182,9 @@ std::string Trace::script(const std::function<std::string(uint32_t)>& name_of) c
     text += "\n    " + python_line(names.define(*step), kind_info(step->instruction).returns, call);
     if (!step->stated.empty()) text += "  # stated, not proved: " + step->stated;
   }
-  return text;
+  std::string imports = "import tilewright as tw\n";
+  if (text.find("T.") != std::string::npos) imports += "from tilewright.script import tir as T\n";
+  return imports + "\ndef apply_trace(sch: tw.Schedule) -> None:" + text;
 }
 
 Trace Trace::simplified() const {

@@ -95,7 +95,7 @@ class HandleNames {
 
   std::function<std::string(uint32_t)> name_of_;
   std::unordered_map<uint32_t, std::string> names_;
-  std::unordered_set<std::string> taken_ = {"sch", "tw"};
+  std::unordered_set<std::string> taken_ = {"sch", "tw", "T"};
 };
 
 /// A single instruction as Python text, where each handle is "_".

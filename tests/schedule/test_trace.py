@@ -138,6 +138,35 @@ def test_with_decisions():
         sch.with_decisions({0: 8})
 
 
+def test_index_maps_are_written_whole():
+    """Deeper than a message shows, with casts, and with a map of one index."""
+
+    @T.prim_func
+    def copy(A: T.Buffer((T.int64(64), T.int64(32))), B: T.Buffer((T.int64(64), T.int64(32)))):
+        for i, j in T.grid(T.int64(64), T.int64(32)):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+
+    sch = tw.Schedule(copy)
+    cached = sch.cache_read("B", 0, "global")
+
+    def deep(i, j):
+        total = i * 32 + j
+        for _ in range(14):
+            total = total + 0 * i + (i - i)
+        return (total // 4 + T.Cast("int64", T.int32(0)), total % 4)
+
+    sch.transform_layout(cached, ("write", 0), deep)
+    text = str(sch.trace)
+    assert "..." not in text
+    scope: dict[str, object] = {}
+    exec(text, scope)
+    fresh = tw.Schedule(copy)
+    scope["apply_trace"](fresh)
+    check_same(fresh.mod, sch.mod)
+
+
 def test_replay_from_an_edit():
     sch = tiled(seed=1)
     at = [step.kind.name for step in sch.trace.insts].index("SamplePerfectTile")
