@@ -115,6 +115,29 @@ def tile_conv2d(sch: Any, side: Side) -> None:
     sch.decompose_reduction(conv, c_0)
 
 
+def sketch_cuda(sch: Any, side: Side) -> None:
+    """The multi-level tiling of a product on a GPU: local accumulators, operands fetched together into shared memory."""
+    block = side.block(sch, "C")
+    write = sch.cache_write(block, 0, "local")
+    i, j, k = sch.get_loops(block)
+    i_0, i_1, i_2, i_3, i_4 = sch.split(i, [8, 2, 8, 2, 2])
+    j_0, j_1, j_2, j_3, j_4 = sch.split(j, [8, 2, 16, 1, 2])
+    k_0, k_1, k_2 = sch.split(k, [64, 4, 2])
+    sch.reorder(i_0, j_0, i_1, j_1, i_2, j_2, k_0, k_1, i_3, j_3, k_2, i_4, j_4)
+    sch.bind(sch.fuse(i_0, j_0), "blockIdx.x")
+    sch.bind(sch.fuse(i_1, j_1), "vthread.x")
+    threads = sch.fuse(i_2, j_2)
+    sch.bind(threads, "threadIdx.x")
+    sch.reverse_compute_at(write, threads, preserve_unit_loops=True)
+    for operand in (0, 1):
+        copy = sch.cache_read(block, operand, "shared")
+        sch.compute_at(copy, k_0, preserve_unit_loops=True)
+        fetched = sch.fuse(*sch.get_loops(copy)[-2:])
+        _, thread = sch.split(fetched, [None, 128])
+        sch.bind(thread, "threadIdx.x")
+    sch.decompose_reduction(block, k_0)
+
+
 def first_loop(block: str) -> Callable[[Any, Side], Any]:
     return lambda sch, side: sch.get_loops(side.block(sch, block))[0]
 
@@ -176,6 +199,7 @@ STEPS: dict[str, tuple[str, Callable[[Any, Side], Any], Callable[[Any, Any], Any
 REPLAYS = {
     "product: replay of its tiling": (PRODUCT, tile_product),
     "conv2d: replay of its tiling": (CONV2D, tile_conv2d),
+    "product: replay of its CUDA sketch": (PRODUCT, sketch_cuda),
 }
 
 
@@ -250,7 +274,7 @@ def main() -> None:
         return
     other = Peer(options.peer, __file__) if options.peer else None
     names = [*STEPS, *REPLAYS, *(f"inline each of {n} blocks" for n in options.chain)]
-    print(f"{'':34}{'us':>10}" + (f"{'peer us':>12}{'ratio':>8}{'':4}half of them" if other else ""))
+    print(f"{'':36}{'us':>10}" + (f"{'peer us':>12}{'ratio':>8}{'':4}half of them" if other else ""))
     for name in names:
         if options.only not in name:
             continue
@@ -259,7 +283,7 @@ def main() -> None:
             own.append(side.measure(name))
             if other:
                 theirs.append(other.measure(name))
-        row = f"{name:34}{statistics.median(own) * 1e6:>10.1f}"
+        row = f"{name:36}{statistics.median(own) * 1e6:>10.1f}"
         if other:
             low, middle, high = quartiles(theirs, own)
             row += f"{statistics.median(theirs) * 1e6:>12.1f}{middle:>8.1f}    {low:.1f} to {high:.1f}"

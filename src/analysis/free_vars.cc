@@ -17,6 +17,7 @@ bool take_plainly(const PlainBlock& plain, std::vector<const NodeBase*>& vars) {
   if (plain.init) all.vars.insert(all.vars.end(), plain.init->vars.begin(), plain.init->vars.end());
   for (const auto* regions : {&block.reads, &block.writes}) {
     for (const Ref<BufferRegion>& region : *regions) {
+      if (!PlainStore::is_plain(*region->buffer)) return false;
       all.vars.push_back(region->buffer->data.get());
       for (const Ref<Range>& range : region->region) {
         if (!all.take(range->min) || !all.take(range->extent)) return false;

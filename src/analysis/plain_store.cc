@@ -30,10 +30,14 @@ bool PlainStore::is_at(const std::vector<Expr>& indices, const Ref<BufferRegion>
   return true;
 }
 
-bool PlainStore::take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
+bool PlainStore::is_plain(const Buffer& buffer) {
   auto is_number = [](const Expr& e) { return e.is<IntImm>(); };
-  if (predicate.defined() || !std::all_of(buffer->shape.begin(), buffer->shape.end(), is_number)) return false;
-  if (!buffer->strides.empty() || (buffer->elem_offset.defined() && !is_number(buffer->elem_offset))) return false;
+  return std::all_of(buffer.shape.begin(), buffer.shape.end(), is_number) && buffer.strides.empty() &&
+         (!buffer.elem_offset.defined() || is_number(buffer.elem_offset));
+}
+
+bool PlainStore::take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
+  if (predicate.defined() || !is_plain(*buffer)) return false;
   vars.push_back(buffer->data.get());
   bool outer = std::exchange(in_index_, true);
   bool plain = std::all_of(indices.begin(), indices.end(), [&](const Expr& index) { return take(index); });

@@ -19,6 +19,8 @@ struct PlainStore {
   static std::optional<PlainStore> of(const Stmt& stmt);
   /// Whether what is loaded or stored is just that region.
   static bool is_at(const std::vector<Expr>& indices, const Ref<BufferRegion>& region);
+  /// The layout of the buffer mentions no variable.
+  static bool is_plain(const Buffer& buffer);
 
   /// Also of other expressions: adds what occurs. False where it is not of this form.
   bool take(const Expr& e);

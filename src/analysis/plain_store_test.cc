@@ -83,6 +83,15 @@ TEST_F(PlainStoreTest, UsualBlocksAreSeen) {
   EXPECT_FALSE(PlainStore::of(nop()));
 }
 
+TEST_F(PlainStoreTest, ShapesOfBuffersThatAreOnlyDeclaredCount) {
+  Ref<Var> n = var("n");
+  Ref<Buffer> sized = decl_buffer({Expr(n), i32(8)}, f32, "S");
+  Stmt body = store(c, load(a, {vi, vj}), {vi, vj});
+  Ref<Block> whole = block(body, {}, {point(a, {vi, vj}), point(sized, {vi, vj})}, {point(c, {vi, vj})});
+  expect_same(whole);
+  EXPECT_TRUE(FreeVars::of(whole).contains(n));
+}
+
 TEST_F(PlainStoreTest, AgreesWithTheGeneralAnalyses) {
   std::mt19937 random(7);
   auto below = [&](int bound) { return static_cast<int>(random() % bound); };
