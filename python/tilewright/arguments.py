@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 def random_array(parameter: Parameter, generator: np.random.Generator) -> Array:
     """Signed random values: floats in [-1, 1), integers small enough that sums of a few thousand fit."""
-    dtype = numpy_dtype(parameter.dtype)
+    values: Any
     if parameter.dtype == "bool":
-        return generator.integers(0, 2, parameter.shape).astype(bool)
-    if "float" in parameter.dtype:
-        return (generator.random(parameter.shape, dtype=np.float32) * 2 - 1).astype(dtype)
-    low, high = (0, 8) if parameter.dtype.startswith("uint") else (-8, 8)
-    return generator.integers(low, high, parameter.shape).astype(dtype)
+        values = generator.integers(0, 2, parameter.shape)
+    elif "float" in parameter.dtype:
+        values = generator.random(parameter.shape, dtype=np.float32) * 2 - 1
+    else:
+        low, high = (0, 8) if parameter.dtype.startswith("uint") else (-8, 8)
+        values = generator.integers(low, high, parameter.shape)
+    # Without dimensions NumPy draws a number, which is no array.
+    return np.asarray(values).astype(numpy_dtype(parameter.dtype))
 
 
 def aligned(array: Array) -> Array:
@@ -61,7 +64,7 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
                     f"inputs[{parameter.name!r}]: expected {parameter.dtype}{list(parameter.shape)}, got "
                     f"{value.dtype}{list(value.shape)}\n  hint: pass an array of exactly that dtype and shape"
                 )
-            arrays[parameter.name] = np.ascontiguousarray(value)
+            arrays[parameter.name] = np.asarray(value, order="C")
         elif parameter.role == "output":
             fill = (
                 np.nan if "float" in parameter.dtype else (False if parameter.dtype == "bool" else np.iinfo(dtype).min)

@@ -232,9 +232,10 @@ class AccessVerifier {
                         const std::vector<Ref<BufferRegion>>& candidates) {
     Surroundings inner = inside_block(access.around);
     arith::Analyzer analyzer;
-    const Block* block = innermost_block(access.around);
-    for (const Ref<IterVar>& axis : block->iter_vars) {
-      if (axis->dom.defined()) analyzer.bind(axis->var, axis->dom);
+    for (const Surrounding& s : access.around.first(access.around.size() - inner.size())) {
+      if (const For* loop = s.node.as<For>()) analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
+      const IterVar* axis = s.node.as<IterVar>();
+      if (axis && axis->dom.defined()) analyzer.bind(axis->var, axis->dom);
     }
     arith::Box box = arith::relax_region(touched.region, domains_of(inner), analyzer, known_conditions(inner));
     for (size_t d = 0; d < box.size(); ++d) {

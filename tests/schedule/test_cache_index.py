@@ -175,3 +175,32 @@ def test_tables_end_where_domains_do(factor):
         sch.cache_index("C", "global")
 
     check(moved, after)
+
+
+@pytest.mark.parametrize("at, value", [("v * 2", "A[v * 2]"), ("v", "A[T.max(v, 0)]"), ("3 - v", "A[3 - v]")])
+def test_it_is_known_what_the_block_writes(at, value):
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            B[{at}] = {value}
+    for i in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = B[{at}]
+""")
+    check(func, lambda sch: sch.cache_index("B", "local"))
+
+
+def test_one_element_that_a_table_finds():
+    @T.prim_func
+    def one(A: T.Buffer((1, 1)), B: T.Buffer((1, 1))):
+        for i, j, k in T.grid(1, 1, 1):
+            with T.block("B"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                B[vi, vj] = A[T.max(vi, 0), vk]
+
+    check(one, lambda sch: sch.cache_index("B", "local"))

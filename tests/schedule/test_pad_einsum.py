@@ -262,3 +262,20 @@ def main(A: T.Buffer((3,)), C: T.Buffer((3,))):
 def test_p5_inside_of_a_block_what_is_copied_has_a_value():
     check(nested(2), pad("C", [4]))
     check_refused(nested(3), pad("C", [4]), "pad_einsum/P5")
+
+
+@pytest.mark.parametrize("low, padding", [(0, [2, 1]), (0, [4, 4]), (0, [1, 4]), (-2, [1, 4]), (2, [1, 2])])
+def test_what_a_condition_keeps_outside_of_a_buffer_is_not_copied(low, padding):
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((3, 5)), C: T.Buffer((7, 5))):
+    for i, j in T.grid(5, 5):
+        with T.block("B"):
+            vi = T.axis.spatial(({low}, {low + 5}), i + {low})
+            vj = T.axis.spatial(5, j)
+            C[vi - {low}, vj] = T.if_then_else(0 <= vi and vi < 3, A[vi, vj], T.float32(7))
+""")
+    if low == 0:
+        check(func, pad("B", padding))
+    else:
+        check_refused(func, pad("B", padding), "pad_einsum/P2")

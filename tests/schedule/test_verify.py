@@ -57,6 +57,23 @@ def gather(A: T.Buffer((16,)), I: T.Buffer((8,), "int32"), B: T.Buffer((8,))):
             B[vi] = A[I[vi]]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8", "uint64", "bool"])
+def test_buffers_without_dimensions(dtype):
+    @T.prim_func
+    def add(A: T.Buffer((), dtype), B: T.Buffer((8,), dtype), C: T.Buffer((8,), dtype), D: T.Buffer((), dtype)):
+        for i in range(8):
+            with T.block("C"):
+                vi = T.axis.spatial(8, i)
+                C[vi] = T.max(A[()], B[vi])
+        with T.block("D"):
+            D[()] = A[()]
+
+    sch = tw.Schedule(add)
+    sch.split(sch.get_loops("C")[0], [None, 4])
+    assert sch.verify().elements == 2 * 9
+    assert sch.verify({"A": np.asarray(1, dtype)}).elements == 2 * 9
+
+
 def test_indices_are_given():
     sch = tw.Schedule(gather)
     sch.split(sch.get_loops("B")[0], [2, 4])

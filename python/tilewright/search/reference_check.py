@@ -140,7 +140,7 @@ class ReferenceCheck:
     def _small_inputs(self, small: Task) -> dict[str, Array]:
         """The first elements of the arrays that were given: what they index has kept its size."""
         return {
-            p.name: np.ascontiguousarray(np.asarray(self.inputs[p.name])[tuple(slice(n) for n in p.shape)])
+            p.name: np.asarray(np.asarray(self.inputs[p.name])[tuple(slice(n) for n in p.shape)], order="C")
             for p in small.parameters
             if p.name in self.inputs
         }

@@ -66,7 +66,7 @@ def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None 
         numbers = random.integers(-4, 5, size=shape)
         if buffer.dtype.startswith("uint") or buffer.dtype == "bool":
             numbers = abs(numbers)
-        arrays.append(numbers.astype(numpy_dtype(buffer.dtype)))
+        arrays.append(np.asarray(numbers).astype(numpy_dtype(buffer.dtype)))
     return arrays
 
 

@@ -11,7 +11,8 @@
 //                                                              vi, vj = T.axis.remap("SS", [i, j])
 //                                                              B[vi, vj] = A[vi, vj] * index_var_0[vj]
 //
-// Indices become tables too: A[vi, vj // 2] is then A[vi, index_var_0[vj]].
+// Indices become tables too: A[vi, vj // 2] is then A[vi, index_var_0[vj]]. Those of what the block writes stay, so
+// that it is known which elements that are.
 //
 // Requires  P1 the block is not the root; the threshold is not negative
 //           P2 the scope is a storage scope
@@ -244,7 +245,8 @@ int top_of(const Tree& tree, int scope, int block) {
 Ref<Block> look_up(const Ref<Block>& block, const std::vector<Table>& tables, Candidates& candidates) {
   auto replaced = [&](const Expr& root, const Table& table) {
     auto walk = [&](auto&& self, const Expr& e) -> Expr {
-      if (candidates.same(e, table.e)) return load(table.buffer, table.axes);
+      // An axis stays what it is, also where a computation gives just that: T.max(v, 0).
+      if (!e.is<Var>() && candidates.same(e, table.e)) return load(table.buffer, table.axes);
       struct Context {
         decltype(self)& again;
       } context{self};
@@ -263,10 +265,7 @@ Ref<Block> look_up(const Ref<Block>& block, const std::vector<Table>& tables, Ca
   auto rewrite_stores = [&](const Stmt& stmt) {
     return rewrite(stmt, [&](const Ref<BufferStore>& old, Rewriter&) -> Stmt {
       BufferStore store = *old;
-      for (const Table& table : tables) {
-        store.value = replaced(store.value, table);
-        for (Expr& index : store.indices) index = replaced(index, table);
-      }
+      for (const Table& table : tables) store.value = replaced(store.value, table);
       return make<BufferStore>(std::move(store), old.span());
     });
   };

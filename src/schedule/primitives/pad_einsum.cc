@@ -162,7 +162,7 @@ Status check_values(const Place& place, const Extents& extents) {
 
 /// What the block touches of a buffer in one dimension, and how far its copy goes.
 struct Span {
-  Expr begin, extent;  ///< of the axis, before it is enlarged, or one element
+  Expr begin, extent;  ///< of the axis, before it is enlarged, or one element; inside of the buffer
   Expr padded;         ///< at least `extent`
 };
 /// A buffer and its padded copy.
@@ -170,6 +170,15 @@ struct Padded {
   Ref<Buffer> buffer, copy;
   std::vector<Span> spans;
 };
+
+/// A condition may keep an axis from where the buffer ends: T.if_then_else(v < 3, A[v], 0) of three elements.
+void keep_inside(Span& span, const Expr& size) {
+  arith::Analyzer analyzer;
+  Expr end = span.begin + span.extent;
+  if (!analyzer.can_prove(ge(span.begin, zero(size.dtype())))) span.begin = max(span.begin, zero(size.dtype()));
+  if (!analyzer.can_prove(le(end, size))) end = min(end, size);
+  span.extent = span.padded = analyzer.simplify(end - span.begin);
+}
 
 Padded pad_buffer(const BufferRegion& region, const Place& place, const Extents& extents) {
   const Block& block = place.block();
@@ -190,6 +199,7 @@ Padded pad_buffer(const BufferRegion& region, const Place& place, const Extents&
       if (axis->var != index || uses_any_var(dom.min, moves) || uses_any_var(dom.extent, moves)) continue;
       span = {cast(dtype, dom.min), cast(dtype, dom.extent), cast(dtype, dom.extent)};
     }
+    keep_inside(span, old);
     if (auto enlarged = extents.find(index); enlarged != extents.end()) {
       shape.back() = span.padded = cast(dtype, enlarged->second);
     }
