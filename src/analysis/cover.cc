@@ -372,7 +372,13 @@ arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vec
   if (counters) {
     if (auto plain = arith::plain_hull(region, *counters)) return std::move(*plain);
   }
-  return arith::relax_region(region, domains_of(tree, loops), analyzer, predicate);
+  arith::Domains domains = domains_of(tree, loops);
+  const VarMap units = counters ? VarMap() : units_of(inputs_of(tree, loops));
+  if (units.empty()) return arith::relax_region(region, domains, analyzer, predicate);
+  // A condition may speak of i + j, where the region speaks of i + unit + j.
+  arith::Region moving;
+  for (const Ref<Range>& r : region) moving.push_back(range(substitute(r->min, units), substitute(r->extent, units)));
+  return arith::relax_region(moving, domains, analyzer, predicate.defined() ? substitute(predicate, units) : predicate);
 }
 
 arith::Box touched(const BlockRealize& realize, const Ref<BufferRegion>& region, const Tree& tree,

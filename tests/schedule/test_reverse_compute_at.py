@@ -1,5 +1,6 @@
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -162,3 +163,27 @@ def test_instances_that_nobody_knows():
                 C[vi] = B[vi]
 
     check_refused(strided, at("C", "B", 0), "reverse_compute_at/P8")
+
+
+@pytest.mark.parametrize("rows", [1, 2, 7])
+def test_loops_of_one_iteration_stand_in_no_condition(rows):
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((16, 16)), D: T.Buffer(({rows}, 2, 1))):
+    B = T.alloc_buffer((16, 16))
+    for i_0, j_0, i_1, j_1 in T.grid(4, 4, 4, 4):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i_0 * 4 + i_1)
+            vj = T.axis.spatial(16, j_0 * 4 + j_1)
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i, j, k in T.grid({rows}, 2, 1):
+        with T.block("D"):
+            vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+            D[vi, vj, vk] = B[vi, vj] + T.float32(1)
+""")
+
+    def at(depth):
+        return lambda sch: sch.reverse_compute_at("D", sch.get_loops("B")[depth], preserve_unit_loops=True, index=1)
+
+    for depth in range(3):
+        check(func, at(depth))
