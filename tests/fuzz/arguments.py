@@ -80,7 +80,7 @@ def numbers(random: np.random.Generator, dtype: str, shape: list[int], special: 
     if special:
         mask = random.random(shape) < 0.25
         array = np.where(mask, random.choice(chosen, size=shape), array).astype(kind)
-    return array
+    return np.asarray(array)  # NumPy makes numbers of arrays without dimensions
 
 
 def difference(got: list[np.ndarray], want: list[np.ndarray]) -> str | None:

@@ -29,8 +29,8 @@ from fuzz.steps import IMPOSSIBLE
 from tilewright import _core, ir, script
 from tilewright.testing.check import as_module, check_trace
 
-#: Seconds after which the interpreter gives up.
-PATIENCE = 20.0
+#: Seconds after which the interpreter gives up: children that hang are noticed before, others may have to wait.
+PATIENCE = 300.0
 
 
 class Finding(Exception):

@@ -103,6 +103,8 @@ class Writer:
         return buffer
 
     def shape(self) -> list[Extent]:
+        if self.chance(0.02 + 0.06 * self.oddness):
+            return []
         while True:
             extents: list[Extent] = [self.rng.choice(EXTENTS) for _ in range(self.rng.choice([1, 1, 2, 2, 2, 3]))]
             if self.is_symbolic:
@@ -329,8 +331,9 @@ class Writer:
 
     def neighbor(self, buffer: Buffer, indices: list[str]) -> str:
         """The element before, in the first dimension: a chain from iteration to iteration."""
-        first = buffer.shape[0]
-        moved = f"({indices[0]} + {self.rng.choice([1, 1, 2])}) % ({first})" if first != "()" else "()"
+        if not buffer.shape:
+            return f"{buffer.name}[()]"
+        moved = f"({indices[0]} + {self.rng.choice([1, 1, 2])}) % ({buffer.shape[0]})"
         return f"{buffer.name}[{', '.join([moved, *indices[1:]])}]"
 
     def reduction(self) -> None:
@@ -559,7 +562,7 @@ class Writer:
         value = self.e.value(dtype, 2)
         if self.chance(0.7):
             width = inner if self.chance(0.92) else max(inner - 1, 1)
-            reads = {b.name: f"{b.name}[{', '.join(self.whole(b))}]" for b in self.e.loads}
+            reads = {b.name: f"{b.name}[{', '.join(self.whole(b)) or '()'}]" for b in self.e.loads}
             self.add(depth, f"T.reads({', '.join(reads.values())})")
             self.add(depth, f"T.writes({buffer.name}[{v.name} * {inner}:{v.name} * {inner} + {width}])")
         head = f"for {t.name} in range({inner}):"
@@ -632,6 +635,8 @@ class Writer:
     def inner_loops(self) -> None:
         """Loops inside of a block, over one dimension of what it writes; their extent may depend on data."""
         buffer, is_new = self.target()
+        if not buffer.shape:
+            return self.elementwise()
         last = buffer.shape[-1]
         axes, indices = self.axes_for(Buffer("", buffer.dtype, buffer.shape[:-1]), is_new=False)
         if buffer.shape[:-1] == []:
@@ -711,7 +716,7 @@ PLAIN_STAGES = [
     *[Writer.in_place] * 2,
     *[Writer.reduction] * 2,
     *[Writer.biased] * 2,
-    *[Writer.stencil] * 2,
+    *[Writer.stencil] * 4,
     Writer.padded,
 ]
 

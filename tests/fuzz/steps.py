@@ -8,16 +8,15 @@ was left out) the step is skipped.
 from __future__ import annotations
 
 import contextlib
-import functools
 import random
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tilewright as tw
+from fuzz import intrinsics
 from tilewright import cpu_space, ir
-from tilewright.script import tir as T
 
 #: In place of the code of a refusal: the step was not attempted.
 IMPOSSIBLE = "nothing to choose"
@@ -46,6 +45,8 @@ class Dice:
         self.rng: random.Random | None = None
         self.step = Step("")
         self.position = 0
+        #: What has ended the step, though it has changed the program before: a code.
+        self.cut_by = ""
         #: Called whenever a step has chosen something: what a crash leaves behind.
         self.tell: Callable[[Step], None] | None = None
 
@@ -174,10 +175,16 @@ def merge(d: Dice) -> None:
         for other, second in nests.items()
         for depth in range(min(len(first), len(second)))
         if one != other
-        and all(str(d.sch.get(first[at]).extent) == str(d.sch.get(second[at]).extent) for at in range(depth + 1))
+        and not d.sch.get(first[0]).same_as(d.sch.get(second[0]))
+        and all(_fit(d.sch.get(first[at]), d.sch.get(second[at])) for at in range(depth + 1))
     ]
     one, other, depth = d.take(alike).split(" ")
     d.sch.merge(nests[one][int(depth)], nests[other][int(depth)])
+
+
+def _fit(loop: ir.For, other: ir.For) -> bool:
+    serial = loop.kind is other.kind is ir.ForKind.SERIAL and not loop.annotations and not other.annotations
+    return serial and str(loop.extent) == str(other.extent) and str(loop.min) == str(other.min) == "0"
 
 
 def reorder_block_iter_var(d: Dice) -> None:
@@ -237,16 +244,25 @@ def vectorize_reduction(d: Dice) -> None:
     d.sch.vectorize(loops[d.take(range(len(loops)))])
 
 
-def _reduction_loops(d: Dice, block: Any) -> list[Any]:
-    drives: list[Any] = []
+def _realize(d: Dice, block: Any) -> Any:
+    found: list[Any] = []
 
     def look(node: Any) -> None:
         if isinstance(node, ir.BlockRealize) and node.block.same_as(d.sch.get(block)):
-            for axis, value in zip(node.block.iter_vars, node.iter_values, strict=True):
-                if axis.iter_type == ir.IterType.COMM_REDUCE:
-                    ir.post_order_visit(value, drives.append)
+            found.append(node)
 
     ir.post_order_visit(d.sch.mod.functions["main"].body, look)
+    return found[0]
+
+
+def _reduction_loops(d: Dice, block: Any) -> list[Any]:
+    drives: list[Any] = []
+    node = d.sch.get(block)
+    if all(axis.iter_type != ir.IterType.COMM_REDUCE for axis in node.iter_vars):
+        return []
+    for axis, value in zip(node.iter_vars, _realize(d, block).iter_values, strict=True):
+        if axis.iter_type == ir.IterType.COMM_REDUCE:
+            ir.post_order_visit(value, drives.append)
     return [loop for loop in d.loops(block) if any(e.same_as(d.sch.get(loop).loop_var) for e in drives)]
 
 
@@ -258,15 +274,21 @@ def bind(d: Dice) -> None:
     d.sch.bind(d.loop(), d.take(["blockIdx.x", "threadIdx.x", "threadIdx.y", "vthread.x"]))
 
 
-def as_far_as_possible() -> contextlib.AbstractContextManager[None]:
+@contextlib.contextmanager
+def as_far_as_possible(d: Dice) -> Iterator[None]:
     """The rest of a step whose beginning has changed the program: a refusal ends it, and what was done stays."""
-    return contextlib.suppress(tw.ScheduleError, Impossible)
+    try:
+        yield
+    except Impossible:
+        d.cut_by = IMPOSSIBLE
+    except tw.ScheduleError as error:
+        d.cut_by = error.code
 
 
 def bind_tiles(d: Dice) -> None:
     """The tiles of a loop on blocks or virtual threads, what is inside of them on threads."""
     outer, inner = d.sch.split(d.loop(), [None, d.take([2, 4])])
-    with as_far_as_possible():
+    with as_far_as_possible(d):
         d.sch.bind(inner, d.take(["threadIdx.x", "threadIdx.y"]))
         d.sch.bind(outer, d.take(["blockIdx.x", "blockIdx.y", "vthread.x"]))
 
@@ -277,7 +299,7 @@ def fetch(d: Dice) -> None:
     position = d.take(range(len(d.sch.get(block).reads)))
     copy = d.sch.cache_read(block, position, d.take(["shared", "shared", "shared", "local", "warp"]))
     d.made(copy)
-    with as_far_as_possible():
+    with as_far_as_possible(d):
         at = d.take(range(len(d.loops(block))))
         d.sch.compute_at(copy, d.loops(block)[at], d.chance(0.7))
         around = [d.sch.get(loop) for loop in d.loops(copy)[: at + 1]]
@@ -395,9 +417,9 @@ def rolling_buffer(d: Dice) -> None:
         return
     consumer = d.block(d.names(d.sch.get_consumers(producer)))
     loops = d.loops(consumer)
-    at = d.take(range(len(loops)))
+    at = d.take([*range(len(loops)), *range(min(len(loops), 1))])
     outer, _ = d.sch.split(loops[at], [None, d.take([2, 2, 3, 4])])
-    with as_far_as_possible():
+    with as_far_as_possible(d):
         if at > 0 and d.chance(0.8):
             d.sch.reorder(outer, *loops[:at])
         d.sch.compute_at(producer, outer, d.chance(0.3))
@@ -405,13 +427,14 @@ def rolling_buffer(d: Dice) -> None:
 
 
 def _neighbors_meet(d: Dice, producer: Any) -> bool:
-    """Consumers read several elements at a time of what the block writes."""
-    written = [write.buffer for write in d.sch.get(producer).writes]
-    return any(
-        any(read.buffer.same_as(buffer) for buffer in written) and any(str(part.extent) != "1" for part in read.region)
-        for consumer in d.sch.get_consumers(producer)
-        for read in d.sch.get(consumer).reads
-    )
+    """The one consumer reads several elements at a time of what the block alone writes."""
+    consumers, node = d.sch.get_consumers(producer), d.sch.get(producer)
+    if len(consumers) != 1 or len(node.writes) != 1 or node.writes[0].buffer.name in d.params or _both(node):
+        return False
+    touches = lambda region: region.buffer.same_as(node.writes[0].buffer)  # noqa: E731
+    writers = [block for block in d.blocks.values() if any(map(touches, d.sch.get(block).writes))]
+    reads = [read for read in d.sch.get(consumers[0]).reads if touches(read)]
+    return len(writers) == 1 and any(str(part.extent) != "1" for read in reads for part in read.region)
 
 
 def storage_align(d: Dice) -> None:
@@ -446,8 +469,22 @@ def compute_inline(d: Dice) -> None:
     d.drop(block)
 
 
+def _is_plain(node: ir.Block) -> bool:
+    """One store, and nothing that is reduced."""
+    kinds = [axis.iter_type for axis in node.iter_vars]
+    return isinstance(node.body, ir.BufferStore) and ir.IterType.COMM_REDUCE not in kinds
+
+
+def _follows(d: Dice, block: Any) -> bool:
+    """The only reader of what one other block makes; plain, both."""
+    producers = d.sch.get_producers(block)
+    if len(producers) != 1 or not _is_plain(d.sch.get(block)) or not _is_plain(d.sch.get(producers[0])):
+        return False
+    return len(d.sch.get_consumers(producers[0])) == 1 and d.sch.get(producers[0]).writes[0].buffer.name not in d.params
+
+
 def reverse_compute_inline(d: Dice) -> None:
-    block = d.block_that(lambda block: d.sch.get_producers(block))
+    block = d.block_that(lambda block: _follows(d, block))
     d.sch.reverse_compute_inline(block)
     d.drop(block)
 
@@ -458,25 +495,32 @@ def decompose_reduction(d: Dice) -> None:
 
 
 def rfactor(d: Dice) -> None:
-    block = d.block_that(lambda block: d.sch.get(block).init is not None)
+    block = d.block_that(lambda block: d.sch.get(block).init is not None and _reduction_loops(d, block))
     node = d.sch.get(block)
     if len(node.writes) > 1 and (re.search("[<>]=", node.script()) or "int" not in node.writes[1].buffer.dtype):
         raise Impossible  # of equal values another may be found, and NaN is larger than what comes before it only
-    loops = d.loops(block)
-    loop = d.loop(block) if d.chance(0.3) else loops[-d.take(range(1, min(3, len(loops) + 1)))]
+    loops = _reduction_loops(d, block)
+    loop = loops[d.take(range(len(loops)))] if d.chance(0.9) else d.loop(block)
     rank = len(node.writes[0].region) if node.writes else 0
     d.made(d.sch.rfactor(loop, d.take(range(-rank - 1, rank + 1)) if d.chance(0.9) else rank + 1))
 
 
+def _is_sum(node: ir.Block) -> bool:
+    init, body = node.init, node.body
+    starts = isinstance(init, ir.BufferStore) and getattr(init.value, "value", None) == 0
+    return starts and isinstance(body, ir.BufferStore) and isinstance(body.value, ir.Add)
+
+
 def fuse_reduction_epilogue(d: Dice) -> None:
-    reduction = d.block_that(lambda block: d.sch.get(block).init is not None and d.sch.get_consumers(block))
+    reduction = d.block_that(lambda block: _is_sum(d.sch.get(block)) and d.sch.get_consumers(block))
     epilogue = d.block(d.names(d.sch.get_consumers(reduction)))
     d.sch.fuse_reduction_epilogue(reduction, epilogue)
     d.drop(epilogue)
 
 
 def decompose_padding(d: Dice) -> None:
-    block = d.block_that(lambda block: "T.if_then_else(" in d.sch.get(block).script())
+    copies = r"\] = T\.if_then_else\(.*\], [^]]*\)$"
+    block = d.block_that(lambda block: re.search(copies, d.sch.get(block).script()))
     d.made(d.sch.decompose_padding(block, d.loop(block)))
 
 
@@ -503,45 +547,45 @@ def blockize(d: Dice) -> None:
         d.made(d.sch.blockize([d.block() for _ in range(d.take([1, 2, 2]))], preserve_unit_iters=unit))
 
 
-@functools.cache
-def copying(extent: int, dtype: str) -> str:
-    """A tensor intrinsic that copies a row: what copies of buffers are made of."""
-
-    @T.prim_func
-    def desc(a: T.handle, b: T.handle):
-        A = T.match_buffer(a, (extent,), dtype)
-        B = T.match_buffer(b, (extent,), dtype)
-        with T.block("root"):
-            T.reads(A[0:extent])
-            T.writes(B[0:extent])
-            for i in range(extent):
-                with T.block("copy"):
-                    vi = T.axis.spatial(extent, i)
-                    B[vi] = A[vi]
-
-    @T.prim_func
-    def impl(a: T.handle, b: T.handle):
-        A = T.match_buffer(a, (extent,), dtype)
-        B = T.match_buffer(b, (extent,), dtype)
-        with T.block("root"):
-            T.reads(A[0:extent])
-            T.writes(B[0:extent])
-            for i in range(extent):
-                B[extent - 1 - i] = A[extent - 1 - i]
-
-    name = f"copy_{extent}_{dtype}"
-    tw.TensorIntrin.register(name, desc, impl, override=True)
-    return name
-
-
 def tensorize(d: Dice) -> None:
-    block = d.block_that(lambda block: d.sch.get(block).name_hint.endswith(("_global", "_local")))
-    writes = d.sch.get(block).writes
-    dtype = str(writes[0].buffer.dtype) if writes else "float32"
-    loop = d.loops(block)[-1] if d.loops(block) and d.chance(0.8) else d.loop(block)
-    extent = d.sch.get(loop).extent
-    d.sch.tensorize(loop, copying(extent.value if isinstance(extent, ir.IntImm) else 4, dtype), d.chance(0.7))
+    """Rows of copies, or tiles of a block that is one store, by an intrinsic that is registered for them."""
+    if d.chance(0.3):
+        block = d.block_that(lambda block: d.sch.get(block).name_hint.endswith(("_global", "_local")))
+        writes = d.sch.get(block).writes
+        dtype = str(writes[0].buffer.dtype) if writes else "float32"
+        loop = d.loops(block)[-1] if d.loops(block) and d.chance(0.8) else d.loop(block)
+        extent = d.sch.get(loop).extent
+        rows = intrinsics.of_copies(extent.value if isinstance(extent, ir.IntImm) else 4, dtype)
+        d.sch.tensorize(loop, rows, d.chance(0.7))
+        d.forget_gone()
+        return
+    block = d.block([name for name, block in d.blocks.items() if _tiles(d, block)])
+    tiles = _tiles(d, block)
+    chosen = d.take(list(tiles)), d.take([*tiles, "none"]), d.take([*tiles, "none", "none"])
+    factors = {axis: d.take([n for n in range(1, 9) if tiles[axis][1] % n == 0]) for axis in {*chosen} & {*tiles}}
+    with as_far_as_possible(d):
+        inner = [d.sch.split(tiles[axis][0], [None, factor])[1] for axis, factor in factors.items()]
+        loops = d.loops(block)
+        same = lambda a, b: d.sch.get(a).same_as(d.sch.get(b))  # noqa: E731
+        d.sch.reorder(*[loop for loop in loops if not any(same(loop, other) for other in inner)], *inner)
+        if d.sch.get(block).init is not None:
+            d.made(d.sch.decompose_reduction(block, inner[0]))
+        node = d.sch.get(block)
+        d.sch.tensorize(inner[0], intrinsics.of_tile(node, factors), d.chance(0.7))
     d.forget_gone()
+
+
+def _tiles(d: Dice, block: Any) -> dict[str, tuple[Any, int]]:
+    """The axes of a block that an intrinsic can describe, which are loops: the loop, and how long it is."""
+    node = d.sch.get(block)
+    if not intrinsics.is_describable(node):
+        return {}
+    loops = {str(d.sch.get(loop).loop_var.name): loop for loop in d.loops(block)}
+    found = {}
+    for axis, value in zip(node.iter_vars, _realize(d, block).iter_values, strict=True):
+        if isinstance(value, ir.Var) and isinstance(axis.dom.extent, ir.IntImm) and value.name in loops:
+            found[str(axis.var.name)] = (loops[value.name], axis.dom.extent.value)
+    return found
 
 
 def annotate(d: Dice) -> None:
@@ -652,7 +696,7 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     split_sampled: 2,
     split_partitioned: 1,
     loop_partition: 1,
-    merge: 2,
+    merge: 4,
     reorder_block_iter_var: 1,
     fuse: 3,
     reorder: 5,
@@ -666,31 +710,31 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     fetch: 2,
     cache_read: 4,
     cache_write: 3,
-    cache_inplace: 1,
-    cache_index: 1,
+    cache_inplace: 3,
+    cache_index: 2,
     reindex: 2,
     reindex_cache_read: 1,
     reindex_cache_write: 1,
     read_at: 2,
     write_at: 2,
-    prefetch_at: 1,
-    rolling_buffer: 4,
+    prefetch_at: 2,
+    rolling_buffer: 5,
     storage_align: 1,
     set_scope: 1,
     compute_at: 6,
     reverse_compute_at: 5,
     compute_inline: 2,
-    reverse_compute_inline: 2,
+    reverse_compute_inline: 3,
     decompose_reduction: 4,
     rfactor: 4,
-    fuse_reduction_epilogue: 1,
-    decompose_padding: 2,
+    fuse_reduction_epilogue: 3,
+    decompose_padding: 3,
     pad_einsum: 2,
     sample_compute_location: 2,
     blockize: 3,
-    tensorize: 2,
+    tensorize: 4,
     annotate: 1,
-    unannotate: 1,
+    unannotate: 2,
     transform_layout: 3,
     transform_block_layout: 2,
     set_axis_separator: 1,
@@ -698,6 +742,12 @@ WEIGHTS: dict[Callable[[Dice], None], int] = {
     enter_postproc: 1,
 }
 STEPS = {step.__name__: step for step in WEIGHTS}
+#: Which ask for much: before others have changed the program they find more often what they need.
+_FIRST = [
+    *[rolling_buffer.__name__] * 4,
+    *[merge.__name__, fuse_reduction_epilogue.__name__] * 2,
+    *(step.__name__ for step in (cache_inplace, reverse_compute_inline, rfactor, decompose_padding, pad_einsum)),
+]
 _DRAWN = [step.__name__ for step, weight in WEIGHTS.items() for _ in range(weight)]
 
 
@@ -721,7 +771,8 @@ class Scheduling:
 
     def draw(self, rng: random.Random, without: Collection[str] = ()) -> tuple[str, str]:
         """Attempts a random step, none of those in `without`: its name and the code of its refusal, or ""."""
-        name = rng.choice(_DRAWN)
+        drawn = _FIRST if not self.done and rng.random() < 0.4 else _DRAWN
+        name = rng.choice(drawn)
         while name in without:
             name = rng.choice(_DRAWN)
         self.dice.rng, self.dice.step = rng, Step(name)
@@ -734,6 +785,7 @@ class Scheduling:
 
     def attempt(self) -> str:
         before = self.sch.mod
+        self.dice.cut_by = ""
         try:
             STEPS[self.dice.step.name](self.dice)
         except Impossible:
@@ -743,4 +795,4 @@ class Scheduling:
                 raise AssertionError(f"a refusal ({error.code}) has changed the program") from error
             return error.code
         self.done.append(self.dice.step)
-        return ""
+        return self.dice.cut_by

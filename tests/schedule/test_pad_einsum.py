@@ -279,3 +279,19 @@ def main(A: T.Buffer((3, 5)), C: T.Buffer((7, 5))):
         check(func, pad("B", padding))
     else:
         check_refused(func, pad("B", padding), "pad_einsum/P2")
+
+
+@pytest.mark.parametrize(
+    "init", ["with T.init():\n                C[vi] = T.float32(0)", "C[vi] = C[vi] + T.float32(0)"]
+)
+def test_p4_an_axis_of_one_step_that_selects_nothing(init):
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 3)), C: T.Buffer((4,))):
+    for i, j, k in T.grid(4, 1, 3):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            {init}
+            C[vi] = C[vi] + A[vi, vk]
+""")
+    check_refused(func, pad("C", [1, 4, 1]), "pad_einsum/P" + ("4" if "init" in init else "2"))

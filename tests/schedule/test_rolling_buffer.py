@@ -214,3 +214,26 @@ def test_tiles_that_do_not_overlap():
         sch.rolling_buffer("B", 0)
 
     check_refused(workloads.elementwise_chain(4, 6), transform, "rolling_buffer/P6")
+
+
+@pytest.mark.parametrize("rows, columns", [("i", "i"), ("i + 1", "i"), ("i * 2", "i"), ("i", "i // 2")])
+def test_a_loop_that_moves_two_dimensions(rows, columns):
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((12, 12)), C: T.Buffer((6,))):
+    B = T.alloc_buffer((12, 12))
+    for i, j in T.grid(12, 12):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] * T.float32(2)
+    for i in range(4):
+        with T.block("C"):
+            i = T.axis.spatial(4, i)
+            C[i] = B[{rows}, {columns}] + B[({rows}) + 2, {columns}]
+""")
+
+    def transform(sch):
+        sch.compute_at("B", sch.get_loops("C")[0])
+        sch.rolling_buffer("B", 0)
+
+    check_refused(func, transform, "rolling_buffer/P6")

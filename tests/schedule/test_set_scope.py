@@ -70,3 +70,37 @@ def test_views_follow():
 )
 def test_refusals(program, transform, code):
     check_refused(program, transform, code)
+
+
+@T.prim_func
+def neighbors(A: T.Buffer((32,)), C: T.Buffer((32,))):
+    B = T.alloc_buffer((32,))
+    for i in range(32):
+        with T.block("B"):
+            v = T.axis.spatial(32, i)
+            B[v] = A[v] * T.float32(2)
+    for i in range(32):
+        with T.block("C"):
+            v = T.axis.spatial(32, i)
+            C[v] = B[v // 8 * 8 + 7 - v % 8] + A[v % 4]
+
+
+@pytest.mark.parametrize(("first", "then"), [("shared", "local"), ("local", "global")])
+def test_p4_what_threads_have_together_and_each_for_itself(first, then):
+    """Threads of a block read what others of it have made; copies in each block are not one for all."""
+
+    def transform(sch):
+        i, j = sch.split(sch.get_loops("C")[0], [None, 8])
+        sch.bind(i, "blockIdx.x")
+        if first == "shared":
+            sch.set_scope("B", 0, first)
+            sch.compute_at("B", i)
+            sch.bind(sch.get_loops("B")[1], "threadIdx.x")
+        copy = sch.cache_read("C", 1, first, ["C"]) if first == "local" else "B"
+        if first == "local":
+            sch.compute_at(copy, i)
+            sch.vectorize(sch.get_loops(copy)[-1])
+        sch.bind(j, "threadIdx.x")
+        sch.set_scope(copy, 0, then)
+
+    check_refused(neighbors, transform, "set_scope/P4")

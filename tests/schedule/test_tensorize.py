@@ -360,3 +360,32 @@ def test_p6_memory_that_is_not_compact():
 
     TensorIntrin.register("test_compact", tile_desc, compact_impl, override=True)
     check_refused(workloads.matmul(8, 8, 8), lambda sch: sch.tensorize(tile(sch), "test_compact"), "tensorize/P6")
+
+
+@pytest.mark.parametrize("condition, index", [("v < 1", "v"), ("v >= 3", "v - 3"), ("v < 4", "v")])
+def test_p4_what_a_condition_keeps_inside_of_a_buffer(condition, index):
+    def padded(text):
+        return tw.script.from_source(f"""
+@T.prim_func
+def main({text}, B: T.Buffer((8,), offset_factor=1)):
+    with T.block("root"):
+        T.reads(A[0:8])
+        T.writes(B[0:8])
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = T.if_then_else({condition}, A[{index}], T.float32(1))
+""")
+
+    TensorIntrin.register(
+        "test_padded", padded("A: T.Buffer((8,), offset_factor=1)"), padded("A: T.Buffer((8,), offset_factor=1)"), True
+    )
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4,)), B: T.Buffer((8,))):
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = T.if_then_else({condition}, A[{index}], T.float32(1))
+""")
+    check_refused(program, lambda sch: sch.tensorize(sch.get_loops("B")[0], "test_padded"), "tensorize/P4")

@@ -21,7 +21,7 @@
 //           P3 an enlarged axis is one loop and begins at 0 with it; that loop drives nothing else and has nothing else
 //              below
 //           P4 along an enlarged reduction axis a sum adds products of elements, each of which that axis indexes; and
-//              nothing is divided by what may be padding
+//              nothing is divided by what may be padding; an enlarged spatial axis selects what is written
 //           P5 what it reads is complete before the statement of the scope that holds the block, and no other block
 //              writes its output, none before reads it; consumers see the same
 //           P6 parallel loops around stay independent
@@ -150,7 +150,15 @@ Status check_values(const Place& place, const Extents& extents) {
       [&](const Ref<FloorDiv>& n) { look(n->b); }, [&](const Ref<FloorMod>& n) { look(n->b); });
   std::string why = divides ? "it divides integers by what may be padding" : "";
   for (const Ref<IterVar>& axis : block.iter_vars) {
-    if (!analysis::is_reduction_axis(axis) || !extents.count(axis->var)) continue;
+    if (!extents.count(axis->var)) continue;
+    if (!analysis::is_reduction_axis(axis)) {
+      for (const Ref<BufferRegion>& write : block.writes) {
+        bool selects = std::any_of(write->region.begin(), write->region.end(),
+                                   [&](const Ref<Range>& r) { return r->min == axis->var; });
+        if (!selects) why = "beyond the domain of '" + axis->var->name_hint + "' it would begin elements again";
+      }
+      continue;
+    }
     analysis::FoundReducer found = analysis::find_reducer(block);
     bool zero = found.reducer && found.reducer->is_sum() && is_zero_beyond(found.reducer->operands[0], axis->var);
     if (!zero) why = "beyond the domain of '" + axis->var->name_hint + "' it might not add zero";

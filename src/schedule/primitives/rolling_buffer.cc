@@ -203,6 +203,7 @@ bool find_overlaps(Roll& roll) {
   arith::Box box =
       arith::relax_region(analysis::bound_region(realize, write), analysis::domains_of(tree, *below), analyzer);
   roll.overlaps.resize(box.size());
+  std::vector<Ref<Var>> movers;
   for (size_t d = 0; d < box.size(); ++d) {
     const Range& index = *write->region[d];
     if (index.min != block.iter_vars[d]->var || !is_const_int(index.extent, 1) || !box[d].is_bounded()) return false;
@@ -211,15 +212,15 @@ bool find_overlaps(Roll& roll) {
     auto start = start_of_window(min);
     auto extent = const_int(analyzer.simplify(box[d].max - box[d].min + 1));
     if (!start || !extent) return false;
+    // Where one loop moves two dimensions, the windows of neighbors do not overlap as boxes do.
+    if (std::find(movers.begin(), movers.end(), start->tile) != movers.end()) return false;
+    movers.push_back(start->tile);
     if (*extent <= start->step()) continue;
     VarMap at_first{{start->tile, zero(start->tile.dtype())}};
     Overlap& overlap = roll.overlaps[d];
     overlap = {start->tile, *extent, *extent - start->step(),
                analyzer.simplify(substitute(realize.iter_values[d], at_first))};
     if (!analyzer.can_prove_equal(realize.iter_values[d], min + overlap.inner)) return false;
-    for (size_t other = 0; other < d; ++other) {
-      if (roll.overlaps[other].tile == overlap.tile) return false;
-    }
   }
   for (int at : roll.loops) {
     for (size_t d = 0; d < roll.overlaps.size(); ++d) {

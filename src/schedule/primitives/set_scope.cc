@@ -10,11 +10,13 @@
 // Requires  P1 the block writes the buffer
 //           P2 the scope is a storage scope
 //           P3 a block allocates the buffer
+//           P4 threads that had the buffer together, or each for itself, see the same in the other memory
 #include <algorithm>
 
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "schedule/cache.h"
+#include "schedule/relocate.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::schedule {
@@ -72,7 +74,11 @@ Result<Plan> plan(const State& state, const SetScope& set) {
   std::string scope = set.storage_scope.empty() ? "global" : set.storage_scope;
   Plan plan;
   plan.func = block.func;
-  if (scope != buffer->scope()) plan.root = with_scope(tree.block_ref(0), buffer, scope);
+  if (scope != buffer->scope()) {
+    plan.root = with_scope(tree.block_ref(0), buffer, scope);
+    const Tree& after = Tree::of(plan.root);
+    TW_RETURN_IF_ERROR(recheck_execution(after, after.block(block.block().id.value), "set_scope/P4"));
+  }
   plan.recorded = std::move(recorded);
   return plan;
 }

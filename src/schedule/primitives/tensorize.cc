@@ -15,7 +15,7 @@
 // Requires  P1 an intrinsic of this name is registered
 //           P2 the block has no init, allocates nothing and makes no views; a loop can be blockized
 //           P3 the block computes what the description says, for some part of a buffer for each of its parameters
-//           P4 each part is within what the block declares
+//           P4 each part is within what the block declares, and inside of its buffer
 //           P5 a part that is written shares no memory with another one
 //           P6 a part lies in memory as the implementation says
 #include <algorithm>
@@ -117,11 +117,21 @@ class Replacement {
     return Ok{};
   }
 
+  /// The intrinsic touches all of a part, also where the block has a condition on what it reads.
   Status check_within(const Argument& argument, bool read, const Block& block) {
+    arith::Region whole;
+    for (const Expr& extent : argument.region->buffer->shape) whole.push_back(range_of(extent));
+    arith::Box part = arith::box_of(argument.region->region);
+    if (!arith::proves_subset(part, arith::box_of(whole), analyzer_)) {
+      return refuse("tensorize/P4",
+                    "the intrinsic touches " + analysis::brief(argument.region) +
+                        ", which is not known to be inside of '" + argument.region->buffer->name + "'",
+                    {tree_.stmt(at_)}, "pad the buffer, or leave such tiles to a loop of their own");
+    }
     auto within = [&](const std::vector<Ref<BufferRegion>>& declared) {
       return std::any_of(declared.begin(), declared.end(), [&](const Ref<BufferRegion>& outer) {
         return outer->buffer == argument.region->buffer &&
-               arith::proves_subset(arith::box_of(argument.region->region), arith::box_of(outer->region), analyzer_);
+               arith::proves_subset(part, arith::box_of(outer->region), analyzer_);
       });
     };
     bool reads = !read || within(block.reads);
