@@ -86,7 +86,7 @@ def main() -> None:
     sch = schedule()
     print(sch.trace)
     print(sch.verify(seconds=1))
-    written, scheduled = tw.compile(conv_bias_relu), tw.compile(sch)
+    written, scheduled = tw.compile(conv_bias_relu, schedule="as written"), tw.compile(sch)
     random = np.random.default_rng(0)
     x, f, b = (random.standard_normal(n).astype("float32") for n in [(C, H, W), (O, C, 3, 3), O])
     y = np.empty((O, H, W), "float32")

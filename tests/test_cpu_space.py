@@ -1,7 +1,9 @@
 """Schedules that nobody wrote: they compute the same on all kinds of programs, and have what makes kernels fast."""
 
 import math
+import pickle
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -148,6 +150,29 @@ PROGRAMS = {
 }
 
 
+def open_product(n="n", m="m", k="k"):
+    """Of sizes that a call says; numbers are numbers."""
+    sizes = {size: te.var(size) for size in (n, m, k) if isinstance(size, str)}
+    n, m, k = (sizes.get(size, size) for size in (n, m, k))
+    a, b, r = te.placeholder((n, k), name="A"), te.placeholder((k, m), name="B"), te.reduce_axis((0, k), name="r")
+    return te.create_prim_func([a, b, te.compute((n, m), lambda i, j: te.sum(a[i, r] * b[r, j], axis=[r]), name="C")])
+
+
+OPEN_PROGRAMS = {
+    "product": open_product(),
+    "product of rows": open_product("n", 40, 24),
+    "product of columns": open_product(20, "m", 24),
+    "product with an open sum": open_product(20, 40, "k"),
+    "softmax": softmax(te.var("n"), te.var("m")),
+    "softmax of rows": softmax(te.var("n"), 37),
+    "elementwise": elementwise(te.var("n"), te.var("m")),
+    "one axis": elementwise(te.var("n")),
+    "columns": columns(te.var("n"), te.var("m")),
+    "copy": turned_copy(te.var("n"), te.var("m")),
+    "matrix times vector": vector(te.var("n"), te.var("k")),
+}
+
+
 def scheduled(program, target=TARGETS[0], best=True, seed=0):
     sch = tw.Schedule(program, seed=seed)
     cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
@@ -175,7 +200,7 @@ def test_kernels_have_vectors(name):
     task = task_of(program)
     given = make_arrays(task, {}, seed=1)
     expected = {name: array.copy() for name, array in given.items()}
-    tw.compile(program)(*expected.values())
+    tw.compile(program, schedule="as written")(*expected.values())
     tw.compile(sch)(*given.values())
     for parameter in task.parameters:
         np.testing.assert_allclose(given[parameter.name], expected[parameter.name], rtol=1e-4, atol=1e-4)
@@ -265,6 +290,39 @@ def test_the_first_candidate_is_the_one_the_model_expects_most_of():
     tw.ir.assert_structural_equal(result.schedule.mod, scheduled(program, target).mod)
 
 
+@pytest.mark.parametrize("name", OPEN_PROGRAMS)
+def test_one_kernel_is_right_for_all_sizes(name):
+    program = OPEN_PROGRAMS[name]
+    kernel, written = tw.compile(program), tw.compile(program, schedule="as written")
+    assert kernel.schedule == "by rules"
+    assert re.search(r"float32x|T\.Ramp|:.* \+ (16|32|64)\]", kernel.inspect("tir"))
+    buffers = [program.buffer_map[parameter] for parameter in program.params]
+    random = np.random.default_rng(0)
+    for n, m, k in [(1, 1, 1), (3, 2, 5), (16, 64, 8), (14, 32, 0), (0, 5, 7), (33, 65, 17), (100, 130, 50)]:
+        sizes = {"n": n, "m": m, "k": k}
+        shapes = [[sizes[e.name] if isinstance(e, tw.ir.Var) else int(e.value) for e in b.shape] for b in buffers]
+        given = [random.random(shape, "float32") for shape in shapes]
+        expected = [array.copy() for array in given]
+        kernel(*given)
+        written(*expected)
+        is_empty_sum = 0 in (axis for shape in shapes[:-1] for axis in shape)
+        for one, other in zip(given, expected, strict=True):
+            # Nobody sets a sum of nothing, as the program is written; it may be zero then.
+            if not (is_empty_sum and not one.any()):
+                np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_tile_of_a_product_of_open_sizes_is_in_registers():
+    kernel = tw.compile(open_product())
+    assert True in {entry["promoted"] for entry in kernel.report["promotions"]}
+
+
+def test_lines_that_are_cut_off_run_as_one():
+    """A vector for each four of 77 elements, not five with a tail for each line."""
+    script = scheduled(elementwise(9, 7, 77)).mod.script()
+    assert "T.vectorized(64)" in script and "T.where" in script
+
+
 @pytest.mark.parametrize("filters", [32, 3])
 def test_a_transposed_convolution_does_not_multiply_the_zeros_between_its_pixels(filters):
     """Each of its phases is a tile in registers, and the taps that meet zeros are left out, outside of all loops over
@@ -285,15 +343,51 @@ def test_open_programs():
 
 def test_compile_by_rules():
     program = product(70, 90, 50)
-    written, ruled = tw.compile(program), tw.compile(program, schedule="by rules")
+    written, ruled = tw.compile(program, schedule="as written"), tw.compile(program)
     assert (written.schedule, ruled.schedule) == ("as written", "by rules")
     assert "vectorized" not in written.inspect("tir", after="lower_init_blocks")
+    assert ruled.inspect("tir") == tw.compile(program, schedule="by rules").inspect("tir")
+    assert pickle.loads(pickle.dumps(ruled)).schedule == "by rules"
     a, b = (
         np.random.default_rng(0).random((1, 70, 50), "float32"),
         np.random.default_rng(1).random((1, 50, 90), "float32"),
     )
     np.testing.assert_allclose(ruled(a, b), a @ b, rtol=1e-5)
     np.testing.assert_allclose(written(a, b), ruled(a, b), rtol=1e-5)
+
+
+def test_by_default_schedules_and_checked_programs_are_taken_as_they_are():
+    program = product(20, 30, 10)
+    assert tw.compile(tw.Schedule(program)).schedule == "as written"
+    assert tw.compile(program, check_bounds=True).schedule == "as written"
+    assert tw.compile(program, "interpreter").schedule == "as written"
+    assert tw.compile(scheduled(program).mod).schedule == "as written"
+
+
+def test_what_the_rules_cannot_make_is_compiled_as_written(monkeypatch):
+    def too_large(schedule, target, *, best):
+        copy = schedule.cache_write(schedule.get_block("C"), 0, "local")
+        schedule.reverse_compute_at(copy, schedule.get_loops("C")[0])
+        raise tw.ScheduleError("no rule for this")
+
+    monkeypatch.setattr(cpu_space, "schedule_for_cpu", too_large)
+    kernel = tw.compile(product(8, 9, 10))
+    assert kernel.schedule == "as written"
+    np.testing.assert_array_equal(kernel(np.ones((1, 8, 10), "float32"), np.ones((1, 10, 9), "float32")), 10)
+
+
+def test_nobody_is_warned_of_what_the_rules_ask_for():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for program in PROGRAMS.values():
+            tw.compile(program)
+
+
+def test_functions_of_a_module_say_each_for_itself():
+    done = scheduled(product(16, 32, 8)).mod.functions["main"].with_attr("global_symbol", "done")
+    module = tw.ir.Module({"open": elementwise(50, 60).with_attr("global_symbol", "open"), "done": done})
+    kernels = tw.compile(module)
+    assert {name: kernel.schedule for name, kernel in kernels.items()} == {"open": "by rules", "done": "as written"}
 
 
 def test_what_somebody_has_scheduled_stays_as_it_is():

@@ -111,7 +111,7 @@ class Kernel(_core.KernelBase):
         program = self._program
         if program is None:
             return _from_library, (self._library, self.name)
-        return _compiled_again, (program.module, program.target, self.name, self.threads)
+        return _compiled_again, (program.module, program.target, self.name, self.threads, program.schedule)
 
     def _complete(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The call with arrays for what was left out, which it returns; NotImplemented where that cannot be.
@@ -280,7 +280,7 @@ def compile(
     program: Any,
     target: TargetLike = "native",
     *,
-    schedule: Literal["as written", "by rules"] = "as written",
+    schedule: Literal["as written", "by rules"] | None = None,
     database: str | os.PathLike[str] | None = None,
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
@@ -293,7 +293,9 @@ def compile(
             many threads at most.
         schedule: ``"by rules"`` schedules, in milliseconds, functions that nobody has scheduled: whose loops are all
             serial and not annotated. Floats are then added in another order, as vectors do it. It is where
-            :func:`tilewright.tune` starts from; :attr:`Kernel.schedule` says what was done.
+            :func:`tilewright.tune` starts from. ``"as written"`` takes loops as they are. By default functions and
+            modules get rules, unless their accesses are checked, and a :class:`Schedule` is taken as it is;
+            :attr:`Kernel.schedule` says what was done.
         database: Use the fastest schedule that this file of records has for the program on this target.
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
             :class:`ArgumentError` that names block, buffer, index, its value, and bound. Loops that keep such a check
@@ -309,7 +311,10 @@ def compile(
     """
     result = compile_quietly(program, target, schedule=schedule, database=database, check_bounds=check_bounds)
     if not check_bounds:
-        warn(next((kernel.notes for kernel in kernels_of(result)), ()), stacklevel=2)
+        by_rules = {kernel.name for kernel in kernels_of(result) if kernel.schedule == "by rules"}
+        notes = next((kernel.notes for kernel in kernels_of(result)), ())
+        # Nobody has asked for what the rules ask for.
+        warn(tuple(note for note in notes if note.function not in by_rules), stacklevel=2)
     return result
 
 
@@ -330,24 +335,45 @@ def compile_quietly(
     program: Any,
     target: TargetLike = "native",
     *,
-    schedule: str = "as written",
+    schedule: str | None = "as written",
     database: str | os.PathLike[str] | None = None,
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """The same without warnings."""
     from tilewright.records import best_schedule
 
-    if schedule not in ("as written", "by rules"):
+    if schedule not in (None, "as written", "by rules"):
         raise ArgumentError(f"schedule is {schedule!r}; there are 'as written' and 'by rules'")
     resolved = _core.Target(target)
-    text = str(resolved)
-    module = _as_module(program if database is None else best_schedule(program, database, resolved))
-    if schedule == "by rules" and database is None:
+    if database is not None:
+        module = _as_module(best_schedule(program, database, resolved))
+        return _compiled(module, resolved, dict.fromkeys(_public(module), "recorded"), check_bounds)
+    module = _as_module(program)
+    is_open = isinstance(program, (_core.PrimFunc, _core.Module)) and not check_bounds
+    if schedule == "by rules" or (schedule is None and is_open):
         from tilewright.cpu_space import scheduled_by_rules
 
-        module = scheduled_by_rules(module, resolved)
-    if resolved.kind == "interpreter":
+        try:
+            ruled, names = scheduled_by_rules(module, resolved)
+            return _compiled(ruled, resolved, dict.fromkeys(names, "by rules"), check_bounds)
+        except Error:
+            # What nobody has asked for is no reason not to compile.
+            if schedule is not None:
+                raise
+    return _compiled(module, resolved, {}, check_bounds)
+
+
+def _public(module: Any) -> list[str]:
+    return [str(f.attrs["global_symbol"]) for f in module.functions.values() if "global_symbol" in f.attrs]
+
+
+def _compiled(
+    module: Any, target: _core.Target, schedules: Mapping[str, str], check_bounds: bool
+) -> Kernel | KernelModule:
+    """The kernels of a module as it is; `schedules` say where those of some of its functions come from."""
+    if target.kind == "interpreter":
         return _interpreted(module)
+    text = str(target)
     folder = os.environ.get("TILEWRIGHT_DUMP")
     names = ", ".join(str(name) for name in module.functions)
     with announced(f"compiling {names}"):
@@ -356,18 +382,19 @@ def compile_quietly(
     report["notes"] += _name_functions(code.notes, module)
     if folder:
         _dump(Path(folder), module, text, code)
-    source = _Program(module, lowered, code, text, report, schedule if database is None else "recorded")
+    source = _Program(module, lowered, code, text, report)
+    sources = {name: source._replace(schedule=schedules.get(name, source.schedule)) for name in _public(module)}
     if code.platform:
         named = {f.attrs["global_symbol"]: f for f in module.functions.values() if "global_symbol" in f.attrs}
         alike = _core.Module(named, {})
         return _one_or_many(
-            {name: Kernel(_core.interpreted_callable(alike, name, code.platform), source) for name in named}
+            {name: Kernel(_core.interpreted_callable(alike, name, code.platform), sources[name]) for name in named}
         )
     loaded = _core.load_object(code.bytes)
-    kernels = {name: Kernel(loaded.callable(name), source) for name in loaded.names}
-    if resolved.num_cores < _core.Target("native").num_cores:
+    kernels = {name: Kernel(loaded.callable(name), sources.get(name, source)) for name in loaded.names}
+    if target.num_cores < _core.Target("native").num_cores:
         for kernel in kernels.values():
-            kernel.threads = resolved.num_cores
+            kernel.threads = target.num_cores
     return _one_or_many(kernels)
 
 
@@ -436,8 +463,8 @@ def _from_library(path: str, name: str) -> Kernel:
     return Kernel(_core.load_library(path)[name], None, path)
 
 
-def _compiled_again(module: Any, target: str, name: str, threads: int) -> Kernel:
-    kernel = compile_quietly(module, target)[name]
+def _compiled_again(module: Any, target: str, name: str, threads: int, schedule: str) -> Kernel:
+    kernel = _compiled(module, _core.Target(target), {name: schedule}, check_bounds=False)[name]
     kernel.threads = threads
     return kernel
 

@@ -27,15 +27,16 @@ ReductionStart reduction_start(const BlockRealize& realize, const std::vector<Re
   for (size_t i = 0; i < axes.size(); ++i) {
     if (!is_reduction_axis(axes[i])) continue;
     if (!analyzer.can_prove_equal(begun[axes[i]->var], substitute(axes[i]->dom->min, begun))) {
-      return {{}, "its reduction axis '" + axes[i]->var->name_hint + "' does not begin where its loops begin"};
+      return {{}, {}, "its reduction axis '" + axes[i]->var->name_hint + "' does not begin where its loops begin"};
     }
     steps.push_back(realize.iter_values[i]);
   }
   arith::IterMapResult map;
   if (!is_one_to_one(steps, inputs, realize.predicate, analyzer, &map)) {
-    return {{}, "its reduction axes may be at their beginnings more than once: " + map.errors.front()};
+    return {{}, {}, "its reduction axes may be at their beginnings more than once: " + map.errors.front()};
   }
-  return {logical_and(condition, analyzer.simplify(substitute(realize.predicate, first))), {}};
+  Expr wanted = analyzer.simplify(substitute(realize.predicate, first));
+  return {logical_and(condition, wanted), wanted, {}};
 }
 
 }  // namespace tilewright::analysis

@@ -19,6 +19,7 @@ namespace tilewright::analysis {
 
 struct ReductionStart {
   Expr condition;  ///< under which there is a first step, in terms of what stands around `loops`; null if not regular
+  Expr wanted;     ///< the same but for loops without iterations: where there would be a first step
   std::string why_not;
 };
 

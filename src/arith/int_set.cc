@@ -401,6 +401,11 @@ Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& a
     IntSet whole = IntSet::interval(zero(shape[i].dtype()), analyzer.simplify(shape[i] - 1));
     bool contained = proves_subset(box[i], whole, analyzer);
     Ref<Range> range = (contained ? box[i] : intersect(box[i], whole, analyzer)).to_range(analyzer);
+    // The shape of a buffer is never negative: all of it is as long as it says.
+    if (range.defined() && is_const_int(range->min, 0) && analyzer.can_prove_equal(range->extent, shape[i])) {
+      result.push_back(make<Range>({range->min, shape[i]}));
+      continue;
+    }
     // Nothing of the box may be left, or nothing was in it: of a number of elements that depends on nothing but loops
     // with known extents it can be seen.
     auto may_be_negative = [&](const Expr& extent) {

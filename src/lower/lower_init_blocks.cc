@@ -17,7 +17,8 @@
 //   - the loops inside that one belong either to the reduction or to data-parallel axes, and the latter map different
 //     iterations to different elements, of which each instance of the block touches its own only;
 //   - the first iteration of the reduction's loops runs it, and no other (analysis/reduction_start.h); it is left out
-//     where that iteration does not exist, or a predicate leaves it out;
+//     where that iteration does not exist, or a predicate leaves it out; but where the reduction may be empty, and
+//     nothing else writes the buffer, nobody can tell, and it runs;
 //   - nothing else under that loop touches what is initialized, and nothing there changes what the initialization
 //   reads.
 //
@@ -105,12 +106,15 @@ class Memory {
     // A traversal enters a buffer once; each of its uses counts here all the same, since they share its pointer.
     return all;
   }
-  Set written(const NodeRef& stmt) const {
+  /// What is written in `stmt`; not what only `except` writes.
+  Set written(const NodeRef& stmt, const Block* except = nullptr) const {
     Set all;
     visit(
         stmt, [&](const Ref<BufferStore>& store) { all.insert(of(store->buffer->data)); },
-        [&](const Ref<Block>& block) {
+        [&](const Ref<Block>& block, Visitor& v) {
+          if (block.as<Block>() == except) return;
           for (const auto& write : block->writes) all.insert(of(write->buffer->data));
+          v.descend(block);
         },
         [&](const Ref<Call>& call) {
           if (intrinsic_row(intrinsic_of(*call)).effect == Effect::kPure) return;
@@ -126,7 +130,7 @@ class Memory {
 /// Takes initializations out of the loops of their reductions.
 class InitHoister {
  public:
-  explicit InitHoister(const Ref<PrimFunc>& func) : memory_(func) {
+  explicit InitHoister(const Ref<PrimFunc>& func) : func_(func), memory_(func) {
     with_stack_for(func->body.depth(), [&] { collect(func->body); });
   }
 
@@ -236,7 +240,8 @@ class InitHoister {
     }
     analysis::ReductionStart start = analysis::reduction_start(*realize, split->reduction, analyzer);
     if (!start.condition.defined()) return;
-    Stmt first = initialization(*realize, split->copied, start.condition);
+    Expr condition = is_only_writer(block) ? start.wanted : start.condition;
+    Stmt first = initialization(*realize, split->copied, condition);
     if (!is_alone(loops_[outermost], block, first)) return;
     before_[loops_[outermost]].push_back(first);
     hoisted_.insert(realize->block);
@@ -319,6 +324,16 @@ class InitHoister {
     return settled;
   }
 
+  /// What the block writes holds nothing but what it writes, so that where a sum is empty its elements hold nothing:
+  /// they may begin all the same.
+  bool is_only_writer(const Block& block) const {
+    Memory::Set others = memory_.written(func_->body, &block);
+    for (const auto& [param, buffer] : func_->buffer_map) others.insert(memory_.of(buffer->data));
+    for (const Ref<Var>& param : func_->params) others.insert(memory_.of(param));
+    Memory::Set own = memory_.written(block.init);
+    return std::none_of(own.begin(), own.end(), [&](const NodeRef& data) { return others.count(data) > 0; });
+  }
+
   static Stmt initialization(const BlockRealize& realize, const std::vector<Ref<For>>& loops, const Expr& predicate) {
     const Block& block = *realize.block;
     Block init;
@@ -342,6 +357,7 @@ class InitHoister {
     return renew_defs(body);
   }
 
+  Ref<PrimFunc> func_;
   Memory memory_;
   std::vector<Ref<For>> loops_;
   std::vector<size_t> borders_;  ///< loops around statements that are neither loops, sequences nor blocks

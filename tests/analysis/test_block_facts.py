@@ -207,7 +207,7 @@ def run_as_written_and(sch, before):
     results = []
     for each in (before, sch):
         a, c = np.arange(16, dtype="float32"), np.zeros(16, "float32")
-        tw.compile(each)(a, c)
+        tw.compile(each, schedule="as written")(a, c)
         results.append(c.tolist())
     assert results[0] == results[1] == list(range(1, 17))
 
@@ -305,7 +305,7 @@ def test_a_buffer_filled_by_a_nested_block_is_private_to_parallel_iterations():
     a = np.arange(32, dtype="float32").reshape(4, 8)
     for target in ("interpreter", "native"):
         c = np.zeros((3, 4, 8), "float32")
-        tw.compile(before, target=target)(a, c)
+        tw.compile(before, target=target, schedule="as written")(a, c)
         assert (c == a[0, ::-1] * a).all()
 
 

@@ -11,7 +11,7 @@ def outcome(func, target, rows=8):
     """What the function makes of 0, 1, 2, ...; or the code that the interpreter stops it with."""
     a, c = np.arange(rows, dtype="float32"), np.full(rows, -1, "float32")
     try:
-        tw.compile(func, target=target)(a, c)
+        tw.compile(func, target=target, schedule="as written")(a, c)
     except tw.Error as error:
         return str(error)
     return c.tolist()

@@ -27,7 +27,7 @@ def refused(func, code):
         ir.verify(func)
     assert info.value.code == code
     with pytest.raises(tw.ScriptError) as compiled:
-        tw.compile(func)
+        tw.compile(func, schedule="as written")
     assert compiled.value.code == code
     return str(info.value)
 
@@ -77,7 +77,7 @@ def test_provably_out_of_bounds(name):
 @pytest.mark.parametrize("name", INSIDE)
 def test_not_provably_out_of_bounds(name):
     ir.verify(program(A8, INSIDE[name]))
-    tw.compile(program(A8, INSIDE[name]))
+    tw.compile(program(A8, INSIDE[name]), schedule="as written")
 
 
 def test_the_users_line_and_the_iteration():
@@ -97,7 +97,7 @@ def test_formulas_that_read_too_far():
     A = te.placeholder((4, 5), name="A")
     B = te.compute((4,), lambda i: A[i, 7], name="B")
     with pytest.raises(tw.ScriptError) as info:
-        tw.compile(te.create_prim_func([A, B]))
+        tw.compile(te.create_prim_func([A, B]), schedule="as written")
     assert info.value.code == "verify/bounds" and "index 7 of dimension 1, which has 5" in str(info.value)
 
 
@@ -128,7 +128,7 @@ def test_an_init_with_a_spatial_axis_that_selects_nothing(kinds):
         assert "spatial axis 'vj' of extent 4" in text and "reduction axis" in text
     else:
         a, b = np.ones((4, 4), "float32"), np.zeros(4, "float32")
-        tw.compile(func)(a, b)
+        tw.compile(func, schedule="as written")(a, b)
         assert b.tolist() == [4, 4, 4, 4]
 
 
@@ -235,7 +235,7 @@ def test_accesses_that_data_decide_about_run_but_nothing_relies_on_their_regions
             t[index[i]] = a[i] + 100
     for target in ("interpreter", "native"):
         c = np.zeros(8, "int32")
-        tw.compile(func, target=target)(a, index, c)
+        tw.compile(func, target=target, schedule="as written")(a, index, c)
         assert c.tolist() == (t + np.where(index < 6, t[index], 0)).tolist()
     for step in RELYING.values():
         with pytest.raises(tw.ScheduleError, match="more of 't' than it declares"):
@@ -280,7 +280,7 @@ def test_regions_between_elements_that_data_selects_are_whole_dimensions():
 )
 def test_the_program_is_shown_where_its_text_is_not_kept(body, code, line):
     with pytest.raises(tw.ScriptError) as info:
-        tw.compile(program(A8, body))
+        tw.compile(program(A8, body), schedule="as written")
     text = str(info.value)
     assert info.value.code == code and "in the program:" in text and line in text and "^^^" in text
 
@@ -294,5 +294,5 @@ def test_the_users_own_line_is_shown_once():
                 B[vi] = A[vi % 8]
 
     with pytest.raises(tw.ScriptError) as info:
-        tw.compile(outside)
+        tw.compile(outside, schedule="as written")
     assert str(info.value).count("B[vi] = A[vi % 8]") == 1 and "in the program" not in str(info.value)

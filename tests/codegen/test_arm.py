@@ -126,7 +126,7 @@ def test_products_of_bytes(
     dtype: str, result: str, intrin: str, instruction: str, runtime: list[str], tmp_path: Path
 ) -> None:
     """At the extremes of the types, by instructions that are there in the assembly."""
-    kernel: Any = tw.compile(by_instruction(dtype, result, intrin), target=TARGET)
+    kernel: Any = tw.compile(by_instruction(dtype, result, intrin), target=TARGET, schedule="as written")
     assert f"\t{instruction}\t" in kernel.inspect("asm")
     element, total, low, high = LIMITS[dtype]
     flags = [f"-DTYPE={element}", f"-DSUM={total}", f"-DLOW={low}", f"-DHIGH={high}"]
@@ -136,7 +136,9 @@ def test_products_of_bytes(
 
 @needs_emulator
 def test_an_older_processor_is_told_what_it_lacks(runtime: list[str], tmp_path: Path) -> None:
-    kernel: Any = tw.compile(by_instruction("int8", "int32", arm_cpu.ARM_DOT_4x4_i8_SDOT_INTRIN), target=TARGET)
+    kernel: Any = tw.compile(
+        by_instruction("int8", "int32", arm_cpu.ARM_DOT_4x4_i8_SDOT_INTRIN), target=TARGET, schedule="as written"
+    )
     flags = ["-DTYPE=int8_t", "-DSUM=int32_t", "-DLOW=-128", "-DHIGH=127"]
     done = run(kernel, MAIN, runtime, tmp_path, *flags, cpu="cortex-a53")
     assert done.returncode == 1
@@ -146,7 +148,7 @@ def test_an_older_processor_is_told_what_it_lacks(runtime: list[str], tmp_path: 
 @needs_emulator
 def test_a_vector_kernel(runtime: list[str], tmp_path: Path) -> None:
     """With the elementary functions of the compiler; four lanes at a time, and the rest."""
-    kernel: Any = tw.compile(plain, target=TARGET)
+    kernel: Any = tw.compile(plain, target=TARGET, schedule="as written")
     assert "fmla\tv" in kernel.inspect("asm")
     main = r"""
 #include <stdio.h>
@@ -166,7 +168,7 @@ int main(void) {
 
 
 def test_calls_are_refused_here() -> None:
-    kernel: Any = tw.compile(plain, target=TARGET)
+    kernel: Any = tw.compile(plain, target=TARGET, schedule="as written")
     x = np.zeros(37, "float32")
     with pytest.raises(tw.Error, match="code for aarch64-linux-gnu") as error:
         kernel(x, x.copy())

@@ -19,14 +19,14 @@ def elementwise(value):
 def test_a_function_of_numbers():
     func = elementwise(lambda a: T.call_llvm_pure_intrin("float32x8", "llvm.fma", a, a, T.broadcast(T.float32(1), 8)))
     b = np.zeros(8, "float32")
-    tw.compile(func)(np.arange(8, dtype="float32"), b)
+    tw.compile(func, schedule="as written")(np.arange(8, dtype="float32"), b)
     np.testing.assert_array_equal(b, np.arange(8) ** 2 + 1)
 
 
 def test_the_types_choose_the_overload():
     func = elementwise(lambda a: T.broadcast(T.call_llvm_pure_intrin("float32", "llvm.vector.reduce.fmax", a), 8))
     b = np.zeros(8, "float32")
-    tw.compile(func)(np.arange(8, dtype="float32"), b)
+    tw.compile(func, schedule="as written")(np.arange(8, dtype="float32"), b)
     np.testing.assert_array_equal(b, np.full(8, 7))
 
 
@@ -46,7 +46,7 @@ def test_refused(value, message):
         return result if result.dtype == "float32x8" else T.vectorcombine(result, result, dtype="float32x8")
 
     with pytest.raises(tw.ScriptError, match=message):
-        tw.compile(elementwise(widened))
+        tw.compile(elementwise(widened), schedule="as written")
 
 
 def test_an_instruction_that_the_target_does_not_have():
@@ -55,8 +55,8 @@ def test_an_instruction_that_the_target_does_not_have():
         B[0:16] = T.call_llvm_pure_intrin("int32x16", "llvm.x86.avx512.vpdpbusd.512", B[0:16], A[0:16], A[0:16])
 
     with pytest.raises(tw.ScriptError, match="needs avx512vnni"):
-        tw.compile(dot, target="llvm -mcpu=haswell")
-    assert "vpdpbusd" in tw.compile(dot, target="llvm -mcpu=icelake-server").inspect("asm")
+        tw.compile(dot, target="llvm -mcpu=haswell", schedule="as written")
+    assert "vpdpbusd" in tw.compile(dot, target="llvm -mcpu=icelake-server", schedule="as written").inspect("asm")
 
 
 def test_the_interpreter_refuses_it():

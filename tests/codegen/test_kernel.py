@@ -60,7 +60,7 @@ def test_the_interpreter_says_what_is_undefined() -> None:
 
 
 def test_inspect() -> None:
-    kernel = tw.compile(add)
+    kernel = tw.compile(add, schedule="as written")
     assert "T.Broadcast(s, 16)" in kernel.inspect("tir")
     assert "T.block" in kernel.inspect("tir", after="lower_init_blocks")
     assert "define i32 @add(" in kernel.inspect("llvm")

@@ -28,7 +28,7 @@ def both(func: Any, arrays: list[np.ndarray], output: str) -> list[Any]:
     results: list[Any] = []
     module = ir.as_module(func)
     name = next(iter(module.functions))
-    for run in (lambda *a: ir.interpret(module, name, *a), lambda *a: tw.compile(module)(*a)):
+    for run in (lambda *a: ir.interpret(module, name, *a), lambda *a: tw.compile(module, schedule="as written")(*a)):
         out = np.zeros(len(arrays[0]), numpy_type(output))
         try:
             run(*arrays, out)

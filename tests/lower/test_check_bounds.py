@@ -29,7 +29,7 @@ def arguments(bad=None):
 
 @pytest.mark.parametrize("loop", ["range", "parallel", "vectorized", "unroll"])
 def test_an_index_from_memory(loop):
-    kernel = tw.compile(gather(loop), check_bounds=True)
+    kernel = tw.compile(gather(loop), check_bounds=True, schedule="as written")
     a, indices, b = arguments()
     kernel(a, indices, b)
     assert b.tolist() == a[indices].tolist()
@@ -53,7 +53,7 @@ def test_a_scatter_stops_before_it_writes():
     a, indices, b = arguments(bad=8)
     memory = np.full(16, -1, "float32")
     with pytest.raises(tw.ArgumentError, match="block 'scatter' writes 'B' at index"):
-        tw.compile(func, check_bounds=True)(a, indices, memory[:8])
+        tw.compile(func, check_bounds=True, schedule="as written")(a, indices, memory[:8])
     assert (memory[8:] == -1).all()
 
 
@@ -72,7 +72,7 @@ def test_an_access_behind_a_condition_is_checked_where_it_happens(value):
             B[vi] = {value}
 """)
     a, indices, b = arguments(bad=100)
-    tw.compile(func, check_bounds=True)(a, indices, b)
+    tw.compile(func, check_bounds=True, schedule="as written")(a, indices, b)
     assert b.tolist() == [3, 1, 7, 0, 2, 9, 5, 4]
 
 
@@ -87,7 +87,7 @@ def test_indices_of_indices_and_loops_of_data():
             for j in range(P[vi], P[vi + 1]):
                 B[vi] = B[vi] + A[I[j]]
 """)
-    kernel = tw.compile(func, check_bounds=True)
+    kernel = tw.compile(func, check_bounds=True, schedule="as written")
     a, indices, _ = arguments()
     b = np.zeros(3, "float32")
     kernel(a, indices, np.array([0, 2, 5, 8], "int32"), b)
@@ -110,7 +110,7 @@ def test_symbolic_sizes_and_two_dimensions():
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = A[vi, vj + k]
 
-    kernel = tw.compile(shifted, check_bounds=True)
+    kernel = tw.compile(shifted, check_bounds=True, schedule="as written")
     a, b = np.arange(9, dtype="float32").reshape(3, 3), np.zeros((3, 3), "float32")
     kernel(a, b, 0)
     assert (a == b).all()
@@ -124,7 +124,7 @@ def test_lanes_that_a_mask_lets_through_are_checked():
     mask = lanes < T.Broadcast(m, 4)
     B.vstore([T.Ramp(0, 1, 4)], A.vload([lanes], predicate=mask), predicate=mask)
 """)
-    kernel = tw.compile(func, check_bounds=True)
+    kernel = tw.compile(func, check_bounds=True, schedule="as written")
     a, b = np.arange(8, dtype="float32"), np.full(8, -1, "float32")
     kernel(a, 6, 8, b)  # lanes 8 and 9 are masked out
     assert b.tolist() == [6, 7, -1, -1, -1, -1, -1, -1]
@@ -143,6 +143,8 @@ def test_what_loops_prove_costs_nothing():
                 vi, vj = T.axis.remap("SS", [i, j])
                 B[vi, vj] = A[vj, 63 - vi]
 
-    assert tw.compile(plain, check_bounds=True).inspect("asm") == tw.compile(plain).inspect("asm")
-    unasked = tw.compile(gather())
+    assert tw.compile(plain, check_bounds=True, schedule="as written").inspect("asm") == tw.compile(
+        plain, schedule="as written"
+    ).inspect("asm")
+    unasked = tw.compile(gather(), schedule="as written")
     assert "assert" not in unasked.inspect("tir")

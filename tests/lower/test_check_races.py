@@ -26,7 +26,7 @@ def arguments() -> list[np.ndarray]:
 def races(program: tw.ir.PrimFunc) -> bool:
     """What the interpreter says, which sees each iteration."""
     try:
-        tw.compile(program, target="interpreter")(*arguments())
+        tw.compile(program, target="interpreter", schedule="as written")(*arguments())
     except tw.ScriptError as error:
         assert error.code == "interpret/race"
         return True
@@ -35,7 +35,7 @@ def races(program: tw.ir.PrimFunc) -> bool:
 
 def refused(program: tw.ir.PrimFunc) -> bool:
     try:
-        tw.compile(program)
+        tw.compile(program, schedule="as written")
     except tw.ScriptError as error:
         assert error.code == "lower/race"
         return True
@@ -108,7 +108,7 @@ def test_what_is_free_or_not_known_is_compiled(what: str, kind: str) -> None:
     program = parse(FREE[what].replace("KIND", kind))
     assert not races(program) and not refused(program)
     mine, plain = arguments(), arguments()
-    tw.compile(program)(*mine)
+    tw.compile(program, schedule="as written")(*mine)
     tw.compile(parse(FREE[what].replace("KIND", "range")))(*plain)
     assert all((a == b).all() for a, b in zip(mine, plain, strict=True))
 
@@ -154,7 +154,11 @@ def test_the_line_the_witness_and_a_hint() -> None:
 
 def test_what_is_not_proved_is_a_note() -> None:
     def notes(body: str) -> list[str]:
-        return [note.message for note in tw.compile(parse(body)).notes if note.code == "lower/unproved-parallel"]
+        return [
+            note.message
+            for note in tw.compile(parse(body), schedule="as written").notes
+            if note.code == "lower/unproved-parallel"
+        ]
 
     (note,) = notes(FREE["scatter"].replace("KIND", "T.parallel"))
     assert (

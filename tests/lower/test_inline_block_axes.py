@@ -40,7 +40,7 @@ def test_loops_of_any_kind_around_axes_bound_to_data(kind: Any) -> None:
 
     check_equivalent(gather, tw.lower(gather))
     args = [np.array([7, 0, 3, 3, 1, 2, 9, 4], np.int32), np.arange(8, dtype=np.float32), np.zeros(8, np.float32)]
-    tw.compile(gather)(*args)
+    tw.compile(gather, schedule="as written")(*args)
     np.testing.assert_array_equal(args[2], [7, 0, 3, 3, 1, 2, 1, 0])
 
 
@@ -67,7 +67,7 @@ def test_bindings_are_read_where_the_block_runs(condition: bool) -> None:
 
     if not condition:
         with pytest.raises(tw.ScriptError) as info:
-            tw.compile(too_far)
+            tw.compile(too_far, schedule="as written")
         assert info.value.code == "verify/bounds"
         return
     lowered = tw.lower(gather, after="inline_block_axes").script()

@@ -34,7 +34,7 @@ def test_vector_tails_are_masked(n: int, width: int) -> None:
                     B[v] = A[v] * T.float32(3)
 
     a, b = random(n), np.full(n + 8, 7, "float32")
-    tw.compile(scale)(a, b[:n])
+    tw.compile(scale, schedule="as written")(a, b[:n])
     np.testing.assert_array_equal(b[:n], a * 3)
     assert (b[n:] == 7).all()
 
@@ -47,7 +47,7 @@ def test_vectorized_loops_of_any_extent(n: int) -> None:
             B[i] = A[i] + T.float32(1)
 
     a, b = random(n), np.zeros(n, "float32")
-    tw.compile(add)(a, b)
+    tw.compile(add, schedule="as written")(a, b)
     np.testing.assert_array_equal(b, a + 1)
 
 
@@ -65,7 +65,7 @@ def test_symbolic_sizes(n: int) -> None:
                 C[vi, vj] = A[vi, vj] + B[vi]
 
     a, b, c = random(n, 5), random(n), np.zeros((n, 5), "float32")
-    tw.compile(add)(a, b, c)
+    tw.compile(add, schedule="as written")(a, b, c)
     np.testing.assert_array_equal(c, a + b[:, None])
 
 
@@ -80,7 +80,7 @@ def test_symbolic_vector_tail(n: int) -> None:
             B[i] = A[i] + T.float32(1)
 
     a, b = random(n), np.full(n + 20, 5, "float32")
-    tw.compile(add)(a, b[:n])
+    tw.compile(add, schedule="as written")(a, b[:n])
     np.testing.assert_array_equal(b[:n], a + 1)
     assert (b[n:] == 5).all()
 
@@ -97,7 +97,7 @@ def test_strides_and_offsets_from_the_argument() -> None:
                 B[vi, vj] = A[vi, vj]
 
     base = random(20, 40)
-    kernel = tw.compile(copy)
+    kernel = tw.compile(copy, schedule="as written")
     for view in (base[2:8, 3:13], base[::-1, ::-1][:6, :10], base.T[5:11, 2:12], base[0:12:2, 0:40:4]):
         b = np.zeros((6, 10), "float32")
         kernel(view, b)
@@ -113,7 +113,7 @@ def test_reversed_and_strided_vectors() -> None:
             C[15 - i] = A[i * 3 + 1]
 
     a, b, c = random(64), np.zeros(16, "float32"), np.zeros(16, "float32")
-    tw.compile(shuffle)(a, b, c)
+    tw.compile(shuffle, schedule="as written")(a, b, c)
     np.testing.assert_array_equal(b, a[63:47:-1])
     np.testing.assert_array_equal(c[::-1], a[1:49:3])
 
@@ -136,7 +136,7 @@ def test_gather_and_scatter(lanes: int) -> None:
 
     a, index = random(50), RANDOM.permutation(50)[:37]
     b, c = np.zeros(37, "float32"), np.zeros(50, "float32")
-    tw.compile(gather)(a, index, b, c)
+    tw.compile(gather, schedule="as written")(a, index, b, c)
     np.testing.assert_array_equal(b, a[index])
     expected = np.zeros(50, "float32")
     expected[index] = a[:37]
@@ -155,7 +155,7 @@ def test_padding_loads_only_what_is_there() -> None:
                     )
 
     a, b = random(10, 10), np.ones((14, 14), "float32")
-    tw.compile(pad)(a, b)
+    tw.compile(pad, schedule="as written")(a, b)
     np.testing.assert_array_equal(b, np.pad(a, 2))
 
 
@@ -184,7 +184,7 @@ def test_parallel_tiles_with_tails(threads: int) -> None:
 
     a = np.arange(3500, dtype="int32").reshape(50, 70)
     for func in (transpose, parallel):
-        kernel = tw.compile(func)
+        kernel = tw.compile(func, schedule="as written")
         kernel.threads = threads
         b = np.zeros((70, 50), "int32")
         kernel(a, b)
@@ -205,7 +205,7 @@ def test_zero_extents_do_nothing() -> None:
 
     a = random(8)
     before = a.copy()
-    tw.compile(nothing)(a)
+    tw.compile(nothing, schedule="as written")(a)
     np.testing.assert_array_equal(a, before)
 
 
@@ -224,7 +224,7 @@ def test_loops_start_anywhere() -> None:
             A[i + 3] = i
 
     a = np.full(40, 99, "int32")
-    tw.compile(ranges)(a)
+    tw.compile(ranges, schedule="as written")(a)
     expected = np.full(40, 99)
     for r in (range(3, 9), range(10, 20), range(22, 25), range(30, 37)):
         expected[list(r)] = list(r)
@@ -254,7 +254,7 @@ def test_while_and_let_and_branches() -> None:
         return count
 
     a, b = np.arange(1, 21, dtype="int32"), np.zeros(20, "int32")
-    tw.compile(collatz)(a, b)
+    tw.compile(collatz, schedule="as written")(a, b)
     assert b.tolist() == [steps(n) for n in range(1, 21)]
 
 
@@ -266,7 +266,7 @@ def test_what_cannot_be_vectorized_stays_right() -> None:
             B[0] = A[i] - B[0]
 
     a, b = random(64), np.zeros(1, "float32")
-    kernel = tw.compile(total)
+    kernel = tw.compile(total, schedule="as written")
     kernel(a, b)
     assert b[0] == a[1::2].sum() - a[::2].sum()
     assert [note["code"] for note in kernel.report["notes"]] == ["lower/not-vectorized"]
@@ -280,7 +280,7 @@ def test_dependences_are_not_vectorized() -> None:
 
     a = np.arange(64, dtype="int32")
     expected = np.cumsum(a)
-    tw.compile(scan)(a)
+    tw.compile(scan, schedule="as written")(a)
     np.testing.assert_array_equal(a, expected)
 
 
@@ -290,7 +290,7 @@ def test_assertions_carry_their_message() -> None:
         assert n < 4, "n has to be small"
         A[n] = 7
 
-    kernel = tw.compile(check)
+    kernel = tw.compile(check, schedule="as written")
     a = np.zeros(4, "int32")
     kernel(a, 3)
     assert a[3] == 7
@@ -317,7 +317,7 @@ def test_a_vectorized_loop_around_another_one_is_serial():
         b = np.zeros((4, 12), "float32")
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tw.PerformanceWarning)
-            kernel = tw.compile(nested, target=target)
+            kernel = tw.compile(nested, target=target, schedule="as written")
         kernel(a, b)
         results.append(b)
     assert (results[0] == results[1]).all()
@@ -335,7 +335,7 @@ def count(I: T.Buffer((8,), "int32"), A: T.Buffer((8,), "int32")):
 """)
     places = np.array([1, 3, 1, 6, 3, 3, 0, 2], "int32")
     counted = np.zeros(8, "int32")
-    tw.compile(func)(places, counted)
+    tw.compile(func, schedule="as written")(places, counted)
     k = np.arange(8)
     expected = np.zeros(8, "int32")
     np.add.at(expected, np.broadcast_to(eval(index, {"k": k, "I": places}), 8), 1)
@@ -355,7 +355,7 @@ def test_lanes_that_do_not_ask_divide_by_nothing() -> None:
     assert "T.vectorized" not in vectors.script() and "for " not in vectors.script()
     a, d, b = np.arange(100, 116, dtype="int32"), np.arange(16, dtype="int32") % 4, np.zeros(16, "int32")
     expected = np.where(d != 0, a // np.maximum(d, 1) + a % np.maximum(d, 1), 0)
-    for run in (tw.compile(main), lambda *args: _core.interpret(vectors, "main", *args)):
+    for run in (tw.compile(main, schedule="as written"), lambda *args: _core.interpret(vectors, "main", *args)):
         b[:] = 0
         run(a, d, b)
         np.testing.assert_array_equal(b, expected)

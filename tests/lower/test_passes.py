@@ -592,12 +592,12 @@ def test_accumulators_become_slots() -> None:
         B_1[8:16] = y[0]
 
     check(before, "promote_registers", expected)
-    promotion = tw.compile(before, target=TARGET).report["promotions"][0]
+    promotion = tw.compile(before, target=TARGET, schedule="as written").report["promotions"][0]
     assert promotion == {"function": "before", "buffer": "X", "promoted": True, "registers": 2, "reason": ""}
 
 
 def refusal(program: Any) -> str:
-    report = tw.compile(program, target=TARGET).report["promotions"][0]
+    report = tw.compile(program, target=TARGET, schedule="as written").report["promotions"][0]
     assert not report["promoted"]
     return str(report["reason"])
 
@@ -675,7 +675,7 @@ def test_parallel_loops_in_one_another_share_no_workspace() -> None:
     assert text.index("T.parallel(4)") < text.index("T.allocate(") < text.index("for j in range(8)")
     check_equivalent(before, after)
     a, b = np.arange(32, dtype="float32").reshape(4, 8), np.zeros((4, 8), "float32")
-    tw.compile(before)(a, b)
+    tw.compile(before, schedule="as written")(a, b)
     assert (b == 2 * a + np.arange(8, dtype="float32") + 99).all()
 
 
@@ -705,7 +705,7 @@ def test_unrolling_has_a_budget() -> None:
 
     start = time.monotonic()
     with pytest.warns(tw.PerformanceWarning, match="loop 'i' is not unrolled: 64 copies of") as caught:
-        kernel = tw.compile(nested)
+        kernel = tw.compile(nested, schedule="as written")
     assert time.monotonic() - start < 10  # some tenths of a second on an idle machine
     assert caught[0].filename == __file__
     assert {note.code for note in kernel.notes} == {"lower/not-unrolled"}
@@ -718,7 +718,7 @@ def test_the_budget_is_for_all_loops_together() -> None:
     steps = "".join(f"    for i{k} in T.unroll(2000):\n        A[i{k}] = A[i{k}] + 1\n" for k in range(12))
     program = tw.script.from_source("@T.prim_func\ndef f(A: T.Buffer((2000,), 'int32')):\n" + steps)
     with pytest.warns(tw.PerformanceWarning) as caught:
-        kernel = tw.compile(program)
+        kernel = tw.compile(program, schedule="as written")
     assert 0 < len(caught) < 12
     a = np.zeros(2000, "int32")
     kernel(a)
@@ -746,5 +746,5 @@ def test_deep_nests_compile_fast() -> None:
     text += f"        B[{' + '.join(names)}] = A[{' + '.join(names)}] + T.float32(1)\n"
     program = tw.script.from_source(text.replace("T.grid(2, 1, 1, 1, 2", "T.grid(2, 2, 2, 2, 2", 1))
     start = time.monotonic()
-    tw.compile(program)
+    tw.compile(program, schedule="as written")
     assert time.monotonic() - start < 5  # half a second on an idle machine

@@ -141,8 +141,8 @@ def test_machine_code_agrees_with_the_interpreter(program: tuple[str, int, str, 
     ]
     expected = [a.copy() for a in args]
     func = from_source(text)
-    tw.compile(func, "interpreter")(*expected)
-    tw.compile(func, target)(*args)
+    tw.compile(func, "interpreter", schedule="as written")(*expected)
+    tw.compile(func, target, schedule="as written")(*args)
     for got, want in zip(args, expected, strict=True):
         np.testing.assert_array_equal(got, want, err_msg=text)
 
@@ -159,7 +159,7 @@ def f(A: T.Buffer(({modulus},), "{dtype}"), B: T.Buffer((64,), "{dtype}")):
 """
     a = (np.arange(modulus) % 100).astype(dtype)
     b = np.zeros(64, dtype)
-    tw.compile(from_source(text), target)(a, b)
+    tw.compile(from_source(text), target, schedule="as written")(a, b)
     np.testing.assert_array_equal(b, a[np.arange(64) * factor % modulus] + np.ones(1, dtype))
 
 
@@ -189,8 +189,8 @@ def test_in_place_updates(statements: list[tuple[str, int, str, int]], step: int
     args = [rng.integers(0, 9, size).astype("int32") for _ in "AB"]
     expected = [a.copy() for a in args]
     func = from_source(text)
-    tw.compile(func, "interpreter")(*expected)
-    tw.compile(func)(*args)
+    tw.compile(func, "interpreter", schedule="as written")(*expected)
+    tw.compile(func, schedule="as written")(*args)
     for got, want in zip(args, expected, strict=True):
         np.testing.assert_array_equal(got, want, err_msg=text)
 
@@ -208,7 +208,7 @@ def f(a: T.handle, b: T.handle):
 """
     a = np.arange(n, dtype="float32")
     b = np.full(n, -1, "float32")
-    tw.compile(from_source(text))(a, b)
+    tw.compile(from_source(text), schedule="as written")(a, b)
     np.testing.assert_array_equal(b, a[::-1] * 2)
 
 
@@ -233,7 +233,7 @@ def test_sums_stay_in_order() -> None:
     rng = np.random.default_rng(0)
     a, b = (rng.standard_normal(shape).astype("float32") for shape in [(48, 200), (200, 96)])
     c = np.empty((48, 96), "float32")
-    tw.compile(product)(a, b, c)
+    tw.compile(product, schedule="as written")(a, b, c)
     sums = np.zeros((48, 96), "float32")
     exact = np.zeros((48, 96))
     for k in range(200):  # with a multiply-add, rounded once
@@ -257,7 +257,7 @@ def test_arguments_that_other_functions_pass_may_overlap() -> None:
             Shifts.shift(X.data, T.address_of(X[1]))
 
     x = np.arange(65, dtype="int32")
-    tw.compile(Shifts)["main"](x)
+    tw.compile(Shifts, schedule="as written")["main"](x)
     np.testing.assert_array_equal(x, np.zeros(65, "int32"))
 
 
@@ -276,7 +276,7 @@ def test_a_condition_is_evaluated_once() -> None:
 
     a = np.tile(np.array([1, -1], "int32"), 32)
     b, c = np.zeros(64, "int32"), np.zeros(64, "int32")
-    tw.compile(f)(a, b, c)
+    tw.compile(f, schedule="as written")(a, b, c)
     np.testing.assert_array_equal(b, np.tile([2, 0], 32))
     np.testing.assert_array_equal(c, np.tile([0, 3], 32))
     np.testing.assert_array_equal(a, np.tile([-1, 1], 32))
@@ -288,7 +288,7 @@ def test_why_a_loop_stays_scalar() -> None:
         for i in range(63):
             A[i + 1] = A[i + 1] + A[i]
 
-    (note,) = tw.compile(scan).report["notes"]
+    (note,) = tw.compile(scan, schedule="as written").report["notes"]
     assert note["code"] == "lower/scalar-loop"
     assert note["message"] == "loop 'i' has no vector code: an iteration needs what an earlier one does to 'A'"
 
@@ -312,7 +312,7 @@ def test_short_rows_make_long_vectors() -> None:
     assert "for i, j in T.grid(50, 3)" in lowered(column)
     a = np.arange(1050, dtype="float32").reshape(50, 7, 3)
     b = np.zeros_like(a)
-    tw.compile(rows)(a, b)
+    tw.compile(rows, schedule="as written")(a, b)
     np.testing.assert_array_equal(b, a + 1)
 
 
@@ -332,7 +332,7 @@ def test_sums_of_rows(n: int) -> None:
     x = np.random.default_rng(0).integers(-4, 5, (n, 40)).astype("float32")
     m = np.arange(n, dtype="float32") % 3
     y = np.empty(n, "float32")
-    tw.compile(variance)(x, m, y)
+    tw.compile(variance, schedule="as written")(x, m, y)
     np.testing.assert_array_equal(y, ((x - m[:, None]) ** 2).sum(1) / 2)
 
 
@@ -358,7 +358,7 @@ def test_rows_of_a_register_tile_stay_apart() -> None:
                         vi, vj = T.axis.remap("SS", [i, j])
                         B[vi, vj] = X[vi, vj]
 
-    (buffer,) = tw.compile(tile, target="llvm -mcpu=x86-64-v4").report["promotions"]
+    (buffer,) = tw.compile(tile, target="llvm -mcpu=x86-64-v4", schedule="as written").report["promotions"]
     assert buffer["promoted"]
     assert "float32x16" not in str(tw.lower(tile, target="llvm -mcpu=x86-64-v4").script())
 
@@ -380,7 +380,7 @@ def f(A: T.Buffer((100,), '{dtype}'), C: T.Buffer(({count * 100},), '{dtype}')):
     assert "T.vectorized(100)" in lowered(func)
     script = str(tw.lower(func, target=target, after="vectorize_loops").script())
     assert script.count("T.Shuffle") >= 1 and f"T.Ramp(1, {count}," not in script
-    tw.compile(func, target)(a, c)
+    tw.compile(func, target, schedule="as written")(a, c)
     np.testing.assert_array_equal(c, (a[:, None] + np.arange(count).astype(dtype)).ravel())
     for other in (
         text.replace(f"C[{count} * i + 0]", f"C[{count} * i + {count - 1}]"),
@@ -391,5 +391,5 @@ def f(A: T.Buffer((100,), '{dtype}'), C: T.Buffer(({count * 100},), '{dtype}')):
         args = [a.copy(), np.arange(100 * count).astype(dtype)]
         expected = [v.copy() for v in args]
         tw.compile(from_source(other.replace("T.vectorized", "range")), "interpreter")(*expected)
-        tw.compile(from_source(other), target)(*args)
+        tw.compile(from_source(other), target, schedule="as written")(*args)
         np.testing.assert_array_equal(args[1], expected[1], err_msg=other)

@@ -73,7 +73,7 @@ def run(module: Any, n: int, m: int, interpreted: bool) -> np.ndarray:
     if interpreted:
         _core.interpret(module, "main", a, c)
     else:
-        tw.compile(module)(a, c)
+        tw.compile(module, schedule="as written")(a, c)
     return c
 
 
@@ -140,7 +140,7 @@ def test_more_bytes_than_addresses() -> None:
 
     a, c = np.ones(1000, "int8"), np.zeros(1000, "int8")
     with pytest.raises(tw.ResourceError, match=r"larger than the address space|out of memory"):
-        tw.compile(cube)(a, c)
+        tw.compile(cube, schedule="as written")(a, c)
 
     with pytest.raises(tw.ScriptError, match="verify/size"):
 

@@ -3,6 +3,7 @@
 import numpy as np
 
 import tilewright as tw
+from tilewright import te
 from tilewright.script import tir as T
 
 
@@ -26,7 +27,7 @@ def test_a_reduction_around_a_buffer_of_its_own():
     # Each step has its own B, and the sums are set to zero once, before the first of them.
     text = tw.lower(taps, after="lower_init_blocks").script()
     assert text.index("C_init") < text.index("for k in range(3)") < text.index("B = T.alloc_buffer")
-    tw.compile(taps)(a, c)
+    tw.compile(taps, schedule="as written")(a, c)
     np.testing.assert_array_equal(c, [6, 12, 18, 24])
 
 
@@ -53,7 +54,7 @@ def test_a_tail_of_unknown_length():
     assert "B = T.alloc_buffer((4,))" in tw.lower(tiles, after="compact_buffers").script()
     for size in (1, 9, 16):
         a, c = np.arange(size, dtype="float32"), np.zeros(size, "float32")
-        tw.compile(tiles)(a, c)
+        tw.compile(tiles, schedule="as written")(a, c)
         np.testing.assert_array_equal(c, (a + 1) * 2)
 
 
@@ -75,3 +76,21 @@ def test_a_hoisted_initialization_keeps_the_guard_of_its_tiles():
     a, c = np.ones((14, 9), "float32"), np.full(24, 7, "float32")
     tw.compile(sch.mod)(a, c[:14])
     np.testing.assert_array_equal(c, [9] * 14 + [7] * 10)
+
+
+def test_a_sum_of_nothing_begins_where_nothing_else_writes():
+    """The copy back cannot tell whether there was a sum: it finds zeros; and what was there before, where the sum
+    writes to memory that the caller sees."""
+    n = te.var("n")
+    x, k = te.placeholder((4, n), name="X"), te.reduce_axis((0, n), name="k")
+    program = te.create_prim_func([x, te.compute((4,), lambda i: te.sum(x[i, k], axis=[k]), name="Y")])
+    sch = tw.Schedule(program)
+    sch.cache_write("Y", 0, "local")
+    copied = tw.lower(sch, after="lower_init_blocks").script()
+    assert "T.where" not in copied[copied.index("Y_init") : copied.index('T.block("Y")')]
+    y = np.ones(4, "float32")
+    tw.compile(sch)(np.ones((4, 0), "float32"), y)
+    np.testing.assert_array_equal(y, np.zeros(4))
+    y = np.ones(4, "float32")
+    tw.compile(program, schedule="as written")(np.ones((4, 0), "float32"), y)
+    np.testing.assert_array_equal(y, np.ones(4))

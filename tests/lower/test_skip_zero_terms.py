@@ -1,5 +1,5 @@
-"""Terms that a condition makes zero are left out where a block asks for it, and such conditions leave loops that they do
-not depend on."""
+"""Terms that a condition makes zero are left out where a block asks for it, and such conditions leave the loops that
+they do not depend on."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_term_is_added_where_it_is_not_zero() -> None:
 def test_an_infinite_weight_does_not_meet_the_zeros() -> None:
     """As the program is written, zero times infinity would be a NaN."""
     a, w, b = np.ones(16, "float32"), np.array([np.inf, 1, 1, 1], "float32"), np.zeros(24, "float32")
-    tw.compile(taps)(a, w, b)
+    tw.compile(taps, schedule="as written")(a, w, b)
     np.testing.assert_array_equal(b, [np.inf, 2] * 12)
 
 
@@ -85,7 +85,7 @@ def test_conditions_leave_the_loops_that_they_do_not_depend_on() -> None:
     def program(A: T.Buffer((64,), "float32"), n: T.int32, m: T.int32):
         for i in range(4):
             for j in range(16):
-                if j < n:
+                if j < n:  # noqa: SIM102
                     if (i + m) % 2 == 0:
                         A[i * 16 + j] = T.float32(1)
 
@@ -106,11 +106,11 @@ def test_a_condition_that_guards_a_division_stays_before_it() -> None:
     @T.prim_func
     def program(A: T.Buffer((16,), "float32"), n: T.int32, m: T.int32):
         for i in range(n):
-            if i < m:
+            if i < m:  # noqa: SIM102
                 if 16 % m == 0:
                     A[i] = T.float32(1)
 
-    kernel = tw.compile(program)
+    kernel = tw.compile(program, schedule="as written")
     a = np.zeros(16, "float32")
     kernel(a, 0, 0)
     kernel(a, 16, 0)

@@ -55,7 +55,7 @@ def run_both(
 ) -> list[np.ndarray]:
     """The arguments after the compiled kernel, which are those after the interpreter of the program as written."""
     expected = [a.copy() for a in args]
-    tw.compile(program, "interpreter")(*expected, *scalars)
+    tw.compile(program, "interpreter", schedule="as written")(*expected, *scalars)
     tw.compile(scheduled or program, target)(*args, *scalars)
     for got, want in zip(args, expected, strict=True):
         if got.dtype == ml_dtypes.bfloat16:  # NumPy knows no NaN in it
@@ -228,7 +228,7 @@ def test_a_result_that_may_not_exist_is_not_touched() -> None:
 
     a = np.zeros(64, "int32")
     with pytest.warns(tw.PerformanceWarning, match="not vectorized"):
-        tw.compile(count)(a, np.zeros(4, "int32"), 1 << 30)
+        tw.compile(count, schedule="as written")(a, np.zeros(4, "int32"), 1 << 30)
 
 
 def test_floats_are_reordered_only_where_asked() -> None:
@@ -245,13 +245,13 @@ def test_floats_are_reordered_only_where_asked() -> None:
                 C[i] = C[i] + A[i, k]
 
     assert "C_lanes" in lowered(asked)
-    assert not tw.compile(asked).notes
+    assert not tw.compile(asked, schedule="as written").notes
     assert "C_lanes" not in lowered(plain)
     a = np.random.default_rng(1).standard_normal((8, 200)).astype("float32")
     got, exact = np.zeros(8, "float32"), np.zeros(8, "float32")
-    tw.compile(plain)(a, exact)
+    tw.compile(plain, schedule="as written")(a, exact)
     np.testing.assert_array_equal(exact, np.cumsum(a, axis=1, dtype="float32")[:, -1])
-    tw.compile(asked)(a, got)
+    tw.compile(asked, schedule="as written")(a, got)
     np.testing.assert_allclose(got, a.astype("float64").sum(1), rtol=0, atol=200 * 2.0**-24 * np.abs(a).sum(1).max())
 
 
@@ -311,7 +311,7 @@ def test_short_vectors_take_several_steps_at_a_time() -> None:
             for k1 in T.vectorized(8):
                 C[0] = C[0] + A[k0 * 8 + k1] * B[k0 * 8 + k1]
 
-    (lanes,) = tw.compile(dot, target="llvm -mcpu=x86-64-v3").report["promotions"]
+    (lanes,) = tw.compile(dot, target="llvm -mcpu=x86-64-v3", schedule="as written").report["promotions"]
     assert lanes["registers"] == 4
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-4, 5, 1000).astype("float32") for _ in "ab")
@@ -339,7 +339,7 @@ def test_what_is_no_reduction_stays_in_order(body: str) -> None:
     expected = [a.copy() for a in args]
     tw.compile(from_source(text.replace("T.vectorized", "range")), "interpreter")(*expected)
     with pytest.warns(tw.PerformanceWarning, match="not vectorized"):
-        tw.compile(from_source(text))(*args)
+        tw.compile(from_source(text), schedule="as written")(*args)
     for got, want in zip(args, expected, strict=True):
         np.testing.assert_array_equal(got, want)
 
@@ -355,7 +355,7 @@ def test_the_interpreter_knows_lanes_that_meet(body: str) -> None:
     )
     func = from_source(text + f"    for k in T.vectorized(40):\n{statements}")
     with pytest.raises(tw.Error) as caught:
-        tw.compile(func, "interpreter")(*(np.zeros(size, "int32") for size in (40, 40, 2)))
+        tw.compile(func, "interpreter", schedule="as written")(*(np.zeros(size, "int32") for size in (40, 40, 2)))
     assert caught.value.code == "interpret/race"
 
 
@@ -380,6 +380,6 @@ def test_arguments_of_other_functions_may_overlap() -> None:
     for k in range(0, 64, 8):
         expected[63] += 2 * expected[k : k + 8].sum()
     x = np.arange(64, dtype="int32")
-    tw.compile(Sums)["main"](x)
+    tw.compile(Sums, schedule="as written")["main"](x)
     assert re.search(r"for k in range\(8\):\n\s+C_lanes", lowered(Sums))
     np.testing.assert_array_equal(x, expected)

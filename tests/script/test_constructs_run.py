@@ -13,7 +13,7 @@ from tilewright.script import tir as T
 def run(func: ir.PrimFunc, array: np.ndarray, *scalars: int) -> np.ndarray:
     interpreted, compiled = array.copy(), array.copy()
     ir.interpret(ir.as_module(func), "main", interpreted, *scalars)
-    tw.compile(func)(compiled, *scalars)
+    tw.compile(func, schedule="as written")(compiled, *scalars)
     np.testing.assert_array_equal(interpreted, compiled)
     return compiled
 
@@ -33,7 +33,7 @@ def test_print(capfd: pytest.CaptureFixture[str]) -> None:
     ir.interpret(ir.as_module(main), "main", values, 3)
     assert capfd.readouterr().out.splitlines() == lines
     sys.stdout.flush()
-    tw.compile(main)(values, 3)
+    tw.compile(main, schedule="as written")(values, 3)
     assert capfd.readouterr().out.splitlines() == lines
 
 
@@ -117,7 +117,7 @@ def test_scalable_vectors_are_interpreted_and_refused_where_the_machine_has_none
     with pytest.raises(tw.ArgumentError, match="vscale is 0"):
         ir.interpret(ir.as_module(main), "main", array, vscale=0)
     with pytest.raises(tw.ScriptError, match="scalable vectors, which the target does not have"):
-        tw.compile(main)
+        tw.compile(main, schedule="as written")
 
 
 def test_the_interpreter_is_told_the_vscale() -> None:
@@ -147,7 +147,7 @@ def test_a_call_that_says_a_wrong_type_is_refused() -> None:
         A[0:8] = T.Broadcast(T.call_intrin("int32", "tir.clz", A[0:8]), 8)
 
     with pytest.raises(tw.ScriptError, match="clz of these arguments does not give int32"):
-        tw.compile(main)
+        tw.compile(main, schedule="as written")
 
 
 def test_ldexp_of_integers_and_floats() -> None:

@@ -37,16 +37,21 @@ def is_open(function: ir.PrimFunc) -> bool:
     return open_so_far
 
 
-def scheduled_by_rules(module: ir.Module, target: _core.Target) -> ir.Module:
-    """The module with each function scheduled that nobody has scheduled yet, and the others as they are."""
+def scheduled_by_rules(module: ir.Module, target: _core.Target) -> tuple[ir.Module, list[str]]:
+    """The module with each function scheduled that nobody has scheduled yet, and the others as they are; and the names
+    under which users know those that changed."""
     if target.kind != "llvm":
-        return module
+        return module, []
     schedule = Schedule(module)
+    changed = []
     for name, function in module.functions.items():
         if isinstance(function, ir.PrimFunc) and is_open(function):
             schedule.work_on(name)
+            before = schedule.mod.functions[name]
             schedule_for_cpu(schedule, target, best=True)
-    return schedule.mod
+            if not schedule.mod.functions[name].same_as(before):
+                changed.append(str(function.attrs.get("global_symbol", name)))
+    return (schedule.mod, changed) if changed else (module, [])
 
 
 def schedule_for_cpu(schedule: Schedule, target: _core.Target, *, best: bool) -> None:
@@ -70,7 +75,7 @@ def schedule_for_cpu(schedule: Schedule, target: _core.Target, *, best: bool) ->
         if facts is not None and facts.is_contraction():
             attempt(schedule_contraction, schedule, facts, target, draw)
     for output in attempt(schedule.get_output_blocks, root) or []:
-        attempt(schedule_rows, schedule, blocks, output)
+        attempt(schedule_rows, schedule, blocks, output, target)
     for block in blocks:
         facts = attempt(facts_of, schedule, block)
         if facts is None:

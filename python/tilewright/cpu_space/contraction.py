@@ -43,18 +43,18 @@ class _Contraction:
             loop, size, extent = facts.axes[i].loop, tile.size(i), facts.extent(i)
             if size == 1:
                 outer[i] = loop
-            elif size == extent:
+            elif size == extent and facts.axes[i].is_fixed:
                 inner[i] = loop
             else:
                 outer[i], inner[i] = schedule.split(loop, [None, size])
         reduced = [facts.axes[i].loop for i in facts.reduced]
         steps = [1, 2, 4][draw.choose(3)]
         unrolled: list[LoopRV] = []
-        if steps > 1 and facts.extent(facts.reduced[-1]) % steps == 0:
+        if steps > 1 and facts.divides(steps, facts.reduced[-1]):
             reduced[-1], last = schedule.split(reduced[-1], [None, steps])
             unrolled = [last]
         # Loops with a tail stay inside: fused with others, their tails cannot be told apart any more.
-        with_tail = {i for i in outer if facts.extent(i) % tile.size(i)}
+        with_tail = {i for i in outer if not facts.divides(tile.size(i), i)}
         rows = [i for i in outer if i not in batch and i != tile.axis]
         columns = [tile.axis] if tile.axis in outer else []
         columns_first = copied is not None or self._columns_first()
@@ -83,7 +83,8 @@ class _Contraction:
         if store is not None:
             self._lanes_last(schedule.get_loops(store)[depth:], sorted(inner))
         begin = None
-        if reduced:
+        # Where the reduction may be empty, results would begin on a condition, which no parallel loop is proved with.
+        if all(facts.axes[i].is_fixed for i in facts.reduced):
             begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
         for block in (store, begin):
             if block is not None:
@@ -121,6 +122,8 @@ class _Contraction:
     def _panels(self, copied: int) -> int:
         """How many groups of columns are copied at a time: as many as fill half of the second level."""
         facts, tile = self.facts, self.tile
+        if not facts.axes[tile.axis].is_fixed:
+            return 1
         read = facts.reads[copied]
         one = tile.columns * math.prod(facts.extent(i) for i in facts.reduced if read.varies(i))
         groups = math.ceil(facts.extent(tile.axis) / tile.columns)
@@ -161,7 +164,7 @@ class _Contraction:
         turned = own[moving.index(dimension)]
         if turned is not own[-1]:
             schedule.reorder(*own[moving.index(dimension) + 1 :], turned)
-        if facts.extent(tile.axis) % tile.columns == 0:
+        if facts.divides(tile.columns, tile.axis):
             attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, tile.columns))
         elif dimension != rank - 1:
             attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, None))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,12 +35,17 @@ _HEAVY = {
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of a block: the loop that it is bound to runs as long."""
+    """An axis of a block: the loop that it is bound to runs as long.
+
+    Attributes:
+        is_fixed: whether `extent` is how far it runs in each call, and not what is taken for typical.
+    """
 
     var: ir.Var
     loop: LoopRV
     extent: int
     is_spatial: bool
+    is_fixed: bool = True
 
 
 @dataclass(frozen=True)
@@ -86,8 +92,12 @@ class Facts:
         return sorted(reduced, key=lambda i: i not in self.phases)
 
     def extent(self, axis: int) -> int:
-        """How far an axis runs."""
+        """How far an axis runs, in typical calls."""
         return self.axes[axis].extent
+
+    def divides(self, size: int, axis: int) -> bool:
+        """Whether so many steps at a time leave no rest, in any call."""
+        return self.axes[axis].is_fixed and self.extent(axis) % size == 0
 
     def is_contraction(self) -> bool:
         """Several operands, one of which serves many results."""
@@ -102,6 +112,34 @@ class Facts:
 def constant(value: Any) -> int | None:
     """The number that an expression is."""
     return int(value.value) if isinstance(value, ir.IntImm) else None
+
+
+class Sizes:
+    """What sizes that a program leaves open are in typical calls.
+
+    Args:
+        known: by the name of a variable.
+    """
+
+    #: of an axis of which nothing is known
+    TYPICAL = 512
+
+    def __init__(self, known: Mapping[str, int] | None = None) -> None:
+        self._known = known or {}
+
+    def value(self, expression: Any) -> int | None:
+        """Of an extent."""
+        if isinstance(expression, ir.IntImm):
+            return int(expression.value)
+        variables: dict[ir.Var, Any] = {}
+
+        def look(inner: Any) -> None:
+            if isinstance(inner, ir.Var):
+                variables[inner] = ir.IntImm(inner.dtype, self._known.get(inner.name, self.TYPICAL))
+
+        _core.visit(expression, look)
+        known: Any = _core.substitute(expression, variables)
+        return constant(arith.Analyzer().simplify(known))
 
 
 def is_plain(schedule: Schedule, loops: list[LoopRV]) -> bool:
@@ -154,17 +192,18 @@ def _name_of(call: ir.Call) -> str:
     return str(getattr(call.op, "name", "")).removeprefix("tir.")
 
 
-def facts_of(schedule: Schedule, block: BlockRV) -> Facts | None:
-    """None for a block of another form: opaque, nested, with several stores, sizes that are not constant, or loops
-    that do not stand for its axes one by one."""
+def facts_of(schedule: Schedule, block: BlockRV, sizes: Sizes | None = None) -> Facts | None:
+    """None for a block of another form: opaque, nested, with several stores, or loops that do not stand for its axes
+    one by one."""
+    sizes = sizes or Sizes()
     node, loops = schedule.get(block), schedule.get_loops(block)
     if len(loops) != len(node.iter_vars) or not loops or not is_plain(schedule, loops):
         return None
     for axis, loop in zip(node.iter_vars, loops, strict=True):
         if axis.iter_type not in (ir.IterType.DATA_PAR, ir.IterType.COMM_REDUCE):
             return None
-        extent = constant(schedule.get(loop).extent)
-        if extent is None or axis.dom is None or constant(axis.dom.extent) != extent:
+        extent = schedule.get(loop).extent
+        if sizes.value(extent) is None or axis.dom is None or not ir.structural_equal(axis.dom.extent, extent):
             return None
     loads: list[Any] = []
     stores: list[Any] = []
@@ -184,22 +223,28 @@ def facts_of(schedule: Schedule, block: BlockRV) -> Facts | None:
     return Facts(
         block,
         tuple(
-            Axis(axis.var, loop, constant(schedule.get(loop).extent) or 0, axis.iter_type == ir.IterType.DATA_PAR)
+            Axis(
+                axis.var,
+                loop,
+                sizes.value(schedule.get(loop).extent) or 0,
+                axis.iter_type == ir.IterType.DATA_PAR,
+                constant(schedule.get(loop).extent) is not None,
+            )
             for axis, loop in zip(node.iter_vars, loops, strict=True)
         ),
-        _operand(stores[0], variables, periods),
-        tuple(_operand(load, variables, periods) for load in loads),
+        _operand(stores[0], variables, periods, sizes),
+        tuple(_operand(load, variables, periods, sizes) for load in loads),
         periods,
         tuple(i for i, variable in enumerate(variables) if steps_of_conditions(node, variable) > 1),
     )
 
 
-def _operand(access: Any, variables: list[ir.Var], periods: tuple[int, ...]) -> Operand:
+def _operand(access: Any, variables: list[ir.Var], periods: tuple[int, ...], sizes: Sizes) -> Operand:
     steps: list[int | None] = []
     step: int | None = 1
     for extent in reversed(access.buffer.shape):
         steps.append(step)
-        size = constant(extent)
+        size = sizes.value(extent)
         step = None if step is None or size is None else step * size
     steps.reverse()
     strides = tuple(_stride(access.indices, steps, *each) for each in zip(variables, periods, strict=True))

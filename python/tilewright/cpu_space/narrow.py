@@ -23,6 +23,9 @@ def lay_out_along_vectors(schedule: Schedule, facts: Facts, target: _core.Target
         if len(varying) != 1 or facts.reads[varying[0]].strides[axis] == 1:
             continue
         read = facts.reads[varying[0]]
+        # What lies in memory that others know is packed group by group instead, where that can be.
+        if None not in read.strides and not _is_made_here(schedule, facts.block, read.buffer):
+            continue
         moved = [coefficient(index, facts.axes[axis].var) for index in read.indices]
         if sorted(moved, key=str) == [*[0] * (len(moved) - 1), 1]:
             turned = attempt(_turn, schedule, facts.block, read.buffer, moved.index(1))
@@ -32,7 +35,7 @@ def lay_out_along_vectors(schedule: Schedule, facts: Facts, target: _core.Target
 
 def _turn(schedule: Schedule, block: BlockRV, buffer: ir.Buffer, dimension: int) -> bool:
     number = next(n for n, region in enumerate(schedule.get(block).reads) if region.buffer.same_as(buffer))
-    if not any(_writes(schedule, producer, buffer) for producer in schedule.get_producers(block)):
+    if not _is_made_here(schedule, block, buffer):
         schedule.cache_read(block, number, "global")
     indices = [ir.Var(f"i{n}", "int32") for n in range(len(buffer.shape))]
     last = indices.pop(dimension)
@@ -41,5 +44,6 @@ def _turn(schedule: Schedule, block: BlockRV, buffer: ir.Buffer, dimension: int)
     return True
 
 
-def _writes(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> bool:
-    return any(region.buffer.same_as(buffer) for region in schedule.get(block).writes)
+def _is_made_here(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> bool:
+    producers = [schedule.get(producer) for producer in schedule.get_producers(block)]
+    return any(region.buffer.same_as(buffer) for producer in producers for region in producer.writes)

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from tilewright import ir
 from tilewright.cpu_space.draw import attempt
-from tilewright.cpu_space.facts import Facts, coefficient, constant, steps_of_conditions
+from tilewright.cpu_space.facts import Facts, coefficient, constant, is_spatial, steps_of_conditions
 from tilewright.schedule import BlockRV, Schedule
 
 
@@ -17,8 +17,8 @@ def split_phases(schedule: Schedule, blocks: list[BlockRV]) -> None:
     """Takes apart the axes of sums whose terms are zero but for every so many steps."""
     for block in blocks:
         node = schedule.get(block)
-        axes = [axis for axis in node.iter_vars if axis.dom is not None]
-        if all(axis.iter_type == ir.IterType.DATA_PAR for axis in axes):
+        axes = list(node.iter_vars)
+        if is_spatial(node):
             continue
         steps = [steps_of_conditions(node, axis.var) for axis in axes]
         if all(step == 1 for step in steps):
@@ -27,10 +27,14 @@ def split_phases(schedule: Schedule, blocks: list[BlockRV]) -> None:
         apart = {
             number: step
             for number, (axis, step) in enumerate(zip(axes, steps, strict=True))
-            if step > 1 and axis.iter_type == ir.IterType.DATA_PAR and (constant(axis.dom.extent) or 1) % step == 0
+            if step > 1 and axis.iter_type == ir.IterType.DATA_PAR and _extent(axis) % step == 0
         }
         if apart:
             attempt(schedule.transform_block_layout, block, apart_by_phases(len(axes), apart))
+
+
+def _extent(axis: ir.IterVar) -> int:
+    return (constant(axis.dom.extent) if axis.dom is not None else None) or 1
 
 
 def phases_of_results(facts: Facts) -> dict[int, int]:

@@ -6,7 +6,7 @@ import math
 
 from tilewright import _core
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts
+from tilewright.cpu_space.facts import Facts, constant
 from tilewright.cpu_space.register_tile import bits_of
 from tilewright.schedule import LoopRV, Schedule
 
@@ -23,6 +23,12 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
     if not along:
         return
     axis = along[0]
+    if len(loops) > 1 and facts.extent(axis) % (4 * lanes) and _is_flat(facts):
+        # One row of memory: no vector is cut off at the end of each short line.
+        first, vector = schedule.split(schedule.fuse(*loops), [None, 4 * lanes])
+        attempt(schedule.vectorize, vector)
+        _share(schedule, [first], total)
+        return
     others = [i for i in range(len(loops)) if i != axis]
     crossed = next(
         (
@@ -50,11 +56,22 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         schedule.reorder(*(loops[i] for i in others), loops[axis])
     outer = [loops[i] for i in others]
     vector = loops[axis]
-    if not outer and facts.extent(axis) > 4 * lanes:
+    if not facts.axes[axis].is_fixed or (not outer and facts.extent(axis) > 4 * lanes):
         first, vector = schedule.split(vector, [None, 4 * lanes])
-        outer = [first]
+        # A loop with a tail stays inside: fused with others, its tail cannot be told apart any more.
+        outer = outer if outer and not facts.axes[axis].is_fixed else [first]
     attempt(schedule.vectorize, vector)
     _share(schedule, outer, total)
+
+
+def _is_flat(facts: Facts) -> bool:
+    """Whether all operands lie as the loops run, without gaps."""
+    step = 1
+    for i in reversed(range(len(facts.axes))):
+        if not facts.axes[i].is_fixed or any(each.strides[i] != step for each in (facts.store, *facts.reads)):
+            return False
+        step *= facts.extent(i)
+    return True
 
 
 def _share(schedule: Schedule, loops: list[LoopRV], total: int) -> None:
@@ -81,15 +98,23 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     reads_along = all(read.strides[facts.reduced[-1]] in (0, 1) for read in facts.reads)
     if along and not reads_along:
         others = [loop for i, loop in zip(facts.spatial, spatial, strict=True) if i != along[0]]
-        width = lanes * (target.vector_registers // 2 >> draw.choose(3))
-        columns, vector = schedule.split(facts.axes[along[0]].loop, [None, width])
-        schedule.reorder(*others, columns, *reduced, vector)
+        whole = facts.axes[along[0]].is_fixed
+        columns = math.ceil(facts.extent(along[0]) / lanes)
+        across = target.vector_registers // 2 >> draw.choose(3)
+        head, vector = others, facts.axes[along[0]].loop
+        if not whole or columns > across:
+            column, vector = schedule.split(vector, [None, lanes * across])
+            head = [*others, column]
+        schedule.reorder(*head, *reduced, vector)
         copy = schedule.cache_write(facts.block, 0, "local")
-        attempt(schedule.reverse_compute_at, copy, columns)
-        begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
+        if head:
+            attempt(schedule.reverse_compute_at, copy, head[-1])
+        # Where the reduction may be empty, lowering knows best when results begin.
+        fixed = all(facts.axes[i].is_fixed for i in facts.reduced)
+        begin = attempt(schedule.decompose_reduction, facts.block, reduced[0]) if fixed else None
         for loop in (vector, schedule.get_loops(copy)[-1], *(schedule.get_loops(begin)[-1:] if begin else ())):
             attempt(schedule.vectorize, loop)
-        _share(schedule, [*others, columns], total)
+        _share(schedule, head, total)
         return
     schedule.reorder(*spatial, *reduced)
     results = math.prod(facts.extent(i) for i in facts.spatial)
@@ -105,5 +130,13 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
             attempt(schedule.vectorize, own[-1])
             attempt(schedule.parallel, schedule.get_loops(parts)[len(spatial)])
             return
-    attempt(schedule.vectorize, last)
+    vectorize(schedule, last, lanes)
     _share(schedule, spatial, total)
+
+
+def vectorize(schedule: Schedule, loop: LoopRV, lanes: int) -> None:
+    """A loop of constant extent whole, of another one in steps."""
+    if constant(schedule.get(loop).extent) is None:
+        pieces = attempt(schedule.split, loop, [None, 4 * lanes])
+        loop = pieces[1] if pieces else loop
+    attempt(schedule.vectorize, loop)

@@ -95,7 +95,7 @@ def _tiled(facts: Facts) -> list[int]:
 def _may_cut(facts: Facts, axis: int, size: int) -> bool:
     """Whether a tile of so many steps can be cut off at the end: the results of one phase have others between them, so
     that what a part of a tile leaves there is not proved."""
-    return not facts.phases or facts.store.strides[axis] == 1 or facts.extent(axis) % size == 0
+    return not facts.phases or facts.store.strides[axis] == 1 or facts.divides(size, axis)
 
 
 def _rows(facts: Facts, axis: int, vectors: int, registers: int) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -113,9 +113,9 @@ def _rows(facts: Facts, axis: int, vectors: int, registers: int) -> Iterator[tup
         yield from grow(at + 1, size, rows)
         chosen, extent = inner_first[at], facts.extent(inner_first[at])
         for steps in range(2, min(extent, limit // size) + 1):
-            if facts.periods[chosen] and facts.periods[chosen] % steps or not _may_cut(facts, chosen, steps):
+            if (facts.periods[chosen] and facts.periods[chosen] % steps) or not _may_cut(facts, chosen, steps):
                 continue
-            if steps == extent:
+            if steps == extent and facts.axes[chosen].is_fixed:
                 yield from grow(at + 1, size * steps, rows | {chosen: steps})
             else:
                 yield tuple(sorted((rows | {chosen: steps}).items()))
@@ -202,9 +202,11 @@ class _Estimate:
             if apart_bytes and min(apart_bytes) % 1024 == 0:
                 used = min(1.0, row / min(apart_bytes))
         here = self._loads(read) * self.lanes * width
-        if panel > self.target.l2_bytes * used * 0.7:
+        near = self.target.l1_bytes * used / 2
+        # Of lines that share few sets, the second level keeps what the pages leave to it.
+        if panel > self.target.l2_bytes * used * 0.7 or (used < 0.5 and panel > near):
             return here / _L3_BYTES_PER_CYCLE
-        return here / _L2_BYTES_PER_CYCLE if panel > self.target.l1_bytes * used / 2 else 0.0
+        return here / _L2_BYTES_PER_CYCLE if panel > near else 0.0
 
     def _copying(self) -> float:
         if self.copied is None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from tilewright import _core
 from tilewright.cpu_space.draw import attempt
 from tilewright.cpu_space.facts import constant, is_plain, is_spatial
+from tilewright.cpu_space.plain import vectorize
 from tilewright.schedule import BlockRV, Schedule
 
 
-def schedule_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV) -> None:
+def schedule_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV, target: _core.Target) -> None:
     """Computes the steps that lead to an output row by row, where a reduction is among them."""
     loops = schedule.get_loops(output)
+    lanes = target.vector_bits // 32
     if len(loops) < 2 or not is_plain(schedule, loops) or not is_spatial(schedule.get(output)):
         return
     row = loops[0]
-    if (constant(schedule.get(row).extent) or 0) < 2:
+    if constant(schedule.get(row).extent) in (0, 1):
         return
     name = schedule.get(output).name_hint
     names = [schedule.get(block).name_hint for block in blocks]
@@ -33,5 +36,5 @@ def schedule_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV) ->
     for block in [*moved, output]:
         own = schedule.get_loops(block)
         if len(own) > 1:
-            attempt(schedule.vectorize, own[-1])
+            vectorize(schedule, own[-1], lanes)
     attempt(schedule.parallel, row)

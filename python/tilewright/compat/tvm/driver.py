@@ -17,7 +17,7 @@ def build(mod: PrimFunc | IRModule, target: Any = None, *, name: str | None = No
             raise TypeError("Tilewright has a name for one function only: a module names its own")
         mod = mod.with_attr("global_symbol", name)
     chosen = target if target is not None else current()
-    return tw.compile(mod, target="native" if chosen is None else chosen)
+    return tw.compile(mod, target="native" if chosen is None else chosen, schedule="as written")
 
 
 compile = build
