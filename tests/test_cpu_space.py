@@ -28,6 +28,19 @@ def product(n, m, k, dtype="float32", batch=1, turned=False):
     return te.create_prim_func([a, b, c])
 
 
+def bytes_product(n, m, k, left="uint8", turned=False):
+    a = te.placeholder((n, k), left, name="A")
+    b = te.placeholder((m, k) if turned else (k, m), "int8", name="B")
+    r = te.reduce_axis((0, k), name="k")
+    right = (lambda j: b[j, r]) if turned else (lambda j: b[r, j])
+    term = lambda i, j: a[i, r].astype("int32") * right(j).astype("int32")  # noqa: E731
+    return te.create_prim_func([a, b, te.compute((n, m), lambda i, j: te.sum(term(i, j), axis=[r]), name="C")])
+
+
+def bytes_convolution(size, channels, filters):
+    return te.create_prim_func(formulas.conv2d_nhwc(1, size, size, channels, filters, 3, 1, 1, 1, 1, "int8", "int32"))
+
+
 def convolution(size, channels, filters, kernel=3, stride=1, pad=1, groups=1, epilogue=False):
     x = te.placeholder((1, size, size, channels), name="X")
     w = te.placeholder((kernel, kernel, channels // groups, filters), name="W")
@@ -125,6 +138,10 @@ PROGRAMS = {
     "halves": product(12, 34, 8, "float16"),
     "integers": product(14, 33, 10, "int32"),
     "bytes": product(14, 70, 10, "int8"),
+    "bytes in groups": bytes_product(14, 32, 12),
+    "signed bytes in groups": bytes_product(17, 48, 8, "int8", turned=True),
+    "bytes that are no groups": bytes_product(9, 24, 10),
+    "convolution of bytes": bytes_convolution(5, 8, 16),
     "convolution": convolution(8, 5, 18),
     "strided, grouped": convolution(9, 8, 64, stride=2, groups=2),
     "with bias and relu": convolution(6, 4, 33, epilogue=True),
@@ -315,6 +332,21 @@ def test_one_kernel_is_right_for_all_sizes(name):
 def test_a_tile_of_a_product_of_open_sizes_is_in_registers():
     kernel = tw.compile(open_product())
     assert True in {entry["promoted"] for entry in kernel.report["promotions"]}
+
+
+@pytest.mark.parametrize("left", ["uint8", "int8"])
+@pytest.mark.parametrize("target", ["native", "llvm -mcpu=x86-64-v3"])
+def test_bytes_take_the_instructions_made_for_them(left, target):
+    """At the ends of what bytes hold, and with a tail of rows."""
+    sch = scheduled(bytes_product(29, 64, 20, left), target)
+    assert re.search(r"T.call_llvm_pure_intrin\(.*(vpdpbusd|pmadd)", sch.mod.script())
+    kernel = tw.compile(sch, target)
+    assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+    least, most = np.iinfo(left).min, np.iinfo(left).max
+    random = np.random.default_rng(0)
+    for a in (np.full((29, 20), least), np.full((29, 20), most), random.integers(least, most + 1, (29, 20))):
+        for b in (np.full((20, 64), -128), np.full((20, 64), 127), random.integers(-128, 128, (20, 64))):
+            np.testing.assert_array_equal(kernel(a.astype(left), b.astype("int8")), a @ b)
 
 
 def test_lines_that_are_cut_off_run_as_one():

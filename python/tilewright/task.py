@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +25,14 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Task:
-    """A program with constant shapes, and what is known of it by looking at it.
+    """A program, with the sizes of a call where it leaves some open, and what is known of it by looking at it.
 
     Attributes:
         function: its name in the module.
         entry: the name that its kernel is exported under.
         reduction_length: the longest sum that a result depends on; error bounds grow with its root.
         work: operations and compulsory traffic of one call.
+        sizes: those that the program leaves open, by name.
     """
 
     module: ir.Module
@@ -40,6 +41,15 @@ class Task:
     parameters: tuple[Parameter, ...]
     work: Work
     reduction_length: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def sized(self) -> Task:
+        """The same for calls of these sizes alone."""
+        if not self.sizes:
+            return self
+        function = _sized(self.program, self.sizes)
+        return replace(self, module=ir.Module({**self.module.functions, self.function: function}), sizes={})
 
     @property
     def program(self) -> ir.PrimFunc:
@@ -54,12 +64,16 @@ def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
     return function
 
 
-def task_of(program: ir.PrimFunc | ir.Module) -> Task:
+def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = None) -> Task:
     """Looks at a program.
+
+    Args:
+        program: what to look at.
+        sizes: what the sizes are that it leaves open, by name.
 
     Raises:
         tilewright.ArgumentError: a module with several functions and none called "main"; a parameter whose size is not
-            constant, or that is neither a buffer nor has a value.
+            constant and not among `sizes`, or that is neither a buffer nor has a value; a name that is no open size.
     """
     module = ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program
     names = list(module.functions)
@@ -73,11 +87,41 @@ def task_of(program: ir.PrimFunc | ir.Module) -> Task:
     entry = program_function.attrs.get("global_symbol")
     if entry is None:
         raise ArgumentError(f"the function {function} is private, so no kernel of that name exists")
-    facts = _core.analyze_workload(program_function)
+    facts = _core.analyze_workload(_sized(program_function, sizes or {}))
     parameters = tuple(Parameter(name, dtype, tuple(shape), role) for name, dtype, shape, role in facts["params"])
     floats = [p.dtype for p in parameters if "float" in p.dtype]
     work = Work(facts["flops"] or facts["int_ops"], facts["bytes"], floats[0] if floats else "int32", facts["exact"])
-    return Task(module, function, entry, parameters, work, int(facts["reduction_length"]))
+    return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes or {})
+
+
+def sizes_of(program: ir.PrimFunc | ir.Module, arrays: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes that a program leaves open, as arrays for its parameters have them."""
+    functions = [program] if isinstance(program, ir.PrimFunc) else list(program.functions.values())
+    buffers = [b for f in functions if isinstance(f, ir.PrimFunc) for b in f.buffer_map.values() if b.name in arrays]
+    return {
+        extent.name: int(size)
+        for buffer in buffers
+        for extent, size in zip(buffer.shape, np.shape(arrays[buffer.name]), strict=False)
+        if isinstance(extent, ir.Var)
+    }
+
+
+def _sized(function: ir.PrimFunc, sizes: Mapping[str, int]) -> ir.PrimFunc:
+    shapes = [extent for buffer in function.buffer_map.values() for extent in buffer.shape]
+    open_sizes = {extent.name: extent for extent in shapes if isinstance(extent, ir.Var)}
+    if unknown := set(sizes) - set(open_sizes):
+        known = f"are {', '.join(sorted(open_sizes))}" if open_sizes else "are none"
+        raise ArgumentError(
+            f"sizes has {', '.join(sorted(unknown))}, but the sizes that the program leaves open {known}"
+        )
+    for name, value in sizes.items():
+        if value < 1:
+            raise ArgumentError(f"sizes[{name!r}] is {value}; a size to tune for is at least 1")
+    if not sizes:
+        return function
+    from tilewright.specialize import specialize
+
+    return specialize(function, {open_sizes[name]: value for name, value in sizes.items()})
 
 
 def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:

@@ -10,7 +10,8 @@
 // A condition 0 <= p * i + q(a) with a constant p holds for all values of a beyond, or up to, one value of i, which is
 // where the loop is split; and for some value of a beyond, or up to, another one. Iterations in which nothing can
 // happen are left out. The iterations of a parallel loop stay one loop: its body branches. A vectorized loop is only
-// shortened, never split, since its remainder is a mask.
+// shortened, never split, since its remainder is a mask. An unrolled loop is split where that is at a constant
+// iteration.
 //
 // The annotation "pragma_loop_partition_hint" of a loop decides about it: 0 keeps its conditions, which costs a mask or
 // a branch in each iteration and no second copy of the body; 1 separates them, however large the body is.
@@ -122,6 +123,9 @@ class Partitioner {
       if (is_const_int(extent, 1)) return r(substitute_folding(loop->body, loop->loop_var, loop->min));
     }
     Split split = find_split(*loop, end);
+    // A loop that is to be unrolled keeps its number of iterations: indices of registers have to be constants.
+    auto moves = [](const Expr& border) { return border.defined() && !const_int(border); };
+    if (loop->kind == ForKind::kUnrolled && const_int(extent) && (moves(split.low) || moves(split.high))) split = {};
     if (split.atoms.empty()) return rebuild(loop, loop->min, extent, loop->body, r);
     Stmt clean = drop_atoms(loop->body, split.atoms);
     if (!split.low.defined() && !split.high.defined()) return rebuild(loop, loop->min, extent, clean, r);

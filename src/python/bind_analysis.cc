@@ -28,8 +28,9 @@ nb::tuple parameter_facts(const analysis::ParameterUse& use) {
   for (const Expr& extent : use.buffer->shape) {
     auto value = const_int(extent);
     if (!value) {
-      throw Exception(argument_error("tune/symbolic-shape", "the shape of '" + name + "' is not constant",
-                                     "tune the program for one size: replace the symbolic sizes by numbers"));
+      throw Exception(
+          argument_error("tune/symbolic-shape", "the shape of '" + name + "' is not constant",
+                         "say what the sizes are in typical calls: tw.tune(program, sizes={\"n\": 1000}), or inputs="));
     }
     shape.append(*value);
   }

@@ -59,3 +59,30 @@ def main(A: T.Buffer((5000,), "float32"), B: T.Buffer((37,), "float32")):
         text = tw.lower(tw.script.from_source(program.format(hint, terms[0])), after="partition_loops").script()
         counts[hint] = text.count("for j in ")
     assert [*counts.values()] == [1, 2]
+
+
+def test_an_unrolled_loop_keeps_its_iterations():
+    """Of a tile at the end of an open size each row has its condition: indices of registers stay constants."""
+
+    @T.prim_func
+    def program(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "float32")
+        B = T.match_buffer(b, (n,), "float32")
+        for i in range((n + 3) // 4):
+            with T.block("tile"):
+                vi = T.axis.spatial((n + 3) // 4, i)
+                tile = T.alloc_buffer((4,), "float32", scope="local")
+                for j in T.unroll(4):
+                    if vi * 4 + j < n:
+                        tile[j] = A[vi * 4 + j]
+                for j in T.unroll(4):
+                    if vi * 4 + j < n:
+                        B[vi * 4 + j] = tile[j] + T.float32(1)
+
+    kernel = tw.compile(program, schedule="as written")
+    assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+    for n in (0, 1, 3, 4, 9):
+        a, b = np.arange(n, dtype="float32"), np.zeros(n, "float32")
+        kernel(a, b)
+        np.testing.assert_array_equal(b, a + 1)

@@ -7,10 +7,12 @@ parallel outer loops. Each step is a primitive, which proves what it does or ref
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from tilewright import _core, ir
 from tilewright.cpu_space.contraction import schedule_contraction
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import facts_of
+from tilewright.cpu_space.facts import Sizes, facts_of
 from tilewright.cpu_space.inlining import inline_blocks
 from tilewright.cpu_space.phases import split_phases
 from tilewright.cpu_space.plain import schedule_elementwise, schedule_reduction
@@ -54,30 +56,34 @@ def scheduled_by_rules(module: ir.Module, target: _core.Target) -> tuple[ir.Modu
     return (schedule.mod, changed) if changed else (module, [])
 
 
-def schedule_for_cpu(schedule: Schedule, target: _core.Target, *, best: bool) -> None:
+def schedule_for_cpu(
+    schedule: Schedule, target: _core.Target, *, best: bool, sizes: Mapping[str, int] | None = None
+) -> None:
     """Schedules a program, in place.
 
     Args:
         schedule: of a program, working on the function that is meant.
         target: whose vectors, registers and caches count.
         best: take the choices that the model expects most of; else they are drawn, as :class:`tilewright.Space` needs.
+        sizes: what sizes are in typical calls that the program leaves open, by name.
 
     Never fails: a block that cannot be scheduled this way stays as far as it came, which is a correct program too.
     """
     draw = Draw(schedule, best)
+    typical = Sizes(sizes)
     root = attempt(schedule.get_block, "root")
     if root is None:
         return
     blocks = inline_blocks(schedule, schedule.get_child_blocks(root))
     split_phases(schedule, blocks)
     for block in blocks:
-        facts = attempt(facts_of, schedule, block)
+        facts = attempt(facts_of, schedule, block, typical)
         if facts is not None and facts.is_contraction():
             attempt(schedule_contraction, schedule, facts, target, draw)
     for output in attempt(schedule.get_output_blocks, root) or []:
         attempt(schedule_rows, schedule, blocks, output, target)
     for block in blocks:
-        facts = attempt(facts_of, schedule, block)
+        facts = attempt(facts_of, schedule, block, typical)
         if facts is None:
             continue
         attempt(schedule_reduction if facts.reduced else schedule_elementwise, schedule, facts, target, draw)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from tilewright import _core, ir
+from tilewright.cpu_space.bytes_product import schedule_bytes
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_plain, is_spatial
 from tilewright.cpu_space.narrow import lay_out_along_vectors
@@ -18,6 +19,8 @@ _TILES = 16
 
 def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
+    if schedule_bytes(schedule, facts, target, draw):
+        return
     facts = lay_out_along_vectors(schedule, facts, target)
     tiles = register_tiles(facts, target)
     if tiles and tiles[0].cycles > cycles_of_lanes_along(facts, target):

@@ -27,7 +27,7 @@ from tilewright.search.interrupts import Interrupts
 from tilewright.search.reference_check import ReferenceCheck, Verdict
 from tilewright.search.space import Space, space_for_cpu
 from tilewright.tables import Table
-from tilewright.task import Task, task_of
+from tilewright.task import Task, sizes_of, task_of
 from tilewright.timing import format_seconds
 from tilewright.user_lines import place_of
 from tilewright.version import __version__
@@ -254,6 +254,7 @@ def tune(
     seed: int = 0,
     threads: int | None = None,
     inputs: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
     database: str | os.PathLike[str] | None = None,
     target: str = "native",
     fresh: bool = False,
@@ -276,6 +277,8 @@ def tune(
         seed: the same seed gives the same candidates.
         threads: of the kernel; 1 by default.
         inputs: arguments where random ones make no sense, by the name of the parameter.
+        sizes: what a program that leaves sizes open is tuned for, by their names; what `inputs` says need not be here.
+            The kernel is right for all sizes.
         database: file of records, made if it is not there; in memory by default. A search that was interrupted goes on
             from its records.
         target: "native", or a target such as "llvm -mcpu=skylake-avx512".
@@ -291,8 +294,9 @@ def tune(
     if isinstance(program, Space):
         space = space or program
         program = program.program
+    task = task_of(program, {**sizes_of(program, inputs or {}), **(sizes or {})})
     if space is None:
-        space = space_for_cpu(program, _core.Target(target).with_num_cores(threads or 1))
+        space = space_for_cpu(program, _core.Target(target).with_num_cores(threads or 1), task.sizes)
     if not isinstance(space, Space):
         space = Space(program, space, name=getattr(space, "__name__", "space"))
     if trials < 1:
@@ -303,7 +307,7 @@ def tune(
 
     from tilewright.search.progress import reporter
 
-    search = _Search(space, task_of(program), trials, seconds, seed, threads or 1, inputs, target, fresh)
+    search = _Search(space, task, trials, seconds, seed, threads or 1, inputs, target, fresh)
     with reporter(progress, search.task, search.threads) as report:
         return search.run(database, report)
 
@@ -410,7 +414,7 @@ class _Search:
     def _arguments(self) -> list[tuple[Any, ...]]:
         """For each parameter what it is, and its initial bytes."""
         initial = make_arrays(self.task, self.inputs, self.seed)
-        self.check = ReferenceCheck(self.task, self.inputs, initial)
+        self.check = ReferenceCheck(self.task.sized, self.inputs, initial)
         self.check.prepare()
         return [(p.name, p.dtype, list(p.shape), p.role, initial[p.name].tobytes()) for p in self.task.parameters]
 

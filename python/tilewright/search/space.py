@@ -85,14 +85,14 @@ def space(
     return wrap
 
 
-def space_for_cpu(program: PrimFunc | Module, target: _core.Target) -> Space:
+def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mapping[str, int] | None = None) -> Space:
     """The space of a program that nobody has scheduled; its first candidate is the schedule by rules, which the model
-    of the target expects most of."""
+    of the target expects most of for the sizes of typical calls."""
     own = sorted(Path(cpu_space.__file__).parent.glob("*.py"))
     return Space(
         program,
-        lambda schedule: cpu_space.schedule_for_cpu(schedule, target, best=False),
+        lambda schedule: cpu_space.schedule_for_cpu(schedule, target, best=False, sizes=sizes),
         name="by rules",
-        first=lambda schedule: cpu_space.schedule_for_cpu(schedule, target, best=True),
-        identity="".join(file.read_text() for file in own),
+        first=lambda schedule: cpu_space.schedule_for_cpu(schedule, target, best=True, sizes=sizes),
+        identity="".join(file.read_text() for file in own) + repr(sorted((sizes or {}).items())),
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 from tilewright.script import tir as T
 from tilewright.tensor_intrin.table import TensorIntrin
-from tilewright.tensor_intrin.words import dot_of_rows, word, words
+from tilewright.tensor_intrin.words import dot_of_rows, on_rows, word, words
 
 __all__ = [
     "AVX2_DOT_16x4_INTRIN",
@@ -50,27 +50,43 @@ def _widened(bits: int, sums: Any, a: Any, b: Any) -> Any:
     return sums + (products(even_a, even_b) + products(odd_a, odd_b))
 
 
-def _in_one(step: Any) -> Any:
+def _vpdpbusd_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
+    """With 128 added to each byte of A, which makes it unsigned, and 128 times the bytes of B taken away again; rows of
+    one tile share the latter."""
+    lanes = bits // 32
+    name = f"llvm.x86.avx512.vpdpbusd.{bits}"
+    top = T.int32(-0x7F7F7F80)  # 128 in each byte
+    zero = T.broadcast(T.int32(0), lanes)
+    more = T.call_llvm_pure_intrin(f"int32x{lanes}", name, zero, T.broadcast(top, lanes), b)
+    return _vpdpbusd(bits, sums, T.bitwise_xor(a, top), b) - more
+
+
+def _widened_signed(bits: int, sums: Any, a: Any, b: Any) -> Any:
+    """Products of 16 bits of widened bytes of both."""
+    lanes = bits // 32
+    wide = f"int16x{2 * lanes}"
+    name = "llvm.x86.avx512.pmaddw.d.512" if bits == 512 else "llvm.x86.avx2.pmadd.wd"
+    eight = T.broadcast(T.int16(8), 2 * lanes)
+
+    def even_and_odd(x: Any) -> tuple[Any, Any]:
+        x = T.reinterpret(wide, x)
+        return T.shift_right(T.shift_left(x, eight), eight), T.shift_right(x, eight)
+
+    products = [
+        T.call_llvm_pure_intrin(f"int32x{lanes}", name, x, y)
+        for x, y in zip(even_and_odd(T.broadcast(a, lanes)), even_and_odd(b), strict=True)
+    ]
+    return sums + (products[0] + products[1])
+
+
+def _in_one(step: Any, dtype: str = "uint8") -> Any:
+    return on_rows(16, (dtype, "int8", "int32"), lambda a, b, sums: step(512, sums, word(a), words(b, 0, 16)))
+
+
+def _in_halves(step: Any, dtype: str = "uint8") -> Any:
     @T.prim_func
     def dot(
-        A: T.Buffer((4,), "uint8", offset_factor=1),
-        B: T.Buffer((16, 4), "int8", offset_factor=1),
-        C: T.Buffer((16,), "int32", offset_factor=1),
-    ) -> None:
-        with T.block("root"):
-            T.reads(C[0:16], A[0:4], B[0:16, 0:4])
-            T.writes(C[0:16])
-            a = word(A)
-            b = words(B, 0, 16)
-            C[0:16] = step(512, C[0:16], a, b)
-
-    return dot
-
-
-def _in_halves(step: Any) -> Any:
-    @T.prim_func
-    def dot(
-        A: T.Buffer((4,), "uint8", offset_factor=1),
+        A: T.Buffer((4,), dtype, offset_factor=1),
         B: T.Buffer((16, 4), "int8", offset_factor=1),
         C: T.Buffer((16,), "int32", offset_factor=1),
     ) -> None:
@@ -133,12 +149,21 @@ _DOTS = {
     AVX512_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_avx512, ["avx512bw"]),
     AVX2_DOT_16x4_INTRIN: (dot_product_16x4_u8i8i32_avx2, ["avx2"]),
 }
+_SIGNED_DOTS = {
+    "dot_16x4_i8_vnni": (_in_one(_vpdpbusd_signed, "int8"), ["avx512vnni"]),
+    "dot_16x4_i8_avxvnni": (_in_halves(_vpdpbusd_signed, "int8"), ["avxvnni"]),
+    "dot_16x4_i8_avx512": (_in_one(_widened_signed, "int8"), ["avx512bw"]),
+    "dot_16x4_i8_avx2": (_in_halves(_widened_signed, "int8"), ["avx2"]),
+}
 for _name, (_impl, _features) in _DOTS.items():
     TensorIntrin.register(_name, dot_product_16x4_u8i8i32_desc, _impl, features=_features)
+for _name, (_impl, _features) in _SIGNED_DOTS.items():
+    TensorIntrin.register(_name, dot_of_rows(16, ("int8", "int8", "int32")), _impl, features=_features)
 TensorIntrin.register(FMA_GEMM_6x16_INTRIN, gemm_6x16_f32_desc, gemm_6x16_f32_fma, features=["fma"])
 
 
-def best_dot_16x4(target: Any) -> str | None:
-    """The fastest of the products of bytes that a target has; None if it has none of them."""
+def best_dot_16x4(target: Any, dtype: str = "uint8") -> str | None:
+    """The fastest of the products of bytes that a target has, with left operands of a type; None if it has none."""
     known = set(target.features)
-    return next((name for name, (_, features) in _DOTS.items() if known.issuperset(features)), None)
+    dots = {"uint8": _DOTS, "int8": _SIGNED_DOTS}.get(dtype, {})
+    return next((name for name, (_, features) in dots.items() if known.issuperset(features)), None)
