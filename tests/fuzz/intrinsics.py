@@ -12,7 +12,9 @@ from tilewright import ir, script
 
 
 def is_describable(node: ir.Block) -> bool:
-    """One store, of elements whose indices are axes or numbers."""
+    """One store, of its axes alone, to elements whose indices are axes or numbers."""
+    if re.search(r"^\w+ = T\.u?int\d+\(\)$", node.script(), re.MULTILINE):
+        return False  # what other blocks or the sizes say
     names = {axis.var.name for axis in node.iter_vars}
     parts = [part for region in [*node.reads, *node.writes] for part in region.region]
     return isinstance(node.body, ir.BufferStore) and all(
