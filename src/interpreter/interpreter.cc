@@ -95,16 +95,18 @@ Status Machine::bind_tensor(const Ref<Var>& param, const Ref<Buffer>& buffer, co
                           "copy it, for instance with np.ascontiguousarray");
     }
   }
-  int64_t last = 0, bytes = int64_t{arg.dtype.bytes()} * arg.dtype.lanes;
+  // Where strides are negative, elements lie in front of the one that the argument names.
+  int64_t first = 0, last = 0, bytes = int64_t{arg.dtype.bytes()} * arg.dtype.lanes;
   bool empty = false;
   for (size_t i = 0; i < arg.shape.size(); ++i) {
-    int64_t stride = stride_of(arg, i);
-    if (arg.shape[i] > 1 && stride < 0) return bad_argument(param, name, "takes no negative strides");
+    int64_t reach = (arg.shape[i] - 1) * stride_of(arg, i);
     empty = empty || arg.shape[i] == 0;
-    last += (arg.shape[i] - 1) * stride;
+    (reach < 0 ? first : last) += reach;
   }
   if (!empty && !arg.data) return bad_argument(param, name, "is given without memory");
-  slot.i = memory_.adopt(arg.data, empty ? 0 : (last + 1) * bytes, bytes, arg.writable, name);
+  if (empty) first = 0, last = -1;
+  auto* lowest = static_cast<std::byte*>(arg.data) + first * bytes;
+  slot.i = memory_.adopt(lowest, (last - first + 1) * bytes, bytes, arg.writable, name) - first * bytes;
   return Ok{};
 }
 

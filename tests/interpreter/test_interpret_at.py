@@ -95,6 +95,33 @@ def test_arrays_may_have_strides_and_narrow_types() -> None:
     assert found == {"Y": [110.0, 4.0]}
 
 
+@pytest.mark.parametrize("turned", ["x[::-1]", "x[:, ::-1]", "x[::-2, ::-1]", "x[::-1, :0]", "x.T[::-1].T", "x[3:2:-1]"])
+def test_strides_may_be_negative(turned: str) -> None:
+    @T.prim_func
+    def copy(x: T.handle, y: T.handle):
+        n, m = T.int32(), T.int32()
+        s, t = T.int64(), T.int64()
+        X = T.match_buffer(x, (n, m), "int16", strides=(s, t))
+        Y = T.match_buffer(y, (n, m), "int16", strides=(s, t))
+        for i, j in T.grid(n, m):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = X[vi, vj] + T.int16(1)
+
+    x = np.arange(24, dtype=np.int16).reshape(6, 4)
+    given, expected = eval(turned, {"x": x}), eval(turned, {"x": x + 1})
+    for run in (lambda *args: tw.ir.interpret(module_of(copy), "main", *args), tw.compile(copy)):
+        memory = np.zeros_like(x)
+        result = eval(turned, {"x": memory})
+        run(given, result)
+        np.testing.assert_array_equal(result, expected)
+        assert np.count_nonzero(memory) == given.size
+    if given.size:
+        last = (len(given) - 1, 0)
+        found = tw.ir.interpret_at(module_of(copy), "main", given, result, points={"Y": [last]})
+        assert found == {"Y": [expected[last]]}
+
+
 def test_what_the_time_does_not_suffice_for_is_none() -> None:
     @T.prim_func
     def endless(Y: T.Buffer((3,), "int32")):
