@@ -110,6 +110,13 @@ def columns(m, n):
     return te.create_prim_func([x, te.compute((n,), lambda j: te.sum(x[k, j], axis=[k]), name="S")])
 
 
+def windows(n, channels):
+    x = te.placeholder((2 * n + 1, 2 * n + 1, channels), name="X")
+    a, b = te.reduce_axis((0, 3), name="a"), te.reduce_axis((0, 3), name="b")
+    top = te.compute((n, n, channels), lambda i, j, c: te.max(x[2 * i + a, 2 * j + b, c], axis=[a, b]), name="Y")
+    return te.create_prim_func([x, top])
+
+
 def vector(m, k):
     a, x, r = te.placeholder((m, k), name="A"), te.placeholder((k,), name="x"), te.reduce_axis((0, k), name="k")
     return te.create_prim_func([a, x, te.compute((m,), lambda i: te.sum(a[i, r] * x[r], axis=[r]), name="y")])
@@ -158,6 +165,8 @@ PROGRAMS = {
     "softmax": softmax(5, 37),
     "norm": norm(13, 29),
     "columns": columns(17, 50),
+    "many columns": columns(5, 700),
+    "maximum of windows": windows(5, 20),
     "matrix times vector": vector(23, 45),
     "elementwise": elementwise(7, 33),
     "short rows": elementwise(11, 5, 3),
@@ -231,6 +240,13 @@ def test_results_of_a_product_stay_in_registers():
 def test_tails_stay_in_registers():
     kernel = tw.compile(scheduled(product(127, 131, 64), "native"))
     assert all(entry["promoted"] for entry in kernel.report["promotions"])
+
+
+def test_small_work_wakes_no_other_threads():
+    target = "llvm -mcpu=skylake-avx512 -num-cores=4"
+    for small, large in ((product(24, 40, 20), product(128, 128, 64)), (elementwise(20, 64), elementwise(999, 64))):
+        assert "T.parallel" not in scheduled(small, target).mod.script()
+        assert "T.parallel" in scheduled(large, target).mod.script()
 
 
 def test_the_epilogue_is_computed_on_the_tile():

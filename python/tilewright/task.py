@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
+from tilewright.specialize import specialize
 from tilewright.timing import Work
 
 
@@ -119,8 +120,6 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, int]) -> ir.PrimFunc:
             raise ArgumentError(f"sizes[{name!r}] is {value}; a size to tune for is at least 1")
     if not sizes:
         return function
-    from tilewright.specialize import specialize
-
     return specialize(function, {open_sizes[name]: value for name, value in sizes.items()})
 
 

@@ -7,7 +7,6 @@ from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts
 from tilewright.cpu_space.register_tile import RegisterTile, register_tiles
 from tilewright.schedule import LoopRV, Schedule
-from tilewright.tensor_intrin.x86 import best_dot_16x4
 
 #: sums, and products for each of them, of one instruction
 _LANES, _GROUP = 16, 4
@@ -17,6 +16,9 @@ def schedule_bytes(schedule: Schedule, facts: Facts, target: _core.Target, draw:
     """Whether a contraction of bytes has an instruction, and takes it."""
     if len(facts.reads) != 2 or facts.store.buffer.dtype != "int32" or facts.phases:
         return False
+    # The instructions are scripts; reading them takes longer than most schedules.
+    from tilewright.tensor_intrin.x86 import best_dot_16x4
+
     for left in range(2):
         types = facts.reads[left].buffer.dtype, facts.reads[1 - left].buffer.dtype
         intrin = best_dot_16x4(target, types[0]) if types[1] == "int8" else None

@@ -15,6 +15,8 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: tiles that a search draws from
 _TILES = 16
+#: least multiply-adds that are worth waking other threads
+_SHARED_WORK = 1 << 18
 
 
 def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
@@ -100,6 +102,8 @@ class _Contraction:
     def _share(self, order: list[int], outer: dict[int, LoopRV], with_tail: set[int], last: int | None) -> None:
         """Outer loops in parallel: those before the first with a tail, none below the loop that a copy is made in."""
         schedule, loops = self.schedule, []
+        if math.prod(axis.extent for axis in self.facts.axes) < _SHARED_WORK:
+            return
         for i in order:
             if i in with_tail:
                 break
@@ -171,7 +175,13 @@ class _Contraction:
             attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, tile.columns))
         elif dimension != rank - 1:
             attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, None))
-        pieces = attempt(schedule.split, turned, [None, tile.lanes])
+        # Lines that lie a multiple of 4 KiB apart fall on one another in the first level, which holds eight of them.
+        apart = abs(read.strides[tile.axis] or 0) * bits_of(read.buffer.dtype) // 8
+        lanes = tile.lanes if apart % 4096 else min(tile.lanes, 8)
+        pieces = attempt(schedule.split, turned, [None, lanes])
+        if pieces and read.strides[tile.axis] != 1:
+            # All of a line is taken while it is near.
+            schedule.reorder(pieces[0], *(loop for loop in own if loop is not turned), pieces[1])
         attempt(schedule.vectorize, pieces[1] if pieces else turned)
 
     def _leaving(self) -> BlockRV:

@@ -11,7 +11,9 @@ from tilewright.cpu_space.register_tile import bits_of
 from tilewright.schedule import LoopRV, Schedule
 
 #: least work, in elements, that is worth a parallel loop
-_SHARED_WORK = 1 << 14
+_SHARED_WORK = 1 << 15
+#: steps of a reduction that run without a loop
+_UNROLLED = 16
 
 
 def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
@@ -97,31 +99,14 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     ]
     reads_along = all(read.strides[facts.reduced[-1]] in (0, 1) for read in facts.reads)
     if along and not reads_along:
-        others = [loop for i, loop in zip(facts.spatial, spatial, strict=True) if i != along[0]]
-        whole = facts.axes[along[0]].is_fixed
-        columns = math.ceil(facts.extent(along[0]) / lanes)
-        across = target.vector_registers // 2 >> draw.choose(3)
-        head, vector = others, facts.axes[along[0]].loop
-        if not whole or columns > across:
-            column, vector = schedule.split(vector, [None, lanes * across])
-            head = [*others, column]
-        schedule.reorder(*head, *reduced, vector)
-        copy = schedule.cache_write(facts.block, 0, "local")
-        if head:
-            attempt(schedule.reverse_compute_at, copy, head[-1])
-        # Where the reduction may be empty, lowering knows best when results begin.
-        fixed = all(facts.axes[i].is_fixed for i in facts.reduced)
-        begin = attempt(schedule.decompose_reduction, facts.block, reduced[0]) if fixed else None
-        for loop in (vector, schedule.get_loops(copy)[-1], *(schedule.get_loops(begin)[-1:] if begin else ())):
-            attempt(schedule.vectorize, loop)
-        _share(schedule, head, total)
+        _columns(schedule, facts, along[0], target, draw)
         return
     schedule.reorder(*spatial, *reduced)
     results = math.prod(facts.extent(i) for i in facts.spatial)
     last = reduced[-1]
     if len(reduced) > 1:
         last = attempt(schedule.fuse, *reduced) or last
-    if results < 2 * target.num_cores and target.num_cores > 1 and total > 4 * _SHARED_WORK:
+    if results < 2 * target.num_cores and target.num_cores > 1 and total > 2 * _SHARED_WORK:
         # Too few results to share among the cores: parts of the sums are shared.
         part, _ = schedule.split(last, [4 * target.num_cores, None])
         parts = attempt(schedule.rfactor, part, 0)
@@ -132,6 +117,46 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
             return
     vectorize(schedule, last, lanes)
     _share(schedule, spatial, total)
+
+
+def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target, draw: Draw) -> None:
+    """Sums of columns: some at a time in registers, or rows one after the other where the sums of all lie near."""
+    width = bits_of(facts.store.buffer.dtype) // 8
+    lanes = target.vector_bits // 8 // width
+    others = [facts.axes[i].loop for i in facts.spatial if i != along]
+    reduced = [facts.axes[i].loop for i in facts.reduced]
+    whole = facts.axes[along].is_fixed
+    total = math.prod(axis.extent for axis in facts.axes)
+    # Where the reduction may be empty, lowering knows best when results begin.
+    is_fixed = all(facts.axes[i].is_fixed for i in facts.reduced)
+    across = target.vector_registers // 2 >> draw.choose(3)
+    head, vector = others, facts.axes[along].loop
+    if not whole or math.ceil(facts.extent(along) / lanes) > across:
+        if (
+            whole
+            and is_fixed
+            and facts.extent(along) * width <= target.l1_bytes // 2
+            and (others or target.num_cores == 1)
+        ):
+            schedule.reorder(*head, *reduced, vector)
+            begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
+            for loop in (vector, *(schedule.get_loops(begin)[-1:] if begin else ())):
+                attempt(schedule.vectorize, loop)
+            _share(schedule, head, total)
+            return
+        column, vector = schedule.split(vector, [None, lanes * across])
+        head = [*others, column]
+    schedule.reorder(*head, *reduced, vector)
+    copy = schedule.cache_write(facts.block, 0, "local")
+    if head:
+        attempt(schedule.reverse_compute_at, copy, head[-1])
+    begin = attempt(schedule.decompose_reduction, facts.block, reduced[0]) if is_fixed else None
+    for loop in (vector, schedule.get_loops(copy)[-1], *(schedule.get_loops(begin)[-1:] if begin else ())):
+        attempt(schedule.vectorize, loop)
+    if is_fixed and math.prod(facts.extent(i) for i in facts.reduced) <= _UNROLLED:
+        for loop in reduced:
+            attempt(schedule.unroll, loop)
+    _share(schedule, head, total)
 
 
 def vectorize(schedule: Schedule, loop: LoopRV, lanes: int) -> None:
