@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tilewright import te
+from tilewright import _core, te
 
 #: The operators that compilers are compared by: four shapes each, as parameters of the function.
 CONFIGS: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
@@ -154,7 +154,7 @@ def padded(tensor: te.Tensor, before: Sequence[int], name: str = "PadInput", aft
         inside = []
         for index, left, size, right in zip(indices, before, sizes, behind, strict=True):
             if left:
-                inside.append(index >= left)
+                inside.append(_core.LE(left, index))
             if right:
                 inside.append(index < left + size)
         source = tensor[tuple(i - left if left else i for i, left in zip(indices, before, strict=True))]
