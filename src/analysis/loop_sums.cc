@@ -27,6 +27,17 @@ Span64 times(Span64 a, int64_t factor) {
   return factor < 0 ? Span64{y, x} : Span64{x, y};
 }
 
+/// Divides the sum by what all of it and the divisor are multiples of, which is given back; by 1 where the constant is
+/// not known.
+int64_t take_common_factor(LoopSum& sum, int64_t divisor) {
+  if (sum.constant.lo != sum.constant.hi) return 1;
+  int64_t common = arith::gcd(divisor, sum.constant.lo);
+  for (const LoopSum::Term& term : sum) common = arith::gcd(common, term.coeff);
+  for (int i = 0; i < sum.count; ++i) sum.terms[i].coeff /= common;
+  sum.constant = {sum.constant.lo / common, sum.constant.hi / common};
+  return common;
+}
+
 }  // namespace
 
 bool operator==(const LoopSum& a, const LoopSum& b) {
@@ -166,13 +177,7 @@ LoopSum LoopSums::floor_div(const LoopSum& a, int64_t divisor) {
     quotient.constant.hi += tilewright::arith::floor_div(span.hi, divisor);
     return quotient;
   }
-  int64_t common = arith::gcd(divisor, rest.constant.lo);
-  for (const LoopSum::Term& term : rest) common = arith::gcd(common, term.coeff);
-  if (common > 1 && rest.constant.lo == rest.constant.hi) {
-    for (int i = 0; i < rest.count; ++i) rest.terms[i].coeff /= common;
-    rest.constant = {rest.constant.lo / common, rest.constant.hi / common};
-    divisor /= common;
-  }
+  divisor /= take_common_factor(rest, divisor);
   if (rest.count == 1 && rest.terms[0].coeff == 1 && rest.constant.lo == 0 && rest.constant.hi == 0) {
     const Atom inner = atoms_[rest.terms[0].atom];  // (x // c) // d = x // (c * d)
     if (inner.form == Form::kFloorDiv && times(inner.divisor, divisor) < kFar) {
@@ -194,11 +199,7 @@ LoopSum LoopSums::floor_mod(const LoopSum& a, int64_t divisor) {
     rest.constant = {0, divisor - 1};
     return rest;
   }
-  int64_t common = arith::gcd(divisor, rest.constant.lo);
-  for (const LoopSum::Term& term : rest) common = arith::gcd(common, term.coeff);
-  if (common > 1 && rest.constant.lo == rest.constant.hi) {
-    for (int i = 0; i < rest.count; ++i) rest.terms[i].coeff /= common;
-    rest.constant = {rest.constant.lo / common, rest.constant.hi / common};
+  if (int64_t common = take_common_factor(rest, divisor); common > 1) {
     return scaled(floor_mod(rest, divisor / common), common);
   }
   Atom atom{.form = Form::kFloorMod, .divisor = divisor};

@@ -1,4 +1,5 @@
 // Rules, which turn a schedule into others, block by block.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -12,6 +13,7 @@
 #include "search/rules/cross_thread_reduction.h"
 #include "search/rules/defaults.h"
 #include "search/rules/inline_constant_scalars.h"
+#include "search/rules/multi_level_tiling_tensor_core.h"
 #include "search/rules/multi_level_tiling_wide_vector.h"
 #include "search/rules/multi_level_tiling_with_intrin.h"
 #include "search/rules/parallelize_vectorize_unroll.h"
@@ -82,6 +84,25 @@ search::MultiLevelTilingOptions::Filter tiling_filter(const nb::object& function
       return PyObject_IsTrue(held->callable(copy, PyBlock{copy, block}).ptr()) == 1;
     });
   };
+}
+
+/// From {"init": name, "load_a": name, ...}.
+search::TensorCoreIntrins tensor_core_intrins(const std::map<std::string, std::string>& group) {
+  search::TensorCoreIntrins intrins;
+  const std::pair<const char*, std::string*> names[] = {{"init", &intrins.init},
+                                                        {"load_a", &intrins.load_a},
+                                                        {"load_b", &intrins.load_b},
+                                                        {"compute", &intrins.compute},
+                                                        {"store", &intrins.store}};
+  for (auto [key, name] : names) {
+    auto found = group.find(key);
+    if (found == group.end()) {
+      unwrap_status(argument_error("multi_level_tiling/intrin", std::string("a group names no intrinsic for ") + key,
+                                   "groups have init, load_a, load_b, compute and store"));
+    }
+    *name = found->second;
+  }
+  return intrins;
 }
 
 search::MultiLevelTilingOptions checked(search::MultiLevelTilingOptions options) {
@@ -223,6 +244,35 @@ void bind_tilings(nb::module_& m) {
           nb::arg("intrin_name"), nb::arg("structure"), nb::arg("tile_binds").none() = nb::none(),
           nb::arg("max_innermost_factor").none() = nb::none(), nb::arg("vector_load_lens").none() = nb::none(),
           nb::arg("reuse_read").none() = nb::none(), nb::arg("reuse_write").none() = nb::none(), kIntrinDoc.c_str());
+  static const std::string kTensorCoreDoc =
+      std::string(
+          "Blocks that do not fit stay as they are; there is a schedule for each group that fits.\n\nArgs:\n"
+          "    intrin_groups: dicts of the names of intrinsics: init, load_a, load_b, compute, store.\n") +
+      kArgs + "    use_software_pipeline: load for the next step of the reduction while this one is computed.";
+  nb::class_<MultiLevelTilingTensorCore, ScheduleRule>(
+      m, "MultiLevelTilingTensorCore", "Tiles what tensor cores compute, with fragments that warps load and store.")
+      .def(
+          "__init__",
+          [](MultiLevelTilingTensorCore* self, const std::vector<std::map<std::string, std::string>>& intrin_groups,
+             const std::string& structure, const std::optional<std::vector<std::string>>& tile_binds,
+             std::optional<int64_t> max_innermost_factor, const std::optional<std::vector<int64_t>>& vector_load_lens,
+             nb::handle reuse_read, nb::handle reuse_write, bool use_software_pipeline) {
+            std::vector<TensorCoreIntrins> groups;
+            for (const auto& group : intrin_groups) groups.push_back(tensor_core_intrins(group));
+            MultiLevelTilingOptions options = {structure,
+                                               tile_binds.value_or(std::vector<std::string>()),
+                                               max_innermost_factor.value_or(-1),
+                                               vector_load_lens.value_or(std::vector<int64_t>()),
+                                               reuse_of(reuse_read),
+                                               reuse_of(reuse_write),
+                                               {}};
+            unwrap_status(MultiLevelTilingTensorCore::check(groups, options));
+            new (self) MultiLevelTilingTensorCore(std::move(groups), std::move(options), use_software_pipeline);
+          },
+          nb::arg("intrin_groups"), nb::arg("structure"), nb::arg("tile_binds").none() = nb::none(),
+          nb::arg("max_innermost_factor").none() = nb::none(), nb::arg("vector_load_lens").none() = nb::none(),
+          nb::arg("reuse_read").none() = nb::none(), nb::arg("reuse_write").none() = nb::none(),
+          nb::arg("use_software_pipeline") = false, kTensorCoreDoc.c_str());
   nb::class_<MultiLevelTilingWideVector, ScheduleRule>(
       m, "MultiLevelTilingWideVector", "Tiles with whole vector registers of the output as the innermost tile.")
       .def(

@@ -29,6 +29,10 @@ struct FieldTraits<BlockRV> : PlainField<BlockRV, Role::kInput> {
   static std::string type() { return "BlockRV | str"; }
 };
 template <>
+struct FieldTraits<ExprRV> : PlainField<ExprRV, Role::kInput> {
+  static std::string type() { return "ExprRV"; }
+};
+template <>
 struct FieldTraits<int64_t> : PlainField<int64_t, Role::kAttr> {
   static std::string type() { return "int"; }
 };

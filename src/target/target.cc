@@ -112,6 +112,12 @@ constexpr Field kCudaFields[] = {
     {"l2_cache_size_bytes", &Target::l2_cache_size_bytes, 0, kMostBytes},
 };
 
+constexpr Field kHexagonFields[] = {
+    {"mcpu", &Target::cpu},
+    {"num-cores", &Target::num_cores, 1, 4096, true},
+    {"vtcm-capacity", &Target::vtcm_bytes, 0, kMostBytes},
+};
+
 /// What there is to say of a kind; in the order of TargetKind.
 struct KindRow {
   std::string_view name;
@@ -126,10 +132,14 @@ const KindRow& row_of(TargetKind kind) {
       {"interpreter", {}, false, true, {"cpu"}},
       {"c", kCpuFields, true, false, {"cpu"}},
       {"cuda", kCudaFields, false, false, {"cuda", "gpu"}},
+      {"hexagon", kHexagonFields, false, false, {"hexagon", "cpu"}},
   };
   return rows[static_cast<int>(kind)];
 }
-constexpr TargetKind kKinds[] = {TargetKind::kCpu, TargetKind::kInterpreter, TargetKind::kC, TargetKind::kCuda};
+constexpr TargetKind kKinds[] = {TargetKind::kCpu, TargetKind::kInterpreter, TargetKind::kC, TargetKind::kCuda,
+                                 TargetKind::kHexagon};
+
+constexpr std::span<const Field> kFieldLists[] = {kCpuFields, kCudaFields, kHexagonFields};
 
 struct Tag {
   std::string_view name, text;
@@ -472,7 +482,7 @@ Status Target::check_has_code() const {
 }
 
 Result<Target> Target::with_host(const Target& host) const {
-  if (host.kind != TargetKind::kCpu && host.kind != TargetKind::kC)
+  if (host.kind != TargetKind::kCpu && host.kind != TargetKind::kC && host.kind != TargetKind::kHexagon)
     return argument_error("target/host", fmt::format("a target of kind {} cannot be a host", host.kind_name()),
                           "the host is a processor: \"llvm\" or \"c\"");
   Target target = *this;
@@ -523,7 +533,7 @@ Hash128 Target::hash() const {
   hasher.word(static_cast<uint64_t>(kind));
   hasher.bytes(cpu);
   for (uint64_t word : features.words) hasher.word(word);
-  for (std::span<const Field> fields : {std::span<const Field>(kCpuFields), std::span<const Field>(kCudaFields)}) {
+  for (std::span<const Field> fields : kFieldLists) {
     for (const Field& field : fields) hasher.bytes(field.get(*this));
   }
   if (launcher) hasher.bytes(launcher->str());
@@ -537,7 +547,7 @@ bool operator==(const Target& a, const Target& b) {
   if (a.kind != b.kind || a.cpu != b.cpu || !(a.features == b.features)) return false;
   if ((a.launcher == nullptr) != (b.launcher == nullptr)) return false;
   if (a.launcher && !(*a.launcher == *b.launcher)) return false;
-  return same(kCpuFields) && same(kCudaFields);
+  return std::all_of(std::begin(kFieldLists), std::end(kFieldLists), same);
 }
 
 }  // namespace tilewright

@@ -26,6 +26,7 @@ enum class TargetKind : uint8_t {
   kInterpreter,  ///< the reference interpreter; its processor is that of this machine
   kC,            ///< "c": a processor by way of C source
   kCuda,
+  kHexagon,
 };
 
 /// The part of targets that run on a processor.
@@ -38,6 +39,7 @@ struct CpuPart {
   int64_t l1_bytes = 0;           ///< data cache of one core
   int64_t l2_bytes = 0;           ///< of one core
   int64_t l3_bytes = 0;           ///< as far as one core can use it; 0: there is none
+  int64_t vtcm_bytes = 0;         ///< tightly coupled memory for vectors; 0: there is none
 };
 
 /// The part of targets that run on a GPU. Of a block: what its threads share.

@@ -51,6 +51,7 @@ TEST(Target, TextIsReadBack) {
                          "llvm -mtriple=aarch64-linux-gnu -mattr=+neon,+dotprod -num-cores=4",
                          "llvm -mcpu=neoverse-v1 -mattr=-sve",
                          "cuda",
+                         "hexagon -mcpu=hexagonv69 -num-cores=4 -vtcm-capacity=4194304",
                          "cuda -arch=sm_80 -max_threads_per_block=512 -l2_cache_size_bytes=1024",
                          "nvidia"
                          "/nvidia-a100",

@@ -117,8 +117,13 @@ def test_tensors_of_one_shape_are_added_as_a_whole() -> None:
         _ = a + te.placeholder((6, 4), name="C")
 
 
+def test_processors_of_other_makes() -> None:
+    assert tvm.target.Target("llvm -device=arm_cpu -mtriple=aarch64-linux-gnu -num-cores 2").attrs["num-cores"] == 2
+    hexagon = tvm.target.hexagon("v69", num_cores=4, vtcm_capacity=1024)
+    assert str(hexagon) == "hexagon -mcpu=hexagonv69 -num-cores=4 -vtcm-capacity=1024"
+    assert tvm.target.Target(hexagon, host=hexagon).host == hexagon
+
+
 def test_threads_of_a_gpu_are_known_where_they_are_said() -> None:
     assert tvm.target.Target("cuda -arch=sm_70").attrs["max_threads_per_block"] == 0
     assert tvm.target.Target("nvidia/geforce-rtx-3070").attrs["max_threads_per_block"] == 1024
-    with pytest.raises(AttributeError, match="has no target"):
-        _ = tvm.target.Target("llvm -device=arm_cpu -mtriple=aarch64-linux-gnu").kind

@@ -55,6 +55,28 @@ def test_one_index():
     assert "B = T.alloc_buffer((128,))" in sch.mod.script()
 
 
+def test_sampled_integers_in_the_map():
+    def scheduled(sch):
+        width = sch.sample_categorical([2, 4], [0.5, 0.5], decision=1)
+        sch.transform_layout("B", ("write", 0), lambda i, j, w: (j // w, i, j % w), values=[width])
+
+    sch = check(two_steps, scheduled)
+    assert "B = T.alloc_buffer((2, 16, 4))" in sch.mod.script()
+    draw = next(step for step in sch.trace.insts if step.kind.name == "SampleCategorical")
+    other = tw.Schedule(two_steps)
+    sch.trace.with_decision(draw, 0, remove_postproc=False).apply_to_schedule(other, remove_postproc=False)
+    assert "B = T.alloc_buffer((4, 16, 2))" in other.mod.script()
+    other.verify()
+
+
+def test_more_values_than_the_map_takes():
+    def scheduled(sch):
+        width = sch.sample_categorical([4], [1.0])
+        sch.transform_layout("B", ("write", 0), lambda i: i, values=[width, width])
+
+    check_refused(two_steps, scheduled, "transform_layout/P1")
+
+
 def test_gaps_have_to_be_allowed():
     check_refused(two_steps, lambda sch: tiled(sch, 3), "transform_layout/P4")
     sch = check(two_steps, lambda sch: tiled(sch, 3, assume_injective_transform=True))

@@ -94,6 +94,7 @@ _NAMES: dict[str, str] = {
     "CrossThreadReduction": "schedule_rule",
     "InlineConstantScalars": "schedule_rule",
     "MultiLevelTiling": "schedule_rule",
+    "MultiLevelTilingTensorCore": "schedule_rule",
     "MultiLevelTilingWideVector": "schedule_rule",
     "MultiLevelTilingWithIntrin": "schedule_rule",
     "ParallelizeVectorizeUnroll": "schedule_rule",

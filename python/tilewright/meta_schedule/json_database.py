@@ -21,8 +21,8 @@ from typing import Any
 
 from tilewright import ir
 from tilewright.errors import Error, ResourceError
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of
-from tilewright.meta_schedule.memory_database import WorkloadTable
+from tilewright.meta_schedule.database import TuningRecord, Workload
+from tilewright.meta_schedule.memory_database import MemoryDatabase
 
 __all__ = ["JSONDatabase"]
 
@@ -131,8 +131,8 @@ def _cannot(what: str, path: Path, error: OSError) -> ResourceError:
     )
 
 
-class JSONDatabase(Database):
-    """Keeps programs and records in two files of lines.
+class JSONDatabase(MemoryDatabase):
+    """Keeps programs and records in two files of lines, and what is read of them in memory.
 
     Args:
         path_workload: the file of programs; by default `database_workload.json` in `work_dir`.
@@ -160,9 +160,7 @@ class JSONDatabase(Database):
         self.path_tuning_record = os.fspath(path_tuning_record or folder / "database_tuning_record.json")
         self._workload_lines = _Lines(self.path_workload, allow_missing)
         self._record_lines = _Lines(self.path_tuning_record, allow_missing)
-        self._workloads = WorkloadTable(self)
         self._known: list[Workload] = []  # by the number of the line
-        self._records: list[TuningRecord] = []
         self.refresh()
 
     def refresh(self) -> None:
@@ -174,10 +172,6 @@ class JSONDatabase(Database):
                 self._records.append(TuningRecord.from_json(record, self._known[index]))
             except (Error, TypeError, ValueError, IndexError, RecursionError) as error:
                 raise self._record_lines.bad(number, error) from None
-
-    def has_workload(self, mod: ir.IRModule) -> bool:
-        """Whether the program was committed."""
-        return self._workloads.find(mod) is not None
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
         """The entry of the program, added to the file if it is not there."""
@@ -201,18 +195,6 @@ class JSONDatabase(Database):
         with self._record_lines.locked() as fd:
             self._record_lines.append(fd, [index, record.as_json()])
         self.refresh()
-
-    def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
-        """The best valid records of a program, best first, at most `top_k`."""
-        known = self._workloads.find(workload.mod)
-        return best_of([r for r in self._records if r.workload is workload or r.workload is known], top_k)
-
-    def get_all_tuning_records(self) -> list[TuningRecord]:
-        """All, in the order of the file."""
-        return list(self._records)
-
-    def __len__(self) -> int:
-        return len(self._records)
 
     def _read_workloads(self) -> None:
         for number, value in self._workload_lines.new_lines():

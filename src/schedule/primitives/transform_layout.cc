@@ -243,6 +243,23 @@ bool is_called(const Module& module, const std::string& name) {
   return called;
 }
 
+/// The map with the sampled integers in place of its last parameters.
+Ref<IndexMap> with_values(const State& state, const TransformLayout& transform) {
+  Ref<IndexMap> map = transform.index_map.map.borrow<IndexMap>();
+  const std::vector<ExprRV>& values = transform.values.items;
+  if (values.empty() || values.size() > map->initial_indices.size()) return map;
+  IndexMap chosen = *map;
+  const size_t num_indices = map->initial_indices.size() - values.size();
+  VarMap numbers;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const Def<Var>& parameter = map->initial_indices[num_indices + i];
+    numbers[parameter] = constant(parameter.dtype(), state.value(values[i]));
+  }
+  chosen.initial_indices.resize(num_indices);
+  for (Expr& index : chosen.final_indices) index = substitute(index, numbers);
+  return make<IndexMap>(std::move(chosen));
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const TransformLayout& transform) {
@@ -250,7 +267,8 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
   const Tree& tree = *block.tree;
   TransformLayout recorded = transform;
   TW_TRY(buffer, touched_buffer(recorded.buffer, block, "transform_layout/P1"));
-  const IndexMap& given = *transform.index_map.map.as<IndexMap>();
+  const Ref<IndexMap> chosen = with_values(state, transform);
+  const IndexMap& given = *chosen;
   if (given.initial_indices.size() != buffer->shape.size()) {
     return refuse("transform_layout/P1",
                   "the index map takes " + std::to_string(given.initial_indices.size()) + " indices, but '" +

@@ -10,8 +10,10 @@ struct TransformLayout {
   IndexFunction index_map;
   PadValue pad_value;
   bool assume_injective_transform = false;
-  using Members = Fields<&TransformLayout::block, &TransformLayout::buffer, &TransformLayout::index_map,
-                         &TransformLayout::pad_value, &TransformLayout::assume_injective_transform>;
+  OmitEmpty<ExprRV> values;
+  using Members =
+      Fields<&TransformLayout::block, &TransformLayout::buffer, &TransformLayout::index_map,
+             &TransformLayout::pad_value, &TransformLayout::assume_injective_transform, &TransformLayout::values>;
   using Returns = None;
   static constexpr int kRequired = 3;
   static constexpr Family kFamily = Family::kTransform;
@@ -34,7 +36,8 @@ Args:
     pad_value: a number of the buffer's type, an expression, or a function of the new indices that gives one; it may
         load elements of the buffer, by the old indices.
     assume_injective_transform: let the new buffer have elements that no access reaches, as where the division leaves a
-        remainder, without a value for them.)";
+        remainder, without a value for them.
+    values: sampled integers; the last parameters of index_map stand for them, as in lambda i, j, f: (j // f, i, j % f).)";
 };
 
 }  // namespace tilewright::schedule

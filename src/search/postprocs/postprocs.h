@@ -73,8 +73,9 @@ class VerifyGPUCode final : public PostprocOf<VerifyGPUCode> {
 
 class VerifyVTCMLimit final : public PostprocOf<VerifyVTCMLimit> {
  public:
-  /// `vtcm_capacity` in bytes; 0: no limit.
+  /// `vtcm_capacity` in bytes; 0: what the target has.
   explicit VerifyVTCMLimit(int64_t vtcm_capacity = 0) : vtcm_capacity_(vtcm_capacity) {}
+  Status initialize(const TuneContext& context) override;
   Result<bool> apply(schedule::Schedule& schedule) const override;
 
  private:

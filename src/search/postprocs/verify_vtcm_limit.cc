@@ -5,6 +5,11 @@
 
 namespace tilewright::search {
 
+Status VerifyVTCMLimit::initialize(const TuneContext& context) {
+  if (vtcm_capacity_ == 0 && context.target) vtcm_capacity_ = context.target->vtcm_bytes;
+  return Ok{};
+}
+
 Result<bool> VerifyVTCMLimit::apply(schedule::Schedule& schedule) const {
   if (vtcm_capacity_ <= 0) return true;
   TW_TRY(functions, compacted_functions(schedule.module()));

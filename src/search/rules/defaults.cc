@@ -8,6 +8,7 @@
 #include "search/rules/auto_inline.h"
 #include "search/rules/cross_thread_reduction.h"
 #include "search/rules/inline_constant_scalars.h"
+#include "search/rules/multi_level_tiling_tensor_core.h"
 #include "search/rules/multi_level_tiling_wide_vector.h"
 #include "search/rules/multi_level_tiling_with_intrin.h"
 #include "search/rules/parallelize_vectorize_unroll.h"
@@ -76,6 +77,39 @@ Rules cuda_rules() {
   return rules;
 }
 
+/// Intrinsics of 16x16x16 products whose operands come from shared memory with a size known at launch.
+std::vector<TensorCoreIntrins> wmma_groups() {
+  std::vector<TensorCoreIntrins> groups;
+  const std::pair<std::string, std::string> types[] = {{"f16", "f32"}, {"f16", "f16"}, {"s8", "s32"}};
+  for (const auto& [in, out] : types) {
+    for (const std::string trans : {"", "_trans"}) {
+      const std::string size = "16x16x16_", load = "wmma_load_" + size + in, scope = "_shared_dyn";
+      groups.push_back({.init = "wmma_fill_" + size + out,
+                        .load_a = load + "_a" + scope,
+                        .load_b = load + "_b" + trans + scope,
+                        .compute = "wmma_sync_" + size + in + in + out + trans,
+                        .store = "wmma_store_" + size + out + scope});
+    }
+  }
+  return groups;
+}
+
+/// Of GPUs with tensor cores. There is no rule for the m16n8k8 instructions: v0.20's is wrong, see its issue 18472.
+Rules tensor_core_rules() {
+  Rules rules = rest_of_cuda_rules();
+  MultiLevelTilingOptions tiles = {.structure = "SSSRRSRS",
+                                   .tile_binds = {"blockIdx.y", "blockIdx.x", "threadIdx.y"},
+                                   .max_innermost_factor = 4,
+                                   .vector_load_lens = {1, 2, 3, 4, 8, 16},
+                                   .reuse_read = {Requirement::kMust, {4}, "shared.dyn"},
+                                   .reuse_write = {Requirement::kMust, {2}, "shared.dyn"}};
+  Rules first = {
+      std::make_shared<ApplyCustomRule>(),
+      std::make_shared<MultiLevelTilingTensorCore>(wmma_groups(), std::move(tiles), /*use_software_pipeline=*/false)};
+  rules.insert(rules.begin(), first.begin(), first.end());
+  return rules;
+}
+
 Rules hexagon_rules() {
   MultiLevelTilingOptions tiles = {
       .structure = "SRSRS", .max_innermost_factor = 128, .reuse_write = {Requirement::kMay, {1, 2}, "global"}};
@@ -101,6 +135,8 @@ std::string rule_kind(const Target& target) {
       return "c";
     case TargetKind::kCuda:
       return cuda_generation(target.arch) >= 75 ? "cuda-tensorcore" : "cuda";
+    case TargetKind::kHexagon:
+      return "hexagon";
     case TargetKind::kInterpreter:
       return "llvm";
     case TargetKind::kCpu:
@@ -126,8 +162,8 @@ Result<Rules> default_schedule_rules(std::string_view kind) {
   if (kind == "dotprod") {
     return cpu_rules(kArm, {"dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"});
   }
-  // No rule of ours says tensor cores: their targets take the rules of all GPUs.
-  if (kind == "cuda" || kind == "cuda-tensorcore") return cuda_rules();
+  if (kind == "cuda") return cuda_rules();
+  if (kind == "cuda-tensorcore") return tensor_core_rules();
   if (kind == "hexagon") return hexagon_rules();
   return no_defaults(kind);
 }

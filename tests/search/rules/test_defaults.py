@@ -6,7 +6,9 @@ import pytest
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
+from tilewright import te
 from tilewright.meta_schedule.schedule_rule import rule_kind
+from tilewright.testing import formulas
 
 from .sketches import NEW_GPU, PROGRAMS, check, program, sketches
 
@@ -55,6 +57,7 @@ def test_order_of_rules() -> None:
         ("cuda -arch=sm_70", "cuda"),
         ("cuda -arch=sm_80", "cuda-tensorcore"),
         ("c", "c"),
+        ("hexagon -mcpu=hexagonv69", "hexagon"),
     ],
 )
 def test_kinds(target: str, kind: str) -> None:
@@ -67,6 +70,12 @@ def test_kinds_without_defaults_are_refused() -> None:
     assert error.value.code == "space/no-defaults"
 
 
-def test_gpus_with_tensor_cores_take_the_rules_of_all() -> None:
-    kinds = [[type(rule) for rule in ms.ScheduleRule.defaults(kind)] for kind in ("cuda", "cuda-tensorcore")]
-    assert kinds[0] == kinds[1]
+def test_gpus_with_tensor_cores_have_a_rule_more() -> None:
+    kinds = [[type(rule).__name__ for rule in ms.ScheduleRule.defaults(kind)] for kind in ("cuda", "cuda-tensorcore")]
+    assert kinds[1] == [kinds[0][0], "MultiLevelTilingTensorCore", *kinds[0][1:]]
+
+
+def test_products_of_halves_take_tensor_cores() -> None:
+    function = te.create_prim_func(formulas.matmul(64, 64, 64, "float16", "float32"), name="main")
+    made = sketches(function, *ms.ScheduleRule.defaults("cuda-tensorcore"), target=NEW_GPU)
+    assert any("wmma_sync_16x16x16_f16f16f32" in str(sch.trace) for sch in made)

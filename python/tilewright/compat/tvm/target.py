@@ -12,7 +12,7 @@ from tilewright.compat.tvm.alias import Renamed, missing
 __path__: list[str] = []
 __getattr__ = missing("tvm.target")
 
-__all__ = ["Target", "TargetKind", "current", "list_tags"]
+__all__ = ["Target", "TargetKind", "current", "hexagon", "list_tags"]
 
 _KIND = _core.Target.kind
 
@@ -82,6 +82,20 @@ def _with_stated_threads(description: Any) -> _core.Target:
 def list_tags() -> list[str]:
     """Names of whole targets."""
     return _core.known_target_tags()
+
+
+def hexagon(cpu_ver: str = "v68", *, num_cores: int = 1, vtcm_capacity: int = 0, **options: Any) -> _core.Target:
+    """A digital signal processor, for schedules only.
+
+    Args:
+        cpu_ver: its version.
+        num_cores: how many cores it has.
+        vtcm_capacity: tightly coupled memory for vectors, in bytes.
+        options: what else there is, which concerns generated code only.
+    """
+    return _core.Target(
+        {"kind": "hexagon", "mcpu": f"hexagon{cpu_ver}", "num-cores": num_cores, "vtcm-capacity": vtcm_capacity}
+    )
 
 
 class Target(metaclass=Renamed):

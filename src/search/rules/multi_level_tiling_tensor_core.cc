@@ -1,0 +1,321 @@
+#include "search/rules/multi_level_tiling_tensor_core.h"
+
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/tensor_intrin.h"
+#include "search/auto_tensorize.h"
+#include "search/rules/multi_level_tiling_with_intrin.h"
+
+namespace tilewright::search {
+
+using namespace schedule;
+
+namespace {
+
+constexpr const char* kWarpAxis = "threadIdx.y";
+/// Strides of rows in shared memory, in elements, are this modulo kAlignFactor: neighboring rows start in other banks.
+constexpr int64_t kAlignFactor = 32;
+
+Value numbers(std::initializer_list<int64_t> items) {
+  Value::List list;
+  for (int64_t item : items) list.push_back({item});
+  return Value{std::move(list)};
+}
+
+Diagnostic not_tensorized(const std::string& intrin) {
+  return schedule_error("multi_level_tiling/P3", "what tiling leaves is not what '" + intrin + "' computes");
+}
+
+/// Turns the maps of a block's axes into those of its buffers, whose indices are some of the axes.
+class BufferLayouts {
+ public:
+  explicit BufferLayouts(const LayoutMapping& mapping) : mapping_(mapping) {}
+
+  /// `buffer`: as the block touched it at first; `region`: of its copy that has the block's axes as indices.
+  std::optional<Ref<IndexMap>> of(const Ref<Buffer>& buffer, const BufferRegion& region,
+                                  const std::vector<Ref<IterVar>>& axes) const {
+    auto stands_for = mapping_.buffers.find(buffer);
+    if (stands_for == mapping_.buffers.end()) return std::nullopt;
+    const auto& final = mapping_.map->final_indices;
+    IndexMap map;
+    for (const Range& range : region.region) {
+      auto axis =
+          std::find_if(axes.begin(), axes.end(), [&](const Ref<IterVar>& each) { return each->var == range.min; });
+      if (axis == axes.end()) return std::nullopt;
+      map.initial_indices.push_back(mapping_.map->initial_indices[static_cast<size_t>(axis - axes.begin())]);
+      auto batches_end = final.begin() + static_cast<std::ptrdiff_t>(mapping_.num_batches);
+      const Def<Var>& index = map.initial_indices.back();
+      if (std::find(final.begin(), batches_end, index) != batches_end) map.final_indices.push_back(index);
+    }
+    for (const Expr& index : mapping_.indices.at(stands_for->second)) {
+      auto axis = std::find_if(mapping_.desc_axes.begin(), mapping_.desc_axes.end(),
+                               [&](const Ref<IterVar>& each) { return each->var == index; });
+      if (axis == mapping_.desc_axes.end()) return std::nullopt;
+      map.final_indices.push_back(final[mapping_.num_batches + static_cast<size_t>(axis - mapping_.desc_axes.begin())]);
+    }
+    return make<IndexMap>(std::move(map));
+  }
+
+ private:
+  const LayoutMapping& mapping_;
+};
+
+}  // namespace
+
+/// A product and the copies of its buffers that have its axes as indices.
+struct MultiLevelTilingTensorCore::Product {
+  TensorCoreIntrins intrins;
+  int64_t fragment_rows = 0, fragment_columns = 0;  ///< of the result
+  BlockRV block{}, reindex_a{}, reindex_b{}, reindex_result{};
+
+  /// None where the block does not fit.
+  static Result<std::optional<Product>> of(Schedule& schedule, BlockRV block, const TensorCoreIntrins& intrins) {
+    TW_TRY(place, schedule.state().find(block));
+    auto mapping = layout_mapping(place, *find_tensor_intrin(intrins.compute)->desc);
+    const Block& before = place.block();
+    if (!mapping || before.reads.size() != 2 || before.writes.size() != 1 || mapping->desc_axes.size() != 3) {
+      return std::optional<Product>();
+    }
+    auto rows = const_int(mapping->desc_axes[0]->dom->extent), columns = const_int(mapping->desc_axes[1]->dom->extent);
+    if (!rows || !columns) return std::optional<Product>();
+    const Ref<Buffer> operands[] = {before.reads[0]->buffer, before.reads[1]->buffer, before.writes[0]->buffer};
+    Product product{.intrins = intrins, .fragment_rows = *rows, .fragment_columns = *columns, .block = block};
+    const TouchedBuffer touched[] = {{"read", 0}, {"read", 1}, {"write", 0}};
+    BlockRV* reindexed[] = {&product.reindex_a, &product.reindex_b, &product.reindex_result};
+    for (size_t i : {2, 0, 1}) {
+      TW_TRY(copy, schedule.apply(Reindex{.block = block, .buffer = touched[i]}));
+      *reindexed[i] = copy;
+    }
+    std::vector<Ref<IndexMap>> maps;
+    for (size_t i = 0; i < 3; ++i) {
+      TW_TRY(now, schedule.state().find(block));
+      const Ref<BufferRegion>& region = i < 2 ? now.block().reads[i] : now.block().writes[0];
+      auto map = BufferLayouts(*mapping).of(operands[i], *region, now.block().iter_vars);
+      if (!map) return std::optional<Product>();
+      maps.push_back(*map);
+      TW_RETURN_IF_ERROR(schedule.apply(TransformLayout{.block = block,
+                                                        .buffer = touched[i],
+                                                        .index_map = {maps.back()},
+                                                        .pad_value = {},
+                                                        .assume_injective_transform = true,
+                                                        .values = {}}));
+    }
+    for (size_t i : {2, 0, 1}) {
+      TW_RETURN_IF_ERROR(schedule.apply(TransformBlockLayout{.block = *reindexed[i], .index_map = {maps[i]}}));
+    }
+    TW_RETURN_IF_ERROR(schedule.apply(TransformBlockLayout{.block = block, .index_map = {mapping->map}}));
+    TW_TRY(outer, tile_for_intrin(schedule, block, intrins.compute, /*allow_padding=*/true));
+    if (!outer) return std::optional<Product>();
+    product.block = *outer;
+    std::pair<const char*, Value> notes[] = {{"meta_schedule.auto_tensorize_init", {intrins.init}},
+                                             {"warp_execution", {int64_t{1}}}};
+    for (auto& [key, value] : notes) {
+      TW_RETURN_IF_ERROR(
+          schedule.apply(Annotate{.block_or_loop = *outer, .ann_key = key, .ann_val = std::move(value)}));
+    }
+    return std::optional(product);
+  }
+};
+
+Status MultiLevelTilingTensorCore::check(const std::vector<TensorCoreIntrins>& groups,
+                                         const MultiLevelTilingOptions& options) {
+  TW_RETURN_IF_ERROR(MultiLevelTiling::check(options));
+  for (const TensorCoreIntrins& group : groups) {
+    for (const std::string& name : {group.init, group.load_a, group.load_b, group.compute, group.store}) {
+      TW_RETURN_IF_ERROR(MultiLevelTilingWithIntrin::check_intrin(name));
+    }
+  }
+  const auto& binds = options.tile_binds;
+  auto warp = std::find(binds.begin(), binds.end(), kWarpAxis);
+  const auto num_spatial = std::count(options.structure.begin(), options.structure.end(), 'S');
+  const auto num_reduction = std::count(options.structure.begin(), options.structure.end(), 'R');
+  auto refuse = [](const std::string& what, const std::string& hint) {
+    return argument_error("multi_level_tiling/tensor-core", what, hint);
+  };
+  if (std::find(binds.begin(), binds.end(), "threadIdx.x") != binds.end()) {
+    return refuse("tiles are bound to threadIdx.x, which runs over the threads of a warp",
+                  "bind a tile to threadIdx.y, as in [\"blockIdx.y\", \"blockIdx.x\", \"threadIdx.y\"]");
+  }
+  if (warp == binds.end() || warp - binds.begin() + 1 >= num_spatial || num_reduction < 2) {
+    return refuse("the structure '" + options.structure + "' has no tiles of a warp, or no two of the reduction",
+                  "bind a spatial tile that others follow to threadIdx.y, and write two R, as in \"SSSRRSRS\"");
+  }
+  if (options.reuse_read.requirement != ReuseType::Requirement::kMust ||
+      options.reuse_write.requirement != ReuseType::Requirement::kMust) {
+    return refuse("fragments are loaded from copies in shared memory and stored to one, which are not asked for",
+                  "say req=\"must\" of reuse_read and reuse_write, with scope=\"shared\"");
+  }
+  return Ok{};
+}
+
+Result<std::vector<Schedule>> MultiLevelTilingTensorCore::apply(Schedule schedule, BlockRV block) const {
+  std::vector<Schedule> result;
+  for (const TensorCoreIntrins& group : groups_) {
+    TW_RETURN_IF_ERROR(MultiLevelTilingWithIntrin::check_intrin(group.compute));
+    TW_TRY(place, schedule.state().find(block));
+    if (!layout_mapping(place, *find_tensor_intrin(group.compute)->desc)) continue;
+    // What a primitive refuses, such as a copy that cannot be proved to be complete, does not fit.
+    auto states = apply_group(schedule.fork(), block, group);
+    if (!states.ok()) continue;
+    for (TilingState& state : *states) result.push_back(std::move(state.schedule));
+  }
+  if (result.empty()) result.push_back(std::move(schedule));
+  return result;
+}
+
+Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, BlockRV block,
+                                                             const TensorCoreIntrins& group) const {
+  TW_RETURN_IF_ERROR(schedule.apply(
+      Annotate{.block_or_loop = block, .ann_key = "meta_schedule.tiling_structure", .ann_val = {options_.structure}}));
+  TW_TRY(fitting, Product::of(schedule, block, group));
+  if (!fitting) return TilingStates{};
+  const Product product = *fitting;
+  using Step = Status (MultiLevelTilingTensorCore::*)(TilingState&, const Product&) const;
+  auto in_place = [&](Step step) {
+    return [this, step, &product](TilingState state) -> Result<TilingStates> {
+      TW_RETURN_IF_ERROR((this->*step)(state, product));
+      return TilingStates{std::move(state)};
+    };
+  };
+  TW_TRY(tiled, step({TilingState{std::move(schedule), product.block}},
+                     [this](TilingState state) { return tile_loop_nest(std::move(state), 2); }));
+  TW_TRY(packed, step(std::move(tiled), in_place(&MultiLevelTilingTensorCore::pack_result)));
+  TW_TRY(written, step(std::move(packed), [this](TilingState state) { return add_write_reuse(std::move(state)); }));
+  TW_TRY(stored, step(std::move(written), in_place(&MultiLevelTilingTensorCore::store_fragments)));
+  TW_TRY(read, step(std::move(stored), [this](TilingState state) { return add_read_reuse(std::move(state)); }));
+  TW_TRY(loaded, step(std::move(read), in_place(&MultiLevelTilingTensorCore::load_fragments)));
+  if (pipelines_) {
+    for (TilingState& state : loaded) TW_RETURN_IF_ERROR(add_software_pipeline(state));
+  }
+  return std::move(loaded);
+}
+
+/// C[m, n] becomes C[m of warps, n of warps, m of a warp's fragments, n of them, m in a fragment, n in it].
+Status MultiLevelTilingTensorCore::pack_result(TilingState& state, const Product& product) const {
+  TW_TRY(place, state.schedule.state().find(state.block));
+  const size_t num_dims = place.block().writes[0]->buffer->shape.size();
+  IndexMap map;
+  TransformLayout transform{.block = state.block,
+                            .buffer = {"write", 0},
+                            .index_map = {},
+                            .pad_value = {},
+                            .assume_injective_transform = true,
+                            .values = {}};
+  for (size_t d = 0; d < num_dims; ++d) map.initial_indices.emplace_back(var("i" + std::to_string(d)));
+  auto warp = std::find(options_.tile_binds.begin(), options_.tile_binds.end(), kWarpAxis);
+  const auto first_inner = static_cast<size_t>(warp - options_.tile_binds.begin()) + 1;
+  /// How many fragments a warp has in one dimension: what tiles inside of it were drawn.
+  auto num_fragments = [&](size_t dim) {
+    Expr product_of_factors;
+    for (size_t level = first_inner; level < spatial_levels_.size(); ++level) {
+      transform.values.items.push_back(std::get<ExprRV>(state.tile_factors[spatial_levels_[level]][dim]));
+      Ref<Var> factor = var("f" + std::to_string(transform.values.items.size() - 1));
+      map.initial_indices.emplace_back(factor);
+      product_of_factors = product_of_factors.defined() ? product_of_factors * factor : Expr(factor);
+    }
+    return product_of_factors;
+  };
+  const Expr rows = map.initial_indices[num_dims - 2], columns = map.initial_indices[num_dims - 1];
+  const Expr fragment_row = floordiv(rows, product.fragment_rows);
+  const Expr fragment_column = floordiv(columns, product.fragment_columns);
+  const Expr warp_rows = num_fragments(0), warp_columns = num_fragments(1);
+  for (size_t d = 0; d + 2 < num_dims; ++d) map.final_indices.push_back(map.initial_indices[d]);
+  for (const Expr& index : {floordiv(fragment_row, warp_rows), floordiv(fragment_column, warp_columns),
+                            floormod(fragment_row, warp_rows), floormod(fragment_column, warp_columns),
+                            floormod(rows, product.fragment_rows), floormod(columns, product.fragment_columns)}) {
+    map.final_indices.push_back(index);
+  }
+  transform.index_map.map = make<IndexMap>(std::move(map));
+  return state.schedule.apply(transform);
+}
+
+/// The product sums up in fragments, which warps store to shared memory, from where all threads copy them.
+Status MultiLevelTilingTensorCore::store_fragments(TilingState& state, const Product& product) const {
+  Schedule& schedule = state.schedule;
+  const BlockRV shared = state.write_reuse.at(0);
+  TW_TRY(fragments,
+         schedule.apply(CacheWrite{.block = state.block, .storage_scope = "wmma.accumulator", .consumer_blocks = {}}));
+  /// The loops over warps and over fragments: what the innermost two, of elements, leave of the last six.
+  auto outer_loops = [&](BlockRV block) -> Result<std::vector<LoopRV>> {
+    TW_TRY(loops, schedule.apply(GetLoops{block}));
+    return std::vector<LoopRV>(loops.end() - 6, loops.end() - 2);
+  };
+  TW_TRY(copied, outer_loops(shared));
+  Reorder by_fragment_rows;
+  by_fragment_rows.ordered_loops.items = {copied[2], copied[0], copied[1], copied[3]};
+  TW_RETURN_IF_ERROR(schedule.apply(by_fragment_rows));
+  TW_RETURN_IF_ERROR(schedule.apply(ComputeAt{.block = fragments, .loop = copied[2], .preserve_unit_loops = true}));
+  TW_TRY(stored, outer_loops(fragments));
+  TW_TRY(warps, schedule.apply(Fuse{.loops = {{stored[0], stored[1]}}}));
+  TW_RETURN_IF_ERROR(schedule.apply(Bind{.loop = warps, .thread_axis = kWarpAxis}));
+  TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = product.reindex_result}));
+  TW_TRY(outer, tile_for_intrin(schedule, fragments, product.intrins.store, /*allow_padding=*/false));
+  if (!outer) return not_tensorized(product.intrins.store);
+  TW_TRY(loops, schedule.apply(GetLoops{shared}));
+  TW_RETURN_IF_ERROR(schedule.apply(Fuse{.loops = {{loops.end() - 5, loops.end()}}}));
+  return annotate_cooperative_fetch(schedule, shared);
+}
+
+/// Warps load the fragments of both operands from shared memory, under the second loop of the reduction.
+Status MultiLevelTilingTensorCore::load_fragments(TilingState& state, const Product& product) const {
+  Schedule& schedule = state.schedule;
+  const LoopRV loop = state.tiles[reduction_levels_[1]].back();
+  const std::pair<const char*, std::string> operands[] = {{"wmma.matrix_a", product.intrins.load_a},
+                                                          {"wmma.matrix_b", product.intrins.load_b}};
+  for (int64_t i : {0, 1}) {
+    const auto& [scope, intrin] = operands[i];
+    TW_TRY(fragments,
+           schedule.apply(
+               CacheRead{.block = state.block, .read_buffer_index = i, .storage_scope = scope, .consumer_blocks = {}}));
+    TW_RETURN_IF_ERROR(schedule.apply(ComputeAt{.block = fragments, .loop = loop, .preserve_unit_loops = true}));
+    TW_TRY(outer, tile_for_intrin(schedule, fragments, intrin, /*allow_padding=*/false));
+    if (!outer) return not_tensorized(intrin);
+  }
+  TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = product.reindex_a}));
+  TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = product.reindex_b}));
+  for (size_t i : {0, 1}) {
+    auto copy = state.read_reuse.find(i);
+    if (copy == state.read_reuse.end()) return not_tensorized(product.intrins.compute);
+    TW_TRY(place, schedule.state().find(copy->second));
+    DataType dtype = place.block().writes[0]->buffer->dtype;
+    TW_RETURN_IF_ERROR(schedule.apply(StorageAlign{.block = copy->second,
+                                                   .buffer_index = 0,
+                                                   .axis = -2,
+                                                   .factor = kAlignFactor,
+                                                   .offset = dtype.bits() == 8 ? 16 : 8}));
+  }
+  return Ok{};
+}
+
+/// While the product of one step is computed, the next is loaded: from global memory by way of registers, in two
+/// buffers of shared memory, and from there to fragments.
+Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) const {
+  Schedule& schedule = state.schedule;
+  int64_t num_steps = 1;
+  for (size_t level : reduction_levels_) {
+    for (LoopRV loop : state.tiles[level]) {
+      TW_TRY(place, schedule.state().find(loop));
+      auto extent = const_int(place.loop().extent);
+      if (!extent) return Ok{};
+      num_steps *= *extent;
+    }
+  }
+  if (num_steps <= 1) return Ok{};
+  auto annotate = [&](BlockOrLoop where, const char* key, Value value) {
+    return schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = std::move(value)});
+  };
+  for (const auto& [read, copy] : state.read_reuse) {
+    TW_RETURN_IF_ERROR(annotate(copy, "tir.manifest_shared_memory_local_stage", {true}));
+    TW_RETURN_IF_ERROR(annotate(copy, "double_buffer_scope", {int64_t{0}}));
+  }
+  const LoopRV inner = state.tiles[reduction_levels_[1]].back(), outer = state.tiles[reduction_levels_[0]].back();
+  // Of the inner loop: two loads of fragments, the product. Of the outer one: for each operand, the load to registers
+  // and the store from there to shared memory; then what the inner loop has, unrolled by its stages.
+  TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_stage", numbers({0, 0, 1})));
+  TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_order", numbers({0, 1, 2})));
+  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_stage", numbers({0, 0, 0, 0, 0, 1, 1})));
+  return annotate(outer, "software_pipeline_order", numbers({0, 3, 1, 4, 5, 2, 6}));
+}
+
+}  // namespace tilewright::search
