@@ -288,6 +288,20 @@ std::optional<arith::Box> instances_now(const Tree& tree, int block) {
   return arith::proves_subset(most, *all, analyzer) ? all : std::nullopt;
 }
 
+}  // namespace
+
+bool runs_whole_domain(const Tree& tree, int at) {
+  auto instances = instances_now(tree, at);
+  if (!instances) return false;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, tree[at].scope);
+  arith::Box domain;
+  for (const Ref<IterVar>& axis : tree.block_at(at).iter_vars) domain.push_back(IntSet::of_range(axis->dom));
+  return arith::proves_subset(domain, *instances, analyzer) && arith::proves_subset(*instances, domain, analyzer);
+}
+
+namespace {
+
 /// Every instance of the block's axes accesses buffers within their shapes.
 bool is_safe_everywhere(const Block& block) {
   arith::Analyzer analyzer;

@@ -53,6 +53,8 @@ Status check_block_role(const Move& move);
 Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code);
 /// Over all its loops, a block writes the same region as before.
 Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code);
+/// The block runs for all values of its axes.
+bool runs_whole_domain(const Tree& tree, int at);
 /// Loops that are parallel, vectorized or bound to threads still have independent iterations: those around the block
 /// `at`, and around all that shares a buffer with it.
 Status recheck_execution(const Tree& tree, int at, const char* code);

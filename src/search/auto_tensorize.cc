@@ -142,6 +142,10 @@ std::optional<Joined> join(const Block& block, const Block& desc, const Alike::F
   Joined joined;
   joined.parts.resize(desc.iter_vars.size());
   for (const Ref<IterVar>& axis : block.iter_vars) {
+    if (!analysis::is_data_parallel(axis) && is_const_int(axis->dom->extent, 1)) {
+      joined.batches.push_back(axis);  // there is nothing to sum up over
+      continue;
+    }
     std::set<const NodeBase*> mine = moves_in(axis, found.mine), theirs;
     for (const auto& [buffer, of_desc] : found.buffers) {
       if (mine.contains(buffer.get())) theirs.insert(of_desc.get());
@@ -221,10 +225,9 @@ Result<std::optional<LoopRV>> tile_with_tensor_intrin(Schedule& schedule, BlockR
   std::vector<LoopRV> inner;
   std::vector<NodeRef> inner_vars;
   for (const auto& [loop, said] : mapping->loops) {
-    TW_TRY(place, schedule.state().find(loop));
     int64_t size = *const_int(said->extent);
-    int64_t outer = *const_int(place.loop().extent) / size;
-    TW_TRY(parts, schedule.apply(Split{.loop = loop, .factors = {{outer, size}}}));
+    // The outer factor is left open, so that the step fits loops of other lengths when decisions before it change.
+    TW_TRY(parts, schedule.apply(Split{.loop = loop, .factors = {{None{}, size}}}));
     inner.push_back(parts[1]);
     TW_TRY(made, schedule.state().find(parts[1]));
     inner_vars.push_back(made.loop().loop_var);

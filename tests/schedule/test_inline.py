@@ -173,6 +173,33 @@ def smaller(A: T.Buffer((8,)), C: T.Buffer((8,))):
 
 
 @T.prim_func
+def guarded(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(8):
+        with T.block("C"):
+            vi = T.axis.spatial(8, i)
+            T.where(i < 4)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def packed(A: T.Buffer((5, 8)), C: T.Buffer((5, 7))):
+    B = T.alloc_buffer((2, 8, 4))
+    for i, j, k in T.grid(2, 8, 4):
+        with T.block("B"):
+            vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+            B[vi, vj, vk] = T.if_then_else(vi * 4 + vk < 5, A[T.min(vi * 4 + vk, 4), vj], T.float32(0))
+    for i, j in T.grid(5, 7):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi // 4, vj, vi % 4] * T.float32(2)
+
+
+@T.prim_func
 def late_input(A: T.Buffer((8,)), C: T.Buffer((8,))):
     B = T.alloc_buffer((8,))
     X = T.alloc_buffer((8,))
@@ -241,8 +268,17 @@ def viewed(A: T.Buffer((8,)), C: T.Buffer((8,))):
         (workloads.pool(4), reverse("C"), "reverse_compute_inline/P3"),
         (read_before, reverse("C"), "reverse_compute_inline/P4"),
         (half, reverse("C"), "reverse_compute_inline/P5"),
-        (smaller, reverse("C"), "reverse_compute_inline/P6"),
+        (guarded, reverse("C"), "reverse_compute_inline/P6"),
     ],
 )
 def test_refusals(program, transform, code):
     check_refused(program, transform, code)
+
+
+@pytest.mark.parametrize(
+    ("program", "condition"), [(smaller, "T.where(i < 4)"), (packed, "T.where(i * 4 + k < 5 and j < 7)")]
+)
+def test_a_consumer_of_a_part_runs_under_a_condition(program, condition):
+    sch = check(program, reverse("C"))
+    assert condition in sch.mod.script()
+    assert "B = T.alloc_buffer" not in sch.mod.script()

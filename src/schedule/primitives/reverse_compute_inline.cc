@@ -14,12 +14,15 @@
 // Requires  P1 the block is one plain assignment, complete
 //           P2 it has one producer, also one plain assignment, of a buffer that is allocated in the scope and that
 //              nobody else reads or writes
-//           P3 it reads that buffer at its axes, each once and always the same
-//           P4 it is the only writer of its own buffer, and nothing before reads that
-//           P5 all that it reads is complete where its producer stands
-//           P6 the same is written as before
-//           P9 parallel loops around the producer stay independent
+//           P3 it reads that buffer always at the same indices, which tell its axes: vi, vi + vj * 8, vi // 4 and vi %
+//           4 P4 it is the only writer of its own buffer, and nothing before reads that P5 all that it reads is
+//           complete where its producer stands P6 the same is written as before; where the producer computes more than
+//           is read, under a condition P9 parallel loops around the producer stay independent
+#include <algorithm>
+
 #include "analysis/block_facts.h"
+#include "analysis/cover.h"
+#include "arith/index_map.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/traverse.h"
@@ -73,6 +76,82 @@ std::optional<std::vector<Expr>> load_indices(const BufferStore& store, const Re
   return same ? indices : std::nullopt;
 }
 
+/// The consumer's axes in terms of those of the producer, and for which of its instances there are any.
+struct Axes {
+  VarMap values;
+  std::vector<Expr> conditions;
+};
+
+/// What is not true of all instances of the producer.
+class Condition {
+ public:
+  explicit Condition(const Block& producer) {
+    for (const Ref<IterVar>& axis : producer.iter_vars) analyzer_.bind(axis->var, axis->dom);
+  }
+  void require(const Expr& fact) {
+    Expr left = analyzer_.simplify(fact);
+    if (is_true(left) || analyzer_.can_prove(left)) return;
+    auto is_left = [&](const Expr& known) { return structural_equal(known, left); };
+    if (std::none_of(facts_.begin(), facts_.end(), is_left)) facts_.push_back(left);
+  }
+  std::vector<Expr> take() { return std::move(facts_); }
+  arith::Analyzer& analyzer() { return analyzer_; }
+
+ private:
+  arith::Analyzer analyzer_;
+  std::vector<Expr> facts_;
+};
+
+/// Of a consumer that loads at `loaded` what its producer stores at `stored`. None where the former do not tell its
+/// axes.
+std::optional<Axes> axes_of_consumer(const Block& consumer, const std::vector<Expr>& loaded, const Block& producer,
+                                     const std::vector<Expr>& stored) {
+  Condition condition(producer);
+  auto within = [&](const Expr& value, const Expr& min, const Expr& extent) {
+    Expr offset = value - cast(value.dtype(), min);
+    condition.require(ge(offset, zero(offset.dtype())));
+    condition.require(lt(offset, cast(value.dtype(), extent)));
+  };
+  if (auto axes = axes_by_dimension(consumer, loaded)) {
+    for (size_t d = 0; d < loaded.size(); ++d) {
+      auto same = [&](const Ref<IterVar>& axis) { return axis->var == (*axes)[d]; };
+      auto axis = std::find_if(consumer.iter_vars.begin(), consumer.iter_vars.end(), same);
+      if (axis != consumer.iter_vars.end()) {
+        within(stored[d], (*axis)->dom->min, (*axis)->dom->extent);
+      } else {
+        condition.require(eq(stored[d], zero(stored[d].dtype())));
+      }
+    }
+    return Axes{bind_axes(consumer, *axes, stored), condition.take()};
+  }
+  IndexMap map;
+  VarMap fresh;
+  std::vector<Expr> extents;
+  for (const Ref<IterVar>& axis : consumer.iter_vars) {
+    map.initial_indices.emplace_back(var(axis->var->name_hint, axis->var.dtype()));
+    fresh[axis->var] = axis->dom->min + map.initial_indices.back();
+    extents.push_back(axis->dom->extent);
+  }
+  for (const Expr& index : loaded) map.final_indices.push_back(substitute(index, fresh));
+  auto inverted = arith::invert(map, extents, condition.analyzer());
+  if (!inverted.ok() || inverted->holes) return std::nullopt;
+  VarMap stored_at;
+  for (size_t d = 0; d < stored.size(); ++d) {
+    const Def<Var>& index = inverted->inverse->initial_indices[d];
+    stored_at[index] = cast(index.dtype(), stored[d]);
+  }
+  Axes axes;
+  for (size_t i = 0; i < consumer.iter_vars.size(); ++i) {
+    const Ref<IterVar>& axis = consumer.iter_vars[i];
+    Expr offset = cast(axis->var.dtype(), substitute(inverted->inverse->final_indices[i], stored_at));
+    axes.values[axis->var] = condition.analyzer().simplify(axis->dom->min + offset);
+    within(axes.values[axis->var], axis->dom->min, axis->dom->extent);
+  }
+  for (size_t d = 0; d < stored.size(); ++d) within(stored[d], zero(stored[d].dtype()), inverted->shape[d]);
+  axes.conditions = condition.take();
+  return axes;
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
@@ -89,13 +168,15 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   }
   const Ref<Buffer>& buffer = pair.inner.buffer;
   auto indices = load_indices(*pair.outer.store, buffer);
-  auto axes = indices ? axes_by_dimension(block.block(), *indices) : std::nullopt;
+  auto axes = indices ? axes_of_consumer(block.block(), *indices, pair.producer.block(), pair.inner.store->indices)
+                      : std::nullopt;
   if (!axes) {
     return refuse("reverse_compute_inline/P3",
-                  describe(block) + " reads '" + buffer->name + "' at other indices than its axes", {block.node()});
+                  describe(block) + " reads '" + buffer->name + "' at indices that do not tell its axes",
+                  {block.node()});
   }
   // In terms of the producer's axes; what it stored becomes a value.
-  VarMap map = bind_axes(block.block(), *axes, pair.inner.store->indices);
+  const VarMap& map = axes->values;
   BufferStore store = *pair.outer.store;
   for (Expr& index : store.indices) index = substitute(index, map);
   store.value = rewrite(substitute(store.value, map), [&](const Ref<BufferLoad>& load, Rewriter& walk) -> Expr {
@@ -106,6 +187,16 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   merged.writes.clear();
   for (const Ref<BufferRegion>& write : block.block().writes) merged.writes.push_back(substitute(write, map));
   BlockRealize realize = *tree.realize_at(pair.producer.at);
+  VarMap bound;
+  for (size_t i = 0; i < merged.iter_vars.size(); ++i) bound[merged.iter_vars[i]->var] = realize.iter_values[i];
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, pair.producer.at);
+  analyzer.assume(realize.predicate);
+  for (const Expr& condition : axes->conditions) {
+    Expr left = substitute(condition, bound);
+    if (analyzer.can_prove(left)) continue;
+    realize.predicate = is_true(realize.predicate) ? left : logical_and(realize.predicate, left);
+  }
   realize.block = with_found_reads(std::move(merged), pair.producer.node().span());
   uint64_t identity = realize.block->id.value;
 
@@ -124,9 +215,17 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
                   {block.node(), pair.producer.node()});
   }
   if (auto obstacle = analysis::why_inputs_incomplete(after, at)) return refuse("reverse_compute_inline/P5", *obstacle);
-  TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, at, "reverse_compute_inline/P6"));
+  // A consumer that ran for all values of its axes, on what its producer had surely computed, runs for all of them now.
+  bool runs_all =
+      runs_whole_domain(tree, block.at) && !analysis::why_not_covered(tree, pair.producer.at, block.at, buffer);
+  if (!runs_all) {
+    TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, at, "reverse_compute_inline/P6"));
+  }
   for (int child : scope.consumers(self)) {
-    int consumer = after.block(scope.children()[child]->block->id.value);
+    uint64_t id = scope.children()[child]->block->id.value;
+    // Each instance runs no later than before: in the iteration where its producer did.
+    if (runs_all && !analysis::why_not_covered(tree, block.at, tree.block(id), pair.outer.buffer)) continue;
+    int consumer = after.block(id);
     if (auto obstacle = analysis::why_not_covered(after, at, consumer, pair.outer.buffer)) {
       return refuse("reverse_compute_inline/P6", *obstacle);
     }

@@ -96,6 +96,35 @@ Result<std::vector<IterType>> types_of(const Place& block, const IndexMap& map) 
 
 }  // namespace
 
+namespace {
+
+/// v0 // 4 * 4 + v0 % 4 becomes v0: other primitives look for axes among indices.
+Ref<Block> with_short_indices(const Ref<Block>& block, arith::Analyzer& analyzer) {
+  auto shorten = [&](auto access) {
+    for (Expr& index : access.indices) {
+      if (!index.is<Var>()) index = analyzer.simplify(index);
+    }
+    return access;
+  };
+  return rewrite(
+      block,
+      [&](const Ref<BufferLoad>& load, Rewriter& walk) -> Expr {
+        return make<BufferLoad>(shorten(*walk.descend(load)), load.span());
+      },
+      [&](const Ref<BufferStore>& store, Rewriter& walk) -> Stmt {
+        return make<BufferStore>(shorten(*walk.descend(store)), store.span());
+      },
+      [&](const Ref<BufferRegion>& old, Rewriter& walk) -> NodeRef {
+        BufferRegion region = *walk.descend(old);
+        for (Ref<Range>& each : region.region) {
+          if (!each->min.is<Var>()) each = range(analyzer.simplify(each->min), each->extent);
+        }
+        return make<BufferRegion>(std::move(region), old.span());
+      });
+}
+
+}  // namespace
+
 Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   TW_TRY(block, state.find(transform.block));
   const Tree& tree = *block.tree;
@@ -145,7 +174,7 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   }
   Block changed = *old;
   changed.iter_vars.clear();
-  Ref<Block> bare = substitute(make<Block>(std::move(changed), old.span()), replaced);
+  Ref<Block> bare = with_short_indices(substitute(make<Block>(std::move(changed), old.span()), replaced), analyzer);
   changed = *bare;
   changed.iter_vars = std::move(axes);
   changed.id = old->id;

@@ -203,7 +203,7 @@ std::vector<Ref<Block>> copies_of(const Tree& tree, Ref<Buffer> buffer) {
 }
 
 Status transform(Schedule& schedule, BlockRV reader, int64_t position, const Ref<IndexMap>& map) {
-  TW_RETURN_IF_ERROR(schedule.apply(TransformLayout{reader, {"read", position}, {map}, {}}));
+  TW_RETURN_IF_ERROR(schedule.apply(TransformLayout{reader, {"read", position}, {map}, {}, false, {}}));
   return Ok{};
 }
 

@@ -17,14 +17,20 @@ constexpr const char* kWarpAxis = "threadIdx.y";
 /// Strides of rows in shared memory, in elements, are this modulo kAlignFactor: neighboring rows start in other banks.
 constexpr int64_t kAlignFactor = 32;
 
-Value numbers(std::initializer_list<int64_t> items) {
-  Value::List list;
-  for (int64_t item : items) list.push_back({item});
+Value numbers(const std::vector<int64_t>& items) {
+  Value::List list(items.size());
+  std::transform(items.begin(), items.end(), list.begin(), [](int64_t item) { return Value{item}; });
   return Value{std::move(list)};
 }
 
 Diagnostic not_tensorized(const std::string& intrin) {
   return schedule_error("multi_level_tiling/P3", "what tiling leaves is not what '" + intrin + "' computes");
+}
+
+/// Both handles are of one block.
+bool is_block(const Schedule& schedule, BlockRV a, BlockRV b) {
+  auto one = schedule.state().find(a), other = schedule.state().find(b);
+  return one.ok() && other.ok() && one->at == other->at && one->func == other->func;
 }
 
 /// Turns the maps of a block's axes into those of its buffers, whose indices are some of the axes.
@@ -39,9 +45,9 @@ class BufferLayouts {
     if (stands_for == mapping_.buffers.end()) return std::nullopt;
     const auto& final = mapping_.map->final_indices;
     IndexMap map;
-    for (const Range& range : region.region) {
+    for (const Ref<Range>& range : region.region) {
       auto axis =
-          std::find_if(axes.begin(), axes.end(), [&](const Ref<IterVar>& each) { return each->var == range.min; });
+          std::find_if(axes.begin(), axes.end(), [&](const Ref<IterVar>& each) { return each->var == range->min; });
       if (axis == axes.end()) return std::nullopt;
       map.initial_indices.push_back(mapping_.map->initial_indices[static_cast<size_t>(axis - axes.begin())]);
       auto batches_end = final.begin() + static_cast<std::ptrdiff_t>(mapping_.num_batches);
@@ -227,7 +233,8 @@ Status MultiLevelTilingTensorCore::pack_result(TilingState& state, const Product
     map.final_indices.push_back(index);
   }
   transform.index_map.map = make<IndexMap>(std::move(map));
-  return state.schedule.apply(transform);
+  TW_RETURN_IF_ERROR(state.schedule.apply(transform));
+  return Ok{};
 }
 
 /// The product sums up in fragments, which warps store to shared memory, from where all threads copy them.
@@ -249,9 +256,16 @@ Status MultiLevelTilingTensorCore::store_fragments(TilingState& state, const Pro
   TW_TRY(stored, outer_loops(fragments));
   TW_TRY(warps, schedule.apply(Fuse{.loops = {{stored[0], stored[1]}}}));
   TW_RETURN_IF_ERROR(schedule.apply(Bind{.loop = warps, .thread_axis = kWarpAxis}));
+  TW_TRY(readers, schedule.apply(GetConsumers{shared}));
+  const bool pads = !is_block(schedule, readers.at(0), product.reindex_result);
   TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = product.reindex_result}));
-  TW_TRY(outer, tile_for_intrin(schedule, fragments, product.intrins.store, /*allow_padding=*/false));
-  if (!outer) return not_tensorized(product.intrins.store);
+  if (pads) {  // what cuts the padding off
+    TW_RETURN_IF_ERROR(schedule.apply(ReverseComputeInline{.block = readers[0]}));
+  }
+  TW_TRY(elements, schedule.apply(GetLoops{fragments}));
+  TW_TRY(store, schedule.apply(Blockize{.target = {elements[elements.size() - 2]}}));
+  TW_RETURN_IF_ERROR(schedule.apply(
+      Annotate{.block_or_loop = store, .ann_key = "meta_schedule.auto_tensorize", .ann_val = {product.intrins.store}}));
   TW_TRY(loops, schedule.apply(GetLoops{shared}));
   TW_RETURN_IF_ERROR(schedule.apply(Fuse{.loops = {{loops.end() - 5, loops.end()}}}));
   return annotate_cooperative_fetch(schedule, shared);
@@ -272,18 +286,22 @@ Status MultiLevelTilingTensorCore::load_fragments(TilingState& state, const Prod
     TW_TRY(outer, tile_for_intrin(schedule, fragments, intrin, /*allow_padding=*/false));
     if (!outer) return not_tensorized(intrin);
   }
-  TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = product.reindex_a}));
-  TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = product.reindex_b}));
+  const BlockRV reindexed[] = {product.reindex_a, product.reindex_b};
   for (size_t i : {0, 1}) {
     auto copy = state.read_reuse.find(i);
     if (copy == state.read_reuse.end()) return not_tensorized(product.intrins.compute);
+    TW_TRY(writers, schedule.apply(GetProducers{copy->second}));
+    if (!is_block(schedule, writers.at(0), reindexed[i])) {  // what pads
+      TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = writers[0]}));
+    }
+    TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = reindexed[i]}));
     TW_TRY(place, schedule.state().find(copy->second));
     DataType dtype = place.block().writes[0]->buffer->dtype;
     TW_RETURN_IF_ERROR(schedule.apply(StorageAlign{.block = copy->second,
                                                    .buffer_index = 0,
                                                    .axis = -2,
                                                    .factor = kAlignFactor,
-                                                   .offset = dtype.bits() == 8 ? 16 : 8}));
+                                                   .offset = dtype.bits == 8 ? 16 : 8}));
   }
   return Ok{};
 }
@@ -306,7 +324,7 @@ Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) con
     return schedule.apply(Annotate{.block_or_loop = where, .ann_key = key, .ann_val = std::move(value)});
   };
   for (const auto& [read, copy] : state.read_reuse) {
-    TW_RETURN_IF_ERROR(annotate(copy, "tir.manifest_shared_memory_local_stage", {true}));
+    TW_RETURN_IF_ERROR(annotate(copy, "tir.manifest_shared_memory_local_stage", {int64_t{1}}));
     TW_RETURN_IF_ERROR(annotate(copy, "double_buffer_scope", {int64_t{0}}));
   }
   const LoopRV inner = state.tiles[reduction_levels_[1]].back(), outer = state.tiles[reduction_levels_[0]].back();
@@ -315,7 +333,8 @@ Status MultiLevelTilingTensorCore::add_software_pipeline(TilingState& state) con
   TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_stage", numbers({0, 0, 1})));
   TW_RETURN_IF_ERROR(annotate(inner, "software_pipeline_order", numbers({0, 1, 2})));
   TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_stage", numbers({0, 0, 0, 0, 0, 1, 1})));
-  return annotate(outer, "software_pipeline_order", numbers({0, 3, 1, 4, 5, 2, 6}));
+  TW_RETURN_IF_ERROR(annotate(outer, "software_pipeline_order", numbers({0, 3, 1, 4, 5, 2, 6})));
+  return Ok{};
 }
 
 }  // namespace tilewright::search

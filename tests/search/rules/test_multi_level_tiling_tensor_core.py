@@ -52,13 +52,13 @@ def test_fragments_of_a_product(shape: tuple[int, int, int]) -> None:
         "meta_schedule.auto_tensorize": "wmma_sync_16x16x16_f16f16f32",
         "meta_schedule.auto_tensorize_init": "wmma_fill_16x16x16_f32",
         "meta_schedule.thread_extent_high_inclusive": 1024,
-        "meta_schedule.thread_extent_low_inclusive": 32 if shape[0] * shape[1] > 64 else 1,
+        "meta_schedule.thread_extent_low_inclusive": 1,
         "warp_execution": 1,
     }
     check(function, [sch])
 
 
-@pytest.mark.parametrize("shape", [(31, 32, 32), (17, 33, 5), (16, 16, 30), (1, 1, 1)])
+@pytest.mark.parametrize("shape", [(31, 32, 32), (17, 33, 5), (16, 16, 30), (2, 3, 5)])
 def test_sizes_that_do_not_divide_are_padded(shape: tuple[int, int, int]) -> None:
     function = _product(*shape)
     (sch,) = sketches(function, _rule(), target=GPU)
@@ -77,18 +77,24 @@ def test_a_convolution_is_a_product_of_joined_axes() -> None:
         formulas.conv2d_nhwc(1, 8, 8, 16, 16, 3, 1, 1, in_dtype="float16", out_dtype="float32"), name="main"
     )
     (sch,) = sketches(function, _rule(), target=GPU)
-    assert tuple(
-        int(extent) for extent in sch.get(sch.get_block("PadInput_reindex_shared")).writes[0].buffer.shape
-    ) == (
-        64,
-        144,
-    )
+    copied = sch.get(sch.get_block("PadInput_reindex_shared")).writes[0].buffer
+    assert [int(extent) for extent in copied.shape] == [64, 144]
+    check(function, [sch])
+
+
+@pytest.mark.parametrize(("channels", "kernel"), [(3, 3), (16, 1)])
+def test_convolutions_whose_reduction_is_padded_or_is_a_plain_product(channels: int, kernel: int) -> None:
+    shape = (1, 6, 5, channels, 16, kernel, 1, kernel // 2)
+    function = te.create_prim_func(formulas.conv2d_nhwc(*shape, in_dtype="float16", out_dtype="float32"), name="main")
+    (sch,) = sketches(function, _rule(), target=GPU)
+    assert "wmma.accumulator" in sch.mod.script()
     check(function, [sch])
 
 
 def test_each_group_that_fits_is_a_schedule_and_none_leaves_the_program() -> None:
     rule = _rule(("float16", "float32", False), ("float16", "float32", True), ("int8", "int32", False))
-    assert len(sketches(_product(32, 32, 32), rule, target=GPU)) == 1
+    # A second operand with its axes in the other order is the same to copies that bring them in order.
+    assert len(sketches(_product(32, 32, 32), rule, target=GPU)) == 2
     function = _product(32, 32, 32, types=("float32", "float32"))
     (sch,) = sketches(function, rule, target=GPU)
     assert blocks(sch) == ["C"]
@@ -98,7 +104,7 @@ def test_pipelines() -> None:
     function = _product(32, 32, 64)
     (sch,) = sketches(function, _rule(use_software_pipeline=True), target=GPU)
     staged = annotations(sch, "A_reindex_shared")
-    assert staged["tir.manifest_shared_memory_local_stage"] and staged["double_buffer_scope"] == 0
+    assert staged["tir.manifest_shared_memory_local_stage"] == 1 and staged["double_buffer_scope"] == 0
     check(function, [sch])
     short = _product(32, 32, 16)
     (sch,) = sketches(short, _rule(use_software_pipeline=True), target=GPU)
