@@ -9,6 +9,7 @@
 #include "analysis/scope.h"
 #include "analysis/sure_writes.h"
 #include "arith/int_set.h"
+#include "arith/join_digits.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/reduction_step.h"
@@ -342,10 +343,14 @@ class Examine {
     if (std::all_of(axes.begin(), axes.end(), names_it)) return true;
     arith::IterDomains inputs;
     for (const Ref<IterVar>& axis : axes) inputs.emplace_back(axis->var, axis->dom);
-    std::vector<Expr> starts;
+    std::vector<Expr> starts, extents;
     for (const Ref<Range>& r : write->region) {
       Expr inner = arith::mirrored(r->min, inputs);
       starts.push_back(inner.defined() ? inner : r->min);
+      extents.push_back(r->extent);
+    }
+    if (std::all_of(extents.begin(), extents.end(), [](const Expr& extent) { return is_const_int(extent, 1); })) {
+      extents.resize(arith::join_digits(starts).size());  // elements, at whole numbers
     }
     auto map = arith::detect_iter_map(starts, arith::rounded_up(starts, inputs), {}, arith::IterMapLevel::kBijective,
                                       analyzer_);
@@ -353,7 +358,7 @@ class Examine {
     for (size_t i = 0; disjoint && i < map.indices.size(); ++i) {
       // Neighboring starts are one smallest scale apart, and each region must end before the next begins.
       const auto& args = map.indices[i].args;
-      disjoint = args.empty() || analyzer_.can_prove(le(write->region[i]->extent, args.back().scale));
+      disjoint = args.empty() || analyzer_.can_prove(le(extents[i], args.back().scale));
     }
     return disjoint;
   }

@@ -95,7 +95,9 @@ def test_arrays_may_have_strides_and_narrow_types() -> None:
     assert found == {"Y": [110.0, 4.0]}
 
 
-@pytest.mark.parametrize("turned", ["x[::-1]", "x[:, ::-1]", "x[::-2, ::-1]", "x[::-1, :0]", "x.T[::-1].T", "x[3:2:-1]"])
+@pytest.mark.parametrize(
+    "turned", ["x[::-1]", "x[:, ::-1]", "x[::-2, ::-1]", "x[::-1, :0]", "x.T[::-1].T", "x[3:2:-1]"]
+)
 def test_strides_may_be_negative(turned: str) -> None:
     @T.prim_func
     def copy(x: T.handle, y: T.handle):
