@@ -343,6 +343,28 @@ std::optional<arith::Box> produced_inside(const BlockRealize& realize, const Ref
   });
 }
 
+/// The same by way of the axes, where indices are digits of them that tiles of the loops do not fit: of all values of
+/// an axis v from 0 to 50175, v // 56 and v % 56 reach a box, of its tiles of 32 each they do not.
+std::optional<arith::Box> produced_over_axes(const BlockRealize& realize, const Ref<BufferRegion>& write,
+                                             const Tree& tree, const std::vector<int>& loops,
+                                             arith::Analyzer& analyzer) {
+  auto is_axis = [](const Ref<Range>& r) { return r->min.is<Var>(); };
+  if (std::all_of(write->region.begin(), write->region.end(), is_axis)) return std::nullopt;
+  arith::Region points;
+  for (const Expr& value : realize.iter_values) points.push_back(range(value, one(value.dtype())));
+  auto box = surely_reached(points, inputs_of(tree, loops), realize.predicate, analyzer);
+  if (!box) return std::nullopt;
+  arith::IterDomains axes;
+  for (size_t i = 0; i < box->size(); ++i) {
+    const Ref<IterVar>& axis = realize.block->iter_vars[i];
+    const arith::IntSet& reached = (*box)[i];
+    bool whole = arith::proves_subset(arith::IntSet::of_range(axis->dom), reached, analyzer);
+    if (!reached.is_bounded() || (is_reduction_axis(axis) && !whole)) return std::nullopt;
+    axes.emplace_back(axis->var, range(reached.min, analyzer.simplify(reached.max - reached.min + 1)));
+  }
+  return surely_reached(write->region, axes, bool_imm(true), analyzer);
+}
+
 /// Whether the block completes all of `need` while `loops` run.
 bool completes(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                const std::vector<int>& loops, const arith::Box& need, arith::Analyzer& analyzer) {
@@ -362,8 +384,9 @@ bool completes(const BlockRealize& realize, const Ref<BufferRegion>& write, cons
 
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer) {
-  return box_of_instances(realize, write, tree, loops, analyzer,
-                          [](const Ref<IterVar>& axis) { return is_reduction_axis(axis); });
+  auto box = box_of_instances(realize, write, tree, loops, analyzer,
+                              [](const Ref<IterVar>& axis) { return is_reduction_axis(axis); });
+  return box ? box : produced_over_axes(realize, write, tree, loops, analyzer);
 }
 
 arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,

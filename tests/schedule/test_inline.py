@@ -200,6 +200,19 @@ def packed(A: T.Buffer((5, 8)), C: T.Buffer((5, 7))):
 
 
 @T.prim_func
+def digits(A: T.Buffer((35,)), C: T.Buffer((5, 7))):
+    B = T.alloc_buffer((5, 7))
+    for i, j in T.grid(7, 5):
+        with T.block("B"):
+            v = T.axis.spatial(35, i * 5 + j)
+            B[v // 7, v % 7] = A[v]
+    for i, j in T.grid(5, 7):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] * T.float32(2)
+
+
+@T.prim_func
 def late_input(A: T.Buffer((8,)), C: T.Buffer((8,))):
     B = T.alloc_buffer((8,))
     X = T.alloc_buffer((8,))
@@ -273,6 +286,11 @@ def viewed(A: T.Buffer((8,)), C: T.Buffer((8,))):
 )
 def test_refusals(program, transform, code):
     check_refused(program, transform, code)
+
+
+def test_all_values_of_an_axis_reach_all_of_its_digits():
+    sch = check(digits, reverse("C"))
+    assert "C[v // 7, v % 7] = A[v] * T.float32(2" in sch.mod.script()
 
 
 @pytest.mark.parametrize(
