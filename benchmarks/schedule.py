@@ -116,7 +116,7 @@ def tile_conv2d(sch: Any, side: Side) -> None:
 
 
 def sketch_cuda(sch: Any, side: Side) -> None:
-    """The multi-level tiling of a product on a GPU: local accumulators, operands fetched together into shared memory."""
+    """The multi-level tiling of a product on a GPU: local accumulators, operands fetched together to shared memory."""
     block = side.block(sch, "C")
     write = sch.cache_write(block, 0, "local")
     i, j, k = sch.get_loops(block)

@@ -219,7 +219,7 @@ class Engine {
   std::vector<Mark> marks_;
   bool value_mode_ = false;
   bool has_values_ = false;  ///< a variable stands for an expression, or has one value only
-  int rewrites_ = 0;  ///< rules applied on the way to the expression at hand
+  int rewrites_ = 0;         ///< rules applied on the way to the expression at hand
 
   Fingerprints fingerprints_, value_fingerprints_{true};
   Memo<Expr> simplified_, values_;

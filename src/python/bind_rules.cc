@@ -190,65 +190,21 @@ void bind_simple_rules(nb::module_& m) {
           "    max_threads_per_block: how many of them there may be; -1 for what the target says.");
 }
 
-void bind_tilings(nb::module_& m) {
+constexpr const char* kTilingArgs =
+    "    structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.\n"
+    "    tile_binds: thread axes for the first tiles.\n"
+    "    max_innermost_factor: of the drawn sizes; None for no limit.\n"
+    "    vector_load_lens: how many elements a thread copies at a time, to be drawn from.\n"
+    "    reuse_read: copies of what is read.\n"
+    "    reuse_write: a copy of what is written.\n";
+
+void bind_tensor_core_tiling(nb::module_& m) {
   using namespace search;
-  constexpr const char* kArgs =
-      "    structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.\n"
-      "    tile_binds: thread axes for the first tiles.\n"
-      "    max_innermost_factor: of the drawn sizes; None for no limit.\n"
-      "    vector_load_lens: how many elements a thread copies at a time, to be drawn from.\n"
-      "    reuse_read: copies of what is read.\n"
-      "    reuse_write: a copy of what is written.\n";
-  static const std::string kTilingDoc =
-      std::string("Gives a schedule for each way to place copies.\n\nArgs:\n") + kArgs +
-      "    filter_fn: of a schedule and a block; true: tile it also where it does not seem to pay.";
-  nb::class_<MultiLevelTiling, ScheduleRule>(
-      m, "MultiLevelTiling", "Tiles the loops around reductions that read elements again, with copies between.")
-      .def(
-          "__init__",
-          [](MultiLevelTiling* self, const std::string& structure,
-             const std::optional<std::vector<std::string>>& tile_binds, std::optional<int64_t> max_innermost_factor,
-             const std::optional<std::vector<int64_t>>& vector_load_lens, nb::handle reuse_read, nb::handle reuse_write,
-             const nb::object& filter_fn) {
-            new (self) MultiLevelTiling(
-                checked({structure, tile_binds.value_or(std::vector<std::string>()), max_innermost_factor.value_or(-1),
-                         vector_load_lens.value_or(std::vector<int64_t>()), reuse_of(reuse_read), reuse_of(reuse_write),
-                         tiling_filter(filter_fn)}));
-          },
-          nb::arg("structure"), nb::arg("tile_binds").none() = nb::none(),
-          nb::arg("max_innermost_factor").none() = nb::none(), nb::arg("vector_load_lens").none() = nb::none(),
-          nb::arg("reuse_read").none() = nb::none(), nb::arg("reuse_write").none() = nb::none(),
-          nb::arg("filter_fn").none() = nb::none(), kTilingDoc.c_str());
-  static const std::string kIntrinDoc = std::string(
-                                            "Blocks that do not fit stay as they are.\n\nArgs:\n"
-                                            "    intrin_name: the name of the tensor intrinsic.\n") +
-                                        kArgs;
-  nb::class_<MultiLevelTilingWithIntrin, ScheduleRule>(
-      m, "MultiLevelTilingWithIntrin", "Tiles what a tensor intrinsic computes, and the loops around that.")
-      .def(
-          "__init__",
-          [](MultiLevelTilingWithIntrin* self, const std::string& intrin_name, const std::string& structure,
-             const std::optional<std::vector<std::string>>& tile_binds, std::optional<int64_t> max_innermost_factor,
-             const std::optional<std::vector<int64_t>>& vector_load_lens, nb::handle reuse_read,
-             nb::handle reuse_write) {
-            unwrap_status(MultiLevelTilingWithIntrin::check_intrin(intrin_name));
-            new (self)
-                MultiLevelTilingWithIntrin(intrin_name, checked({structure,
-                                                                 tile_binds.value_or(std::vector<std::string>()),
-                                                                 max_innermost_factor.value_or(-1),
-                                                                 vector_load_lens.value_or(std::vector<int64_t>()),
-                                                                 reuse_of(reuse_read),
-                                                                 reuse_of(reuse_write),
-                                                                 {}}));
-          },
-          nb::arg("intrin_name"), nb::arg("structure"), nb::arg("tile_binds").none() = nb::none(),
-          nb::arg("max_innermost_factor").none() = nb::none(), nb::arg("vector_load_lens").none() = nb::none(),
-          nb::arg("reuse_read").none() = nb::none(), nb::arg("reuse_write").none() = nb::none(), kIntrinDoc.c_str());
   static const std::string kTensorCoreDoc =
       std::string(
           "Blocks that do not fit stay as they are; there is a schedule for each group that fits.\n\nArgs:\n"
           "    intrin_groups: dicts of the names of intrinsics: init, load_a, load_b, compute, store.\n") +
-      kArgs + "    use_software_pipeline: load for the next step of the reduction while this one is computed.";
+      kTilingArgs + "    use_software_pipeline: load for the next step of the reduction while this one is computed.";
   nb::class_<MultiLevelTilingTensorCore, ScheduleRule>(
       m, "MultiLevelTilingTensorCore", "Tiles what tensor cores compute, with fragments that warps load and store.")
       .def(
@@ -273,6 +229,55 @@ void bind_tilings(nb::module_& m) {
           nb::arg("max_innermost_factor").none() = nb::none(), nb::arg("vector_load_lens").none() = nb::none(),
           nb::arg("reuse_read").none() = nb::none(), nb::arg("reuse_write").none() = nb::none(),
           nb::arg("use_software_pipeline") = false, kTensorCoreDoc.c_str());
+}
+
+void bind_tilings(nb::module_& m) {
+  using namespace search;
+  static const std::string kTilingDoc =
+      std::string("Gives a schedule for each way to place copies.\n\nArgs:\n") + kTilingArgs +
+      "    filter_fn: of a schedule and a block; true: tile it also where it does not seem to pay.";
+  nb::class_<MultiLevelTiling, ScheduleRule>(
+      m, "MultiLevelTiling", "Tiles the loops around reductions that read elements again, with copies between.")
+      .def(
+          "__init__",
+          [](MultiLevelTiling* self, const std::string& structure,
+             const std::optional<std::vector<std::string>>& tile_binds, std::optional<int64_t> max_innermost_factor,
+             const std::optional<std::vector<int64_t>>& vector_load_lens, nb::handle reuse_read, nb::handle reuse_write,
+             const nb::object& filter_fn) {
+            new (self) MultiLevelTiling(
+                checked({structure, tile_binds.value_or(std::vector<std::string>()), max_innermost_factor.value_or(-1),
+                         vector_load_lens.value_or(std::vector<int64_t>()), reuse_of(reuse_read), reuse_of(reuse_write),
+                         tiling_filter(filter_fn)}));
+          },
+          nb::arg("structure"), nb::arg("tile_binds").none() = nb::none(),
+          nb::arg("max_innermost_factor").none() = nb::none(), nb::arg("vector_load_lens").none() = nb::none(),
+          nb::arg("reuse_read").none() = nb::none(), nb::arg("reuse_write").none() = nb::none(),
+          nb::arg("filter_fn").none() = nb::none(), kTilingDoc.c_str());
+  static const std::string kIntrinDoc = std::string(
+                                            "Blocks that do not fit stay as they are.\n\nArgs:\n"
+                                            "    intrin_name: the name of the tensor intrinsic.\n") +
+                                        kTilingArgs;
+  nb::class_<MultiLevelTilingWithIntrin, ScheduleRule>(
+      m, "MultiLevelTilingWithIntrin", "Tiles what a tensor intrinsic computes, and the loops around that.")
+      .def(
+          "__init__",
+          [](MultiLevelTilingWithIntrin* self, const std::string& intrin_name, const std::string& structure,
+             const std::optional<std::vector<std::string>>& tile_binds, std::optional<int64_t> max_innermost_factor,
+             const std::optional<std::vector<int64_t>>& vector_load_lens, nb::handle reuse_read,
+             nb::handle reuse_write) {
+            unwrap_status(MultiLevelTilingWithIntrin::check_intrin(intrin_name));
+            new (self)
+                MultiLevelTilingWithIntrin(intrin_name, checked({structure,
+                                                                 tile_binds.value_or(std::vector<std::string>()),
+                                                                 max_innermost_factor.value_or(-1),
+                                                                 vector_load_lens.value_or(std::vector<int64_t>()),
+                                                                 reuse_of(reuse_read),
+                                                                 reuse_of(reuse_write),
+                                                                 {}}));
+          },
+          nb::arg("intrin_name"), nb::arg("structure"), nb::arg("tile_binds").none() = nb::none(),
+          nb::arg("max_innermost_factor").none() = nb::none(), nb::arg("vector_load_lens").none() = nb::none(),
+          nb::arg("reuse_read").none() = nb::none(), nb::arg("reuse_write").none() = nb::none(), kIntrinDoc.c_str());
   nb::class_<MultiLevelTilingWideVector, ScheduleRule>(
       m, "MultiLevelTilingWideVector", "Tiles with whole vector registers of the output as the innermost tile.")
       .def(
@@ -343,6 +348,7 @@ void bind_rules(nb::module_& m) {
           nb::arg("kind"), "The rules for a kind of target: \"llvm\", \"avx512\", \"vnni\", \"cuda\", ...");
   bind_simple_rules(m);
   bind_tilings(m);
+  bind_tensor_core_tiling(m);
   m.def("register_custom_rule", &register_python_rule, nb::arg("name"), nb::arg("function"), nb::arg("replace") = false,
         "Register a function as the rule for blocks with an annotation.\n\nArgs:\n"
         "    name: \"meta_schedule.KEY.NAME\": for targets with KEY, blocks annotated {\"schedule_rule\": NAME}.\n"

@@ -294,4 +294,4 @@ def main(A: T.Buffer((4, 3)), C: T.Buffer((4,))):
             {init}
             C[vi] = C[vi] + A[vi, vk]
 """)
-    check_refused(func, pad("C", [1, 4, 1]), "pad_einsum/P" + ("4" if "init" in init else "2"))
+    check_refused(func, pad("C", [1, 4, 1]), "pad_einsum/P4" if "init" in init else "pad_einsum/P2")

@@ -211,6 +211,15 @@ Result<Ref<IndexMap>> pad_map(const PadValue& pad, const Layout& layout, const N
   return make<IndexMap>(std::move(map));
 }
 
+/// As traces write it: a number where it is one.
+PadValue recorded_pad(const PadValue& given, const Ref<IndexMap>& map) {
+  if (!std::holds_alternative<NodeRef>(given.value)) return given;
+  const Expr& value = map->final_indices.front();
+  if (const IntImm* number = value.as<IntImm>()) return {number->value};
+  if (const FloatImm* number = value.as<FloatImm>()) return {number->value};
+  return {NodeRef(map)};
+}
+
 /// Null when every size that the buffer's shape says is said elsewhere too, as far as the program needs it.
 Ref<Var> unknown_size(const PrimFunc& func, const Ref<Buffer>& before, const Buffer& after) {
   std::unordered_set<NodeRef> known;
@@ -317,12 +326,7 @@ Result<Plan> plan(const State& state, const TransformLayout& transform) {
       inverted->inverse->final_indices.empty() ? DataType::int_(32) : inverted->inverse->final_indices[0].dtype();
   Layout layout{buffer, make<Buffer>(std::move(moved)), arith::with_index_type(given, index_type)};
   TW_TRY(pad_value, pad_map(transform.pad_value, layout, block.node()));
-  if (pad_value.defined() && std::holds_alternative<NodeRef>(recorded.pad_value.value)) {
-    const Expr& value = pad_value->final_indices.front();
-    recorded.pad_value.value = NodeRef(pad_value);
-    if (const IntImm* number = value.as<IntImm>()) recorded.pad_value.value = number->value;
-    if (const FloatImm* number = value.as<FloatImm>()) recorded.pad_value.value = number->value;
-  }
+  if (pad_value.defined()) recorded.pad_value = recorded_pad(transform.pad_value, pad_value);
   TreeEdit edit(tree);
   bool pads = false;
   std::string stated;

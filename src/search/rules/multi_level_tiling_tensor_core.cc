@@ -23,10 +23,6 @@ Value numbers(const std::vector<int64_t>& items) {
   return Value{std::move(list)};
 }
 
-Diagnostic not_tensorized(const std::string& intrin) {
-  return schedule_error("multi_level_tiling/P3", "what tiling leaves is not what '" + intrin + "' computes");
-}
-
 /// Both handles are of one block.
 bool is_block(const Schedule& schedule, BlockRV a, BlockRV b) {
   auto one = schedule.state().find(a), other = schedule.state().find(b);
@@ -177,11 +173,11 @@ Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, 
   TW_TRY(fitting, Product::of(schedule, block, group));
   if (!fitting) return TilingStates{};
   const Product product = *fitting;
-  using Step = Status (MultiLevelTilingTensorCore::*)(TilingState&, const Product&) const;
+  using Step = Result<bool> (MultiLevelTilingTensorCore::*)(TilingState&, const Product&) const;
   auto in_place = [&](Step step) {
     return [this, step, &product](TilingState state) -> Result<TilingStates> {
-      TW_RETURN_IF_ERROR((this->*step)(state, product));
-      return TilingStates{std::move(state)};
+      TW_TRY(fits, (this->*step)(state, product));
+      return fits ? TilingStates{std::move(state)} : TilingStates{};
     };
   };
   TW_TRY(tiled, step({TilingState{std::move(schedule), product.block}},
@@ -198,7 +194,7 @@ Result<TilingStates> MultiLevelTilingTensorCore::apply_group(Schedule schedule, 
 }
 
 /// C[m, n] becomes C[m of warps, n of warps, m of a warp's fragments, n of them, m in a fragment, n in it].
-Status MultiLevelTilingTensorCore::pack_result(TilingState& state, const Product& product) const {
+Result<bool> MultiLevelTilingTensorCore::pack_result(TilingState& state, const Product& product) const {
   TW_TRY(place, state.schedule.state().find(state.block));
   const size_t num_dims = place.block().writes[0]->buffer->shape.size();
   IndexMap map;
@@ -234,11 +230,11 @@ Status MultiLevelTilingTensorCore::pack_result(TilingState& state, const Product
   }
   transform.index_map.map = make<IndexMap>(std::move(map));
   TW_RETURN_IF_ERROR(state.schedule.apply(transform));
-  return Ok{};
+  return true;
 }
 
 /// The product sums up in fragments, which warps store to shared memory, from where all threads copy them.
-Status MultiLevelTilingTensorCore::store_fragments(TilingState& state, const Product& product) const {
+Result<bool> MultiLevelTilingTensorCore::store_fragments(TilingState& state, const Product& product) const {
   Schedule& schedule = state.schedule;
   const BlockRV shared = state.write_reuse.at(0);
   TW_TRY(fragments,
@@ -268,11 +264,12 @@ Status MultiLevelTilingTensorCore::store_fragments(TilingState& state, const Pro
       Annotate{.block_or_loop = store, .ann_key = "meta_schedule.auto_tensorize", .ann_val = {product.intrins.store}}));
   TW_TRY(loops, schedule.apply(GetLoops{shared}));
   TW_RETURN_IF_ERROR(schedule.apply(Fuse{.loops = {{loops.end() - 5, loops.end()}}}));
-  return annotate_cooperative_fetch(schedule, shared);
+  TW_RETURN_IF_ERROR(annotate_cooperative_fetch(schedule, shared));
+  return true;
 }
 
 /// Warps load the fragments of both operands from shared memory, under the second loop of the reduction.
-Status MultiLevelTilingTensorCore::load_fragments(TilingState& state, const Product& product) const {
+Result<bool> MultiLevelTilingTensorCore::load_fragments(TilingState& state, const Product& product) const {
   Schedule& schedule = state.schedule;
   const LoopRV loop = state.tiles[reduction_levels_[1]].back();
   const std::pair<const char*, std::string> operands[] = {{"wmma.matrix_a", product.intrins.load_a},
@@ -284,12 +281,12 @@ Status MultiLevelTilingTensorCore::load_fragments(TilingState& state, const Prod
                CacheRead{.block = state.block, .read_buffer_index = i, .storage_scope = scope, .consumer_blocks = {}}));
     TW_RETURN_IF_ERROR(schedule.apply(ComputeAt{.block = fragments, .loop = loop, .preserve_unit_loops = true}));
     TW_TRY(outer, tile_for_intrin(schedule, fragments, intrin, /*allow_padding=*/false));
-    if (!outer) return not_tensorized(intrin);
+    if (!outer) return false;
   }
   const BlockRV reindexed[] = {product.reindex_a, product.reindex_b};
   for (size_t i : {0, 1}) {
     auto copy = state.read_reuse.find(i);
-    if (copy == state.read_reuse.end()) return not_tensorized(product.intrins.compute);
+    if (copy == state.read_reuse.end()) return false;
     TW_TRY(writers, schedule.apply(GetProducers{copy->second}));
     if (!is_block(schedule, writers.at(0), reindexed[i])) {  // what pads
       TW_RETURN_IF_ERROR(schedule.apply(ComputeInline{.block = writers[0]}));
@@ -303,7 +300,7 @@ Status MultiLevelTilingTensorCore::load_fragments(TilingState& state, const Prod
                                                    .factor = kAlignFactor,
                                                    .offset = dtype.bits == 8 ? 16 : 8}));
   }
-  return Ok{};
+  return true;
 }
 
 /// While the product of one step is computed, the next is loaded: from global memory by way of registers, in two

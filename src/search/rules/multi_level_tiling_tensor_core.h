@@ -33,9 +33,10 @@ class MultiLevelTilingTensorCore final : public MultiLevelTiling {
 
   Result<TilingStates> apply_group(schedule::Schedule schedule, schedule::BlockRV block,
                                    const TensorCoreIntrins& group) const;
-  Status pack_result(TilingState& state, const Product& product) const;
-  Status store_fragments(TilingState& state, const Product& product) const;
-  Status load_fragments(TilingState& state, const Product& product) const;
+  // Steps: false where the state does not fit.
+  Result<bool> pack_result(TilingState& state, const Product& product) const;
+  Result<bool> store_fragments(TilingState& state, const Product& product) const;
+  Result<bool> load_fragments(TilingState& state, const Product& product) const;
   Status add_software_pipeline(TilingState& state) const;
 
   std::vector<TensorCoreIntrins> groups_;
