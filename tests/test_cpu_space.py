@@ -155,6 +155,8 @@ PROGRAMS = {
     "no padding": convolution(5, 6, 20, kernel=1, pad=0),
     "three filters": convolution(7, 6, 3),
     "depthwise": depthwise(7, 20),
+    "depthwise, padded": te.create_prim_func(formulas.depthwise_conv2d_nhwc(1, 8, 7, 20, 3, 1, 1)),
+    "depthwise, padded, strided": te.create_prim_func(formulas.depthwise_conv2d_nhwc(1, 12, 12, 16, 3, 2, 1)),
     "transposed convolution": transposed_convolution(5, 6, 17),
     "transposed, three filters": transposed_convolution(16, 6, 3),
     "transposed, wide tail": transposed_convolution(8, 4, 40),
@@ -240,6 +242,16 @@ def test_results_of_a_product_stay_in_registers():
 def test_tails_stay_in_registers():
     kernel = tw.compile(scheduled(product(127, 131, 64), "native"))
     assert all(entry["promoted"] for entry in kernel.report["promotions"])
+
+
+def test_padding_that_is_used_a_few_times_is_made_where_it_is_used():
+    sch = scheduled(te.create_prim_func(formulas.depthwise_conv2d_nhwc(1, 24, 24, 32, 3, 1, 1)))
+    first = sch.get(sch.get_loops("PadInput")[0]).loop_var
+    assert first.same_as(sch.get(sch.get_loops("depth_conv2d_nhwc_update")[0]).loop_var)
+    dense = scheduled(convolution(8, 16, 32))
+    assert not dense.get(dense.get_loops("padded")[0]).loop_var.same_as(
+        dense.get(dense.get_loops("conv_update")[0]).loop_var
+    )
 
 
 def test_small_work_wakes_no_other_threads():

@@ -677,11 +677,13 @@ def set_axis_separator(d: Dice) -> None:
 
 def by_rules(d: Dice) -> None:
     """All that the compiler does to a program that nobody has scheduled; never refused."""
-    target = tw.Target(d.take(["native", "llvm -mcpu=haswell -num-cores=4", "llvm -mcpu=skylake-avx512"]))
-    before = d.sch.mod
-    cpu_space.schedule_for_cpu(d.sch, target, best=d.chance(0.5))
+    before, targets = d.sch.mod, ["native", "llvm -mcpu=haswell -num-cores=4", "llvm -mcpu=skylake-avx512"]
+    cpu_space.schedule_for_cpu(d.sch, tw.Target(d.take(targets)), best=d.chance(0.5))
     if d.sch.mod.same_as(before):
         raise Impossible
+    for block in d.sch.get_child_blocks(d.sch.get_block("root")):  # zero times an infinity is kept, here
+        if "skip_zero_terms" in d.sch.get(block).annotations:
+            d.sch.unannotate(block, "skip_zero_terms")
     d.forget_gone()
 
 

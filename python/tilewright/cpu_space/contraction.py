@@ -7,7 +7,7 @@ import math
 from tilewright import _core, ir
 from tilewright.cpu_space.bytes_product import schedule_bytes
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, coefficient, constant, is_plain, is_spatial
+from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial
 from tilewright.cpu_space.narrow import lay_out_along_vectors
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
@@ -15,6 +15,8 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: tiles that a search draws from
 _TILES = 16
+#: padded elements that are used less often are made where they are used
+_FEW_USES = 16
 #: least multiply-adds that are worth waking other threads
 _SHARED_WORK = 1 << 18
 
@@ -81,6 +83,11 @@ class _Contraction:
                 at, each = schedule.split(at, [None, panels])
                 head[order.index(tile.axis)] = outer[tile.axis] = at
                 head.append(each)
+        band = self._band(order, outer, with_tail) if at is None else None
+        if band is not None:
+            axis, size = band
+            outer[axis], each = schedule.split(outer[axis], [None, size])
+            head[order.index(axis) : order.index(axis) + 1] = [outer[axis], each]
         schedule.reorder(*head, *reduced, *unrolled, *tiles, vector)
         packed = None if copied is None or at is None else self._packed(copied, at)
         store = self._leave(leaving, head)
@@ -97,7 +104,52 @@ class _Contraction:
         self._vectors([*unrolled, *tiles, vector])
         if packed is not None and copied is not None and at is not None:
             self._copy_in_vectors(packed, copied, head.index(at) + 1)
-        self._share(order, outer, with_tail, last=tile.axis if packed is not None else None)
+        if band is not None:
+            self._compute_padding(outer[band[0]])
+        innermost = band[0] if band is not None else tile.axis if packed is not None else None
+        self._share(order, outer, with_tail, innermost)
+
+    def _padding(self) -> list[BlockRV]:
+        """Blocks that make operands on a condition, for this one alone."""
+        schedule = self.schedule
+        producers = schedule.get_producers(self.facts.block)
+        return [
+            block
+            for block in producers
+            if is_spatial(schedule.get(block))
+            and is_conditional(schedule.get(block))
+            and is_plain(schedule, schedule.get_loops(block))
+            and len(schedule.get_consumers(block)) == 1
+        ]
+
+    def _band(self, order: list[int], outer: dict[int, LoopRV], with_tail: set[int]) -> tuple[int, int] | None:
+        """Where padded elements are used a few times only: how many steps of the outermost axis they are made for at a
+        time, so that they need not leave the second level."""
+        facts, schedule = self.facts, self.schedule
+        padding = self._padding()
+        longer = [i for i in order if facts.extent(i) > 1]
+        if len(padding) != 1 or not longer or longer[0] in (*with_tail, self.tile.axis, *facts.phases):
+            return None
+        written = schedule.get(padding[0]).writes[0].buffer
+        shape = [constant(extent) for extent in written.shape]
+        if None in shape or self.tile.size(longer[0]) > 1 or not facts.axes[longer[0]].is_fixed:
+            return None
+        elements = math.prod(extent or 1 for extent in shape)
+        if math.prod(axis.extent for axis in facts.axes) >= _FEW_USES * elements:
+            return None
+        extent = facts.extent(longer[0])
+        each = elements * (bits_of(written.dtype) // 8) / extent
+        most = self.target.l2_bytes / 4 / each
+        if self.target.num_cores > 1:
+            most = min(most, extent / (2 * self.target.num_cores))
+        sizes = [size for size in range(1, extent) if extent % size == 0 and size <= most]
+        return (longer[0], sizes[-1]) if sizes and sizes[-1] > 1 else None
+
+    def _compute_padding(self, at: LoopRV) -> None:
+        schedule = self.schedule
+        for block in self._padding():
+            attempt(schedule.compute_at, block, at)
+            attempt(schedule.vectorize, schedule.get_loops(block)[-1])
 
     def _share(self, order: list[int], outer: dict[int, LoopRV], with_tail: set[int], last: int | None) -> None:
         """Outer loops in parallel: those before the first with a tail, none below the loop that a copy is made in."""
