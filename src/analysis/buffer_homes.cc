@@ -7,16 +7,24 @@
 #include "analysis/accesses.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
+#include "analysis/plain_store.h"
+#include "analysis/scope.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
 namespace {
 
-/// Loops and blocks around something, outermost first.
-using Path = std::vector<NodeRef>;
+/// Loops and blocks around something, outermost first; borrowed.
+using Path = std::vector<const NodeBase*>;
+
+template <class T>
+const T* as(const NodeBase* node) {
+  return node->kind == KindOf<T>::kind ? &static_cast<const NodeOf<T>*>(node)->data : nullptr;
+}
 
 /// All accesses of one innermost block that follow one another.
 struct Use {
@@ -34,16 +42,16 @@ bool touches(const std::vector<Ref<BufferRegion>>& regions, const NodeRef& buffe
   return std::any_of(regions.begin(), regions.end(), [&](const auto& region) { return region->buffer == buffer; });
 }
 
-bool owns(const NodeRef& node, const NodeRef& buffer) {
-  const Block* block = node.as<Block>();
+bool owns(const NodeBase* node, const NodeRef& buffer) {
+  const Block* block = as<Block>(node);
   return block && std::any_of(block->alloc_buffers.begin(), block->alloc_buffers.end(),
                               [&](const Def<Buffer>& own) { return own == buffer; });
 }
 
-class HomeFinder {
+/// Who accesses the buffers that blocks allocate, and where.
+class BufferUses : public Memo::Fact {
  public:
-  /// `concurrent`: a loop that counts as parallel whatever its kind; may be null.
-  explicit HomeFinder(const Stmt& body, const For* concurrent = nullptr) : concurrent_(concurrent) {
+  explicit BufferUses(const Stmt& body) {
     visit(body, [&](const Ref<Block>& block) {
       for (const Def<Buffer>& buffer : block->alloc_buffers) {
         by_data_[buffer->data] = buffer;
@@ -52,51 +60,64 @@ class HomeFinder {
       }
     });
     if (declared_.empty()) return;
-    for_each_access(body, Nested::kEnter, [&](const Access& access) { note(access); });
-    visit(body, [&](const Ref<BlockRealize>& realize) { note_carried(*realize); });
-    if (const BlockRealize* root = body.as<BlockRealize>()) tree_ = &Tree::of(root->block);
-    for (int at = 1; tree_ && at < tree_->size(); ++at) {
-      if (!(*tree_)[at].is_block || (*tree_)[at].in_init) continue;
-      auto [it, fresh] = positions_.emplace(&tree_->block_at(at), at);
+    const BlockRealize* root = body.as<BlockRealize>();
+    const Tree* tree = root ? &Tree::of(root->block) : nullptr;
+    if (!tree || !note_plainly(*tree)) {
+      for_each_access(body, Nested::kEnter, [&](const Access& access) { note(access); });
+      visit(body, [&](const Ref<BlockRealize>& realize) { note_carried(*realize); });
+    }
+    for (int at = 1; tree && at < tree->size(); ++at) {
+      if (!(*tree)[at].is_block || (*tree)[at].in_init) continue;
+      auto [it, fresh] = positions_.emplace(&tree->block_at(at), at);
       if (!fresh) it->second = Tree::kNone;  // one node in two places
     }
   }
-
-  std::vector<BufferHome> find() const {
-    std::vector<BufferHome> homes;
-    for (const Ref<Buffer>& buffer : declared_) {
-      const Uses& uses = uses_.at(buffer);
-      if (!uses.list.empty()) homes.push_back(place(buffer, uses));
-    }
-    return homes;
+  /// A fact of the function's root block, worked out once.
+  static const BufferUses& of(const Ref<Block>& root) {
+    return root->id.memo.get<BufferUses>([&] { return BufferUses(make<BlockRealize>({{}, bool_imm(true), root})); });
   }
 
+  const std::vector<Ref<Buffer>>& declared() const { return declared_; }
   /// Null for a buffer that is allocated elsewhere or not accessed.
-  NodeRef home_of(const Ref<Buffer>& buffer) const {
+  const Uses* find(const NodeRef& buffer) const {
     auto it = uses_.find(buffer);
-    return it == uses_.end() || it->second.list.empty() ? NodeRef() : place(buffer, it->second).home;
+    return it == uses_.end() || it->second.list.empty() ? nullptr : &it->second;
+  }
+  /// The loop drives a reduction of a block that writes the buffer.
+  bool carries(const Use& use, const NodeRef& buffer, const NodeRef& loop_var) const {
+    return std::any_of(use.path.begin(), use.path.end(), [&](const NodeBase* node) {
+      const Block* block = as<Block>(node);
+      auto it = carried_.find(block);
+      if (it == carried_.end() || !touches(block->writes, buffer)) return false;
+      return std::find(it->second.begin(), it->second.end(), loop_var) != it->second.end();
+    });
+  }
+  /// In the tree of the function.
+  int position(const Block* block) const {
+    auto it = positions_.find(block);
+    return it == positions_.end() ? Tree::kNone : it->second;
   }
 
  private:
-  bool is_shared(const For& loop) const {
-    return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding || &loop == concurrent_;
-  }
-
   void note(const Access& access) {
     NodeRef buffer = access.named;
     if (access.form == Access::Form::kPointer) {
       auto it = by_data_.find(access.pointer);
       buffer = it == by_data_.end() ? NodeRef() : it->second;
     }
-    auto it = uses_.find(buffer);
-    if (it == uses_.end()) return;
-    Uses& uses = it->second;
+    if (!uses_.contains(buffer)) return;
     // Loops inside of the innermost block belong to that block.
     Path path;
     for (const Surrounding& s : access.around.first(access.around.size() - inside_block(access.around).size())) {
-      if (s.node.is<For>() || s.node.is<While>() || s.node.is<Block>()) path.push_back(s.node);
+      if (s.node.is<For>() || s.node.is<While>() || s.node.is<Block>()) path.push_back(s.node.get());
     }
-    const Block* block = innermost_block(access.around);
+    note(buffer, innermost_block(access.around), std::move(path), access.reads);
+  }
+
+  void note(const NodeRef& buffer, const Block* block, Path path, bool reads) {
+    auto it = uses_.find(buffer);
+    if (it == uses_.end()) return;
+    Uses& uses = it->second;
     if (uses.list.empty()) {
       uses.common = path;
     } else {
@@ -105,7 +126,35 @@ class HomeFinder {
       uses.common.resize(same);
     }
     if (uses.list.empty() || uses.list.back().block != block) uses.list.push_back({block, std::move(path)});
-    uses.list.back().reads |= access.reads;
+    uses.list.back().reads |= reads;
+  }
+
+  /// Of a root block over blocks of one store each, the same without a walk over all accesses. False for others.
+  bool note_plainly(const Tree& tree) {
+    if (Scope::of(tree.block_at(0)).bare_statement()) return false;
+    auto reads_data = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
+    std::vector<PlainBlock> blocks;
+    for (int at : tree.blocks()) {
+      if (at == 0) continue;
+      const BlockRealize& realize = *tree.realize_at(at);
+      auto plain = tree[at].scope == 0 ? PlainBlock::of(*realize.block) : std::nullopt;
+      if (!plain || reads_data(realize.predicate)) return false;
+      if (std::any_of(realize.iter_values.begin(), realize.iter_values.end(), reads_data)) return false;
+      blocks.push_back(std::move(*plain));
+    }
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      int at = tree.blocks()[i + 1];
+      Path path = {tree[0].node};
+      for (int loop : tree.loops_above(at)) path.push_back(tree[loop].node);
+      path.push_back(tree.block_ref(at).get());
+      for (const std::optional<PlainStore>& part : {blocks[i].init, std::optional(blocks[i].body)}) {
+        if (!part) continue;
+        for (const BufferLoad* load : part->loads) note(load->buffer, blocks[i].block, path, true);
+        note(part->store->buffer, blocks[i].block, path, false);
+      }
+      note_carried(*tree.realize_at(at));
+    }
+    return true;
   }
 
   /// Loops over which the block's reductions and scans run.
@@ -118,19 +167,37 @@ class HomeFinder {
     if (!variables.empty()) carried_[&*realize.block] = std::move(variables);
   }
 
-  /// The loop drives a reduction of a block that writes the buffer.
-  bool carries(const Use& use, const NodeRef& buffer, const NodeRef& loop_var) const {
-    return std::any_of(use.path.begin(), use.path.end(), [&](const NodeRef& node) {
-      const Block* block = node.as<Block>();
-      auto it = carried_.find(block);
-      if (it == carried_.end() || !touches(block->writes, buffer)) return false;
-      return std::find(it->second.begin(), it->second.end(), loop_var) != it->second.end();
-    });
+  std::unordered_map<NodeRef, NodeRef> by_data_;
+  std::unordered_map<NodeRef, Uses> uses_;
+  std::unordered_map<const Block*, std::vector<NodeRef>> carried_;
+  std::unordered_map<const Block*, int> positions_;
+  std::vector<Ref<Buffer>> declared_;
+};
+
+class HomeFinder {
+ public:
+  /// `tree`: of the function, null where it has no root block. `concurrent`: a loop that counts as parallel whatever
+  /// its kind; may be null.
+  HomeFinder(const BufferUses& uses, const Tree* tree, const For* concurrent = nullptr)
+      : uses_(uses), tree_(tree), concurrent_(concurrent) {}
+
+  std::vector<BufferHome> find() const {
+    std::vector<BufferHome> homes;
+    for (const Ref<Buffer>& buffer : uses_.declared()) {
+      if (const Uses* uses = uses_.find(buffer)) homes.push_back(place(buffer, *uses));
+    }
+    return homes;
   }
 
-  int position(const Block* block) const {
-    auto it = positions_.find(block);
-    return it == positions_.end() ? Tree::kNone : it->second;
+  /// Null for a buffer that is allocated elsewhere or not accessed.
+  NodeRef home_of(const Ref<Buffer>& buffer) const {
+    const Uses* uses = uses_.find(buffer);
+    return uses ? place(buffer, *uses).home : NodeRef();
+  }
+
+ private:
+  bool is_shared(const For& loop) const {
+    return loop.kind == ForKind::kParallel || loop.kind == ForKind::kThreadBinding || &loop == concurrent_;
   }
 
   /// Each instance stores all that the block declares of the buffer.
@@ -173,7 +240,7 @@ class HomeFinder {
   bool is_fresh(const Ref<Buffer>& buffer, const Uses& uses) const {
     std::vector<int> writers;
     for (const Use& one : uses.list) {
-      int at = position(one.block);
+      int at = uses_.position(one.block);
       if (!tree_ || at == Tree::kNone) return false;
       const Block& block = tree_->block_at(at);
       bool writes = touches(block.writes, buffer);
@@ -200,11 +267,11 @@ class HomeFinder {
   size_t first_owned(const Ref<Buffer>& buffer, const Uses& uses) const {
     size_t first = 0;
     for (size_t depth = 0; depth < uses.common.size(); ++depth) {
-      const For* loop = uses.common[depth].as<For>();
+      const For* loop = as<For>(uses.common[depth]);
       auto axis = loop ? thread_axis(*loop) : std::nullopt;
       if (!axis || memory_scope(buffer->scope()).is_shared_by(*axis)) continue;
       bool reduces = std::any_of(uses.list.begin(), uses.list.end(),
-                                 [&](const Use& one) { return carries(one, buffer, loop->loop_var); });
+                                 [&](const Use& one) { return uses_.carries(one, buffer, loop->loop_var); });
       if (!reduces) first = depth + 1;
     }
     return first;
@@ -217,13 +284,13 @@ class HomeFinder {
     bool writes_first = starts_with_write(buffer, uses);
     bool is_main_memory = memory_scope(buffer->scope()).rank == 0;
     std::optional<bool> fresh;  // costs something to find out
-    auto carries_values = [&](const NodeRef& node) {
-      const For* loop = node.as<For>();
-      if (!loop && !node.is<While>()) return false;
+    auto carries_values = [&](const NodeBase* node) {
+      const For* loop = as<For>(node);
+      if (!loop && node->kind != Kind::kWhile) return false;
       if (loop && is_main_memory && thread_axis(*loop)) return true;
       if (!writes_first || (loop && loop->kind == ForKind::kVectorized)) return true;
       for (const Use& one : uses.list) {
-        if (loop && carries(one, buffer, loop->loop_var)) return true;
+        if (loop && uses_.carries(one, buffer, loop->loop_var)) return true;
       }
       if (loop && ((is_shared(*loop) && !fresh) || is_const_int(loop->extent, 1))) return false;
       if (!fresh) fresh = is_fresh(buffer, uses);
@@ -235,21 +302,17 @@ class HomeFinder {
       break;
     }
     // The innermost block of an access holds its own loops; it is no place to allocate in, unless it is the owner.
-    while (path.size() > 1 && !path.back().is<For>() && !owns(path.back(), buffer)) path.pop_back();
-    BufferHome result{buffer, path.empty() ? NodeRef() : path.back(), {}};
+    while (path.size() > 1 && !as<For>(path.back()) && !owns(path.back(), buffer)) path.pop_back();
+    BufferHome result{buffer, path.empty() ? NodeRef() : NodeRef(path.back()), {}};
     for (size_t depth = owner; depth < path.size(); ++depth) {
-      const For* loop = path[depth].as<For>();
-      if (loop && is_shared(*loop)) result.shared = path[depth].cast<For>();
+      const For* loop = as<For>(path[depth]);
+      if (loop && is_shared(*loop)) result.shared = Ref<For>(path[depth]);
     }
     return result;
   }
 
-  std::unordered_map<NodeRef, NodeRef> by_data_;
-  std::unordered_map<NodeRef, Uses> uses_;
-  std::unordered_map<const Block*, std::vector<NodeRef>> carried_;
-  std::unordered_map<const Block*, int> positions_;
-  std::vector<Ref<Buffer>> declared_;
-  const Tree* tree_ = nullptr;
+  const BufferUses& uses_;
+  const Tree* tree_;
   const For* concurrent_;
 };
 
@@ -307,15 +370,49 @@ bool is_at_home_below(const Tree& tree, int loop, const NodeRef& home) {
   return at != Tree::kNone && tree.contains(loop, at);
 }
 
-bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
-  Stmt body = make<BlockRealize>({{}, bool_imm(true), tree.block_ref(0)});
-  return is_at_home_below(tree, loop, HomeFinder(body, &tree.for_at(loop)).home_of(buffer));
+namespace {
+
+/// Whether the scope of the buffer gives each thread that runs an iteration of the loop one of its own, and all that
+/// touches it is declared by blocks below the loop, which drives no reduction into it: seen without a list of accesses.
+bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
+  auto axis = thread_axis(tree.for_at(loop));
+  if (!axis || memory_scope(buffer->scope()).is_shared_by(*axis)) return false;
+  if (Scope::of(tree.block_at(0)).bare_statement()) return false;
+  const auto& own = tree.block_at(0).alloc_buffers;
+  if (std::find(own.begin(), own.end(), buffer) == own.end()) return false;
+  for (int at : tree.blocks()) {
+    if (at == 0) continue;
+    const Ref<Block> block = tree.block_ref(at);
+    if (tree[at].scope != 0 || !block->match_buffers.empty() || !BlockFacts::of(block).undeclared.empty()) return false;
+    const BlockRealize& realize = *tree.realize_at(at);
+    auto reads_data = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
+    if (std::any_of(realize.iter_values.begin(), realize.iter_values.end(), reads_data)) return false;
+    if (reads_data(realize.predicate)) return false;
+    bool writes = touches(block->writes, buffer);
+    if (!writes && !touches(block->reads, buffer)) continue;
+    if (!tree.contains(loop, at)) return false;
+    for (size_t i = 0; writes && i < realize.iter_values.size(); ++i) {
+      if (is_data_parallel(block->iter_vars[i])) continue;
+      if (uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) return false;
+    }
+  }
+  return true;
 }
 
-std::vector<BufferHome> buffer_homes(const Ref<PrimFunc>& func) { return HomeFinder(func->body).find(); }
+}  // namespace
+
+bool is_private_to(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
+  if (is_plainly_owned(tree, loop, buffer)) return true;
+  HomeFinder finder(BufferUses::of(tree.block_ref(0)), &tree, &tree.for_at(loop));
+  return is_at_home_below(tree, loop, finder.home_of(buffer));
+}
+
+std::vector<BufferHome> buffer_homes(const Ref<PrimFunc>& func) {
+  const BlockRealize* root = func->body.as<BlockRealize>();
+  return HomeFinder(BufferUses(func->body), root ? &Tree::of(root->block) : nullptr).find();
+}
 std::vector<BufferHome> buffer_homes(const Ref<Block>& root) {
-  Stmt body = make<BlockRealize>({{}, bool_imm(true), root});
-  return HomeFinder(body).find();
+  return HomeFinder(BufferUses::of(root), &Tree::of(root)).find();
 }
 
 Ref<PrimFunc> with_buffers_at_home(const Ref<PrimFunc>& func) {

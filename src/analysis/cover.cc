@@ -4,6 +4,7 @@
 
 #include "analysis/block_facts.h"
 #include "analysis/brief.h"
+#include "analysis/findings.h"
 #include "analysis/free_vars.h"
 #include "analysis/scope.h"
 #include "analysis/threads.h"
@@ -515,23 +516,44 @@ struct Flow {
 };
 
 /// Whether plain digits of loops, without conditions, cover what is read: the usual case, seen without an analyzer.
-bool plainly_covered(const Flow& flow, const std::vector<int>& writer_loops, const std::vector<int>& reader_loops) {
+bool plainly_covered(const Flow& flow, const std::vector<int>& joined) {
   const BlockRealize &writer = flow.writer.realize, &reader = flow.reader.realize;
   if (!is_true(writer.predicate) || !is_true(reader.predicate)) return false;
-  auto writing = counters_of(flow.tree, writer_loops), reading = counters_of(flow.tree, reader_loops);
+  auto writing = counters_of(flow.tree, with_outer(flow.tree, joined, flow.writer)),
+       reading = counters_of(flow.tree, with_outer(flow.tree, joined, flow.reader));
   if (!writing || !reading) return false;
+  arith::Counters around;  // loops of one iteration are no loops
+  for (int at = flow.lca; at != Tree::kNone; at = flow.tree[at].parent) {
+    if (!flow.tree[at].is_loop) continue;
+    const For& loop = flow.tree.for_at(at);
+    if (!arith::add_counter(around, loop.loop_var, loop.min, loop.extent) || around.back().extent > 1) continue;
+    writing->push_back(around.back());
+    reading->push_back(around.back());
+  }
+  arith::Bindings written{writer.block->iter_vars, writer.iter_values},
+      read_by{reader.block->iter_vars, reader.iter_values};
+  // A box of these as well holds every combination.
+  std::vector<Expr> reductions;
+  std::vector<arith::Reach> domain;
+  for (size_t i = 0; i < writer.iter_values.size(); ++i) {
+    const Ref<IterVar>& axis = writer.block->iter_vars[i];
+    if (!is_reduction_axis(axis)) continue;
+    const IntImm *min = axis->dom->min.as<IntImm>(), *extent = axis->dom->extent.as<IntImm>();
+    if (!min || !extent) return false;
+    reductions.push_back(writer.iter_values[i]);
+    domain.push_back({{}, min->value, min->value + extent->value - 1});
+  }
   for (const Ref<BufferRegion>& read : flow.regions) {
     if (!flow.tree.same_memory(read->buffer, flow.buffer)) continue;
-    auto need = arith::plain_hull(bound_region(reader, read), *reading);
+    auto need = arith::plain_reach(read->region, read_by, *reading);
     if (!need) return false;
-    bool covered = false;
-    for (const Ref<BufferRegion>& write : writer.block->writes) {
-      if (covered || write->buffer != read->buffer) continue;
-      Instances steps(writer, write, [](const Ref<IterVar>& axis) { return is_reduction_axis(axis); });
-      auto has = arith::plain_box(steps.region, *writing);
-      auto inside = [](const arith::IntSet& a, const arith::IntSet& b) { return arith::plainly_inside(a, b); };
-      covered = has && steps.are_in(*has, inside) && arith::plainly_inside(*need, *has);
-    }
+    need->insert(need->end(), domain.begin(), domain.end());
+    bool covered =
+        std::any_of(writer.block->writes.begin(), writer.block->writes.end(), [&](const Ref<BufferRegion>& write) {
+          auto has = write->buffer == read->buffer ? arith::plain_cover(write->region, reductions, written, *writing)
+                                                   : std::nullopt;
+          return has && arith::is_inside(*need, *has, around);
+        });
     if (!covered) return false;
   }
   return true;
@@ -543,7 +565,6 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
   const BlockRealize &writer = flow.writer.realize, &reader = flow.reader.realize;
   std::vector<int> writer_loops = with_outer(tree, joined, flow.writer);
   std::vector<int> reader_loops = with_outer(tree, joined, flow.reader);
-  if (plainly_covered(flow, writer_loops, reader_loops)) return std::nullopt;
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, flow.lca, joined);
   // Else nothing is read.
@@ -593,17 +614,23 @@ std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int cons
   Side reader = side_of(tree, consumer, std::move(reader_loops), joined);
   unite_threads(tree, buffer, writer, reader);
   Flow flow{tree, lca, buffer, regions, verb, exists, std::move(writer), std::move(reader), std::move(both)};
+  bool together = with_outer(tree, joined, flow.writer).size() > flow.writer.loops.size();
+  if (plainly_covered(flow, {}) || (together && plainly_covered(flow, joined))) return std::nullopt;
   auto obstacle = why_not_covered(flow, {});
-  bool together = obstacle && with_outer(tree, joined, flow.writer).size() > flow.writer.loops.size();
-  return together && !why_not_covered(flow, joined) ? std::nullopt : obstacle;
+  return obstacle && together && !why_not_covered(flow, joined) ? std::nullopt : obstacle;
 }
 
 }  // namespace
 
 std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
                                         const arith::Region& exists) {
-  return why_not_reached(tree, producer, consumer, buffer, BlockFacts::of(tree.block_ref(consumer)).takes, "reads",
-                         exists);
+  const Findings& findings = Findings::of(tree);
+  const Findings::Key key{Findings::Question::kCovered, producer, consumer, buffer.get()};
+  if (exists.empty() && findings.known(key)) return std::nullopt;
+  auto obstacle = why_not_reached(tree, producer, consumer, buffer, BlockFacts::of(tree.block_ref(consumer)).takes,
+                                  "reads", exists);
+  if (!obstacle && exists.empty()) findings.note(key, true);
+  return obstacle;
 }
 
 std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int later, const Ref<Buffer>& buffer) {

@@ -4,6 +4,7 @@
 
 #include "analysis/block_facts.h"
 #include "analysis/buffer_homes.h"
+#include "analysis/findings.h"
 #include "analysis/scope.h"
 #include "analysis/threads.h"
 #include "arith/digits.h"
@@ -182,8 +183,12 @@ bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
                         [&](const Expr& value) { return uses_var(value, tree.for_at(at).loop_var); });
   });
   if (loops.empty()) return false;
+  if (auto counters = counters_of(tree, loops)) {
+    arith::TellsApart known = arith::tells_apart(realize.iter_values, *counters);
+    if (known == arith::TellsApart::kYes) return true;
+    if (known == arith::TellsApart::kNo && is_true(realize.predicate)) return false;
+  }
   arith::IterDomains inputs = inputs_of(tree, loops);
-  if (arith::plainly_one_to_one(realize.iter_values, inputs)) return true;
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, tree[loops.front()].parent);
   arith::IterMapResult map;
@@ -199,12 +204,16 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
   if (!drives) return false;
   std::vector<int> inner = {loop};
   if (auto between = loops_between(tree, loop, block)) inner.insert(inner.end(), between->begin(), between->end());
-  if (axes_tell_apart(tree, inner, block)) return true;
   // What is one to one in all loops is so where the outer ones stand still: (a * 32 + b) // 40 and (a * 32 + b) % 40
   // are digits of one number, not of b alone.
   std::vector<int> all = tree.loops_above(block);
   bool around = std::find(all.begin(), all.end(), loop) != all.end();
-  return around && all.size() > inner.size() && axes_tell_apart(tree, all, block);
+  if (around) {
+    bool apart = Findings::of(tree).answer({Findings::Question::kToldApart, block, 0, nullptr},
+                                           [&] { return axes_tell_apart(tree, all, block); });
+    if (apart || all.size() == inner.size()) return apart;
+  }
+  return axes_tell_apart(tree, inner, block);
 }
 
 }  // namespace

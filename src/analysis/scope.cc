@@ -1,6 +1,7 @@
 #include "analysis/scope.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
@@ -13,6 +14,9 @@ void unite(std::vector<int>& sorted, int item) {
   if (it == sorted.end() || *it != item) sorted.insert(it, item);
 }
 
+/// It reads no buffer.
+bool is_plain(const Expr& e) { return e.is<IntImm>() || e.is<Var>(); }
+
 /// Loops and sequences, of which a scope mostly consists, are walked without a visitor.
 void find_blocks(const Stmt& stmt, std::vector<const BlockRealize*>& blocks, const NodeBase*& bare) {
   if (const SeqStmt* sequence = stmt.as<SeqStmt>()) {
@@ -23,9 +27,8 @@ void find_blocks(const Stmt& stmt, std::vector<const BlockRealize*>& blocks, con
     blocks.push_back(realize);
     return;
   }
-  auto plain = [](const Expr& e) { return e.is<IntImm>() || e.is<Var>(); };
   const For* loop = stmt.as<For>();
-  if (loop && plain(loop->min) && plain(loop->extent)) return find_blocks(loop->body, blocks, bare);
+  if (loop && is_plain(loop->min) && is_plain(loop->extent)) return find_blocks(loop->body, blocks, bare);
   if (!bare) bare = bare_statement_in(stmt);
   visit(stmt, [&](const Ref<BlockRealize>& realize, Visitor&) { blocks.push_back(&*realize); });
 }
@@ -33,6 +36,17 @@ void find_blocks(const Stmt& stmt, std::vector<const BlockRealize*>& blocks, con
 }  // namespace
 
 const NodeBase* bare_statement_in(const Stmt& stmt) {
+  if (stmt.is<BlockRealize>()) return nullptr;
+  const For* outer = stmt.as<For>();
+  if (outer && stmt.depth() <= kInlineDepth && is_plain(outer->min) && is_plain(outer->extent)) {
+    return bare_statement_in(outer->body);
+  }
+  if (const SeqStmt* sequence = stmt.as<SeqStmt>(); sequence && stmt.depth() <= kInlineDepth) {
+    for (const Stmt& each : sequence->seq) {
+      if (const NodeBase* found = bare_statement_in(each)) return found;
+    }
+    return nullptr;
+  }
   const NodeBase* found = nullptr;
   auto bare = [&](const NodeRef& node) {
     if (!found) found = node.get();
@@ -64,8 +78,6 @@ const Scope& Scope::of(const Block& block) {
       for (const auto& write : block.writes) scope.uses_.push_back({scope.memory(write->buffer), child, true});
       for (const auto& read : block.reads) scope.uses_.push_back({scope.memory(read->buffer), child, false});
     }
-    std::stable_sort(scope.uses_.begin(), scope.uses_.end(),
-                     [](const Use& a, const Use& b) { return std::less<>()(a.data, b.data); });
     return scope;
   });
 }
@@ -92,25 +104,28 @@ int Scope::child(uint64_t identity) const {
 
 std::vector<int> Scope::users(const NodeBase* data, bool write) const {
   std::vector<int> result;
-  auto it = std::lower_bound(uses_.begin(), uses_.end(), data,
-                             [](const Use& use, const NodeBase* d) { return std::less<>()(use.data, d); });
-  for (; it != uses_.end() && it->data == data; ++it) {
-    if (it->write == write && (result.empty() || result.back() != it->child)) result.push_back(it->child);
+  for (const Use& use : uses_) {
+    if (use.data != data || use.write != write) continue;
+    if (result.empty() || result.back() != use.child) result.push_back(use.child);
   }
   return result;
 }
 
 std::vector<Dependence> Scope::dependences() const {
+  std::unordered_map<const NodeBase*, std::vector<int>> touching;
+  for (const Use& use : uses_) {
+    std::vector<int>& known = touching[use.data];
+    if (known.empty() || known.back() != use.child) known.push_back(use.child);
+  }
   std::vector<Dependence> result;
   for (int dst = 0; dst < static_cast<int>(children_.size()); ++dst) {
     const Block& reader = *children_[dst]->block;
     std::vector<int> earlier;
     for (const auto* regions : {&reader.reads, &reader.writes}) {
       for (const Ref<BufferRegion>& region : *regions) {
-        for (bool write : {true, false}) {
-          for (int src : users(memory(region->buffer), write)) {
-            if (src < dst) unite(earlier, src);
-          }
+        for (int src : touching[memory(region->buffer)]) {
+          if (src >= dst) break;
+          unite(earlier, src);
         }
       }
     }

@@ -58,14 +58,15 @@ class Scope : public Memo::Fact {
   /// The children that write, or read, the memory.
   std::vector<int> users(const NodeBase* data, bool write) const;
 
-  /// A child touches a memory.
+  /// A child touches a memory. A step asks about few of them: they are looked through, which takes less than to sort
+  /// them by memory.
   struct Use {
     const NodeBase* data;
     int child;
     bool write;
   };
   std::vector<const BlockRealize*> children_;
-  std::vector<Use> uses_;                                           ///< sorted by memory, then child
+  std::vector<Use> uses_;                                           ///< in the order of the children
   std::vector<const NodeBase*> allocated_;                          ///< data variables
   std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source
   const NodeBase* bare_ = nullptr;

@@ -1,68 +1,189 @@
 #include "analysis/tree.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
 
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 
 namespace tilewright::analysis {
 
-void Tree::add_block(const Block& block, int at, bool in_init) {
-  for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
-    views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
-  }
-  if (block.init.defined()) add(block.init, at, at, true);
-  add(block.body, at, at, in_init);
-}
+/// Builds a tree, of statements that another tree holds by copying its entries.
+class TreeBuilder {
+ public:
+  using Entry = Tree::Entry;
+  static constexpr int kNone = Tree::kNone;
 
-void Tree::add(const NodeRef& stmt, int parent, int scope, bool in_init) {
-  int at = size();
-  Entry entry{};
-  entry.node = stmt.get();
-  entry.parent = parent;
-  entry.scope = scope;
-  entry.in_init = in_init;
-  entry.is_loop = stmt.is<For>();
-  entry.is_block = stmt.is<BlockRealize>();
-  entries_.push_back(entry);
-  if (const For* loop = stmt.as<For>()) {
-    if (!in_init) loop_index_.emplace_back(loop->loop_var.get(), at);
-    add(loop->body, at, scope, in_init);
-  } else if (const BlockRealize* realize = stmt.as<BlockRealize>()) {
-    if (!in_init) {
-      blocks_.push_back(at);
-      block_index_.emplace_back(realize->block->id.value, at);
+  explicit TreeBuilder(const Tree* before) : before_(before) {
+    if (!before) return;
+    moved_.assign(before->size(), kNone);
+    tree_.entries_.reserve(before->size() + 8);
+    tree_.blocks_.reserve(before->blocks_.size() + 4);
+  }
+
+  Tree build(const Ref<Block>& root) && {
+    Entry entry{};
+    entry.node = root.get();
+    entry.parent = entry.scope = kNone;
+    entry.is_block = true;
+    tree_.entries_.push_back(entry);
+    note(0);
+    add_block(*root, 0, false, before_ ? 0 : kNone);
+    tree_.entries_[0].end = tree_.size();
+    tree_.loop_index_ = merged(&Tree::loop_index_, std::move(new_loops_));
+    tree_.block_index_ = merged(&Tree::block_index_, std::move(new_blocks_));
+    return std::move(tree_);
+  }
+
+ private:
+  const Entry& old(int at) const { return before_->entries_[at]; }
+
+  /// Enters what has a name of its own.
+  void note(int at) {
+    const Entry& entry = tree_.entries_[at];
+    if (entry.is_loop) {
+      const For& loop = tree_.for_at(at);
+      if (!entry.in_init) new_loops_.emplace_back(loop.loop_var.get(), at);
+      if (loop.kind != ForKind::kSerial && loop.kind != ForKind::kUnrolled) tree_.concurrent_loops_.push_back(at);
+    } else if (entry.is_block) {
+      if (!entry.in_init) {
+        tree_.blocks_.push_back(at);
+        new_blocks_.emplace_back(tree_.block_at(at).id.value, at);
+      }
+      note_views(at);
     }
-    add_block(*realize->block, at, in_init);
-  } else if (const SeqStmt* sequence = stmt.as<SeqStmt>()) {
-    for (const Stmt& each : sequence->seq) add(each, at, scope, in_init);
-  } else {
-    for_each_child(stmt, [&](const NodeRef& child, Role) {
-      if (child.sort() == Sort::kStmt) add(child, at, scope, in_init);
-    });
   }
-  entries_[at].end = size();
+  void note_views(int at) {
+    for (const Ref<MatchBufferRegion>& match : tree_.block_at(at).match_buffers) {
+      tree_.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
+    }
+  }
+
+  /// Entries of the old tree in [first, end), some statements behind one another with all below them.
+  void copy(int first, int end, int parent, int scope) {
+    const int shift = tree_.size() - first;
+    for (int at = first; at < end; ++at) {
+      Entry entry = old(at);
+      entry.parent = entry.parent >= first ? entry.parent + shift : parent;
+      entry.scope = entry.scope >= first ? entry.scope + shift : scope;
+      entry.end += shift;
+      tree_.entries_.push_back(entry);
+      moved_[at] = at + shift;
+    }
+    auto copy_positions = [&](const std::vector<int>& from, std::vector<int>& to) {
+      for (auto it = std::lower_bound(from.begin(), from.end(), first); it != from.end() && *it < end; ++it) {
+        to.push_back(*it + shift);
+      }
+    };
+    copy_positions(before_->blocks_, tree_.blocks_);
+    copy_positions(before_->concurrent_loops_, tree_.concurrent_loops_);
+    for (int at = first; at < end && !before_->views_.empty(); ++at) {
+      if (old(at).is_block) note_views(at + shift);
+    }
+  }
+
+  /// Where the old tree has the statements that stand now below what has taken the place of `at`: of a loop the body,
+  /// of a block that, or the init before it.
+  int old_child(int at, bool init) const {
+    if (at == kNone || at + 1 == old(at).end) return kNone;
+    int first = at + 1, second = old(first).end;
+    return second < old(at).end && !init ? second : first;
+  }
+
+  void add_block(const Block& block, int at, bool in_init, int before) {
+    if (block.init.defined()) add(block.init, at, at, true, old_child(before, true));
+    add(block.body, at, at, in_init, old_child(before, false));
+  }
+
+  /// What a change left as it was is found again where it stood, or behind it.
+  void add_sequence(const std::vector<Stmt>& stmts, int at, int scope, bool in_init, int before) {
+    const bool known = before != kNone && old(before).in_init == in_init;
+    const int end = known ? old(before).end : 0;
+    int next = known ? before + 1 : 0;
+    for (size_t i = 0; i < stmts.size();) {
+      int first = next;
+      while (first < end && old(first).node != stmts[i].get()) first = old(first).end;
+      if (first >= end) {
+        add(stmts[i++], at, scope, in_init, next < end ? next : kNone);
+        continue;
+      }
+      for (next = first; next < end && i < stmts.size() && old(next).node == stmts[i].get(); ++i) next = old(next).end;
+      copy(first, next, at, scope);
+    }
+  }
+
+  /// `before`: of the old tree what may be the same, or have the same below.
+  void add(const NodeRef& stmt, int parent, int scope, bool in_init, int before) {
+    if (before != kNone) {
+      const Entry& was = old(before);
+      if (was.node == stmt.get() && was.in_init == in_init) return copy(before, was.end, parent, scope);
+      if (was.node->kind != stmt.kind()) before = kNone;
+    }
+    int at = tree_.size();
+    Entry entry{};
+    entry.node = stmt.get();
+    entry.parent = parent;
+    entry.scope = scope;
+    entry.in_init = in_init;
+    entry.is_loop = stmt.is<For>();
+    entry.is_block = stmt.is<BlockRealize>();
+    tree_.entries_.push_back(entry);
+    note(at);
+    if (const For* loop = stmt.as<For>()) {
+      add(loop->body, at, scope, in_init, old_child(before, false));
+    } else if (const BlockRealize* realize = stmt.as<BlockRealize>()) {
+      add_block(*realize->block, at, in_init, before);
+    } else if (const SeqStmt* sequence = stmt.as<SeqStmt>()) {
+      add_sequence(sequence->seq, at, scope, in_init, before);
+    } else if (!stmt.is<BufferStore>()) {  // which has no statements below
+      for_each_child(stmt, [&](const NodeRef& child, Role) {
+        if (child.sort() == Sort::kStmt) add(child, at, scope, in_init, kNone);
+      });
+    }
+    tree_.entries_[at].end = tree_.size();
+  }
+
+  /// The index of the old tree at the new positions, and what is new.
+  template <class Index>
+  Index merged(Index Tree::* which, Index added) const {
+    std::sort(added.begin(), added.end());
+    if (!before_) return added;
+    Index result;
+    result.reserve((before_->*which).size() + added.size());
+    auto next = added.begin();
+    for (const auto& [key, at] : before_->*which) {
+      if (moved_[at] == kNone) continue;
+      for (; next != added.end() && std::less<>()(next->first, key); ++next) result.push_back(*next);
+      result.emplace_back(key, moved_[at]);
+    }
+    result.insert(result.end(), next, added.end());
+    return result;
+  }
+
+  const Tree* before_;
+  Tree tree_;
+  std::vector<int> moved_;  ///< where the entries of the old tree are now
+  std::vector<std::pair<const NodeBase*, int>> new_loops_;
+  std::vector<std::pair<uint64_t, int>> new_blocks_;
+};
+
+namespace {
+
+Tree built(const Ref<Block>& root, const Tree* before) {
+  std::optional<Tree> tree;
+  with_stack_for(root.depth(), [&] { tree = TreeBuilder(before).build(root); });
+  return std::move(*tree);
 }
 
-const Tree& Tree::of(const Ref<Block>& root) {
-  return root->id.memo.get<Tree>([&] {
-    Tree tree;
-    with_stack_for(root.depth(), [&] {
-      Entry entry{};
-      entry.node = root.get();
-      entry.parent = entry.scope = kNone;
-      entry.is_block = true;
-      tree.entries_.push_back(entry);
-      tree.blocks_.push_back(0);
-      tree.block_index_.emplace_back(root->id.value, 0);
-      tree.add_block(*root, 0, false);
-      tree.entries_[0].end = tree.size();
-    });
-    std::sort(tree.loop_index_.begin(), tree.loop_index_.end());
-    std::sort(tree.block_index_.begin(), tree.block_index_.end());
-    return tree;
-  });
+const Tree& known_tree(const Ref<Block>& root, const Tree* before) {
+  return root->id.memo.get<Tree>([&] { return built(root, before); });
 }
+
+}  // namespace
+
+const Tree& Tree::of(const Ref<Block>& root) { return known_tree(root, nullptr); }
+const Tree& Tree::of(const Ref<Block>& root, const Tree& before) { return known_tree(root, &before); }
 
 const Block* Tree::block_ref_raw(int at) const {
   if (const BlockRealize* realize = realize_at(at)) return &*realize->block;

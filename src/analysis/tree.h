@@ -29,6 +29,8 @@ class Tree : public Memo::Fact {
   };
 
   static const Tree& of(const Ref<Block>& root);
+  /// The same for what a change has made of the program of another tree: what it left as it was is not walked again.
+  static const Tree& of(const Ref<Block>& root, const Tree& before);
 
   int size() const { return static_cast<int>(entries_.size()); }
   const Entry& operator[](int at) const { return entries_[at]; }
@@ -46,6 +48,8 @@ class Tree : public Memo::Fact {
   int block(uint64_t identity) const;
   /// All blocks with handles, in pre-order, the root first.
   const std::vector<int>& blocks() const { return blocks_; }
+  /// All loops whose iterations do not run in the order of the program: parallel, vectorized, bound to thread axes.
+  const std::vector<int>& concurrent_loops() const { return concurrent_loops_; }
   /// The enclosing loops of a statement up to its scope, outermost first.
   std::vector<int> loops_above(int at) const;
   /// Blocks met first on the way down from `at` (not `at` itself), in order.
@@ -70,12 +74,11 @@ class Tree : public Memo::Fact {
   }
 
  private:
+  friend class TreeBuilder;
   const Block* block_ref_raw(int at) const;
-  void add(const NodeRef& stmt, int parent, int scope, bool in_init);
-  void add_block(const Block& block, int at, bool in_init);
-
   std::vector<Entry> entries_;
   std::vector<int> blocks_;
+  std::vector<int> concurrent_loops_;
   std::vector<std::pair<const NodeBase*, int>> loop_index_;         ///< sorted by variable
   std::vector<std::pair<uint64_t, int>> block_index_;               ///< sorted by identity
   std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source, outer first

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "arith/linear.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 
@@ -18,25 +19,28 @@ constexpr uint32_t kDeepest = 64;
 
 class Reader {
  public:
-  explicit Reader(const Counters& inputs) : inputs_(inputs) {}
+  explicit Reader(const Counters& inputs, const Bindings* bindings = nullptr) : inputs_(inputs), bindings_(bindings) {}
 
   bool read(const Expr& e, int64_t scale, DigitSum& sum) {
     if (!is_small(scale)) return false;
-    if (e.is<Var>()) return read_var(e, scale, sum);
+    if (e.is<Var>()) {
+      const Expr* value = value_of(e);
+      if (!value) return read_var(e, scale, sum);
+      return value->depth() <= kDeepest && read(*value, scale, sum);
+    }
     if (const IntImm* number = e.as<IntImm>()) {
       if (!is_small(number->value) || !is_small(number->value * scale)) return false;
       sum.constant += number->value * scale;
       return is_small(sum.constant);
     }
-    if (!moves(e)) return add_base(e, scale, sum);
     if (const Add* add = e.as<Add>()) return read(add->a, scale, sum) && read(add->b, scale, sum);
     if (const Sub* sub = e.as<Sub>()) return read(sub->a, scale, sum) && read(sub->b, -scale, sum);
     if (const Mul* mul = e.as<Mul>()) {
       const IntImm *left = mul->a.as<IntImm>(), *right = mul->b.as<IntImm>();
       const IntImm* factor = right ? right : left;
-      if (!factor || !is_small(factor->value)) return false;
-      return read(right ? mul->a : mul->b, scale * factor->value, sum);
+      if (factor && is_small(factor->value)) return read(right ? mul->a : mul->b, scale * factor->value, sum);
     }
+    if (!moves(e)) return add_fixed(e, scale, sum);
     if (const FloorDiv* div = e.as<FloorDiv>()) return read_part(div->a, div->b, scale, true, sum);
     if (const FloorMod* mod = e.as<FloorMod>()) return read_part(mod->a, mod->b, scale, false, sum);
     return false;
@@ -52,20 +56,41 @@ class Reader {
       }
       return true;
     }
-    return add_base(e, scale, sum);
+    return add_fixed(e, scale, sum);
   }
 
-  bool add_base(const Expr& e, int64_t scale, DigitSum& sum) {
-    Expr term = scale == 1 ? e : e * scale;
-    sum.base = sum.base.defined() ? sum.base + term : term;
+  /// Of a variable that stands for one.
+  const Expr* value_of(const Expr& e) const {
+    for (size_t i = 0; bindings_ && i < bindings_->values.size(); ++i) {
+      if (bindings_->axes[i]->var == e) return &bindings_->values[i];
+    }
+    return nullptr;
+  }
+
+  /// The expression with its bindings in place.
+  Expr bound(const Expr& e) const {
+    if (!bindings_ || e.is<Var>() || !uses_any_var(e, [&](const Ref<Var>& v) { return value_of(v) != nullptr; })) {
+      return e;
+    }
+    VarMap map;
+    for (size_t i = 0; i < bindings_->values.size(); ++i) map.emplace(bindings_->axes[i]->var, bindings_->values[i]);
+    return substitute(e, map);
+  }
+
+  bool add_fixed(const Expr& e, int64_t scale, DigitSum& sum) {
+    if (scale != 0) sum.fixed.push_back({bound(e), scale});
     return true;
   }
 
   /// The expression mentions an input.
   bool moves(const Expr& e) const {
-    return uses_any_var(e, [&](const Ref<Var>& v) {
-      return std::any_of(inputs_.begin(), inputs_.end(), [&](const Counter& input) { return input.var == v.get(); });
-    });
+    if (e.is<IntImm>()) return false;
+    if (e.is<Var>()) {
+      if (const Expr* value = value_of(e)) return value->depth() > kDeepest || moves(*value);
+      return std::any_of(inputs_.begin(), inputs_.end(), [&](const Counter& input) { return input.var == e.get(); });
+    }
+    if (BinaryOperands operands = binary_operands(e)) return moves(*operands.a) || moves(*operands.b);
+    return uses_any_var(e, [&](const Ref<Var>& v) { return moves(v); });
   }
 
   /// x // c or x % c, for a sum of digits with a place where the lower ones end: those below are x % c, the others
@@ -75,7 +100,7 @@ class Reader {
     if (!divisor || divisor->value <= 0 || !is_small(divisor->value)) return false;
     int64_t c = divisor->value;
     DigitSum inner;
-    if (!read(x, 1, inner) || inner.base.defined() || inner.constant < 0) return false;
+    if (!read(x, 1, inner) || !inner.fixed.empty() || inner.constant < 0) return false;
     int64_t lowest = inner.constant % c, below = lowest;
     std::vector<Digit> high, low;
     for (const Digit& digit : inner.digits) {
@@ -106,6 +131,7 @@ class Reader {
   }
 
   const Counters& inputs_;
+  const Bindings* bindings_;
 };
 
 /// All digits of the same variable behind one another, the lower ones first.
@@ -162,17 +188,30 @@ std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>&
   return counters ? independent_digits(exprs, *counters) : std::nullopt;
 }
 
+namespace {
+
+bool read_digits(const Expr& e, Reader& reader, DigitSum& sum) {
+  return e.depth() <= kDeepest && reader.read(e, 1, sum) && fits_type(sum, e);
+}
+
+/// Where digits of one variable do not overlap, they run independently of one another.
+bool are_independent(const std::vector<DigitSum>& sums) {
+  std::vector<Digit> all = by_variable(sums);
+  for (size_t i = 1; i < all.size(); ++i) {
+    if (all[i].var == all[i - 1].var && all[i].lower < all[i - 1].lower * all[i - 1].extent) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>& exprs, const Counters& inputs) {
   Reader reader(inputs);
   std::vector<DigitSum> sums(exprs.size());
   for (size_t i = 0; i < exprs.size(); ++i) {
-    if (exprs[i].depth() > kDeepest || !reader.read(exprs[i], 1, sums[i]) || !fits_type(sums[i], exprs[i]))
-      return std::nullopt;
+    if (!read_digits(exprs[i], reader, sums[i])) return std::nullopt;
   }
-  std::vector<Digit> all = by_variable(sums);
-  for (size_t i = 1; i < all.size(); ++i) {
-    if (all[i].var == all[i - 1].var && all[i].lower < all[i - 1].lower * all[i - 1].extent) return std::nullopt;
-  }
+  if (!are_independent(sums)) return std::nullopt;
   return sums;
 }
 
@@ -182,12 +221,12 @@ bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inpu
 }
 
 bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs) {
+  return tells_apart(values, inputs) == TellsApart::kYes;
+}
+
+TellsApart tells_apart(const std::vector<Expr>& values, const Counters& inputs) {
   auto sums = independent_digits(values, inputs);
-  if (!sums) return false;
-  for (DigitSum& sum : *sums) {
-    if (!is_contiguous(sum.digits)) return false;
-    if (!sum.digits.empty() && sum.digits.front().scale != 1) return false;
-  }
+  if (!sums) return TellsApart::kUnknown;
   std::vector<Digit> all = by_variable(*sums);
   size_t next = 0;
   // The digits of each variable give it back.
@@ -195,12 +234,16 @@ bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs)
     auto it = std::find_if(all.begin(), all.end(), [&](const Digit& digit) { return digit.var == loop_var; });
     int64_t span = 1;
     for (; it != all.end() && it->var == loop_var; ++it, ++next) {
-      if (it->lower != span) return false;
+      if (it->lower != span) return TellsApart::kNo;  // values of the digit left out look alike
       span *= it->extent;
     }
-    if (span != extent) return false;
+    if (span != extent) return TellsApart::kNo;
   }
-  return next == all.size();
+  for (DigitSum& sum : *sums) {
+    if (!is_contiguous(sum.digits)) return TellsApart::kUnknown;
+    if (!sum.digits.empty() && sum.digits.front().scale != 1) return TellsApart::kUnknown;
+  }
+  return next == all.size() ? TellsApart::kYes : TellsApart::kUnknown;
 }
 
 std::optional<Box> plain_box(const Region& region, const IterDomains& inputs) {
@@ -222,20 +265,112 @@ std::optional<std::vector<DigitSum>> digits_of_starts(const Region& region, cons
   return independent_digits(starts, inputs);
 }
 
-/// From what the digits reach at least to what they reach at most.
+/// From what the digits reach at least to what they reach at most, and `extent` - 1 on.
+Reach reach_of(const DigitSum& sum, int64_t extent) {
+  Reach reach{sum.fixed, sum.constant, sum.constant + extent - 1};
+  for (const Digit& digit : sum.digits) {
+    (digit.scale < 0 ? reach.first : reach.last) += digit.scale * (digit.extent - 1);
+  }
+  return reach;
+}
+
 IntSet hull_of(const DigitSum& sum, const Ref<Range>& range) {
-  int64_t first = sum.constant, last = sum.constant + range->extent.as<IntImm>()->value - 1;
-  for (const Digit& digit : sum.digits) (digit.scale < 0 ? first : last) += digit.scale * (digit.extent - 1);
+  Reach reach = reach_of(sum, range->extent.as<IntImm>()->value);
+  Expr base;
+  for (const auto& [value, scale] : sum.fixed) {
+    Expr term = scale == 1 ? value : value * scale;
+    base = base.defined() ? base + term : term;
+  }
   DataType dtype = range->min.dtype();
   auto end = [&](int64_t offset) {
-    if (!sum.base.defined()) return Expr(int_imm(dtype, offset));
-    return offset == 0 ? sum.base : sum.base + int_imm(dtype, offset);
+    if (!base.defined()) return Expr(int_imm(dtype, offset));
+    return offset == 0 ? base : base + int_imm(dtype, offset);
   };
-  Expr low = end(first);
-  return first == last ? IntSet::point(low) : IntSet::interval(low, end(last));
+  Expr low = end(reach.first);
+  return reach.first == reach.last ? IntSet::point(low) : IntSet::interval(low, end(reach.last));
+}
+
+/// Ranges of the extent that begin at all values of the sum: neighbors touch, the lowest digit moving the start by at
+/// most the extent.
+bool leaves_no_gap(DigitSum& sum, int64_t extent) {
+  if (!is_contiguous(sum.digits)) return false;
+  return sum.digits.empty() || (sum.digits.front().scale >= 1 && sum.digits.front().scale <= extent);
+}
+
+/// 0 where it is no constant, or no usual one.
+int64_t extent_of(const Ref<Range>& range) {
+  const IntImm* extent = range->extent.as<IntImm>();
+  return extent && extent->value >= 1 && is_small(extent->value) ? extent->value : 0;
 }
 
 }  // namespace
+
+namespace {
+
+/// Terms that both sides have are as large on both; of the others, the inner side's are taken to run over all that the
+/// variables around can make of them.
+bool is_inside(const Reach& inner, const Reach& outer, Reader& around) {
+  DigitSum rest;
+  std::vector<bool> met(outer.fixed.size());
+  for (const FixedTerm& term : inner.fixed) {
+    size_t same = 0;
+    auto is_same = [&](const FixedTerm& other) {
+      return other.scale == term.scale && identical(other.value, term.value) &&
+             effect_of(term.value) != Effect::kUpdateState;
+    };
+    while (same < met.size() && (met[same] || !is_same(outer.fixed[same]))) ++same;
+    if (same < met.size()) {
+      met[same] = true;
+    } else if (term.value.depth() > kDeepest || !around.read(term.value, term.scale, rest)) {
+      return false;
+    }
+  }
+  if (!rest.fixed.empty() || std::find(met.begin(), met.end(), false) != met.end()) return false;
+  Reach more = reach_of(rest, 1);
+  return is_small(more.first) && is_small(more.last) && inner.first + more.first >= outer.first &&
+         inner.last + more.last <= outer.last;
+}
+
+}  // namespace
+
+bool is_inside(const std::vector<Reach>& inner, const std::vector<Reach>& outer, const Counters& around) {
+  Reader reader(around);
+  return std::equal(inner.begin(), inner.end(), outer.begin(), outer.end(),
+                    [&](const Reach& a, const Reach& b) { return is_inside(a, b, reader); });
+}
+
+std::optional<std::vector<Reach>> plain_reach(const Region& region, const Bindings& bindings, const Counters& inputs) {
+  Reader reader(inputs, &bindings);
+  std::vector<Reach> result;
+  result.reserve(region.size());
+  for (const Ref<Range>& range : region) {
+    DigitSum sum;
+    int64_t extent = extent_of(range);
+    if (extent == 0 || !read_digits(range->min, reader, sum)) return std::nullopt;
+    result.push_back(reach_of(sum, extent));
+  }
+  return result;
+}
+
+std::optional<std::vector<Reach>> plain_cover(const Region& region, const std::vector<Expr>& others,
+                                              const Bindings& bindings, const Counters& inputs) {
+  Reader reader(inputs, &bindings);
+  std::vector<DigitSum> sums(region.size() + others.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    if (!read_digits(i < region.size() ? region[i]->min : others[i - region.size()], reader, sums[i])) {
+      return std::nullopt;
+    }
+  }
+  if (!are_independent(sums)) return std::nullopt;
+  std::vector<Reach> result;
+  result.reserve(sums.size());
+  for (size_t i = 0; i < sums.size(); ++i) {
+    int64_t extent = i < region.size() ? extent_of(region[i]) : 1;
+    if (extent == 0 || !leaves_no_gap(sums[i], extent)) return std::nullopt;
+    result.push_back(reach_of(sums[i], extent));
+  }
+  return result;
+}
 
 std::optional<Box> plain_hull(const Region& region, const Counters& inputs) {
   auto sums = digits_of_starts(region, inputs);
@@ -253,12 +388,7 @@ std::optional<Box> plain_box(const Region& region, const Counters& inputs) {
   box.reserve(region.size());
   for (size_t d = 0; d < region.size(); ++d) {
     DigitSum& sum = (*sums)[d];
-    if (!is_contiguous(sum.digits)) return std::nullopt;
-    // Neighbors touch, the lowest digit moving the start by at most the extent.
-    int64_t extent = region[d]->extent.as<IntImm>()->value;
-    if (!sum.digits.empty() && (sum.digits.front().scale < 1 || sum.digits.front().scale > extent)) {
-      return std::nullopt;
-    }
+    if (!leaves_no_gap(sum, region[d]->extent.as<IntImm>()->value)) return std::nullopt;
     box.push_back(hull_of(sum, region[d]));
   }
   return box;

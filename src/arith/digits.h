@@ -21,11 +21,16 @@ struct Digit {
   const NodeBase* var;
   int64_t lower, extent, scale;
 };
-/// The sum of the digits, the constant and, where it is defined, base, which mentions no input variable.
+/// value * scale, which mentions no input variable.
+struct FixedTerm {
+  Expr value;
+  int64_t scale;
+};
+/// The sum of the digits, the terms and the constant.
 struct DigitSum {
   std::vector<Digit> digits;
+  std::vector<FixedTerm> fixed;
   int64_t constant = 0;
-  Expr base;
 };
 
 /// A variable that runs over [0, extent), which holds a value.
@@ -46,6 +51,28 @@ std::optional<std::vector<DigitSum>> independent_digits(const std::vector<Expr>&
 /// What IterMapLevel::kBijective asks, with only positive scales.
 bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs);
 bool plainly_one_to_one(const std::vector<Expr>& values, const IterDomains& inputs);
+/// Whether digits tell apart all values of the inputs. kNo: some of them never do.
+enum class TellsApart { kYes, kNo, kUnknown };
+TellsApart tells_apart(const std::vector<Expr>& values, const Counters& inputs);
+
+/// Variables that stand for the values beside them.
+struct Bindings {
+  const std::vector<Ref<IterVar>>& axes;
+  const std::vector<Expr>& values;
+};
+/// From the sum of the terms and `first` to that of the terms and `last`.
+struct Reach {
+  std::vector<FixedTerm> fixed;
+  int64_t first, last;
+};
+/// For each dimension, whatever the values of the variables `around` are.
+bool is_inside(const std::vector<Reach>& inner, const std::vector<Reach>& outer, const Counters& around);
+/// Per dimension, what the elements that `region` touches lie between. Of it, the axes are bound.
+std::optional<std::vector<Reach>> plain_reach(const Region& region, const Bindings& bindings, const Counters& inputs);
+/// The same where each of these elements is touched; together with all combinations of what `others` take on, which
+/// come as further dimensions.
+std::optional<std::vector<Reach>> plain_cover(const Region& region, const std::vector<Expr>& others,
+                                              const Bindings& bindings, const Counters& inputs);
 
 /// The smallest box that holds all elements that `region` touches.
 std::optional<Box> plain_hull(const Region& region, const Counters& inputs);

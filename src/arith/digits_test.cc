@@ -8,6 +8,7 @@
 
 #include "arith/test_evaluator.h"
 #include "ir/build.h"
+#include "ir/substitute.h"
 
 namespace tilewright::arith {
 namespace {
@@ -40,6 +41,16 @@ TEST_F(DigitsTest, SplitsAndFusionsAreOneToOne) {
   EXPECT_FALSE(plainly_one_to_one({i, i, j, k}, inputs));
 }
 
+TEST_F(DigitsTest, WhatTellsIterationsApart) {
+  Counters counters = *counters_of(inputs);
+  EXPECT_EQ(tells_apart({i * 4 + j, k}, counters), TellsApart::kYes);
+  EXPECT_EQ(tells_apart({i, j}, counters), TellsApart::kNo);
+  EXPECT_EQ(tells_apart({floordiv(i, i32(2)), j, k}, counters), TellsApart::kNo);
+  EXPECT_EQ(tells_apart({floormod(i, i32(2)), j, k}, counters), TellsApart::kNo);
+  EXPECT_EQ(tells_apart({i * 5 + j, k}, counters), TellsApart::kUnknown);
+  EXPECT_EQ(tells_apart({i * n, j, k}, counters), TellsApart::kUnknown);
+}
+
 TEST_F(DigitsTest, Boxes) {
   auto box = plain_box({make<Range>({n * 2 + i * 4, i32(4)}), range(j, i32(1))}, inputs);
   ASSERT_TRUE(box);
@@ -65,6 +76,39 @@ TEST_F(DigitsTest, HullsHoldAllAndNoMore) {
   EXPECT_FALSE(plain_hull({range(Expr(i) * n, i32(1))}, counters));
   EXPECT_FALSE(counters_of({{i, range(i32(1), i32(8))}}));
   EXPECT_FALSE(counters_of({{i, range_of(n)}}));
+}
+
+TEST_F(DigitsTest, ReachesOfBoundAxes) {
+  Counters counters = *counters_of(inputs);
+  Ref<Var> v = var("v"), w = var("w");
+  std::vector<Ref<IterVar>> axes;
+  for (const Ref<Var>& each : {v, w}) axes.push_back(make<IterVar>({range_of(i32(64)), each, IterType::kDataPar, ""}));
+  std::vector<Expr> values = {Expr(n) * 8 + i, floormod(Expr(n), i32(4)) + j};
+  Bindings bindings{axes, values};
+  auto hull = [&](const Expr& e) { return *plain_reach({range(e, i32(2))}, bindings, counters); };
+  for (const Expr& e : {Expr(v) + 1, Expr(w) * 2 - v, Expr(v) + w, floordiv(Expr(w), i32(4)), Expr(k) - v}) {
+    auto reach = plain_reach({range(e, i32(2))}, bindings, counters);
+    if (!reach) continue;
+    int64_t base = 0;
+    for (const auto& [value, scale] : (*reach)[0].fixed) base += scale * *evaluate(value, {{n, 7}});
+    Expr bound = substitute(e, {{v, values[0]}, {w, values[1]}});
+    for_all({bound}, [&](const std::vector<int64_t>& at) {
+      EXPECT_LE(base + (*reach)[0].first, at[0]);
+      EXPECT_GE(base + (*reach)[0].last, at[0] + 1);
+    });
+  }
+  Counters none, around{{n.get(), 3}};
+  EXPECT_TRUE(is_inside(hull(v), hull(Expr(v)), none));
+  EXPECT_FALSE(is_inside(hull(Expr(v) + 1), hull(v), none));
+  EXPECT_FALSE(is_inside(hull(v), hull(w), none)) << "other terms";
+  EXPECT_FALSE(is_inside(hull(i), hull(v), around)) << "terms of the outer side only";
+  std::vector<Reach> wide{{{}, 0, 24}};
+  EXPECT_FALSE(is_inside(hull(v), wide, none));
+  EXPECT_TRUE(is_inside(hull(v), wide, around)) << "0 to 2 * 8 + 7 + 1";
+  EXPECT_FALSE(is_inside(hull(v), {{{}, 0, 23}}, around));
+  EXPECT_TRUE(plain_cover({range(v, i32(1))}, {j}, bindings, counters));
+  EXPECT_FALSE(plain_cover({range(v, i32(1))}, {i}, bindings, counters)) << "a diagonal";
+  EXPECT_FALSE(plain_cover({range(Expr(v) * 2, i32(1))}, {}, bindings, counters)) << "gaps";
 }
 
 TEST_F(DigitsTest, RandomExpressionsAgreeWithEnumeration) {

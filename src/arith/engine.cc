@@ -116,13 +116,22 @@ void Engine::bind(const Ref<Var>& var, const Ref<Range>& range) {
     vars_[var] = std::move(info);
     return;
   }
+  const IntImm *first = min.as<IntImm>(), *count = extent.as<IntImm>();
+  if (int64_t last = 0; first && count && add_fits(first->value, count->value - 1, &last)) {
+    ConstIntBound inside{first->value, last};
+    if (inside.is_empty()) return;  // code that never runs: nothing to rely on
+    info.bound = intersect(info.bound, inside);
+    has_values_ |= info.bound.is_single();
+    vars_[var] = std::move(info);
+    return;
+  }
   Linear low = flat(min);
   Linear high = low;
   high.add(flat(extent));
   high.add_constant(-1);
   if (low.bad || high.bad) return;
   ConstIntBound inside{bound(low).min_value, bound(high).max_value};
-  if (inside.is_empty()) return;  // code that never runs: nothing to rely on
+  if (inside.is_empty()) return;
   info.bound = intersect(info.bound, inside);
   Fingerprint self = fp(var);
   if (!low.is_constant()) {

@@ -193,6 +193,14 @@ class Engine {
     bool add(const Expr& e, int64_t scale);
     bool difference(const Engine& engine, const Expr& a, const Expr& b);
   };
+  /// Of arithmetic with constant factors and divisors: what its values lie between, and those where all variables are
+  /// at their least and at their greatest.
+  struct Extremes {
+    int64_t least, most, at_least, at_most;
+  };
+  bool runs_freely() const;
+  bool extremes(const Expr& e, Extremes& found, bool& exact) const;
+  bool extremes_of_binary(const Expr& e, Extremes& found, bool& exact) const;
   std::optional<bool> plain_order(const Expr& a, const Expr& b, bool or_equal) const;
   std::optional<bool> plain_equality(const Expr& a, const Expr& b) const;
 

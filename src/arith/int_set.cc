@@ -368,33 +368,6 @@ bool proves_subset(const Box& inner, const Box& outer, Analyzer& analyzer) {
   return true;
 }
 
-namespace {
-/// e as something and a constant behind it.
-std::pair<Expr, int64_t> apart(const Expr& e) {
-  if (const IntImm* number = e.as<IntImm>()) return {Expr(), number->value};
-  if (const Add* sum = e.as<Add>()) {
-    if (const IntImm* number = sum->b.as<IntImm>()) return {sum->a, number->value};
-  }
-  return {e, 0};
-}
-bool plainly_at_most(const Expr& a, const Expr& b) {
-  auto [x, behind_x] = apart(a);
-  auto [y, behind_y] = apart(b);
-  if (behind_x > behind_y || x.defined() != y.defined()) return false;
-  if (!x.defined()) return true;
-  return is_index(x.dtype()) && identical(x, y) && (x.is<Var>() || effect_of(x) != Effect::kUpdateState);
-}
-}  // namespace
-
-bool plainly_inside(const IntSet& inner, const IntSet& outer) {
-  return inner.is_bounded() && outer.is_bounded() && plainly_at_most(outer.min, inner.min) &&
-         plainly_at_most(inner.max, outer.max);
-}
-bool plainly_inside(const Box& inner, const Box& outer) {
-  return std::equal(inner.begin(), inner.end(), outer.begin(), outer.end(),
-                    [](const IntSet& a, const IntSet& b) { return plainly_inside(a, b); });
-}
-
 Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& analyzer) {
   Region result;
   for (size_t i = 0; i < box.size(); ++i) {

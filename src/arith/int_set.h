@@ -55,9 +55,6 @@ Box relax_region(const Region& region, const Domains& domains, Analyzer& analyze
 Box unite(const Box& a, const Box& b, Analyzer& analyzer);
 Box intersect(const Box& a, const Box& b, Analyzer& analyzer);
 bool proves_subset(const Box& inner, const Box& outer, Analyzer& analyzer);
-/// The same where one sees it without an analyzer: the ends differ by constants.
-bool plainly_inside(const IntSet& inner, const IntSet& outer);
-bool plainly_inside(const Box& inner, const Box& outer);
 /// Ranges of the box, clipped to the buffer's shape; dimensions with an open end become the whole dimension.
 Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& analyzer);
 

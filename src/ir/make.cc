@@ -28,21 +28,24 @@ void need_operands(const T& node, std::initializer_list<std::string_view> nullab
   for_each_field(node, [&](std::string_view name, const auto& field) {
     using F = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_base_of_v<NodeRef, F>) {
-      if (std::find(nullable.begin(), nullable.end(), name) == nullable.end()) {
-        need(field.defined(), kind_name(KindOf<T>::kind), name);
+      if (!field.defined() && std::find(nullable.begin(), nullable.end(), name) == nullable.end()) {
+        need(false, kind_name(KindOf<T>::kind), name);
       }
     }
   });
   // Elements of lists are never null.
   for_each_field(node, [&](std::string_view name, const auto& field) {
+    auto need_item = [&](const NodeRef& item) {
+      if (!item.defined()) need(false, kind_name(KindOf<T>::kind), name);
+    };
     if constexpr (requires { field.begin()->defined(); }) {
-      for (const auto& item : field) need(item.defined(), kind_name(KindOf<T>::kind), name);
+      for (const auto& item : field) need_item(item);
     }
     if constexpr (requires { field.begin()->second.defined(); }) {
-      for (const auto& [key, item] : field) need(item.defined(), kind_name(KindOf<T>::kind), name);
+      for (const auto& [key, item] : field) need_item(item);
     }
     if constexpr (requires { field.begin()->first.defined(); }) {
-      for (const auto& [key, item] : field) need(key.defined(), kind_name(KindOf<T>::kind), name);
+      for (const auto& [key, item] : field) need_item(key);
     }
   });
 }
@@ -502,7 +505,13 @@ DataType check(BlockRealize& v) {
 template <>
 DataType check(PrimFunc& v) {
   need_operands(v);
-  // In the order of the parameters, however it was put together.
+  // In the order of the parameters, however it was put together: mostly it is so already.
+  auto param = v.params.begin();
+  bool ordered = std::all_of(v.buffer_map.begin(), v.buffer_map.end(), [&](const auto& entry) {
+    param = std::find(param, v.params.end(), entry.first);
+    return param != v.params.end() && (++param, true);
+  });
+  if (ordered) return DataType::void_();
   std::unordered_map<NodeRef, size_t> position;
   for (size_t i = 0; i < v.params.size(); ++i) position.emplace(v.params[i], i);
   auto rank = [&](const auto& entry) {

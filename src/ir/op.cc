@@ -108,7 +108,19 @@ Ref<Op> op_named(std::string_view name) {
   return intrinsic == Intrinsic::kUnknown ? make<Op>({std::string(name)}) : intrinsic_op(intrinsic);
 }
 
+namespace {
+
+/// Arithmetic of variables and numbers, which most index expressions are: told without a visitor.
+bool is_arithmetic(const Expr& e) {
+  if (e.is<Var>() || e.is<IntImm>()) return true;
+  BinaryOperands operands = binary_operands(e);
+  return operands && is_arithmetic(*operands.a) && is_arithmetic(*operands.b);
+}
+
+}  // namespace
+
 Effect effect_of(const Expr& e) {
+  if (e.defined() && e.depth() <= kInlineDepth && is_arithmetic(e)) return Effect::kPure;
   Effect worst = Effect::kPure;
   auto at_least = [&](Effect effect) {
     if (effect == Effect::kSpecial) effect = Effect::kPure;

@@ -1,5 +1,7 @@
 #include "ir/substitute.h"
 
+#include <algorithm>
+#include <type_traits>
 #include <unordered_set>
 
 #include "ir/sizes.h"
@@ -8,9 +10,54 @@
 namespace tilewright {
 namespace {
 
+/// Arithmetic and loads whose buffers no variable of the map changes.
+bool is_plain(const Expr& e, const VarMap& map) {
+  if (e.is<Var>() || e.is<IntImm>() || e.is<FloatImm>()) return true;
+  if (BinaryOperands operands = binary_operands(e)) return is_plain(*operands.a, map) && is_plain(*operands.b, map);
+  const BufferLoad* load = e.as<BufferLoad>();
+  if (!load || load->predicate.defined() || !load->buffer->strides.empty() || map.contains(load->buffer->data)) {
+    return false;
+  }
+  auto is_number = [](const Expr& x) { return x.is<IntImm>(); };
+  const Buffer& buffer = *load->buffer;
+  return std::all_of(buffer.shape.begin(), buffer.shape.end(), is_number) &&
+         (!buffer.elem_offset.defined() || is_number(buffer.elem_offset)) &&
+         std::all_of(load->indices.begin(), load->indices.end(), [&](const Expr& x) { return is_plain(x, map); });
+}
+
+/// Without a rewriter, which would do the same.
+Expr substituted_plainly(const Expr& e, const VarMap& map) {
+  if (e.is<Var>()) {
+    auto it = map.find(e);
+    return it == map.end() ? e : it->second;
+  }
+  if (const BufferLoad* load = e.as<BufferLoad>()) {
+    std::vector<Expr> indices;
+    indices.reserve(load->indices.size());
+    for (const Expr& index : load->indices) indices.push_back(substituted_plainly(index, map));
+    return indices == load->indices ? e : make<BufferLoad>({load->buffer, std::move(indices), {}}, e.span());
+  }
+  BinaryOperands operands = binary_operands(e);
+  if (!operands) return e;
+  Expr a = substituted_plainly(*operands.a, map), b = substituted_plainly(*operands.b, map);
+  if (a == *operands.a && b == *operands.b) return e;
+  switch (e.kind()) {
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return make<Name>({std::move(a), std::move(b)}, e.span());
+    TW_BINARY_KINDS(TW_CASE)
+#undef TW_CASE
+    default:
+      return e;
+  }
+}
+
 template <class H>
 H substitute_in(const H& root, const VarMap& map) {
   if (map.empty() || !root.defined()) return root;
+  if constexpr (std::is_same_v<H, Expr>) {
+    if (root.depth() <= kInlineDepth && is_plain(root, map)) return substituted_plainly(root, map);
+  }
   return rewrite(root, [&](const Ref<Var>& v, Rewriter&) -> Expr {
     auto it = map.find(v);
     return it == map.end() ? Expr(v) : it->second;
@@ -139,13 +186,19 @@ constexpr uint32_t kShallow = 64;
 /// Shallow index arithmetic is looked through without a visitor: most questions are about that.
 template <class IsOne>
 bool mentions(const NodeRef& node, const IsOne& is_one) {
-  if (node.is<Var>()) return is_one(node.borrow<Var>());
-  if (node.is<IntImm>()) return false;
-  if (node.depth() <= kShallow) {
-    if (node.sort() == Sort::kExpr) {
-      BinaryOperands operands = binary_operands(static_cast<const Expr&>(node));
-      if (operands) return mentions(*operands.a, is_one) || mentions(*operands.b, is_one);
-    }
+  switch (node.kind()) {
+    case Kind::kVar:
+      return is_one(node.borrow<Var>());
+    case Kind::kIntImm:
+      return false;
+#define TW_CASE(Name)                   \
+  case Kind::k##Name:                   \
+    if (node.depth() > kShallow) break; \
+    return mentions(node.as<Name>()->a, is_one) || mentions(node.as<Name>()->b, is_one);
+      TW_BINARY_KINDS(TW_CASE)
+#undef TW_CASE
+    default:
+      break;
   }
   bool found = false;
   visit(node, [&](const Ref<Var>& v) { found = found || is_one(v); });

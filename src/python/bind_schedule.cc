@@ -236,14 +236,6 @@ nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& a
   auto values = arguments.bind(args, kwargs);
   auto instruction = info.build(info, values);
   if (!instruction.ok()) fail(std::move(instruction.error()));
-  if (info.family == Family::kSample && !self->given.empty() && decision_of(*instruction).is_none()) {
-    size_t draw = self->schedule.trace().decisions().size();
-    if (draw < self->given.size()) {
-      auto decided = with_decision(*instruction, self->given[draw]);
-      if (!decided.ok()) fail(std::move(decided.error()));
-      instruction = std::move(decided);
-    }
-  }
   std::optional<schedule::Schedule> before;
   if (!arguments.separators().empty()) before = self->schedule;
   auto outputs = self->schedule.apply(std::move(*instruction));
@@ -326,7 +318,6 @@ void bind_methods(nb::class_<PySchedule>& cls) {
 /// A copy that starts as this schedule is.
 SchedulePtr with_schedule(const PySchedule& self, Schedule schedule) {
   auto result = std::make_shared<PySchedule>(PySchedule{std::move(schedule)});
-  result->removed = self.removed;
   result->detail = self.detail;
   result->debug = self.debug;
   result->original = self.original;
@@ -389,7 +380,9 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
         return plan(trial.state(), DecomposePadding{named, own(self, loop, kDecomposes)}).ok();
       },
       nb::arg("block"), nb::arg("loop"));
-  auto remove = [](PySchedule& self, const auto& handle) { self.removed.insert(own(self, handle, "remove_rv").index); };
+  auto remove = [](PySchedule& self, const auto& handle) {
+    self.schedule.forget(own(self, handle, "remove_rv").index);
+  };
   const char* doc = "Forget a handle: the schedule no longer takes it. Its steps stay in the trace.";
   cls.def("remove_rv", [=](PySchedule& self, const PyLoop& rv) { remove(self, rv); }, nb::arg("rand_var"), doc);
   cls.def("remove_rv", [=](PySchedule& self, const PyBlock& rv) { remove(self, rv); }, nb::arg("rand_var"));
@@ -516,8 +509,9 @@ void bind_class(nb::class_<PySchedule>& cls) {
   cls.def(
       "take_decisions",
       [](PySchedule& self, const nb::list& decisions) {
-        self.given.clear();
-        for (nb::handle decision : decisions) self.given.push_back(decision_from_python(decision));
+        std::vector<Value> given;
+        for (nb::handle decision : decisions) given.push_back(decision_from_python(decision));
+        self.schedule.take_decisions(std::move(given));
       },
       nb::arg("decisions"),
       "Let the first, second, ... draw of this schedule take a decision instead of drawing.\n\nArgs:\n"

@@ -3,8 +3,6 @@
 
 #include <nanobind/stl/shared_ptr.h>
 
-#include <set>
-
 #include "python/module.h"
 #include "python/node_caster.h"
 #include "schedule/schedule.h"
@@ -18,10 +16,6 @@ struct PySchedule {
   schedule::Schedule schedule;
   /// Python code has looked at a drawn value, so its later steps may depend on it.
   bool decisions_read = false;
-  /// What the first, second, ... draw takes instead of drawing; None draws.
-  std::vector<schedule::Value> given{};
-  /// Numbers of handles that remove_rv() took away.
-  std::set<uint32_t> removed{};
   ErrorDetail detail = ErrorDetail::kDetail;
   /// Each step is followed by a check of the whole program.
   bool debug = false;
@@ -63,7 +57,8 @@ template <class RV>
 RV own(const PySchedule& self, const PyHandle<RV>& handle, std::string_view method) {
   const schedule::State& state = self.schedule.state();
   bool known = handle.owner && handle.rv.index < state.num_handles() &&
-               same_row(state.handle(handle.rv.index), handle.row()) && !self.removed.contains(handle.rv.index);
+               same_row(state.handle(handle.rv.index), handle.row()) &&
+               !self.schedule.forgotten().contains(handle.rv.index);
   if (!known) {
     fail(argument_error("schedule/handle", std::string(method) + "() got a handle that this schedule does not have",
                         "get the handle from this schedule, or from the one it was copied from"));

@@ -52,7 +52,7 @@ schedule::Schedule taken(const SchedulePtr& object) {
 
 SchedulePtr to_python(schedule::Schedule schedule, const PySchedule& made_from) {
   SchedulePtr object = to_python(std::move(schedule), made_from.original);
-  object->removed = made_from.removed;
+  for (uint32_t handle : made_from.schedule.forgotten()) object->schedule.forget(handle);
   object->detail = made_from.detail;
   object->debug = made_from.debug;
   return object;

@@ -108,6 +108,7 @@ Ref<Block> TreeEdit::finish() {
   if (changes_.empty()) return root;
   Ref<Block> result;
   with_stack_for(root.depth(), [&] { result = rebuild_block(root, 0); });
+  Tree::of(result, tree_);  // whatever comes next asks for it
   return result;
 }
 

@@ -14,8 +14,8 @@ bool is_shared(const For& loop) { return loop.kind == ForKind::kParallel || loop
 /// Whether anything can change: a parallel loop runs several times, else nobody asks what its iterations find in their
 /// buffers (of threads, the scope of a buffer decides); or a shared loop is a copy of one that was there.
 bool may_lose_buffers(const Tree& before, const Tree& after) {
-  for (int at = 0; at < after.size(); ++at) {
-    if (!after[at].is_loop || !is_shared(after.for_at(at))) continue;
+  for (int at : after.concurrent_loops()) {
+    if (!is_shared(after.for_at(at))) continue;
     if (before.loop(after.for_at(at).loop_var) == Tree::kNone) return true;
     if (after.for_at(at).kind != ForKind::kParallel) continue;
     for (int outer = after[at].parent; outer != Tree::kNone; outer = after[outer].parent) {
@@ -48,7 +48,7 @@ bool may_take_buffers(const State& state, const Plan& plan) {
   if (!plan.root.defined()) return false;
   const Tree& after = Tree::of(plan.root);
   auto before = state.tree(plan.func);
-  return before.ok() && allocates(after) && may_lose_buffers(**before, after);
+  return before.ok() && !after.concurrent_loops().empty() && allocates(after) && may_lose_buffers(**before, after);
 }
 
 Status check_owned_buffers(const State& state, const Plan& plan) {

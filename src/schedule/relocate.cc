@@ -210,12 +210,12 @@ bool share_a_buffer(const Tree& tree, const Block& a, const Block& b) {
 /// Loops whose order of iterations is not that of the program, around `at` and all that shares a buffer with it.
 std::vector<int> concurrent_loops(const Tree& tree, int at) {
   std::vector<int> found;
+  if (tree.concurrent_loops().empty()) return found;
   for (int other : tree.blocks()) {
     if (other == 0 || !share_a_buffer(tree, tree.block_at(at), tree.block_at(other))) continue;
     for (int loop = tree[other].parent; loop != Tree::kNone; loop = tree[loop].parent) {
-      if (!tree[loop].is_loop) continue;
-      ForKind kind = tree.for_at(loop).kind;
-      if (kind != ForKind::kSerial && kind != ForKind::kUnrolled) found.push_back(loop);
+      const std::vector<int>& all = tree.concurrent_loops();
+      if (std::binary_search(all.begin(), all.end(), loop)) found.push_back(loop);
     }
   }
   std::sort(found.begin(), found.end());
@@ -330,7 +330,8 @@ class Nest {
     if (analyzer_.can_prove(le(min, bound.min))) min = bound.min;
     if (analyzer_.can_prove(ge(max, bound.max))) max = bound.max;
     // A loop whose length varies is no gain over a condition.
-    if (varies(max - min) && !varies(set.max - set.min)) std::tie(min, max) = std::pair(set.min, set.max);
+    bool tighter = min != set.min || max != set.max;
+    if (tighter && varies(max - min) && !varies(set.max - set.min)) std::tie(min, max) = std::pair(set.min, set.max);
     DataType dtype = axis->var.dtype();
     min = cast(dtype, analyzer_.simplify(min));
     Expr extent = cast(dtype, analyzer_.simplify(max - min + 1));
@@ -371,7 +372,7 @@ class Nest {
     for (const auto& [term, negative] : terms) {
       if (const_int(term)) constant = negative ? constant - term : constant + term;
     }
-    return {analyzer_.simplify(e - constant), constant};
+    return {is_const_int(constant, 0) ? e : analyzer_.simplify(e - constant), constant};
   }
 
   bool preserve_unit_loops_;

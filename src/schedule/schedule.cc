@@ -123,12 +123,23 @@ uint64_t Schedule::fork_seed() {
 Schedule Schedule::fork() {
   Random mine = state_.random();
   Schedule copy = *this;
+  copy.given_.clear();
   copy.state_.set_random(mine.fork());
   state_.set_random(mine);
   return copy;
 }
 
+Status Schedule::decide(Instruction& instruction) const {
+  if (kind_info(instruction).family != Family::kSample || !decision_of(instruction).is_none()) return Ok{};
+  size_t draw = trace_.draws().size();
+  if (draw >= given_.size()) return Ok{};
+  TW_TRY(decided, with_decision(instruction, given_[draw]));
+  instruction = std::move(decided);
+  return Ok{};
+}
+
 Result<Outputs> Schedule::apply(Instruction instruction) {
+  if (!given_.empty()) TW_RETURN_IF_ERROR(decide(instruction));
   TW_RETURN_IF_ERROR(check_handles(state_, instruction));
   std::optional<Plan> planned;
   try {
@@ -160,11 +171,11 @@ Status replay(const Trace& trace, Schedule& schedule, const ReplayOptions& optio
 }
 
 Schedule Schedule::rewound(size_t steps) const {
-  if (steps == trace_.size()) return *this;
   size_t kept = steps;
-  while (!trace_[kept].before) --kept;  // the first step keeps one
-  Schedule result(*trace_[kept].before);
+  while (kept < trace_.size() && !trace_[kept].before) --kept;  // the first step keeps one
+  Schedule result(kept < trace_.size() ? *trace_[kept].before : state_);
   result.trace_ = trace_.prefix(kept);
+  result.forgotten_ = forgotten_;
   for (; kept < steps; ++kept) {
     // Nothing is drawn here, and what was accepted once is so again.
     result.apply(trace_[kept].instruction).value_or_throw();

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 
 #include "schedule/state.h"
 #include "schedule/trace.h"
@@ -44,6 +45,13 @@ class Schedule {
   uint64_t fork_seed();
   /// A copy with a random stream of its own; this one moves on by one draw.
   Schedule fork();
+
+  /// The first, second, ... draw takes one of these instead of drawing; None draws. Not so those of copies that fork()
+  /// makes, or of what replays this schedule.
+  void take_decisions(std::vector<Value> decisions) { given_ = std::move(decisions); }
+  /// Handles that callers are not to pass any more. Steps of the trace, done again, still do.
+  void forget(uint32_t handle) { forgotten_.insert(handle); }
+  const std::set<uint32_t>& forgotten() const { return forgotten_; }
 
   /// What this schedule was after its first `steps` steps, from a state kept nearby. steps <= trace().size().
   Schedule rewound(size_t steps) const;
@@ -87,8 +95,13 @@ class Schedule {
     }
   }
 
+  /// Of a draw without a decision, the one that it shall take.
+  Status decide(Instruction& instruction) const;
+
   State state_;
   Trace trace_;
+  std::vector<Value> given_;
+  std::set<uint32_t> forgotten_;
 };
 
 /// Applies the steps of a trace, whose handles get new numbers. Stops at the first refusal, whose message names the

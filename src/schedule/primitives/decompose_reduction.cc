@@ -157,20 +157,25 @@ Status check_settled(const Place& block, const Stmt& nest) {
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   NodeRef changing;
   auto look = [&](const Expr& e) {
+    if (e.is<Var>() || e.is<IntImm>()) return;
     visit(e, [&](const Ref<BufferLoad>& load) {
       if (!scope.writers(load->buffer).empty()) changing = load;
     });
   };
   visit(
       nest,
-      [&](const Ref<For>& loop) {
+      [&](const Ref<For>& loop, Visitor& walk) {
         look(loop->min);
         look(loop->extent);
+        walk(loop->body);
       },
-      [&](const Ref<BlockRealize>& realize) {
+      [&](const Ref<BlockRealize>& realize, Visitor& walk) {
         look(realize->predicate);
         for (const Expr& value : realize->iter_values) look(value);
-      });
+        walk(realize->block->init);
+        walk(realize->block->body);
+      },
+      [](const Ref<BufferStore>&, Visitor&) {});
   if (!changing.defined()) return Ok{};
   return refuse("decompose_reduction/P6",
                 "the loops or the condition of " + describe(block) + " read '" +

@@ -68,7 +68,7 @@ std::optional<Expr> scalable_factor(const NodeRef& node, DataType dtype, arith::
 Result<Extents> new_extents(const State& state, const Split& split, const Place& place, arith::Analyzer& analyzer) {
   const For& loop = place.loop();
   DataType dtype = loop.loop_var.dtype();
-  std::string factors = "factors=" + factor_list(state, split);
+  auto factors = [&] { return "factors=" + factor_list(state, split); };
   int inferred = -1, position = 0;
   int64_t product = 1;
   Expr scalable = constant(dtype, 1);
@@ -76,7 +76,7 @@ Result<Extents> new_extents(const State& state, const Split& split, const Place&
   for (const Factor& factor : split.factors.items) {
     if (std::holds_alternative<None>(factor)) {
       if (inferred >= 0) {
-        return refuse("split/P3", "of " + factors + " for " + describe(place) + " several are None", {place.node()},
+        return refuse("split/P3", "of " + factors() + " for " + describe(place) + " several are None", {place.node()},
                       "at most one factor can be inferred from the extent");
       }
       inferred = position;
@@ -85,7 +85,7 @@ Result<Extents> new_extents(const State& state, const Split& split, const Place&
       std::optional<Expr> extent = scalable_factor(*node, dtype, analyzer);
       if (!extent) {
         return refuse("split/P4",
-                      "factor number " + std::to_string(position) + " of " + factors + " for " + describe(place) +
+                      "factor number " + std::to_string(position) + " of " + factors() + " for " + describe(place) +
                           " is no positive expression of T.vscale() alone",
                       {place.node()}, "give numbers, sampled values, or multiples of T.vscale()");
       }
@@ -96,7 +96,7 @@ Result<Extents> new_extents(const State& state, const Split& split, const Place&
       int64_t value = number ? *number : state.value(std::get<ExprRV>(factor));
       if (value < 1 || __builtin_mul_overflow(product, value, &product) || product > int_max(dtype)) {
         return refuse("split/P4",
-                      "factor number " + std::to_string(position) + " of " + factors + " for " + describe(place) +
+                      "factor number " + std::to_string(position) + " of " + factors() + " for " + describe(place) +
                           (value < 1 ? " is not positive" : " makes a product beyond " + dtype.str()),
                       {place.node()}, "factors are at least 1");
       }
@@ -115,7 +115,7 @@ Result<Extents> new_extents(const State& state, const Split& split, const Place&
     total = extent * total;
   } else if (!can_prove(ge(total, loop.extent), analyzer)) {
     return refuse("split/P5",
-                  "the product of " + factors + " is " + brief(total) +
+                  "the product of " + factors() + " is " + brief(total) +
                       ", which is not provably at least the extent of " + describe(place),
                   {place.node()}, "let one factor be None, and it is inferred");
   }

@@ -1,0 +1,52 @@
+// Answers about a program that its checks ask for again and again, for each loop around the same blocks: worked out
+// once for each version of the program.
+#pragma once
+
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "analysis/tree.h"
+
+namespace tilewright::analysis {
+
+/// A fact of the root block. Safe to use from several threads.
+class Findings : public Memo::Fact {
+ public:
+  enum class Question {
+    kCovered,    ///< what the second block reads of the buffer, the first one has written (cover.h)
+    kToldApart,  ///< the axes of the block tell apart all iterations of the loops around it
+  };
+  /// Positions in the tree, and what else it is about.
+  using Key = std::tuple<Question, int, int, const NodeBase*>;
+
+  static const Findings& of(const Tree& tree) {
+    return tree.block_ref(0)->id.memo.get<Findings>([] { return Findings(); });
+  }
+
+  std::optional<bool> known(const Key& key) const {
+    std::lock_guard lock(mutex_);
+    auto it = std::find_if(answers_.begin(), answers_.end(), [&](const auto& answer) { return answer.first == key; });
+    return it == answers_.end() ? std::nullopt : std::optional(it->second);
+  }
+  void note(const Key& key, bool answer) const {
+    std::lock_guard lock(mutex_);
+    answers_.emplace_back(key, answer);
+  }
+  template <class F>
+  bool answer(const Key& key, F&& find) const {
+    if (auto found = known(key)) return *found;
+    bool result = find();
+    note(key, result);
+    return result;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  mutable std::vector<std::pair<Key, bool>> answers_;  ///< few: it is looked through
+};
+
+}  // namespace tilewright::analysis
