@@ -171,7 +171,7 @@ bool detect_plainly(const PlainBlock& plain, BlockAccess& access) {
 
 BlockAccess block_access_region(const Ref<Block>& block) {
   BlockAccess access;
-  auto plain = PlainBlock::of(*block);
+  const auto& plain = PlainBlock::of(*block);
   return plain && detect_plainly(*plain, access) ? access : found_access_region(block);
 }
 

@@ -484,7 +484,7 @@ bool is_reduction_axis(const Ref<IterVar>& axis) { return axis->iter_type == Ite
 const BlockFacts& BlockFacts::of(const Ref<Block>& block) {
   return block->id.memo.get<BlockFacts>([&] {
     BlockFacts facts;
-    auto plain = PlainBlock::of(*block);
+    const auto& plain = PlainBlock::of(*block);
     return plain && judge_plainly(*plain, facts) ? facts : examined(block);
   });
 }

@@ -52,16 +52,20 @@ bool owns(const NodeBase* node, const NodeRef& buffer) {
 class BufferUses : public Memo::Fact {
  public:
   explicit BufferUses(const Stmt& body) {
-    visit(body, [&](const Ref<Block>& block) {
-      for (const Def<Buffer>& buffer : block->alloc_buffers) {
+    const BlockRealize* root = body.as<BlockRealize>();
+    const Tree* tree = root ? &Tree::of(root->block) : nullptr;
+    auto declare = [&](const Block& block) {
+      for (const Def<Buffer>& buffer : block.alloc_buffers) {
         by_data_[buffer->data] = buffer;
         uses_[buffer];
         declared_.push_back(buffer);
       }
-    });
+    };
+    if (!tree) visit(body, [&](const Ref<Block>& block) { declare(*block); });
+    for (int at = 0; tree && at < tree->size(); ++at) {
+      if ((*tree)[at].is_block) declare(tree->block_at(at));
+    }
     if (declared_.empty()) return;
-    const BlockRealize* root = body.as<BlockRealize>();
-    const Tree* tree = root ? &Tree::of(root->block) : nullptr;
     if (!tree || !note_plainly(*tree)) {
       for_each_access(body, Nested::kEnter, [&](const Access& access) { note(access); });
       visit(body, [&](const Ref<BlockRealize>& realize) { note_carried(*realize); });
@@ -133,24 +137,25 @@ class BufferUses : public Memo::Fact {
   bool note_plainly(const Tree& tree) {
     if (Scope::of(tree.block_at(0)).bare_statement()) return false;
     auto reads_data = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
-    std::vector<PlainBlock> blocks;
+    std::vector<const PlainBlock*> blocks;
     for (int at : tree.blocks()) {
       if (at == 0) continue;
       const BlockRealize& realize = *tree.realize_at(at);
-      auto plain = tree[at].scope == 0 ? PlainBlock::of(*realize.block) : std::nullopt;
-      if (!plain || reads_data(realize.predicate)) return false;
+      const auto& plain = PlainBlock::of(*realize.block);
+      if (tree[at].scope != 0 || !plain || reads_data(realize.predicate)) return false;
       if (std::any_of(realize.iter_values.begin(), realize.iter_values.end(), reads_data)) return false;
-      blocks.push_back(std::move(*plain));
+      blocks.push_back(&*plain);
     }
     for (size_t i = 0; i < blocks.size(); ++i) {
       int at = tree.blocks()[i + 1];
       Path path = {tree[0].node};
       for (int loop : tree.loops_above(at)) path.push_back(tree[loop].node);
       path.push_back(tree.block_ref(at).get());
-      for (const std::optional<PlainStore>& part : {blocks[i].init, std::optional(blocks[i].body)}) {
+      const PlainBlock& plain = *blocks[i];
+      for (const PlainStore* part : {plain.init ? &*plain.init : nullptr, &plain.body}) {
         if (!part) continue;
-        for (const BufferLoad* load : part->loads) note(load->buffer, blocks[i].block, path, true);
-        note(part->store->buffer, blocks[i].block, path, false);
+        for (const BufferLoad* load : part->loads) note(load->buffer, plain.block, path, true);
+        note(part->store->buffer, plain.block, path, false);
       }
       note_carried(*tree.realize_at(at));
     }

@@ -18,6 +18,7 @@ namespace tilewright::analysis {
 
 std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int block) {
   std::vector<int> loops;
+  loops.reserve(16);
   for (int at = tree[block].parent; at != from; at = tree[at].parent) {
     Kind kind = tree[at].node->kind;
     if (kind == Kind::kFor) {

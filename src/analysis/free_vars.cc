@@ -40,7 +40,7 @@ bool take_plainly(const PlainBlock& plain, std::vector<const NodeBase*>& vars) {
 const FreeVars& FreeVars::of(const Ref<Block>& block) {
   return block->id.memo.get<FreeVars>([&] {
     FreeVars result;
-    auto plain = PlainBlock::of(*block);
+    const auto& plain = PlainBlock::of(*block);
     if (!plain || !take_plainly(*plain, result.vars_)) {
       result.vars_.clear();
       for_each_free_var(block, [&](const Ref<Var>& v) { result.vars_.push_back(v.get()); });

@@ -178,10 +178,15 @@ bool one_to_one_by_count(const std::vector<Expr>& values, const arith::IterDomai
 /// The axes tell apart all iterations of these loops that drive them, whatever those of other loops are.
 bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
-  std::erase_if(loops, [&](int at) {
-    return std::none_of(realize.iter_values.begin(), realize.iter_values.end(),
-                        [&](const Expr& value) { return uses_var(value, tree.for_at(at).loop_var); });
-  });
+  std::vector<const NodeBase*> used;
+  for (const Expr& value : realize.iter_values) {
+    uses_any_var(value, [&](const Ref<Var>& v) {
+      used.push_back(v.get());
+      return false;
+    });
+  }
+  std::erase_if(
+      loops, [&](int at) { return std::find(used.begin(), used.end(), tree.for_at(at).loop_var.get()) == used.end(); });
   if (loops.empty()) return false;
   if (auto counters = counters_of(tree, loops)) {
     arith::TellsApart known = arith::tells_apart(realize.iter_values, *counters);

@@ -83,7 +83,24 @@ bool PlainStore::take(const Expr& e) {
   }
 }
 
-std::optional<PlainBlock> PlainBlock::of(const Block& block) {
+namespace {
+
+struct Seen : Memo::Fact {
+  std::optional<PlainBlock> plain;
+};
+
+}  // namespace
+
+const std::optional<PlainBlock>& PlainBlock::of(const Block& block) {
+  const Seen& fact = block.id.memo.get<Seen>([&] {
+    Seen result;
+    result.plain = seen(block);
+    return result;
+  });
+  return fact.plain;
+}
+
+std::optional<PlainBlock> PlainBlock::seen(const Block& block) {
   if (!block.alloc_buffers.empty() || !block.match_buffers.empty()) return std::nullopt;
   auto body = PlainStore::of(block.body);
   if (!body) return std::nullopt;

@@ -36,7 +36,11 @@ struct PlainBlock {
   PlainStore body;
   std::optional<PlainStore> init;
 
-  static std::optional<PlainBlock> of(const Block& block);
+  /// A fact of the block alone, worked out once.
+  static const std::optional<PlainBlock>& of(const Block& block);
+
+ private:
+  static std::optional<PlainBlock> seen(const Block& block);
 };
 
 }  // namespace tilewright::analysis

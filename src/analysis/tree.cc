@@ -63,12 +63,13 @@ class TreeBuilder {
   /// Entries of the old tree in [first, end), some statements behind one another with all below them.
   void copy(int first, int end, int parent, int scope) {
     const int shift = tree_.size() - first;
+    const auto from = before_->entries_.begin();
+    tree_.entries_.insert(tree_.entries_.end(), from + first, from + end);
     for (int at = first; at < end; ++at) {
-      Entry entry = old(at);
+      Entry& entry = tree_.entries_[at + shift];
       entry.parent = entry.parent >= first ? entry.parent + shift : parent;
       entry.scope = entry.scope >= first ? entry.scope + shift : scope;
       entry.end += shift;
-      tree_.entries_.push_back(entry);
       moved_[at] = at + shift;
     }
     auto copy_positions = [&](const std::vector<int>& from, std::vector<int>& to) {
@@ -149,15 +150,15 @@ class TreeBuilder {
   Index merged(Index Tree::* which, Index added) const {
     std::sort(added.begin(), added.end());
     if (!before_) return added;
-    Index result;
-    result.reserve((before_->*which).size() + added.size());
+    Index result((before_->*which).size() + added.size());
+    auto to = result.begin();
     auto next = added.begin();
     for (const auto& [key, at] : before_->*which) {
       if (moved_[at] == kNone) continue;
-      for (; next != added.end() && std::less<>()(next->first, key); ++next) result.push_back(*next);
-      result.emplace_back(key, moved_[at]);
+      for (; next != added.end() && std::less<>()(next->first, key); ++next) *to++ = *next;
+      *to++ = {key, moved_[at]};
     }
-    result.insert(result.end(), next, added.end());
+    result.erase(std::copy(next, added.end(), to), result.end());
     return result;
   }
 
@@ -194,6 +195,11 @@ Ref<Block> Tree::block_ref(int at) const {
   if (const BlockRealize* realize = realize_at(at)) return realize->block;
   return Ref<Block>(entries_[at].node);
 }
+
+namespace {
+/// As many loops as stand around most blocks.
+constexpr size_t kUsualLoops = 16;
+}  // namespace
 
 std::vector<int> Tree::children(int at) const {
   std::vector<int> result;
@@ -238,6 +244,7 @@ int Tree::block(uint64_t identity) const {
 
 std::vector<int> Tree::loops_above(int at) const {
   std::vector<int> loops;
+  loops.reserve(kUsualLoops);
   for (int p = entries_[at].parent; p != kNone && !entries_[p].is_block; p = entries_[p].parent) {
     if (entries_[p].is_loop) loops.push_back(p);
   }

@@ -1,6 +1,7 @@
 #include "arith/digits.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "arith/linear.h"
@@ -16,6 +17,16 @@ bool is_small(int64_t x) { return -kLimit < x && x < kLimit; }
 
 /// Expressions that are walked by plain recursion.
 constexpr uint32_t kDeepest = 64;
+
+/// Some digits, in place.
+struct FewDigits {
+  std::array<Digit, 16> items;
+  size_t size = 0;
+
+  void push_back(const Digit& digit) { items[size++] = digit; }
+  const Digit* begin() const { return items.data(); }
+  const Digit* end() const { return items.data() + size; }
+};
 
 class Reader {
  public:
@@ -102,7 +113,8 @@ class Reader {
     DigitSum inner;
     if (!read(x, 1, inner) || !inner.fixed.empty() || inner.constant < 0) return false;
     int64_t lowest = inner.constant % c, below = lowest;
-    std::vector<Digit> high, low;
+    FewDigits high, low;
+    if (inner.digits.size() > high.items.size()) return false;
     for (const Digit& digit : inner.digits) {
       if (digit.scale < 0) return false;
       if (digit.scale % c == 0) {

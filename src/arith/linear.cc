@@ -97,42 +97,72 @@ namespace {
 
 constexpr uint32_t kShallow = 64;
 
-/// The variables count by themselves: their fingerprints stay zero.
-bool add_to_sum(const Expr& e, int64_t scale, Linear& sum) {
-  int64_t product = 0;
-  if (const IntImm* number = e.as<IntImm>()) {
-    sum.add_constant(number->value, scale);
-    return true;
+/// The variable that e is a quotient or a remainder of, by a constant; else e itself.
+const Expr& divided_variable(const Expr& e, int64_t* divisor) {
+  const FloorDiv* quotient = e.as<FloorDiv>();
+  const FloorMod* remainder = e.as<FloorMod>();
+  if (!quotient && !remainder) return e;
+  const Expr &of = quotient ? quotient->a : remainder->a, &by = quotient ? quotient->b : remainder->b;
+  const IntImm* number = by.as<IntImm>();
+  if (!number || !of.is<Var>()) return e;
+  *divisor = number->value;
+  return of;
+}
+
+/// Adds up variables and their digits, which count by themselves: the fingerprints of terms stay zero.
+class PlainTerms {
+ public:
+  explicit PlainTerms(const RunsBeyond& runs_beyond) : runs_beyond_(runs_beyond) {}
+
+  bool add(const Expr& e, int64_t scale) {
+    int64_t product = 0;
+    if (const IntImm* number = e.as<IntImm>()) {
+      sum.add_constant(number->value, scale);
+      return true;
+    }
+    if (const Add* add_ = e.as<Add>()) return add(add_->a, scale) && add(add_->b, scale);
+    if (const Sub* sub = e.as<Sub>()) {
+      return sub_fits(0, scale, &product) && add(sub->a, scale) && add(sub->b, product);
+    }
+    if (const Mul* mul = e.as<Mul>()) {
+      const IntImm *left = mul->a.as<IntImm>(), *right = mul->b.as<IntImm>();
+      const IntImm* factor = right ? right : left;
+      return factor && mul_fits(factor->value, scale, &product) && add(right ? mul->a : mul->b, product);
+    }
+    int64_t divisor = 0;
+    const Expr& variable = divided_variable(e, &divisor);
+    if (!variable.is<Var>()) return false;
+    if (!(variable == e) && (divisor < 2 || !runs_beyond_ || !runs_beyond_(variable, divisor))) return false;
+    return add_term(e, variable, scale);
   }
-  if (e.is<Var>()) {
-    auto known = std::find_if(sum.terms.begin(), sum.terms.end(), [&](const Term& term) { return term.atom == e; });
+
+  Linear sum;
+
+ private:
+  bool add_term(const Expr& e, const Expr& variable, int64_t scale) {
+    int64_t ignored = 0;
+    auto known = std::find_if(sum.terms.begin(), sum.terms.end(),
+                              [&](const Term& term) { return divided_variable(term.atom, &ignored) == variable; });
     if (known == sum.terms.end()) {
       if (scale != 0) sum.terms.push_back({e, scale, {}});
       return true;
     }
+    if (!(known->atom == e) && !identical(known->atom, e)) return false;
     if (!add_fits(known->coeff, scale, &known->coeff)) return false;
     if (known->coeff == 0) sum.terms.erase(known);
     return true;
   }
-  if (const Add* add = e.as<Add>()) return add_to_sum(add->a, scale, sum) && add_to_sum(add->b, scale, sum);
-  if (const Sub* sub = e.as<Sub>()) {
-    return sub_fits(0, scale, &product) && add_to_sum(sub->a, scale, sum) && add_to_sum(sub->b, product, sum);
-  }
-  if (const Mul* mul = e.as<Mul>()) {
-    const IntImm *left = mul->a.as<IntImm>(), *right = mul->b.as<IntImm>();
-    const IntImm* factor = right ? right : left;
-    return factor && mul_fits(factor->value, scale, &product) && add_to_sum(right ? mul->a : mul->b, product, sum);
-  }
-  return false;
-}
+
+  const RunsBeyond& runs_beyond_;
+};
 
 }  // namespace
 
-Expr simplified_sum(const Expr& e) {
+Expr simplified_sum(const Expr& e, const RunsBeyond& runs_beyond) {
   if (!is_index(e.dtype()) || e.depth() > kShallow) return {};
-  Linear sum;
-  if (!add_to_sum(e, 1, sum) || sum.bad) return {};
-  auto result = to_expr(sum, e.dtype());
+  PlainTerms terms(runs_beyond);
+  if (!terms.add(e, 1) || terms.sum.bad) return {};
+  auto result = to_expr(terms.sum, e.dtype());
   return !result ? Expr() : identical(*result, e) ? e : *result;
 }
 

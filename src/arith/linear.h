@@ -5,6 +5,7 @@
 // text of a simplified expression depends on its own text only.
 #pragma once
 
+#include <functional>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -67,9 +68,12 @@ struct Linear {
 
 Linear operator-(const Linear& a, const Linear& b);
 
+/// Whether the variable runs over all of [0, n) for an n above the divisor, and nothing more is known of it.
+using RunsBeyond = std::function<bool(const Expr& variable, int64_t divisor)>;
 /// What any analyzer makes of a sum of variables with constant factors of which none has a known value; null for every
-/// other expression.
-Expr simplified_sum(const Expr& e);
+/// other expression. Quotients and remainders of variables that run beyond the divisor stand for themselves, where the
+/// sum holds one thing only of each variable.
+Expr simplified_sum(const Expr& e, const RunsBeyond& runs_beyond = {});
 
 /// Whether the integer type holds the value.
 bool fits(int64_t value, DataType type);

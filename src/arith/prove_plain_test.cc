@@ -130,6 +130,26 @@ TEST_F(PlainSums, NormalFormsAreThoseOfTheAnalyzer) {
     EXPECT_EQ(known == e, expected == e);
   }
   EXPECT_GT(kept, 20);
+  int digits = 0;
+  for (int round = 0; round < 3000; ++round) {
+    Analyzer analyzer, long_way;
+    const Ref<Var> vars[] = {i, j, n};
+    const int64_t extents[] = {24, 16, 40};
+    for (Analyzer* each : {&analyzer, &long_way}) {
+      for (int v = 0; v < 3; ++v) each->bind(vars[v], range_of(i32(extents[v])));
+    }
+    long_way.bind(var("other"), Expr(i32(3)));
+    Expr e = i32(below(3));
+    for (int t = 0; t < 1 + below(4); ++t) {
+      Expr part = vars[below(3)];
+      Expr by = i32(1 + below(28));
+      part = below(3) ? part : below(2) ? floordiv(part, by) : floormod(part, by);
+      e = below(5) ? e + part * (below(7) - 1) : e - part;
+    }
+    EXPECT_TRUE(identical(analyzer.simplify(e), long_way.simplify(e)));
+    digits += e.depth() > 3;
+  }
+  EXPECT_GT(digits, 1000);
   EXPECT_FALSE(simplified_sum(floordiv(Expr(i) + 1, i32(2))).defined());
   EXPECT_FALSE(simplified_sum(Expr(i) * j).defined());
   Analyzer fixed;

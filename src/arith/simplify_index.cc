@@ -14,7 +14,13 @@ Expr Engine::simplify_index(const Expr& e) {
     if (auto folded = fold_binary(e.kind(), *operands.a, *operands.b)) return *folded;
   }
   if (!has_values_ && bounds_.empty()) {
-    if (Expr sum = simplified_sum(e); sum.defined()) return sum;
+    auto runs_beyond = [&](const Expr& variable, int64_t divisor) {
+      auto known = vars_.find(variable);
+      if (known == vars_.end() || !known->second.facts.empty() || !runs_freely()) return false;
+      const ConstIntBound& range = known->second.bound;
+      return range.min_value == 0 && range.is_finite() && range.max_value >= divisor;
+    };
+    if (Expr sum = simplified_sum(e, runs_beyond); sum.defined()) return sum;
   }
   Linear sum = linear(e);
   if (!sum.bad) {
