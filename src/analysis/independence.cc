@@ -151,6 +151,26 @@ Expr count_in(const std::vector<Expr>& values, const arith::IterDomains& loops, 
   return count;
 }
 
+/// The loops as digits of the number that is their sum; what needs only some of them may have left the others out:
+/// (i * 128 + j) % 8 is j % 8. Nothing where the sum is not of that form.
+std::optional<VarMap> digits_of(const Expr& sum, const Ref<Var>& number, const arith::IterDomains& loops,
+                                arith::Analyzer& analyzer) {
+  VarMap digits;
+  Expr again = zero(sum.dtype());
+  for (const auto& [loop_var, range] : loops) {
+    VarMap only;
+    for (const auto& [other, unused] : loops) {
+      only.emplace(other, other == loop_var ? one(other.dtype()) : zero(other.dtype()));
+    }
+    Expr scale = analyzer.simplify(substitute(sum, only));
+    if (!is_const_int(range->min, 0) || const_int(scale).value_or(0) < 1 || loop_var.dtype() != sum.dtype()) return {};
+    again = again + loop_var * scale;
+    digits.emplace(loop_var, floormod(floordiv(number, scale), range->extent));
+  }
+  if (!analyzer.can_prove_equal(sum, again)) return {};
+  return digits;
+}
+
 /// One to one as functions of one number that the loops count together: what split() leaves of a map of one loop.
 bool one_to_one_by_count(const std::vector<Expr>& values, const arith::IterDomains& loops, arith::Analyzer& analyzer) {
   Expr count = count_in(values, loops, analyzer);
@@ -162,17 +182,44 @@ bool one_to_one_by_count(const std::vector<Expr>& values, const arith::IterDomai
   }
   if (total > int_max(count.dtype())) return false;
   Ref<Var> number = var("count", count.dtype());
+  arith::IterDomains domain = {{number, range(zero(count.dtype()), int_imm(count.dtype(), total))}};
+  analyzer.bind(number, domain[0].second);
+  auto digits = digits_of(count, number, loops, analyzer);
+  if (!digits) return false;
   std::vector<Expr> of_number;
   for (const Expr& value : values) {
-    of_number.push_back(rewrite(value, [&](const Ref<Add>& sum, Rewriter& r) -> Expr {
+    Expr counted = rewrite(value, [&](const Ref<Add>& sum, Rewriter& r) -> Expr {
       return same_expr(sum, count) ? Expr(number) : Expr(r.descend(sum));
-    }));
-    for (const auto& [loop_var, range] : loops) {
-      if (uses_var(of_number.back(), loop_var)) return false;
-    }
+    });
+    of_number.push_back(analyzer.simplify(substitute(counted, *digits)));
   }
-  arith::IterDomains domain = {{number, range(zero(count.dtype()), int_imm(count.dtype(), total))}};
   return arith::detect_iter_map(of_number, domain, {}, arith::IterMapLevel::kBijective, analyzer).ok();
+}
+
+/// One to one in parts that share no loop, each by itself or by what its loops count.
+bool parts_one_to_one(const std::vector<Expr>& values, arith::IterDomains loops, arith::Analyzer& analyzer) {
+  while (!loops.empty()) {
+    arith::IterDomains part{loops.back()}, rest(loops.begin(), loops.end() - 1);
+    std::vector<Expr> used;
+    auto joins = [&](const Expr& value) {
+      bool known = std::any_of(used.begin(), used.end(), [&](const Expr& e) { return e == value; });
+      return !known && std::any_of(part.begin(), part.end(), [&](const auto& l) { return uses_var(value, l.first); });
+    };
+    for (auto value = std::find_if(values.begin(), values.end(), joins); value != values.end();
+         value = std::find_if(values.begin(), values.end(), joins)) {
+      used.push_back(*value);
+      auto moved = std::stable_partition(rest.begin(), rest.end(),
+                                         [&](const auto& loop) { return !uses_var(*value, loop.first); });
+      part.insert(part.end(), moved, rest.end());
+      rest.erase(moved, rest.end());
+    }
+    arith::IterMapResult map;
+    if (!is_one_to_one(used, part, bool_imm(true), analyzer, &map) && !one_to_one_by_count(used, part, analyzer)) {
+      return false;
+    }
+    loops = std::move(rest);
+  }
+  return true;
 }
 
 /// The axes tell apart all iterations of these loops that drive them, whatever those of other loops are.
@@ -198,7 +245,7 @@ bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
   bind_above(analyzer, tree, tree[loops.front()].parent);
   arith::IterMapResult map;
   return is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map) ||
-         one_to_one_by_count(realize.iter_values, inputs, analyzer);
+         parts_one_to_one(realize.iter_values, inputs, analyzer);
 }
 
 /// Different iterations of the loop make the block write disjoint elements.

@@ -2,6 +2,7 @@
 
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -286,6 +287,39 @@ def test_digits_of_a_number_that_loops_count_together(method):
         METHODS[method](sch, c)
 
     check(copy, steps)
+
+
+@EACH
+@pytest.mark.parametrize("tile", [12, 8, 20, 4])
+def test_digits_of_which_some_need_a_part_of_the_number(method, tile):
+    """Digits of i * tile + j, the last ones of j alone where they fit into a tile; the loops around have axes of their
+    own."""
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((240,)), B: T.Buffer((3, 30, 8))):
+    for n, i, j in T.grid(3, {240 // tile}, {tile}):
+        with T.block("B"):
+            vn = T.axis.spatial(3, n)
+            vp = T.axis.spatial(30, (i * {tile} + j) // 48 * 6 + (i * {tile} + j) % 24 // 4)
+            vc = T.axis.spatial(8, (i * {tile} + j) % 48 // 24 * 4 + j % 4)
+            B[vn, vp, vc] = A[vp * 8 + vc]
+""")
+    check(func, lambda sch: METHODS[method](sch, loops_of(sch, "B")[1]))
+
+
+@EACH
+@pytest.mark.parametrize("last", ["j % 2", "i", "(i * 12 + j) % 3"])
+def test_digits_that_do_not_make_up_the_number(method, last):
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((240,)), B: T.Buffer((30, 32))):
+    for i, j in T.grid(20, 12):
+        with T.block("B"):
+            vp = T.axis.spatial(30, (i * 12 + j) // 48 * 6 + (i * 12 + j) % 24 // 4)
+            vc = T.axis.spatial(32, {last})
+            B[vp, vc] = A[vp * 8]
+""")
+    check_refused(func, lambda sch: METHODS[method](sch, loops_of(sch, "B")[0]), CODES[method][3])
 
 
 @EACH
