@@ -2891,14 +2891,17 @@ class Tuner:
         name: str,
         script: str,
         space: str,
-        trace: object | None,
-        draw: object | None,
+        context: TuneContext,
+        cost_model: CostModel | None,
         arguments: Callable[..., Any],
         judge_reference: Callable[..., Any],
         reduction_length: int,
         database: Database,
         trials: int,
         seconds: float,
+        patience: int,
+        target_seconds: float,
+        bound_seconds: float,
         seed: int,
         threads: int,
         target: str,
@@ -3409,6 +3412,19 @@ class ScheduleFn(SpaceGenerator):
             function: changes the schedule that it is given, or returns one, or a list[Any] of them.
         """
 
+class FunctionSpace(SpaceGenerator):
+    """
+    The space of a function that reads what it draws: it is run anew for each point.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        """
+        The space of a function.
+
+        Args:
+            function: changes the schedule that it is given; its second argument says whether the point that is to be tried first is wanted.
+        """
+
 class PostOrderApply(SpaceGenerator):
     """
     The space that rules make of the blocks of a program, from the last to the first.
@@ -3503,7 +3519,7 @@ class SearchStrategy:
         The strategy of a name.
 
         Args:
-            kind: "evolutionary", "replay-trace" or "replay-func".
+            kind: "guided", "draft-and-verify", "descent", "evolutionary", "replay-trace" or "replay-func".
             options: as its class takes.
         """
 
@@ -3578,6 +3594,47 @@ class EvolutionarySearch(SearchStrategy):
             population: schedules to begin with.
             num: how many at most.
         """
+
+class GuidedSearch(SearchStrategy):
+    """
+    Many points are drafted by an estimate, the learned model ranks them, few are measured; a share of each batch changes single decisions of the best.
+    """
+
+    def __init__(
+        self,
+        *,
+        drafts: int = 192,
+        reservoir: int = 512,
+        ranked: int = 96,
+        exploration: int = 16,
+        descent_share: float = 0.5,
+        random_share: float = 0.1,
+        neighbors: int = 96,
+        ends_with_descent: bool = False,
+        prior: object | None = None,
+    ) -> None:
+        """
+        Make one.
+
+        Args:
+            drafts: points drawn for a batch; an eighth of it where a function has to be run.
+            reservoir: points that wait at most.
+            ranked: of them that the learned model sees.
+            exploration: trials before anything depends on results.
+            descent_share: share of a batch that changes single decisions of the best, afterwards.
+            random_share: share of the others that are drawn at random.
+            neighbors: changes of one point that are looked at, at most.
+            ends_with_descent: whether the search is over when no single change helps any more.
+            prior: a cost model that needs no measurements; the analytical one by default.
+        """
+
+    @property
+    def refusals(self) -> dict[str, int]:
+        """How many candidates of this search were dropped, by reason."""
+
+    @property
+    def attempts(self) -> int:
+        """How many points were drawn."""
 
 def schedule_using_anchor_trace(sch: Schedule, anchor_trace: Trace, target: Target | str) -> None:
     """

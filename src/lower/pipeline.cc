@@ -96,9 +96,9 @@ std::string why_no_registers(const Allocate& allocate, const Target& target) {
          " of all vector registers";
 }
 
-Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage) {
+Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage, bool accesses) {
   Status status = verify(module, stage);
-  if (status.ok() && stage == Stage::kScheduled) status = analysis::verify_accesses(module);
+  if (status.ok() && accesses && stage == Stage::kScheduled) status = analysis::verify_accesses(module);
   // A pass may make plain what could not be proved before, when an index spoke of where a view lies.
   if (status.ok() || status.error().code == "verify/bounds") return status;
   return internal_error("lower/broken", "pass " + std::string(pass) + " broke a program: " + status.error().message +
@@ -168,7 +168,7 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
   if (!known) return unknown_pass(rows, options.stop_after);
   TW_RETURN_IF_ERROR(target.check_has_code());
   TW_RETURN_IF_ERROR(verify(module, Stage::kScheduled));
-  TW_RETURN_IF_ERROR(analysis::verify_accesses(module));
+  if (options.check_accesses) TW_RETURN_IF_ERROR(analysis::verify_accesses(module));
   Ref<Module> current = with_all_strides(module);
   if (options.observe) options.observe("input", current);
   PassContext context{target, {}, false, options.check_bounds, options.check_races, {}, {}};
@@ -184,7 +184,9 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
       if (report) report->times.push_back({row.name, elapsed.count()});
       bool flat = row.name == "flatten_buffers";
       if (options.require_registers) TW_RETURN_IF_ERROR(check_registers(current, context, flat));
-      if (options.verify && is_new) TW_RETURN_IF_ERROR(check_pass(current, row.name, row.leaves));
+      if (options.verify && is_new) {
+        TW_RETURN_IF_ERROR(check_pass(current, row.name, row.leaves, options.check_accesses));
+      }
       checked = row.leaves;
       if (options.observe) options.observe(row.name, current);
     }

@@ -37,6 +37,9 @@ struct LowerOptions {
   bool check_bounds = false;
   /// Refuse parallel and vectorized loops whose iterations provably depend on one another.
   bool check_races = true;
+  /// That each block keeps to its regions, and all accesses inside of their buffers. Not for candidates of a search:
+  /// primitives have proved it step by step, and what is delivered is lowered once more.
+  bool check_accesses = true;
 };
 
 /// Functions are lowered one by one where a pass has no need to see others; a pass over the module may add, replace and
@@ -83,6 +86,7 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
 Result<Ref<Module>> run_pass(std::string_view name, const Ref<Module>& module, const Target& target);
 
 /// What a pass made is a program of its stage; if not, that is a defect of ours, and the message names the pass.
-Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage);
+/// `accesses`: as LowerOptions::check_accesses.
+Status check_pass(const Ref<Module>& module, std::string_view pass, Stage stage, bool accesses = true);
 
 }  // namespace tilewright::lower

@@ -20,32 +20,6 @@ Hash128 hash_from_hex(const std::string& text) {
   return {word(0), word(16)};
 }
 
-/// Candidates of a function in Python, which is run anew for each.
-class FunctionSource final : public CandidateSource {
- public:
-  explicit FunctionSource(nb::callable draw) : draw_(std::move(draw)) {}
-  ~FunctionSource() override {
-    nb::gil_scoped_acquire gil;
-    draw_.reset();
-  }
-  Result<std::optional<Drawn>> draw(const Draw& request) override {
-    nb::gil_scoped_acquire gil;
-    try {
-      TW_TRY(given, given_decisions(request));
-      nb::list decisions;
-      for (const schedule::Value& decision : given) decisions.append(decision_to_python(decision));
-      nb::object answer = draw_(request.seed, request.attempt, decisions);
-      return std::optional<Drawn>({nb::cast<Ref<Module>>(answer[0]), nb::cast<std::string>(answer[1])});
-    } catch (nb::python_error& error) {
-      if (error.matches(PyExc_KeyboardInterrupt)) throw;
-      return diagnostic_of(error, "space/exception");
-    }
-  }
-
- private:
-  nb::callable draw_;
-};
-
 std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
   return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
 }
@@ -114,10 +88,11 @@ struct PyTuner {
 };
 
 std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::string& function, const std::string& name,
-                                     const std::string& script, const std::string& space, const nb::object& trace,
-                                     const nb::object& draw, const nb::callable& arguments,
+                                     const std::string& script, const std::string& space, const TuneContext& context,
+                                     std::shared_ptr<CostModel> cost_model, const nb::callable& arguments,
                                      const nb::callable& judge_reference, int64_t reduction_length,
-                                     std::shared_ptr<Database> database, int64_t trials, double seconds, uint64_t seed,
+                                     std::shared_ptr<Database> database, int64_t trials, double seconds,
+                                     int64_t patience, double target_seconds, double bound_seconds, uint64_t seed,
                                      int threads, const std::string& target, bool fresh, double reference_timeout,
                                      const std::string& versions) {
   TuneTask task;
@@ -126,11 +101,8 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   task.name = name;
   task.script = script;
   task.space = hash_from_hex(space);
-  if (trace.is_none()) {
-    task.source = std::make_shared<FunctionSource>(nb::cast<nb::callable>(draw));
-  } else {
-    task.source = std::make_shared<TraceSource>(module, nb::cast<const PyTrace&>(trace).trace);
-  }
+  task.context = context;
+  task.cost_model = std::move(cost_model);
   task.arguments = [&arguments, reduction_length]() -> Result<std::shared_ptr<Arguments>> {
     nb::gil_scoped_acquire gil;
     return make_arguments(arguments(), reduction_length);
@@ -141,6 +113,9 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   TunerOptions options;
   options.trials = trials;
   options.seconds = seconds;
+  options.patience = patience;
+  options.target_seconds = target_seconds;
+  options.bound_seconds = bound_seconds;
   options.seed = seed;
   options.fresh = fresh;
   options.target = unwrap(Target::parse(target)).with_num_cores(threads);
@@ -165,6 +140,8 @@ nb::dict reasons_dict(const std::map<std::string, std::pair<int64_t, std::string
 nb::dict progress_dict(const TuneProgress& p) {
   nb::dict outcomes;
   for (const auto& [name, count] : p.outcomes) outcomes[name.c_str()] = count;
+  nb::dict seconds;
+  for (const auto& [name, spent] : p.seconds) seconds[name.c_str()] = spent;
   nb::dict result;
   result["trials"] = p.trials;
   result["total"] = p.total;
@@ -180,6 +157,7 @@ nb::dict progress_dict(const TuneProgress& p) {
   result["duplicates"] = p.duplicates;
   result["reference_seconds"] = p.reference_seconds;
   result["median_build_seconds"] = p.median_build_seconds;
+  result["seconds"] = seconds;
   result["phase"] = p.phase;
   return result;
 }
@@ -187,10 +165,11 @@ nb::dict progress_dict(const TuneProgress& p) {
 void bind_tuner(nb::module_& m) {
   nb::class_<PyTuner>(m, "Tuner", "A search in progress; tilewright.search drives it.")
       .def(nb::new_(&start_tuner), nb::kw_only(), nb::arg("module"), nb::arg("function"), nb::arg("name"),
-           nb::arg("script"), nb::arg("space"), nb::arg("trace").none(), nb::arg("draw").none(), nb::arg("arguments"),
+           nb::arg("script"), nb::arg("space"), nb::arg("context"), nb::arg("cost_model").none(), nb::arg("arguments"),
            nb::arg("judge_reference"), nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"),
-           nb::arg("seconds"), nb::arg("seed"), nb::arg("threads"), nb::arg("target"), nb::arg("fresh"),
-           nb::arg("reference_timeout"), nb::arg("versions"))
+           nb::arg("seconds"), nb::arg("patience"), nb::arg("target_seconds"), nb::arg("bound_seconds"),
+           nb::arg("seed"), nb::arg("threads"), nb::arg("target"), nb::arg("fresh"), nb::arg("reference_timeout"),
+           nb::arg("versions"))
       .def(
           "step",
           [](PyTuner& self, double seconds) {

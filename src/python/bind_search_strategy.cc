@@ -9,6 +9,7 @@
 #include "python/search_components.h"
 #include "search/module_equality.h"
 #include "search/strategy/evolutionary_search.h"
+#include "search/strategy/guided_search.h"
 #include "search/strategy/replay_func.h"
 #include "search/strategy/replay_trace.h"
 
@@ -250,17 +251,57 @@ void bind_refusals(nb::class_<Strategy, SearchStrategy>& cls) {
       "How many candidates of this search were dropped, by reason.");
 }
 
-std::shared_ptr<SearchStrategy> create(const std::string& kind, const nb::kwargs& options) {
+std::shared_ptr<SearchStrategy> create(const std::string& kind, nb::kwargs options) {
   nb::module_ core = nb::module_::import_("tilewright._core");
-  const char* name = kind == "evolutionary"   ? "EvolutionarySearch"
-                     : kind == "replay-trace" ? "ReplayTrace"
-                     : kind == "replay-func"  ? "ReplayFunc"
-                                              : nullptr;
+  const bool drafts = kind == "draft-and-verify", descends = kind == "descent";
+  const char* name = kind == "evolutionary"                   ? "EvolutionarySearch"
+                     : kind == "replay-trace"                 ? "ReplayTrace"
+                     : kind == "replay-func"                  ? "ReplayFunc"
+                     : kind == "guided" || drafts || descends ? "GuidedSearch"
+                                                              : nullptr;
   if (!name) {
     fail(argument_error("search/strategy", "there is no strategy '" + kind + "'",
-                        "known: evolutionary, replay-trace, replay-func"));
+                        "known: guided, draft-and-verify, descent, evolutionary, replay-trace, replay-func"));
   }
+  if (drafts && !options.contains("descent_share")) options["descent_share"] = 0.0;
+  if (descends && !options.contains("descent_share")) options["descent_share"] = 1.0;
+  if (descends && !options.contains("ends_with_descent")) options["ends_with_descent"] = true;
   return nb::cast<std::shared_ptr<SearchStrategy>>(core.attr(name)(**options));
+}
+
+void bind_guided(nb::module_& m) {
+  using Options = GuidedSearchOptions;
+  nb::class_<GuidedSearch, SearchStrategy> cls(
+      m, "GuidedSearch",
+      "Many points are drafted by an estimate, the learned model ranks them, few are measured; a share of each batch "
+      "changes single decisions of the best.");
+  const Options defaults;
+  cls.def(nb::new_([](int64_t drafts, int64_t reservoir, int64_t ranked, int64_t exploration, double descent_share,
+                      double random_share, int64_t neighbors, bool ends_with_descent, const nb::object& prior) {
+            std::shared_ptr<CostModel> model;
+            if (!prior.is_none()) model = nb::cast<std::shared_ptr<CostModel>>(prior);
+            return unwrap(GuidedSearch::make(
+                {drafts, reservoir, ranked, exploration, descent_share, random_share, neighbors, ends_with_descent},
+                std::move(model)));
+          }),
+          nb::kw_only(), nb::arg("drafts") = defaults.drafts, nb::arg("reservoir") = defaults.reservoir,
+          nb::arg("ranked") = defaults.ranked, nb::arg("exploration") = defaults.exploration,
+          nb::arg("descent_share") = defaults.descent_share, nb::arg("random_share") = defaults.random_share,
+          nb::arg("neighbors") = defaults.neighbors, nb::arg("ends_with_descent") = defaults.ends_with_descent,
+          nb::arg("prior").none() = nb::none(),
+          "Make one.\n\nArgs:\n    drafts: points drawn for a batch; an eighth of it where a function has to be run.\n"
+          "    reservoir: points that wait at most.\n    ranked: of them that the learned model sees.\n"
+          "    exploration: trials before anything depends on results.\n"
+          "    descent_share: share of a batch that changes single decisions of the best, afterwards.\n"
+          "    random_share: share of the others that are drawn at random.\n"
+          "    neighbors: changes of one point that are looked at, at most.\n"
+          "    ends_with_descent: whether the search is over when no single change helps any more.\n"
+          "    prior: a cost model that needs no measurements; the analytical one by default.");
+  cls.def_prop_ro(
+      "refusals", [](const GuidedSearch& self) { return counts_of(self.draw_counts().refused); },
+      "How many candidates of this search were dropped, by reason.");
+  cls.def_prop_ro(
+      "attempts", [](const GuidedSearch& self) { return self.draw_counts().attempts; }, "How many points were drawn.");
 }
 
 void bind_evolution(nb::module_& m) {
@@ -338,9 +379,11 @@ void bind_search_strategy(nb::module_& m) {
                    "    max_fail_count: refused points in a row that leave a place in the batch empty.");
   bind_refusals(replay_trace);
   bind_evolution(m);
+  bind_guided(m);
   base.def_static("create", &create, nb::arg("kind"), nb::arg("options"),
                   "The strategy of a name.\n\nArgs:\n"
-                  "    kind: \"evolutionary\", \"replay-trace\" or \"replay-func\".\n    options: as its class takes.",
+                  "    kind: \"guided\", \"draft-and-verify\", \"descent\", \"evolutionary\", \"replay-trace\" or "
+                  "\"replay-func\".\n    options: as its class takes.",
                   nb::sig("def create(kind: str, **options: Any) -> SearchStrategy"));
 }
 

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/search_components.h"
+#include "search/space/function_space.h"
 #include "search/space/post_order_apply.h"
 #include "search/space/schedule_fn.h"
 #include "search/space/space_generator_union.h"
@@ -71,6 +72,28 @@ search::ScheduleFn::Function schedule_function(nb::callable function) {
   };
 }
 
+/// What a function did to a schedule with these decisions, as far as it came.
+search::FunctionSpace::Function rerun_function(nb::callable function) {
+  using Point = search::FunctionSpace::Point;
+  auto held = std::make_shared<HeldCallable>(std::move(function));
+  return [held](schedule::Schedule schedule, const std::vector<schedule::Value>& decisions, bool first) {
+    return in_python("space/exception", [&]() -> Result<Point> {
+      SchedulePtr object = to_python(std::move(schedule));
+      object->original = object->schedule.module();
+      object->given = decisions;
+      try {
+        held->callable(object, first);
+      } catch (nb::python_error& error) {
+        if (error.matches(PyExc_KeyboardInterrupt)) throw;
+        Diagnostic why = diagnostic_of(error, "space/exception");
+        if (why.blame == Blame::kResource && why.code != "space/deadline") return why;
+        return Point{object->schedule, std::move(why)};
+      }
+      return Point{object->schedule};
+    });
+  };
+}
+
 search::PostOrderApply::BlockFilter block_filter(const nb::object& function) {
   if (function.is_none()) return {};
   auto held = std::make_shared<HeldCallable>(nb::cast<nb::callable>(function));
@@ -124,6 +147,17 @@ void bind_space(nb::module_& m) {
           nb::arg("function"),
           "The space of a function.\n\nArgs:\n"
           "    function: changes the schedule that it is given, or returns one, or a list of them.");
+  nb::class_<search::FunctionSpace, SpaceGenerator>(
+      m, "FunctionSpace", "The space of a function that reads what it draws: it is run anew for each point.")
+      .def(
+          "__init__",
+          [](search::FunctionSpace* self, nb::callable function) {
+            new (self) search::FunctionSpace(rerun_function(std::move(function)));
+          },
+          nb::arg("function"),
+          "The space of a function.\n\nArgs:\n"
+          "    function: changes the schedule that it is given; its second argument says whether the point that is to "
+          "be tried first is wanted.");
   nb::class_<search::PostOrderApply, SpaceGenerator>(
       m, "PostOrderApply", "The space that rules make of the blocks of a program, from the last to the first.")
       .def(

@@ -5,41 +5,103 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <unordered_set>
 
 #include "ir/structural.h"
 #include "lower/pipeline.h"
 #include "search/measure/candidate.h"
 #include "search/measure/process_limits.h"
+#include "search/space/space_generator.h"
 
 namespace tilewright::search {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using schedule::Random;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// So many attempts in a row that give nothing new mean that nothing new is left: a point that is drawn once in 400
-/// attempts is missed with a probability of 0.7 %.
-constexpr int64_t kFruitlessAttempts = 2000;
-/// A space that does not return costs its deadline each time.
-constexpr int64_t kMaxOverdueDraws = 3;
 constexpr size_t kFinalists = 4;
-/// Of so many best candidates one is drawn whose neighbor is tried.
-constexpr size_t kParents = 4;
-/// Another stream than those of the candidates themselves.
-constexpr uint64_t kWhichParent = 2;
+/// So near to what the machine allows nothing more is to be gained.
+constexpr double kNearBound = 1.03;
+/// Records of earlier sessions that a cost model learns from at most.
+constexpr size_t kRecordsToLearn = 512;
 /// Numbers that no candidate has.
 constexpr uint64_t kReferenceId = UINT64_MAX, kFirstFinalistId = uint64_t{1} << 63;
-/// Longer steps would keep the caller from showing progress, and from Ctrl-C.
-constexpr double kRefillSeconds = 0.05;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 struct Trial {
   int64_t index = 0;
   std::string trace, decisions;
+  size_t batch = 0, place = 0;  ///< where its result belongs
+};
+
+struct Lowered {
+  Ref<Module> from;  ///< kept, so that nothing else comes to lie in its place
+  Result<Ref<Module>> made;
+};
+
+/// Candidates that were drawn together.
+struct Batch {
+  std::vector<MeasureCandidate> candidates;
+  std::vector<RunnerResult> results;
+  size_t missing = 0;
+};
+
+RunnerResult result_of(const Record& record) {
+  RunnerResult result;
+  // Those that were stopped as slow are known to be slow.
+  if (record.outcome == "ok" || record.outcome == outcome_name(Outcome::kSlowStopped)) result.run_secs = record.seconds;
+  if (result.run_secs.empty()) result.error_msg = record.outcome + ": " + record.error;
+  return result;
+}
+
+/// The program with the steps of a trace (JSON) applied.
+Result<schedule::Schedule> replayed(const Ref<Module>& module, const std::string& trace) {
+  TW_TRY(steps, schedule::Trace::from_json(trace));
+  TW_TRY(schedule, schedule::Schedule::make(module));
+  TW_RETURN_IF_ERROR(schedule::replay(steps, schedule));
+  return std::move(schedule);
+}
+
+/// What strategies may know: the best of earlier sessions of the program.
+class EarlierRecords final : public TuningDatabase {
+ public:
+  EarlierRecords(std::shared_ptr<Database> database, Hash128 workload, std::string target, int64_t last)
+      : database_(std::move(database)), workload_(workload), target_(std::move(target)), last_(last) {}
+  ModuleEquality module_equality() const override { return ModuleEquality::kStructural; }
+  Result<std::vector<TuningRecord>> top_k(const Ref<Module>&, size_t count) override {
+    TW_TRY(records, database_->records(workload_, target_));
+    std::erase_if(records, [&](const Record& record) { return record.id > last_ || !record.is_ok(); });
+    std::stable_sort(records.begin(), records.end(),
+                     [](const Record& a, const Record& b) { return a.median() < b.median(); });
+    std::vector<TuningRecord> best;
+    for (const Record& record : records) {
+      if (best.size() == count) break;
+      auto trace = schedule::Trace::from_json(record.trace);
+      if (trace.ok()) best.push_back({std::move(*trace), record.seconds});
+    }
+    return best;
+  }
+
+ private:
+  std::shared_ptr<Database> database_;
+  Hash128 workload_;
+  std::string target_;
+  int64_t last_;
+};
+
+/// Adds the time until it goes to one of the things that a search spends time with.
+class Spending {
+ public:
+  Spending(TuneProgress& progress, const char* what) : seconds_(progress.seconds[what]) {}
+  ~Spending() { seconds_ += seconds_since(start_); }
+  Spending(const Spending&) = delete;
+  Spending& operator=(const Spending&) = delete;
+
+ private:
+  double& seconds_;
+  Clock::time_point start_ = Clock::now();
 };
 
 /// A candidate that was measured and is right.
@@ -67,8 +129,6 @@ std::string tolerances_json(const Arguments& arguments) {
   }
   return text;
 }
-
-using Reasons = std::map<std::string, std::pair<int64_t, std::string>>;
 
 void note(Reasons& reasons, const Diagnostic& error) {
   auto& [count, message] = reasons[error.code.empty() ? "unknown" : error.code];
@@ -106,12 +166,15 @@ struct Tuner::Impl {
   std::string target;
   Clock::time_point started = Clock::now();
 
-  uint64_t next_attempt = 0;
   int64_t next_index = 0;
-  int64_t fruitless = 0, overdue = 0;
-  std::unordered_set<int64_t> measured_before;
-  std::unordered_set<Hash128> seen;
+  int64_t last_earlier = 0;  // the latest record that other sessions had written when this one began
+  std::map<int64_t, Record> measured_before;
+  std::deque<Batch> batches;                   // that the strategy has not been told of
+  size_t told = 0;                             // batches before those
+  std::map<const NodeBase*, Lowered> lowered;  // of the batch that is being drawn
   std::map<uint64_t, Trial> in_flight;
+  int64_t trials_at_best = 0;
+  bool began = false;            // the strategy, which has to be told of the end
   std::map<int64_t, Good> good;  // by index
   std::vector<Good> finalists;
   size_t unbuilt_finalists = 0;  // that are being built and checked
@@ -119,17 +182,22 @@ struct Tuner::Impl {
   int64_t last_record = 0;  // the latest that this process knows of
   std::vector<double> build_seconds;
   bool out_of_candidates = false;
-  bool draining = false;  // where drawing and measuring take turns: what was drawn is being measured
   TuneProgress status;
   TuneResult outcome;
 
   Status open();
   Status resume();
   Result<bool> had_finals();
+  Status begin_strategy();
+  Status learn_from_earlier();
   Status submit_reference();
   Status refill();
-  std::string draw_parent() const;
-  std::optional<Diagnostic> draw_one();
+  bool may_draw() const;
+  Status draw_batch();
+  Status tell(const Batch& batch);
+  const Result<Ref<Module>>& lower_once(const Ref<Module>& module);
+  Status begin_trial(size_t place);
+  void look_whether_to_stop();
   Status take(const Measured& measured);
   Status take_reference(const Measured& measured);
   Status note_good(int64_t index, Good candidate);
@@ -140,27 +208,13 @@ struct Tuner::Impl {
   Status end_finals(const FinalsResult& result);
   Status finish_search();
   void note_failure(const Diagnostic& error);
-  void note_refusal(const Diagnostic& error);
+  std::string state_json() const { return fmt::format(R"({{"earlier": {}}})", last_earlier); }
   SessionKey key() const { return {workload, target, task.space, options.seed}; }
-  bool is_full();
-  bool wants_more() const { return outcome.stop_reason.empty() && next_index < options.trials && !out_of_candidates; }
+  bool is_used_up() const { return status.trials + static_cast<int64_t>(in_flight.size()) >= options.trials; }
+  bool wants_more() const { return outcome.stop_reason.empty() && !is_used_up() && !out_of_candidates; }
 };
 
-bool Tuner::Impl::is_full() {
-  draining = draining && !in_flight.empty();
-  if (in_flight.empty()) return false;
-  const bool full = in_flight.begin()->second.index + kLag <= next_index;
-  // Where the kernel has the whole machine, drawing waits until nothing is being measured.
-  if (full && pipeline->cpu_plan().exclusive) draining = true;
-  return full || draining;
-}
-
 void Tuner::Impl::note_failure(const Diagnostic& error) { note(status.failures, error); }
-
-void Tuner::Impl::note_refusal(const Diagnostic& error) {
-  note(status.failures, error);
-  note(status.refusals, error);
-}
 
 Status Tuner::Impl::open() {
   workload = structural_hash(task.module);
@@ -172,7 +226,10 @@ Status Tuner::Impl::open() {
   if (options.fresh) TW_RETURN_IF_ERROR(database->forget_session(key()));
   TW_RETURN_IF_ERROR(resume());
   TW_TRY(compared, had_finals());
+  look_whether_to_stop();
+  if (!outcome.stop_reason.empty() && compared) return settle(outcome.stop_reason);
   if (status.trials >= options.trials && compared) return settle("trials");
+  TW_RETURN_IF_ERROR(begin_strategy());
   TW_TRY(made, task.arguments());
   arguments = made;
   if (status.best_seconds < kInfinity) options.pipeline.race.incumbent = status.best_seconds;
@@ -183,14 +240,24 @@ Status Tuner::Impl::open() {
 }
 
 Status Tuner::Impl::resume() {
+  TW_TRY(session, database->session(key()));
+  if (session) {
+    auto state = nlohmann::json::parse(session->state, nullptr, false);
+    if (state.is_object()) last_earlier = state.value("earlier", int64_t{0});
+  } else {
+    TW_TRY(earlier, database->records(workload, target));
+    for (const Record& record : earlier) last_earlier = std::max(last_earlier, record.id);
+    TW_RETURN_IF_ERROR(database->save_session(key(), state_json()));
+  }
   TW_TRY(records, database->session_records(key()));
   for (const Record& record : records) {
-    measured_before.insert(record.index);
+    ++status.trials;
     ++status.outcomes[record.outcome];
     last_record = std::max(last_record, record.id);
     if (record.is_ok()) TW_RETURN_IF_ERROR(note_good(record.index, {record.id, record.median(), record.trace, {}}));
+    measured_before.emplace(record.index, record);
   }
-  status.earlier = status.trials = static_cast<int64_t>(measured_before.size());
+  status.earlier = status.trials;
   return Ok{};
 }
 
@@ -214,81 +281,144 @@ Status Tuner::Impl::note_good(int64_t index, Good candidate) {
   if (candidate.seconds < status.best_seconds) {
     status.best_seconds = candidate.seconds;
     status.best_index = index;
+    trials_at_best = status.trials;
   }
   good.emplace(index, std::move(candidate));
   return Ok{};
 }
 
-std::string Tuner::Impl::draw_parent() const {
-  if (next_index < kRandomStart || next_attempt % 2 == 0) return "";
-  std::vector<const Good*> known;
-  for (const auto& [index, candidate] : good) {
-    if (index <= next_index - kLag) known.push_back(&candidate);
+void Tuner::Impl::look_whether_to_stop() {
+  if (!outcome.stop_reason.empty()) return;
+  if (options.target_seconds > 0 && status.best_seconds <= options.target_seconds) {
+    outcome.stop_reason = "target";
+  } else if (options.bound_seconds > 0 && status.best_seconds <= kNearBound * options.bound_seconds) {
+    outcome.stop_reason = "roofline";
+  } else if (options.patience > 0 && status.trials - trials_at_best >= options.patience) {
+    outcome.stop_reason = "patience";
   }
-  if (known.empty()) return "";
-  // Stable, so that equal times are told apart by their index.
-  std::stable_sort(known.begin(), known.end(), [](const Good* a, const Good* b) { return a->seconds < b->seconds; });
-  const size_t count = std::min(known.size(), kParents);
-  Random random = Random::derive(options.seed, kWhichParent, next_attempt);
-  // The smaller of two: the best is drawn most often.
-  const uint64_t first = random.below(count), second = random.below(count);
-  return known[std::min(first, second)]->trace;
 }
 
-std::optional<Diagnostic> Tuner::Impl::draw_one() {
-  const std::string parent = draw_parent();
-  const uint64_t attempt = next_attempt++;
-  ++status.attempts;
-  ++fruitless;
-  auto drawn = task.source->draw({options.seed, attempt, parent});
-  if (!drawn.ok()) {
-    ++status.refused;
-    return drawn.error();
-  }
-  if (!*drawn || !seen.insert(structural_hash((*drawn)->module)).second) {
-    ++status.duplicates;
-    return std::nullopt;
-  }
+Status Tuner::Impl::begin_strategy() {
+  const Spending spending(status, "drawing");
+  TW_TRY(spaces, task.context.space_generator->generate_design_space(task.module));
+  // Whole batches, so that a session with more trials goes on with the same candidates.
+  const int64_t trials = (options.trials + options.batch - 1) / options.batch * options.batch;
+  TuningPlan plan{trials, options.batch, std::move(spaces), nullptr, task.cost_model};
+  plan.database = std::make_shared<EarlierRecords>(database, workload, target, last_earlier);
   // What was meant for registers and does not fit is never the fastest: no time is spent on building it.
-  lower::LowerOptions lowering;
-  lowering.require_registers = true;
-  lowering.check_races = false;
-  auto lowered = lower::lower((*drawn)->module, options.target, lowering);
-  if (!lowered.ok() && lowered.error().code == "lower/not-in-registers") {
-    ++status.refused;
-    return lowered.error();
+  plan.refuse = [this](const MeasureCandidate& candidate) -> Status {
+    const Result<Ref<Module>>& made = lower_once(candidate.schedule.module());
+    if (made.ok() || made.error().code != "lower/not-in-registers") return Ok{};
+    return made.error();
+  };
+  TW_RETURN_IF_ERROR(learn_from_earlier());
+  TW_RETURN_IF_ERROR(task.context.search_strategy->pre_tuning(std::move(plan)));
+  began = true;
+  return Ok{};
+}
+
+Status Tuner::Impl::learn_from_earlier() {
+  if (!task.cost_model || last_earlier == 0) return Ok{};
+  TW_TRY(records, database->records(workload, target));
+  std::erase_if(records, [&](const Record& record) { return record.id > last_earlier; });
+  if (records.size() > kRecordsToLearn) records.erase(records.begin(), records.end() - kRecordsToLearn);
+  Batch known;
+  for (const Record& record : records) {
+    auto again = replayed(task.module, record.trace);
+    if (!again.ok()) continue;  // of a version that could do other things
+    known.candidates.push_back({std::move(*again), {}});
+    known.results.push_back(result_of(record));
   }
-  fruitless = 0;
+  if (known.candidates.empty()) return Ok{};
+  const Spending spending(status, "learning");
+  return task.cost_model->update(task.context, known.candidates, known.results);
+}
+
+const Result<Ref<Module>>& Tuner::Impl::lower_once(const Ref<Module>& module) {
+  auto known = lowered.find(module.get());
+  if (known == lowered.end()) {
+    const Spending spending(status, "lowering");
+    lower::LowerOptions lowering;
+    lowering.require_registers = true;
+    lowering.check_races = lowering.check_accesses = false;
+    known = lowered.emplace(module.get(), Lowered{module, lower::lower(module, options.target, lowering)}).first;
+  }
+  return known->second.made;
+}
+
+bool Tuner::Impl::may_draw() const {
+  // Where the kernel has the whole machine, drawing waits until nothing is being measured.
+  if (pipeline->cpu_plan().exclusive && !in_flight.empty()) return false;
+  const size_t ahead = task.context.search_strategy->runs_ahead() ? 2 : 1;
+  return batches.size() < ahead || batches.front().missing == 0;
+}
+
+Status Tuner::Impl::tell(const Batch& batch) {
+  if (task.cost_model) {
+    const Spending spending(status, "learning");
+    TW_RETURN_IF_ERROR(task.cost_model->update(task.context, batch.candidates, batch.results));
+  }
+  return task.context.search_strategy->notify_runner_results(batch.candidates, batch.results);
+}
+
+Status Tuner::Impl::draw_batch() {
+  const size_t ahead = task.context.search_strategy->runs_ahead() ? 2 : 1;
+  if (batches.size() == ahead) {
+    TW_RETURN_IF_ERROR(tell(batches.front()));
+    batches.pop_front();
+    ++told;
+  }
+  const double before = status.seconds["lowering"];
+  const Clock::time_point start = Clock::now();
+  TW_TRY(drawn, task.context.search_strategy->generate_measure_candidates());
+  status.seconds["drawing"] += seconds_since(start) - (status.seconds["lowering"] - before);
+  if (!drawn) {
+    out_of_candidates = true;
+    return Ok{};
+  }
+  Batch& batch = batches.emplace_back();
+  batch.candidates = std::move(*drawn);
+  batch.results.resize(batch.candidates.size());
+  for (size_t place = 0; place < batch.candidates.size(); ++place) TW_RETURN_IF_ERROR(begin_trial(place));
+  lowered.clear();
+  return Ok{};
+}
+
+/// Of the batch that was drawn last.
+Status Tuner::Impl::begin_trial(size_t place) {
+  Batch& batch = batches.back();
   const int64_t index = next_index++;
-  if (measured_before.count(index)) return std::nullopt;
+  const schedule::Schedule& schedule = batch.candidates[place].schedule;
+  std::string trace = schedule.trace().as_json();
+  auto before = measured_before.find(index);
+  if (before != measured_before.end() && before->second.trace == trace) {
+    batch.results[place] = result_of(before->second);
+    return Ok{};
+  }
+  if (is_used_up()) {
+    batch.results[place].error_msg = "not measured: all trials are used up";
+    return Ok{};
+  }
   const auto id = static_cast<uint64_t>(index);
-  in_flight.emplace(id, Trial{index, (*drawn)->trace, decisions_json((*drawn)->trace)});
-  if (lowered.ok()) {
-    pipeline->submit(make_candidate(id, *lowered, options.target, task.function));
-    return std::nullopt;
+  std::string decisions = decisions_json(trace);
+  in_flight.emplace(id, Trial{index, std::move(trace), std::move(decisions), told + batches.size() - 1, place});
+  ++batch.missing;
+  const Result<Ref<Module>>& made = lower_once(schedule.module());
+  if (made.ok()) {
+    pipeline->submit(make_candidate(id, *made, options.target, task.function));
+    return Ok{};
   }
   // A candidate that cannot be lowered is a trial like any other that fails: it is recorded.
   Measured failed;
   failed.outcome = Outcome::kBuildError;
-  failed.error = lowered.error();
+  failed.error = made.error();
   failed.id = id;
-  auto taken = take(failed);
-  if (!taken.ok()) return taken.error();
-  return std::nullopt;
+  return take(failed);
 }
 
 Status Tuner::Impl::refill() {
-  // Redrawing what was measured before is cheap, but a step must stay short.
-  const Clock::time_point start = Clock::now();
-  while (wants_more() && !is_full() && seconds_since(start) < kRefillSeconds) {
-    if (auto error = draw_one()) {
-      if (error->blame == Blame::kResource && error->code != "space/deadline") return *error;
-      note_refusal(*error);
-      if (error->code == "space/deadline" && ++overdue >= kMaxOverdueDraws) return *error;
-    }
-    if (fruitless >= kFruitlessAttempts) out_of_candidates = true;
-  }
-  return Ok{};
+  // One batch at a time: a step must stay short, or the caller does not come to show progress.
+  return wants_more() && may_draw() ? draw_batch() : Status(Ok{});
 }
 
 Status Tuner::Impl::take_reference(const Measured& measured) {
@@ -344,15 +474,21 @@ Status Tuner::Impl::take(const Measured& measured) {
   record.verification =
       fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {:.6g}, "program": {}}})",
                   tolerances_json(*arguments), measured.check.largest, nlohmann::json(program_check).dump());
-  auto committed = database->commit(record, {task.space, fmt::format(R"({{"attempts": {}}})", status.attempts)});
+  Batch& batch = batches[trial.batch - told];
+  batch.results[trial.place] = result_of(record);
+  --batch.missing;
+  auto committed = database->commit(record, {task.space, state_json()});
   if (!committed.ok()) return std::move(committed.error());
   last_record = std::max(last_record, *committed);
   ++status.trials;
   ++status.outcomes[record.outcome];
   if (!measured.is_ok() && measured.outcome != Outcome::kSlowStopped) note_failure(measured.error);
   if (measured.build_seconds > 0) build_seconds.push_back(measured.build_seconds);
-  if (!record.is_ok()) return Ok{};
-  return note_good(trial.index, {*committed, record.median(), record.trace, measured.object});
+  if (record.is_ok()) {
+    TW_RETURN_IF_ERROR(note_good(trial.index, {*committed, record.median(), record.trace, measured.object}));
+  }
+  look_whether_to_stop();
+  return Ok{};
 }
 
 /// The fastest of this session, and what was the best before. What this session has not built and checked is built, as
@@ -368,13 +504,13 @@ Status Tuner::Impl::begin_finals() {
   status.phase = "finals";
   for (size_t i = 0; i < finalists.size(); ++i) {
     if (finalists[i].object) continue;
-    auto drawn = redraw(task.module, finalists[i].trace);
-    if (!drawn.ok()) continue;
+    auto again = replayed(task.module, finalists[i].trace);
+    if (!again.ok()) continue;
     lower::LowerOptions lowering;
     lowering.check_races = false;
-    auto lowered = lower::lower(drawn->module, options.target, lowering);
-    if (!lowered.ok()) continue;
-    Candidate candidate = make_candidate(kFirstFinalistId + i, *lowered, options.target, task.function);
+    auto made = lower::lower(again->module(), options.target, lowering);
+    if (!made.ok()) continue;
+    Candidate candidate = make_candidate(kFirstFinalistId + i, *made, options.target, task.function);
     candidate.check_only = true;
     pipeline->submit(std::move(candidate));
     ++unbuilt_finalists;
@@ -439,7 +575,7 @@ Status Tuner::Impl::settle(const std::string& reason) {
     status.best_index = best->index;
   }
   status.phase = "done";
-  return Ok{};
+  return began ? task.context.search_strategy->post_tuning() : Status(Ok{});
 }
 
 Tuner::Tuner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -476,7 +612,7 @@ Status Tuner::step(double seconds) {
       continue;
     }
     TW_RETURN_IF_ERROR(t.refill());
-    if (t.wants_more() && !t.is_full()) wait = std::chrono::milliseconds(0);
+    if (t.wants_more() && t.may_draw()) wait = std::chrono::milliseconds(0);
     for (const Measured& measured : t.pipeline->poll(wait)) TW_RETURN_IF_ERROR(t.take(measured));
     if (auto failure = t.pipeline->failure()) return *failure;
     if (t.pipeline->outstanding() == 0 && !t.wants_more()) TW_RETURN_IF_ERROR(t.finish_search());
@@ -496,6 +632,15 @@ void Tuner::close() { impl_->pipeline.reset(); }
 
 TuneProgress Tuner::progress() const {
   TuneProgress copy = impl_->status;
+  const DrawCounts drawn = impl_->task.context.search_strategy->draw_counts();
+  copy.attempts = drawn.attempts;
+  copy.duplicates = drawn.duplicates;
+  copy.refusals = drawn.refused;
+  for (const auto& [code, reason] : drawn.refused) {
+    copy.refused += reason.first;
+    auto [place, is_new] = copy.failures.emplace(code, reason);
+    if (!is_new) place->second.first += reason.first;
+  }
   copy.elapsed = seconds_since(impl_->started);
   if (!impl_->build_seconds.empty()) {
     std::vector<double> sorted = impl_->build_seconds;

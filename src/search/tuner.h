@@ -1,4 +1,5 @@
-// Random search over a user's space of schedules: draw, build, measure, keep.
+// One search: a strategy says which candidates, the pipeline builds and measures them, a cost model learns, the
+// database keeps what came out.
 //
 //   TW_TRY(tuner, Tuner::start(task, options));
 //   while (!tuner->finished()) {
@@ -8,13 +9,11 @@
 //   }
 //   const TuneResult& result = tuner->result();
 //
-// Candidates are drawn in turn: every other one, once some results are there, is a neighbor of a good one, the others
-// are any point of the space. A draw that the schedule refuses, or that gives a program seen before, costs an attempt
-// but no trial.
-//
-// Given the same results, the same seed draws the same candidates in every run, however many threads work: candidate n
-// depends on the results of the candidates up to n - kLag alone. So a session that was interrupted goes on where it
-// stopped, and one that is finished measures nothing.
+// Candidates come in batches. A strategy that runs ahead is asked for batch n while batch n - 1 is being built and
+// measured, and knows the results of batches up to n - 2, always exactly these, told in the order of their candidates.
+// So the same seed and the same results give the same candidates in every run, however many threads work: a session
+// that was interrupted goes on where it stopped, and one that is finished measures nothing. What the cost model and the
+// strategy know from earlier sessions is noted when a session begins, so that its later parts begin with the same.
 //
 // The program as it was written is run first, in the measuring helper; what it computes is what candidates are compared
 // with. All candidates are built as the user will get them; at the end the best are timed against one another.
@@ -26,9 +25,9 @@
 #include <string>
 #include <vector>
 
-#include "search/candidate_source.h"
 #include "search/database/database.h"
 #include "search/measure/pipeline.h"
+#include "search/strategy/search_strategy.h"
 #include "target/target.h"
 
 namespace tilewright::search {
@@ -38,7 +37,9 @@ struct TuneTask {
   std::string function;
   std::string name, script;  ///< for the database
   Hash128 space;             ///< what tells this space from another one
-  std::shared_ptr<CandidateSource> source;
+  /// With a space generator and a strategy, initialized.
+  TuneContext context;
+  std::shared_ptr<CostModel> cost_model;  ///< null: none
   /// Makes inputs and tolerances; called when something has to be measured.
   std::function<Result<std::shared_ptr<Arguments>>()> arguments;
   /// Compares what the program as it was written has computed with what it should; says how much of it was compared
@@ -48,7 +49,11 @@ struct TuneTask {
 
 struct TunerOptions {
   int64_t trials = 64;
-  double seconds = 0;  ///< wall time for the whole search; 0: no limit
+  int64_t batch = 8;          ///< candidates that are drawn at a time
+  int64_t patience = 0;       ///< trials without a faster candidate after which it is over; 0: no limit
+  double target_seconds = 0;  ///< fast enough; 0: nothing is
+  double bound_seconds = 0;   ///< no kernel is faster on this machine; it is over within 3 % of that; 0: not known
+  double seconds = 0;         ///< wall time for the whole search; 0: no limit
   uint64_t seed = 0;
   bool fresh = false;  ///< forget what an earlier session of the same seed measured
   Target target;       ///< complete; num_cores is the number of threads
@@ -70,20 +75,16 @@ struct TuneProgress {
   std::map<std::string, std::pair<int64_t, std::string>> refusals;
   double reference_seconds = 0;  ///< one call of the program as it was written; 0: not run
   double median_build_seconds = 0;
-  std::string phase;  ///< "reference", "search", "finals", "done"
+  std::map<std::string, double> seconds;  ///< of this thread: "drawing", "lowering", "learning"
+  std::string phase;                      ///< "reference", "search", "finals", "done"
 };
 
 struct TuneResult {
-  std::string stop_reason;     ///< "trials", "seconds", "exhausted", "canceled"
+  std::string stop_reason;     ///< "trials", "seconds", "patience", "target", "roofline", "exhausted", "canceled"
   std::optional<Record> best;  ///< of all sessions of this program and target
   /// The code of the best, if the finals were held in this session: it was checked and timed as it is delivered.
   std::shared_ptr<const std::string> object;
 };
-
-/// How far the results that a candidate is drawn from lie back: as many may be built or measured at a time.
-inline constexpr int64_t kLag = 8;
-/// Candidates before the first one that is a neighbor of another.
-inline constexpr int64_t kRandomStart = 16;
 
 class Tuner {
  public:

@@ -48,6 +48,46 @@ def test_the_same_results_give_the_same_candidates(tmp_path: Path) -> None:
     assert [traces(file)[i] for i in range(38)] == [whole[i] for i in range(38)]
 
 
+def test_more_trials_go_on_with_the_same_candidates(tmp_path: Path) -> None:
+    file = tmp_path / "t.db"
+    tw.tune(scale, space=tiles, trials=11, database=file, progress=None)
+    some = traces(file)
+    again = tw.tune(scale, space=tiles, trials=24, database=file, progress=None)
+    assert (again.progress.earlier, again.progress.trials) == (11, 24)
+    more = traces(file)
+    assert sorted(more) == list(range(24)) and {i: more[i] for i in some} == some
+    assert len(set(more.values())) == 24
+
+
+def test_what_ends_a_search(tmp_path: Path) -> None:
+    def tuned(**options: Any) -> tw.TuneResult:
+        return tw.tune(scale, space=tiles, trials=60, progress=None, **options)
+
+    patient = tuned(patience=12, database=tmp_path / "t.db")
+    assert patient.stop_reason == "patience" and 12 < patient.progress.trials < 60
+    # With more patience it goes on.
+    on = tuned(database=tmp_path / "t.db")
+    assert on.stop_reason == "trials" and on.progress.earlier == patient.progress.trials
+    fast_enough = tuned(target_seconds=1.0)
+    assert fast_enough.stop_reason == "target" and fast_enough.progress.trials < 60
+
+
+def test_a_space_that_reads_what_it_draws_never_repeats_itself() -> None:
+    runs = []
+
+    def reads(sch: tw.Schedule) -> None:
+        i, j = sch.get_loops(sch.get_block("Y"))
+        outer = int(sch.sample_categorical([2, 4, 8], [0.9, 0.05, 0.05]))
+        sch.split(i, factors=[None, outer])
+        if outer > 2:
+            sch.split(j, factors=[None, int(sch.sample_categorical([3, 6, 12], [0.98, 0.01, 0.01]))])
+        runs.append(sch.trace.decisions)
+
+    result = tw.tune(scale, space=reads, trials=64, progress=None)
+    assert result.stop_reason == "exhausted" and result.progress.trials == 7
+    assert len(runs) <= 9 and result.progress.duplicates <= 1
+
+
 @pytest.mark.parametrize("reads", [False, True])
 def test_later_candidates_are_neighbors_of_good_ones(tmp_path: Path, reads: bool) -> None:
     """Also where the space looks at what it has drawn, and is run anew for each candidate."""

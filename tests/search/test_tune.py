@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import meta_schedule as ms
 from tilewright.script import tir as T
 from tilewright.search import report, session
 
@@ -119,7 +120,7 @@ def test_a_finished_session_measures_nothing_and_more_trials_go_on(tmp_path):
     assert more.progress.earlier == 2 and more.progress.trials == 3
 
 
-def test_a_wrong_kernel_is_refused(monkeypatch):
+def test_a_wrong_kernel_is_refused():
     @T.prim_func
     def short(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32"), C: T.Buffer((64, 64), "float32")):
         T.func_attr({"global_symbol": "matmul"})
@@ -130,13 +131,22 @@ def test_a_wrong_kernel_is_refused(monkeypatch):
                     C[vi, vj] = T.float32(0)
                 C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
 
-    def read_one(sch: tw.Schedule) -> None:
-        int(sch.sample_categorical([1, 2], [0.5, 0.5]))
+    class Wrong(ms.SearchStrategy):
+        def pre_tuning(self, max_trials, num_trials_per_iter, design_spaces, database=None, cost_model=None):
+            self.left = [ms.MeasureCandidate(tw.Schedule(tw.ir.Module({"main": short})))]
 
-    monkeypatch.setattr(
-        session._Search, "_draw", lambda self, seed, attempt, decisions: (tw.ir.Module({"main": short}), "[[], []]")
-    )
-    result = tw.tune(matmul, space=read_one, trials=1, progress=None, seconds=20)
+        def generate_measure_candidates(self):
+            return [self.left.pop()] if self.left else None
+
+        def notify_runner_results(self, measure_candidates, results):
+            assert [result.error_msg is None for result in results] == [False]
+
+        def post_tuning(self):
+            self.left = None
+
+    strategy = Wrong()
+    result = tw.tune(matmul, space=lambda sch: None, trials=1, progress=None, seconds=20, strategy=strategy)
+    assert strategy.left is None
     assert result.progress.outcomes == {"wrong_result": 1} and result.record is None
     with pytest.raises(tw.ResourceError, match="no candidate was correct"):
         _ = result.kernel

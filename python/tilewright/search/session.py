@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import _core, ir, notes
+from tilewright import _core, ir, machine, notes
 from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.kernel import compile_task
@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 SPACE_DEADLINE = 10.0
 #: seconds that one call of the program as it was written may take
 REFERENCE_DEADLINE = 300.0
+#: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
+_STREAM = 2
+#: searches of so many trials end near the limits of the machine
+LEAST_TRIALS_FOR_ROOFS = 32
 #: seconds between two looks at progress, and at signals
 STEP_SECONDS = 0.1
 
@@ -73,6 +77,7 @@ class Progress:
 
     Attributes:
         reference_seconds: of one call of the program as it was written; 0 when it was not run.
+        seconds: that the tuner itself spent "drawing", "lowering", "learning".
         phase: "reference" (that program runs), "search", "finals" (the best are timed against one another), "done".
     """
 
@@ -90,6 +95,7 @@ class Progress:
     duplicates: int
     reference_seconds: float
     median_build_seconds: float
+    seconds: dict[str, float]
     phase: str
 
     @property
@@ -109,7 +115,8 @@ class TuneResult:
 
     Attributes:
         record: the best candidate; None when none was correct.
-        stop_reason: "trials", "seconds", "exhausted" or "canceled".
+        stop_reason: "trials", "seconds", "patience", "target", "roofline" (no kernel is faster on this machine by more
+            than 3 %), "exhausted" or "canceled".
         verdict: how the untuned program, against which results are compared, was itself checked.
     """
 
@@ -235,9 +242,11 @@ def run_space(space: Space, schedule: Schedule, *, first: bool = False) -> None:
         )
 
 
-def space_hash(space: Space, trace: Trace, replayable: bool) -> str:
-    """What tells this space from another: its steps, or where Python decides between them, its source."""
+def space_hash(space: Space, trace: Trace, replayable: bool, strategy: _core.SearchStrategy) -> str:
+    """What tells this space, and the way through it, from another: its steps, or where Python decides between them, its
+    source."""
     text = json.dumps(trace.as_json()[0]) if replayable else space.identity or inspect.getsource(space.function)
+    text += f" {type(strategy).__name__} {_STREAM}"
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
@@ -258,6 +267,10 @@ def tune(
     database: str | os.PathLike[str] | None = None,
     target: str = "native",
     fresh: bool = False,
+    strategy: _core.SearchStrategy | str = "guided",
+    cost_model: _core.CostModel | None = None,
+    patience: int | None = None,
+    target_seconds: float | None = None,
     progress: Callable[[Progress], None] | str | None = "auto",
 ) -> TuneResult:
     """Searches a space of schedules and keeps the fastest correct one.
@@ -265,8 +278,9 @@ def tune(
     >>> result = tw.tune(matmul, trials=64)
     >>> kernel = result.kernel
 
-    Candidates are drawn at random; from the 17th on, every other draw is a neighbor of a good one (one decision is
-    drawn anew). At the end the best are timed against one another.
+    A strategy says which candidates are measured. By default many are drafted, and an estimate of what limits the
+    processor keeps the promising ones; from the 17th trial on, half of them change a single decision of the best. At
+    the end the best are timed against one another.
 
     Args:
         program: what to tune; a :class:`Space` brings its own program.
@@ -282,6 +296,11 @@ def tune(
         database: file of records, made if it is not there; in memory by default. A search that was interrupted goes on
             from its records.
         target: "native", or a target such as "llvm -mcpu=skylake-avx512".
+        strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "evolutionary",
+            "replay-trace", or a :class:`tilewright.meta_schedule.SearchStrategy`.
+        cost_model: learns from what was measured, also by earlier sessions, and ranks drafts; None for the estimate.
+        patience: stop after so many trials without a faster candidate.
+        target_seconds: stop at a candidate that is so fast.
         fresh: measure again what an earlier session of the same seed measured.
         progress: "auto" shows progress as fits the output, None shows nothing, a function is called with each
             :class:`Progress`.
@@ -307,9 +326,22 @@ def tune(
 
     from tilewright.search.progress import reporter
 
-    search = _Search(space, task, trials, seconds, seed, threads or 1, inputs, target, fresh)
+    if isinstance(strategy, str):
+        strategy = _core.SearchStrategy.create(strategy)
+    stops = {"patience": patience or 0, "target_seconds": target_seconds or 0.0}
+    # A look at the limits of the machine takes a second, so short searches go without.
+    stops["bound_seconds"] = _bound(task, threads or 1) if trials >= LEAST_TRIALS_FOR_ROOFS else 0.0
+    search = _Search(
+        space, task, trials, seconds, seed, threads or 1, inputs, target, fresh, strategy, cost_model, stops
+    )
     with reporter(progress, search.task, search.threads) as report:
         return search.run(database, report)
+
+
+def _bound(task: Task, threads: int) -> float:
+    """Seconds that the limits of this machine leave a call."""
+    work = task.work
+    return machine.roofs(threads).binding(work.flops, work.bytes, work.dtype).seconds
 
 
 class _Search:
@@ -326,11 +358,17 @@ class _Search:
         inputs: Mapping[str, Any] | None,
         target: str,
         fresh: bool,
+        strategy: _core.SearchStrategy,
+        cost_model: _core.CostModel | None,
+        stops: Mapping[str, Any],
     ) -> None:
         self.space, self.task, self.threads, self.seed = space, task, threads, seed
+        self.target = _core.Target(target).with_num_cores(threads)
+        self.strategy, self.cost_model = strategy, cost_model
         self.inputs = {**space.inputs, **(inputs or {})}
         self.check: ReferenceCheck | None = None
         self.interrupts = Interrupts()
+        self.sample: Schedule | None = None  # the first one, which came through
         self.times: dict[str, float] = {}  # seconds by phase
         self.options: dict[str, Any] = {
             "trials": trials,
@@ -341,6 +379,7 @@ class _Search:
             "fresh": fresh,
             "reference_timeout": REFERENCE_DEADLINE,
             "versions": _versions(),
+            **stops,
         }
 
     def run(self, database: str | os.PathLike[str] | None, report: Callable[[Progress], None]) -> TuneResult:
@@ -348,15 +387,17 @@ class _Search:
         first = Schedule(self.task.module, seed=self.seed + 1)
         run_space(self.space, first)
         replayable = not first.decisions_read
+        if not self.space.first:
+            self.sample = first
         store = open_database(database)
         tuner = _core.Tuner(
             module=self.task.module,
             function=self.task.entry,
             name=self.task.entry,
             script=self.task.module.script(),
-            space=space_hash(self.space, first.trace, replayable),
-            trace=first.trace if replayable else None,
-            draw=None if replayable else self._draw,
+            space=space_hash(self.space, first.trace, replayable, self.strategy),
+            context=self._context(first),
+            cost_model=self.cost_model,
             arguments=self._arguments,
             judge_reference=self._judge_reference,
             reduction_length=self.task.reduction_length,
@@ -403,13 +444,27 @@ class _Search:
                 canceled = True
                 tuner.cancel()
 
-    def _draw(self, seed: int, attempt: int, decisions: list[Any]) -> tuple[ir.Module, str]:
-        """One candidate of a space that looks at sampled values, with these decisions; what is left out is drawn."""
-        schedule = Schedule(self.task.module, seed=(seed * 1_000_003 + attempt) % 2**62)
-        schedule.take_decisions(decisions)
+    def _apply(self, schedule: Schedule, first: bool) -> None:
+        """A candidate of a space that looks at sampled values, with the decisions that the schedule was given."""
+        if first and self.sample is not None:
+            schedule.take_decisions([*self.sample.trace.decisions.values()])
         with self.interrupts.raised():
-            run_space(self.space, schedule, first=attempt == 0)
-        return schedule.mod, json.dumps(schedule.trace.as_json())
+            run_space(self.space, schedule, first=first)
+
+    def _context(self, first: Schedule) -> _core.TuneContext:
+        """The space as strategies take it: what it did to a schedule, or where it decides as it goes, itself."""
+        if first.decisions_read:
+            generator: _core.SpaceGenerator = _core.FunctionSpace(self._apply)
+        else:
+            generator = _core.ScheduleFn(lambda _: first)
+        generator.schedule_rules, generator.postprocs, generator.mutators = [], [], []
+        context = _core.TuneContext()
+        context.module, context.target = self.task.module, self.target
+        context.space_generator, context.search_strategy = generator, self.strategy
+        context.task_name, context.seed = self.task.entry, self.seed
+        context.num_threads = machine.cpu_count()
+        context.initialize()
+        return context
 
     def _arguments(self) -> list[tuple[Any, ...]]:
         """For each parameter what it is, and its initial bytes."""

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "ir/build.h"
 
 namespace tilewright::search {
@@ -10,13 +12,17 @@ using schedule::Schedule;
 
 std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postprocs, Refusals& refusals) {
   if (auto entered = schedule.apply(schedule::EnterPostproc{}); !entered.ok()) {
-    refusals.add(entered.error().code);
+    refusals.add(entered.error());
     return std::nullopt;
   }
   for (size_t i = 0; i < postprocs.size(); ++i) {
     Result<bool> good = postprocs[i]->apply(schedule);
     if (good.ok() && *good) continue;
-    refusals.add(good.ok() ? fmt::format("postproc {}", i) : good.error().code);
+    if (good.ok()) {
+      refusals.add(fmt::format("postproc {}", i));
+    } else {
+      refusals.add(good.error());
+    }
     return std::nullopt;
   }
   return schedule;
@@ -30,8 +36,16 @@ std::optional<Schedule> redrawn(const Schedule& schedule, schedule::Random rando
   options.random = random;
   Result<Schedule> result = schedule.replay_from(draws[0], {}, options);
   if (result.ok()) return std::move(*result);
-  refusals.add(result.error().code);
+  refusals.add(result.error());
   return std::nullopt;
+}
+
+const Mutator* draw_mutator(const Mutators& mutators, double mutate_prob, schedule::Random& random) {
+  std::vector<double> weights;
+  for (const auto& [mutator, probability] : mutators) weights.push_back(probability);
+  double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+  if (random.uniform() >= mutate_prob || total <= 0) return nullptr;
+  return mutators[random.categorical(weights)].first.get();
 }
 
 std::vector<ArgInfo> args_of(const Ref<Module>& module) {

@@ -18,6 +18,9 @@ std::optional<schedule::Schedule> postprocessed(schedule::Schedule schedule, con
 std::optional<schedule::Schedule> redrawn(const schedule::Schedule& schedule, schedule::Random random,
                                           Refusals& refusals);
 
+/// A mutator by its probability; null, with probability 1 - `mutate_prob` or where there is none: no mutation.
+const Mutator* draw_mutator(const Mutators& mutators, double mutate_prob, schedule::Random& random);
+
 /// What a kernel of the program is called with; empty where that cannot be said without sizes or numbers from the user.
 std::vector<ArgInfo> args_of(const Ref<Module>& module);
 std::vector<MeasureCandidate> as_candidates(std::vector<schedule::Schedule> schedules,

@@ -44,15 +44,6 @@ size_t draw_parent(const std::vector<double>& scores, Random& random) {
   return total > 0 ? random.categorical(scores) : static_cast<size_t>(random.below(scores.size()));
 }
 
-/// Null: no mutation.
-const Mutator* draw_mutator(const Mutators& mutators, double mutate_prob, Random& random) {
-  std::vector<double> weights;
-  for (const auto& [mutator, probability] : mutators) weights.push_back(probability);
-  double total = std::accumulate(weights.begin(), weights.end(), 0.0);
-  if (random.uniform() >= mutate_prob || total <= 0) return nullptr;
-  return mutators[random.categorical(weights)].first.get();
-}
-
 }  // namespace
 
 /// A place of the next generation.
@@ -116,7 +107,7 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::pick_best_from_databa
     if (again.ok()) {
       replayed[i] = postprocessed(std::move(*again), postprocs_, refusals_);
     } else {
-      refusals_.add(again.error().code);
+      refusals_.add(again.error());
     }
   });
   Population result;
@@ -179,7 +170,7 @@ void EvolutionarySearch::try_once(Child& child, const Population& population, co
     const Schedule& parent = population[child.parent];
     auto mutated = mutator->apply(parent.trace(), child.random);
     if (!mutated.ok()) {
-      refusals_.add(mutated.error().code);
+      refusals_.add(mutated.error());
     } else if (*mutated) {
       schedule::ReplayOptions options;
       options.random = child.random.fork();
@@ -187,7 +178,7 @@ void EvolutionarySearch::try_once(Child& child, const Population& population, co
       if (again.ok()) {
         child.found = postprocessed(std::move(*again), postprocs_, refusals_);
       } else {
-        refusals_.add(again.error().code);
+        refusals_.add(again.error());
       }
     }
     if (child.found) return;

@@ -5,28 +5,49 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <utility>
+
+#include "support/result.h"
 
 namespace tilewright::search {
+
+/// By code: how often, and one of the messages.
+using Reasons = std::map<std::string, std::pair<int64_t, std::string>>;
+
+inline std::map<std::string, int64_t> counts_of(const Reasons& reasons) {
+  std::map<std::string, int64_t> counts;
+  for (const auto& [code, reason] : reasons) counts[code] = reason.first;
+  return counts;
+}
 
 /// Counts by code. Several threads may add at once.
 class Refusals {
  public:
-  void add(const std::string& code) {
+  void add(const std::string& code, const std::string& message = "") {
     std::lock_guard lock(mutex_);
-    ++counts_[code];
+    auto& [count, first] = reasons_[code.empty() ? "unknown" : code];
+    if (count++ == 0) first = message;
   }
-  std::map<std::string, int64_t> counts() const {
+  void add(const Diagnostic& error) { add(error.code, error.message); }
+  Reasons reasons() const {
     std::lock_guard lock(mutex_);
-    return counts_;
+    return reasons_;
   }
+  std::map<std::string, int64_t> counts() const { return counts_of(reasons()); }
   void clear() {
     std::lock_guard lock(mutex_);
-    counts_.clear();
+    reasons_.clear();
   }
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, int64_t> counts_;
+  Reasons reasons_;
+};
+
+/// What became of the points that a strategy drew.
+struct DrawCounts {
+  int64_t attempts = 0, duplicates = 0;
+  Reasons refused{};
 };
 
 }  // namespace tilewright::search

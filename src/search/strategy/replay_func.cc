@@ -33,7 +33,7 @@ Result<std::optional<Schedule>> ReplayFunc::draw(Random& random) {
   for (int tries = 0; tries < kMaxFailures; ++tries) {
     auto space = generator_->generate_design_space(module_);
     if (!space.ok()) {
-      refusals_.add(space.error().code);
+      refusals_.add(space.error());
       continue;
     }
     if (space->empty()) return std::optional<Schedule>();

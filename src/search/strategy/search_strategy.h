@@ -6,6 +6,7 @@
 //   strategy->post_tuning();
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "search/cost_model/cost_model.h"
 #include "search/database/tuning_database.h"
 #include "search/measure_candidate.h"
+#include "search/strategy/refusals.h"
 #include "search/tune_context.h"
 
 namespace tilewright::search {
@@ -23,6 +25,8 @@ struct TuningPlan {
   std::vector<schedule::Schedule> design_spaces;
   std::shared_ptr<TuningDatabase> database;  ///< null where a strategy does without
   std::shared_ptr<CostModel> cost_model;     ///< likewise
+  /// Asked before a candidate is handed out, where it is known to be worth no trial: an error says why.
+  std::function<Status(const MeasureCandidate&)> refuse{};
 };
 
 class SearchStrategy {
@@ -37,6 +41,10 @@ class SearchStrategy {
                                        const std::vector<RunnerResult>& results) = 0;
   /// Ends the search.
   virtual Status post_tuning() = 0;
+  /// Whether the next batch may be asked for while the last one is being measured: its results are then told in turn,
+  /// but one batch later.
+  virtual bool runs_ahead() const { return false; }
+  virtual DrawCounts draw_counts() const { return {}; }
   virtual std::shared_ptr<SearchStrategy> clone() const = 0;
 };
 

@@ -1,0 +1,27 @@
+#include "search/space/function_space.h"
+
+namespace tilewright::search {
+
+using schedule::Schedule;
+
+Result<FunctionSpace::Point> FunctionSpace::run(const Ref<Module>& module,
+                                                const std::vector<schedule::Value>& decisions, schedule::Random random,
+                                                bool first) const {
+  TW_TRY(start, Schedule::make(module));
+  start.seed(random);
+  return function_(std::move(start), decisions, first);
+}
+
+Result<std::vector<Schedule>> FunctionSpace::generate_design_space(const Ref<Module>& module) {
+  TW_TRY(point, run(module, {}, schedule::Random(next_seed()), true));
+  if (point.error) return std::move(*point.error);
+  return std::vector<Schedule>{std::move(point.schedule)};
+}
+
+std::shared_ptr<SpaceGenerator> FunctionSpace::clone() const {
+  auto copy = std::make_shared<FunctionSpace>(*this);
+  copy->clone_parts();
+  return copy;
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,32 @@
+// The space of a function that looks at what it has drawn: it is run anew for each point, with the decisions wanted.
+#pragma once
+
+#include <functional>
+
+#include "search/space/space_generator.h"
+
+namespace tilewright::search {
+
+class FunctionSpace final : public SpaceGenerator {
+ public:
+  struct Point {
+    schedule::Schedule schedule;        ///< as far as the function came
+    std::optional<Diagnostic> error{};  ///< why it came no further
+  };
+  /// Schedules: a fresh schedule, the decisions of its first draws (none: drawn), whether the point that the space
+  /// wants to be tried first is meant. An error for what ends the search.
+  using Function =
+      std::function<Result<Point>(schedule::Schedule, const std::vector<schedule::Value>& decisions, bool first)>;
+  explicit FunctionSpace(Function function) : function_(std::move(function)) {}
+
+  Result<Point> run(const Ref<Module>& module, const std::vector<schedule::Value>& decisions, schedule::Random random,
+                    bool first = false) const;
+  /// The first point alone.
+  Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
+  std::shared_ptr<SpaceGenerator> clone() const override;
+
+ private:
+  Function function_;
+};
+
+}  // namespace tilewright::search

@@ -1,0 +1,77 @@
+#include "search/strategy/decision_tree.h"
+
+#include <fmt/format.h>
+
+namespace tilewright::search {
+
+using schedule::Random;
+using schedule::Value;
+
+std::vector<double> weights_of(const schedule::Instruction& instruction) {
+  const auto* draw = std::get_if<schedule::SampleCategorical>(&instruction);
+  return draw ? draw->probs : std::vector<double>();
+}
+
+std::vector<Branch> branches_of(const schedule::Trace& trace) {
+  std::vector<Branch> path;
+  std::vector<Value> decisions = trace.decisions();
+  std::vector<size_t> draws = trace.draws();
+  for (size_t i = 0; i < draws.size(); ++i) path.push_back({weights_of(trace[draws[i]].instruction), decisions[i]});
+  return path;
+}
+
+std::string text_of(const Value& decision) {
+  if (const auto* list = decision.as<Value::List>()) {
+    std::string text = "[";
+    for (const Value& item : *list) text += text_of(item) + ",";
+    return text + "]";
+  }
+  const auto* number = decision.as<int64_t>();
+  return number ? fmt::format("{}", *number) : std::string("?");
+}
+
+bool DecisionTree::Node::has_open_way() const {
+  if (weights.empty()) return true;
+  for (size_t way = 0; way < weights.size(); ++way) {
+    if (weights[way] <= 0) continue;
+    auto child = children.find(std::to_string(way));
+    if (child == children.end() || !child->second->is_done) return true;
+  }
+  return false;
+}
+
+std::vector<Value> DecisionTree::choose(Random& random) const {
+  std::vector<Value> decisions;
+  for (const Node* node = &root_; !node->weights.empty() && !node->is_done;) {
+    std::vector<double> open = node->weights;
+    for (size_t way = 0; way < open.size(); ++way) {
+      auto child = node->children.find(std::to_string(way));
+      if (child != node->children.end() && child->second->is_done) open[way] = 0;
+    }
+    size_t way = random.categorical(open);
+    decisions.emplace_back().data = static_cast<int64_t>(way);
+    auto child = node->children.find(std::to_string(way));
+    if (child == node->children.end()) break;
+    node = child->second.get();
+  }
+  return decisions;
+}
+
+bool DecisionTree::take(const std::vector<Branch>& path) {
+  std::vector<Node*> nodes{&root_};
+  for (const Branch& branch : path) {
+    // What was drawn before a refusal and is not known says nothing of the other ways.
+    if (branch.decision.is_none()) return true;
+    Node* node = nodes.back();
+    node->weights = branch.weights;
+    std::unique_ptr<Node>& child = node->children[text_of(branch.decision)];
+    if (!child) child = std::make_unique<Node>();
+    nodes.push_back(child.get());
+  }
+  if (nodes.back()->is_done) return false;
+  nodes.back()->is_done = true;
+  for (size_t i = nodes.size() - 1; i-- > 0 && !nodes[i]->has_open_way();) nodes[i]->is_done = true;
+  return true;
+}
+
+}  // namespace tilewright::search

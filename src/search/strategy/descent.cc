@@ -1,0 +1,91 @@
+#include "search/strategy/descent.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tilewright::search {
+namespace {
+
+/// Of the measured points so many are gone around.
+constexpr size_t kCenters = 3;
+/// A center that is so much slower than the best is left alone.
+constexpr double kNear = 1.25;
+/// Neighbors that have to be measured before their times say anything.
+constexpr size_t kLeastTimes = 6;
+constexpr double kWorthwhile = 0.01;
+constexpr double kLeastHope = 0.05;
+/// A failure counts as a time that is so many times as long.
+constexpr double kFailure = 4;
+
+}  // namespace
+
+bool Descent::is_hopeless(const Center& center) {
+  const std::vector<double>& ratios = center.ratios;
+  if (ratios.size() < kLeastTimes) return false;
+  double mean = 0, square = 0;
+  for (double ratio : ratios) mean += ratio / static_cast<double>(ratios.size());
+  for (double ratio : ratios) square += (ratio - mean) * (ratio - mean) / static_cast<double>(ratios.size() - 1);
+  double spread = std::max(std::sqrt(square), kWorthwhile);
+  double chance = 0.5 * std::erfc((mean + kWorthwhile) / spread / std::sqrt(2.0));
+  return chance * static_cast<double>(center.left) < kLeastHope;
+}
+
+double Descent::ratio_of(const Center& center, double seconds) {
+  return std::log(std::min(seconds / center.seconds, kFailure));
+}
+
+void Descent::measured(const Point& point, double seconds) {
+  if (auto neighbor = neighbors_.find(point.hash); neighbor != neighbors_.end()) {
+    Center& center = centers_.at(neighbor->second);
+    if (center.left > 0) --center.left;
+    center.ratios.push_back(ratio_of(center, seconds));
+    center.closed = center.closed || center.left == 0 || is_hopeless(center);
+  }
+  if (std::isfinite(seconds)) centers_.try_emplace(point.hash, Center{point, seconds});
+}
+
+const Point* Descent::center() {
+  std::vector<Center*> best;
+  for (auto& [hash, center] : centers_) best.push_back(&center);
+  auto faster = [](const Center* a, const Center* b) { return a->seconds < b->seconds; };
+  std::stable_sort(best.begin(), best.end(), faster);
+  for (size_t i = 0; i < std::min(best.size(), kCenters); ++i) {
+    if (!best[i]->closed && best[i]->seconds <= kNear * best[0]->seconds) return &best[i]->point;
+  }
+  return nullptr;
+}
+
+void Descent::expanded(const Hash128& hash, const std::vector<Hash128>& neighbors) {
+  Center& center = centers_.at(hash);
+  center.expanded = true;
+  center.left = neighbors.size();
+  for (const auto& [other, known] : centers_) {
+    if (known.point.is_neighbor_of(center.point)) center.ratios.push_back(ratio_of(center, known.seconds));
+  }
+  center.closed = neighbors.empty() || is_hopeless(center);
+  for (const Hash128& neighbor : neighbors) neighbors_.insert_or_assign(neighbor, hash);
+}
+
+const Hash128* Descent::center_of(const Hash128& point) const {
+  auto found = neighbors_.find(point);
+  return found == neighbors_.end() ? nullptr : &found->second;
+}
+
+std::vector<Variation> Descent::around(const Point& center, size_t limit) {
+  schedule::Trace trace = center.schedule.trace().without_postproc();
+  std::vector<std::vector<schedule::Value>> ways;
+  for (size_t step : trace.draws()) ways.push_back(alternatives(trace[step]));
+  // One way of each decision after the other, so that a limit takes from all of them.
+  std::vector<Variation> result;
+  for (size_t way = 0, more = 1; more > 0 && result.size() < limit; ++way) {
+    more = 0;
+    for (size_t draw = 0; draw < ways.size() && result.size() < limit; ++draw) {
+      if (way >= ways[draw].size()) continue;
+      result.push_back({&center, draw, ways[draw][way]});
+      ++more;
+    }
+  }
+  return result;
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,329 @@
+#include "search/strategy/guided_search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "search/cost_model/analytical.h"
+
+namespace tilewright::search {
+namespace {
+
+using schedule::Random;
+
+/// Points that are varied, and how often, for a batch.
+constexpr size_t kParents = 8;
+/// Records of a database that a search starts from.
+constexpr size_t kRecords = 4;
+/// Running a function of Python takes about so many times as long as replaying a trace.
+constexpr int64_t kRerunCost = 8;
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+double seconds_of(const RunnerResult& result) {
+  if (result.error_msg || result.run_secs.empty()) return kInfinity;
+  std::vector<double> sorted = result.run_secs;
+  std::sort(sorted.begin(), sorted.end());
+  size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]);
+}
+
+}  // namespace
+
+Result<std::shared_ptr<GuidedSearch>> GuidedSearch::make(const GuidedSearchOptions& options,
+                                                         std::shared_ptr<CostModel> prior) {
+  for (double share : {options.descent_share, options.random_share}) {
+    if (share >= 0 && share <= 1) continue;
+    return argument_error("search/probability", fmt::format("{} is no share", share),
+                          "descent_share and random_share lie between 0 and 1");
+  }
+  if (options.drafts < 1 || options.reservoir < 1 || options.ranked < 1 || options.neighbors < 1 ||
+      options.exploration < 0) {
+    return argument_error("search/plan", "at least 1 draft is drawn, kept and ranked, and no count is negative");
+  }
+  return std::make_shared<GuidedSearch>(options, std::move(prior));
+}
+
+GuidedSearch::GuidedSearch(const GuidedSearchOptions& options, std::shared_ptr<CostModel> prior)
+    : options_(options), prior_(prior ? std::move(prior) : std::make_shared<AnalyticalModel>()) {}
+
+Status GuidedSearch::initialize(const TuneContext& context) {
+  if (!context.module.defined()) {
+    return argument_error("search/no-module", "a guided search varies points of a program, and has none",
+                          "give the TuneContext a module");
+  }
+  context_ = context;
+  context_.search_strategy = nullptr;
+  args_ = args_of(context.module);
+  return Ok{};
+}
+
+Status GuidedSearch::pre_tuning(TuningPlan plan) {
+  TW_RETURN_IF_ERROR(progress_.start(plan));
+  plan_ = std::move(plan);
+  ModuleEquality equality = plan_.database ? plan_.database->module_equality() : ModuleEquality::kStructural;
+  points_.start(context_, plan_.design_spaces, equality);
+  descent_ = {};
+  first_.clear();
+  reservoir_.clear();
+  known_.clear();
+  under_way_.clear();
+  handed_out_ = 0;
+  return Ok{};
+}
+
+Points::Stream GuidedSearch::stream() {
+  uint64_t of_step = Random::derive(context_.seed, round_, step_++).next();
+  return [of_step](size_t i) { return Random::derive(of_step, 0, i); };
+}
+
+/// The design spaces as they are, and what a database knows: times of this program's points are believed, points of
+/// others are tried.
+Status GuidedSearch::begin() {
+  first_ = points_.as_they_are();
+  if (!plan_.database) return Ok{};
+  TW_TRY(records, plan_.database->top_k(context_.module, kRecords));
+  for (const TuningRecord& record : records) {
+    TW_TRY(points, points_.remake({record.trace}, stream()));
+    for (Point& point : points) {
+      if (record.run_secs.empty()) {
+        first_.push_back(std::move(point));
+        continue;
+      }
+      double seconds = seconds_of({record.run_secs, {}});
+      descent_.measured(point, seconds);
+      known_.push_back({std::move(point), seconds});
+    }
+  }
+  return Ok{};
+}
+
+std::vector<const GuidedSearch::Known*> GuidedSearch::best(size_t count) const {
+  std::vector<const Known*> result;
+  for (const Known& known : known_) {
+    if (std::isfinite(known.seconds)) result.push_back(&known);
+  }
+  auto faster = [](const Known* a, const Known* b) { return a->seconds < b->seconds; };
+  std::stable_sort(result.begin(), result.end(), faster);
+  if (result.size() > count) result.resize(count);
+  return result;
+}
+
+Result<std::vector<double>> GuidedSearch::scores_of(CostModel& model, const std::vector<Draft*>& drafts) {
+  std::vector<MeasureCandidate> candidates;
+  for (const Draft* draft : drafts) candidates.push_back({draft->point.schedule, args_});
+  TW_TRY(scores, model.predict(context_, candidates));
+  if (scores.size() != drafts.size()) {
+    return argument_error("search/scores",
+                          fmt::format("the cost model gave {} scores for {} candidates", scores.size(), drafts.size()),
+                          "predict() returns one number for each candidate");
+  }
+  for (double& score : scores) score = std::isfinite(score) ? score : -kInfinity;
+  return scores;
+}
+
+Status GuidedSearch::add(std::vector<Point> points) {
+  if (points.empty()) return Ok{};
+  std::vector<Draft> drafts;
+  for (Point& point : points) drafts.push_back({std::move(point)});
+  std::vector<Draft*> all;
+  for (Draft& draft : drafts) all.push_back(&draft);
+  TW_TRY(scores, scores_of(*prior_, all));
+  for (size_t i = 0; i < drafts.size(); ++i) drafts[i].score = scores[i];
+  for (Draft& draft : drafts) reservoir_.push_back(std::move(draft));
+  auto better = [](const Draft& a, const Draft& b) { return a.score > b.score; };
+  std::stable_sort(reservoir_.begin(), reservoir_.end(), better);
+  size_t most = std::max<size_t>(static_cast<size_t>(options_.reservoir), drafts.size());
+  if (reservoir_.size() > most) reservoir_.erase(reservoir_.begin() + static_cast<ptrdiff_t>(most), reservoir_.end());
+  return Ok{};
+}
+
+Status GuidedSearch::fill(size_t count) {
+  int64_t drafts = options_.drafts;
+  // The first batch is drawn while nothing is being measured.
+  if (points_.reruns()) drafts = round_ == 0 ? static_cast<int64_t>(count) : std::max<int64_t>(1, drafts / kRerunCost);
+  do {
+    if (points_.is_exhausted()) return Ok{};
+    TW_TRY(drawn, points_.draw(static_cast<size_t>(drafts), stream()));
+    TW_RETURN_IF_ERROR(add(std::move(drawn)));
+  } while (reservoir_.size() < count);
+  return Ok{};
+}
+
+Status GuidedSearch::vary_the_best() {
+  std::vector<const Known*> parents = best(kParents);
+  const size_t count = static_cast<size_t>(options_.drafts) / (points_.reruns() ? 4 * kRerunCost : 4);
+  if (parents.empty() || count == 0) return Ok{};
+  if (points_.has_mutators() && !points_.reruns()) {
+    std::vector<const Point*> of;
+    for (size_t i = 0; i < count; ++i) of.push_back(&parents[i % parents.size()]->point);
+    TW_TRY(mutated, points_.mutate(of, stream()));
+    return add(std::move(mutated));
+  }
+  std::vector<Variation> variations;
+  Points::Stream random_of = stream();
+  for (size_t i = 0; i < count; ++i) {
+    Random random = random_of(i);
+    const Point& parent = parents[i % parents.size()]->point;
+    std::vector<Variation> around = Descent::around(parent, static_cast<size_t>(options_.neighbors));
+    if (!around.empty()) variations.push_back(around[random.below(around.size())]);
+  }
+  TW_TRY(varied, points_.vary(variations, stream()));
+  return add(std::move(varied));
+}
+
+Status GuidedSearch::go_around() {
+  // A center without neighbors that are new is closed, and the next one's turn comes.
+  while (const Point* center = descent_.center()) {
+    if (descent_.is_expanded(center->hash)) return Ok{};
+    const Point around = *center;
+    TW_TRY(made, points_.vary(Descent::around(around, static_cast<size_t>(options_.neighbors)), stream()));
+    std::vector<Hash128> neighbors;
+    for (const Point& point : made) neighbors.push_back(point.hash);
+    // Those that were drafted before are not made again.
+    for (const Draft& draft : reservoir_) {
+      if (draft.point.is_neighbor_of(around)) neighbors.push_back(draft.point.hash);
+    }
+    descent_.expanded(around.hash, neighbors);
+    TW_RETURN_IF_ERROR(add(std::move(made)));
+  }
+  return Ok{};
+}
+
+Status GuidedSearch::rank() {
+  for (Draft& draft : reservoir_) draft.ranked = false;
+  if (!plan_.cost_model || reservoir_.empty()) return Ok{};
+  const Point* center = descent_.center();
+  std::vector<Draft*> seen;
+  for (Draft& draft : reservoir_) {
+    const Hash128* of = descent_.center_of(draft.point.hash);
+    bool is_near = center && of && *of == center->hash;
+    if (is_near || seen.size() < static_cast<size_t>(options_.ranked)) seen.push_back(&draft);
+  }
+  TW_TRY(scores, scores_of(*plan_.cost_model, seen));
+  std::vector<std::pair<double, size_t>> order;
+  for (size_t i = 0; i < seen.size(); ++i) order.emplace_back(scores[i], i);
+  std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.first > b.first; });
+  // Those first, in their order; the others stay behind them as the prior has put them.
+  std::vector<Draft> ranked;
+  for (auto [score, i] : order) {
+    seen[i]->ranked = true;
+    ranked.push_back(*seen[i]);
+  }
+  for (Draft& draft : reservoir_) {
+    if (!draft.ranked) ranked.push_back(std::move(draft));
+  }
+  reservoir_ = std::move(ranked);
+  return Ok{};
+}
+
+void GuidedSearch::hand_out(std::vector<Point>& picked, Point point) {
+  if (plan_.refuse) {
+    if (Status refused = plan_.refuse({point.schedule, args_}); !refused.ok()) {
+      points_.refusals().add(refused.error());
+      if (descent_.center_of(point.hash)) descent_.measured(point, kInfinity);
+      return;
+    }
+  }
+  under_way_.emplace(point.hash, point);
+  ++handed_out_;
+  picked.push_back(std::move(point));
+}
+
+void GuidedSearch::pick(std::vector<Point>& picked, size_t count, const std::function<bool(const Point&)>& wanted) {
+  for (size_t i = 0; i < reservoir_.size() && picked.size() < count;) {
+    if (!wanted(reservoir_[i].point)) {
+      ++i;
+      continue;
+    }
+    Point point = std::move(reservoir_[i].point);
+    reservoir_.erase(reservoir_.begin() + static_cast<ptrdiff_t>(i));
+    hand_out(picked, std::move(point));
+  }
+}
+
+void GuidedSearch::pick_at_random(std::vector<Point>& picked, size_t count) {
+  Random random = stream()(0);
+  while (!reservoir_.empty() && picked.size() < count) {
+    size_t i = random.below(reservoir_.size());
+    Point point = std::move(reservoir_[i].point);
+    reservoir_.erase(reservoir_.begin() + static_cast<ptrdiff_t>(i));
+    hand_out(picked, std::move(point));
+  }
+}
+
+Result<std::optional<std::vector<MeasureCandidate>>> GuidedSearch::generate_measure_candidates() {
+  using Answer = std::optional<std::vector<MeasureCandidate>>;
+  TW_RETURN_IF_ERROR(progress_.check());
+  if (handed_out_ >= plan_.max_trials) return Answer();
+  const size_t count =
+      static_cast<size_t>(std::min<int64_t>(plan_.num_trials_per_iter, plan_.max_trials - handed_out_));
+  round_ = progress_.take_round();
+  step_ = 0;
+  if (round_ == 0) TW_RETURN_IF_ERROR(begin());
+  const bool descends = !explores() && options_.descent_share > 0;
+  if (descends) TW_RETURN_IF_ERROR(go_around());
+  const Point* center = descends ? descent_.center() : nullptr;
+  if (descends && !center && options_.ends_with_descent) return Answer();
+  TW_RETURN_IF_ERROR(fill(count));
+  if (!explores()) TW_RETURN_IF_ERROR(vary_the_best());
+  TW_RETURN_IF_ERROR(rank());
+
+  std::vector<Point> picked;
+  while (!first_.empty() && picked.size() < count) {
+    Point point = std::move(first_.front());
+    first_.erase(first_.begin());
+    hand_out(picked, std::move(point));
+  }
+  if (center) {
+    const Hash128 hash = center->hash;
+    size_t share = static_cast<size_t>(std::ceil(options_.descent_share * static_cast<double>(count)));
+    pick(picked, std::min(count, picked.size() + share), [&](const Point& point) {
+      const Hash128* of = descent_.center_of(point.hash);
+      return of && *of == hash;
+    });
+  }
+  // What refusals leave open is filled from what else can be drawn.
+  while (picked.size() < count) {
+    size_t left = count - picked.size();
+    size_t by_chance = static_cast<size_t>(std::floor(options_.random_share * static_cast<double>(left) + 0.5));
+    pick(picked, count - by_chance, [](const Point&) { return true; });
+    pick_at_random(picked, count);
+    if (picked.size() == count || points_.is_exhausted()) break;
+    TW_RETURN_IF_ERROR(fill(count - picked.size()));
+    if (reservoir_.empty()) break;
+    TW_RETURN_IF_ERROR(rank());
+  }
+  if (picked.empty()) return Answer();
+  std::vector<MeasureCandidate> candidates;
+  for (Point& point : picked) candidates.push_back({std::move(point.schedule), args_});
+  return Answer(std::move(candidates));
+}
+
+Status GuidedSearch::notify_runner_results(const std::vector<MeasureCandidate>& candidates,
+                                           const std::vector<RunnerResult>& results) {
+  TW_RETURN_IF_ERROR(progress_.check());
+  ModuleEquality equality = plan_.database ? plan_.database->module_equality() : ModuleEquality::kStructural;
+  for (size_t i = 0; i < std::min(candidates.size(), results.size()); ++i) {
+    auto found = under_way_.find(module_hash(candidates[i].schedule.module(), equality));
+    if (found == under_way_.end()) continue;
+    double seconds = seconds_of(results[i]);
+    descent_.measured(found->second, seconds);
+    known_.push_back({found->second, seconds});
+    under_way_.erase(found);
+  }
+  return Ok{};
+}
+
+Status GuidedSearch::post_tuning() {
+  TW_RETURN_IF_ERROR(progress_.finish());
+  plan_ = {};
+  first_.clear();
+  reservoir_.clear();
+  known_.clear();
+  under_way_.clear();
+  return Ok{};
+}
+
+}  // namespace tilewright::search

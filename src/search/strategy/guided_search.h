@@ -1,0 +1,90 @@
+// Draft and verify, and descent: what the default of a search is made of.
+//
+//   draft     many points are drawn, and varied from the best that were measured; a model that needs no measurements
+//             (the prior) keeps those that it likes in a reservoir
+//   re-rank   the learned model gives the best of the reservoir their order
+//   verify    only then a few are measured, and some at random
+//   descent   after a small exploration a share of each batch goes around the best points, see descent.h
+//
+// A batch depends on the seed, its number, and the results that were told before it. It may be asked for while the last
+// one is being measured, so a search that always does so waits for nothing and is repeated exactly.
+#pragma once
+
+#include "search/strategy/descent.h"
+
+namespace tilewright::search {
+
+struct GuidedSearchOptions {
+  int64_t drafts = 192;        ///< points drawn for a batch where that is replaying; an eighth where a function is run
+  int64_t reservoir = 512;     ///< points that wait at most
+  int64_t ranked = 96;         ///< of them that the learned model sees
+  int64_t exploration = 16;    ///< trials before anything depends on results
+  double descent_share = 0.5;  ///< of a batch, afterwards
+  double random_share = 0.1;   ///< of the others
+  int64_t neighbors = 96;      ///< of a center at most
+  bool ends_with_descent = false;  ///< the search is over when descent finds nothing more
+};
+
+class GuidedSearch final : public SearchStrategy {
+ public:
+  /// ArgumentError "search/probability" for a share outside of [0, 1], "search/plan" for counts below 1. `prior` null:
+  /// the analytical model.
+  static Result<std::shared_ptr<GuidedSearch>> make(const GuidedSearchOptions& options,
+                                                    std::shared_ptr<CostModel> prior = nullptr);
+  GuidedSearch(const GuidedSearchOptions& options, std::shared_ptr<CostModel> prior);
+
+  Status initialize(const TuneContext& context) override;
+  Status pre_tuning(TuningPlan plan) override;
+  Result<std::optional<std::vector<MeasureCandidate>>> generate_measure_candidates() override;
+  Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
+                               const std::vector<RunnerResult>& results) override;
+  Status post_tuning() override;
+  bool runs_ahead() const override { return true; }
+  DrawCounts draw_counts() const override { return points_.counts(); }
+  std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<GuidedSearch>(options_, prior_); }
+
+  const GuidedSearchOptions& options() const { return options_; }
+  const Refusals& refusals() const { return points_.refusals(); }
+
+ private:
+  struct Draft {
+    Point point;
+    double score = 0;  ///< of the prior, then of the learned model
+    bool ranked = false;
+  };
+  struct Known {
+    Point point;
+    double seconds;
+  };
+
+  Points::Stream stream();
+  Status begin();
+  Status add(std::vector<Point> points);
+  Status fill(size_t count);
+  Status vary_the_best();
+  Status go_around();
+  Status rank();
+  void pick(std::vector<Point>& picked, size_t count, const std::function<bool(const Point&)>& wanted);
+  void pick_at_random(std::vector<Point>& picked, size_t count);
+  void hand_out(std::vector<Point>& picked, Point point);
+  Result<std::vector<double>> scores_of(CostModel& model, const std::vector<Draft*>& drafts);
+  std::vector<const Known*> best(size_t count) const;
+  bool explores() const { return handed_out_ < options_.exploration; }
+
+  GuidedSearchOptions options_;
+  std::shared_ptr<CostModel> prior_;
+  TuneContext context_;  ///< without this strategy
+  std::vector<ArgInfo> args_;
+  TuningPlan plan_;
+  Progress progress_;
+  Points points_;
+  Descent descent_;
+  std::vector<Point> first_;  ///< that are measured before all others
+  std::vector<Draft> reservoir_;
+  std::vector<Known> known_;
+  std::map<Hash128, Point> under_way_;
+  int64_t handed_out_ = 0;
+  uint64_t round_ = 0, step_ = 0;  ///< of the batch; of what is drawn for it
+};
+
+}  // namespace tilewright::search

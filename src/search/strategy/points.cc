@@ -1,0 +1,290 @@
+#include "search/strategy/points.h"
+
+#include <algorithm>
+#include <set>
+
+#include "search/batch.h"
+#include "search/mutators/mutator.h"
+
+namespace tilewright::search {
+namespace {
+
+using schedule::Random;
+using schedule::Schedule;
+using schedule::Trace;
+using schedule::Value;
+
+/// So many attempts in a row that give nothing new mean that nothing new is left: a point that is drawn once in 400
+/// attempts is missed with a probability of 0.7 %.
+constexpr int64_t kFruitlessAttempts = 2000;
+/// A space that does not return costs its deadline each time.
+constexpr int64_t kMaxOverdue = 3;
+
+/// All ways to move a prime factor from one place to another, the innermost staying within its limit.
+std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t innermost) {
+  std::set<std::vector<int64_t>> found;
+  for (size_t from = 0; from < tiles.size(); ++from) {
+    int64_t left = tiles[from];
+    for (int64_t prime = 2; prime <= left; ++prime) {
+      if (left % prime != 0) continue;
+      while (left % prime == 0) left /= prime;
+      for (size_t to = 0; to < tiles.size(); ++to) {
+        if (to == from || (to + 1 == tiles.size() && innermost > 0 && tiles[to] * prime > innermost)) continue;
+        std::vector<int64_t> changed = tiles;
+        changed[from] /= prime;
+        changed[to] *= prime;
+        found.insert(std::move(changed));
+      }
+    }
+  }
+  std::vector<Value> result;
+  for (const std::vector<int64_t>& changed : found) {
+    Value::List list(changed.size());
+    for (size_t i = 0; i < changed.size(); ++i) list[i].data = changed[i];
+    result.emplace_back().data = std::move(list);
+  }
+  return result;
+}
+
+}  // namespace
+
+bool Point::is_neighbor_of(const Point& other) const {
+  if (space != other.space || decisions.size() != other.decisions.size()) return false;
+  int differences = 0;
+  for (size_t i = 0; i < decisions.size() && differences < 2; ++i) differences += decisions[i] != other.decisions[i];
+  return differences == 1;
+}
+
+std::vector<Value> alternatives(const schedule::Step& draw) {
+  std::vector<Value> result;
+  const auto add = [&](int64_t number) { result.emplace_back().data = number; };
+  if (const auto* one = std::get_if<schedule::SampleCategorical>(&draw.instruction)) {
+    for (size_t way = 0; way < one->probs.size(); ++way) {
+      if (one->probs[way] > 0 && static_cast<int64_t>(way) != one->decision.value) add(static_cast<int64_t>(way));
+    }
+  } else if (const auto* tile = std::get_if<schedule::SamplePerfectTile>(&draw.instruction)) {
+    if (tile->decision.value) return moved_factors(*tile->decision.value, tile->max_innermost_factor);
+  } else if (const auto* parts = std::get_if<schedule::SamplePartitionedTile>(&draw.instruction)) {
+    if (parts->decision.value) return moved_factors(*parts->decision.value, -1);
+  } else if (const auto* place = std::get_if<schedule::SampleComputeLocation>(&draw.instruction)) {
+    // Places that are not possible become the next lower one: such points are seen to be known ones.
+    for (int64_t near = -2; place->decision.value && near <= *place->decision.value + 2; ++near) {
+      if (near != *place->decision.value) add(near);
+    }
+  }
+  return result;
+}
+
+void Points::start(const TuneContext& context, std::vector<Schedule> design_spaces, ModuleEquality equality) {
+  module_ = context.module;
+  function_ = std::dynamic_pointer_cast<const FunctionSpace>(context.space_generator);
+  spaces_ = std::move(design_spaces);
+  trees_ = std::vector<DecisionTree>(spaces_.size());
+  postprocs_ = {};
+  mutators_ = {};
+  if (context.space_generator) {
+    postprocs_ = context.space_generator->postprocs.value_or(Postprocs());
+    mutators_ = context.space_generator->mutators.value_or(Mutators());
+  }
+  num_threads_ = context.num_threads;
+  equality_ = equality;
+  known_.clear();
+  refusals_.clear();
+  attempts_ = duplicates_ = fruitless_ = overdue_ = 0;
+}
+
+DrawCounts Points::counts() const { return {attempts_, duplicates_, refusals_.reasons()}; }
+
+bool Points::is_exhausted() const {
+  return fruitless_ >= kFruitlessAttempts ||
+         std::all_of(trees_.begin(), trees_.end(), [](const DecisionTree& tree) { return tree.is_exhausted(); });
+}
+
+void Points::replay(Wish& wish) {
+  if (wish.trace) {
+    schedule::ReplayOptions options;
+    options.random = wish.random;
+    const Schedule& from = wish.from ? *wish.from : spaces_[wish.space];
+    auto again = from.with_trace(*wish.trace, options);
+    if (!again.ok()) return refusals_.add(again.error());
+    wish.path = branches_of(again->trace());
+    wish.made = std::move(*again);
+    return;
+  }
+  const Schedule& space = spaces_[wish.space];
+  const std::vector<size_t> draws = space.trace().draws();
+  if (draws.empty()) {
+    wish.made = space;
+    return;
+  }
+  schedule::ReplayOptions options;
+  options.fresh = true;
+  options.random = wish.random.fork();
+  options.decide = [&wish](size_t draw, const auto&, const schedule::Instruction& instruction) {
+    Value decision = draw < wish.decisions.size() ? wish.decisions[draw] : Value{};
+    std::vector<double> weights = weights_of(instruction);
+    // A draw that is refused says nothing of itself, so it gets its decision.
+    bool can_draw = std::any_of(weights.begin(), weights.end(), [](double weight) { return weight > 0; });
+    if (decision.is_none() && can_draw) decision.data = static_cast<int64_t>(wish.random.categorical(weights));
+    wish.path.push_back({std::move(weights), decision});
+    return decision;
+  };
+  auto again = space.replay_from(draws[0], {}, options);
+  if (!again.ok()) return refusals_.add(again.error());
+  wish.path = branches_of(again->trace());
+  wish.made = std::move(*again);
+}
+
+Status Points::rerun(Wish& wish) {
+  std::vector<Value> decisions = wish.trace ? wish.trace->decisions() : wish.decisions;
+  for (bool again : {false, true}) {
+    TW_TRY(point, function_->run(module_, decisions, wish.random));
+    wish.path = branches_of(point.schedule.trace());
+    if (!point.error) {
+      wish.made = std::move(point.schedule);
+      return Ok{};
+    }
+    // Another path may come to other draws, which the later decisions do not fit.
+    if (again || decisions.size() <= wish.certain) {
+      refusals_.add(*point.error);
+      if (point.error->code == "space/deadline" && ++overdue_ >= kMaxOverdue) return std::move(*point.error);
+      return Ok{};
+    }
+    decisions.resize(wish.certain);
+  }
+  return Ok{};
+}
+
+void Points::keep(Wish& wish, std::vector<Point>& points) {
+  ++attempts_;
+  ++fruitless_;
+  const bool is_new = trees_[wish.space].take(wish.path);
+  if (!wish.made) return;
+  Hash128 hash = module_hash(wish.made->module(), equality_);
+  if (!is_new || !known_.insert(hash).second) {
+    ++duplicates_;
+    return;
+  }
+  fruitless_ = 0;
+  Point point{std::move(*wish.made), hash, wish.space};
+  for (const Value& decision : point.schedule.trace().without_postproc().decisions()) {
+    point.decisions.push_back(text_of(decision));
+  }
+  points.push_back(std::move(point));
+}
+
+Result<std::vector<Point>> Points::make(std::vector<Wish> wishes) {
+  if (function_) {
+    for (Wish& wish : wishes) TW_RETURN_IF_ERROR(rerun(wish));
+  }
+  on_threads(num_threads_, wishes.size(), [&](size_t i) {
+    Wish& wish = wishes[i];
+    if (!function_) replay(wish);
+    if (wish.made) wish.made = postprocessed(std::move(*wish.made), postprocs_, refusals_);
+  });
+  std::vector<Point> points;
+  for (Wish& wish : wishes) keep(wish, points);
+  return points;
+}
+
+std::vector<Point> Points::as_they_are() {
+  std::vector<Point> points;
+  for (size_t i = 0; i < spaces_.size(); ++i) {
+    Wish wish{i};
+    wish.path = branches_of(spaces_[i].trace());
+    wish.made = postprocessed(spaces_[i], postprocs_, refusals_);
+    keep(wish, points);
+  }
+  return points;
+}
+
+Result<std::vector<Point>> Points::draw(size_t count, const Stream& stream) {
+  std::vector<Point> points;
+  // What one of a group comes to is not known to the others of it, so groups of what runs alone are of one.
+  const size_t group = function_ ? 1 : count;
+  for (size_t i = 0; i < count;) {
+    std::vector<size_t> open;
+    for (size_t space = 0; space < trees_.size(); ++space) {
+      if (!trees_[space].is_exhausted()) open.push_back(space);
+    }
+    if (open.empty()) break;
+    std::vector<Wish> wishes;
+    for (const size_t end = std::min(i + group, count); i < end; ++i) {
+      Random random = stream(i);
+      Wish wish{open[random.below(open.size())]};
+      wish.decisions = trees_[wish.space].choose(random);
+      wish.certain = wish.decisions.size();
+      wish.random = random;
+      wishes.push_back(std::move(wish));
+    }
+    TW_TRY(made, make(std::move(wishes)));
+    for (Point& point : made) points.push_back(std::move(point));
+  }
+  return points;
+}
+
+Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations, const Stream& stream) {
+  std::vector<Wish> wishes;
+  for (size_t i = 0; i < variations.size(); ++i) {
+    const auto& [of, draw, decision] = variations[i];
+    Trace trace = of->schedule.trace().without_postproc();
+    const std::vector<size_t> draws = trace.draws();
+    TW_CHECK(draw < draws.size(), "a variation of a draw that is not there");
+    Wish wish{of->space, &of->schedule};
+    wish.random = stream(i);
+    if (function_) {
+      wish.decisions = trace.decisions();
+      wish.decisions[draw] = decision;
+      wish.certain = draw + 1;
+    } else {
+      TW_TRY(changed, trace.with_decision(draws[draw], decision));
+      wish.trace = std::move(changed);
+    }
+    wishes.push_back(std::move(wish));
+  }
+  return make(std::move(wishes));
+}
+
+Result<std::vector<Point>> Points::mutate(const std::vector<const Point*>& parents, const Stream& stream) {
+  std::vector<Wish> wishes;
+  for (size_t i = 0; i < parents.size(); ++i) {
+    Random random = stream(i);
+    const Mutator* mutator = draw_mutator(mutators_, 1.0, random);
+    if (!mutator) break;
+    auto mutated = mutator->apply(parents[i]->schedule.trace(), random);
+    if (!mutated.ok()) refusals_.add(mutated.error());
+    if (!mutated.ok() || !*mutated) continue;
+    Wish wish{parents[i]->space, &parents[i]->schedule};
+    wish.trace = std::move(**mutated);
+    wish.random = random;
+    wishes.push_back(std::move(wish));
+  }
+  return make(std::move(wishes));
+}
+
+Result<std::vector<Point>> Points::remake(const std::vector<Trace>& traces, const Stream& stream) {
+  std::vector<Point> points;
+  TW_TRY(start, Schedule::make(module_));
+  for (size_t i = 0; i < traces.size(); ++i) {
+    Wish wish{0};
+    wish.random = stream(i);
+    Trace trace = traces[i].without_postproc();
+    schedule::ReplayOptions options;
+    options.random = wish.random;
+    if (auto again = start.with_trace(trace, options); again.ok()) {
+      wish.made = postprocessed(std::move(*again), postprocs_, refusals_);
+      wish.path = {{{}, Value{}}};  // of whichever space it is
+      keep(wish, points);
+      continue;
+    }
+    if (!function_) continue;
+    wish.decisions = trace.decisions();
+    std::vector<Wish> one;
+    one.push_back(std::move(wish));
+    TW_TRY(found, make(std::move(one)));
+    for (Point& point : found) points.push_back(std::move(point));
+  }
+  return points;
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,92 @@
+// Points of a space that can be measured: drawn at random, varied, made again from their traces. None comes twice.
+//
+// A space whose steps are always the same is one schedule whose trace is done again with other decisions, from the
+// first one that differs, on several threads; a FunctionSpace is run anew. What comes out follows from the streams that
+// are given and from what was made before, whichever threads do it.
+#pragma once
+
+#include <functional>
+#include <unordered_set>
+
+#include "search/module_equality.h"
+#include "search/space/function_space.h"
+#include "search/strategy/candidates.h"
+#include "search/strategy/decision_tree.h"
+
+namespace tilewright::search {
+
+struct Point {
+  schedule::Schedule schedule;  ///< postprocessed
+  Hash128 hash;                 ///< of its program
+  size_t space = 0;             ///< that it is of
+  std::vector<std::string> decisions{};
+
+  /// Whether it differs in one decision.
+  bool is_neighbor_of(const Point& other) const;
+};
+
+/// A change of a point: the trace with another decision.
+struct Variation {
+  const Point* of;
+  size_t draw;  ///< number among its draws
+  schedule::Value decision;
+};
+
+class Points {
+ public:
+  using Stream = std::function<schedule::Random(size_t)>;
+
+  /// `context` has been initialized; its strategy is not used.
+  void start(const TuneContext& context, std::vector<schedule::Schedule> design_spaces, ModuleEquality equality);
+  /// The design spaces with the decisions that they come with.
+  std::vector<Point> as_they_are();
+  /// At random, at most `count` that are new; the i-th follows from stream(i).
+  Result<std::vector<Point>> draw(size_t count, const Stream& stream);
+  Result<std::vector<Point>> vary(const std::vector<Variation>& variations, const Stream& stream);
+  /// By a mutator of the space: what it makes of each of these.
+  Result<std::vector<Point>> mutate(const std::vector<const Point*>& parents, const Stream& stream);
+  /// From other traces of this program, or of one of another shape: a trace that cannot be done as it stands lends its
+  /// decisions.
+  Result<std::vector<Point>> remake(const std::vector<schedule::Trace>& traces, const Stream& stream);
+
+  bool reruns() const { return function_ != nullptr; }
+  bool has_mutators() const { return !mutators_.empty(); }
+  /// All points were drawn; or so many attempts in a row gave nothing new that nothing new is left.
+  bool is_exhausted() const;
+  DrawCounts counts() const;
+  Refusals& refusals() { return refusals_; }
+  const Refusals& refusals() const { return refusals_; }
+
+ private:
+  struct Wish {
+    size_t space = 0;
+    const schedule::Schedule* from = nullptr;  ///< whose steps are shared; null: of the space
+    std::optional<schedule::Trace> trace{};    ///< to be done
+    std::vector<schedule::Value> decisions{};  ///< otherwise: of the first draws
+    size_t certain = 0;                        ///< decisions that are meant; those after them may give way
+    schedule::Random random{};
+    std::optional<schedule::Schedule> made{};
+    std::vector<Branch> path{};
+  };
+  Result<std::vector<Point>> make(std::vector<Wish> wishes);
+  void replay(Wish& wish);
+  Status rerun(Wish& wish);
+  void keep(Wish& wish, std::vector<Point>& points);
+
+  Ref<Module> module_;
+  std::shared_ptr<const FunctionSpace> function_;
+  std::vector<schedule::Schedule> spaces_;
+  std::vector<DecisionTree> trees_;
+  Postprocs postprocs_;
+  Mutators mutators_;
+  int num_threads_ = 1;
+  ModuleEquality equality_ = ModuleEquality::kStructural;
+  std::unordered_set<Hash128> known_;
+  int64_t attempts_ = 0, duplicates_ = 0, fruitless_ = 0, overdue_ = 0;
+  Refusals refusals_;
+};
+
+/// Other decisions that a draw may take, near ones where they have a distance.
+std::vector<schedule::Value> alternatives(const schedule::Step& draw);
+
+}  // namespace tilewright::search
