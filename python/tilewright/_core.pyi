@@ -2930,6 +2930,35 @@ def compare_arrays(
 ) -> str:
     """The first difference beyond the tolerance, or an empty string."""
 
+class MeasurePipeline:
+    """Builds and measures candidates of one program in helper processes."""
+
+    def __init__(
+        self,
+        *,
+        written: Module,
+        function: str,
+        arguments: object,
+        judge: Callable[..., Any],
+        reduction_length: int,
+        target: Target,
+        reference_timeout: float,
+    ) -> None: ...
+    def submit(self, scheduled: Module) -> int:
+        """Takes a candidate on; gives its number."""
+
+    def poll(self, seconds: float) -> list[tuple[int, str, list[float], str]]:
+        """
+        (number, outcome, seconds, error) of what is done; waits for the first at most so long.
+        """
+
+    def close(self) -> None:
+        """Ends the helper processes."""
+
+    @property
+    def pids(self) -> list[int]:
+        """Of the helper processes that live."""
+
 class ScheduleRule:
     """
     What to do with one block. Subclasses define apply(), and initialize() where they need to know the target.

@@ -2,6 +2,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include "python/measured_arguments.h"
 #include "python/search_components.h"
 #include "search/database/json_lines.h"
 #include "search/measure/slice_timer.h"
@@ -18,53 +19,6 @@ Hash128 hash_from_hex(const std::string& text) {
     throw Exception(argument_error("search/hash", "'" + text + "' is no hash of 32 hexadecimal digits"));
   }
   return {word(0), word(16)};
-}
-
-std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
-  return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
-}
-
-/// (name, dtype, shape, role, initial bytes) for each parameter.
-Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_t reduction_length) {
-  std::vector<ArgumentSpec> specs;
-  for (nb::handle item : list) {
-    std::string role = nb::cast<std::string>(item[3]);
-    Role parsed = role == "input" ? Role::kInput : role == "output" ? Role::kOutput : Role::kInOut;
-    specs.push_back(
-        {nb::cast<std::string>(item[0]), nb::cast<DataType>(item[1]), nb::cast<std::vector<int64_t>>(item[2]), parsed});
-  }
-  TW_TRY(arguments, Arguments::create(std::move(specs)));
-  size_t index = 0;
-  for (nb::handle item : list) {
-    const ArgumentSpec& spec = arguments->specs()[index];
-    if (spec.role != Role::kOutput) {
-      TW_RETURN_IF_ERROR(arguments->set_initial(index, bytes_of(nb::cast<nb::bytes>(item[4]))));
-    }
-    if (spec.role != Role::kInput) {
-      Tolerance tolerance = tolerance_for(spec.dtype, spec.dtype, reduction_length);
-      TW_RETURN_IF_ERROR(arguments->set_tolerance(index, tolerance));
-    }
-    ++index;
-  }
-  return std::move(arguments);
-}
-
-/// Gives it the outputs, by name, as bytes; it answers how much of them it compared.
-Result<std::string> judge_in_python(const nb::callable& judge, const Arguments& arguments) {
-  nb::gil_scoped_acquire gil;
-  try {
-    nb::dict outputs;
-    for (size_t i = 0; i < arguments.specs().size(); ++i) {
-      const std::vector<std::byte>* values = arguments.expected(i);
-      if (values) outputs[arguments.specs()[i].name.c_str()] = nb::bytes(values->data(), values->size());
-    }
-    return nb::cast<std::string>(judge(outputs));
-  } catch (nb::python_error& error) {
-    if (error.matches(PyExc_KeyboardInterrupt)) throw;
-    Diagnostic diagnostic = diagnostic_of(error, "space/exception");
-    diagnostic.blame = Blame::kInternal;
-    return diagnostic;
-  }
 }
 
 nb::dict record_dict(const Record& record) {

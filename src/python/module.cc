@@ -117,6 +117,7 @@ NB_MODULE(_core, m) {
   tilewright::python::bind_interpreter(m);
   tilewright::python::bind_schedule(m);
   tilewright::python::bind_search(m);
+  tilewright::python::bind_measure(m);
   tilewright::python::bind_search_components(m);
   tilewright::python::bind_analysis(m);
   tilewright::python::bind_tensor_intrin(m);

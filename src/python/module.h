@@ -25,6 +25,7 @@ void bind_script(nanobind::module_& m);
 void bind_printer(nanobind::module_& m);
 void bind_interpreter(nanobind::module_& m);
 void bind_schedule(nanobind::module_& m);
+void bind_measure(nanobind::module_& m);
 void bind_search(nanobind::module_& m);
 /// After bind_schedule: the components of a search.
 void bind_search_components(nanobind::module_& m);

@@ -269,10 +269,7 @@ Result<bool> Tuner::Impl::had_finals() {
 }
 
 Status Tuner::Impl::submit_reference() {
-  auto lowered = lower::lower(task.module, options.target);
-  if (!lowered.ok()) return std::move(lowered.error());
-  Candidate candidate = make_candidate(kReferenceId, *lowered, options.target, task.function);
-  candidate.reference = true;
+  TW_TRY(candidate, reference_candidate(kReferenceId, task.module, options.target, task.function));
   pipeline->submit(std::move(candidate));
   return Ok{};
 }
@@ -338,10 +335,7 @@ const Result<Ref<Module>>& Tuner::Impl::lower_once(const Ref<Module>& module) {
   auto known = lowered.find(module.get());
   if (known == lowered.end()) {
     const Spending spending(status, "lowering");
-    lower::LowerOptions lowering;
-    lowering.require_registers = true;
-    lowering.check_races = lowering.check_accesses = false;
-    known = lowered.emplace(module.get(), Lowered{module, lower::lower(module, options.target, lowering)}).first;
+    known = lowered.emplace(module.get(), Lowered{module, lower_candidate(module, options.target)}).first;
   }
   return known->second.made;
 }
@@ -432,24 +426,7 @@ Status Tuner::Impl::take_reference(const Measured& measured) {
     status.phase = "search";
     return Ok{};
   }
-  // The kernel's own words may go on with a hint of theirs.
-  const std::string message =
-      fmt::format("'{}' as it was written, which results are compared with, failed: {}", task.name,
-                  measured.error.message.substr(0, measured.error.message.find('\n')));
-  switch (measured.outcome) {
-    case Outcome::kRunTimeout:
-      return resource_error("tune/reference", message, "does it end? If so, tune it for smaller shapes");
-    case Outcome::kOutOfMemory:
-      return resource_error("tune/reference", message, "tune it for smaller shapes, or free some memory");
-    case Outcome::kBuildError:
-    case Outcome::kBuildTimeout:
-    case Outcome::kBuildCrash:
-      return measured.error;
-    default:
-      return script_error("tune/reference", message,
-                          "arrays that hold indices are given with inputs={name: array}; calling "
-                          "tw.compile(program, target='interpreter') names the block and the index");
-  }
+  return reference_failure(task.name, measured);
 }
 
 Status Tuner::Impl::take(const Measured& measured) {

@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 import tilewright as tw
 from tilewright import _core
+from tilewright import meta_schedule as ms
 from tilewright.cli import app
 from tilewright.script import tir as T
 from tilewright.search import reference_check, session
@@ -30,15 +31,34 @@ SCRIPT = Path(faulty_kernels.__file__)
 TUNE = ("tune", str(SCRIPT), "--space", "choose")
 
 
+class Given(ms.SearchStrategy):
+    """Hands out these programs, as if schedules of the one that is tuned had become them."""
+
+    def __init__(self, *programs: tw.ir.PrimFunc) -> None:
+        super().__init__()
+        self.left = [ms.MeasureCandidate(tw.Schedule(tw.ir.Module({"main": program}))) for program in programs]
+
+    def pre_tuning(self, *plan: Any) -> None: ...
+
+    def generate_measure_candidates(self) -> list[ms.MeasureCandidate] | None:
+        handed, self.left = self.left, []
+        return handed or None
+
+    def notify_runner_results(self, measure_candidates: Any, results: Any) -> None: ...
+
+    def post_tuning(self) -> None: ...
+
+
+def given_kernels(monkeypatch: pytest.MonkeyPatch, *programs: tw.ir.PrimFunc) -> None:
+    monkeypatch.setattr(_core.SearchStrategy, "create", lambda kind: Given(*programs))
+
+
 @pytest.fixture(params=list(FAULTS))
 def fault(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str, str]:
     """The first candidate of the search is a kernel that misbehaves."""
     program, *expected = FAULTS[request.param]
 
-    def draw(self: Any, seed: int, attempt: int, decisions: list[Any]) -> tuple[tw.ir.Module, str]:
-        return tw.ir.Module({"main": program if attempt == 0 else gather}), "[[], []]"
-
-    monkeypatch.setattr(session._Search, "_draw", draw)
+    given_kernels(monkeypatch, program, gather)
     return expected[0], expected[1], expected[2]
 
 
@@ -70,8 +90,7 @@ def test_nothing_but_a_faulty_kernel_is_an_error_of_the_command(fault: tuple[str
 
 
 def test_the_code_says_that_nothing_was_correct(monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = tw.ir.Module({"main": FAULTS["subtly_wrong"][0]})
-    monkeypatch.setattr(session._Search, "_draw", lambda self, seed, attempt, decisions: (wrong, "[[], []]"))
+    given_kernels(monkeypatch, FAULTS["subtly_wrong"][0])
     result = tw.tune(gather, space=choose, trials=1, progress=None)
     with pytest.raises(tw.ResourceError) as caught:
         _ = result.kernel

@@ -10,7 +10,8 @@ from interpreter.programs import INDEX_LIMITS, PROGRAMS
 from tilewright.arguments import aligned, make_arrays
 from tilewright.reference import sample_points
 from tilewright.script import tir as T
-from tilewright.search import reference_check, report, session
+from tilewright.search import reference_check, report
+from tilewright.search.expectations import Expectations
 from tilewright.search.reference_check import ReferenceCheck
 from tilewright.task import task_of
 
@@ -77,14 +78,14 @@ def test_a_padded_convolution_is_tuned_and_sampled_at_full_size() -> None:
 
 def test_a_wrong_reference_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """One element of what the program as written computes is changed behind its back."""
-    honest = session._Search._judge_reference
+    honest = Expectations.judge
 
-    def forge(self: session._Search, outputs: dict[str, bytes]) -> str:
+    def forge(self: Expectations, outputs: dict[str, bytes]) -> str:
         y = np.frombuffer(outputs["Y"], np.float32).copy()
         y[0] += 1
         return honest(self, {"Y": y.tobytes()})
 
-    monkeypatch.setattr(session._Search, "_judge_reference", forge)
+    monkeypatch.setattr(Expectations, "judge", forge)
     for name in ("max_pool", "scan"):  # sampled, and compared in full
         with pytest.raises(tw.InternalError, match=r"differs from the interpreter: Y\[0"):
             tw.tune(PROGRAMS[name], space=nothing, trials=1, progress=None)

@@ -79,14 +79,18 @@ def test_a_module_without_a_main():
 
 def test_what_else_goes_wrong_while_drawing_is_data(monkeypatch):
     def looks(sch: tw.Schedule) -> None:
-        int(sch.sample_categorical([1, 2], [0.5, 0.5]))
+        int(sch.sample_categorical([1, 2, 3], [0.3, 0.3, 0.4]))
 
-    def broken(self: object, seed: int, attempt: int, decisions: list[object]) -> None:
-        raise ValueError("odd")
+    honest = session._Search._apply
 
-    monkeypatch.setattr(session._Search, "_draw", broken)
-    result = tw.tune(Several, space=looks, trials=1, progress=None)
-    assert result.stop_reason == "exhausted"
+    def broken(self: session._Search, schedule: tw.Schedule, first: bool) -> None:
+        honest(self, schedule, first)
+        if not first:
+            raise ValueError("odd")
+
+    monkeypatch.setattr(session._Search, "_apply", broken)
+    result = tw.tune(Several, space=looks, trials=4, progress=None)
+    assert result.stop_reason == "exhausted" and result.progress.trials == 1
     assert list(result.progress.failures) == ["space/exception"]
     assert "ValueError: odd" in result.progress.failures["space/exception"][1]
 

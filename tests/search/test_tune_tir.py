@@ -15,6 +15,7 @@ import pytest
 from tests.search.programs import Product
 
 import tilewright as tw
+from tilewright import meta_schedule as ms
 from tilewright.meta_schedule import (
     EvaluatorConfig,
     JSONDatabase,
@@ -25,6 +26,7 @@ from tilewright.meta_schedule import (
     normalize_module,
     tune_tir,
 )
+from tilewright.meta_schedule.local_runner import kernel_of
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 
@@ -116,6 +118,68 @@ def test_spaces_of_each_function(tmp_path, runner):
     with pytest.raises(tw.ArgumentError) as error:
         tune(Two, tmp_path, runner, space=lanes, special_space={"add": None, "scale": None})
     assert error.value.code == "tune/no-task"
+
+
+def test_by_default_candidates_are_built_while_others_are_measured(tmp_path, monkeypatch):
+    """Two tasks of a module, each in processes of its own that end with the session."""
+
+    def none(*args, **kwargs):
+        raise AssertionError("the pipeline does without")
+
+    from tilewright.meta_schedule import measuring_pipeline
+
+    monkeypatch.setattr(measuring_pipeline, "LocalBuilder", none)
+    lanes, make = [], measuring_pipeline._lane_of
+    monkeypatch.setattr(measuring_pipeline, "_lane_of", lambda context: lanes.append(make(context)) or lanes[-1])
+    options = {"num_trials_per_iter": 4, "strategy": "guided", "seed": 1, "cost_model": "none"}
+    with Profiler() as profiler:
+        database = tune_tir(Two, LLVM, tmp_path, 16, **options)
+    assert len(database) >= 2 and all(record.run_secs for record in database.get_all_tuning_records())
+    assert len(lanes) == 2 and all(lane.pipeline.pids == [] for lane in lanes)
+    assert "StartPipeline" in profiler.get()
+    schedule = compile_tir(database, Two["add"], LLVM)
+    a, b = np.arange(64, dtype=np.float32), np.zeros(64, np.float32)
+    kernel_of(tw.compile(schedule.mod, LLVM))(a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_programs_without_constant_sizes_go_to_a_builder_and_a_runner(tmp_path, monkeypatch):
+    from tilewright.meta_schedule import measuring_pipeline
+
+    @T.prim_func
+    def symbolic(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "float32")
+        B = T.match_buffer(b, (n,), "float32")
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[vi]
+
+    used = []
+    monkeypatch.setattr(
+        measuring_pipeline.LocalBuilder,
+        "build",
+        lambda self, inputs: used.append(len(inputs)) or [ms.BuilderResult(None, "not today") for _ in inputs],
+    )
+    space = ms.ScheduleFn(lambda sch: None)
+    space.schedule_rules, space.postprocs, space.mutators = [], [], []
+    tune_tir(symbolic, LLVM, tmp_path, 2, strategy="replay-trace", cost_model="none", space=space, seed=1)
+    assert used and sum(used) >= 2
+
+
+def test_a_task_without_candidates_says_why(tmp_path, caplog):
+    class Never(ms.Postproc):
+        def initialize(self, context): ...
+
+        def apply(self, sch):
+            return False
+
+    space = ms.ScheduleFn(lambda sch: None)
+    space.schedule_rules, space.postprocs, space.mutators = [], [Never()], []
+    database = tune_tir(Two["add"], LLVM, tmp_path, 4, strategy="evolutionary", cost_model="random", space=space)
+    assert len(database) == 0
+    assert "ends without a trial: its space has no valid point" in caplog.text and "postproc 0" in caplog.text
 
 
 def test_programs_are_normalized():

@@ -23,6 +23,7 @@ from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResul
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.local_runner import LocalRunner
 from tilewright.meta_schedule.measure_callback import MeasureCallback, apply_all
+from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.tables import Table
@@ -232,6 +233,11 @@ class TaskScheduler(ABC):
                 self.terminate_task(task_id)
             return 0
         task.measure_candidates = list(candidates)
+        if isinstance(builder, MeasuringPipeline):
+            with Profiler.timeit("StartPipeline"):
+                self._attempt(task_id, "the program as it was written", functools.partial(builder.work_on, task.ctx))
+            if task.is_terminated:
+                return 0
         with Profiler.timeit("SendToBuilder"):
             task.builder_results = _build(builder, task)
         with Profiler.timeit("SendToRunner"):
@@ -240,6 +246,10 @@ class TaskScheduler(ABC):
 
     def _reference_of(self, task: TaskRecord, builder: Builder, runner: Runner) -> Reference | None:
         """The program as it was written, built at the first batch, where the runner compares results."""
+        if isinstance(builder, MeasuringPipeline):
+            if builder.work_on(task.ctx):
+                return None
+            builder, runner = builder.plain
         if not (isinstance(builder, LocalBuilder) and isinstance(runner, LocalRunner) and runner.compares):
             return None
         if id(task) not in self._references:
@@ -341,6 +351,8 @@ class TaskScheduler(ABC):
             )
         task.is_terminated = True
         self.remaining_tasks -= 1
+        if not task.latency_ms and task.measure_candidates is None and task_id not in self._failures:
+            _LOGGER.warning("Task #%d: %r ends without a trial: %s", task_id, task.ctx.task_name, _why_none(task.ctx))
         _LOGGER.info("Task #%d has finished. Remaining task(s): %d", task_id, self.remaining_tasks)
 
     def statistics(self) -> Table:
@@ -382,6 +394,15 @@ class TaskScheduler(ABC):
 
 
 PyTaskScheduler = TaskScheduler
+
+
+def _why_none(context: Any) -> str:
+    """What became of the points of a search that has no candidates."""
+    refusals = getattr(getattr(context, "search_strategy", None), "refusals", None)
+    if refusals:
+        return "its space has no valid point: " + ", ".join(f"{n} x {code}" for code, n in sorted(refusals.items()))
+    return "its strategy gave no candidates"
+
 
 _CANCELED_RESULT = RunnerResult(None, "the session was canceled")
 _CANCELED = RunnerFuture(lambda: True, lambda: _CANCELED_RESULT)

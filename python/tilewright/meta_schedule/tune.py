@@ -11,6 +11,7 @@ from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.measure_callback import MeasureCallback
+from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Runner
 from tilewright.meta_schedule.session_logs import SessionLogs
@@ -50,7 +51,7 @@ def tune_tasks(
         max_trials_global: of all tasks.
         max_trials_per_task: of each; by default as many as of all.
         num_trials_per_iter: how many candidates a batch has.
-        builder: or its kind.
+        builder: or its kind. Where both are "local", candidates are built while others are being measured.
         runner: or its kind.
         database: or its kind: "json", "memory", "sqlite".
         cost_model: or its kind: "xgb", "mlp", "random", "none".
@@ -75,8 +76,7 @@ def tune_tasks(
         place = {} if database == "memory" else {"work_dir": work_dir}
         database = Database.create(database, module_equality=module_equality, **place)
     own = [part for part, given in ((Builder, builder), (Runner, runner)) if isinstance(given, str)]
-    made_builder = Builder.create(builder, max_workers=tasks[0].num_threads) if isinstance(builder, str) else builder
-    made_runner = Runner.create(runner) if isinstance(runner, str) else runner
+    made_builder, made_runner = _parts(builder, runner, tasks[0].num_threads)
     scheduler = TaskScheduler.create(task_scheduler)
     with SessionLogs(Path(work_dir), [task.task_name for task in tasks]) as logs:
         for task, logger in zip(tasks, logs.tasks, strict=True):
@@ -107,9 +107,19 @@ def tune_tasks(
     return database
 
 
+def _parts(builder: Builder | str, runner: Runner | str, workers: int) -> tuple[Builder, Runner]:
+    if builder == runner == "local":
+        both = MeasuringPipeline(workers)
+        return both, both
+    made_builder = Builder.create(builder, max_workers=workers) if isinstance(builder, str) else builder
+    return made_builder, Runner.create(runner) if isinstance(runner, str) else runner
+
+
 def _descend(tasks: Sequence[Any], database: Database, builder: Builder, runner: Runner) -> None:
     from tilewright.meta_schedule.post_optimization import descend
 
+    if isinstance(builder, MeasuringPipeline):
+        builder, runner = builder.plain
     for task in tasks:
         if database.has_workload(task.mod):
             with Profiler.timeit("Descent"):

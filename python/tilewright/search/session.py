@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilewright import _core, ir, machine, notes
-from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
 from tilewright.records import keep_times, open_database, schedule_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
+from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
-from tilewright.search.reference_check import ReferenceCheck, Verdict
+from tilewright.search.reference_check import Verdict
 from tilewright.search.space import Space, space_for_cpu
 from tilewright.tables import Table
 from tilewright.task import Task, sizes_of, task_of
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
 #: seconds that a user's space may take for one candidate
 SPACE_DEADLINE = 10.0
-#: seconds that one call of the program as it was written may take
-REFERENCE_DEADLINE = 300.0
 #: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
 _STREAM = 2
 #: searches of so many trials end near the limits of the machine
@@ -365,8 +363,7 @@ class _Search:
         self.space, self.task, self.threads, self.seed = space, task, threads, seed
         self.target = _core.Target(target).with_num_cores(threads)
         self.strategy, self.cost_model = strategy, cost_model
-        self.inputs = {**space.inputs, **(inputs or {})}
-        self.check: ReferenceCheck | None = None
+        self.expectations = Expectations(task, {**space.inputs, **(inputs or {})}, seed)
         self.interrupts = Interrupts()
         self.sample: Schedule | None = None  # the first one, which came through
         self.times: dict[str, float] = {}  # seconds by phase
@@ -398,8 +395,8 @@ class _Search:
             space=space_hash(self.space, first.trace, replayable, self.strategy),
             context=self._context(first),
             cost_model=self.cost_model,
-            arguments=self._arguments,
-            judge_reference=self._judge_reference,
+            arguments=self.expectations.arguments,
+            judge_reference=self.expectations.judge,
             reduction_length=self.task.reduction_length,
             database=store,
             **self.options,
@@ -421,7 +418,7 @@ class _Search:
             Progress(**tuner.progress()),
             result["stop_reason"],
             self.threads,
-            self.check.verdict if self.check else None,
+            self.expectations.verdict,
             result["object"],
         )
 
@@ -465,15 +462,3 @@ class _Search:
         context.num_threads = machine.cpu_count()
         context.initialize()
         return context
-
-    def _arguments(self) -> list[tuple[Any, ...]]:
-        """For each parameter what it is, and its initial bytes."""
-        initial = make_arrays(self.task, self.inputs, self.seed)
-        self.check = ReferenceCheck(self.task.sized, self.inputs, initial)
-        self.check.prepare()
-        return [(p.name, p.dtype, list(p.shape), p.role, initial[p.name].tobytes()) for p in self.task.parameters]
-
-    def _judge_reference(self, outputs: dict[str, bytes]) -> str:
-        """Whether the program as it was written has computed what the interpreter says."""
-        assert self.check is not None
-        return self.check.compare(outputs)

@@ -5,6 +5,7 @@
 #include "codegen/loader.h"
 #include "codegen/signature.h"
 #include "ir/json.h"
+#include "lower/pipeline.h"
 #include "search/measure/frame.h"
 
 namespace tilewright::search {
@@ -13,6 +14,41 @@ Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& 
   Encoder options;
   options(target.str());
   return {id, to_json(lowered), options.take(), std::move(entry)};
+}
+
+Result<Ref<Module>> lower_candidate(const Ref<Module>& scheduled, const Target& target) {
+  lower::LowerOptions lowering;
+  lowering.require_registers = true;
+  lowering.check_races = lowering.check_accesses = false;
+  return lower::lower(scheduled, target, lowering);
+}
+
+Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, const Target& target,
+                                      const std::string& entry) {
+  TW_TRY(lowered, lower::lower(written, target));
+  Candidate candidate = make_candidate(id, lowered, target, entry);
+  candidate.reference = true;
+  return candidate;
+}
+
+Diagnostic reference_failure(const std::string& name, const Measured& measured) {
+  // The kernel's own words may go on with a hint of theirs.
+  const std::string message = fmt::format("'{}' as it was written, which results are compared with, failed: {}", name,
+                                          measured.error.message.substr(0, measured.error.message.find('\n')));
+  switch (measured.outcome) {
+    case Outcome::kRunTimeout:
+      return resource_error("tune/reference", message, "does it end? If so, tune it for smaller shapes");
+    case Outcome::kOutOfMemory:
+      return resource_error("tune/reference", message, "tune it for smaller shapes, or free some memory");
+    case Outcome::kBuildError:
+    case Outcome::kBuildTimeout:
+    case Outcome::kBuildCrash:
+      return measured.error;
+    default:
+      return script_error("tune/reference", message,
+                          "arrays that hold indices are given with inputs={name: array}; calling "
+                          "tw.compile(program, target='interpreter') names the block and the index");
+  }
 }
 
 Result<std::vector<ArgumentSpec>> argument_specs(const Ref<PrimFunc>& func) {

@@ -15,6 +15,15 @@ namespace tilewright::search {
 /// `lowered` is what lower::lower returned for `target`; `entry` the "global_symbol" of the function to measure.
 Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry);
 
+/// A program of a search, lowered. That its steps keep to the rules was proved when they were done; what was meant for
+/// registers and does not fit is refused, "lower/not-in-registers": it is never the fastest, and takes long to build.
+Result<Ref<Module>> lower_candidate(const Ref<Module>& scheduled, const Target& target);
+/// The program as it was written, as the candidate that is `reference`.
+Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, const Target& target,
+                                      const std::string& entry);
+/// Why nothing can be compared with the program as it was written, `measured` having failed.
+Diagnostic reference_failure(const std::string& name, const Measured& measured);
+
 /// One spec for each buffer parameter, in order. What the function writes is an output; one that it reads before that
 /// has to be made Role::kInOut by the caller, who knows (running the untuned program on two different fills tells).
 /// ArgumentError for shapes that are not constant.

@@ -59,16 +59,12 @@ void Descent::expanded(const Hash128& hash, const std::vector<Hash128>& neighbor
   Center& center = centers_.at(hash);
   center.expanded = true;
   center.left = neighbors.size();
+  center.ratios.clear();
   for (const auto& [other, known] : centers_) {
     if (known.point.is_neighbor_of(center.point)) center.ratios.push_back(ratio_of(center, known.seconds));
   }
   center.closed = neighbors.empty() || is_hopeless(center);
   for (const Hash128& neighbor : neighbors) neighbors_.insert_or_assign(neighbor, hash);
-}
-
-const Hash128* Descent::center_of(const Hash128& point) const {
-  auto found = neighbors_.find(point);
-  return found == neighbors_.end() ? nullptr : &found->second;
 }
 
 std::vector<Variation> Descent::around(const Point& center, size_t limit) {

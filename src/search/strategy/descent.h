@@ -21,10 +21,9 @@ class Descent {
   const Point* center();
   /// Whether its neighbors were asked for before.
   bool is_expanded(const Hash128& center) const { return centers_.at(center).expanded; }
-  /// `neighbors` have no time yet; those that have one are found among what was measured.
+  /// Where a center is gone around. `neighbors` have no time yet; those that have one are found among what was
+  /// measured.
   void expanded(const Hash128& center, const std::vector<Hash128>& neighbors);
-  /// The center that a point is a neighbor of; none where it is none.
-  const Hash128* center_of(const Hash128& point) const;
   /// Every decision of a point changed to each near alternative, at most so many.
   static std::vector<Variation> around(const Point& center, size_t limit);
 

@@ -67,6 +67,8 @@ Status GuidedSearch::pre_tuning(TuningPlan plan) {
   descent_ = {};
   first_.clear();
   reservoir_.clear();
+  around_.clear();
+  center_.reset();
   known_.clear();
   under_way_.clear();
   handed_out_ = 0;
@@ -123,20 +125,23 @@ Result<std::vector<double>> GuidedSearch::scores_of(CostModel& model, const std:
   return scores;
 }
 
-Status GuidedSearch::add(std::vector<Point> points) {
-  if (points.empty()) return Ok{};
+Result<std::vector<GuidedSearch::Draft>> GuidedSearch::drafts_of(std::vector<Point> points) {
   std::vector<Draft> drafts;
   for (Point& point : points) drafts.push_back({std::move(point)});
   std::vector<Draft*> all;
   for (Draft& draft : drafts) all.push_back(&draft);
+  if (drafts.empty()) return drafts;
   TW_TRY(scores, scores_of(*prior_, all));
   for (size_t i = 0; i < drafts.size(); ++i) drafts[i].score = scores[i];
+  return drafts;
+}
+
+void GuidedSearch::add(std::vector<Draft> drafts) {
+  size_t most = std::max<size_t>(static_cast<size_t>(options_.reservoir), drafts.size());
   for (Draft& draft : drafts) reservoir_.push_back(std::move(draft));
   auto better = [](const Draft& a, const Draft& b) { return a.score > b.score; };
   std::stable_sort(reservoir_.begin(), reservoir_.end(), better);
-  size_t most = std::max<size_t>(static_cast<size_t>(options_.reservoir), drafts.size());
   if (reservoir_.size() > most) reservoir_.erase(reservoir_.begin() + static_cast<ptrdiff_t>(most), reservoir_.end());
-  return Ok{};
 }
 
 Status GuidedSearch::fill(size_t count) {
@@ -146,7 +151,8 @@ Status GuidedSearch::fill(size_t count) {
   do {
     if (points_.is_exhausted()) return Ok{};
     TW_TRY(drawn, points_.draw(static_cast<size_t>(drafts), stream()));
-    TW_RETURN_IF_ERROR(add(std::move(drawn)));
+    TW_TRY(drafts, drafts_of(std::move(drawn)));
+    add(std::move(drafts));
   } while (reservoir_.size() < count);
   return Ok{};
 }
@@ -159,7 +165,9 @@ Status GuidedSearch::vary_the_best() {
     std::vector<const Point*> of;
     for (size_t i = 0; i < count; ++i) of.push_back(&parents[i % parents.size()]->point);
     TW_TRY(mutated, points_.mutate(of, stream()));
-    return add(std::move(mutated));
+    TW_TRY(drafts, drafts_of(std::move(mutated)));
+    add(std::move(drafts));
+    return Ok{};
   }
   std::vector<Variation> variations;
   Points::Stream random_of = stream();
@@ -170,51 +178,49 @@ Status GuidedSearch::vary_the_best() {
     if (!around.empty()) variations.push_back(around[random.below(around.size())]);
   }
   TW_TRY(varied, points_.vary(variations, stream()));
-  return add(std::move(varied));
+  TW_TRY(drafts, drafts_of(std::move(varied)));
+  add(std::move(drafts));
+  return Ok{};
 }
 
 Status GuidedSearch::go_around() {
-  // A center without neighbors that are new is closed, and the next one's turn comes.
-  while (const Point* center = descent_.center()) {
-    if (descent_.is_expanded(center->hash)) return Ok{};
-    const Point around = *center;
-    TW_TRY(made, points_.vary(Descent::around(around, static_cast<size_t>(options_.neighbors)), stream()));
-    std::vector<Hash128> neighbors;
-    for (const Point& point : made) neighbors.push_back(point.hash);
-    // Those that were drafted before are not made again.
-    for (const Draft& draft : reservoir_) {
-      if (draft.point.is_neighbor_of(around)) neighbors.push_back(draft.point.hash);
+  // A center without neighbors that are left is closed, and the next one's turn comes.
+  for (const Point* center = descent_.center(); !center || center_ != center->hash; center = descent_.center()) {
+    add(std::move(around_));
+    around_.clear();
+    center_.reset();
+    if (!center) return Ok{};
+    const Point next = *center;
+    if (!descent_.is_expanded(next.hash)) {
+      TW_TRY(made, points_.vary(Descent::around(next, static_cast<size_t>(options_.neighbors)), stream()));
+      TW_TRY(drafts, drafts_of(std::move(made)));
+      around_ = std::move(drafts);
     }
-    descent_.expanded(around.hash, neighbors);
-    TW_RETURN_IF_ERROR(add(std::move(made)));
+    // Those that were drafted before are not made again.
+    auto far = [&](const Draft& draft) { return !draft.point.is_neighbor_of(next); };
+    auto near = std::stable_partition(reservoir_.begin(), reservoir_.end(), far);
+    around_.insert(around_.end(), std::make_move_iterator(near), std::make_move_iterator(reservoir_.end()));
+    reservoir_.erase(near, reservoir_.end());
+    std::vector<Hash128> neighbors;
+    for (const Draft& draft : around_) neighbors.push_back(draft.point.hash);
+    descent_.expanded(next.hash, neighbors);
+    center_ = next.hash;
   }
   return Ok{};
 }
 
-Status GuidedSearch::rank() {
-  for (Draft& draft : reservoir_) draft.ranked = false;
-  if (!plan_.cost_model || reservoir_.empty()) return Ok{};
-  const Point* center = descent_.center();
+/// The best first: the first `most`, as the prior has put them, by the learned model.
+Status GuidedSearch::rank(std::vector<Draft>& drafts, size_t most) {
   std::vector<Draft*> seen;
-  for (Draft& draft : reservoir_) {
-    const Hash128* of = descent_.center_of(draft.point.hash);
-    bool is_near = center && of && *of == center->hash;
-    if (is_near || seen.size() < static_cast<size_t>(options_.ranked)) seen.push_back(&draft);
-  }
+  for (size_t i = 0; i < std::min(most, drafts.size()); ++i) seen.push_back(&drafts[i]);
+  if (!plan_.cost_model || seen.empty()) return Ok{};
   TW_TRY(scores, scores_of(*plan_.cost_model, seen));
   std::vector<std::pair<double, size_t>> order;
   for (size_t i = 0; i < seen.size(); ++i) order.emplace_back(scores[i], i);
   std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.first > b.first; });
-  // Those first, in their order; the others stay behind them as the prior has put them.
   std::vector<Draft> ranked;
-  for (auto [score, i] : order) {
-    seen[i]->ranked = true;
-    ranked.push_back(*seen[i]);
-  }
-  for (Draft& draft : reservoir_) {
-    if (!draft.ranked) ranked.push_back(std::move(draft));
-  }
-  reservoir_ = std::move(ranked);
+  for (auto [score, i] : order) ranked.push_back(std::move(*seen[i]));
+  std::move(ranked.begin(), ranked.end(), drafts.begin());
   return Ok{};
 }
 
@@ -222,7 +228,7 @@ void GuidedSearch::hand_out(std::vector<Point>& picked, Point point) {
   if (plan_.refuse) {
     if (Status refused = plan_.refuse({point.schedule, args_}); !refused.ok()) {
       points_.refusals().add(refused.error());
-      if (descent_.center_of(point.hash)) descent_.measured(point, kInfinity);
+      descent_.measured(point, kInfinity);
       return;
     }
   }
@@ -231,16 +237,10 @@ void GuidedSearch::hand_out(std::vector<Point>& picked, Point point) {
   picked.push_back(std::move(point));
 }
 
-void GuidedSearch::pick(std::vector<Point>& picked, size_t count, const std::function<bool(const Point&)>& wanted) {
-  for (size_t i = 0; i < reservoir_.size() && picked.size() < count;) {
-    if (!wanted(reservoir_[i].point)) {
-      ++i;
-      continue;
-    }
-    Point point = std::move(reservoir_[i].point);
-    reservoir_.erase(reservoir_.begin() + static_cast<ptrdiff_t>(i));
-    hand_out(picked, std::move(point));
-  }
+void GuidedSearch::pick(std::vector<Draft>& from, std::vector<Point>& picked, size_t count) {
+  size_t taken = 0;
+  while (taken < from.size() && picked.size() < count) hand_out(picked, std::move(from[taken++].point));
+  from.erase(from.begin(), from.begin() + static_cast<ptrdiff_t>(taken));
 }
 
 void GuidedSearch::pick_at_random(std::vector<Point>& picked, size_t count) {
@@ -263,12 +263,16 @@ Result<std::optional<std::vector<MeasureCandidate>>> GuidedSearch::generate_meas
   step_ = 0;
   if (round_ == 0) TW_RETURN_IF_ERROR(begin());
   const bool descends = !explores() && options_.descent_share > 0;
-  if (descends) TW_RETURN_IF_ERROR(go_around());
-  const Point* center = descends ? descent_.center() : nullptr;
-  if (descends && !center && options_.ends_with_descent) return Answer();
+  if (descends) {
+    TW_RETURN_IF_ERROR(go_around());
+    if (!center_ && options_.ends_with_descent) return Answer();
+    auto better = [](const Draft& a, const Draft& b) { return a.score > b.score; };
+    std::stable_sort(around_.begin(), around_.end(), better);
+    TW_RETURN_IF_ERROR(rank(around_, around_.size()));
+  }
   TW_RETURN_IF_ERROR(fill(count));
   if (!explores()) TW_RETURN_IF_ERROR(vary_the_best());
-  TW_RETURN_IF_ERROR(rank());
+  TW_RETURN_IF_ERROR(rank(reservoir_, static_cast<size_t>(options_.ranked)));
 
   std::vector<Point> picked;
   while (!first_.empty() && picked.size() < count) {
@@ -276,24 +280,18 @@ Result<std::optional<std::vector<MeasureCandidate>>> GuidedSearch::generate_meas
     first_.erase(first_.begin());
     hand_out(picked, std::move(point));
   }
-  if (center) {
-    const Hash128 hash = center->hash;
-    size_t share = static_cast<size_t>(std::ceil(options_.descent_share * static_cast<double>(count)));
-    pick(picked, std::min(count, picked.size() + share), [&](const Point& point) {
-      const Hash128* of = descent_.center_of(point.hash);
-      return of && *of == hash;
-    });
-  }
+  const size_t share = static_cast<size_t>(std::ceil(options_.descent_share * static_cast<double>(count)));
+  if (descends) pick(around_, picked, std::min(count, picked.size() + share));
   // What refusals leave open is filled from what else can be drawn.
   while (picked.size() < count) {
     size_t left = count - picked.size();
     size_t by_chance = static_cast<size_t>(std::floor(options_.random_share * static_cast<double>(left) + 0.5));
-    pick(picked, count - by_chance, [](const Point&) { return true; });
+    pick(reservoir_, picked, count - by_chance);
     pick_at_random(picked, count);
     if (picked.size() == count || points_.is_exhausted()) break;
     TW_RETURN_IF_ERROR(fill(count - picked.size()));
     if (reservoir_.empty()) break;
-    TW_RETURN_IF_ERROR(rank());
+    TW_RETURN_IF_ERROR(rank(reservoir_, static_cast<size_t>(options_.ranked)));
   }
   if (picked.empty()) return Answer();
   std::vector<MeasureCandidate> candidates;
@@ -321,6 +319,8 @@ Status GuidedSearch::post_tuning() {
   plan_ = {};
   first_.clear();
   reservoir_.clear();
+  around_.clear();
+  center_.reset();
   known_.clear();
   under_way_.clear();
   return Ok{};

@@ -49,8 +49,7 @@ class GuidedSearch final : public SearchStrategy {
  private:
   struct Draft {
     Point point;
-    double score = 0;  ///< of the prior, then of the learned model
-    bool ranked = false;
+    double score = 0;  ///< of the prior
   };
   struct Known {
     Point point;
@@ -59,12 +58,13 @@ class GuidedSearch final : public SearchStrategy {
 
   Points::Stream stream();
   Status begin();
-  Status add(std::vector<Point> points);
+  Result<std::vector<Draft>> drafts_of(std::vector<Point> points);
+  void add(std::vector<Draft> drafts);
   Status fill(size_t count);
   Status vary_the_best();
   Status go_around();
-  Status rank();
-  void pick(std::vector<Point>& picked, size_t count, const std::function<bool(const Point&)>& wanted);
+  Status rank(std::vector<Draft>& drafts, size_t most);
+  void pick(std::vector<Draft>& from, std::vector<Point>& picked, size_t count);
   void pick_at_random(std::vector<Point>& picked, size_t count);
   void hand_out(std::vector<Point>& picked, Point point);
   Result<std::vector<double>> scores_of(CostModel& model, const std::vector<Draft*>& drafts);
@@ -81,6 +81,8 @@ class GuidedSearch final : public SearchStrategy {
   Descent descent_;
   std::vector<Point> first_;  ///< that are measured before all others
   std::vector<Draft> reservoir_;
+  std::optional<Hash128> center_;  ///< that is gone around
+  std::vector<Draft> around_;      ///< its neighbors, which are kept whatever the prior says
   std::vector<Known> known_;
   std::map<Hash128, Point> under_way_;
   int64_t handed_out_ = 0;

@@ -1,0 +1,149 @@
+"""Builder and runner in one: the measuring pipeline of ``tw.tune``, for sessions over several tasks.
+
+A candidate is built while the one before it is being measured. Kernels race against the fastest so far, are compared
+with the program as it was written, and share processes that are replaced when they are lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.errors import Error
+from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
+from tilewright.meta_schedule.local_runner import LocalRunner
+from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
+from tilewright.task import task_of
+
+__all__ = ["MeasuringPipeline"]
+
+_PREFIX = "pipeline:"
+#: seconds between two looks at what is done
+_LOOK = 0.02
+#: of candidates that were stopped, their times tell that they are slow
+_TIMED = ("ok", "slow_stopped")
+
+
+class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories named create
+    """Both of them for the programs that it is told of by :meth:`work_on`; those that it cannot call on its own, such
+    as ones of symbolic sizes, go to a :class:`LocalBuilder` and a :class:`LocalRunner`.
+
+    Args:
+        max_workers: processes that build what does not go through the pipeline.
+    """
+
+    def __init__(self, max_workers: int | None = None) -> None:
+        self._max_workers = max_workers
+        self._lanes: dict[int, _Lane | None] = {}
+        self._current: _Lane | None = None
+        self._plain: tuple[LocalBuilder, LocalRunner] | None = None
+
+    @property
+    def plain(self) -> tuple[LocalBuilder, LocalRunner]:
+        """What the other programs are built and measured with."""
+        if self._plain is None:
+            self._plain = LocalBuilder(max_workers=self._max_workers), LocalRunner()
+        return self._plain
+
+    def work_on(self, context: Any) -> bool:
+        """Says which program the next candidates are of, and whether they go through the pipeline.
+
+        Raises:
+            tilewright.InternalError: the program as it was written computes something else than it should.
+        """
+        if id(context) not in self._lanes:
+            self._lanes[id(context)] = _lane_of(context)
+        self._current = self._lanes[id(context)]
+        return self._current is not None
+
+    def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
+        """Hands them on; what fails later is told by the runner's result."""
+        lane = self._current
+        return self.plain[0].build(build_inputs) if lane is None else [lane.submit(each.mod) for each in build_inputs]
+
+    def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
+        """One future for each."""
+        if self._current is None:
+            return self.plain[1].run(runner_inputs)
+        return [self._current.future(int(each.artifact_path.removeprefix(_PREFIX))) for each in runner_inputs]
+
+    def close(self) -> None:
+        """Ends all processes; what is being measured fails."""
+        for lane in self._lanes.values():
+            if lane is not None:
+                lane.close()
+        self._lanes.clear()
+        for part in self._plain or ():
+            part.close()
+        self._plain = self._current = None
+
+
+class _Lane:
+    """The candidates of one program."""
+
+    def __init__(self, pipeline: Any) -> None:
+        self.pipeline = pipeline
+        self.done: dict[int, RunnerResult] = {}
+        self.failure = ""  #: why nothing more is measured
+
+    def submit(self, mod: ir.IRModule) -> BuilderResult:
+        if self.failure:
+            return BuilderResult(None, self.failure)
+        try:
+            return BuilderResult(f"{_PREFIX}{self.pipeline.submit(mod)}", None)
+        except Error as error:
+            return BuilderResult(None, str(error))
+
+    def future(self, number: int) -> RunnerFuture:
+        def done() -> bool:
+            self._look(0.0)
+            return number in self.done or bool(self.failure)
+
+        def result() -> RunnerResult:
+            while number not in self.done and not self.failure:
+                self._look(_LOOK)
+            return self.done.pop(number, RunnerResult(None, self.failure))
+
+        return RunnerFuture(done, result)
+
+    def _look(self, seconds: float) -> None:
+        if self.failure:
+            return
+        try:
+            results = self.pipeline.poll(seconds)
+        except Error as error:  # there is nothing to compare with, or no helper can be started
+            self.failure = str(error)
+            self.pipeline.close()
+            return
+        for number, outcome, times, message in results:
+            timed = outcome in _TIMED and times
+            self.done[number] = RunnerResult(times, None) if timed else RunnerResult(None, f"{outcome}: {message}")
+
+    def close(self) -> None:
+        self.failure = self.failure or "the pipeline was closed"
+        self.pipeline.close()
+
+
+def _lane_of(context: Any) -> _Lane | None:
+    function = next(iter(context.mod.functions.values())) if len(context.mod.functions) == 1 else None
+    # Programs whose parameters may get another layout are called otherwise than as they were written.
+    kind = None if context.target is None else context.target.kind
+    if function is None or "layout_free_buffers" in function.attrs or kind != "llvm":
+        return None
+    try:
+        task = task_of(context.mod)
+    except Error:
+        return None
+    expectations = Expectations(task, {}, seed=0)
+    pipeline = _core.MeasurePipeline(
+        written=task.module,
+        function=task.entry,
+        arguments=expectations.arguments(),
+        judge=expectations.judge,
+        reduction_length=task.reduction_length,
+        target=context.target,
+        reference_timeout=REFERENCE_DEADLINE,
+    )
+    return _Lane(pipeline)

@@ -1,0 +1,45 @@
+"""What the kernels of a search are called with, and what they should compute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from tilewright.arguments import make_arrays
+from tilewright.search.reference_check import ReferenceCheck, Verdict
+from tilewright.task import Task
+
+#: seconds that one call of the program as it was written may take
+REFERENCE_DEADLINE = 300.0
+
+
+class Expectations:
+    """Arguments of a task, and the judge of what the program as it was written makes of them: every candidate is
+    compared with that.
+
+    Args:
+        task: the program.
+        inputs: arguments where random ones make no sense, by name.
+        seed: of the others.
+    """
+
+    def __init__(self, task: Task, inputs: Mapping[str, Any], seed: int) -> None:
+        self.task, self.inputs, self.seed = task, inputs, seed
+        self.check: ReferenceCheck | None = None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """How the program as it was written was itself checked; None before that."""
+        return self.check.verdict if self.check else None
+
+    def arguments(self) -> list[tuple[Any, ...]]:
+        """For each parameter what it is, and its initial bytes."""
+        initial = make_arrays(self.task, self.inputs, self.seed)
+        self.check = ReferenceCheck(self.task.sized, self.inputs, initial)
+        self.check.prepare()
+        return [(p.name, p.dtype, list(p.shape), p.role, initial[p.name].tobytes()) for p in self.task.parameters]
+
+    def judge(self, outputs: dict[str, bytes]) -> str:
+        """Whether the program as it was written has computed what the interpreter says."""
+        assert self.check is not None
+        return self.check.compare(outputs)

@@ -1,0 +1,137 @@
+// The measuring pipeline, for sessions that are driven from Python.
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "python/measured_arguments.h"
+#include "python/search_components.h"
+#include "search/measure/candidate.h"
+
+namespace tilewright::python {
+
+using namespace search;
+
+std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
+  return {static_cast<const std::byte*>(bytes.data()), bytes.size()};
+}
+
+Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_t reduction_length) {
+  std::vector<ArgumentSpec> specs;
+  for (nb::handle item : list) {
+    std::string role = nb::cast<std::string>(item[3]);
+    Role parsed = role == "input" ? Role::kInput : role == "output" ? Role::kOutput : Role::kInOut;
+    specs.push_back(
+        {nb::cast<std::string>(item[0]), nb::cast<DataType>(item[1]), nb::cast<std::vector<int64_t>>(item[2]), parsed});
+  }
+  TW_TRY(arguments, Arguments::create(std::move(specs)));
+  size_t index = 0;
+  for (nb::handle item : list) {
+    const ArgumentSpec& spec = arguments->specs()[index];
+    if (spec.role != Role::kOutput) {
+      TW_RETURN_IF_ERROR(arguments->set_initial(index, bytes_of(nb::cast<nb::bytes>(item[4]))));
+    }
+    if (spec.role != Role::kInput) {
+      Tolerance tolerance = tolerance_for(spec.dtype, spec.dtype, reduction_length);
+      TW_RETURN_IF_ERROR(arguments->set_tolerance(index, tolerance));
+    }
+    ++index;
+  }
+  return std::move(arguments);
+}
+
+Result<std::string> judge_in_python(const nb::callable& judge, const Arguments& arguments) {
+  nb::gil_scoped_acquire gil;
+  try {
+    nb::dict outputs;
+    for (size_t i = 0; i < arguments.specs().size(); ++i) {
+      const std::vector<std::byte>* values = arguments.expected(i);
+      if (values) outputs[arguments.specs()[i].name.c_str()] = nb::bytes(values->data(), values->size());
+    }
+    return nb::cast<std::string>(judge(outputs));
+  } catch (nb::python_error& error) {
+    if (error.matches(PyExc_KeyboardInterrupt)) throw;
+    Diagnostic diagnostic = diagnostic_of(error, "space/exception");
+    diagnostic.blame = Blame::kInternal;
+    return diagnostic;
+  }
+}
+
+namespace {
+
+constexpr uint64_t kReference = UINT64_MAX;
+
+/// One program's candidates, built and measured while the caller goes on.
+class PyPipeline {
+ public:
+  PyPipeline(const Ref<Module>& written, std::string function, const nb::object& arguments, nb::callable judge,
+             int64_t reduction_length, const Target& target, double reference_timeout)
+      : function_(std::move(function)), target_(target), judge_(std::move(judge)) {
+    arguments_ = unwrap(make_arguments(arguments, reduction_length));
+    PipelineOptions options;
+    options.threads = target_.num_cores;
+    options.reference_timeout = reference_timeout;
+    nb::gil_scoped_release release;
+    pipeline_ = unwrap(MeasurePipeline::start(arguments_, options));
+    pipeline_->submit(unwrap(reference_candidate(kReference, written, target_, function_)));
+  }
+
+  uint64_t submit(const Ref<Module>& scheduled) {
+    nb::gil_scoped_release release;
+    pipeline_->submit(make_candidate(next_, unwrap(lower_candidate(scheduled, target_)), target_, function_));
+    return next_++;
+  }
+
+  /// (number, outcome, seconds, error) of what is done; waits for the first at most so long.
+  nb::list poll(double seconds) {
+    std::vector<Measured> done;
+    {
+      nb::gil_scoped_release release;
+      done = pipeline_->poll(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)));
+    }
+    nb::list result;
+    for (const Measured& each : done) {
+      if (each.id != kReference) {
+        result.append(
+            nb::make_tuple(each.id, std::string(outcome_name(each.outcome)), each.seconds, each.error.message));
+      } else if (each.is_ok()) {
+        unwrap(judge_in_python(judge_, *arguments_));
+      } else if (each.outcome != Outcome::kCanceled) {
+        throw Exception(reference_failure(function_, each));
+      }
+    }
+    if (auto failure = pipeline_->failure()) throw Exception(*failure);
+    return result;
+  }
+
+  void close() {
+    nb::gil_scoped_release release;
+    pipeline_.reset();
+  }
+  std::vector<int> pids() const { return pipeline_ ? pipeline_->helper_pids() : std::vector<int>(); }
+
+ private:
+  std::string function_;
+  Target target_;
+  nb::callable judge_;
+  std::shared_ptr<Arguments> arguments_;
+  std::unique_ptr<MeasurePipeline> pipeline_;
+  uint64_t next_ = 0;
+};
+
+}  // namespace
+
+void bind_measure(nb::module_& m) {
+  nb::class_<PyPipeline>(m, "MeasurePipeline", "Builds and measures candidates of one program in helper processes.")
+      .def(nb::init<const Ref<Module>&, std::string, const nb::object&, nb::callable, int64_t, const Target&, double>(),
+           nb::kw_only(), nb::arg("written"), nb::arg("function"), nb::arg("arguments"), nb::arg("judge"),
+           nb::arg("reduction_length"), nb::arg("target"), nb::arg("reference_timeout"))
+      .def("submit", &PyPipeline::submit, nb::arg("scheduled"), "Takes a candidate on; gives its number.")
+      .def("poll", &PyPipeline::poll, nb::arg("seconds"),
+           "(number, outcome, seconds, error) of what is done; waits for the first at most so long.",
+           nb::sig("def poll(self, seconds: float) -> list[tuple[int, str, list[float], str]]"))
+      .def("close", &PyPipeline::close, "Ends the helper processes.")
+      .def_prop_ro("pids", &PyPipeline::pids, "Of the helper processes that live.");
+}
+
+}  // namespace tilewright::python
