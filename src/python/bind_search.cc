@@ -43,12 +43,12 @@ struct PyTuner {
 
 std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::string& function, const std::string& name,
                                      const std::string& script, const std::string& space, const TuneContext& context,
-                                     std::shared_ptr<CostModel> cost_model, const nb::callable& arguments,
-                                     const nb::callable& judge_reference, int64_t reduction_length,
-                                     std::shared_ptr<Database> database, int64_t trials, double seconds,
-                                     int64_t patience, double target_seconds, double bound_seconds, uint64_t seed,
-                                     int threads, const std::string& target, bool fresh, double reference_timeout,
-                                     const std::string& versions) {
+                                     std::shared_ptr<CostModel> cost_model, std::vector<std::string> relatives,
+                                     const nb::callable& arguments, const nb::callable& judge_reference,
+                                     int64_t reduction_length, std::shared_ptr<Database> database, int64_t trials,
+                                     double seconds, int64_t patience, double target_seconds, double bound_seconds,
+                                     uint64_t seed, int threads, const std::string& target, bool fresh,
+                                     double reference_timeout, const std::string& versions) {
   TuneTask task;
   task.module = module;
   task.function = function;
@@ -57,6 +57,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   task.space = hash_from_hex(space);
   task.context = context;
   task.cost_model = std::move(cost_model);
+  task.relatives = std::move(relatives);
   task.arguments = [&arguments, reduction_length]() -> Result<std::shared_ptr<Arguments>> {
     nb::gil_scoped_acquire gil;
     return make_arguments(arguments(), reduction_length);
@@ -119,11 +120,11 @@ nb::dict progress_dict(const TuneProgress& p) {
 void bind_tuner(nb::module_& m) {
   nb::class_<PyTuner>(m, "Tuner", "A search in progress; tilewright.search drives it.")
       .def(nb::new_(&start_tuner), nb::kw_only(), nb::arg("module"), nb::arg("function"), nb::arg("name"),
-           nb::arg("script"), nb::arg("space"), nb::arg("context"), nb::arg("cost_model").none(), nb::arg("arguments"),
-           nb::arg("judge_reference"), nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"),
-           nb::arg("seconds"), nb::arg("patience"), nb::arg("target_seconds"), nb::arg("bound_seconds"),
-           nb::arg("seed"), nb::arg("threads"), nb::arg("target"), nb::arg("fresh"), nb::arg("reference_timeout"),
-           nb::arg("versions"))
+           nb::arg("script"), nb::arg("space"), nb::arg("context"), nb::arg("cost_model").none(), nb::arg("relatives"),
+           nb::arg("arguments"), nb::arg("judge_reference"), nb::arg("reduction_length"), nb::arg("database"),
+           nb::arg("trials"), nb::arg("seconds"), nb::arg("patience"), nb::arg("target_seconds"),
+           nb::arg("bound_seconds"), nb::arg("seed"), nb::arg("threads"), nb::arg("target"), nb::arg("fresh"),
+           nb::arg("reference_timeout"), nb::arg("versions"))
       .def(
           "step",
           [](PyTuner& self, double seconds) {

@@ -64,14 +64,15 @@ Result<schedule::Schedule> replayed(const Ref<Module>& module, const std::string
   return std::move(schedule);
 }
 
-/// What strategies may know: the best of earlier sessions of the program.
+/// What strategies may know: the best of earlier sessions of the program, and schedules of others like it.
 class EarlierRecords final : public TuningDatabase {
  public:
-  EarlierRecords(std::shared_ptr<Database> database, Hash128 workload, std::string target, int64_t last)
-      : database_(std::move(database)), workload_(workload), target_(std::move(target)), last_(last) {}
+  EarlierRecords(std::shared_ptr<Database> database, const SessionKey& key, int64_t last,
+                 std::vector<std::string> relatives)
+      : database_(std::move(database)), key_(key), last_(last), relatives_(std::move(relatives)) {}
   ModuleEquality module_equality() const override { return ModuleEquality::kStructural; }
   Result<std::vector<TuningRecord>> top_k(const Ref<Module>&, size_t count) override {
-    TW_TRY(records, database_->records(workload_, target_));
+    TW_TRY(records, database_->records(key_.workload, key_.target));
     std::erase_if(records, [&](const Record& record) { return record.id > last_ || !record.is_ok(); });
     std::stable_sort(records.begin(), records.end(),
                      [](const Record& a, const Record& b) { return a.median() < b.median(); });
@@ -81,14 +82,18 @@ class EarlierRecords final : public TuningDatabase {
       auto trace = schedule::Trace::from_json(record.trace);
       if (trace.ok()) best.push_back({std::move(*trace), record.seconds});
     }
+    for (const std::string& relative : relatives_) {
+      auto trace = schedule::Trace::from_json(relative);
+      if (trace.ok()) best.push_back({std::move(*trace), {}});
+    }
     return best;
   }
 
  private:
   std::shared_ptr<Database> database_;
-  Hash128 workload_;
-  std::string target_;
+  SessionKey key_;
   int64_t last_;
+  std::vector<std::string> relatives_;
 };
 
 /// Adds the time until it goes to one of the things that a search spends time with.
@@ -208,7 +213,9 @@ struct Tuner::Impl {
   Status end_finals(const FinalsResult& result);
   Status finish_search();
   void note_failure(const Diagnostic& error);
-  std::string state_json() const { return fmt::format(R"({{"earlier": {}}})", last_earlier); }
+  std::string state_json() const {
+    return nlohmann::json{{"earlier", last_earlier}, {"relatives", task.relatives}}.dump();
+  }
   SessionKey key() const { return {workload, target, task.space, options.seed}; }
   bool is_used_up() const { return status.trials + static_cast<int64_t>(in_flight.size()) >= options.trials; }
   bool wants_more() const { return outcome.stop_reason.empty() && !is_used_up() && !out_of_candidates; }
@@ -243,7 +250,10 @@ Status Tuner::Impl::resume() {
   TW_TRY(session, database->session(key()));
   if (session) {
     auto state = nlohmann::json::parse(session->state, nullptr, false);
-    if (state.is_object()) last_earlier = state.value("earlier", int64_t{0});
+    if (state.is_object()) {
+      last_earlier = state.value("earlier", int64_t{0});
+      task.relatives = state.value("relatives", std::vector<std::string>());
+    }
   } else {
     TW_TRY(earlier, database->records(workload, target));
     for (const Record& record : earlier) last_earlier = std::max(last_earlier, record.id);
@@ -301,7 +311,7 @@ Status Tuner::Impl::begin_strategy() {
   // Whole batches, so that a session with more trials goes on with the same candidates.
   const int64_t trials = (options.trials + options.batch - 1) / options.batch * options.batch;
   TuningPlan plan{trials, options.batch, std::move(spaces), nullptr, task.cost_model};
-  plan.database = std::make_shared<EarlierRecords>(database, workload, target, last_earlier);
+  plan.database = std::make_shared<EarlierRecords>(database, key(), last_earlier, task.relatives);
   // What was meant for registers and does not fit is never the fastest: no time is spent on building it.
   plan.refuse = [this](const MeasureCandidate& candidate) -> Status {
     const Result<Ref<Module>>& made = lower_once(candidate.schedule.module());

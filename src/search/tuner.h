@@ -40,6 +40,8 @@ struct TuneTask {
   /// With a space generator and a strategy, initialized.
   TuneContext context;
   std::shared_ptr<CostModel> cost_model;  ///< null: none
+  /// Traces (JSON) of the same operator at other shapes, which a new session begins with.
+  std::vector<std::string> relatives{};
   /// Makes inputs and tolerances; called when something has to be measured.
   std::function<Result<std::shared_ptr<Arguments>>()> arguments;
   /// Compares what the program as it was written has computed with what it should; says how much of it was compared

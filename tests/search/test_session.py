@@ -14,6 +14,7 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright.script import tir as T
+from tilewright.search.relatives import operator_of
 
 from .test_database_faults import scale, tiles
 
@@ -57,6 +58,44 @@ def test_more_trials_go_on_with_the_same_candidates(tmp_path: Path) -> None:
     more = traces(file)
     assert sorted(more) == list(range(24)) and {i: more[i] for i in some} == some
     assert len(set(more.values())) == 24
+
+
+def test_the_same_operator_at_another_shape_is_where_a_search_begins(tmp_path: Path) -> None:
+    @T.prim_func
+    def larger(X: T.Buffer((128, 192), "float32"), Y: T.Buffer((128, 192), "float32")):
+        T.func_attr({"global_symbol": "scale"})
+        for i, j in T.grid(128, 192):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = X[vi, vj] * T.float32(2)
+
+    def decisions(trace: str) -> list[Any]:
+        return [*tw.schedule.Trace.from_json(trace).decisions.values()]
+
+    def of(hash_of: str) -> dict[int, str]:
+        return {record["index"]: record["trace"] for record in store.records(hash_of, "")}
+
+    file = tmp_path / "t.db"
+    first = tw.tune(scale, space=tiles, trials=16, database=file, progress=None)
+    tw.tune(larger, space=tiles, trials=8, seed=3, database=file, progress=None)
+    store = _core.Database.open(str(file), read_only=True)
+    known, new = store.workloads()
+    assert first.record is not None
+    best, begun = decisions(first.record.trace), [decisions(of(new["hash"])[index]) for index in range(2)]
+    # All factors but the outermost, which takes what the larger extent has more.
+    assert [tile[1:] for tile in best] in [[tile[1:] for tile in point] for point in begun]
+    # A session goes on with what it began with, whatever was found elsewhere since.
+    before = of(new["hash"])
+    tw.tune(scale, space=tiles, trials=24, seed=5, database=file, progress=None)
+    tw.tune(larger, space=tiles, trials=16, seed=3, database=file, progress=None)
+    after = of(new["hash"])
+    assert len(after) == 16 and {index: after[index] for index in before} == before
+    assert known["hash"] != new["hash"]
+
+
+def test_sizes_are_no_part_of_an_operator() -> None:
+    text = 'A: T.Buffer((16, 8), "float32"), v1 in T.grid(16, 8): A[v1 + 3] * T.float32(2.5)'
+    assert operator_of(text) == 'A: T.Buffer((#, #), "float32"), v1 in T.grid(#, #): A[v1 + #] * T.float32(2.5)'
 
 
 def test_what_ends_a_search(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from tilewright.search import deadline
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.search.interrupts import Interrupts
 from tilewright.search.reference_check import Verdict
+from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.space import Space, space_for_cpu
 from tilewright.tables import Table
 from tilewright.task import Task, sizes_of, task_of
@@ -386,15 +387,16 @@ class _Search:
         replayable = not first.decisions_read
         if not self.space.first:
             self.sample = first
-        store = open_database(database)
+        store, script = open_database(database), self.task.module.script()
         tuner = _core.Tuner(
             module=self.task.module,
             function=self.task.entry,
             name=self.task.entry,
-            script=self.task.module.script(),
+            script=script,
             space=space_hash(self.space, first.trace, replayable, self.strategy),
             context=self._context(first),
             cost_model=self.cost_model,
+            relatives=traces_of_relatives(store, script, str(self.target)),
             arguments=self.expectations.arguments,
             judge_reference=self.expectations.judge,
             reduction_length=self.task.reduction_length,
