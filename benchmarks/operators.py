@@ -1,6 +1,6 @@
 """Operators of neural networks, without a schedule written by anybody: by rules, tuned, and as PyTorch computes them.
 
-    python benchmarks/operators.py [--trials 32] [--families C2D GMM] [--full]
+    python benchmarks/operators.py [--trials 32] [--families C2D GMM] [--full] [--target "llvm -mcpu=x86-64-v3"]
 
 One shape of each family, or all four with --full. Each program is compiled by rules (no search), tuned over the space
 of the same rules, and then both kernels and PyTorch's operator are timed in turn in one run, on one thread. Weights
@@ -74,16 +74,16 @@ def peer(family: str, shape: tuple[int, ...], arrays: list[Any]) -> Callable[[],
     return None
 
 
-def run(family: str, number: int, trials: int) -> tuple[float, float] | None:
+def run(family: str, number: int, trials: int, text: str) -> tuple[float, float] | None:
     """One row; PyTorch's time over that by rules, and over the tuned one."""
     name, shapes = formulas.CONFIGS[family]
     shape = shapes[number]
     program = te.create_prim_func(getattr(formulas, name)(*shape))
     task = task_of(program)
-    target = tw.Target("native").with_num_cores(1)
+    target = tw.Target(text).with_num_cores(1)
     by_rules = tw.compile(program, target, schedule="by rules")
     start = time.perf_counter()
-    result = tw.tune(program, trials=trials, progress=None)
+    result = tw.tune(program, trials=trials, target=text, progress=None)
     spent = time.perf_counter() - start
     tuned = result.kernel if result.record else by_rules
     arrays = list(make_arrays(task, {}, 0).values())
@@ -110,13 +110,14 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=32)
     parser.add_argument("--families", nargs="+", choices=formulas.CONFIGS, default=list(formulas.CONFIGS))
     parser.add_argument("--full", action="store_true", help="all four shapes of each family")
+    parser.add_argument("--target", default="native", help="for which processor; PyTorch knows this one only")
     options = parser.parse_args()
     heads = ("operator", "by rules", "tuned", "PyTorch", "GFLOP/s", "limit", "by rules", "tuned", "search")
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     ratios = []
     for family in options.families:
         for number in range(4) if options.full else [SHAPE.get(family, 0)]:
-            if (found := run(family, number, options.trials)) is not None:
+            if (found := run(family, number, options.trials, options.target)) is not None:
                 ratios.append(found)
     if ratios:
         means = [math.exp(statistics.mean(math.log(each[way]) for each in ratios)) for way in range(2)]

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+import random as rng
 import re
 import warnings
 
@@ -232,6 +233,50 @@ def test_kernels_have_vectors(name):
     tw.compile(sch)(*given.values())
     for parameter in task.parameters:
         np.testing.assert_allclose(given[parameter.name], expected[parameter.name], rtol=1e-4, atol=1e-4)
+
+
+def some_program(random):
+    """Of a kind and of sizes that a test draws: mostly odd ones, tiny ones, long and thin ones."""
+    size = lambda most=24: random.choice([1, 2, 3, random.randint(1, most), random.randint(most, 2 * most)])  # noqa: E731
+    filters, channels, pixels = size(), size(8), random.randint(5, 9)
+    kinds = [
+        lambda: product(size(), size(40), size(), batch=random.choice([1, 1, 3]), turned=random.random() < 0.5),
+        lambda: product(size(), size(40), size(), random.choice(["float64", "float16", "int32", "int8"])),
+        lambda: bytes_product(size(), 16 * random.randint(1, 5), 4 * size(8), random.choice(["uint8", "int8"])),
+        lambda: formulas_matmul(size(), size(40), size(), random.choice(["float16", "bfloat16"])),
+        lambda: convolution(pixels, channels, filters, random.choice([1, 3]), random.choice([1, 2]), 1, 1, True),
+        lambda: transposed_convolution(pixels, channels, filters, *random.choice([(4, 2), (3, 2), (5, 3), (3, 1)])),
+        lambda: te.create_prim_func(formulas.depthwise_conv2d_nhwc(1, pixels, 2 * pixels, filters, 3, 1, 1)),
+        lambda: softmax(size(), size(50)),
+        lambda: norm(size(), size(50)),
+        lambda: columns(size(), size(300)),
+        lambda: windows(random.randint(1, 6), size(40)),
+        lambda: vector(size(), size(50)),
+        lambda: elementwise(*(size(20) for _ in range(random.randint(1, 3)))),
+        lambda: turned_copy(size(40), size(40)),
+    ]
+    return random.choice(kinds)()
+
+
+def formulas_matmul(n, m, k, narrow):
+    return te.create_prim_func(formulas.matmul(n, m, k, narrow, "float32"))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_shapes_that_nobody_has_thought_of(seed):
+    random = rng.Random(seed)
+    program = some_program(random)
+    sch = scheduled(program, random.choice([*TARGETS, "native"]), best=random.random() < 0.6, seed=seed)
+    sch.verify()
+    task = task_of(program)
+    given = make_arrays(task, {}, seed)
+    expected = {name: array.copy() for name, array in given.items()}
+    tw.compile(program, "interpreter")(*expected.values())
+    tw.compile(program)(*given.values())
+    for parameter in task.parameters:
+        one, other = (np.asarray(each[parameter.name], "float64") for each in (given, expected))
+        rough = 5e-2 if parameter.dtype == "float16" else 1e-4
+        np.testing.assert_allclose(one, other, rtol=rough, atol=rough)
 
 
 def test_results_of_a_product_stay_in_registers():

@@ -185,14 +185,17 @@ class _Estimate:
         """Cycles for a step that bringing what an operand has outside of the first level takes."""
         facts, read = self.facts, self.facts.reads[number]
         width = bits_of(read.buffer.dtype) // 8
+        # Lines of several rows that fall on one another are gone before they are used again.
+        apart = [i for i, size in self.rows.items() if size > 1 and read.varies(i)]
+        steps = [abs(read.strides[i] or 0) * width for i in apart]
+        lines = math.prod(self.rows[i] for i in apart)
+        falls = lines > _ALIASED_LINES and any(step and step % _ALIASED_BYTES == 0 for step in steps)
         if not read.varies(self.axis):
-            # Lines of several rows that fall on one another are gone before their other elements are used.
-            apart = [i for i, size in self.rows.items() if size > 1 and read.varies(i)]
-            steps = [abs(read.strides[i] or 0) * width for i in apart]
-            lines = math.prod(self.rows[i] for i in apart)
-            if lines > _ALIASED_LINES and any(step and step % _ALIASED_BYTES == 0 for step in steps):
-                return lines * 64 / _L2_BYTES_PER_CYCLE
-            return 0.0
+            return lines * 64 / _L2_BYTES_PER_CYCLE if falls else 0.0
+        if falls:
+            # Nothing hides these: each multiply-add waits for a line of its own.
+            missing = 1 - _ALIASED_LINES / lines
+            return missing * self._loads(read) * self.lanes * width / _L2_BYTES_PER_CYCLE / _EXPOSED
         row = self.vectors * self.lanes * width
         panel = row * math.prod(facts.extent(i) for i in facts.reduced if read.varies(i))
         used = 1.0
