@@ -1,0 +1,29 @@
+"""The soak as a program: see scripts/soak."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from soak.soak import Soak
+
+
+def main() -> int:
+    """Runs for some time; the status says whether something was found."""
+    parser = argparse.ArgumentParser(prog="scripts/soak", description="Searches while everything around them fails.")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long to go on (default: %(default)s)")
+    parser.add_argument("--folder", type=Path, default=Path("out/soak"), help="goes on there (default: %(default)s)")
+    options = parser.parse_args()
+    soak = Soak(options.folder)
+    first = soak.next_round
+    soak.run(options.seconds)
+    for name, count in sorted(soak.counts.items()):
+        print(f"{count:8}  {name}")
+    print(f"rounds {first} to {soak.next_round - 1}; {soak.records} records, {len(soak.findings)} findings")
+    print("\n".join(soak.findings))
+    return 1 if soak.findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
