@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 from collections import Counter
 
@@ -36,6 +37,8 @@ def main() -> int:
     parser.add_argument("--minimizing", type=float, default=60.0, help="seconds for each (default: %(default)s)")
     parser.add_argument("--without", nargs="*", choices=STEPS, default=[], help="steps that are not drawn")
     options = parser.parse_args()
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)
     session = Session(lambda text: print(text, flush=True), options.minimizing, without=options.without)
     result = session.run(options.seconds, options.seed, options.findings)
     print(table(result.counts))

@@ -235,10 +235,14 @@ class Session:
         self.without = list(without)
 
     def run(self, seconds: float, seed: int, limit: int = 10, programs: int | None = None) -> Report:
-        """Judges programs seed, seed + 1, ... until the time is over, or there are so many findings or programs."""
+        """Judges programs seed, seed + 1, ... until the time is over, or there are so many findings or programs.
+
+        An interrupt ends it, too: the program that is being judged then is the next seed.
+        """
         result = Report(next_seed=seed)
         begin = time.monotonic()
         seen: Counter[str] = Counter()
+        number = seed
         try:
             while time.monotonic() - begin < seconds and len(result.findings) < limit:
                 if programs is not None and result.next_seed >= seed + programs:
@@ -260,6 +264,8 @@ class Session:
                 case = minimize.minimize(case, kind, self.verdict, self.minimizing)
                 result.findings.append((kind, detail, case, number))
                 self.say(self.reproduction(kind, case, number))
+        except KeyboardInterrupt:
+            result.next_seed = number
         finally:
             self.child.stop()
         result.seconds = time.monotonic() - begin

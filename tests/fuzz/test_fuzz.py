@@ -286,6 +286,20 @@ def test_guards_and_bits() -> None:
     assert "argument 0 at [1]: 2.0 instead of 0.0; 1 of 3" in str(arguments.difference([b], [a]))
 
 
+def test_an_interrupt_ends_a_run_with_what_was_counted() -> None:
+    class Interrupted:
+        def ask(self, request: dict, patience: float = 0.0) -> dict:
+            if request["program"] == 12:
+                raise KeyboardInterrupt
+            return {"counts": {"sequences": 8}, "finding": None}
+
+        def stop(self) -> None:
+            pass
+
+    result = session.Session(child=Interrupted()).run(100.0, 10)
+    assert (result.counts["sequences"], result.next_seed) == (16, 12)
+
+
 def test_a_refusal_that_changes_the_program_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(d: steps.Dice) -> None:
         d.sch.split(d.loop(), [None, 2])
