@@ -209,7 +209,7 @@ class AccessVerifier {
       goals.push_back(own.min + own.extent - (declared.min + declared.extent));
       goals.push_back(declared.min - own.min);
     }
-    if (goals.empty()) return true;
+    if (goals.empty() || is_proved_inside(access, touched, candidates, [](size_t) { return true; })) return true;
     auto point = iteration(access, goals, outside);
     if (point) problem_ = at_iteration(access.around, *point) + ",";
     return !point;
@@ -230,6 +230,16 @@ class AccessVerifier {
   /// not asked about.
   bool is_surely_inside(const Access& access, const BufferRegion& touched,
                         const std::vector<Ref<BufferRegion>>& candidates) {
+    auto from_data = [&](size_t d) { return depends_on_data(touched.region[d]); };
+    if (is_proved_inside(access, touched, candidates, from_data)) return true;
+    problem_ = " at an index that depends on data, which is not known to lie inside, so";
+    return false;
+  }
+
+  /// One of the regions holds the access, in those dimensions that `asked` takes.
+  template <class F>
+  static bool is_proved_inside(const Access& access, const BufferRegion& touched,
+                               const std::vector<Ref<BufferRegion>>& candidates, F&& asked) {
     Surroundings inner = inside_block(access.around);
     arith::Analyzer analyzer;
     for (const Surrounding& s : access.around.first(access.around.size() - inner.size())) {
@@ -241,19 +251,18 @@ class AccessVerifier {
     for (size_t d = 0; d < box.size(); ++d) {
       if (!box[d].is_bounded()) box[d] = arith::IntSet::of_range(range_of(touched.buffer->shape[d]));
     }
-    bool inside = std::any_of(candidates.begin(), candidates.end(), [&](const Ref<BufferRegion>& candidate) {
-      return holds(candidate->region, box, touched, analyzer);
+    return std::any_of(candidates.begin(), candidates.end(), [&](const Ref<BufferRegion>& candidate) {
+      return holds(candidate->region, box, touched, analyzer, asked);
     });
-    if (!inside) problem_ = " at an index that depends on data, which is not known to lie inside, so";
-    return inside;
   }
 
   /// Dimension by dimension; a region that holds the whole dimension holds whatever is no access out of bounds.
+  template <class F>
   static bool holds(const arith::Region& declared, const arith::Box& box, const BufferRegion& touched,
-                    arith::Analyzer& analyzer) {
+                    arith::Analyzer& analyzer, F&& asked) {
     const std::vector<Expr>& shape = touched.buffer->shape;
     for (size_t d = 0; d < box.size(); ++d) {
-      if (!depends_on_data(touched.region[d])) continue;
+      if (!asked(d)) continue;
       arith::IntSet outer = arith::IntSet::of_range(declared[d]);
       if (arith::proves_subset(box[d], outer, analyzer)) continue;
       if (!arith::proves_subset(arith::IntSet::of_range(range_of(shape[d])), outer, analyzer)) return false;
