@@ -43,13 +43,34 @@ class AccessVerifier {
     failure->nodes.push_back(keep(where));
   }
 
-  /// An iteration that runs, and does what `accept` says. An init runs in the first step of its reduction only.
+  /// Loops that nothing but reduction axes run over.
+  static bool drives_reduction(const Surrounding& loop, Surroundings around) {
+    bool reduces = false;
+    for (const Surrounding& s : around) {
+      if (s.kind != Surrounding::Kind::kAxis || !uses_var(s.set.min, loop.var)) continue;
+      const IterVar* axis = s.node.as<IterVar>();
+      if (!axis || axis->iter_type != IterType::kCommReduce) return false;
+      reduces = true;
+    }
+    return reduces;
+  }
+
+  /// An iteration that runs, and does what `accept` says. An init runs in the first step of its reduction, and also
+  /// where the reduction has none.
   std::optional<Point> iteration(const Access& access, const std::vector<Expr>& goals,
                                  const std::function<bool(const Point&)>& accept) {
     if (!proves_runs_) return std::nullopt;
     const Block* block = access.in_init ? innermost_block(access.around) : nullptr;
-    return find_iteration(access.around, goals, [&](const Point& point) {
-      if (block) {
+    std::vector<Surrounding> around(access.around.begin(), access.around.end());
+    if (block) {
+      std::erase_if(around, [&](const Surrounding& s) {
+        return s.kind == Surrounding::Kind::kLoop && !const_int(s.node.as<For>()->extent) &&
+               drives_reduction(s, access.around);
+      });
+    }
+    const bool begins = around.size() != access.around.size();
+    return find_iteration(around, goals, [&](const Point& point) {
+      if (block && !begins) {
         for (const Ref<IterVar>& axis : block->iter_vars) {
           if (!is_reduction_axis(axis)) continue;
           auto value = evaluate(axis->var, point), first = evaluate(axis->dom->min, point);

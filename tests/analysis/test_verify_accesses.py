@@ -296,3 +296,22 @@ def test_the_users_own_line_is_shown_once():
     with pytest.raises(tw.ScriptError) as info:
         tw.compile(outside, schedule="as written")
     assert str(info.value).count("B[vi] = A[vi % 8]") == 1 and "in the program" not in str(info.value)
+
+
+def test_an_init_runs_also_where_its_reduction_has_no_step():
+    func = program(
+        "a: T.handle, B: T.Buffer((4,), 'float32')",
+        """
+n = T.int32()
+A = T.match_buffer(a, (4, n), "float32")
+for i, k in T.grid(4, n):
+    with T.block("S"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        T.reads(A[vi, vk])
+        T.writes(B[0])
+        with T.init():
+            B[vi] = T.float32(0)
+        B[vi] = B[vi] + A[vi, vk]
+""",
+    )
+    assert "writes buffer 'B'" in refused(func, "verify/writes")
