@@ -3207,36 +3207,6 @@ class MultiLevelTilingWideVector(ScheduleRule):
             reuse_write: a copy of what is written.
         """
 
-class MultiLevelTilingTensorCore(ScheduleRule):
-    """
-    Tiles what tensor cores compute, with fragments that warps load and store.
-    """
-
-    def __init__(
-        self,
-        intrin_groups: Sequence[Mapping[str, str]],
-        structure: str,
-        tile_binds: Sequence[str] | None = None,
-        max_innermost_factor: int | None = None,
-        vector_load_lens: Sequence[int] | None = None,
-        reuse_read: object | None = None,
-        reuse_write: object | None = None,
-        use_software_pipeline: bool = False,
-    ) -> None:
-        """
-        Blocks that do not fit stay as they are; there is a schedule for each group that fits.
-
-        Args:
-            intrin_groups: dicts of the names of intrinsics: init, load_a, load_b, compute, store.
-            structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.
-            tile_binds: thread axes for the first tiles.
-            max_innermost_factor: of the drawn sizes; None for no limit.
-            vector_load_lens: how many elements a thread copies at a time, to be drawn from.
-            reuse_read: copies of what is read.
-            reuse_write: a copy of what is written.
-            use_software_pipeline: load for the next step of the reduction while this one is computed.
-        """
-
 def register_custom_rule(name: str, function: Callable[..., Any], replace: bool = False) -> None:
     """
     Register a function as the rule for blocks with an annotation.

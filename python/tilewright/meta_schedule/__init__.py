@@ -65,6 +65,7 @@ _NAMES: dict[str, str] = {
     "OrderedUnionDatabase": "union_database",
     "UnionDatabase": "union_database",
     "ScheduleFnDatabase": "schedule_fn_database",
+    "PostgresDatabase": "postgres_database",
     "SQLiteDatabase": "sqlite_database",
     "GradientBased": "task_scheduler",
     "PyTaskScheduler": "task_scheduler",

@@ -290,14 +290,15 @@ class Database(ABC):
 
     @staticmethod
     def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Database:
-        """A database of that kind: "json", "memory", "sqlite", "union", "ordered_union"; a function that schedules
-        makes a :class:`ScheduleFnDatabase`. One that is there already is given back.
+        """A database of that kind: "json", "memory", "sqlite", "postgres", "union", "ordered_union"; a function that
+        schedules makes a :class:`ScheduleFnDatabase`. One that is there already is given back.
 
         Raises:
             tilewright.ArgumentError: there is no such kind.
         """
         from tilewright.meta_schedule.json_database import JSONDatabase
         from tilewright.meta_schedule.memory_database import MemoryDatabase
+        from tilewright.meta_schedule.postgres_database import PostgresDatabase
         from tilewright.meta_schedule.schedule_fn_database import ScheduleFnDatabase
         from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
         from tilewright.meta_schedule.union_database import OrderedUnionDatabase, UnionDatabase
@@ -306,6 +307,7 @@ class Database(ABC):
             "json": JSONDatabase,
             "memory": MemoryDatabase,
             "ordered_union": OrderedUnionDatabase,
+            "postgres": PostgresDatabase,
             "sqlite": SQLiteDatabase,
             "union": UnionDatabase,
         }

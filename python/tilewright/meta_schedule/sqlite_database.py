@@ -1,4 +1,4 @@
-"""The database of one SQLite file, the same that ``tw.tune`` and the command line use."""
+"""Databases of tables: one SQLite file, the same that ``tw.tune`` and the command line use."""
 
 from __future__ import annotations
 
@@ -14,40 +14,22 @@ from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Wo
 from tilewright.schedule import Trace
 from tilewright.script.scripts import from_source
 
-__all__ = ["SQLiteDatabase"]
+__all__ = ["SQLiteDatabase", "TablesDatabase"]
 
 
-class SQLiteDatabase(Database):
-    """Keeps programs and records in one file, which any number of processes may use at once.
-
-    Programs are compared by their structure. What the file holds is read anew by each question, so that what other
-    processes add is seen.
+class TablesDatabase(Database):
+    """Keeps programs and records in tables, which any number of processes may use at once: what asks and answers, over
+    a store that knows four questions (``commit_workload``, ``workloads``, ``commit``, ``records``).
 
     Args:
-        path: the file, made if it is not there; None is one in memory. By default `database.db` in `work_dir`.
-        work_dir: where the file is by default.
-        module_equality: "structural"; the file knows no other.
-
-    Raises:
-        tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
+        store: the tables.
+        module_equality: "structural"; tables know no other.
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None = None,
-        *,
-        work_dir: str | os.PathLike[str] | None = None,
-        module_equality: str = "structural",
-    ) -> None:
+    def __init__(self, store: Any, module_equality: str = "structural") -> None:
         super().__init__(module_equality)
-        place = os.path.join(work_dir, "database.db") if path is None and work_dir is not None else path
-        self._store = records.open_database(place)
+        self._store = store
         self._workloads: dict[str, Workload] = {}
-
-    @property
-    def path(self) -> str:
-        """Of the file; ":memory:" where there is none."""
-        return str(self._store.path)
 
     def has_workload(self, mod: ir.IRModule) -> bool:
         """Whether the program was committed."""
@@ -95,10 +77,6 @@ class SQLiteDatabase(Database):
     def __len__(self) -> int:
         return sum(len(self._store.records(row["hash"], "")) for row in self._store.workloads())
 
-    def keep_times(self, session: str, seconds: Mapping[str, float]) -> None:
-        """Notes where the time of a session went; reports on the file show it."""
-        records.keep_times(self._store, session, seconds)
-
     def _workload_of(self, row: dict[str, Any]) -> Workload | None:
         if row["hash"] not in self._workloads:
             try:
@@ -108,6 +86,41 @@ class SQLiteDatabase(Database):
             whole = _core.as_module(module) if isinstance(module, ir.PrimFunc) else module
             self._workloads[row["hash"]] = Workload(whole)
         return self._workloads[row["hash"]]
+
+
+class SQLiteDatabase(TablesDatabase):
+    """Keeps programs and records in one file, which any number of processes may use at once.
+
+    Programs are compared by their structure. What the file holds is read anew by each question, so that what other
+    processes add is seen.
+
+    Args:
+        path: the file, made if it is not there; None is one in memory. By default `database.db` in `work_dir`.
+        work_dir: where the file is by default.
+        module_equality: "structural"; the file knows no other.
+
+    Raises:
+        tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        work_dir: str | os.PathLike[str] | None = None,
+        module_equality: str = "structural",
+    ) -> None:
+        place = os.path.join(work_dir, "database.db") if path is None and work_dir is not None else path
+        super().__init__(records.open_database(place), module_equality)
+
+    @property
+    def path(self) -> str:
+        """Of the file; ":memory:" where there is none."""
+        return str(self._store.path)
+
+    def keep_times(self, session: str, seconds: Mapping[str, float]) -> None:
+        """Notes where the time of a session went; reports on the file show it."""
+        records.keep_times(self._store, session, seconds)
 
 
 #: what the messages of builders and runners have in them -> what the file calls such a failure
@@ -122,7 +135,14 @@ _OUTCOMES = {
 }
 
 
+#: those that the measuring pipeline says itself
+_SAID = {"build_error", "build_timeout", "build_crash", "run_error", "run_timeout", "run_crash", "wrong_result"}
+_SAID |= {"out_of_memory"}
+
+
 def _outcome(error: str) -> str:
+    if (said := error.partition(":")[0]) in _SAID:
+        return said
     return next((outcome for part, outcome in _OUTCOMES.items() if part in error), "run_error")
 
 

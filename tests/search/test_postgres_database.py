@@ -1,0 +1,122 @@
+"""The database on a PostgreSQL server: a real one, started here in a folder and on a port of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.search.programs import Product
+
+import tilewright as tw
+from tilewright import meta_schedule as ms
+
+TARGET = tw.Target("llvm -num-cores=1")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
+    assert programs, "apt-get install postgresql"
+    # It refuses to run as root.
+    as_user: dict[str, Any] = {"user": "postgres"} if os.getuid() == 0 else {}
+    folder = Path(tempfile.mkdtemp(prefix="tilewright-postgres-"))
+    if as_user:
+        os.chown(folder, pwd.getpwnam("postgres").pw_uid, -1)
+    with contextlib.closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def run(name: str, *args: str) -> None:
+        command = [str(programs[-1] / name), "-D", str(folder / "data"), *args]
+        subprocess.run(command, check=True, cwd=folder, stdout=subprocess.DEVNULL, timeout=60, **as_user)
+
+    try:
+        run("initdb", "-A", "trust", "-U", "tuner", "--no-sync")
+        options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories='' -c fsync=off"
+        run("pg_ctl", "-w", "-l", str(folder / "log"), "-o", options, "start")
+        try:
+            yield f"postgresql://tuner@127.0.0.1:{port}/postgres"
+        finally:
+            run("pg_ctl", "-m", "immediate", "stop")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def record_of(workload: ms.Workload, seconds: list[float] | None, error: str = "") -> ms.TuningRecord:
+    sch = tw.Schedule(workload.mod)
+    i, *_ = sch.get_loops(sch.get_block("C"))
+    sch.split(i, [None, 4])
+    return ms.TuningRecord(sch.trace, workload, seconds, TARGET, ms.ArgInfo.from_entry_func(workload.mod), error=error)
+
+
+def test_records_are_kept_for_others(server: str) -> None:
+    program = ms.normalize_module(Product)
+    one = ms.Database.create("postgres", server)
+    assert not one.has_workload(program) and len(one) == 0
+    workload = one.commit_workload(program)
+    for seconds in ([2.0], [1.0, 1.5], None):
+        one.commit_tuning_record(record_of(workload, seconds, error="" if seconds else "wrong_result: Y[0]"))
+    one.commit_workload(program)
+    other = ms.Database.create("postgres", server)
+    assert other.has_workload(program) and len(other) == 3
+    best, second = other.get_top_k(other.commit_workload(program), 5)
+    assert (best.run_secs, second.run_secs) == ([1.0, 1.5], [2.0])
+    found = other.query_schedule(program, TARGET)
+    assert found is not None and len(found.get_loops(found.get_block("C"))) == 4
+    outcomes = [row["outcome"] for row in other._store.records(other._store.workloads()[0]["hash"], "")]
+    assert outcomes == ["ok", "ok", "wrong_result"]
+    for database in (one, other):
+        database.close()
+
+
+def test_a_session_writes_there(server: str, tmp_path: Path) -> None:
+    database = ms.Database.create("postgres", server)
+    before = len(database)
+    ms.tune_tir(Product, TARGET, tmp_path, 8, num_trials_per_iter=4, database=database, cost_model="none", seed=1)
+    assert len(database) == before + 8
+    assert ms.compile_tir(database, Product, TARGET) is not None
+    database.close()
+
+
+WRITER = """
+import sys
+from tests.search.test_postgres_database import *
+database = ms.Database.create("postgres", sys.argv[1])
+workload = database.commit_workload(ms.normalize_module(Product))
+for number in range(20):
+    database.commit_tuning_record(record_of(workload, [3.0 + number]))
+"""
+
+
+def test_several_write_at_once(server: str) -> None:
+    database = ms.Database.create("postgres", server)
+    before = len(database)
+    root = Path(__file__).resolve().parents[2]
+    path = os.pathsep.join([str(root), str(root / "python"), str(root / "tests")])
+    writers = [
+        subprocess.Popen([sys.executable, "-c", WRITER, server], env={**os.environ, "PYTHONPATH": path})
+        for _ in range(2)
+    ]
+    assert [writer.wait(timeout=100) for writer in writers] == [0, 0]
+    assert len(database) == before + 40
+    database.close()
+
+
+def test_what_goes_wrong(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(tw.ResourceError) as caught:
+        ms.Database.create("postgres", server.replace("tuner@", "nobody@"))
+    assert caught.value.code == "database/server" and "nobody" in str(caught.value)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(tw.ResourceError) as caught:
+        ms.Database.create("postgres", server)
+    assert caught.value.code == "database/driver" and "pip install" in str(caught.value)
