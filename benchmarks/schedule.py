@@ -3,7 +3,8 @@
     python benchmarks/schedule.py [--peer PYTHON] [--rounds 9] [--chain 10 40 100 500]
 
 Each step runs on programs that nothing has looked at yet: parsed anew, scheduled up to the step, then timed once; a
-round takes the median of several. With the interpreter of an environment that has `apache-tvm` (see peer.py), rounds of
+round takes the median of several. What counts is processor time, so that other programs on the machine matter less.
+With the interpreter of an environment that has `apache-tvm` (see peer.py), rounds of
 both sides alternate; printed are medians of the rounds, and the ratio with the middle half of its values.
 
 `inline each of N blocks` is the time per step in a chain of that many elementwise blocks, all but the last inlined from
@@ -235,9 +236,9 @@ class Side:
         for _ in range(5):
             sch = self.fresh(text)
             given = prepare(sch, self)
-            start = time.perf_counter()
+            start = time.process_time()
             act(sch, given)
-            spent.append(time.perf_counter() - start)
+            spent.append(time.process_time() - start)
         return statistics.median(spent)
 
     def _replay(self, text: str, schedule: Callable[[Any, Side], None]) -> float:
@@ -246,18 +247,18 @@ class Side:
         spent = []
         for _ in range(20):
             sch = self.fresh(text)
-            start = time.perf_counter()
+            start = time.process_time()
             recorded.trace.apply_to_schedule(sch, remove_postproc=False)
-            spent.append(time.perf_counter() - start)
+            spent.append(time.process_time() - start)
         return statistics.median(spent)
 
     def _inline_all(self, blocks: int) -> float:
         sch = self.fresh(chain(blocks))
         found = [self.block(sch, f"block{k}") for k in range(blocks - 1)]
-        start = time.perf_counter()
+        start = time.process_time()
         for block in found:
             sch.compute_inline(block)
-        return (time.perf_counter() - start) / len(found)
+        return (time.process_time() - start) / len(found)
 
 
 def main() -> None:

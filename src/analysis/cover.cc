@@ -761,25 +761,32 @@ std::optional<Obstacle> why_irregular_reduction(const Tree& tree, int from, int 
   if (!between) return Obstacle{quoted(*realize.block) + " runs on a condition", {tree.stmt(block)}};
   if (auto obstacle = why_not_isolated(tree, block)) return obstacle;
   if (BlockFacts::of(realize.block).role == BlockRole::kComplete) return std::nullopt;
+  std::vector<const NodeBase*> drives_spatial, drives_reduction;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    auto& drives = is_reduction_axis(realize.block->iter_vars[i]) ? drives_reduction : drives_spatial;
+    uses_any_var(realize.iter_values[i], [&](const Ref<Var>& v) {
+      drives.push_back(v.get());
+      return false;
+    });
+  }
   std::vector<int> used;
   int outermost_reduction = Tree::kNone;
   for (int at : *between) {
     const For& loop = tree.for_at(at);
-    bool spatial = false, reduction = false;
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
-      if (!uses_var(realize.iter_values[i], loop.loop_var)) continue;
-      (is_reduction_axis(realize.block->iter_vars[i]) ? reduction : spatial) = true;
-    }
-    std::string name = "loop '" + loop.loop_var->name_hint + "'";
+    auto is_among = [&](const std::vector<const NodeBase*>& vars) {
+      return std::find(vars.begin(), vars.end(), loop.loop_var.get()) != vars.end();
+    };
+    bool spatial = is_among(drives_spatial), reduction = is_among(drives_reduction);
+    auto name = [&] { return "loop '" + loop.loop_var->name_hint + "'"; };
     if (spatial && reduction) {
-      return Obstacle{name + " drives both spatial and reduction axes of " + quoted(*realize.block),
+      return Obstacle{name() + " drives both spatial and reduction axes of " + quoted(*realize.block),
                       {tree.stmt(at), tree.stmt(block)}};
     }
     if (spatial || reduction) used.push_back(at);
     if (reduction && outermost_reduction == Tree::kNone) outermost_reduction = at;
     bool idle = !spatial && !reduction && !is_const_int(loop.extent, 1);
     if (idle && (once || outermost_reduction != Tree::kNone)) {
-      return Obstacle{name + " repeats steps of the reduction in " + quoted(*realize.block),
+      return Obstacle{name() + " repeats steps of the reduction in " + quoted(*realize.block),
                       {tree.stmt(at), tree.stmt(block)}};
     }
   }

@@ -80,21 +80,22 @@ class Below {
     const Block &first = tree_.block_at(writer), &second = tree_.block_at(other);
     bool reads = tree_.touches(BlockFacts::of(tree_.block_ref(other)).takes, buffer),
          writes = tree_.touches(second.writes, buffer);
-    std::vector<NodeRef> both = {tree_.stmt(writer), tree_.stmt(other)};
+    auto both = [&]() -> std::vector<NodeRef> { return {tree_.stmt(writer), tree_.stmt(other)}; };
     if (writes) {
       // A pair of writers is one producer where the later one updates what the earlier has set.
       int earlier = std::min(writer, other), later = std::max(writer, other);
       bool update = BlockFacts::of(tree_.block_ref(later)).role == BlockRole::kUpdate && is_complete(earlier);
       if (!update && !(overwriting && overwrites(earlier, later, buffer))) {
         return Dependent{Conflict::kWrite,
-                         {quoted(first) + " and " + quoted(second) + " both write '" + buffer->name + "'", both}};
+                         {quoted(first) + " and " + quoted(second) + " both write '" + buffer->name + "'", both()}};
       }
     }
     if (!reads) return std::nullopt;
     if (other < writer) {
       if (writes) return std::nullopt;  // the later one of such a pair, seen from itself
-      return Dependent{Conflict::kRead,
-                       {quoted(second) + " reads '" + buffer->name + "' before " + quoted(first) + " writes it", both}};
+      return Dependent{
+          Conflict::kRead,
+          {quoted(second) + " reads '" + buffer->name + "' before " + quoted(first) + " writes it", both()}};
     }
     // What it reads of a block that stored over another one's elements, that one covers.
     for (int first : blocks_) {
@@ -310,17 +311,17 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
   Below below(tree, loop);
   if (auto problem = below.check_statements()) return problem;
   const Ref<Var>& loop_var = tree.for_at(loop).loop_var;
-  std::string name = "loop '" + loop_var->name_hint + "'";
+  auto name = [&] { return "loop '" + loop_var->name_hint + "'"; };
   for (int at : below.blocks()) {
     const BlockRealize& realize = *tree.realize_at(at);
-    std::vector<NodeRef> both = {tree.stmt(loop), tree.stmt(at)};
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
       if (is_reduction_axis(axis) && uses_var(realize.iter_values[i], loop_var) &&
           !spreads_reduction(tree, loop, at, execution)) {
         return Dependent{
             Conflict::kReduction,
-            {name + " drives the reduction axis '" + axis->var->name_hint + "' of " + quoted(*realize.block), both}};
+            {name() + " drives the reduction axis '" + axis->var->name_hint + "' of " + quoted(*realize.block),
+             {tree.stmt(loop), tree.stmt(at)}}};
       }
     }
   }
@@ -338,8 +339,8 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
       bool same = BlockFacts::of(realize.block).role == BlockRole::kComplete;
       if (same && execution.can_agree(write->buffer, tree.for_at(loop).extent)) continue;
       return Dependent{Conflict::kWrite,
-                       {"different iterations of " + name + " may write the same elements of '" + write->buffer->name +
-                            "' in " + quoted(*realize.block),
+                       {"different iterations of " + name() + " may write the same elements of '" +
+                            write->buffer->name + "' in " + quoted(*realize.block),
                         {tree.stmt(loop), tree.stmt(at)}}};
     }
   }

@@ -17,7 +17,6 @@
 #include "schedule/execution.h"
 
 #include "ir/build.h"
-#include "ir/traverse.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -32,10 +31,9 @@ Result<Plan> plan(const State& state, const Vectorize& vectorize) {
                   "split off a constant part first, for instance sch.split(loop, factors=[None, 16])");
   }
   NodeRef inner;
-  visit(loop.body, [&](const Ref<For>& below, Visitor& walk) {
-    if (below->kind != ForKind::kSerial && below->kind != ForKind::kUnrolled) inner = below;
-    walk.descend(below);
-  });
+  for (int at : place.tree->concurrent_loops()) {
+    if (at != place.at && place.tree->contains(place.at, at)) inner = place.tree->stmt(at);
+  }
   if (inner.defined()) {
     return refuse("vectorize/P7",
                   "below " + describe(place) + " " + describe_loop(*inner.as<For>()) +
