@@ -80,7 +80,7 @@ search::FunctionSpace::Function rerun_function(nb::callable function) {
     return in_python("space/exception", [&]() -> Result<Point> {
       SchedulePtr object = to_python(std::move(schedule));
       object->original = object->schedule.module();
-      object->given = decisions;
+      object->schedule.take_decisions(decisions);
       try {
         held->callable(object, first);
       } catch (nb::python_error& error) {
