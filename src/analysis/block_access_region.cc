@@ -8,6 +8,7 @@
 #include "arith/analyzer.h"
 #include "arith/linear.h"
 #include "ir/build.h"
+#include "ir/substitute.h"
 #include "ir/traverse.h"
 
 namespace tilewright::analysis {
@@ -19,6 +20,12 @@ class Detector {
  public:
   explicit Detector(const Ref<Block>& block) {
     for (const Ref<Buffer>& buffer : block->alloc_buffers) own_.insert(buffer);
+    visit(block, [&](const Ref<MatchBufferRegion>& match, Visitor& walk) {
+      for (const Expr& extent : match->buffer->shape) {
+        if (extent.is<Var>() && !uses_var(match->source, extent.borrow<Var>())) sizes_.insert(extent);
+      }
+      walk.descend(match);
+    });
     for_each_access(block, Nested::kDeclared, [&](const Access& access) { note(access); });
   }
 
@@ -107,16 +114,22 @@ class Detector {
     if (floats) set = arith::IntSet::of_range(range_of(extent));
   }
 
+  /// A size that a view in the block defines (its extents are taken from what it shows) is not known around the block.
+  bool speaks_of_sizes(const Ref<Range>& range) const {
+    return !sizes_.empty() && uses_any_var(range, [&](const Ref<Var>& v) { return sizes_.contains(v); });
+  }
+
   Ref<BufferRegion> region_of(const Touched& touched) {
     std::vector<Ref<Range>> region;
     for (size_t i = 0; i < touched.box.size(); ++i) {
       Ref<Range> range = touched.box[i].to_range(analyzer_);
-      region.push_back(range.defined() ? range : range_of(touched.buffer->shape[i]));
+      bool known = range.defined() && !speaks_of_sizes(range);
+      region.push_back(known ? range : range_of(touched.buffer->shape[i]));
     }
     return make<BufferRegion>({touched.buffer, std::move(region)});
   }
 
-  std::unordered_set<NodeRef> own_;
+  std::unordered_set<NodeRef> own_, sizes_;
   arith::Analyzer analyzer_;
   std::vector<Touched> reads_, writes_;
   std::vector<Ref<Var>> opaque_;

@@ -158,3 +158,29 @@ def test_sizes_from_around_stay():
         func.body, lambda node: matches.append(node) if isinstance(node, ir.MatchBufferRegion) else None
     )
     assert len(matches) == 2 and all(match.buffer.shape[0].same_as(size) for match in matches)
+
+
+@pytest.mark.parametrize("step", ["partition", "blockize", "cache_read"])
+def test_blocks_around_do_not_speak_of_sizes_that_a_view_defines(step):
+    @T.prim_func
+    def viewed(A: T.Buffer((4, 8)), B: T.Buffer((4, 8))):
+        for i in range(4):
+            with T.block("outer"):
+                vi = T.axis.spatial(4, i)
+                n = T.int32()
+                V = T.match_buffer(A[vi, 0:8], (n,))
+                for j in range(n):
+                    with T.block("inner"):
+                        vj = T.axis.spatial(n, j)
+                        B[vi, vj] = V[vj] * T.float32(2)
+
+    def transform(sch):
+        loop = sch.get_loops("outer")[0]
+        if step == "partition":
+            sch.loop_partition(loop, [1, None])
+        elif step == "blockize":
+            sch.blockize(loop)
+        else:
+            sch.cache_read("outer", 0, "local")
+
+    check(viewed, transform)
