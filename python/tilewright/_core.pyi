@@ -3155,6 +3155,28 @@ class MultiLevelTilingWithIntrin(ScheduleRule):
             reuse_write: a copy of what is written.
         """
 
+class MultiLevelTilingWideVector(ScheduleRule):
+    """Tiles with whole vector registers of the output as the innermost tile."""
+
+    def __init__(
+        self,
+        structure: str,
+        vector_length_in_bits: int,
+        max_innermost_factor: int | None = None,
+        reuse_read: object | None = None,
+        reuse_write: object | None = None,
+    ) -> None:
+        """
+        Gives a schedule for each way to place copies.
+
+        Args:
+            structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.
+            vector_length_in_bits: of a register.
+            max_innermost_factor: of the drawn sizes; None for no limit.
+            reuse_read: copies of what is read.
+            reuse_write: a copy of what is written.
+        """
+
 class MultiLevelTilingTensorCore(ScheduleRule):
     """
     Tiles what tensor cores compute, with fragments that warps load and store.
@@ -3183,28 +3205,6 @@ class MultiLevelTilingTensorCore(ScheduleRule):
             reuse_read: copies of what is read.
             reuse_write: a copy of what is written.
             use_software_pipeline: load for the next step of the reduction while this one is computed.
-        """
-
-class MultiLevelTilingWideVector(ScheduleRule):
-    """Tiles with whole vector registers of the output as the innermost tile."""
-
-    def __init__(
-        self,
-        structure: str,
-        vector_length_in_bits: int,
-        max_innermost_factor: int | None = None,
-        reuse_read: object | None = None,
-        reuse_write: object | None = None,
-    ) -> None:
-        """
-        Gives a schedule for each way to place copies.
-
-        Args:
-            structure: a word of S (spatial loops) and R (reduction loops), outermost tiles first.
-            vector_length_in_bits: of a register.
-            max_innermost_factor: of the drawn sizes; None for no limit.
-            reuse_read: copies of what is read.
-            reuse_write: a copy of what is written.
         """
 
 def register_custom_rule(name: str, function: Callable[..., Any], replace: bool = False) -> None:

@@ -87,8 +87,10 @@ search::FunctionSpace::Function rerun_function(nb::callable function) {
         if (error.matches(PyExc_KeyboardInterrupt)) throw;
         Diagnostic why = diagnostic_of(error, "space/exception");
         if (why.blame == Blame::kResource && why.code != "space/deadline") return why;
+        object->schedule.take_decisions({});
         return Point{object->schedule, std::move(why)};
       }
+      object->schedule.take_decisions({});  // of this run alone, not of steps that others add
       return Point{object->schedule};
     });
   };
