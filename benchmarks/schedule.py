@@ -4,8 +4,8 @@
 
 Each step runs on programs that nothing has looked at yet: parsed anew, scheduled up to the step, then timed once; a
 round takes the median of several. What counts is processor time, so that other programs on the machine matter less.
-With the interpreter of an environment that has `apache-tvm` (see peer.py), rounds of
-both sides alternate; printed are medians of the rounds, and the ratio with the middle half of its values.
+With the interpreter of an environment that has `apache-tvm` (see peer.py), rounds of both sides alternate; printed are
+medians of the rounds, and the ratio with the middle half of its values.
 
 `inline each of N blocks` is the time per step in a chain of that many elementwise blocks, all but the last inlined from
 the first on: it shows whether a step pays for what it touches or for the whole program.
