@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from tilewright.search.interrupts import Interrupts
 
 from .test_database_faults import SCRIPT, scale, tiles
 
@@ -122,3 +123,18 @@ def test_from_python_the_result_so_far_is_returned(tmp_path: Path) -> None:
     assert sent[0] <= result.progress.trials < 100
     again = tw.tune(scale, space=tiles, trials=result.progress.trials + 1, database=tmp_path / "b.db", progress=None)
     assert again.progress.earlier == result.progress.trials and again.stop_reason == "trials"
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_ctrl_c_that_python_drops_counts() -> None:
+    """An exception in a finalizer is printed and forgotten; the next look at `seen` still tells."""
+
+    class Finalized:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    with Interrupts() as interrupts, interrupts.raised():
+        Finalized()
+        assert interrupts.seen
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)

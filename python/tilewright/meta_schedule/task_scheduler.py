@@ -26,6 +26,7 @@ from tilewright.meta_schedule.measure_callback import MeasureCallback, apply_all
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.search.interrupts import Interrupts
 from tilewright.tables import Table
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
@@ -170,24 +171,26 @@ class TaskScheduler(ABC):
         self.database, self.cost_model = database, cost_model
         self.measure_callbacks = list(measure_callbacks)
         started = time.monotonic()
-        interrupted = False
+        interrupts = Interrupts()
         try:
-            self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter)
-            sent = 0
-            while sent < max_trials_global:
-                if max_seconds is not None and time.monotonic() - started >= max_seconds:
-                    self.stop_reason = "seconds"
-                    break
-                task_id = self.next_task_id()
-                if task_id == -1:
-                    self.stop_reason = "finished"
-                    break
-                sent += self._start_batch(task_id, max_trials_per_task, builder, runner)
-        except KeyboardInterrupt:
-            interrupted = True
+            with interrupts, interrupts.raised():
+                self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter)
+                sent = 0
+                while sent < max_trials_global and not interrupts.seen:
+                    if max_seconds is not None and time.monotonic() - started >= max_seconds:
+                        self.stop_reason = "seconds"
+                        break
+                    task_id = self.next_task_id()
+                    if task_id == -1:
+                        self.stop_reason = "finished"
+                        break
+                    sent += self._start_batch(task_id, max_trials_per_task, builder, runner)
+        except KeyboardInterrupt:  # another program's handler may raise it, too
+            interrupts.seen = True
+        if interrupts.seen:
             _LOGGER.warning("interrupted; what was measured is kept")
-        self.stop_reason = "canceled" if interrupted else self.stop_reason or "trials"
-        self._finish(interrupted)
+        self.stop_reason = "canceled" if interrupts.seen else self.stop_reason or "trials"
+        self._finish(interrupts.seen)
         if len(self._failures) == len(self.tasks) and not any(task.latency_ms for task in self.tasks):
             raise next(iter(self._failures.values()))
 

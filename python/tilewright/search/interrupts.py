@@ -39,9 +39,11 @@ class Interrupts:
             self._before = None
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        if self.seen or self._raises:
-            raise KeyboardInterrupt
+        # Also where it is raised: in a callback of the garbage collector, Python would drop the exception.
+        raises = self.seen or self._raises
         self.seen = True
+        if raises:
+            raise KeyboardInterrupt
 
     @contextlib.contextmanager
     def raised(self) -> Iterator[None]:
