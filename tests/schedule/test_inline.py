@@ -300,3 +300,19 @@ def test_a_consumer_of_a_part_runs_under_a_condition(program, condition):
     sch = check(program, reverse("C"))
     assert condition in sch.mod.script()
     assert "B = T.alloc_buffer" not in sch.mod.script()
+
+
+def test_reverse_of_a_consumer_that_is_larger_than_what_it_reads():
+    @T.prim_func
+    def padded(A: T.Buffer((3,)), C: T.Buffer((5,))):
+        B = T.alloc_buffer((3,))
+        for i in range(3):
+            with T.block("B"):
+                v = T.axis.spatial(3, i)
+                B[v] = A[v] * T.float32(2)
+        for i in range(5):
+            with T.block("C"):
+                v = T.axis.spatial(5, i)
+                C[v] = T.if_then_else(v < 3, B[v], T.float32(1))
+
+    check_refused(padded, lambda sch: sch.reverse_compute_inline("C"), "reverse_compute_inline/P6")
