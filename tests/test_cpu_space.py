@@ -333,7 +333,7 @@ def test_tiles_fit_the_registers(target):
                 sums = tile.vectors * math.prod(steps for _, steps in tile.rows)
                 assert sums + tile.vectors + 1 <= chosen.vector_registers
                 assert tile.lanes * 32 == chosen.vector_bits
-            assert tiles == sorted(tiles, key=lambda tile: tile.cycles)
+            assert list(tiles) == sorted(tiles, key=lambda tile: tile.cycles)
 
 
 def test_columns_of_a_group_stay_in_it():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +79,12 @@ class Facts:
     reads: tuple[Operand, ...]
     periods: tuple[int, ...]
     phases: tuple[int, ...] = ()
+
+    def sizes_and_strides(self) -> Hashable:
+        """What of it estimates are made from: equal for two schedules of one program."""
+        axes = tuple((axis.extent, axis.is_spatial, axis.is_fixed) for axis in self.axes)
+        operands = tuple((operand.buffer.dtype, operand.strides) for operand in (self.store, *self.reads))
+        return axes, operands, self.periods, self.phases
 
     @property
     def spatial(self) -> list[int]:

@@ -8,7 +8,7 @@ operand and a broadcast have to fit. Fewer than eight sums wait for one another:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 
 from tilewright import _core
@@ -63,8 +63,22 @@ def bits_of(dtype: str) -> int:
     return numpy_dtype(dtype).itemsize * 8
 
 
-def register_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:
+#: tiles by what they depend on: a search asks for those of the same block for each of its candidates
+_known: dict[tuple[Hashable, str], tuple[RegisterTile, ...]] = {}
+_MOST_KNOWN = 64
+
+
+def register_tiles(facts: Facts, target: _core.Target) -> tuple[RegisterTile, ...]:
     """Tiles for a contraction, the one that the model expects most of first; none where no tile can be vectors."""
+    key = (facts.sizes_and_strides(), str(target))
+    if key not in _known:
+        if len(_known) >= _MOST_KNOWN:
+            _known.clear()
+        _known[key] = tuple(_estimated_tiles(facts, target))
+    return _known[key]
+
+
+def _estimated_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:
     lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
     tiles = [
         tile
