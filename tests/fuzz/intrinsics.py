@@ -25,27 +25,33 @@ def is_describable(node: ir.Block) -> bool:
 def of_tile(node: ir.Block, tile: Mapping[str, int]) -> str:
     """An intrinsic that computes a tile of the block's updates: so many steps of these axes, none of the others. Its
     implementation goes through the tile backwards."""
-    store = node.script().splitlines()[-1].strip()
+    lines = [line.strip() for line in node.script().splitlines()]
+    store = lines[-1]
     for axis in node.iter_vars:
         if axis.var.name not in tile:
             store = re.sub(rf"\b{axis.var.name}\b", "0", store)
-    named = lambda buffer: re.sub(r"\W", "_", buffer.name) + "_1" * (buffer.name == "I")  # noqa: E731 -- as in scripts
+    written, read = (_named(lines, f"T.{kind}(") for kind in ("writes", "reads"))
     buffers: dict[str, tuple[list[int], str]] = {}
-    for region in [*node.writes, *node.reads]:
+    for name, region in [*zip(written, node.writes, strict=True), *zip(read, node.reads, strict=True)]:
         extents = [tile.get(str(part.min), 1) for part in region.region]
         for dimension, part in enumerate(region.region):
             if isinstance(part.min, ir.IntImm):
                 extents[dimension] = part.min.value + 1
-        known, _ = buffers.get(named(region.buffer), (extents, ""))
+        known, _ = buffers.get(name, (extents, ""))
         extents = [max(pair) for pair in zip(known, extents, strict=True)]
-        buffers[named(region.buffer)] = (extents, str(region.buffer.dtype))
+        buffers[name] = (extents, str(region.buffer.dtype))
     kinds = {axis.var.name: axis.iter_type == ir.IterType.COMM_REDUCE for axis in node.iter_vars}
     return _registered(
         store,
         tuple((name, tuple(extents), dtype) for name, (extents, dtype) in buffers.items()),
         tuple((name, extent, kinds[name]) for name, extent in tile.items()),
-        tuple(named(write.buffer) for write in node.writes),
+        tuple(written),
     )
+
+
+def _named(lines: list[str], start: str) -> list[str]:
+    """How the script of a block calls the buffers of the regions it declares: names that it has taken get numbers."""
+    return [name for line in lines if line.startswith(start) for name in re.findall(r"(\w+)\[", line)]
 
 
 def of_copies(extent: int, dtype: str) -> str:

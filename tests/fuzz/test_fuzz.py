@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from fuzz import arguments, judge, minimize, programs, session, steps
+from fuzz import arguments, intrinsics, judge, minimize, programs, session, steps
 from fuzz.judge import Case, Finding, Judge, NoCase
 from tilewright import ir, script, te
 
@@ -351,3 +351,27 @@ def test_what_a_pass_breaks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = Judge(Case(MATMUL, steps=[]))
     with pytest.raises(Finding, match=f"after {judge.PASSES[0]}"):
         drawn.again()
+
+
+def test_intrinsics_of_tiles_tell_buffers_of_one_name_apart() -> None:
+    copies = """
+@T.prim_func
+def main(A: T.Buffer((4,)), C: T.Buffer((4,))):
+    B = T.alloc_buffer((4,))
+    for i in range(4):
+        with T.block("B"):
+            v = T.axis.spatial(4, i)
+            B[v] = A[v]
+    for i in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = B[v]
+"""
+    sch = tw.Schedule(script.from_source(copies))
+    back = sch.cache_write("B", 0, "global")
+    again = sch.cache_read("C", 0, "global")
+    sch.compute_inline(back)
+    node = sch.get(again)
+    assert {region.buffer.name for region in [*node.reads, *node.writes]} == {"B_global"}
+    sch.tensorize(sch.get_loops(again)[-1], intrinsics.of_tile(node, {"v0": 4}))
+    sch.verify()
