@@ -85,6 +85,7 @@ class Detector {
     Box box = domains.empty()
                   ? arith::box_of(region->region)
                   : arith::relax_region(region->region, domains, analyzer_, known_conditions(access.around));
+    if (!domains.empty()) keep_starts(box, region->region, domains);
     for (Touched& touched : list) {
       if (touched.buffer != region->buffer) continue;
       touched.box = arith::unite(touched.box, box, analyzer_);
@@ -92,6 +93,25 @@ class Detector {
       return;
     }
     list.push_back({region->buffer, std::move(box)});
+  }
+
+  /// Where data select the first element, it is kept as the block says it: what is rewritten alike can be compared,
+  /// two ways to say the same index of a load cannot always.
+  void keep_starts(Box& box, const arith::Region& region, const arith::Domains& domains) {
+    VarMap starts;
+    for (const auto& [loop_var, set] : domains) {
+      if (set.min.defined()) starts.emplace(loop_var, set.min);
+    }
+    for (size_t i = 0; i < box.size(); ++i) {
+      if (!box[i].is_bounded() || effect_of(box[i].min) == Effect::kPure) continue;
+      Expr start = substitute(region[i]->min, starts);
+      if (analyzer_.can_prove_equal(start, box[i].min)) box[i].min = start;
+    }
+  }
+  Ref<Range> range_as_said(const arith::IntSet& set) {
+    Ref<Range> range = set.to_range(analyzer_);
+    bool said = range.defined() && effect_of(range->min) != Effect::kPure && set.min.dtype() == range->min.dtype();
+    return said ? make<Range>({set.min, range->extent}) : range;
   }
 
   /// What reaches from here to there, as only data can tell, counts as the whole dimension: a region stays valid when
@@ -122,7 +142,7 @@ class Detector {
   Ref<BufferRegion> region_of(const Touched& touched) {
     std::vector<Ref<Range>> region;
     for (size_t i = 0; i < touched.box.size(); ++i) {
-      Ref<Range> range = touched.box[i].to_range(analyzer_);
+      Ref<Range> range = range_as_said(touched.box[i]);
       bool known = range.defined() && !speaks_of_sizes(range);
       region.push_back(known ? range : range_of(touched.buffer->shape[i]));
     }

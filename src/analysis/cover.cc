@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/brief.h"
 #include "analysis/findings.h"
@@ -630,6 +631,9 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
   if (exists.empty() && findings.known(key)) return std::nullopt;
   auto obstacle = why_not_reached(tree, producer, consumer, buffer, BlockFacts::of(tree.block_ref(consumer)).takes,
                                   "reads", exists);
+  if (auto bound = binding_reads(*tree.realize_at(consumer)); !obstacle && !bound.empty()) {
+    obstacle = why_not_reached(tree, producer, consumer, buffer, bound, "reads", exists);
+  }
   if (!obstacle && exists.empty()) findings.note(key, true);
   return obstacle;
 }
@@ -642,20 +646,7 @@ namespace {
 
 /// The same of what is read where the block's axes are bound, and its condition.
 std::optional<Obstacle> why_binding_incomplete(const Tree& tree, int block, const Scope& scope, int reader) {
-  const BlockRealize& realize = *tree.realize_at(block);
-  std::vector<Expr> read = realize.iter_values;
-  read.push_back(realize.predicate);
-  std::erase_if(read, [](const Expr& e) { return effect_of(e) == Effect::kPure; });
-  std::vector<Ref<BufferRegion>> regions;
-  for (const Expr& e : read) {
-    visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      BufferRegion region{load->buffer, {}};
-      for (const Expr& index : load->indices) region.region.push_back(range(index, one(index.dtype())));
-      regions.push_back(make<BufferRegion>(std::move(region)));
-      walk.descend(load);
-    });
-  }
-  for (const Ref<BufferRegion>& region : regions) {
+  for (const Ref<BufferRegion>& region : binding_reads(*tree.realize_at(block))) {
     for (int child : scope.writers(region->buffer)) {
       int writer = tree.block(scope.children()[child]->block->id.value);
       if (child == reader) continue;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/buffer_homes.h"
 #include "analysis/findings.h"
@@ -78,7 +79,8 @@ class Below {
 
   std::optional<Dependent> check_pair(int writer, int other, const Ref<Buffer>& buffer, bool overwriting) const {
     const Block &first = tree_.block_at(writer), &second = tree_.block_at(other);
-    bool reads = tree_.touches(BlockFacts::of(tree_.block_ref(other)).takes, buffer),
+    bool reads = tree_.touches(BlockFacts::of(tree_.block_ref(other)).takes, buffer) ||
+                 tree_.touches(binding_reads(*tree_.realize_at(other)), buffer),
          writes = tree_.touches(second.writes, buffer);
     auto both = [&]() -> std::vector<NodeRef> { return {tree_.stmt(writer), tree_.stmt(other)}; };
     if (writes) {

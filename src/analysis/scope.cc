@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analysis/binding_reads.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 
@@ -12,6 +13,13 @@ namespace {
 void unite(std::vector<int>& sorted, int item) {
   auto it = std::lower_bound(sorted.begin(), sorted.end(), item);
   if (it == sorted.end() || *it != item) sorted.insert(it, item);
+}
+
+/// What the block declares to read, and what its axes are bound to.
+std::vector<Ref<BufferRegion>> taken_by(const BlockRealize& realize) {
+  std::vector<Ref<BufferRegion>> regions = realize.block->reads;
+  for (Ref<BufferRegion>& read : binding_reads(realize)) regions.push_back(std::move(read));
+  return regions;
 }
 
 /// It reads no buffer.
@@ -76,7 +84,9 @@ const Scope& Scope::of(const Block& block) {
     for (int child = 0; child < static_cast<int>(scope.children_.size()); ++child) {
       const Block& block = *scope.children_[child]->block;
       for (const auto& write : block.writes) scope.uses_.push_back({scope.memory(write->buffer), child, true});
-      for (const auto& read : block.reads) scope.uses_.push_back({scope.memory(read->buffer), child, false});
+      for (const auto& read : taken_by(*scope.children_[child])) {
+        scope.uses_.push_back({scope.memory(read->buffer), child, false});
+      }
     }
     return scope;
   });
@@ -119,9 +129,10 @@ std::vector<Dependence> Scope::dependences() const {
   }
   std::vector<Dependence> result;
   for (int dst = 0; dst < static_cast<int>(children_.size()); ++dst) {
-    const Block& reader = *children_[dst]->block;
+    const auto reads = taken_by(*children_[dst]);
+    const auto& writes = children_[dst]->block->writes;
     std::vector<int> earlier;
-    for (const auto* regions : {&reader.reads, &reader.writes}) {
+    for (const auto* regions : {&reads, &writes}) {
       for (const Ref<BufferRegion>& region : *regions) {
         for (int src : touching[memory(region->buffer)]) {
           if (src >= dst) break;
@@ -132,12 +143,12 @@ std::vector<Dependence> Scope::dependences() const {
     for (int src : earlier) {
       for (const Ref<BufferRegion>& write : children_[src]->block->writes) {
         const NodeBase* data = memory(write->buffer);
-        if (touches(reader.reads, data)) result.push_back({src, dst, DependenceKind::kFlow, data});
-        if (touches(reader.writes, data)) result.push_back({src, dst, DependenceKind::kOutput, data});
+        if (touches(reads, data)) result.push_back({src, dst, DependenceKind::kFlow, data});
+        if (touches(writes, data)) result.push_back({src, dst, DependenceKind::kOutput, data});
       }
-      for (const Ref<BufferRegion>& read : children_[src]->block->reads) {
+      for (const Ref<BufferRegion>& read : taken_by(*children_[src])) {
         const NodeBase* data = memory(read->buffer);
-        if (touches(reader.writes, data)) result.push_back({src, dst, DependenceKind::kAnti, data});
+        if (touches(writes, data)) result.push_back({src, dst, DependenceKind::kAnti, data});
       }
     }
   }
@@ -156,7 +167,7 @@ std::vector<int> Scope::consumers(int src) const {
 
 std::vector<int> Scope::producers(int dst) const {
   std::vector<int> result;
-  for (const Ref<BufferRegion>& read : children_[dst]->block->reads) {
+  for (const Ref<BufferRegion>& read : taken_by(*children_[dst])) {
     for (int src : writers(read->buffer)) {
       if (src < dst) unite(result, src);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
@@ -65,6 +66,11 @@ namespace {
 
 std::string described(const For& loop) { return "loop '" + loop.loop_var->name_hint + "'"; }
 
+bool reads(const Tree& tree, int block, const Ref<Buffer>& buffer) {
+  return tree.touches(BlockFacts::of(tree.block_ref(block)).takes, buffer) ||
+         tree.touches(binding_reads(*tree.realize_at(block)), buffer);
+}
+
 /// What the threads write in their parts of the loop, every reader finds.
 std::optional<Obstacle> why_results_are_lost(const Tree& tree, int loop) {
   const std::vector<int>& blocks = tree.blocks();
@@ -72,7 +78,7 @@ std::optional<Obstacle> why_results_are_lost(const Tree& tree, int loop) {
     for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
       for (int reader : blocks) {
         if (reader <= writer || tree[reader].scope != tree[writer].scope) continue;
-        if (!tree.touches(BlockFacts::of(tree.block_ref(reader)).takes, write->buffer)) continue;
+        if (!reads(tree, reader, write->buffer)) continue;
         if (auto obstacle = why_not_covered(tree, writer, reader, write->buffer)) return obstacle;
       }
     }
@@ -86,7 +92,7 @@ std::optional<Obstacle> why_data_changes_threads(const Tree& tree, int one, int 
     for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
       if (memory_scope(write->buffer->scope()).is_shared_by(*thread_axis(tree.for_at(one)))) continue;
       for (int reader : tree.child_blocks(other)) {
-        if (reader < writer || !tree.touches(BlockFacts::of(tree.block_ref(reader)).takes, write->buffer)) continue;
+        if (reader < writer || !reads(tree, reader, write->buffer)) continue;
         if (auto obstacle = why_not_covered(tree, writer, reader, write->buffer)) return obstacle;
       }
     }

@@ -4,13 +4,16 @@
 //   for i in range(16):                          for i in range(16):
 //     B[(i * 4 + 2) // 4] = A[i % 32]              B[i] = A[i]
 //
-// Values that are stored stay as they are: only index arithmetic is known not to overflow.
+// Values that are stored stay as they are: only index arithmetic is known not to overflow. A condition of a value may
+// be arithmetic of numbers that wraps around, `4 > 0 - -2147483648`: it is decided by what runs.
 //
 // Needs      flat buffers
 // Ensures    what the ranges of the loops decide is decided: conditions, minima, quotients; loops of one iteration and
 //            bindings of integers to constants and variables are gone; a condition around all that a loop does is
 //            outside of it where it is the same in each iteration
 // Placement  before loops are copied by vectorizing and unrolling
+#include <unordered_set>
+
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
@@ -22,14 +25,26 @@ namespace {
 
 class Simplifier {
  public:
-  explicit Simplifier(const PrimFunc& func) { assume_sizes(func, analyzer_); }
+  explicit Simplifier(const PrimFunc& func) {
+    assume_sizes(func, analyzer_);
+    for (const auto& [param, buffer] : func.buffer_map) {
+      auto note = [&](const Ref<Var>& v) { known_.insert(v), open_.insert(v); };
+      for (const Expr& extent : buffer->shape) for_each_free_var(extent, note);
+      for (const Expr& stride : buffer->strides) for_each_free_var(stride, note);
+      if (buffer->elem_offset.defined()) for_each_free_var(buffer->elem_offset, note);
+    }
+  }
   Stmt run(const Stmt& body) {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return simplify_loop(loop, r); },
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return simplify_branch(*branch, branch, r); },
         [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return seq(r.descend(all)->seq); },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
-          Expr value = let->value.dtype().is_integral() ? index(r(let->value)) : r(let->value);
+          Expr value = r(let->value);
+          if (let->value.dtype().is_integral() && effect_of(value) == Effect::kPure && !may_wrap(value)) {
+            value = index(value);
+            note_variable(let->var, value);
+          }
           bool trivial = value.is<IntImm>() || value.is<Var>();
           if (trivial && value.dtype().is_integral()) return r(substitute(let->body, {{let->var, value}}));
           return make<LetStmt>({let->var, value, r(let->body)}, let.span());
@@ -75,8 +90,49 @@ class Simplifier {
     return effect_of(e) == Effect::kPure ? analyzer_.simplify(e) : e;
   }
   Expr decide(const Expr& condition) {
-    if (effect_of(condition) != Effect::kPure || !is_integer_condition(condition)) return condition;
+    if (effect_of(condition) != Effect::kPure || !is_integer_condition(condition) || may_wrap(condition)) {
+      return condition;
+    }
     return analyzer_.simplify(condition);
+  }
+  /// The variable is made of indices and sizes.
+  void note_variable(const Ref<Var>& v, const Expr& of) {
+    known_.insert(v);
+    if (uses_any_var(of, [&](const Ref<Var>& part) { return open_.contains(part) || !known_.contains(part); })) {
+      open_.insert(v);
+    }
+  }
+  /// Numbers and indices of known ranges leave the range of their type on the way, or values do that nothing is known
+  /// of. Sizes are small enough for what is made of them.
+  bool may_wrap(const Expr& e) {
+    bool wraps = false;
+    auto look = [&](const auto& node, Visitor& walk) {
+      wraps |= leaves_type(node);
+      walk.descend(node);
+    };
+    visit(
+        e, [&](const Ref<Add>& node, Visitor& walk) { look(node, walk); },
+        [&](const Ref<Sub>& node, Visitor& walk) { look(node, walk); },
+        [&](const Ref<Mul>& node, Visitor& walk) { look(node, walk); });
+    return wraps;
+  }
+  bool leaves_type(const Expr& e) {
+    if (!e.dtype().is_integral()) return false;
+    bool sized = false, foreign = false;
+    uses_any_var(e, [&](const Ref<Var>& v) {
+      sized |= open_.contains(v);
+      foreign |= !known_.contains(v);
+      return false;
+    });
+    if (sized && !foreign) return false;
+    // What the analyzer says of the whole takes for granted that it stays inside.
+    BinaryOperands operands = binary_operands(e);
+    const arith::ConstIntBound a = analyzer_.const_int_bound(*operands.a), b = analyzer_.const_int_bound(*operands.b);
+    const arith::ConstIntBound type = arith::ConstIntBound::of_type(e.dtype());
+    auto leaves = [&](__int128 value) { return value < type.min_value || value > type.max_value; };
+    auto ends = [&](__int128 x, __int128 y) { return leaves(e.is<Add>() ? x + y : e.is<Sub>() ? x - y : x * y); };
+    return ends(a.min_value, b.min_value) || ends(a.min_value, b.max_value) || ends(a.max_value, b.min_value) ||
+           ends(a.max_value, b.max_value);
   }
   static bool is_integer_condition(const Expr& condition) {
     bool integer = true;
@@ -95,6 +151,7 @@ class Simplifier {
       }
     }
     analyzer_.bind(loop->loop_var, make<Range>({low, extent}));
+    note_variable(loop->loop_var, low + extent);
     For copy = *loop;
     copy.min = low;
     copy.extent = extent;
@@ -140,7 +197,7 @@ class Simplifier {
     Expr condition = decide(r(branch.condition));
     if (is_true(condition)) return r(branch.then_case);
     if (is_false(condition)) return branch.else_case.defined() ? r(branch.else_case) : nop();
-    bool pure = effect_of(condition) == Effect::kPure && is_integer_condition(condition);
+    bool pure = effect_of(condition) == Effect::kPure && is_integer_condition(condition) && !may_wrap(condition);
     Stmt then_case, else_case;
     if (pure) {
       auto scope = analyzer_.constraint(condition);
@@ -154,6 +211,8 @@ class Simplifier {
   }
 
   arith::Analyzer analyzer_;
+  std::unordered_set<NodeRef> known_;  ///< indices and sizes
+  std::unordered_set<NodeRef> open_;   ///< those without a bound
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "ir/substitute.h"
 #include "schedule/inline.h"
 #include "schedule/relocate.h"
+#include "schedule/runs_at_all.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::schedule {
@@ -197,6 +198,17 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   TW_TRY(choice, choose(at, buffer, reads, codes.order));
   for (int block : choice.chosen) {
     if (auto obstacle = why_region_unknown(tree, block, buffer, reads)) return refuse(codes.values, *obstacle);
+    if (reads || analysis::BlockFacts::of(tree.block_ref(block)).role == analysis::BlockRole::kUpdate) continue;
+    std::vector<int> loops = *analysis::loops_between(tree, at.loop.at, block);
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, tree, at.loop.at);
+    for (const Ref<BufferRegion>& write : tree.block_at(block).writes) {
+      if (write->buffer != buffer || surely_runs(tree, block, write, loops, analyzer)) continue;
+      return refuse(codes.values,
+                    describe_block(tree.block_at(block)) + " may have no step at all, and leave what '" + buffer->name +
+                        "' holds: its copy would have no value then",
+                    {tree.stmt(block), at.loop.node()});
+    }
   }
   Copy copy = make_copy(buffer, storage_scope, region_below(at, choice.chosen, buffer, reads, storage_scope), false);
   RegionBlock frame = region_block(at, copy.region);

@@ -364,6 +364,32 @@ def test_indices_are_simplified() -> None:
     check(before, "simplify_indices", expected)
 
 
+def test_conditions_of_values_wrap_around() -> None:
+    """Indices do not overflow; what a value depends on may."""
+
+    @T.prim_func
+    def wrapped(x: T.int32, n: T.int32, a: T.handle, B: T.Buffer((6,), "int32")):
+        A = T.match_buffer(a, (n,), "int32")
+        B[0] = T.Select(T.int32(4) > T.int32(0) - T.int32(-2147483648), 1, 2)
+        B[1] = T.if_then_else(x + 1 > x, 1, 2)
+        B[2] = T.Select(x * 2 // 2 == x, 1, 0)
+        for i in range(3):
+            B[3 + i] = T.Select(i * 1500000000 >= 0, 1, 2)
+        for i in range(n):
+            A[i] = T.Select(i + 1 <= n, 1, 2)
+
+    for x in (5, 2147483647):
+        found = []
+        for target in ("interpreter", "native"):
+            a, b = np.zeros(4, "int32"), np.zeros(6, "int32")
+            tw.compile(wrapped, target=target)(x, 4, a, b)
+            found.append([*a, *b])
+        assert found[0] == found[1]
+        assert found[0][4:] == [1, 1 if x == 5 else 2, int(x == 5), 1, 1, 2]
+    lowered = tw.lower(wrapped, after="simplify_indices", target=TARGET)
+    assert "<= n" not in str(lowered)  # sizes are small enough for what is made of them
+
+
 # ---- vectors
 
 

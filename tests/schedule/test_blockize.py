@@ -360,3 +360,26 @@ def test_loops_of_one_iteration_inside_leave_nothing_out(factors, unit):
     check(sums, transform("C", 0))
     check(sums, transform("B", 0))
     check(sums, transform("B", 1))
+
+
+def test_an_axis_of_one_value_under_loops_of_more_starts_nothing_again():
+    """The layout drops the axis from the indices, always 0; of the two iterations over it one runs."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((1, 4)), B: T.Buffer((1, 4))):
+        for j, i in T.grid(4, 1):
+            with T.block("B"):
+                vj, vi = T.axis.remap("SS", [j, i])
+                with T.init():
+                    B[vi, vj] = T.float32(1)
+                B[vi, vj] = B[vi, vj] + A[vi, vj]
+
+    def transform(sch, factors):
+        sch.cache_write("B", 0, "global")
+        sch.transform_layout("B", ("write", 0), lambda i, j: (i * 4 + j,))
+        _, i = sch.get_loops("B")
+        sch.blockize(sch.split(i, factors)[-1])
+
+    check(rows, lambda sch: transform(sch, [1, 1]))
+    check_refused(rows, lambda sch: transform(sch, [2, 1]), "blockize/P4")
+    check_refused(rows, lambda sch: transform(sch, [None, 2, 2]), "blockize/P4")

@@ -419,6 +419,82 @@ def test_a_copy_of_padded_reads_may_be_empty(size):
 
 
 @T.prim_func
+def open_product(a: T.handle, b: T.handle, c: T.handle):
+    n, m, k = T.int32(), T.int32(), T.int32()
+    A = T.match_buffer(a, (n, k))
+    B = T.match_buffer(b, (k, m))
+    C = T.match_buffer(c, (n, m))
+    for i, j, x in T.grid(n, m, k):
+        with T.block("C"):
+            vi, vj, vx = T.axis.remap("SSR", [i, j, x])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vx] * B[vx, vj]
+
+
+def test_copies_of_sums_over_nothing_that_are_refused():
+    def written_at(sch):
+        sch.write_at(sch.get_loops("C")[1], "C", 0, "local")
+
+    check_refused(open_product, written_at, "write_at/P4")
+    check_refused(open_product, lambda sch: sch.reindex("C", ("write", 0)), "reindex/P5")
+    check_refused(
+        open_product,
+        lambda sch: sch.reindex_cache_write("C", 0, "local", lambda i, j, x: (i, j)),
+        "reindex_cache_write/P6",
+    )
+
+
+def test_copies_of_sums_that_are_read_anyhow():
+    """What reads all of the sums has no meaning where there are none: the copy needs no condition."""
+
+    @T.prim_func
+    def squares(a: T.handle, d: T.handle):
+        n, k = T.int32(), T.int32()
+        A = T.match_buffer(a, (n, k))
+        D = T.match_buffer(d, (n,))
+        C = T.alloc_buffer((n,))
+        for i, x in T.grid(n, k):
+            with T.block("C"):
+                vi, vx = T.axis.remap("SR", [i, x])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vx]
+        for i in range(n):
+            with T.block("D"):
+                vi = T.axis.spatial(n, i)
+                D[vi] = C[vi] * C[vi]
+
+    sch = tw.Schedule(squares)
+    sch.cache_read("D", 0, "local")
+    assert "T.where" not in sch.mod["main"].script()
+    a, d = np.ones((3, 4), "float32"), np.zeros(3, "float32")
+    tw.compile(sch, target="interpreter")(a, d)
+    np.testing.assert_array_equal(d, np.full(3, 16, "float32"))
+
+
+def test_sums_over_nothing_that_a_reader_leaves_out():
+    @T.prim_func
+    def guarded(a: T.handle, d: T.handle):
+        n, k = T.int32(), T.int32()
+        A = T.match_buffer(a, (n, k))
+        D = T.match_buffer(d, (n,))
+        C = T.alloc_buffer((n,))
+        for i, x in T.grid(n, k):
+            with T.block("C"):
+                vi, vx = T.axis.remap("SR", [i, x])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vx]
+        for i in range(n):
+            with T.block("D"):
+                vi = T.axis.spatial(n, i)
+                D[vi] = T.if_then_else(0 < k, C[vi], T.float32(-1))
+
+    check_refused(guarded, lambda sch: sch.cache_read("D", "C", "local"), "cache_read/P4")
+
+
+@T.prim_func
 def through_views(A: T.Buffer((16,)), D: T.Buffer((16,))):
     for o in range(4):
         with T.block("O"):

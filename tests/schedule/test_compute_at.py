@@ -292,6 +292,77 @@ def test_p5_axes_are_bound_to_data_that_are_complete():
     check_refused(gathered, transform(0), "compute_at/P5")
 
 
+def test_what_axes_are_bound_to_is_read_by_their_block():
+    """The block 'B' reads the table where its axis is bound: steps at the table's writer have to know."""
+
+    @T.prim_func
+    def gathered(I: T.Buffer((4,), "int32"), A: T.Buffer((8,)), C: T.Buffer((4,))):
+        B = T.alloc_buffer((8,))
+        for i in range(8):
+            with T.block("B"):
+                v = T.axis.spatial(8, i)
+                B[v] = A[v] + T.float32(1)
+        for i in range(4):
+            with T.block("C"):
+                v = T.axis.spatial(4, i)
+                C[v] = B[I[v] % 8]
+
+    def with_bound_axes(step):
+        def apply(sch):
+            table = sch.read_at(loops_of(sch, "C")[0], "C", "I", "local")
+            at("B", "C", 0)(sch)
+            step(sch, table)
+
+        return apply
+
+    def copy_back(sch, table):
+        sch.cache_write(table, 0, "global")
+        names = lambda blocks: [sch.get(block).name_hint for block in blocks]  # noqa: E731
+        copy = sch.get_block("I_local_global")
+        assert (names(sch.get_consumers(copy)), names(sch.get_producers("B"))) == (["B", "C"], ["I_local_global"])
+
+    check(gathered, with_bound_axes(copy_back))
+    check(gathered, with_bound_axes(lambda sch, table: sch.cache_read("C", "I_local", "global")))
+    for step, code in [
+        (lambda sch, table: sch.cache_write(table, 0, "global", consumer_blocks=["B"]), "cache_write/P5"),
+        (lambda sch, table: sch.rolling_buffer(table, 0), "rolling_buffer/P3"),
+    ]:
+        check_refused(gathered, with_bound_axes(step), code)
+
+
+def test_a_binding_reads_what_a_loop_writes_in_another_iteration():
+    @T.prim_func
+    def shifted(I: T.Buffer((5,), "int32"), C: T.Buffer((4, 8))):
+        J = T.alloc_buffer((5,), "int32")
+        for i in range(5):
+            with T.block("J"):
+                v = T.axis.spatial(5, i)
+                J[v] = I[v] % 8
+        for i in range(4):
+            with T.block("C"):
+                v = T.axis.spatial(4, i)
+                w = T.axis.spatial(8, J[i + 1])
+                C[v, w] = T.float32(1)
+
+    check(shifted, lambda sch: sch.cache_write("J", 0, "global"))
+    check_refused(shifted, lambda sch: sch.compute_inline("J"), "compute_inline/P4")
+    check_refused(shifted, lambda sch: sch.reverse_compute_at("C", loops_of(sch, "J")[0]), "reverse_compute_at/P4")
+    check(shifted, at("J", "C", 0))
+
+    @T.prim_func
+    def carried(I: T.Buffer((4,), "int32"), J: T.Buffer((5,), "int32"), A: T.Buffer((4,)), C: T.Buffer((4,))):
+        for i in range(4):
+            with T.block("J"):
+                v = T.axis.spatial(4, i)
+                J[v + 1] = I[v] % 8
+            with T.block("C"):
+                T.where(J[i] < 4)
+                v = T.axis.spatial(4, i)
+                C[v] = A[v]
+
+    check_refused(carried, lambda sch: sch.parallel(loops_of(sch, "C")[0]), "parallel/P5")
+
+
 def test_p5_what_data_select_is_computed_only_where_the_data_are():
     @T.prim_func
     def gathered(I: T.Buffer((5,), "int32"), A: T.Buffer((8,)), C: T.Buffer((5,))):

@@ -237,3 +237,38 @@ def main(A: T.Buffer((12, 12)), C: T.Buffer((6,))):
         sch.rolling_buffer("B", 0)
 
     check_refused(func, transform, "rolling_buffer/P6")
+
+
+def test_inlining_into_what_reads_at_indices_from_data():
+    """What data select is said in the regions as in the block, also where an axis is no variable any more."""
+
+    @T.prim_func
+    def gathered(I: T.Buffer((3,), "int32"), A: T.Buffer((4, 4)), D: T.Buffer((3,))):
+        B = T.alloc_buffer((2, 2))
+        C = T.alloc_buffer((4,))
+        for i, j in T.grid(2, 2):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.max(A[vi, vj], A[vi + 1, vj])
+        for i in range(4):
+            with T.block("C"):
+                v = T.axis.spatial(4, i)
+                C[v] = B[I[I[v // 2 * 2 % 4] % 2] % 2, 1]
+        for i in range(3):
+            with T.block("D"):
+                v = T.axis.spatial(3, i)
+                D[v] = T.max(C[v], C[v + 1])
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("D")[0], [None, 2])
+        sch.compute_at("C", outer)
+        sch.rolling_buffer("C", 0)
+        sch.compute_inline("B")
+
+    sch = check(gathered, transform)
+    rows, table = np.arange(16, dtype="float32").reshape(4, 4), np.array([1, 0, 1], dtype="int32")
+    found = np.zeros(3, dtype="float32")
+    tw.compile(sch.mod)(table, rows, found)
+    read = np.maximum(rows[:2], rows[1:3])[:, 1]
+    values = [read[table[table[v // 2 * 2 % 4] % 2] % 2] for v in range(4)]
+    np.testing.assert_array_equal(found, [max(values[v], values[v + 1]) for v in range(3)])

@@ -489,6 +489,19 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
     init = moved;
   }
   Ref<Block> made = around(tree.block_at(block).name_hint + "_o", outer, init, division.inner_nest(false));
+  for (const Ref<IterVar>& axis : outer.axes) {
+    // The block's own axis may have one value only, of which a condition knows, and be no part of the indices.
+    bool starts = init.defined() && !analysis::is_reduction_axis(axis) && !is_const_int(axis->dom->extent, 1);
+    bool selects = false;
+    visit(init, [&](const Ref<BufferStore>& store) {
+      for (const Expr& index : store->indices) selects |= uses_var(index, axis->var);
+    });
+    if (!starts || selects) continue;
+    return refuse("blockize/P4",
+                  "the init of " + describe_block(tree.block_at(block)) + " cannot move: the outer loops run over '" +
+                      axis->var->name_hint + "', which selects nothing of what is written",
+                  {place.node(), tree.stmt(block)}, "decompose_reduction() before, or blockize a loop further in");
+  }
   TreeEdit edit(tree);
   edit.replace(place.at, make<BlockRealize>({outer.values, division.outer_condition(), made}));
   Plan plan = give_loops(place.func, edit.finish(), {});

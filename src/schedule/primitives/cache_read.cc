@@ -26,6 +26,7 @@
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/relocate.h"
+#include "schedule/runs_at_all.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::schedule {
@@ -109,7 +110,13 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
   analysis::bind_above(analyzer, tree, outside);
   std::optional<Written> written;
   for (const Ref<BufferRegion>& write : producer.writes) {
-    if (write->buffer == buffer && loops) written = written_by(tree, request.writer, write, *loops, analyzer);
+    if (write->buffer != buffer || !loops) continue;
+    Expr runs = runs_at_all(tree, request.writer, write, *loops, analyzer);
+    written = written_by(tree, request.writer, write, *loops, analyzer);
+    // Sums over nothing have no value to copy, unless all of them are read.
+    if (!written || is_read_anyhow(tree, request.readers, buffer, written->box, outside)) continue;
+    if (runs.defined()) written->condition = logical_and(written->condition, runs);
+    if (!runs.defined()) written.reset();
   }
   if (!written) {
     return refuse("cache_read/P4",

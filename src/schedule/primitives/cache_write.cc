@@ -17,11 +17,12 @@
 //              one name in the scope
 //           P4 it is provable what it writes until the copy, and the copy holds all that is read afterwards;
 //              a reduction begins with its init
-//           P5 the named consumers read it, in the same scope
+//           P5 the named consumers read it, in the same scope, and bind no axes to it
 //           P6 what stands in the scope touches the buffer in blocks only
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
@@ -90,6 +91,12 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
       return refuse("cache_write/P5",
                     describe(consumer) + " does not read '" + buffer->name + "' in the scope of " + describe(block),
                     {consumer.node(), block.node()});
+    }
+    if (analysis::binding_reads(*tree.realize_at(consumer.at), buffer)) {
+      return refuse(
+          "cache_write/P5",
+          describe(consumer) + " binds its axes to what '" + buffer->name + "' holds: it reads the buffer itself",
+          {consumer.node(), block.node()}, "leave it out of the consumers");
     }
     request.redirected.push_back(consumer.at);
   }

@@ -23,6 +23,7 @@
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/scope.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
@@ -81,7 +82,10 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
     move.last = std::min(move.last, statement);
     std::vector<int> below = tree.loops_above(consumer);
     std::erase_if(below, [&](int at) { return at <= loop.at; });
-    for (const Ref<BufferRegion>& read : tree.block_at(consumer).reads) {
+    std::vector<Ref<BufferRegion>> reads = tree.block_at(consumer).reads;
+    for (Ref<BufferRegion>& read : analysis::binding_reads(*tree.realize_at(consumer)))
+      reads.push_back(std::move(read));
+    for (const Ref<BufferRegion>& read : reads) {
       for (const Ref<BufferRegion>& write : block.block().writes) {
         if (write->buffer != read->buffer) continue;
         if (auto obstacle = why_region_unknown(tree, consumer, read->buffer, true)) {

@@ -18,6 +18,7 @@
 //           P5 what it reads is complete where it stands and where its consumers stand
 //           P6 the consumers read only what it has written
 //           P9 parallel loops around them stay independent
+#include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
@@ -101,7 +102,7 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   for (int child : scope.consumers(self)) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
     Ref<Block> after = inlined(tree.block_ref(consumer), block.block(), assignment, *axes);
-    if (!after.defined()) {
+    if (!after.defined() || analysis::binding_reads(*tree.realize_at(consumer), assignment.buffer)) {
       return refuse(
           "compute_inline/P4",
           describe_block(tree.block_at(consumer)) + " uses '" + assignment.buffer->name + "' other than by plain loads",

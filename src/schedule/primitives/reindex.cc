@@ -23,6 +23,7 @@
 #include "ir/substitute.h"
 #include "schedule/axis_copy.h"
 #include "schedule/relocate.h"
+#include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -72,6 +73,7 @@ Status check_values(const State& state, const Request& request) {
   analysis::bind_above(analyzer, tree, request.scope);
   std::optional<Written> written;
   if (loops) written = written_by(tree, block.at, all, *loops, analyzer);
+  if (loops && !surely_runs(tree, block.at, all, *loops, analyzer)) written.reset();
   arith::Box wanted;
   for (size_t i : request.axes) wanted.push_back(arith::IntSet::of_range(block.block().iter_vars[i]->dom));
   if (written && is_true(written->condition) && arith::proves_subset(wanted, written->box, analyzer)) return Ok{};

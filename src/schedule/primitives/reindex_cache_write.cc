@@ -26,6 +26,7 @@
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
 #include "schedule/relocate.h"
+#include "schedule/runs_at_all.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::schedule {
@@ -76,7 +77,8 @@ bool is_complete_after(const Place& block, int outside, const std::vector<size_t
   auto written = written_by(tree, block.at, all, *loops, analyzer);
   arith::Box wanted = arith::relax_region(analysis::bound_region(realize, all), analysis::domains_of(tree, *loops),
                                           analyzer, realize.predicate);
-  return written && arith::proves_subset(wanted, written->box, analyzer);
+  return written && surely_runs(tree, block.at, all, *loops, analyzer) &&
+         arith::proves_subset(wanted, written->box, analyzer);
 }
 
 }  // namespace

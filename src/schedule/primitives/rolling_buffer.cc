@@ -32,6 +32,7 @@
 //           P7 conditions of the block bound its axes by constants
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"
@@ -133,6 +134,11 @@ Result<Roll> find_blocks(const State& state, const RollingBuffer& rolling) {
   for (int child : scope.readers(roll.buffer)) {
     int reader = tree.block(scope.children()[child]->block->id.value);
     if (reader != block.at) roll.readers.push_back(reader);
+    if (analysis::binding_reads(*tree.realize_at(reader), roll.buffer)) {
+      return refuse("rolling_buffer/P3",
+                    describe_block(tree.block_at(reader)) + " binds its axes to what '" + roll.buffer->name + "' holds",
+                    {tree.stmt(reader), block.node()});
+    }
   }
   if (!own || roll.readers.empty() || !roll.buffer->strides.empty() ||
       has_other_use(tree.block_ref(roll.scope), roll.buffer)) {

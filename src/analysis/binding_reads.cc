@@ -1,0 +1,32 @@
+#include "analysis/binding_reads.h"
+
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/traverse.h"
+
+namespace tilewright::analysis {
+
+std::vector<Ref<BufferRegion>> binding_reads(const BlockRealize& realize) {
+  std::vector<Ref<BufferRegion>> regions;
+  auto add = [&](const Expr& e) {
+    if (effect_of(e) == Effect::kPure) return;
+    visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      BufferRegion region{load->buffer, {}};
+      for (const Expr& index : load->indices) region.region.push_back(range(index, one(index.dtype())));
+      regions.push_back(make<BufferRegion>(std::move(region)));
+      walk.descend(load);
+    });
+  };
+  for (const Expr& value : realize.iter_values) add(value);
+  add(realize.predicate);
+  return regions;
+}
+
+bool binding_reads(const BlockRealize& realize, const Ref<Buffer>& buffer) {
+  std::vector<Ref<BufferRegion>> regions = binding_reads(realize);
+  return std::any_of(regions.begin(), regions.end(), [&](const auto& region) { return region->buffer == buffer; });
+}
+
+}  // namespace tilewright::analysis

@@ -1,0 +1,20 @@
+// What a block reads before it runs: where its axes are bound to data, and where its condition asks for them.
+//
+//   with T.block("B"):
+//     vi = T.axis.spatial(16, I[i])     reads I[i]
+//     T.where(J[i] < 4)                 reads J[i]
+//     T.reads(A[vi])                    (that is read by the block itself, and declared)
+#pragma once
+
+#include <vector>
+
+#include "ir/stmt.h"
+
+namespace tilewright::analysis {
+
+/// Single elements, in terms of what is around the block. Blocks do not declare them.
+std::vector<Ref<BufferRegion>> binding_reads(const BlockRealize& realize);
+/// Whether one of them is an element of the buffer, by its own name.
+bool binding_reads(const BlockRealize& realize, const Ref<Buffer>& buffer);
+
+}  // namespace tilewright::analysis
