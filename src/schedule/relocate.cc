@@ -181,6 +181,30 @@ Status check_same_scope(const Move& move) {
   return Ok{};
 }
 
+namespace {
+
+/// The new loops run over the axes as the block lists them: the steps of its reduction come in the same order as before
+/// where one loop drives each axis, outer ones the earlier axes.
+bool keeps_order_of_steps(const Tree& tree, int block) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  int last = -1;
+  for (int at : tree.loops_above(block)) {
+    const For& loop = tree.for_at(at);
+    int driven = -1;
+    for (int i = 0; i < static_cast<int>(realize.iter_values.size()) && !is_const_int(loop.extent, 1); ++i) {
+      bool drives =
+          analysis::is_reduction_axis(realize.block->iter_vars[i]) && uses_var(realize.iter_values[i], loop.loop_var);
+      if (!drives) continue;
+      if (driven >= 0 || i <= last) return false;
+      driven = i;
+    }
+    last = std::max(last, driven);
+  }
+  return true;
+}
+
+}  // namespace
+
 Status check_block_role(const Move& move) {
   const Tree& tree = *move.block.tree;
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(move.block.at));
@@ -194,6 +218,13 @@ Status check_block_role(const Move& move) {
   int from = loops.empty() ? tree[move.block.at].parent : tree[loops.front()].parent;
   if (auto obstacle = analysis::why_irregular_reduction(tree, from, move.block.at)) {
     return refuse(move.codes.role, *obstacle);
+  }
+  if (!facts.commutative && !keeps_order_of_steps(tree, move.block.at)) {
+    return refuse(move.codes.role,
+                  describe(move.block) +
+                      " combines values in a way whose order matters, and new loops would run over " +
+                      "its axes in their order",
+                  {move.block.node()}, "move the block before its loops are changed");
   }
   return Ok{};
 }

@@ -489,7 +489,7 @@ def test_sums_over_nothing_that_a_reader_leaves_out():
         for i in range(n):
             with T.block("D"):
                 vi = T.axis.spatial(n, i)
-                D[vi] = T.if_then_else(0 < k, C[vi], T.float32(-1))
+                D[vi] = T.if_then_else(k > 0, C[vi], T.float32(-1))
 
     check_refused(guarded, lambda sch: sch.cache_read("D", "C", "local"), "cache_read/P4")
 

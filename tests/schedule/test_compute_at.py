@@ -1,5 +1,6 @@
 import pytest
 
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -382,3 +383,28 @@ def test_p5_what_data_select_is_computed_only_where_the_data_are():
 
     check(gathered, at("B", "C", 0))
     check_refused(gathered, after_split, "compute_at/P5")
+
+
+@pytest.mark.parametrize("loops, accepted", [("k, l", True), ("l, k", False)])
+def test_steps_whose_order_matters_keep_it(loops, accepted):
+    """The loops of the new place run over the axes in their order."""
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((2, 3)), C: T.Buffer((4,))):
+    B = T.alloc_buffer((1,))
+    for {loops} in T.grid({"2, 3" if accepted else "3, 2"}):
+        with T.block("B"):
+            v = T.axis.spatial(1, 0)
+            vk, vl = T.axis.remap("RR", [k, l])
+            with T.init():
+                B[v] = T.float32(1)
+            B[v] = A[vk, vl] - B[v]
+    for i in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = B[0] * T.float32(2)
+""")
+    if accepted:
+        check(program, at("B", "C", 0))
+    else:
+        check_refused(program, at("B", "C", 0), "compute_at/P1")
