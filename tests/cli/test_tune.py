@@ -230,7 +230,11 @@ def test_a_small_space_ends_by_itself(run: Run, folder: Path) -> None:
 
 
 SLOW = PRODUCT.replace("import tilewright", "import time\n\nimport tilewright").replace(
-    "    i, j, k = ", "    time.sleep(0.2)\n    int(sch.sample_categorical([0, 1], [0.5, 0.5]))\n    i, j, k = "
+    "    i, j, k = ",
+    "    time.sleep(0.2)\n"
+    "    note = int(sch.sample_categorical(list(range(8)), [0.125] * 8))\n"
+    '    sch.annotate(sch.get_block("C"), "note", note)\n'
+    "    i, j, k = ",
 )
 
 

@@ -220,3 +220,20 @@ def test_what_is_delivered_is_what_was_checked_and_timed(tmp_path):
     # Finalists of an earlier session are built and checked anew.
     second = tw.tune(matmul, space=tiles, trials=6, seed=1, progress=None, database=tmp_path / "records.db")
     assert second._object is not None and second._object == second.kernel._program.code.bytes
+
+
+def test_what_cannot_be_tuned_and_limits_that_make_no_sense() -> None:
+    for program in (3, None, "x", tw.Schedule(matmul)):
+        with pytest.raises(tw.ArgumentError, match="can be tuned, not"):
+            tw.tune(program)
+    with pytest.raises(tw.ArgumentError, match="has 2 functions"):
+        tw.tune(tw.ir.IRModule({"a": matmul, "b": matmul}))
+    for limits in (
+        {"seconds": 0},
+        {"seconds": -1.0},
+        {"seconds": float("nan")},
+        {"patience": -1},
+        {"target_seconds": 0.0},
+    ):
+        with pytest.raises(tw.ArgumentError, match="a number above 0"):
+            tw.tune(matmul, **limits)

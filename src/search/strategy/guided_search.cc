@@ -153,6 +153,8 @@ Status GuidedSearch::fill(size_t count) {
     TW_TRY(drawn, points_.draw(static_cast<size_t>(drafts), stream()));
     TW_TRY(drafts, drafts_of(std::move(drawn)));
     add(std::move(drafts));
+    // Runs of a function may take long: what there is is measured before more is looked for.
+    if (points_.reruns() && !reservoir_.empty()) return Ok{};
   } while (reservoir_.size() < count);
   return Ok{};
 }

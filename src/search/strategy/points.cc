@@ -17,6 +17,8 @@ using schedule::Value;
 /// So many attempts in a row that give nothing new mean that nothing new is left: a point that is drawn once in 400
 /// attempts is missed with a probability of 0.7 %.
 constexpr int64_t kFruitlessAttempts = 2000;
+/// The same where an attempt is a run of a function of the user's, which may take long.
+constexpr int64_t kFruitlessRuns = 200;
 /// A space that does not return costs its deadline each time.
 constexpr int64_t kMaxOverdue = 3;
 
@@ -96,7 +98,7 @@ void Points::start(const TuneContext& context, std::vector<Schedule> design_spac
 DrawCounts Points::counts() const { return {attempts_, duplicates_, refusals_.reasons()}; }
 
 bool Points::is_exhausted() const {
-  return fruitless_ >= kFruitlessAttempts ||
+  return fruitless_ >= (function_ ? kFruitlessRuns : kFruitlessAttempts) ||
          std::all_of(trees_.begin(), trees_.end(), [](const DecisionTree& tree) { return tree.is_exhausted(); });
 }
 
