@@ -332,7 +332,8 @@ def tune(
     if isinstance(program, Space):
         space = space or program
         program = program.program
-    program = _one_function(program)
+    if not isinstance(program, ir.PrimFunc | ir.IRModule):
+        raise ArgumentError(f"a function under @T.prim_func can be tuned, not {type(program).__name__}")
     task = task_of(program, {**sizes_of(program, inputs or {}), **(sizes or {})})
     if space is None:
         space = space_for_cpu(program, _core.Target(target).with_num_cores(threads or 1), task.sizes)
@@ -359,20 +360,6 @@ def tune(
     )
     with reporter(progress, search.task, search.threads) as report:
         return search.run(database, report)
-
-
-def _one_function(program: Any) -> ir.PrimFunc:
-    """Of a module, the only one."""
-    if isinstance(program, ir.PrimFunc):
-        return program
-    if isinstance(program, ir.IRModule):
-        functions = [each for each in program.functions.values() if isinstance(each, ir.PrimFunc)]
-        if len(functions) == 1:
-            return functions[0]
-        raise ArgumentError(
-            f"the module has {len(functions)} functions, and one is tuned at a time: tw.tune(module[name])"
-        )
-    raise ArgumentError(f"a function under @T.prim_func can be tuned, not {type(program).__name__}")
 
 
 def _bound(task: Task, threads: int) -> float:
