@@ -47,6 +47,18 @@ bool surely_runs(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
   return condition.defined() && is_true(condition);
 }
 
+bool may_not_read(const NodeRef& body) {
+  bool chooses = false;
+  visit(
+      body, [&](const Ref<And>&) { chooses = true; }, [&](const Ref<Or>&) { chooses = true; },
+      [&](const Ref<IfThenElse>&) { chooses = true; }, [&](const Ref<While>&) { chooses = true; },
+      [&](const Ref<Call>& call, Visitor& walk) {
+        chooses |= intrinsic_of(*call) == Intrinsic::k_if_then_else;
+        walk.descend(call);
+      });
+  return chooses;
+}
+
 bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers, const Ref<Buffer>& buffer,
                     const arith::Box& box, int outside) {
   return std::any_of(readers.begin(), readers.end(), [&](int reader) {
@@ -55,21 +67,14 @@ bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers,
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, tree, outside);
     const Block& block = tree.block_at(reader);
-    bool chooses = false;
-    visit(
-        block.body, [&](const Ref<And>&) { chooses = true; }, [&](const Ref<Or>&) { chooses = true; },
-        [&](const Ref<IfThenElse>&) { chooses = true; }, [&](const Ref<While>&) { chooses = true; },
-        [&](const Ref<Call>& call, Visitor& walk) {
-          chooses |= intrinsic_of(*call) == Intrinsic::k_if_then_else;
-          walk.descend(call);
-        });
-    return !chooses && std::any_of(block.reads.begin(), block.reads.end(), [&](const Ref<BufferRegion>& read) {
-      if (read->buffer != buffer) return false;
-      auto has = surely_runs(tree, reader, read, *loops, analyzer)
-                     ? analysis::produced(*tree.realize_at(reader), read, tree, *loops, analyzer)
-                     : std::nullopt;
-      return has && arith::proves_subset(box, *has, analyzer);
-    });
+    return !may_not_read(block.body) &&
+           std::any_of(block.reads.begin(), block.reads.end(), [&](const Ref<BufferRegion>& read) {
+             if (read->buffer != buffer) return false;
+             auto has = surely_runs(tree, reader, read, *loops, analyzer)
+                            ? analysis::produced(*tree.realize_at(reader), read, tree, *loops, analyzer)
+                            : std::nullopt;
+             return has && arith::proves_subset(box, *has, analyzer);
+           });
   });
 }
 

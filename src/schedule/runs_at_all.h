@@ -18,6 +18,8 @@ Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
                  arith::Analyzer& analyzer);
 bool surely_runs(const analysis::Tree& tree, int block, const Ref<BufferRegion>& write, const std::vector<int>& loops,
                  arith::Analyzer& analyzer);
+/// Whether a condition in it decides what it reads.
+bool may_not_read(const NodeRef& body);
 /// Whether one of the blocks surely reads all of the box below the statement `outside`.
 bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers, const Ref<Buffer>& buffer,
                     const arith::Box& box, int outside);

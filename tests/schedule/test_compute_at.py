@@ -266,20 +266,21 @@ def test_instances_that_may_not_run_are_not_added():
     assert "which instances of block 'B' run where it stands now" in str(error)
 
 
+@T.prim_func
+def gathered(I: T.Buffer((4,), "int32"), A: T.Buffer((8,)), C: T.Buffer((4,))):
+    B = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = A[v] + T.float32(1)
+    for i in range(4):
+        with T.block("C"):
+            v = T.axis.spatial(4, i)
+            C[v] = B[I[v] % 8]
+
+
 def test_p5_axes_are_bound_to_data_that_are_complete():
     """The place of the block is selected by a table; it comes behind what fills that."""
-
-    @T.prim_func
-    def gathered(I: T.Buffer((4,), "int32"), A: T.Buffer((8,)), C: T.Buffer((4,))):
-        B = T.alloc_buffer((8,))
-        for i in range(8):
-            with T.block("B"):
-                v = T.axis.spatial(8, i)
-                B[v] = A[v] + T.float32(1)
-        for i in range(4):
-            with T.block("C"):
-                v = T.axis.spatial(4, i)
-                C[v] = B[I[v] % 8]
 
     def transform(index):
         def apply(sch):
@@ -295,18 +296,6 @@ def test_p5_axes_are_bound_to_data_that_are_complete():
 
 def test_what_axes_are_bound_to_is_read_by_their_block():
     """The block 'B' reads the table where its axis is bound: steps at the table's writer have to know."""
-
-    @T.prim_func
-    def gathered(I: T.Buffer((4,), "int32"), A: T.Buffer((8,)), C: T.Buffer((4,))):
-        B = T.alloc_buffer((8,))
-        for i in range(8):
-            with T.block("B"):
-                v = T.axis.spatial(8, i)
-                B[v] = A[v] + T.float32(1)
-        for i in range(4):
-            with T.block("C"):
-                v = T.axis.spatial(4, i)
-                C[v] = B[I[v] % 8]
 
     def with_bound_axes(step):
         def apply(sch):

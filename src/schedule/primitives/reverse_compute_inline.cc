@@ -29,6 +29,7 @@
 #include "schedule/edit.h"
 #include "schedule/inline.h"
 #include "schedule/relocate.h"
+#include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -217,15 +218,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   if (auto obstacle = analysis::why_inputs_incomplete(after, at)) return refuse("reverse_compute_inline/P5", *obstacle);
   // A consumer that ran for all values of its axes, on what its producer had surely computed, runs for all of them now.
   // Where a condition decides whether it reads at all, it may have run without any instance of the producer.
-  bool may_not_read = false;
-  visit(
-      pair.outer.store->value,
-      [&](const Ref<Call>& call, Visitor& walk) {
-        may_not_read |= intrinsic_of(*call) == Intrinsic::k_if_then_else;
-        walk.descend(call);
-      },
-      [&](const Ref<And>&) { may_not_read = true; }, [&](const Ref<Or>&) { may_not_read = true; });
-  bool runs_all = !may_not_read && runs_whole_domain(tree, block.at) &&
+  bool runs_all = !may_not_read(pair.outer.store->value) && runs_whole_domain(tree, block.at) &&
                   !analysis::why_not_covered(tree, pair.producer.at, block.at, buffer);
   if (!runs_all) {
     TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, at, "reverse_compute_inline/P6"));

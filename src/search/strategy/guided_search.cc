@@ -59,18 +59,22 @@ Status GuidedSearch::initialize(const TuneContext& context) {
   return Ok{};
 }
 
-Status GuidedSearch::pre_tuning(TuningPlan plan) {
-  TW_RETURN_IF_ERROR(progress_.start(plan));
-  plan_ = std::move(plan);
-  ModuleEquality equality = plan_.database ? plan_.database->module_equality() : ModuleEquality::kStructural;
-  points_.start(context_, plan_.design_spaces, equality);
-  descent_ = {};
+void GuidedSearch::forget() {
   first_.clear();
   reservoir_.clear();
   around_.clear();
   center_.reset();
   known_.clear();
   under_way_.clear();
+}
+
+Status GuidedSearch::pre_tuning(TuningPlan plan) {
+  TW_RETURN_IF_ERROR(progress_.start(plan));
+  plan_ = std::move(plan);
+  ModuleEquality equality = plan_.database ? plan_.database->module_equality() : ModuleEquality::kStructural;
+  points_.start(context_, plan_.design_spaces, equality);
+  descent_ = {};
+  forget();
   handed_out_ = 0;
   return Ok{};
 }
@@ -304,9 +308,8 @@ Result<std::optional<std::vector<MeasureCandidate>>> GuidedSearch::generate_meas
 Status GuidedSearch::notify_runner_results(const std::vector<MeasureCandidate>& candidates,
                                            const std::vector<RunnerResult>& results) {
   TW_RETURN_IF_ERROR(progress_.check());
-  ModuleEquality equality = plan_.database ? plan_.database->module_equality() : ModuleEquality::kStructural;
   for (size_t i = 0; i < std::min(candidates.size(), results.size()); ++i) {
-    auto found = under_way_.find(module_hash(candidates[i].schedule.module(), equality));
+    auto found = under_way_.find(module_hash(candidates[i].schedule.module(), points_.equality()));
     if (found == under_way_.end()) continue;
     double seconds = seconds_of(results[i]);
     descent_.measured(found->second, seconds);
@@ -319,12 +322,7 @@ Status GuidedSearch::notify_runner_results(const std::vector<MeasureCandidate>& 
 Status GuidedSearch::post_tuning() {
   TW_RETURN_IF_ERROR(progress_.finish());
   plan_ = {};
-  first_.clear();
-  reservoir_.clear();
-  around_.clear();
-  center_.reset();
-  known_.clear();
-  under_way_.clear();
+  forget();
   return Ok{};
 }
 

@@ -56,6 +56,8 @@ class GuidedSearch final : public SearchStrategy {
     double seconds;
   };
 
+  /// What one search has come to.
+  void forget();
   Points::Stream stream();
   Status begin();
   Result<std::vector<Draft>> drafts_of(std::vector<Point> points);

@@ -57,6 +57,9 @@ class Points {
   Refusals& refusals() { return refusals_; }
   const Refusals& refusals() const { return refusals_; }
 
+  /// What two points are the same by.
+  ModuleEquality equality() const { return equality_; }
+
  private:
   struct Wish {
     size_t space = 0;
