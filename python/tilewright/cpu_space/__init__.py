@@ -74,7 +74,7 @@ def schedule_for_cpu(
     root = attempt(schedule.get_block, "root")
     if root is None:
         return
-    blocks = inline_blocks(schedule, schedule.get_child_blocks(root))
+    blocks = inline_blocks(schedule, schedule.get_child_blocks(root), typical)
     split_phases(schedule, blocks)
     for block in blocks:
         facts = attempt(facts_of, schedule, block, typical)

@@ -32,6 +32,9 @@ _HEAVY = {
     *("erf", "sigmoid"),
 }
 
+#: that one instruction does for all lanes
+_OPERATIONS = (ir.Add, ir.Sub, ir.Mul, ir.Min, ir.Max, ir.Cast, ir.Select)
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -162,6 +165,34 @@ def is_spatial(node: ir.Block) -> bool:
 def is_heavy(node: ir.Block) -> bool:
     """Whether it computes something that takes long."""
     return any(_name_of(call) in _HEAVY for call in _calls(node))
+
+
+def work_of(node: ir.Block) -> float:
+    """About how many cycles a vector of what a spatial block computes takes: two loads, or two operations, in one;
+    conditions and indices that jump cost more."""
+    cycles = 0.0
+
+    def look(inner: object) -> None:
+        nonlocal cycles
+        if isinstance(inner, ir.BufferLoad):
+            cycles += 0.5
+            for index in inner.indices:
+                _core.visit(index, look_at_index)
+        elif isinstance(inner, ir.Call):
+            cycles += 20 if _name_of(inner) in _HEAVY else 2 if _name_of(inner) == "if_then_else" else 0.5
+        elif isinstance(inner, (ir.Div, ir.Mod, ir.FloorDiv, ir.FloorMod)):
+            cycles += 4
+        elif isinstance(inner, _OPERATIONS):
+            cycles += 0.5
+
+    def look_at_index(inner: object) -> None:
+        nonlocal cycles
+        if isinstance(inner, (ir.FloorDiv, ir.FloorMod, ir.Min, ir.Max)):
+            cycles += 2
+
+    body = node.body
+    _core.visit(body.value if isinstance(body, ir.BufferStore) else body, look)
+    return cycles
 
 
 def is_conditional(node: ir.Block) -> bool:

@@ -1,0 +1,84 @@
+"""Programs as people write them, by rules: the results are those of the interpreter, at sizes nobody thought of."""
+
+import random as rng
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import cpu_space
+from tilewright.arguments import make_arrays
+from tilewright.task import task_of
+from tilewright.testing import everyday
+
+TARGETS = ["native", "llvm -mcpu=skylake-avx512 -num-cores=2", "llvm -mcpu=haswell -num-cores=1"]
+NAMES = [
+    name
+    for name, function in vars(everyday).items()
+    if callable(function) and getattr(function, "__module__", "") == everyday.__name__
+]
+#: parameters that hold numbers below the size which that argument of the function says
+PLACES = {"embedding": ("index", 0), "scatter_add": ("index", 0), "cross_entropy": ("index", 1), "histogram": ("A", 1)}
+
+
+def program_of(name, random):
+    """At sizes that are drawn; and what random numbers do not do for."""
+    function = getattr(everyday, name)
+    sizes = [random.choice([1, 2, random.randint(3, 9), random.randint(10, 70)]) for _ in inspected(function)]
+    if name == "rotary":
+        sizes[2] += sizes[2] % 2
+    if name == "attention":
+        sizes = [min(size, 20) for size in sizes]
+    program = function(*sizes)
+    task = task_of(program)
+    inputs = {}
+    if name in PLACES:
+        parameter, which = PLACES[name]
+        shape = next(each.shape for each in task.parameters if each.name == parameter)
+        inputs[parameter] = np.random.default_rng(random.randint(0, 999)).integers(0, sizes[which], shape, "int32")
+    return program, task, inputs
+
+
+def inspected(function):
+    code = function.__code__
+    return code.co_varnames[: code.co_argcount - len(function.__defaults__ or ())]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("seed", range(3))
+def test_they_compute_the_same(name, seed):
+    random = rng.Random(f"{name} {seed}")
+    program, task, inputs = program_of(name, random)
+    given = make_arrays(task, inputs, seed)
+    expected = {parameter: array.copy() for parameter, array in given.items()}
+    drawn = {parameter: array.copy() for parameter, array in given.items()}
+    tw.compile(program, "interpreter")(*expected.values())
+    target = "native" if seed == 0 else TARGETS[seed]
+    tw.compile(program, target, schedule="by rules")(*given.values())
+    schedule = tw.Schedule(program, seed=seed)
+    cpu_space.schedule_for_cpu(schedule, tw.Target(target), best=False)
+    tw.compile(schedule, target)(*drawn.values())
+    for parameter in task.parameters:
+        for found in (given, drawn):
+            one, other = (np.asarray(each[parameter.name], "float64") for each in (found, expected))
+            # A quantity that is rounded may come to lie on the other side.
+            nearly = 1 if parameter.dtype == "int8" else 1e-4
+            np.testing.assert_allclose(one, other, rtol=1e-4, atol=nearly)
+
+
+def blocks_left(program):
+    schedule = tw.Schedule(program)
+    cpu_space.schedule_for_cpu(schedule, tw.Target(TARGETS[1]), best=True)
+    return {schedule.get(block).name_hint for block in schedule.get_child_blocks(schedule.get_block("root"))}
+
+
+def test_what_is_read_many_times_is_computed_once():
+    """A stage of a stencil is not computed anew for each neighbor that reads it."""
+    assert blocks_left(everyday.stencil_twice(256, 256)) == {"one", "two"}
+    assert blocks_left(everyday.blur_zero_edges(256, 256)) == {"down", "across"}
+    assert {"gray", "bx"} <= blocks_left(everyday.unsharp_mask(128, 128))
+
+
+def test_what_costs_little_is_computed_where_it_is_used():
+    assert blocks_left(everyday.sobel(64, 64)) == {"P", "S"}
+    assert blocks_left(everyday.heads_and_bias(1, 8, 4, 16)) == {"Y"}
