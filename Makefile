@@ -15,10 +15,7 @@ test:
 
 bench:
 	@scripts/setup --preset $(PRESET) --bench
-	@.venv/bin/python benchmarks/overheads.py
-	@.venv/bin/python benchmarks/elementary.py
-	@.venv/bin/python benchmarks/reductions.py
-	@.venv/bin/python benchmarks/gemm.py
+	@scripts/bench $(if $(FULL),--full)
 
 check:
 	@scripts/setup --preset $(PRESET) --check

@@ -1,12 +1,17 @@
-"""Operators of neural networks, without a schedule written by anybody: by rules, tuned, and as PyTorch computes them.
+"""Operators of neural networks, without a schedule written by anybody: by rules, tuned, and as others compute them.
 
     python benchmarks/operators.py [--trials 32] [--families C2D GMM] [--full] [--target "llvm -mcpu=x86-64-v3"]
+        [--peer PYTHON] [--peer-trials 64] [--peer-work FOLDER]
 
 One shape of each family, or all four with --full. Each program is compiled by rules (no search), tuned over the space
 of the same rules, and then both kernels and PyTorch's operator are timed in turn in one run, on one thread. Weights
 of PyTorch lie as its convolutions like them, before the clock runs; so do its images (channels last). Printed: the
 least times, since other work of the machine only adds to them, GFLOP/s of the tuned kernel, and PyTorch's time as a
 multiple of each. A transposed convolution counts the zeros between its pixels, too.
+
+With the interpreter of an environment that has apache-tvm and xgboost (see peer.py), TVM's MetaSchedule tunes the same
+operators, and its kernels take their turn. Its searches last minutes each; their records stay in FOLDER, so that each
+shape is tuned once on a machine, and a run that was interrupted goes on where it was.
 """
 
 from __future__ import annotations
@@ -17,9 +22,11 @@ import math
 import statistics
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from peer import Peer
 from shapes import in_turn
 
 import tilewright as tw
@@ -32,7 +39,11 @@ from tilewright.testing import formulas
 SHAPE = {"C3D": 1, "C2D": 2, "GMM": 2, "T2D": 1, "CBR": 1, "NRM": 2, "SFM": 2}
 
 
-def peer(family: str, shape: tuple[int, ...], arrays: list[Any]) -> Callable[[], object] | None:
+#: whose time is compared with ours
+OTHERS = ("PyTorch", "TVM")
+
+
+def pytorch(family: str, shape: tuple[int, ...], arrays: list[Any]) -> Callable[[], object] | None:
     """PyTorch's operator on the same numbers; None where it has none."""
     if not importlib.util.find_spec("torch"):
         return None
@@ -76,30 +87,42 @@ def peer(family: str, shape: tuple[int, ...], arrays: list[Any]) -> Callable[[],
     return None
 
 
-def run(family: str, number: int, trials: int, text: str) -> tuple[float, float] | None:
-    """One row; PyTorch's time over that by rules, and over the tuned one."""
+def run(family: str, number: int, options: argparse.Namespace, tvm: Peer | None) -> dict[tuple[str, str], float]:
+    """One row; the time of each other over that by rules, and over the tuned one."""
     name, shapes = formulas.CONFIGS[family]
     shape = shapes[number]
+    work = str(options.peer_work.resolve())
+    request = {"do": "tune", "family": family, "number": number, "work": work, "trials": options.peer_trials}
+    tvm_search = tvm.measure(request) if tvm else None
     program = te.create_prim_func(getattr(formulas, name)(*shape))
     task = task_of(program)
-    target = tw.Target(text).with_num_cores(1)
+    target = tw.Target(options.target).with_num_cores(1)
     by_rules = tw.compile(program, target, schedule="by rules")
     start = time.perf_counter()
-    result = tw.tune(program, trials=trials, target=text, progress=None)
+    result = tw.tune(program, trials=options.trials, target=options.target, progress=None)
     spent = time.perf_counter() - start
     tuned = result.kernel if result.record else by_rules
     arrays = list(make_arrays(task, {}, 0).values())
     functions: dict[str, Any] = {"by rules": lambda: by_rules(*arrays), "tuned": lambda: tuned(*arrays)}
-    if (other := peer(family, shape, arrays)) is not None:
+    if (other := pytorch(family, shape, arrays)) is not None:
         functions["PyTorch"] = other
-    times = in_turn(functions)
-    row = [f"{family}-{number}", *(timing.format_seconds(each) for each in times.values())]
-    row += [""] * (4 - len(row)) + [f"{task.work.flops / times['tuned'] / 1e9:.0f}"]
-    ratios = None
-    if "PyTorch" in times:
-        ratios = tuple(times["PyTorch"] / times[way] for way in ("by rules", "tuned"))
-        row += [f"{ratio:.2f}x" for ratio in ratios]
-    print("| " + " | ".join([*row, *[""] * (7 - len(row)), f"{spent:.0f} s"]) + " |", flush=True)
+    times: dict[str, float] = {}
+    for _ in range(10):
+        took = in_turn(functions, 0.06)
+        if tvm and tvm_search is not None:
+            took["TVM"] = tvm.measure({"do": "time"})
+        times = {way: min(seconds, times.get(way, math.inf)) for way, seconds in took.items()}
+    columns = ["by rules", "tuned", "PyTorch", *(["TVM"] if tvm else [])]
+    row = [f"{family}-{number}", *(timing.format_seconds(times[way]) if way in times else "" for way in columns)]
+    row += [f"{task.work.flops / times['tuned'] / 1e9:.0f}"]
+    ratios = {}
+    for other_way in columns[2:]:
+        for way in columns[:2]:
+            if other_way in times:
+                ratios[other_way, way] = times[other_way] / times[way]
+            row.append(f"{ratios[other_way, way]:.2f}x" if other_way in times else "")
+    row += [f"{spent:.0f} s", *([f"{tvm_search:.0f} s" if tvm_search is not None else "nothing found"] if tvm else [])]
+    print("| " + " | ".join(row) + " |", flush=True)
     return ratios
 
 
@@ -109,17 +132,24 @@ def main() -> None:
     parser.add_argument("--families", nargs="+", choices=formulas.CONFIGS, default=list(formulas.CONFIGS))
     parser.add_argument("--full", action="store_true", help="all four shapes of each family")
     parser.add_argument("--target", default="native", help="for which processor; PyTorch knows this one only")
+    parser.add_argument("--peer", help="Python of an environment with apache-tvm and xgboost")
+    parser.add_argument("--peer-trials", type=int, default=64)
+    parser.add_argument("--peer-work", type=Path, default=Path("build/metaschedule"), help="where TVM's records stay")
     options = parser.parse_args()
-    heads = ("operator", "by rules", "tuned", "PyTorch", "GFLOP/s", "by rules", "tuned", "search")
+    tvm = Peer(options.peer, str(Path(__file__).with_name("metaschedule_peer.py"))) if options.peer else None
+    others = OTHERS if tvm else OTHERS[:1]
+    heads = ["operator", "by rules", "tuned", *others, "GFLOP/s"]
+    heads += [f"{other}: {way}" for other in others for way in ("by rules", "tuned")]
+    heads += ["search", *(["TVM's search"] if tvm else [])]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
-    ratios = []
+    ratios: dict[tuple[str, str], list[float]] = {}
     for family in options.families:
         for number in range(4) if options.full else [SHAPE.get(family, 0)]:
-            if (found := run(family, number, options.trials, options.target)) is not None:
-                ratios.append(found)
-    if ratios:
-        means = [math.exp(statistics.mean(math.log(each[way]) for each in ratios)) for way in range(2)]
-        print(f"geometric mean of PyTorch's time over ours: by rules {means[0]:.2f}, tuned {means[1]:.2f}")
+            for pair, ratio in run(family, number, options, tvm).items():
+                ratios.setdefault(pair, []).append(ratio)
+    for (other, way), found in ratios.items():
+        mean = math.exp(statistics.mean(map(math.log, found)))
+        print(f"{other}'s time over ours {way}: geometric mean {mean:.2f}, least {min(found):.2f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The other side of a benchmark: the same file, run by the Python of an environment with the `apache-tvm` wheel.
 
-Such an environment: `python -m venv peer; peer/bin/pip install apache-tvm==0.27.0.post1
-apache-tvm-ffi==0.1.14.post1 cloudpickle psutil tornado`. Both sides measure the same requests in turn.
+Such an environment: `scripts/setup --bench` makes build/peer, of requirements/peer.txt. Both sides measure the same
+requests in turn.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TextIO
 
 
-def serve(measure: Callable[[Any], Any]) -> None:
-    """The peer's side: a request per line in, its figures out."""
-    print("ready", flush=True)
+def serve(measure: Callable[[Any], Any], answers: TextIO | None = None) -> None:
+    """The peer's side: a request per line in, its figures out, by default to standard output."""
+    print("ready", file=answers, flush=True)
     for line in sys.stdin:
-        print(json.dumps(measure(json.loads(line))), flush=True)
+        print(json.dumps(measure(json.loads(line))), file=answers, flush=True)
 
 
 class Peer:
