@@ -21,6 +21,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr size_t kFinalists = 4;
+/// The program as it was written takes part in the finals where its first call, which finds nothing in the caches, took
+/// at most so many times as long as the best candidate, or so little time.
+constexpr double kFirstCallFactor = 4, kShortFirstCall = 2e-3;
+/// Of the time of the best candidate, what the program as it was written has to take at most to be delivered instead.
+constexpr double kClearlyFaster = 0.98;
 /// So near to what the machine allows nothing more is to be gained.
 constexpr double kNearBound = 1.03;
 /// Records of earlier sessions that a cost model learns from at most.
@@ -182,7 +187,8 @@ struct Tuner::Impl {
   bool began = false;            // the strategy, which has to be told of the end
   std::map<int64_t, Good> good;  // by index
   std::vector<Good> finalists;
-  size_t unbuilt_finalists = 0;  // that are being built and checked
+  size_t unbuilt_finalists = 0;                         // that are being built and checked
+  std::shared_ptr<const std::string> reference_object;  // of the program as it was written
   std::string program_check = "unchecked";
   int64_t last_record = 0;  // the latest that this process knows of
   std::vector<double> build_seconds;
@@ -211,6 +217,9 @@ struct Tuner::Impl {
   Status take_finalist(const Measured& measured);
   Status begin_turns();
   Status end_finals(const FinalsResult& result);
+  bool may_win_as_written() const;
+  Result<int64_t> commit_as_written(const std::vector<double>& seconds);
+  Record record_of(const std::string& trace, const std::string& decisions, double largest) const;
   Status finish_search();
   void note_failure(const Diagnostic& error);
   std::string state_json() const {
@@ -429,6 +438,7 @@ Status Tuner::Impl::take_reference(const Measured& measured) {
   if (measured.outcome == Outcome::kCanceled) return Ok{};
   if (measured.is_ok()) {
     status.reference_seconds = measured.median();
+    reference_object = measured.object;
     if (task.judge_reference) {
       TW_TRY(extent, task.judge_reference(*arguments));
       program_check = extent;
@@ -447,20 +457,11 @@ Status Tuner::Impl::take(const Measured& measured) {
   Trial trial = std::move(it->second);
   in_flight.erase(it);
   if (measured.outcome == Outcome::kCanceled) return Ok{};
-  Record record;
-  record.workload = workload;
-  record.target = target;
-  record.trace = trial.trace;
-  record.decisions = trial.decisions;
+  Record record = record_of(trial.trace, trial.decisions, measured.check.largest);
   record.seconds = measured.seconds;
   record.outcome = std::string(outcome_name(measured.outcome));
   record.error = measured.error.message;
-  record.seed = options.seed;
   record.index = trial.index;
-  record.versions = options.versions;
-  record.verification =
-      fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {:.6g}, "program": {}}})",
-                  tolerances_json(*arguments), measured.check.largest, nlohmann::json(program_check).dump());
   Batch& batch = batches[trial.batch - told];
   batch.results[trial.place] = result_of(record);
   --batch.missing;
@@ -478,12 +479,46 @@ Status Tuner::Impl::take(const Measured& measured) {
   return Ok{};
 }
 
-/// The fastest of this session, and what was the best before. What this session has not built and checked is built, as
-/// it is delivered, and checked now: a record may come from another version.
+Record Tuner::Impl::record_of(const std::string& trace, const std::string& decisions, double largest) const {
+  Record record;
+  record.workload = workload;
+  record.target = target;
+  record.trace = trace;
+  record.decisions = decisions;
+  record.seed = options.seed;
+  record.versions = options.versions;
+  record.verification = fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {:.6g}, "program": {}}})",
+                                    tolerances_json(*arguments), largest, nlohmann::json(program_check).dump());
+  return record;
+}
+
+/// The program as it was written has no number in the session: it is no trial.
+Result<int64_t> Tuner::Impl::commit_as_written(const std::vector<double>& seconds) {
+  TW_TRY(written, schedule::Schedule::make(task.module));
+  Record record = record_of(written.trace().as_json(), "[]", 0);
+  record.seconds = seconds;
+  record.index = -1;
+  return database->commit(record);
+}
+
+bool Tuner::Impl::may_win_as_written() const {
+  const double first_call = status.reference_seconds;
+  return reference_object && (first_call < kShortFirstCall || first_call < kFirstCallFactor * status.best_seconds);
+}
+
+/// The fastest of this session with the candidate that came first, and what was the best before. What this session has
+/// not built and checked is built, as it is delivered, and checked now: a record may come from another version.
 Status Tuner::Impl::begin_finals() {
   for (const auto& [index, candidate] : good) finalists.push_back(candidate);
   std::stable_sort(finalists.begin(), finalists.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
   if (finalists.size() > kFinalists) finalists.resize(kFinalists);
+  // What nobody searches for, the first candidate, is what a search is compared with: a disturbance takes it away last.
+  auto first = good.find(0);
+  if (first != good.end() && std::none_of(finalists.begin(), finalists.end(), [&](const Good& candidate) {
+        return candidate.record == first->second.record;
+      })) {
+    finalists.push_back(first->second);
+  }
   TW_TRY(before, database->best(workload, target));
   const auto is_there = [&](const Good& candidate) { return candidate.record == before->id; };
   if (before && std::none_of(finalists.begin(), finalists.end(), is_there))
@@ -516,9 +551,11 @@ Status Tuner::Impl::take_finalist(const Measured& measured) {
 
 Status Tuner::Impl::begin_turns() {
   std::erase_if(finalists, [](const Good& candidate) { return !candidate.object; });
-  if (finalists.size() < 2) return end_finals({});
+  const bool with_written = !finalists.empty() && may_win_as_written();
+  if (finalists.size() + (with_written ? 1 : 0) < 2) return end_finals({});
   FinalsRequest request;
   for (const Good& candidate : finalists) request.kernels.push_back({candidate.object, task.function});
+  if (with_written) request.kernels.push_back({reference_object, task.function});
   pipeline->begin_finals(std::move(request));
   return Ok{};
 }
@@ -537,6 +574,16 @@ Status Tuner::Impl::end_finals(const FinalsResult& result) {
     best = times.median();
     finals = {finalists[i].record, times.seconds, last_record};
     outcome.object = finalists[i].object;
+  }
+  if (!result.error && result.seconds.size() > finalists.size() && !result.seconds.back().empty()) {
+    Record written;
+    written.seconds = result.seconds.back();
+    if (written.median() < kClearlyFaster * best) {
+      TW_TRY(id, commit_as_written(written.seconds));
+      last_record = std::max(last_record, id);
+      finals = {id, written.seconds, last_record};
+      outcome.object = reference_object;
+    }
   }
   if (finals.winner) TW_RETURN_IF_ERROR(database->commit_finals(workload, target, finals));
   TW_RETURN_IF_ERROR(settle(outcome.stop_reason));
@@ -557,7 +604,7 @@ Status Tuner::Impl::settle(const std::string& reason) {
   TW_TRY(best, database->best(workload, target));
   outcome.best = best;
   // The times of the finals: the lowest of many times of the search is low by chance, too.
-  if (best && best->seed == options.seed && good.contains(best->index)) {
+  if (best && best->seed == options.seed && (best->index < 0 || good.contains(best->index))) {
     status.best_seconds = best->median();
     status.best_index = best->index;
   }

@@ -222,6 +222,38 @@ def test_what_is_delivered_is_what_was_checked_and_timed(tmp_path):
     assert second._object is not None and second._object == second.kernel._program.code.bytes
 
 
+@T.prim_func
+def scaled(X: T.Buffer((256, 512), "float32"), Y: T.Buffer((256, 512), "float32")):
+    for i, j in T.grid(256, 512):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] * T.float32(2)
+
+
+def columns_first(sch: tw.Schedule) -> None:
+    i, j = sch.get_loops("Y")
+    outer, inner = sch.split(j, [None, sch.sample_categorical([2, 4], [0.5, 0.5])])
+    sch.reorder(outer, i, inner)
+    sch.unroll(inner)
+
+
+def test_a_schedule_that_is_slower_than_the_program_as_written_is_not_delivered(tmp_path):
+    """The space has nothing but strides across memory."""
+    file = tmp_path / "records.db"
+    result = tw.tune(scaled, space=columns_first, trials=2, database=file, progress=None)
+    assert result.progress.outcomes["ok"] == 2
+    assert not result.schedule.trace.insts
+    assert tw.ir.structural_equal(result.schedule.mod, tw.Schedule(scaled).mod)
+    assert result._object == result.kernel._program.code.bytes
+    x = np.random.default_rng(0).random((256, 512), "float32")
+    for kernel in (result.kernel, tw.compile(scaled, database=file)):
+        np.testing.assert_array_equal(kernel(x), x * 2)
+    # It is no trial: the session is finished, and one with more trials goes on.
+    again = tw.tune(scaled, space=columns_first, trials=2, database=file, progress=None)
+    assert (again.progress.earlier, again.progress.trials) == (2, 2)
+    assert not again.schedule.trace.insts
+
+
 def test_what_cannot_be_tuned_and_limits_that_make_no_sense() -> None:
     for program in (3, None, "x", tw.Schedule(matmul)):
         with pytest.raises(tw.ArgumentError, match="can be tuned, not"):
