@@ -4,7 +4,7 @@
 from typing import Any, Self, TypeAlias
 from collections.abc import Callable, Mapping, Sequence
 import enum
-from typing import overload
+from typing import Self, overload
 
 from tilewright.verification import Verification
 
@@ -57,7 +57,7 @@ class Node:
         *,
         name: str = "",
         show_meta: bool = False,
-        package: str = "tilewright",
+        package: str = "",
         ir_prefix: str = "I",
         tir_prefix: str = "T",
         module_alias: str = "cls",
@@ -79,7 +79,8 @@ class Node:
         The node as TVMScript text, which the parser reads back as the same program.
 
         Paths name places as structural_mismatch does: '<root>.body.block.body.extent'. Objects are nodes of the
-        program; what is annotated gets the given text as a comment.
+        program; what is annotated gets the given text as a comment. The first lines import from `package`; by default
+        from tilewright, or as the wording says that a runner of other scripts has entered.
 
         Raises:
             tilewright.ArgumentError: an option makes no sense (a prefix that is no identifier, ...).
@@ -1058,8 +1059,6 @@ class Module(Aux):
     """Functions of any dialect by name, sorted by name."""
     def __init__(self, functions: dict[Any, Any] | None = {}, attrs: dict[str, object] | None = {}) -> None: ...
     @property
-    def functions(self) -> dict[str, Func]: ...
-    @property
     def attrs(self) -> dict[str, Any]: ...
 
     __match_args__ = ("functions", "attrs")
@@ -1072,6 +1071,10 @@ class Module(Aux):
 
     def __getitem__(self, name: object) -> Func:
         """The function of that name."""
+
+    @property
+    def functions(self) -> dict[str, Func]:
+        """The functions by their names, or by GlobalVars."""
 
     def __contains__(self, arg: object, /) -> bool: ...
     def __len__(self) -> int: ...
@@ -1813,12 +1816,13 @@ class Trace:
             remove_postproc: stop before enter_postproc().
         """
 
-    def show(self, style: str | None = None) -> None:
+    def show(self, style: str | None = None, black_format: bool | None = None) -> None:
         """
         Print the trace, colored where a program would be.
 
         Args:
             style: as of a program's show().
+            black_format: as of a program's show().
         """
 
 class Schedule:
@@ -1873,9 +1877,15 @@ class Schedule:
     def work_on(self, func_name: str) -> None:
         """Let get_block look into this function by default."""
 
-    def copy(self) -> Schedule:
+    def copy(self) -> Self:
         """
-        A copy with a random stream of its own. Handles of this schedule stay valid for the copy.
+        A copy with a random stream of its own, of the class of this schedule. Handles of this schedule stay
+        valid for the copy.
+        """
+
+    def seen_as(self, type: type[Schedule]) -> Schedule:
+        """
+        The same schedule as an object of a subclass: what is done to one is done to the other.
         """
 
     def seed(self, seed: int) -> None:
@@ -1969,12 +1979,14 @@ class Schedule:
             trace: of any schedule, read, or made by hand.
         """
 
-    def show(self, style: str | None = None) -> None:
+    def show(self, style: str | None = None, black_format: bool | None = None, **options: Any) -> None:
         """
         Print the program and the trace, colored where the program would be.
 
         Args:
             style: as of a program's show().
+            black_format: as of a program's show().
+            options: those of a program's script().
         """
 
     def __str__(self) -> str: ...

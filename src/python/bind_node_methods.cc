@@ -178,10 +178,22 @@ void bind_node_methods() {
         return self->get(name);
       },
       nb::arg("name"), "The function of that name.");
+  nb::object property = nb::module_::import_("builtins").attr("property");
   auto var = nb::borrow<nb::object>(nb::type<NodeOf<Var>>());
   nb::object name = nb::cpp_function([](const Ref<Var>& self) { return self->name_hint; }, nb::name("name"),
                                      nb::is_method(), nb::scope(var), "The same as name_hint.");
-  nb::setattr(var, "name", nb::module_::import_("builtins").attr("property")(name));
+  nb::setattr(var, "name", property(name));
+  auto module = nb::borrow<nb::object>(nb::type<NodeOf<Module>>());
+  nb::delattr(module, "functions");  // that of the field list
+  nb::object functions = nb::cpp_function(
+      [](const Ref<Module>& self) {
+        nb::dict result;
+        for (const auto& [name, func] : self->functions) result[nb::str(name.c_str())] = node_to_python(func);
+        return nb::module_::import_("tilewright.function_names").attr("Functions")(result);
+      },
+      nb::name("functions"), nb::is_method(), nb::scope(module), "The functions by their names, or by GlobalVars.",
+      nb::sig("def functions(self) -> dict[str, Func]"));
+  nb::setattr(module, "functions", property(functions));
   // Functions of a module are told apart by their names.
   add_method<GlobalVar>(
       "__eq__",

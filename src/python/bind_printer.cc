@@ -5,25 +5,45 @@
 
 #include "python/module.h"
 #include "python/node_caster.h"
+#include "python/wording.h"
 #include "script/printer.h"
 
 namespace tilewright::python {
 namespace {
 
-// ---- options as arguments: annotations of places are dicts
+// ---- options as arguments: annotations of places are dicts; a place that can spell itself for a program is asked
 
 template <class F>
 struct OptionArgument {
   using type = F;
-  static F take(F&& value) { return std::move(value); }
+  static F take(F&& value, const NodeRef&) { return std::move(value); }
   static nb::object give(const F& value) { return nb::cast(value); }
+};
+
+template <class A>
+A place_in(nb::handle place, const NodeRef& root) {
+  if constexpr (std::is_same_v<A, script::NodePath>) {
+    if (nb::hasattr(place, "to_text")) return nb::cast<A>(place.attr("to_text")(root));
+  }
+  return nb::cast<A>(place);
+}
+
+template <>
+struct OptionArgument<std::vector<script::NodePath>> {
+  using type = nb::typed<nb::sequence, nb::str>;
+  static std::vector<script::NodePath> take(type&& value, const NodeRef& root) {
+    std::vector<script::NodePath> result;
+    for (nb::handle place : value) result.push_back(place_in<script::NodePath>(place, root));
+    return result;
+  }
+  static nb::object give(const std::vector<script::NodePath>&) { return nb::list(); }
 };
 template <class A, class B>
 struct OptionArgument<std::vector<std::pair<A, B>>> {
   using type = nb::dict;
-  static std::vector<std::pair<A, B>> take(nb::dict&& value) {
+  static std::vector<std::pair<A, B>> take(nb::dict&& value, const NodeRef& root) {
     std::vector<std::pair<A, B>> result;
-    for (auto [key, item] : value) result.emplace_back(nb::cast<A>(key), nb::cast<B>(item));
+    for (auto [key, item] : value) result.emplace_back(place_in<A>(key, root), nb::cast<B>(item));
     return result;
   }
   static nb::object give(const std::vector<std::pair<A, B>>&) { return nb::dict(); }
@@ -36,12 +56,6 @@ struct OptionType<M> {
   using argument = OptionArgument<F>;
 };
 
-std::string print_unlocked(const NodeRef& node, const script::PrintOptions& options) {
-  if (auto invalid = script::find_invalid(options)) throw Exception(std::move(*invalid));
-  nb::gil_scoped_release unlocked;
-  return script::print(node, options);
-}
-
 template <auto... M, size_t... I>
 void bind_script(nb::class_<NodeBase>& cls, Fields<M...>, std::index_sequence<I...>) {
   static const std::string kNames[] = {std::string(detail::kMemberName<M>)...};
@@ -50,13 +64,14 @@ void bind_script(nb::class_<NodeBase>& cls, Fields<M...>, std::index_sequence<I.
       "script",
       [](const NodeRef& self, typename OptionType<M>::argument::type... values) {
         script::PrintOptions options;
-        ((options.*M = OptionType<M>::argument::take(std::move(values))), ...);
-        return print_unlocked(self, options);
+        ((options.*M = OptionType<M>::argument::take(std::move(values), self)), ...);
+        return print_in_words(self, std::move(options));
       },
       nb::kw_only(), (nb::arg(kNames[I].c_str()) = OptionType<M>::argument::give(defaults.*M))...,
       "The node as TVMScript text, which the parser reads back as the same program.\n\n"
       "Paths name places as structural_mismatch does: '<root>.body.block.body.extent'. Objects are nodes of the\n"
-      "program; what is annotated gets the given text as a comment.\n\n"
+      "program; what is annotated gets the given text as a comment. The first lines import from `package`; by default\n"
+      "from tilewright, or as the wording says that a runner of other scripts has entered.\n\n"
       "Raises:\n    tilewright.ArgumentError: an option makes no sense (a prefix that is no identifier, ...).");
 }
 
@@ -77,7 +92,7 @@ std::string brief(const NodeRef& node) {
     return "<Module of " + (names.empty() ? "no functions" : listed(names)) + ">";
   }
   const PrimFunc* func = node.as<PrimFunc>();
-  if (!func) return print_unlocked(node, {});
+  if (!func) return print_in_words(node, {});
   for (const Ref<Var>& param : func->params) {
     const Ref<Buffer> buffer = func->buffer_of(param);
     names.push_back(buffer.defined() ? buffer->name : param->name_hint);
@@ -93,9 +108,13 @@ void bind_printer(nb::module_& m) {
   auto cls = nb::borrow<nb::class_<NodeBase>>(nb::type<NodeBase>());
   using Members = script::PrintOptions::Members;
   bind_script(cls, Members{}, std::make_index_sequence<Members::count>{});
-  auto plain = [](const NodeRef& self) { return print_unlocked(self, {}); };
+  auto plain = [](const NodeRef& self) { return print_in_words(self, {}); };
   cls.def("__str__", plain);
-  cls.def("__repr__", &brief);
+  cls.def("__repr__", [](const NodeRef& self) {
+    nb::object wording = present_wording();
+    bool whole = !wording.is_none() && nb::cast<bool>(wording.attr("whole"));
+    return whole ? print_in_words(self, {}) : brief(self);
+  });
   cls.def(
       "show",
       [](const NodeRef& self, const nb::args& style, const nb::kwargs& options) {
@@ -107,7 +126,7 @@ void bind_printer(nb::module_& m) {
   cls.def(
       "_repr_html_",
       [](const NodeRef& self) {
-        return nb::module_::import_("tilewright.script.display").attr("html")(print_unlocked(self, {}));
+        return nb::module_::import_("tilewright.script.display").attr("html")(print_in_words(self, {}));
       },
       "The script as colored HTML, for notebooks.");
   m.def(

@@ -11,6 +11,7 @@
 #include "analysis/verify_accesses.h"
 #include "ir/verify.h"
 #include "python/schedule_objects.h"
+#include "python/wording.h"
 #include "schedule/buffers.h"
 #include "schedule/field_traits.h"
 #include "schedule/primitive.h"
@@ -454,6 +455,35 @@ void bind_verify(nb::class_<PySchedule>& cls) {
               "-> tilewright.verification.Verification"));
 }
 
+void bind_copies(nb::class_<PySchedule>& cls) {
+  cls.def(
+      "copy",
+      [](nb::handle self) {
+        auto& schedule = nb::cast<PySchedule&>(self);
+        SchedulePtr copy = with_schedule(schedule, schedule.schedule.fork());
+        copy->decisions_read = schedule.decisions_read;
+        if (self.type().is(nb::type<PySchedule>())) return nb::cast(copy);
+        nb::object derived = nb::inst_alloc(self.type());
+        new (nb::inst_ptr<PySchedule>(derived)) PySchedule(std::move(*copy));
+        nb::inst_mark_ready(derived);
+        return derived;
+      },
+      "A copy with a random stream of its own, of the class of this schedule. Handles of this schedule stay\nvalid for "
+      "the copy.",
+      nb::sig("def copy(self) -> typing.Self"));
+  cls.def(
+      "seen_as",
+      [](nb::handle self, nb::type_object type) {
+        if (PyObject_IsSubclass(type.ptr(), nb::type<PySchedule>().ptr()) != 1) {
+          fail(argument_error("schedule/class", "a schedule is seen as an object of a subclass of Schedule",
+                              "pass a class that derives from it"));
+        }
+        return nb::inst_reference(type, nb::inst_ptr<PySchedule>(self), self);
+      },
+      nb::arg("type"), "The same schedule as an object of a subclass: what is done to one is done to the other.",
+      nb::sig("def seen_as(self, type: type[Schedule]) -> Schedule"));
+}
+
 void bind_class(nb::class_<PySchedule>& cls) {
   cls.def(nb::new_(&make_schedule), nb::arg("program"), nb::kw_only(), nb::arg("seed").none() = nb::none(),
           nb::arg("error_render_level") = "detail", nb::arg("debug_mask") = "none",
@@ -490,14 +520,7 @@ void bind_class(nb::class_<PySchedule>& cls) {
   cls.def(
       "work_on", [](PySchedule& self, const std::string& name) { unwrap_status(self.schedule.work_on(name)); },
       nb::arg("func_name"), "Let get_block look into this function by default.");
-  cls.def(
-      "copy",
-      [](PySchedule& self) {
-        SchedulePtr copy = with_schedule(self, self.schedule.fork());
-        copy->decisions_read = self.decisions_read;
-        return copy;
-      },
-      "A copy with a random stream of its own. Handles of this schedule stay valid for the copy.");
+  bind_copies(cls);
   cls.def(
       "seed", [](PySchedule& self, int64_t seed) { self.schedule.seed(pick_seed(seed)); }, nb::arg("seed"),
       "Start the random stream anew; -1 for a random seed.");
@@ -519,14 +542,17 @@ void bind_class(nb::class_<PySchedule>& cls) {
   bind_replay(cls);
   cls.def(
       "show",
-      [](const PySchedule& self, const std::optional<std::string>& style) {
-        std::string text = script::print(self.schedule.module()) + "\n\n" + self.schedule.trace().script();
-        nb::module_::import_("tilewright.script.display").attr("print_script")(text, style);
+      [](nb::handle self, const std::optional<std::string>& style, std::optional<bool> black_format,
+         const nb::kwargs& options) {
+        nb::object text =
+            self.attr("mod").attr("script")(**options) + nb::str("\n\n") + self.attr("trace").attr("__str__")();
+        nb::module_::import_("tilewright.script.display").attr("print_script")(text, style, black_format);
       },
-      nb::arg("style").none() = nb::none(),
+      nb::arg("style").none() = nb::none(), nb::arg("black_format").none() = nb::none(), nb::arg("options"),
       "Print the program and the trace, colored where the program would be.\n\nArgs:\n"
-      "    style: as of a program's show().");
-  cls.def("__str__", [](const PySchedule& self) { return script::print(self.schedule.module()); });
+      "    style: as of a program's show().\n    black_format: as of a program's show().\n"
+      "    options: those of a program's script().");
+  cls.def("__str__", [](const PySchedule& self) { return print_in_words(self.schedule.module(), {}); });
   cls.def("__repr__", [](const PySchedule& self) {
     std::string names;
     for (const auto& [name, func] : self.schedule.module()->functions) names += (names.empty() ? "" : ", ") + name;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "python/schedule_objects.h"
+#include "python/wording.h"
 
 namespace tilewright::python {
 
@@ -391,6 +392,18 @@ void bind_changes(nb::class_<PyTrace>& cls) {
       "    remove_postproc: stop before enter_postproc().");
 }
 
+void bind_show(nb::class_<PyTrace>& cls) {
+  cls.def(
+      "show",
+      [](nb::handle self, const std::optional<std::string>& style, std::optional<bool> black_format) {
+        nb::module_::import_("tilewright.script.display")
+            .attr("print_script")(self.attr("__str__")(), style, black_format);
+      },
+      nb::arg("style").none() = nb::none(), nb::arg("black_format").none() = nb::none(),
+      "Print the trace, colored where a program would be.\n\nArgs:\n"
+      "    style: as of a program's show().\n    black_format: as of a program's show().");
+}
+
 }  // namespace
 
 TraceEdit edit_from_python(const SchedulePtr& self, size_t step, nb::handle instead) {
@@ -422,8 +435,11 @@ void bind_trace(nb::module_& m) {
       nb::sig("def __init__(self, insts: Sequence[Instruction], "
               "decisions: Mapping[Instruction, int | Sequence[int]] = {}) -> None"));
   cls.def("__len__", [](const PyTrace& self) { return self.trace.size(); });
-  cls.def("__str__", [](const PyTrace& self) {
-    return self.trace.script([&](uint32_t number) { return name_of_handle(self, number); });
+  cls.def("__str__", [](nb::handle self) {
+    nb::object wording = present_wording();
+    if (!wording.is_none()) return nb::cast<std::string>(wording.attr("trace")(self));
+    const auto& trace = nb::cast<const PyTrace&>(self);
+    return trace.trace.script([&](uint32_t number) { return name_of_handle(trace, number); });
   });
   cls.def("__repr__", [](const PyTrace& self) {
     return "<Trace of " + std::to_string(self.trace.size()) + (self.trace.size() == 1 ? " step>" : " steps>");
@@ -495,13 +511,7 @@ void bind_trace(nb::module_& m) {
                   "int | Sequence[int] | None] | None = None, *, fresh: bool = False, "
                   "decide: Callable[[int], int | Sequence[int] | None] | None = None) -> None"));
   bind_changes(cls);
-  cls.def(
-      "show",
-      [](const PyTrace& self, const std::optional<std::string>& style) {
-        nb::module_::import_("tilewright.script.display").attr("print_script")(self.trace.script(), style);
-      },
-      nb::arg("style").none() = nb::none(),
-      "Print the trace, colored where a program would be.\n\nArgs:\n    style: as of a program's show().");
+  bind_show(cls);
 }
 
 }  // namespace tilewright::python

@@ -407,9 +407,9 @@ std::string Printer::run(const NodeRef& node) {
   add_targets(node);
   bool is_program = node.is<PrimFunc>() || node.is<Module>();
   if (is_program) {
-    if (node.is<Module>())
-      text("# from " + options_.package + ".script import ir as " + ir_.substr(0, ir_.size() - 1) + "\n");
-    text("# from " + options_.package + ".script import tir as " + tir_.substr(0, tir_.size() - 1) + "\n\n");
+    const std::string package = options_.package.empty() ? "tilewright" : options_.package;
+    if (node.is<Module>()) text("# from " + package + ".script import ir as " + ir_.substr(0, ir_.size() - 1) + "\n");
+    text("# from " + package + ".script import tir as " + tir_.substr(0, tir_.size() - 1) + "\n\n");
   }
   size_t head = out_.size();
   root(node);

@@ -24,9 +24,9 @@ namespace tilewright::script {
 using NodePath = std::string;
 
 struct PrintOptions {
-  std::string name = "";               ///< of the printed function; "": its global symbol, or "main"
-  bool show_meta = false;              ///< print large constants, as JSON in front of the program
-  std::string package = "tilewright";  ///< whose import the first lines show
+  std::string name = "";     ///< of the printed function; "": its global symbol, or "main"
+  bool show_meta = false;    ///< print large constants, as JSON in front of the program
+  std::string package = "";  ///< whose import the first lines show; "": tilewright
   std::string ir_prefix = "I";
   std::string tir_prefix = "T";
   std::string module_alias = "cls";      ///< how functions of the module are called; "": by the name of the class

@@ -1,7 +1,4 @@
-"""tvm.tir.IndexMap, in a process of its own."""
-
-import subprocess
-import sys
+"""tvm.tir.IndexMap."""
 
 PROGRAM = """
 import numpy as np
@@ -35,10 +32,7 @@ assert given.inverse([16]) is given.inverse_index_map
 """
 
 
-def test_index_map(tmp_path):
-    (tmp_path / "program.py").write_text(PROGRAM)
-    done = subprocess.run([sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
+def test_index_map(python):
+    lines = python(PROGRAM)
     assert "index-map/bijective" in lines[0]
     assert lines[-2:] == ["(axis0, axis1, last) int64", "2 [1] True"]

@@ -1,14 +1,9 @@
-"""Tensor intrinsics by TVM's names, in a process of its own."""
-
-import subprocess
-import sys
-import textwrap
+"""Tensor intrinsics by TVM's names."""
 
 import pytest
 
 START = """
 import tilewright.compat.tvm
-tilewright.compat.tvm.alias.install()
 import tvm
 from tvm import te, tir
 from tvm.script import tir as T
@@ -25,26 +20,13 @@ def product(lhs, rhs, n=128):
 """
 
 
-@pytest.fixture
-def python(tmp_path):
-    """Runs texts as one script."""
-
-    def call(*texts):
-        path = tmp_path / "program.py"
-        path.write_text("\n".join(textwrap.dedent(text) for text in (START, *texts)))
-        done = subprocess.run([sys.executable, path], capture_output=True, text=True, cwd=tmp_path, timeout=280)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return call
-
-
 @pytest.mark.parametrize(
     "name",
     ["dot_product_common import DP4A_S8S8S32_INTRIN", "rocm import AMDGPU_SDOT4_INTRIN"],
 )
 def test_four_bytes_at_a_time_on_a_gpu(python, name):
     python(
+        START,
         PRODUCT_OF_BYTES,
         f"from tvm.tir.tensor_intrin.{name} as INTRIN",
         """
@@ -80,6 +62,7 @@ def test_four_bytes_at_a_time_on_a_gpu(python, name):
 )
 def test_rows_of_groups(python, name, types, lanes, group):
     python(
+        START,
         PRODUCT_OF_BYTES,
         f"from tvm.tir.tensor_intrin.{name} as INTRIN",
         f"""
@@ -102,6 +85,7 @@ def test_rows_of_groups(python, name, types, lanes, group):
 
 def test_pointers_to_memory_of_any_layout(python):
     text = python(
+        START,
         """
         @T.prim_func
         def row(A: T.Buffer((8, 8)), B: T.Buffer((8, 8)), C: T.Buffer((8, 8))):
@@ -142,4 +126,4 @@ def test_pointers_to_memory_of_any_layout(python):
         print(sch.mod.script())
         """,
     )
-    assert "T.match_buffer(C[vi_o, vj_o], ()" in text
+    assert any("T.match_buffer(C[vi_o, vj_o], ()" in line for line in text)

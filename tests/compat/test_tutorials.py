@@ -1,10 +1,8 @@
-"""What TVM's tutorials do, through the alias layer, each in a process of its own."""
+"""What TVM's tutorials do, through the alias layer."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-import textwrap
+from typing import Any
 
 import pytest
 
@@ -136,8 +134,5 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("what", PROGRAMS)
-def test_program(what: str, tmp_path: object) -> None:
-    (tmp_path / "program.py").write_text(HEAD + textwrap.dedent(PROGRAMS[what]))
-    command = [sys.executable, str(tmp_path / "program.py")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+def test_program(what: str, python: Any, words_of_tvm: None) -> None:
+    python(HEAD, PROGRAMS[what])

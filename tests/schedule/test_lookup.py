@@ -229,7 +229,7 @@ def test_show(capsys):
     sch.get_block("B")
     sch.show()
     printed = capsys.readouterr().out
-    assert "def main" in printed and "b0 = sch.get_block" in printed
+    assert "def main" in printed and 'B = sch.get_block("B")' in printed
     assert str(sch) == sch.mod.script()
 
 

@@ -27,7 +27,8 @@ __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_
 
 #: seconds that the program as it was written may take, with making its arguments
 REFERENCE_SECONDS = 300.0
-_DEFAULTS = (
+#: the functions that it takes where none are given
+DEFAULTS = (
     "meta_schedule.runner.default_alloc_argument",
     "meta_schedule.runner.default_run_evaluator",
     "meta_schedule.runner.default_cleanup",
@@ -70,7 +71,7 @@ class LocalRunner(Runner):
         self.timeout_sec, self.cooldown_sec, self.alloc_repeat = timeout_sec, cooldown_sec, alloc_repeat
         self.evaluator_config = evaluator_config or EvaluatorConfig()
         given = (f_alloc_argument, f_run_evaluator, f_cleanup)
-        self._functions = tuple(own or default for own, default in zip(given, _DEFAULTS, strict=True))
+        self._functions = tuple(own or default for own, default in zip(given, DEFAULTS, strict=True))
         self._worker = Worker(initializer)
         self._lines: list[_Line] = []
         check_names(self._worker, [f_alloc_argument, f_run_evaluator, f_cleanup])
@@ -79,7 +80,7 @@ class LocalRunner(Runner):
     @property
     def compares(self) -> bool:
         """Whether it compares results: with arguments of its own making alone, which are the same for all kernels."""
-        return self._functions[:2] == _DEFAULTS[:2]
+        return self._functions[:2] == DEFAULTS[:2]
 
     def run(self, runner_inputs: Sequence[RunnerInput]) -> list[RunnerFuture]:
         """One future for each; they are measured in this order."""

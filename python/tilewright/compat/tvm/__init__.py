@@ -7,8 +7,10 @@ Three ways to start it::
     pytest -p tilewright.compat.tvm tests/test_something.py
 
 Importing this module makes ``import tvm`` mean Tilewright in this process; where the real package has been imported
-before, it refuses. A name that Tilewright does not have raises and says so. There is no logic here: what a name does
-is done elsewhere in Tilewright.
+before, it refuses. Nothing else changes: what Tilewright's own users see stays as it is, but that nodes have further
+attributes. The other two ways run scripts of TVM, so programs and traces are printed in its words.
+A name that Tilewright does not have raises and says so. There is no logic here: what a name does is done elsewhere in
+Tilewright.
 """
 
 from __future__ import annotations
@@ -39,22 +41,11 @@ from tilewright.compat.tvm.driver import build, compile, lower  # noqa: E402
 from tilewright.compat.tvm.error import TVMError  # noqa: E402
 from tilewright.compat.tvm.ir import IRModule  # noqa: E402
 from tilewright.compat.tvm.ir.base import Proofs  # noqa: E402
-from tilewright.compat.tvm.ir.module import find_functions_as_tvm  # noqa: E402
-from tilewright.compat.tvm.printing import print_as_tvm  # noqa: E402
+from tilewright.compat.tvm.printing import AS_TVM  # noqa: E402
 from tilewright.compat.tvm.runtime import DataType, convert, cpu, cuda, device, nd  # noqa: E402
-from tilewright.compat.tvm.runtime.module import kernels_as_modules  # noqa: E402
-from tilewright.compat.tvm.target import targets_as_tvm  # noqa: E402
-from tilewright.compat.tvm.te import tensors_as_tvm  # noqa: E402
 from tilewright.compat.tvm.testing import pytest_generate_tests  # noqa: E402
 from tilewright.compat.tvm.testing.targets import fixtures  # noqa: E402
-from tilewright.compat.tvm.tir.buffer import flatten_as_tvm, read_strides_as_tvm  # noqa: E402
-from tilewright.compat.tvm.tir.function import specialize_as_tvm  # noqa: E402
-from tilewright.compat.tvm.tir.index_map import map_arrays_as_tvm  # noqa: E402
-from tilewright.compat.tvm.tir.schedule.errors import translate_errors  # noqa: E402
-from tilewright.compat.tvm.tir.schedule.reorder import reorder_as_tvm  # noqa: E402
-from tilewright.compat.tvm.tir.schedule.rfactor import rfactor_as_tvm  # noqa: E402
-from tilewright.compat.tvm.tir.schedule.split import split_as_tvm  # noqa: E402
-from tilewright.compat.tvm.tir.schedule.vectorize import vectorize_as_tvm  # noqa: E402
+from tilewright.script.wording import enter  # noqa: E402
 
 __version__ = "0.20.0"
 __getattr__ = missing("tvm")
@@ -93,7 +84,8 @@ __all__ = [
 
 
 def pytest_configure(config: Any) -> None:
-    """Hook of pytest: gives tests their target and its device."""
+    """Hook of pytest: gives tests their target and its device; texts are TVM's."""
+    enter(AS_TVM)
     config.pluginmanager.register(fixtures(), "tilewright.compat.tvm.testing.targets")
 
 
@@ -101,19 +93,3 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Hook of pytest: says how many comparisons needed proofs."""
     if Proofs.report():
         terminalreporter.write_line(Proofs.report())
-
-
-find_functions_as_tvm()
-print_as_tvm()
-kernels_as_modules()
-targets_as_tvm()
-tensors_as_tvm()
-reorder_as_tvm()
-rfactor_as_tvm()
-split_as_tvm()
-vectorize_as_tvm()
-translate_errors()
-map_arrays_as_tvm()
-flatten_as_tvm()
-specialize_as_tvm()
-read_strides_as_tvm()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import tilewright.compat.tvm  # noqa: F401
 from tilewright.compat.tvm.ir.base import Proofs
+from tilewright.compat.tvm.printing import AS_TVM
+from tilewright.script.wording import enter
 
 
 def main() -> None:
@@ -21,6 +23,7 @@ def main() -> None:
         raise SystemExit(2)
     sys.argv = sys.argv[1:]
     sys.path[0] = str(Path(path).resolve().parent)
+    enter(AS_TVM)
     try:
         runpy.run_path(path, run_name="__main__")
     finally:

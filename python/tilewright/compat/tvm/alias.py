@@ -16,9 +16,8 @@ HOME = "tilewright.compat.tvm"
 #: Modules of TVM that are modules of Tilewright as they stand.
 SAME = {
     "tvm.script.ir": "tilewright.script.ir",
-    "tvm.script.tir": "tilewright.script.tir",
     "tvm.script.parser.ir": "tilewright.script.ir",
-    "tvm.script.parser.tir": "tilewright.script.tir",
+    "tvm.script.parser.tir": "tilewright.compat.tvm.script.tir",
     "tvm.script.parser.core.utils": "tilewright.compat.tvm.script.parser.core.captures",
     "tvm.meta_schedule.utils": "tilewright.compat.tvm.meta_schedule.derived",
     "tvm.meta_schedule.builder.builder": "tilewright.compat.tvm.meta_schedule.builder",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import tilewright as tw
+from tilewright.compat.tvm.runtime.module import seen
 from tilewright.compat.tvm.target import current
 from tilewright.ir import IRModule, PrimFunc
 
@@ -17,7 +18,7 @@ def build(mod: PrimFunc | IRModule, target: Any = None, *, name: str | None = No
             raise TypeError("Tilewright has a name for one function only: a module names its own")
         mod = mod.with_attr("global_symbol", name)
     chosen = target if target is not None else current()
-    return tw.compile(mod, target="native" if chosen is None else chosen, schedule="as written")
+    return seen(tw.compile(mod, target="native" if chosen is None else chosen, schedule="as written"))
 
 
 compile = build

@@ -14,8 +14,6 @@ __getattr__ = missing("tvm.target")
 
 __all__ = ["Target", "TargetKind", "current", "hexagon", "list_tags"]
 
-_KIND = _core.Target.kind
-
 
 class TargetKind(str):
     """What runs the code: "llvm", ..."""
@@ -26,57 +24,73 @@ class TargetKind(str):
         return str(self)
 
 
-def _kind(self: _core.Target) -> TargetKind:
-    return TargetKind(_KIND.__get__(self))
-
-
-def _attrs(self: _core.Target) -> dict[str, Any]:
-    """The options of the target, those included that follow from its processor."""
-    return {name: value for name, value in json.loads(self.json()).items() if name not in ("kind", "host")}
-
-
-def _export(self: _core.Target) -> dict[str, Any]:
-    """The target as a dict, of which Target() makes the same target."""
-    exported = {"kind": str(self.kind), "tag": "", "keys": self.keys, **_attrs(self)}
-    if self.host is not None:
-        exported["host"] = _export(self.host)
-    return exported
-
-
 _local = threading.local()
 
 
-def _stack() -> list[_core.Target]:
+def _stack() -> list[TargetAsTVM]:
     """The targets whose `with` this thread is in."""
-    stack: list[_core.Target] = _local.__dict__.setdefault("targets", [])
+    stack: list[TargetAsTVM] = _local.__dict__.setdefault("targets", [])
     return stack
 
 
-def _enter(self: _core.Target) -> _core.Target:
-    _stack().append(self)
-    return self
+class TargetAsTVM(_core.Target):
+    """A target with TVM's attributes, which is a context."""
+
+    @property
+    def kind(self) -> TargetKind:
+        """What runs the code."""
+        return TargetKind(_core.Target.kind.__get__(self))
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The options of the target, those included that follow from its processor."""
+        return {name: value for name, value in json.loads(self.json()).items() if name not in ("kind", "host")}
+
+    @property
+    def host(self) -> TargetAsTVM | None:
+        """The target of the code that launches it."""
+        host = _core.Target.host.__get__(self)
+        return None if host is None else TargetAsTVM(host)
+
+    def with_host(self, host: _core.Target) -> TargetAsTVM:
+        """The same target, launched from another one."""
+        return TargetAsTVM(_core.Target.with_host(self, host))
+
+    def with_num_cores(self, cores: int) -> TargetAsTVM:
+        """The same machine with another number of cores."""
+        return TargetAsTVM(_core.Target.with_num_cores(self, cores))
+
+    def export(self) -> dict[str, Any]:
+        """The target as a dict, of which Target() makes the same target."""
+        exported = {"kind": str(self.kind), "tag": "", "keys": self.keys, **self.attrs}
+        if self.host is not None:
+            exported["host"] = self.host.export()
+        return exported
+
+    def __enter__(self) -> TargetAsTVM:
+        _stack().append(self)
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        _stack().pop()
 
 
-def _exit(self: _core.Target, kind: Any, error: Any, traceback: Any) -> None:
-    _stack().pop()
-
-
-def current(allow_none: bool = True) -> _core.Target | None:
+def current(allow_none: bool = True) -> TargetAsTVM | None:
     """The target of the innermost `with`; without one, None or a ValueError."""
     if not _stack() and not allow_none:
         raise ValueError("there is no current target: open one by 'with Target(...)'")
     return _stack()[-1] if _stack() else None
 
 
-def _with_stated_threads(description: Any) -> _core.Target:
+def _with_stated_threads(description: Any) -> TargetAsTVM:
     """The target; how many threads a block of a GPU has is known where it is said, or the GPU is named by its tag."""
-    target = _core.Target(description)
-    if isinstance(description, _core.Target) or _KIND.__get__(target) != "cuda" or description in list_tags():
+    target = TargetAsTVM(description)
+    if isinstance(description, _core.Target) or target.kind != "cuda" or description in list_tags():
         return target
     options = json.loads(target.json())
     if "max_threads_per_block" not in str(description):
         options["max_threads_per_block"] = 0
-    return _core.Target(options)
+    return TargetAsTVM(options)
 
 
 def list_tags() -> list[str]:
@@ -84,7 +98,7 @@ def list_tags() -> list[str]:
     return _core.known_target_tags()
 
 
-def hexagon(cpu_ver: str = "v68", *, num_cores: int = 1, vtcm_capacity: int = 0, **options: Any) -> _core.Target:
+def hexagon(cpu_ver: str = "v68", *, num_cores: int = 1, vtcm_capacity: int = 0, **options: Any) -> TargetAsTVM:
     """A digital signal processor, for schedules only.
 
     Args:
@@ -93,7 +107,7 @@ def hexagon(cpu_ver: str = "v68", *, num_cores: int = 1, vtcm_capacity: int = 0,
         vtcm_capacity: tightly coupled memory for vectors, in bytes.
         options: what else there is, which concerns generated code only.
     """
-    return _core.Target(
+    return TargetAsTVM(
         {"kind": "hexagon", "mcpu": f"hexagon{cpu_ver}", "num-cores": num_cores, "vtcm-capacity": vtcm_capacity}
     )
 
@@ -116,12 +130,3 @@ class Target(metaclass=Renamed):
         return _core.known_target_kinds()
 
     list_tags = staticmethod(list_tags)
-
-
-def targets_as_tvm() -> None:
-    """From now on targets have TVM's attributes, and are contexts."""
-    for name, function in {"kind": _kind, "attrs": _attrs}.items():
-        setattr(_core.Target, name, property(function))
-    setattr(_core.Target, "export", _export)  # noqa: B010
-    setattr(_core.Target, "__enter__", _enter)  # noqa: B010
-    setattr(_core.Target, "__exit__", _exit)  # noqa: B010

@@ -34,21 +34,41 @@ def _elementwise(name: str, function: Callable[[Any, Any], Any], refuse: Callabl
         if not (isinstance(other, te.Tensor) and structural_equal(list(self.shape), list(other.shape))):
             return refuse(self, other)
         names = [f"ax{d}" for d in range(self.ndim)]
-        return te.compute(self.shape, lambda *i: function(self[i], other[i]), name=name, varargs_names=names)
+        return compute(self.shape, lambda *i: function(self[i], other[i]), name=name, varargs_names=names)
 
     return combine
 
 
-def tensors_as_tvm() -> None:
-    """From now on tensors of one shape can be added, subtracted, multiplied and divided as a whole."""
-    operators = {
-        "__add__": ("T_add", operator.add),
-        "__sub__": ("T_subtract", operator.sub),
-        "__mul__": ("T_multiply", operator.mul),
-        "__truediv__": ("T_divide", operator.truediv),
-    }
-    for method, (name, function) in operators.items():
-        setattr(te.Tensor, method, _elementwise(name, function, getattr(te.Tensor, method)))
+class TensorAsTVM(te.Tensor):
+    """A tensor that can be added to, subtracted from, multiplied and divided by one of its shape as a whole."""
+
+    __add__ = _elementwise("T_add", operator.add, te.Tensor.__add__)
+    __sub__ = _elementwise("T_subtract", operator.sub, te.Tensor.__sub__)
+    __mul__ = _elementwise("T_multiply", operator.mul, te.Tensor.__mul__)
+    __truediv__ = _elementwise("T_divide", operator.truediv, te.Tensor.__truediv__)
+
+
+def seen(made: Any) -> Any:
+    """The same tensors as TVM's scripts see them."""
+    for tensor in made if isinstance(made, list | tuple) else [made]:
+        if type(tensor) is te.Tensor:
+            tensor.__class__ = TensorAsTVM
+    return made
+
+
+def placeholder(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
+    """An input."""
+    return seen(te.placeholder(*args, **kwargs))
+
+
+def compute(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
+    """A tensor by a formula of its elements."""
+    return seen(te.compute(*args, **kwargs))
+
+
+def extern(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
+    """Tensors by a program."""
+    return seen(te.extern(*args, **kwargs))
 
 
 def __getattr__(name: str) -> object:

@@ -10,6 +10,8 @@ from typing import Any
 from tilewright import named_functions
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.error import TVMError
+from tilewright.compat.tvm.meta_schedule import tune_context  # noqa: F401  (says how contexts are seen)
+from tilewright.compat.tvm.meta_schedule.seen import seen
 from tilewright.machine import cpu_count
 from tilewright.meta_schedule.builder import remove_build_dir
 from tilewright.meta_schedule.tir_integration import fork_seed
@@ -24,6 +26,7 @@ __all__ = [
     "derived_object",
     "fork_seed",
     "get_global_func_with_default_on_worker",
+    "initialize",
     "remove_build_dir",
     "shash2hex",
 ]
@@ -35,7 +38,12 @@ def call_derived(component: Any, method: str, *args: Any) -> Any:
     if function is None:
         words = "".join(word.capitalize() for word in method.strip("_").split("_"))
         raise TVMError(f"{component._base}'s {words} method not implemented!")
-    return function(*args)
+    return function(*(seen(argument) for argument in args))
+
+
+def initialize(self: Any, context: Any) -> None:
+    """What TVM calls `_initialize_with_tune_context`."""
+    self.initialize(context)
 
 
 def default_text(self: Any) -> str:

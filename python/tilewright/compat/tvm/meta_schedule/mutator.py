@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
 from tilewright.meta_schedule.mutator import (
     MutateComputeLocation,
     MutateParallel,
@@ -27,7 +27,6 @@ __all__ = [
     "Mutator",
     "PyMutator",
     "create",
-    "mutators_as_tvm",
 ]
 
 
@@ -48,6 +47,8 @@ class Mutator(metaclass=Renamed):
 
 class _PyMutator(_core.Mutator):
     """The component behind a PyMutator."""
+
+    _initialize_with_tune_context = initialize
 
     def initialize(self, context: Any) -> None:
         call_derived(self, "_initialize_with_tune_context", context)
@@ -78,15 +79,3 @@ class PyMutator:
     def clone(self) -> Any:
         """A mutator like this one."""
         raise NotImplementedError
-
-
-def _initialize(self: _core.Mutator, context: Any) -> None:
-    self.initialize(context)
-
-
-def mutators_as_tvm() -> None:
-    """Gives mutators the names of TVM's methods."""
-    _core.Mutator._initialize_with_tune_context = _initialize  # type: ignore[attr-defined]
-
-
-mutators_as_tvm()

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
 from tilewright.meta_schedule.postproc import (
     DisallowAsyncStridedMemCopy,
     DisallowDynamicLoop,
@@ -37,7 +37,6 @@ __all__ = [
     "VerifyGPUCode",
     "VerifyVTCMLimit",
     "create",
-    "postprocs_as_tvm",
 ]
 
 
@@ -58,6 +57,8 @@ class Postproc(metaclass=Renamed):
 
 class _PyPostproc(_core.Postproc):
     """The component behind a PyPostproc."""
+
+    _initialize_with_tune_context = initialize
 
     def initialize(self, context: Any) -> None:
         call_derived(self, "_initialize_with_tune_context", context)
@@ -88,15 +89,3 @@ class PyPostproc:
     def clone(self) -> Any:
         """A postprocessor like this one."""
         raise NotImplementedError
-
-
-def _initialize(self: _core.Postproc, context: Any) -> None:
-    self.initialize(context)
-
-
-def postprocs_as_tvm() -> None:
-    """Gives postprocessors the names of TVM's methods."""
-    _core.Postproc._initialize_with_tune_context = _initialize  # type: ignore[attr-defined]
-
-
-postprocs_as_tvm()

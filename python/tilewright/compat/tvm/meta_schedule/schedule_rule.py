@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
 from tilewright.meta_schedule.schedule_rule import (
     AddRFactor,
     ApplyCustomRule,
@@ -63,6 +63,8 @@ class ScheduleRule(metaclass=Renamed):
 
 class _PyScheduleRule(_core.ScheduleRule):
     """The component behind a PyScheduleRule."""
+
+    _initialize_with_tune_context = initialize
 
     def initialize(self, context: Any) -> None:
         call_derived(self, "_initialize_with_tune_context", context)

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
-from tilewright.meta_schedule.search_strategy import EvolutionarySearch, MeasureCandidate, ReplayFunc, ReplayTrace
+from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
+from tilewright.meta_schedule.search_strategy import MeasureCandidate, ReplayFunc, ReplayTrace
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.search_strategy")
@@ -20,8 +20,19 @@ __all__ = [
     "ReplayTrace",
     "SearchStrategy",
     "create",
-    "strategies_as_tvm",
 ]
+
+
+class EvolutionarySearch(_core.EvolutionarySearch):
+    """Evolution of traces, and what TVM's tests ask of it."""
+
+    _initialize_with_tune_context = initialize
+
+    def _sample_init_population(self, num: int) -> list[Any]:
+        return self.sample_init_population(num)
+
+    def _evolve_with_cost_model(self, population: Any, num: int) -> list[Any]:
+        return self.evolve_with_cost_model(population, num)
 
 
 def create(kind: str = "evolutionary", *args: Any, **kwargs: Any) -> _core.SearchStrategy:
@@ -47,6 +58,8 @@ class SearchStrategy(metaclass=Renamed):
 
 class _PySearchStrategy(_core.SearchStrategy):
     """The component behind a PySearchStrategy."""
+
+    _initialize_with_tune_context = initialize
 
     def initialize(self, context: Any) -> None:
         call_derived(self, "_initialize_with_tune_context", context)
@@ -119,28 +132,3 @@ class PySearchStrategy:
     def clone(self) -> Any:
         """A strategy like this one."""
         raise NotImplementedError
-
-
-def _initialize(self: _core.SearchStrategy, context: Any) -> None:
-    self.initialize(context)
-
-
-def _sample(self: EvolutionarySearch, num: int) -> list[Any]:
-    return self.sample_init_population(num)
-
-
-def _evolve(self: EvolutionarySearch, population: Any, num: int) -> list[Any]:
-    return self.evolve_with_cost_model(population, num)
-
-
-def strategies_as_tvm() -> None:
-    """Gives strategies the names of TVM's methods."""
-    for cls, name, method in [
-        (_core.SearchStrategy, "_initialize_with_tune_context", _initialize),
-        (EvolutionarySearch, "_sample_init_population", _sample),
-        (EvolutionarySearch, "_evolve_with_cost_model", _evolve),
-    ]:
-        setattr(cls, name, method)
-
-
-strategies_as_tvm()

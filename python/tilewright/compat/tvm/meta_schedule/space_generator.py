@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.compat.tvm.meta_schedule import schedule_rule
-from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.derived import call_derived, initialize
+from tilewright.compat.tvm.meta_schedule.seen import seen
 from tilewright.errors import ScheduleError
 
 __path__: list[str] = []
@@ -21,7 +22,6 @@ __all__ = [
     "SpaceGenerator",
     "SpaceGeneratorUnion",
     "create",
-    "generators_as_tvm",
 ]
 
 Parts = Sequence[Any] | Mapping[Any, float] | str | None
@@ -65,7 +65,7 @@ def _set_probs(self: _core.SpaceGenerator, probs: Any) -> None:
 
 def _generate(self: _core.SpaceGenerator, mod: Any) -> list[Any]:
     try:
-        return _GENERATE(self, mod)
+        return [seen(sch) for sch in _core.SpaceGenerator.generate_design_space(self, mod)]
     except ScheduleError as error:
         if error.code == "post_order_apply/P1":
             check = "TVMError: Check failed: (block_names_.count(block->name_hint) == 0) is false: "
@@ -73,27 +73,13 @@ def _generate(self: _core.SpaceGenerator, mod: Any) -> list[Any]:
         raise
 
 
-_GENERATE = _core.SpaceGenerator.generate_design_space
-
-
-def generators_as_tvm() -> None:
-    """From now on generators and rules have TVM's attributes."""
-    generator, rule = _core.SpaceGenerator, _core.ScheduleRule
-    for name, value in {
-        "sch_rules": property(_rules, _set_rules),
-        "mutator_probs": property(_probs, _set_probs),
-        "generate_design_space": _generate,
-        "_initialize_with_tune_context": lambda self, context: self.initialize(context),
-    }.items():
-        setattr(generator, name, value)
-    setattr(rule, "_initialize_with_tune_context", lambda self, context: self.initialize(context))  # noqa: B010
-
-
-generators_as_tvm()
-
-
 class ScheduleFn(_core.ScheduleFn):
     """The space that a function makes of a schedule."""
+
+    sch_rules = property(_rules, _set_rules)
+    mutator_probs = property(_probs, _set_probs)
+    _initialize_with_tune_context = initialize
+    generate_design_space = _generate  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -102,13 +88,18 @@ class ScheduleFn(_core.ScheduleFn):
         postprocs: Parts = "from-target",
         mutator_probs: Parts = "from-target",
     ) -> None:
-        super().__init__(sch_fn)
+        super().__init__(lambda sch: sch_fn(seen(sch)))
         self.sch_fn = sch_fn
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
 
 
 class PostOrderApply(_core.PostOrderApply):
     """The space that rules make of the blocks of a program."""
+
+    sch_rules = property(_rules, _set_rules)
+    mutator_probs = property(_probs, _set_probs)
+    _initialize_with_tune_context = initialize
+    generate_design_space = _generate  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -123,6 +114,11 @@ class PostOrderApply(_core.PostOrderApply):
 
 class SpaceGeneratorUnion(_core.SpaceGeneratorUnion):
     """Several spaces, as one."""
+
+    sch_rules = property(_rules, _set_rules)
+    mutator_probs = property(_probs, _set_probs)
+    _initialize_with_tune_context = initialize
+    generate_design_space = _generate  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -156,6 +152,10 @@ class SpaceGenerator(metaclass=Renamed):
 
 class _PySpaceGenerator(_core.SpaceGenerator):
     """The component behind a PySpaceGenerator."""
+
+    sch_rules = property(_rules, _set_rules)
+    mutator_probs = property(_probs, _set_probs)
+    _initialize_with_tune_context = initialize
 
     def __init__(self, sch_rules: Any, postprocs: Any, mutator_probs: Any) -> None:
         super().__init__()

@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewright.compat.tvm.alias import missing
-from tilewright.meta_schedule.tir_integration import compile_tir, tune_tir
+from tilewright.compat.tvm.meta_schedule import database  # noqa: F401  (says how databases are seen)
+from tilewright.compat.tvm.meta_schedule.seen import seen
+from tilewright.meta_schedule import tir_integration as own
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.tir_integration")
 
 __all__ = ["compile_tir", "tune_tir"]
+
+
+def tune_tir(*args: Any, **options: Any) -> Any:
+    """The database of a session."""
+    return seen(own.tune_tir(*args, **options))
+
+
+def compile_tir(*args: Any, **options: Any) -> Any:
+    """The best schedule of a database."""
+    return seen(own.compile_tir(*args, **options))

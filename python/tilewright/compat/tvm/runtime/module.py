@@ -11,14 +11,15 @@ from typing import Any
 import tilewright as tw
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime.device import Device
+from tilewright.kernel import Kernel, KernelModule
 from tilewright.meta_schedule.evaluator import EvaluatorConfig, evaluate
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.runtime.module")
 
-__all__ = ["BenchmarkResult", "Module", "load_module"]
+__all__ = ["BenchmarkResult", "Module", "load_module", "seen"]
 
-Module = tw.Kernel | tw.KernelModule
+Module = Kernel | KernelModule
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,7 @@ def _kernel(module: Any, name: str) -> Any:
     try:
         return module[name]
     except KeyError:
-        if name in ("main", "__tvm_main__") and isinstance(module, tw.Kernel):
+        if name in ("main", "__tvm_main__") and isinstance(module, Kernel):
             return module
         raise AttributeError(f"Module has no function '{name}'") from None
 
@@ -103,13 +104,9 @@ def export_library(self: Any, file_name: str | Path) -> Path:
     return Path(self.export(path.parent, path.stem).library)
 
 
-def load_module(path: str | Path) -> Any:
-    """The kernels of an exported library."""
-    return tw.load(path)
-
-
 def _entry_func(self: Any) -> Any:
-    return self if isinstance(self, tw.Kernel) else _kernel(self, "main")
+    """The function that is called when none is named."""
+    return self if isinstance(self, Kernel) else _kernel(self, "main")
 
 
 def _entry_name(self: Any) -> str:
@@ -117,16 +114,39 @@ def _entry_name(self: Any) -> str:
     return str(_entry_func(self).name)
 
 
-def kernels_as_modules() -> None:
-    """From now on kernels have the methods of TVM's modules."""
-    methods = {
-        "entry_func": property(_entry_func),
-        "entry_name": property(_entry_name),
-        "export_library": export_library,
-        "get_function": get_function,
-        "get_source": get_source,
-        "time_evaluator": time_evaluator,
-    }
-    for cls in (tw.Kernel, tw.KernelModule):
-        for name, method in methods.items():
-            setattr(cls, name, method)
+def _with_methods(cls: Any) -> Any:
+    """The same class, which has the methods of TVM's modules."""
+    cls.entry_func = property(_entry_func)
+    cls.entry_name = property(_entry_name)
+    for method in (export_library, get_function, get_source, time_evaluator):
+        setattr(cls, method.__name__, method)
+    return cls
+
+
+@_with_methods
+class KernelAsTVM(Kernel):
+    """A compiled function."""
+
+    def __getitem__(self, name: str) -> Any:
+        return seen(super().__getitem__(name))
+
+
+@_with_methods
+class KernelsAsTVM(KernelModule):
+    """Compiled functions by name."""
+
+    def __getitem__(self, name: str) -> Any:
+        return seen(super().__getitem__(name))
+
+
+def seen(compiled: Any) -> Any:
+    """The same kernels, with the methods of TVM's modules."""
+    subclasses: dict[type, type] = {Kernel: KernelAsTVM, KernelModule: KernelsAsTVM}
+    if type(compiled) in subclasses:
+        compiled.__class__ = subclasses[type(compiled)]
+    return compiled
+
+
+def load_module(path: str | Path) -> Any:
+    """The kernels of an exported library."""
+    return seen(tw.load(path))

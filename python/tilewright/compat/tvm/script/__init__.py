@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.script import highlight, parser, relax
-from tilewright.script import from_source, ir, ir_builder, ir_module, tir
+from tilewright.compat.tvm.script import highlight, parser, relax, tir
+from tilewright.script import from_source, ir, ir_builder, ir_module
 
 parse = from_source
 __getattr__ = missing("tvm.script")

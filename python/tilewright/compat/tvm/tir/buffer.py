@@ -9,7 +9,6 @@ from typing import Any
 from tilewright import _core
 from tilewright._core import Buffer
 from tilewright.compat.tvm.alias import missing, no_span
-from tilewright.script import tir
 from tilewright.script.tir import buffers
 
 __path__: list[str] = []
@@ -49,21 +48,6 @@ def decl_buffer(
     )
 
 
-_alloc_buffer: Any = tir.alloc_buffer
-
-
-def alloc_buffer(shape: Any, dtype: str = "float32", data: Any = None, strides: Any = None, **layout: Any) -> Any:
-    """A buffer of the block; TVM writes the strides [1] for a compact one of any number of dimensions."""
-    if isinstance(shape, list | tuple) and len(shape) > 1 and strides is not None and list(strides) == [1]:
-        strides = None
-    return _alloc_buffer(shape, dtype, data, strides, **layout)
-
-
-def read_strides_as_tvm() -> None:
-    """From now on."""
-    setattr(tir, "alloc_buffer", alloc_buffer)  # noqa: B010
-
-
 def get_flattened_buffer(self: Buffer) -> Any:
     """The same memory with one dimension for each group of dimensions between axis separators."""
     ends = [*(int(position) for position in self.axis_separators), len(self.shape)]
@@ -79,6 +63,4 @@ def get_flattened_buffer(self: Buffer) -> Any:
     )
 
 
-def flatten_as_tvm() -> None:
-    """From now on."""
-    setattr(Buffer, "get_flattened_buffer", get_flattened_buffer)  # noqa: B010
+setattr(Buffer, "get_flattened_buffer", get_flattened_buffer)  # noqa: B010

@@ -57,6 +57,4 @@ def _specialize(self: _core.PrimFunc, param_map: Mapping[Any, Any]) -> _core.Pri
     return specialize(self, param_map)
 
 
-def specialize_as_tvm() -> None:
-    """From now on."""
-    setattr(_core.PrimFunc, "specialize", _specialize)  # noqa: B010
+setattr(_core.PrimFunc, "specialize", _specialize)  # noqa: B010

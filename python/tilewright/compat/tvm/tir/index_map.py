@@ -58,6 +58,4 @@ def map_ndarray(self: _core.IndexMap, arr_src: Any) -> Any:
     return array(map_array(self, arr_src))
 
 
-def map_arrays_as_tvm() -> None:
-    """From now on."""
-    setattr(_core.IndexMap, "map_ndarray", map_ndarray)  # noqa: B010
+setattr(_core.IndexMap, "map_ndarray", map_ndarray)  # noqa: B010

@@ -6,12 +6,16 @@ from typing import Any
 
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.derived import call_derived
-from tilewright.meta_schedule.database import Database, TuningRecord, Workload
-from tilewright.meta_schedule.json_database import JSONDatabase
-from tilewright.meta_schedule.memory_database import MemoryDatabase
-from tilewright.meta_schedule.schedule_fn_database import ScheduleFnDatabase
-from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
-from tilewright.meta_schedule.union_database import OrderedUnionDatabase, UnionDatabase
+from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
+from tilewright.meta_schedule import database as own
+from tilewright.meta_schedule import (
+    json_database,
+    memory_database,
+    schedule_fn_database,
+    sqlite_database,
+    union_database,
+)
+from tilewright.meta_schedule.database import Database, Workload
 
 __getattr__ = missing("tvm.meta_schedule.database")
 
@@ -29,8 +33,6 @@ __all__ = [
     "create",
 ]
 
-create = Database.create
-
 
 class Seconds(float):
     """A number that has its value under TVM's name, too."""
@@ -41,21 +43,60 @@ class Seconds(float):
         return float(self)
 
 
-def _run_secs(self: TuningRecord) -> list[Seconds] | None:
-    seconds = self.__dict__["run_secs"]
-    return None if seconds is None else [Seconds(s) for s in seconds]
+class TuningRecord(own.TuningRecord):
+    """What a candidate took."""
+
+    @property
+    def run_secs(self) -> Any:
+        """Seconds per call, which are numbers with a value."""
+        seconds = self.__dict__["run_secs"]
+        return None if seconds is None else [Seconds(s) for s in seconds]
+
+    @run_secs.setter
+    def run_secs(self, seconds: Any) -> None:
+        self.__dict__["run_secs"] = seconds
+
+    @staticmethod
+    def from_json(json_obj: Any, workload: Workload) -> Any:
+        """The record that as_json() gave."""
+        return seen(own.TuningRecord.from_json(json_obj, workload))
 
 
-def _set_run_secs(self: TuningRecord, seconds: Any) -> None:
-    self.__dict__["run_secs"] = seconds
+see_as(own.TuningRecord, TuningRecord)
 
 
-def records_as_tvm() -> None:
-    """From now on times of records are numbers with a value."""
-    setattr(TuningRecord, "run_secs", property(_run_secs, _set_run_secs))  # noqa: B010
+def _gives_records(native: type[Database]) -> Any:
+    """The database of this kind whose records have TVM's attributes."""
+
+    def get_top_k(self: Any, workload: Workload, top_k: int) -> Any:
+        return seen(native.get_top_k(self, workload, top_k))
+
+    def get_all_tuning_records(self: Any) -> Any:
+        return seen(native.get_all_tuning_records(self))
+
+    def query_tuning_record(self: Any, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        return seen(native.query_tuning_record(self, mod, target, workload_name))
+
+    def query_schedule(self: Any, mod: Any, target: Any, workload_name: str | None = None) -> Any:
+        return seen(native.query_schedule(self, mod, target, workload_name))
+
+    methods = {f.__name__: f for f in (get_top_k, get_all_tuning_records, query_tuning_record, query_schedule)}
+    made = type(native.__name__, (native,), {"__doc__": native.__doc__, "__module__": __name__, **methods})
+    see_as(native, made)
+    return made
 
 
-records_as_tvm()
+JSONDatabase = _gives_records(json_database.JSONDatabase)
+MemoryDatabase = _gives_records(memory_database.MemoryDatabase)
+OrderedUnionDatabase = _gives_records(union_database.OrderedUnionDatabase)
+SQLiteDatabase = _gives_records(sqlite_database.SQLiteDatabase)
+ScheduleFnDatabase = _gives_records(schedule_fn_database.ScheduleFnDatabase)
+UnionDatabase = _gives_records(union_database.UnionDatabase)
+
+
+def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Any:
+    """A database of that kind."""
+    return seen(Database.create(kind, *args, **kwargs))
 
 
 class _PyDatabase(Database):

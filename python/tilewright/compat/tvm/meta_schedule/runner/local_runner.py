@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
+from tilewright import named_functions
 from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.runtime.module import seen
 from tilewright.compat.tvm.runtime.ndarray import NDArray
 from tilewright.meta_schedule import local_runner
-from tilewright.meta_schedule.local_runner import LocalRunner, default_cleanup, default_run_evaluator
+from tilewright.meta_schedule.local_runner import default_cleanup, default_run_evaluator
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.runner.local_runner")
 
 __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
+
+
+def _evaluate(function: Any, module: Any, *args: Any) -> Any:
+    """What a function for TVM measures, or one of that name."""
+    chosen = named_functions.need(function) if isinstance(function, str) else function
+    return chosen(seen(module), *args)
+
+
+class LocalRunner(local_runner.LocalRunner):
+    """Measures in a process of this machine; functions of the user get modules with TVM's methods."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        alloc, evaluator, cleanup = self._functions
+        if evaluator not in local_runner.DEFAULTS:
+            self._functions = (alloc, functools.partial(_evaluate, evaluator), cleanup)
 
 
 def default_alloc_argument(device: Any, args_info: Any, alloc_repeat: int) -> list[list[NDArray]]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.task_scheduler.task_scheduler import (
+    GradientBased,
     PyTaskScheduler,
+    RoundRobin,
     TaskRecord,
     TaskScheduler,
     create,
 )
-from tilewright.meta_schedule.task_scheduler import GradientBased, RoundRobin
 
 __getattr__ = missing("tvm.meta_schedule.task_scheduler")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.compat.tvm.alias import missing
-from tilewright.meta_schedule.task_scheduler import RoundRobin
+from tilewright.compat.tvm.meta_schedule.task_scheduler.task_scheduler import RoundRobin
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.task_scheduler.round_robin")

@@ -6,17 +6,43 @@ from typing import Any, ClassVar
 
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.derived import call_derived
+from tilewright.compat.tvm.meta_schedule.seen import see_as, seen
+from tilewright.meta_schedule import task_scheduler
 from tilewright.meta_schedule.task_scheduler import TaskRecord, TaskScheduler
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.task_scheduler.task_scheduler")
 
-__all__ = ["PyTaskScheduler", "TaskRecord", "TaskScheduler", "create"]
-
-create = TaskScheduler.create
-_FIELDS = ("tasks", "measure_callbacks", "database", "cost_model", "remaining_tasks")
+__all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler", "create"]
 
 
+def _with_fields(cls: Any) -> Any:
+    """The same class, which has the fields of schedulers under TVM's names, too."""
+    for name in ("tasks", "measure_callbacks", "database", "cost_model", "remaining_tasks"):
+        setattr(cls, f"{name}_", property(lambda self, name=name: getattr(self, name)))  # type: ignore[misc]
+    return cls
+
+
+@_with_fields
+class GradientBased(task_scheduler.GradientBased):
+    """More batches to tasks that gain by them."""
+
+
+@_with_fields
+class RoundRobin(task_scheduler.RoundRobin):
+    """One batch after the other."""
+
+
+see_as(task_scheduler.GradientBased, GradientBased)
+see_as(task_scheduler.RoundRobin, RoundRobin)
+
+
+def create(kind: Any = "gradient", *args: Any, **kwargs: Any) -> Any:
+    """The scheduler of that kind."""
+    return seen(TaskScheduler.create(kind, *args, **kwargs))
+
+
+@_with_fields
 class _PyTaskScheduler(TaskScheduler):
     """The scheduler that a decorated subclass of PyTaskScheduler becomes."""
 
@@ -43,6 +69,7 @@ class _PyTaskScheduler(TaskScheduler):
         self._own("print_tuning_statistics")
 
 
+@_with_fields
 class PyTaskScheduler:
     """The base of schedulers in Python, which ``derived_object`` decorates."""
 
@@ -84,14 +111,3 @@ class PyTaskScheduler:
     def print_tuning_statistics(self) -> None:
         """Logs how far each task is."""
         TaskScheduler.print_tuning_statistics(self._outer())
-
-
-def schedulers_as_tvm() -> None:
-    """From now on schedulers have their fields under TVM's names, too."""
-    for name in _FIELDS:
-        field = property(lambda self, name=name: getattr(self, name))  # type: ignore[misc]
-        for cls in (TaskScheduler, PyTaskScheduler):
-            setattr(cls, f"{name}_", field)
-
-
-schedulers_as_tvm()

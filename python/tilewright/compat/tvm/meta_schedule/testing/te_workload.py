@@ -2,30 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from tilewright.compat.tvm import te
 from tilewright.compat.tvm.alias import missing
 from tilewright.testing import formulas
-from tilewright.testing.formulas import (
-    batch_matmul_nkkm,
-    conv1d_nlc,
-    conv2d_capsule_nhwijc,
-    conv2d_nchw,
-    conv2d_nchw_bias_bn_relu,
-    conv2d_nhwc,
-    conv2d_nhwc_bn_relu,
-    conv2d_transpose_nhwc,
-    conv3d_ndhwc,
-    depthwise_conv2d_nhwc,
-    matmul,
-    matmul_relu,
-    max_pool2d_nchw,
-    norm_bmn,
-    softmax_mn,
-    transpose_batch_matmul,
-)
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.testing.te_workload")
@@ -50,6 +33,34 @@ __all__ = [
     "softmax_mn",
     "transpose_batch_matmul",
 ]
+
+
+def _seen(formula: Callable[..., Any]) -> Callable[..., Any]:
+    """The formula whose tensors are those of tvm.te."""
+
+    @functools.wraps(formula)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return te.seen(formula(*args, **kwargs))
+
+    return call
+
+
+batch_matmul_nkkm = _seen(formulas.batch_matmul_nkkm)
+conv1d_nlc = _seen(formulas.conv1d_nlc)
+conv2d_capsule_nhwijc = _seen(formulas.conv2d_capsule_nhwijc)
+conv2d_nchw = _seen(formulas.conv2d_nchw)
+conv2d_nchw_bias_bn_relu = _seen(formulas.conv2d_nchw_bias_bn_relu)
+conv2d_nhwc = _seen(formulas.conv2d_nhwc)
+conv2d_nhwc_bn_relu = _seen(formulas.conv2d_nhwc_bn_relu)
+conv2d_transpose_nhwc = _seen(formulas.conv2d_transpose_nhwc)
+conv3d_ndhwc = _seen(formulas.conv3d_ndhwc)
+depthwise_conv2d_nhwc = _seen(formulas.depthwise_conv2d_nhwc)
+matmul = _seen(formulas.matmul)
+matmul_relu = _seen(formulas.matmul_relu)
+max_pool2d_nchw = _seen(formulas.max_pool2d_nchw)
+norm_bmn = _seen(formulas.norm_bmn)
+softmax_mn = _seen(formulas.softmax_mn)
+transpose_batch_matmul = _seen(formulas.transpose_batch_matmul)
 
 CONFIGS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     family: (getattr(formulas, name), shapes) for family, (name, shapes) in formulas.CONFIGS.items()

@@ -44,7 +44,9 @@ def _text(method: str, sch: _core.Schedule, error: ScheduleError) -> str:
     )
 
 
-def _translated(method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+def translated(method: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The method of a schedule with its errors in TVM's words."""
+
     @functools.wraps(function)
     def call(self: _core.Schedule, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -56,10 +58,3 @@ def _translated(method: str, function: Callable[..., Any]) -> Callable[..., Any]
             raise
 
     return call
-
-
-def translate_errors() -> None:
-    """From now on, in this process."""
-    for name, function in list(vars(_core.Schedule).items()):
-        if not name.startswith("_") and callable(function):
-            setattr(_core.Schedule, name, _translated(name, function))

@@ -11,8 +11,6 @@ from tilewright.errors import ScheduleError
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.schedule.reorder")
 
-_native = _core.Schedule.reorder
-
 
 def _loops_of(loop: Any) -> list[Any]:
     found: list[Any] = []
@@ -66,15 +64,11 @@ def _not_affine(statement: Any, loops: dict[Any, Any]) -> Any:
     return None
 
 
-def _reorder(self: _core.Schedule, *ordered_loops: _core.LoopRV) -> None:
-    top = _outermost([self.get(loop) for loop in ordered_loops])
+def reorder(self: _core.Schedule, *ordered_loops: _core.LoopRV) -> None:
+    """Reorders loops; what TVM refuses is refused."""
+    top = _outermost([_core.Schedule.get(self, loop) for loop in ordered_loops])
     if top is not None and (block := _not_affine(top, {})) is not None:
         error = ScheduleError(f"the axes of block '{block.name_hint}' are no affine function of the loops")
         error.code, error.nodes = "reorder/P4", (block, top)
         raise error
-    _native(self, *ordered_loops)
-
-
-def reorder_as_tvm() -> None:
-    """From now on, in this process."""
-    _core.Schedule.reorder = _reorder  # type: ignore[method-assign]
+    _core.Schedule.reorder(self, *ordered_loops)

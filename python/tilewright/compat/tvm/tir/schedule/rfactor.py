@@ -11,8 +11,6 @@ from tilewright.errors import ScheduleError
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.schedule.rfactor")
 
-_native = _core.Schedule.rfactor
-
 
 def _variables(value: Any) -> list[Any]:
     found: list[Any] = []
@@ -36,15 +34,11 @@ def _limited(loop: Any) -> Any:
     return None
 
 
-def _rfactor(self: _core.Schedule, loop: _core.LoopRV, factor_axis: int) -> _core.BlockRV:
-    node = self.get(loop)
+def rfactor(self: _core.Schedule, loop: _core.LoopRV, factor_axis: int) -> _core.BlockRV:
+    """Factors a reduction; what TVM refuses is refused."""
+    node = _core.Schedule.get(self, loop)
     if (block := _limited(node)) is not None:
         error = ScheduleError(f"the condition of block '{block.name_hint}' leaves steps of its reduction out")
         error.code, error.nodes = "rfactor/P8", (node, block)
         raise error
-    return _native(self, loop, factor_axis)
-
-
-def rfactor_as_tvm() -> None:
-    """From now on, in this process."""
-    _core.Schedule.rfactor = _rfactor  # type: ignore[method-assign]
+    return _core.Schedule.rfactor(self, loop, factor_axis)

@@ -7,6 +7,11 @@ from typing import Any
 from tilewright import _core
 from tilewright._core import BlockRV, ExprRV, LoopRV
 from tilewright.compat.tvm.alias import Renamed, missing
+from tilewright.compat.tvm.tir.schedule.errors import translated
+from tilewright.compat.tvm.tir.schedule.reorder import reorder
+from tilewright.compat.tvm.tir.schedule.rfactor import rfactor
+from tilewright.compat.tvm.tir.schedule.split import split
+from tilewright.compat.tvm.tir.schedule.vectorize import vectorize
 from tilewright.errors import ScheduleError
 
 __path__: list[str] = []
@@ -27,7 +32,36 @@ def checked_debug_mask(mask: str | int) -> None:
         raise ValueError(f"debug_mask is 'all', 'none' or a number, not {mask!r}")
 
 
-class NonTraced(_core.Schedule):
+class StateAsTVM:
+    """What a schedule knows, and what TVM's tests ask beside it."""
+
+    def __init__(self, state: _core.ScheduleState) -> None:
+        self._state = state
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._state, name)
+
+    def _get_cached_flags(self, block_sref: Any) -> Any:
+        """affine_binding, region_cover and stage_pipeline of a block."""
+        return self._state.get_block_flags(block_sref)
+
+
+class ScheduleAsTVM(_core.Schedule):
+    """A schedule that refuses what TVM refuses, in its words."""
+
+    @property
+    def state(self) -> Any:
+        """What it knows."""
+        return StateAsTVM(_core.Schedule.state.__get__(self))
+
+
+_OWN: dict[str, Any] = {"reorder": reorder, "rfactor": rfactor, "split": split, "vectorize": vectorize}
+for _name, _method in list(vars(_core.Schedule).items()):
+    if not _name.startswith("_") and callable(_method):
+        setattr(ScheduleAsTVM, _name, translated(_name, _OWN.get(_name, _method)))
+
+
+class NonTraced(ScheduleAsTVM):
     """A schedule that shows no trace."""
 
     trace = None  # type: ignore[assignment]
@@ -48,7 +82,7 @@ class Schedule(metaclass=Renamed):
         enable_check: bool = True,
     ) -> Any:
         """A schedule of a function or a module. What `enable_check` leaves out in TVM is checked all the same."""
-        return _made(_core.Schedule, mod, seed, debug_mask, error_render_level)
+        return _made(ScheduleAsTVM, mod, seed, debug_mask, error_render_level)
 
     @staticmethod
     def _create_non_traced(
@@ -63,7 +97,7 @@ class Schedule(metaclass=Renamed):
         return _made(NonTraced, mod, seed, debug_mask, error_render_level)
 
 
-def _made(kind: type[_core.Schedule], mod: Any, seed: int | None, debug_mask: str | int, level: str) -> Any:
+def _made(kind: type[ScheduleAsTVM], mod: Any, seed: int | None, debug_mask: str | int, level: str) -> Any:
     checked_debug_mask(debug_mask)
     if seed is not None and not isinstance(seed, int):
         raise TypeError(f"seed is a number, not {seed!r}")

@@ -13,8 +13,6 @@ from tilewright.errors import ScheduleError
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.schedule.split")
 
-_native = _core.Schedule.split
-
 
 def _scalable(factor: Any) -> bool:
     found: list[Any] = []
@@ -23,13 +21,14 @@ def _scalable(factor: Any) -> bool:
     return any(op.name == "tir.vscale" for op in found)
 
 
-def _split(
+def split(
     self: _core.Schedule,
     loop: _core.LoopRV,
     factors: Any,
     preserve_unit_iters: bool = True,
     disable_predication: bool = False,
 ) -> list[_core.LoopRV]:
+    """Splits a loop; what TVM refuses is refused."""
     target = current()
     if any(_scalable(factor) for factor in factors) and (target is None or "sve" not in target.features):
         print(
@@ -39,11 +38,6 @@ def _split(
             file=sys.stderr,
         )
         error = ScheduleError("The product of factors is not larger than or equal to the extent of loop tir.For#0")
-        error.code, error.nodes = "split/P5", (self.get(loop),)
+        error.code, error.nodes = "split/P5", (_core.Schedule.get(self, loop),)
         raise error
-    return _native(self, loop, factors, preserve_unit_iters, disable_predication)
-
-
-def split_as_tvm() -> None:
-    """From now on, in this process."""
-    _core.Schedule.split = _split  # type: ignore[method-assign]
+    return _core.Schedule.split(self, loop, factors, preserve_unit_iters, disable_predication)

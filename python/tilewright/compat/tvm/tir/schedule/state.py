@@ -5,9 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.tir.schedule.schedule import Schedule
+from tilewright.compat.tvm.tir.schedule.schedule import Schedule, StateAsTVM
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.schedule.state")
@@ -25,17 +24,9 @@ class ScheduleDebugMask(enum.IntEnum):
 class ScheduleState(metaclass=Renamed):
     """The state of a new schedule."""
 
-    node = _core.ScheduleState
+    node = StateAsTVM
 
     @staticmethod
     def make(mod: Any, *, debug_mask: str | int = "none", enable_check: bool = True) -> Any:
         """What a schedule of the function or module knows."""
         return Schedule.make(mod, debug_mask=debug_mask, enable_check=enable_check).state
-
-
-def _get_cached_flags(self: Any, block_sref: Any) -> Any:
-    """affine_binding, region_cover and stage_pipeline of a block."""
-    return self.get_block_flags(block_sref)
-
-
-setattr(_core.ScheduleState, "_get_cached_flags", _get_cached_flags)  # noqa: B010

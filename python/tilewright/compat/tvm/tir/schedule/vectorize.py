@@ -11,8 +11,6 @@ from tilewright.errors import ScheduleError
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.schedule.vectorize")
 
-_native = _core.Schedule.vectorize
-
 
 def _uses(value: Any, variable: Any) -> bool:
     found = []
@@ -31,15 +29,11 @@ def _reduced_by(loop: Any) -> Any:
     return None
 
 
-def _vectorize(self: _core.Schedule, loop: _core.LoopRV) -> None:
-    node = self.get(loop)
+def vectorize(self: _core.Schedule, loop: _core.LoopRV) -> None:
+    """Vectorizes a loop; what TVM refuses is refused."""
+    node = _core.Schedule.get(self, loop)
     if (block := _reduced_by(node)) is not None:
         error = ScheduleError(f"loop '{node.loop_var.name}' drives a reduction axis of block '{block.name_hint}'")
         error.code, error.nodes = "vectorize/P3", (node, block)
         raise error
-    _native(self, loop)
-
-
-def vectorize_as_tvm() -> None:
-    """From now on, in this process."""
-    _core.Schedule.vectorize = _vectorize  # type: ignore[method-assign]
+    _core.Schedule.vectorize(self, loop)

@@ -1,4 +1,4 @@
-"""tvm.tir.analysis, tvm.tir.transform and what schedules do as v0.20 does; run by test_alias_parts.py."""
+"""tvm.tir.analysis, tvm.tir.transform and what schedules do as v0.20 does."""
 
 import pytest
 import tvm

@@ -1,4 +1,4 @@
-"""tvm.arith: each answer against evaluation, or against what its definition says. Run by test_alias_parts.py."""
+"""tvm.arith: each answer against evaluation, or against what its definition says.."""
 
 import itertools
 

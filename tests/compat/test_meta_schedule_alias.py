@@ -240,7 +240,7 @@ def test_the_best_records_as_numbers_with_values():
     assert str(record_of(database, 1.5).run_secs) == "[1.5]"
 
 
-def test_the_trace_of_a_record_reads_the_same_after_json():
+def test_the_trace_of_a_record_reads_the_same_after_json(words_of_tvm):
     record = record_of(ms.database.MemoryDatabase(), 1.0)
     again = ms.database.TuningRecord.from_json(record.as_json(), record.workload)
     assert str(again.trace) == str(record.trace)

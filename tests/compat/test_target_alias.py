@@ -1,4 +1,4 @@
-"""tvm.target: targets as TVM's programs write and read them. Run by test_alias_parts.py."""
+"""tvm.target: targets as TVM's programs write and read them.."""
 
 import pytest
 import tvm

@@ -1,0 +1,50 @@
+"""In whose words programs and traces are written when Python asks for their text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilewright._core import Trace
+
+
+@dataclass(frozen=True)
+class Wording:
+    """How another package, which Tilewright's programs are written for, spells what Tilewright prints.
+
+    Attributes:
+        package: whose imports the first lines of a program show.
+        trace: the text of a trace.
+        whole: whether the repr of a program is its script, not one line.
+    """
+
+    package: str
+    trace: Callable[[Trace], str]
+    whole: bool = False
+
+
+_present: ContextVar[Wording | None] = ContextVar("tilewright.script.wording", default=None)
+
+
+def present() -> Wording | None:
+    """The wording that texts are written in here; None for Tilewright's own."""
+    return _present.get()
+
+
+def enter(wording: Wording) -> None:
+    """Writes all texts of this context in the words of a package from now on: for what runs scripts for it."""
+    _present.set(wording)
+
+
+@contextmanager
+def written_in(wording: Wording | None) -> Iterator[None]:
+    """Writes texts in the words of another package inside of a ``with``; in Tilewright's own for None."""
+    token = _present.set(wording)
+    try:
+        yield
+    finally:
+        _present.reset(token)

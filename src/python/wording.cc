@@ -1,0 +1,22 @@
+#include "python/wording.h"
+
+#include <nanobind/stl/string.h>
+
+#include "python/module.h"
+#include "python/node_caster.h"
+
+namespace tilewright::python {
+
+nb::object present_wording() { return nb::module_::import_("tilewright.script.wording").attr("present")(); }
+
+std::string print_in_words(const NodeRef& node, script::PrintOptions options) {
+  if (auto invalid = script::find_invalid(options)) throw Exception(std::move(*invalid));
+  if (options.package.empty()) {
+    nb::object wording = present_wording();
+    if (!wording.is_none()) options.package = nb::cast<std::string>(wording.attr("package"));
+  }
+  nb::gil_scoped_release unlocked;
+  return script::print(node, options);
+}
+
+}  // namespace tilewright::python
