@@ -6,6 +6,8 @@ import contextlib
 import os
 import sys
 
+from tilewright import early_interrupts
+
 
 def open_closed_streams() -> None:
     """Standard streams that were closed (``>&-``) lead nowhere; the next open file must not take their place."""
@@ -20,6 +22,7 @@ def open_closed_streams() -> None:
 
 def run() -> int | str | None:
     """Runs the command line and answers its exit status; Ctrl-C while it is still being loaded is answered, too."""
+    early_interrupts.begin()
     try:
         from tilewright.cli import app
 

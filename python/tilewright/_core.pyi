@@ -3415,6 +3415,18 @@ class SpaceGenerator:
     @schedule_rules.setter
     def schedule_rules(self, arg: Sequence[ScheduleRule] | None, /) -> None: ...
     @property
+    def sch_rules(self) -> list[ScheduleRule] | None:
+        """The same as schedule_rules."""
+
+    @sch_rules.setter
+    def sch_rules(self, arg: Sequence[ScheduleRule] | None, /) -> None: ...
+    @property
+    def mutator_probs(self) -> dict[Mutator, float] | None:
+        """The mutators and their probabilities."""
+
+    @mutator_probs.setter
+    def mutator_probs(self, value: Mapping[Mutator, float] | None, /) -> None: ...
+    @property
     def postprocs(self) -> list[Postproc] | None:
         """
         What is done to candidates before they are built; None until initialize() fills in those of the target.
@@ -3446,12 +3458,21 @@ class SpaceGenerator:
 class ScheduleFn(SpaceGenerator):
     """The space that a function makes of a schedule."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(
+        self,
+        function: Callable[[Schedule], Any],
+        sch_rules: Sequence[ScheduleRule] | str | None = "from-target",
+        postprocs: Sequence[Postproc] | str | None = "from-target",
+        mutator_probs: Mapping[Mutator, float] | str | None = "from-target",
+    ) -> None:
         """
         The space of a function.
 
         Args:
             function: changes the schedule that it is given, or returns one, or a list[Any] of them.
+            sch_rules: see PostOrderApply; a function needs none.
+            postprocs: likewise.
+            mutator_probs: likewise.
         """
 
 class FunctionSpace(SpaceGenerator):
@@ -3472,18 +3493,33 @@ class PostOrderApply(SpaceGenerator):
     The space that rules make of the blocks of a program, from the last to the first.
     """
 
-    def __init__(self, block_filter: Callable[[Block], bool] | None = None) -> None:
+    def __init__(
+        self,
+        block_filter: Callable[[Block], bool] | None = None,
+        sch_rules: Sequence[ScheduleRule] | str | None = "from-target",
+        postprocs: Sequence[Postproc] | str | None = "from-target",
+        mutator_probs: Mapping[Mutator, float] | str | None = "from-target",
+    ) -> None:
         """
         The space of schedule_rules.
 
         Args:
             block_filter: says of a Block whether rules are to see it.
+            sch_rules: what is applied to blocks, in this order: a list[Any], the name of a kind of target, or "from-target": what the target takes by default.
+            postprocs: what is done to candidates before they are built, likewise.
+            mutator_probs: what varies candidates, each with its probability; or as above.
         """
 
 class SpaceGeneratorUnion(SpaceGenerator):
     """Several spaces, as one."""
 
-    def __init__(self, space_generators: Sequence[SpaceGenerator]) -> None: ...
+    def __init__(
+        self,
+        space_generators: Sequence[SpaceGenerator],
+        sch_rules: Sequence[ScheduleRule] | str | None = "from-target",
+        postprocs: Sequence[Postproc] | str | None = "from-target",
+        mutator_probs: Mapping[Mutator, float] | str | None = "from-target",
+    ) -> None: ...
 
 class MeasureCandidate:
     """A point of a space: it can be built and measured."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from tilewright import early_interrupts
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.notes import PerformanceWarning
 from tilewright.user_lines import place_of
@@ -23,7 +24,7 @@ from tilewright.user_script import NamedSpace, load_script, select_program, spac
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from tilewright.search import TuneResult
+    from tilewright.search import Space, TuneResult
 
 INTERRUPTED = 130
 #: Tables that are not shown in a terminal are not folded to a width that nobody sees.
@@ -35,6 +36,7 @@ class Commands(TyperGroup):
 
     def invoke(self, ctx: Any) -> Any:
         """Runs the command."""
+        early_interrupts.end()
         try:
             with warnings.catch_warnings():
                 shown = warnings.showwarning
@@ -100,9 +102,42 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_FILES)
 
 
+def parse_sizes(texts: list[str]) -> dict[str, int]:
+    """ "n=1000", "n=1000,m=20": numbers by name."""
+    sizes = {}
+    for part in (part.strip() for text in texts for part in text.split(",")):
+        name, equals, value = part.partition("=")
+        if not equals or not name.isidentifier() or not value.isdecimal():
+            raise ArgumentError(f"--sizes {part}: a size has a name and a number\n  hint: such as --sizes n=1000,m=20")
+        sizes[name] = int(value)
+    return sizes
+
+
+def sizes_for(spaces: list[NamedSpace], sizes: dict[str, int]) -> dict[str, dict[str, int]]:
+    """For each space, by its name, those of the sizes that its program leaves open."""
+    from tilewright import limits
+    from tilewright.task import open_sizes_of
+
+    known = {each.name: open_sizes_of(each.space.program) for each in spaces}
+    for name in sizes:
+        if not any(name in of for of in known.values()):
+            everything = dict.fromkeys(size for of in known.values() for size in of)
+            if not everything:
+                raise ArgumentError(f"--sizes {name}: no program leaves a size open")
+            raise ArgumentError(
+                f"--sizes {name}: no program has such a size\n  hint: {limits.closest(name, everything)}"
+            )
+    return {each: {name: size for name, size in sizes.items() if name in of} for each, of in known.items()}
+
+
 @app.command()
 def tune(
     file: ScriptFile,
+    program: Annotated[str | None, typer.Option(help="Only the program of this name.")] = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(help="What programs that leave sizes open are tuned for, such as n=1000,m=20.", metavar="NAME=N"),
+    ] = None,
     trials: Annotated[int, typer.Option(help="Candidates to measure.")] = 64,
     seconds: Annotated[float | None, typer.Option(help="Stop after so much wall time.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same candidates.")] = 0,
@@ -116,21 +151,29 @@ def tune(
 ) -> None:
     """Search every space of FILE for the fastest kernel; show, store and export what was found.
 
-    A program of FILE without a space gets one by rules.
+    A program of FILE without a space gets one by rules; of a module of several functions, each of them. What a search
+    knows of a program is kept in the database, so the same command goes on where it stopped.
     """
     from tilewright import _core
     from tilewright.search import report, session
     from tilewright.search.space import space_for_cpu
+    from tilewright.task import open_sizes_of
 
     target = _core.Target("native").with_num_cores(max(threads, 1))
-    chosen = spaces_of_script(load_script(file), file, space, lambda program: space_for_cpu(program, target))
+    given = parse_sizes(sizes or [])
+
+    def by_rules(found: Any) -> Space:
+        return space_for_cpu(found, target, {name: given[name] for name in open_sizes_of(found) if name in given})
+
+    chosen = spaces_of_script(load_script(file), file, space, program, by_rules)
+    sizes_of = sizes_for(chosen, given)
     # What would spoil the end is found out before an hour of tuning, not after it.
     prepare_folder(out)
     failed = Failures(len(chosen))
     ready = []
     for each in chosen:
         with failed.kept(each):
-            report.try_peer(each.space)
+            report.try_peer(each.space, sizes_of[each.name])
             ready.append(each)
     records = database or out / "tilewright.db"
 
@@ -141,6 +184,7 @@ def tune(
             seconds=seconds,
             seed=seed,
             threads=threads,
+            sizes=sizes_of[each.name],
             database=records,
             fresh=fresh,
             progress=None if quiet else "json" if as_json else "auto",
@@ -355,7 +399,7 @@ def report(
     the best is from the limits of this machine, the best schedules, and where the time went."""
     from rich.table import Table
 
-    from tilewright.database_report import report_on
+    from tilewright.database_report import EMPTY, report_on
     from tilewright.report_page import page
 
     found = report_on(file, top=top)
@@ -374,10 +418,13 @@ def report(
         for row in table.rows:
             listing.add_row(*row)
         console().print(listing)
+    if not found.tasks:
+        print(EMPTY)
     for task in found.tasks:
-        if task.best:
-            print(f"\nThe best schedule of {task.name} ({task.target}):\n")
-            print_program("\n".join(task.best[0].steps))
+        print(f"\n{task.name}, {task.target}: program {task.hash[:12]}, {task.facts}")
+        for title, text in task.texts():
+            print(f"\n{task.name}, {task.target}: {title}\n")
+            print_program(text) if "assembly" not in title else print(text)
         if task.remark:
             print(f"note: {task.name}: {task.remark}")
     print(f"written: {out}")

@@ -15,13 +15,22 @@ from typing import Any
 from tilewright import _core, ir, machine
 from tilewright.errors import Error, ResourceError
 from tilewright.kernel import compile_task
-from tilewright.records import kept_times, schedule_of, serves
+from tilewright.records import kept_refusals, kept_times, schedule_of, serves
 from tilewright.script.scripts import from_source
 from tilewright.tables import Table
 from tilewright.task import Task, task_of
 from tilewright.timing import NO_WORK, Work, format_seconds, format_share
 
 __all__ = ["BestSchedule", "DatabaseReport", "Roofline", "TaskReport", "Trial", "report_on"]
+
+#: the outcome of what was right and slow
+STOPPED = "slow_stopped"
+ORDINALS = {1: "best", 2: "second-best", 3: "third-best"}
+#: what is said of a file without records
+EMPTY = "It holds no records: `tilewright tune FILE` and tw.tune(program, database=...) add some."
+WRITTEN = "as written"
+#: where the time of the best comes from
+FINALS = "timed in turn with the best few"
 
 
 @dataclass(frozen=True)
@@ -83,7 +92,11 @@ class TaskReport:
     """One program on one target.
 
     Attributes:
+        stopped: trials that were right, and stopped early since they were slow: no failures.
         failures: how often and the first message, by outcome.
+        refusals: of draws that were refused before they were built, likewise, by code: no trials.
+        winner: the trial of the best record; None where that is the program as it was written, which is no trial.
+        best_seconds: of the best record, by the finals where there were some; None without one.
         best: the best records, the best first.
         roofline: None where the program is not known, moves and computes nothing, or was measured for another machine.
         remark: why something is missing; "" where nothing is.
@@ -94,17 +107,22 @@ class TaskReport:
     target: str
     work: Work
     trials: tuple[Trial, ...]
+    stopped: int
     failures: dict[str, tuple[int, str]]
+    refusals: dict[str, tuple[int, str]]
+    winner: Trial | None
+    best_seconds: float | None
     best: tuple[BestSchedule, ...]
     roofline: Roofline | None
     remark: str
 
     @property
-    def best_seconds(self) -> float | None:
-        """Of the best record, by the finals where there were some; None without one."""
-        if self.best:
-            return self.best[0].seconds
-        return min((trial.seconds for trial in self.trials if trial.seconds is not None), default=None)
+    def facts(self) -> str:
+        """What a call of the program does, in words."""
+        if not self.work.flops and not self.work.bytes:
+            return "its work is unknown"
+        unit = "floating-point operations" if "float" in self.work.dtype else "operations"
+        return f"{short(self.work.flops)} {unit}, {short(self.work.bytes)} bytes of compulsory traffic a call"
 
     def progress(self) -> list[tuple[Trial, float]]:
         """The trials that were better than all before, each with its seconds."""
@@ -115,19 +133,53 @@ class TaskReport:
         return found
 
     def progress_table(self) -> Table:
-        """How the best time fell."""
+        """How the best time fell; the last row is the best, by the finals where there were some."""
         unit = machine.rate_unit(self.work.dtype)
         rows = [
             (str(trial.number), f"{trial.since:.0f} s", format_seconds(seconds), _rate(self.work, seconds))
             for trial, seconds in self.progress()
         ]
+        if self.had_finals and self.best_seconds is not None:
+            number = f"{WRITTEN}, " if self.winner is None else f"{self.winner.number}, "
+            row = (f"{number}{FINALS}", "", format_seconds(self.best_seconds), _rate(self.work, self.best_seconds))
+            rows.append(row)
         return Table("how the best time fell", ("trial", "after", "time", unit), tuple(rows))
 
+    @property
+    def had_finals(self) -> bool:
+        """Whether the time of the best is another one than that of the search: the best few were timed in turn."""
+        return self.winner is None or self.winner.seconds != self.best_seconds
+
     def failure_table(self) -> Table:
-        """What failed or was stopped early, most often first."""
-        rows = sorted(self.failures.items(), key=lambda item: -item[1][0])
-        cells = tuple((outcome, str(count), error) for outcome, (count, error) in rows)
-        return Table("what was not measured to the end", ("outcome", "trials", "first message"), cells)
+        """What failed, most often first."""
+        return Table("what failed", ("outcome", "trials", "first message"), _by_count(self.failures))
+
+    def refusal_table(self) -> Table:
+        """What was refused, most often first."""
+        return Table("draws that were refused, no trials", ("rule", "draws", "first message"), _by_count(self.refusals))
+
+    def texts(self) -> Iterable[tuple[str, str]]:
+        """The best schedules, each text with its title."""
+        for number, best in enumerate(self.best, 1):
+            name = f"{ORDINALS.get(number, f'{number}th-best')} schedule, {format_seconds(best.seconds)}"
+            yield f"{name}: its steps", "\n".join(best.steps) or "pass"
+            yield f"{name}: the program that they lead to", best.script
+            if best.assembly:
+                yield f"{name}: its assembly", best.assembly
+
+    def tables(self) -> Iterable[Table]:
+        """What there is to tell of it."""
+        if self.progress():
+            yield self.progress_table()
+        if self.failures:
+            yield self.failure_table()
+        if self.refusals:
+            yield self.refusal_table()
+
+
+def _by_count(reasons: dict[str, tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
+    rows = sorted(reasons.items(), key=lambda item: -item[1][0])
+    return tuple((name, str(count), message) for name, (count, message) in rows)
 
 
 @dataclass(frozen=True)
@@ -151,8 +203,9 @@ class DatabaseReport:
             if best is not None:
                 share = "" if task.roofline is None else _share(task.roofline)
                 cells = (format_seconds(best), _rate(task.work, best), share)
-            rows.append((task.name, task.target, str(len(task.trials)), str(failed), *cells))
-        columns = ("program", "target", "trials", "failed", "best", "Gop/s", "of the limit")
+            counts = (str(len(task.trials)), str(task.stopped), str(failed))
+            rows.append((task.name, task.target, *counts, *cells))
+        columns = ("program", "target", "trials", "stopped early", "failed", "best", "Gop/s", "of the limit")
         return Table(f"records in {self.path}", columns, tuple(rows))
 
     def time_table(self) -> Table:
@@ -171,12 +224,18 @@ class DatabaseReport:
         """What is printed in a terminal."""
         yield self.overview()
         for task in self.tasks:
-            if task.progress():
-                yield _titled(task, task.progress_table())
-            if task.failures:
-                yield _titled(task, task.failure_table())
+            for table in task.tables():
+                yield _titled(task, table)
         if self.times:
             yield self.time_table()
+
+
+def short(value: float) -> str:
+    """Three digits: "2.1 M"."""
+    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value:.3g}"
 
 
 def _titled(task: TaskReport, table: Table) -> Table:
@@ -214,7 +273,8 @@ def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
         known, remark = _known_task(workload)
         for target, rows in sorted(by_target.items()):
             best = store.top_k(workload["hash"], target, sys.maxsize) if target else []
-            tasks.append(_task_report(workload, target, rows, best[:top], known, remark))
+            refusals = kept_refusals(store, workload["hash"], target)
+            tasks.append(_task_report(workload, target, rows, best[:top], refusals, known, remark))
     return DatabaseReport(os.fspath(path), tuple(tasks), kept_times(store))
 
 
@@ -232,16 +292,20 @@ def _task_report(
     target: str,
     rows: list[dict[str, Any]],
     best: list[dict[str, Any]],
+    refusals: dict[str, tuple[int, str]],
     task: Task | None,
     remark: str,
 ) -> TaskReport:
     start = _moment(rows[0]["created"])
-    trials, failures = [], dict[str, tuple[int, str]]()
+    trials, failures, stopped = [], dict[str, tuple[int, str]](), 0
+    rows = [row for row in rows if row["index"] >= 0]
     for number, row in enumerate(rows, 1):
         right = row["outcome"] == "ok" and bool(row["seconds"])
         since = max(0.0, _moment(row["created"]) - start)
         trials.append(Trial(number, row["median"] if right else None, since, row["outcome"], row["error"]))
-        if not right:
+        if row["outcome"] == STOPPED:
+            stopped += 1
+        elif not right:
             count, first = failures.get(row["outcome"], (0, row["error"]))
             failures[row["outcome"]] = (count + 1, first)
     shown, roofline = [], None
@@ -254,7 +318,22 @@ def _task_report(
         roofline = _roofline(task, target, best)
     work = NO_WORK if task is None else task.work
     name = workload["name"] or workload["hash"][:12]
-    return TaskReport(name, workload["hash"], target, work, tuple(trials), failures, tuple(shown), roofline, remark)
+    winner = next((trial for trial, row in zip(trials, rows, strict=True) if best and row["id"] == best[0]["id"]), None)
+    return TaskReport(
+        name,
+        workload["hash"],
+        target,
+        work,
+        tuple(trials),
+        stopped,
+        failures,
+        refusals,
+        winner,
+        best[0]["median"] if best else None,
+        tuple(shown),
+        roofline,
+        remark,
+    )
 
 
 def _moment(created: str) -> float:

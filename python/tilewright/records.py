@@ -50,6 +50,17 @@ def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
     return tuple((session, dict(seconds)) for session, seconds in json.loads(store.meta("times") or "[]"))
 
 
+def keep_refusals(store: Any, workload: str, target: str, refusals: Mapping[str, tuple[int, str]]) -> None:
+    """Notes in a file of records what the latest search of a program refused to measure, and why."""
+    store.set_meta(f"refusals/{workload}/{target}", json.dumps(dict(refusals)))
+
+
+def kept_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int, str]]:
+    """What :func:`keep_refusals` noted: by code, how often and the first message."""
+    known = json.loads(store.meta(f"refusals/{workload}/{target}") or "{}")
+    return {code: (count, message) for code, (count, message) in known.items()}
+
+
 def schedule_of(module: ir.Module, trace: str) -> Schedule:
     """The program with the steps of a recorded trace applied."""
     schedule = Schedule(module)

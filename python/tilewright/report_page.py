@@ -6,10 +6,10 @@ import html
 import math
 from collections.abc import Sequence
 
-from tilewright.database_report import DatabaseReport, Roofline, TaskReport
+from tilewright.database_report import EMPTY, FINALS, DatabaseReport, Roofline, TaskReport, short
 from tilewright.machine import rate_unit
 from tilewright.tables import Table
-from tilewright.timing import format_seconds, format_share
+from tilewright.timing import format_share
 
 __all__ = ["page"]
 
@@ -44,7 +44,7 @@ def page(report: DatabaseReport) -> str:
     if report.tasks:
         parts.append(_table(report.overview()))
     else:
-        parts.append("<p>It holds no records.</p>")
+        parts.append(f"<p>{html.escape(EMPTY)}</p>")
     parts += [_task(task) for task in report.tasks]
     if report.times:
         parts += ["<h2>Where the time went</h2>", _table(report.time_table())]
@@ -59,7 +59,7 @@ def page(report: DatabaseReport) -> str:
 def _task(task: TaskReport) -> str:
     parts = [
         f"<h2>{html.escape(task.name)}</h2>",
-        f'<p class="faint">{html.escape(task.target)} · program {task.hash[:12]} · {_work(task)}</p>',
+        f'<p class="faint">{html.escape(task.target)} · program {task.hash[:12]} · {task.facts}</p>',
     ]
     if task.remark:
         parts.append(f"<p>Not all can be shown: {html.escape(task.remark)}.</p>")
@@ -67,46 +67,19 @@ def _task(task: TaskReport) -> str:
     if task.roofline is not None:
         charts.append(_roofline_chart(task.roofline))
     parts.append(f'<div class="charts">{"".join(charts)}</div>')
-    if task.progress():
-        parts.append(_table(task.progress_table()))
-    if task.failures:
-        parts.append(_table(task.failure_table(), texts=True))
-    for number, best in enumerate(task.best, 1):
-        steps = "\n".join(best.steps) or "pass"
-        parts.append(f"<h3>{_ordinal(number)} schedule: {format_seconds(best.seconds)}</h3>")
-        parts.append(_folded("its steps", steps, is_open=number == 1))
-        parts.append(_folded("the program that they lead to", best.script))
-        if best.assembly:
-            parts.append(_folded("its assembly", best.assembly))
+    parts += [_table(table, texts=table.columns[-1] == "first message") for table in task.tables()]
+    parts += [_folded(title, text, is_open=number == 0) for number, (title, text) in enumerate(task.texts())]
     return "\n".join(parts)
-
-
-def _ordinal(number: int) -> str:
-    return {1: "Best", 2: "Second-best", 3: "Third-best"}.get(number, f"{number}th-best")
-
-
-def _work(task: TaskReport) -> str:
-    if not task.work.flops and not task.work.bytes:
-        return "its work is unknown"
-    unit = "floating-point operations" if "float" in task.work.dtype else "operations"
-    return f"{_short(task.work.flops)} {unit}, {_short(task.work.bytes)} bytes of compulsory traffic a call"
 
 
 def _folded(title: str, text: str, *, is_open: bool = False) -> str:
     opened = " open" if is_open else ""
-    return f"<details{opened}><summary>{title}</summary><pre>{html.escape(text)}</pre></details>"
+    return f"<details{opened}><summary>{html.escape(title)}</summary><pre>{html.escape(text)}</pre></details>"
 
 
 def _table(table: Table, *, texts: bool = False) -> str:
     text = table._repr_html_()
     return text.replace("<table>", '<table class="texts">', 1) if texts else text
-
-
-def _short(value: float) -> str:
-    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value:.3g}"
 
 
 class _Axis:
@@ -141,8 +114,8 @@ def _frame(x: _Axis, y: _Axis, titles: tuple[str, str], inside: list[str], capti
         f'<line class="axis" x1="{_LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}"/>',
         f'<line class="axis" x1="{_LEFT}" y1="{_TOP}" x2="{_LEFT}" y2="{bottom}"/>',
     ]
-    lines += [f'<text x="{x(t):.1f}" y="{bottom + 14}" text-anchor="middle">{_short(t)}</text>' for t in x.ticks()]
-    lines += [f'<text x="{_LEFT - 6}" y="{y(t) + 4:.1f}" text-anchor="end">{_short(t)}</text>' for t in y.ticks()]
+    lines += [f'<text x="{x(t):.1f}" y="{bottom + 14}" text-anchor="middle">{short(t)}</text>' for t in x.ticks()]
+    lines += [f'<text x="{_LEFT - 6}" y="{y(t) + 4:.1f}" text-anchor="end">{short(t)}</text>' for t in y.ticks()]
     lines.append(f'<text x="{right}" y="{_HEIGHT - 4}" text-anchor="end">{titles[0]}</text>')
     lines.append(f'<text x="{_LEFT + 6}" y="{_TOP + 8}">{titles[1]}</text>')
     drawing = "".join([*lines, *inside])
@@ -160,7 +133,8 @@ def _speed_chart(task: TaskReport) -> str:
 
     measured = [(trial.number, speed(trial.seconds)) for trial in task.trials if trial.seconds is not None]
     x = _Axis([len(task.trials)], _LEFT, _WIDTH - _RIGHT, powers=False)
-    y = _Axis([value for _, value in measured], _HEIGHT - _BOTTOM, _TOP + 14, powers=False)
+    shown = [value for _, value in measured] + ([speed(task.best_seconds)] if task.best_seconds else [])
+    y = _Axis(shown, _HEIGHT - _BOTTOM, _TOP + 14, powers=False)
     inside = [f'<circle class="dot" cx="{x(n):.1f}" cy="{y(v):.1f}" r="2"/>' for n, v in measured]
     path, height = "", 0.0
     for trial, seconds in task.progress():
@@ -168,9 +142,13 @@ def _speed_chart(task: TaskReport) -> str:
         path += f"M{place},{y(speed(seconds)):.1f}" if not path else f"H{place}V{y(speed(seconds)):.1f}"
         height = y(speed(seconds))
     inside.append(f'<path class="curve" d="{path}H{x(len(task.trials)):.1f}"/>')
-    inside.append(f'<circle class="best" cx="{x(task.progress()[-1][0].number):.1f}" cy="{height:.1f}" r="4"/>')
     unit = rate_unit(task.work.dtype) if task.work.flops else "calls per second"
     caption = f"Speed of the trials in {unit}; the line is the best so far"
+    last = task.progress()[-1][0]
+    if task.had_finals and task.best_seconds is not None:
+        caption += f"; the large dot is the best, {FINALS}"
+        last, height = task.winner or last, y(speed(task.best_seconds))
+    inside.append(f'<circle class="best" cx="{x(last.number):.1f}" cy="{height:.1f}" r="4"/>')
     return _frame(x, y, ("trial", unit), inside, caption)
 
 

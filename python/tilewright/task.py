@@ -107,6 +107,13 @@ def sizes_of(program: ir.PrimFunc | ir.Module, arrays: Mapping[str, Any]) -> dic
     }
 
 
+def open_sizes_of(program: ir.PrimFunc | ir.Module) -> tuple[str, ...]:
+    """The names of the sizes that a program leaves open, in the order of its parameters."""
+    functions = [program] if isinstance(program, ir.PrimFunc) else list(program.functions.values())
+    shapes = [b.shape for f in functions if isinstance(f, ir.PrimFunc) for b in f.buffer_map.values()]
+    return tuple(dict.fromkeys(extent.name for shape in shapes for extent in shape if isinstance(extent, ir.Var)))
+
+
 def _sized(function: ir.PrimFunc, sizes: Mapping[str, int]) -> ir.PrimFunc:
     shapes = [extent for buffer in function.buffer_map.values() for extent in buffer.shape]
     open_sizes = {extent.name: extent for extent in shapes if isinstance(extent, ir.Var)}

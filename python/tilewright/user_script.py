@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tilewright import limits
 from tilewright.errors import ArgumentError, Error, ScriptError
 from tilewright.user_lines import place_of, render_line
 
@@ -105,19 +106,36 @@ def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[st
         if len(programs) == 1:
             return next(iter(programs.items()))
         raise ArgumentError(f"{file} has the programs {', '.join(programs)}\n  hint: choose one with --program")
-    if name not in programs:
-        raise ArgumentError(f"{file} has no program called {name}\n  hint: it has {', '.join(programs)}")
+    check_program(file, name, programs)
     return name, programs[name]
 
 
+def check_program(file: Path, name: str, known: Iterable[str]) -> None:
+    """Refuses a name that no program of the script has.
+
+    Raises:
+        tilewright.ArgumentError: it has none.
+    """
+    if name not in (names := list(known)):
+        raise ArgumentError(f"{file} has no program called {name}\n  hint: {limits.closest(name, names)}")
+
+
 def spaces_of_script(
-    script: ModuleType, file: Path, only: str | None, by_rules: Callable[[Any], Space]
+    script: ModuleType, file: Path, only: str | None, program: str | None, by_rules: Callable[[Any], Space]
 ) -> list[NamedSpace]:
-    """The spaces of a script, in the order of their definition; then those by rules, of programs without a space.
+    """The spaces of a script, in the order of their definition; then those by rules, of programs without a space: of
+    modules, each of their functions.
+
+    Args:
+        script: what was loaded.
+        file: its name, for messages.
+        only: the name of the spaces that are wanted; None for all.
+        program: the name of the program whose spaces are wanted; None for all.
+        by_rules: makes a space for a program.
 
     Raises:
         tilewright.ScriptError: it defines no program.
-        tilewright.ArgumentError: none is called `only`.
+        tilewright.ArgumentError: none is called `only`, or no program `program`.
     """
     from tilewright.search import Space
 
@@ -125,25 +143,48 @@ def spaces_of_script(
     programs = programs_of(script)
     found: list[tuple[str | None, str, Space]] = []
     for variable, space in written.values():
-        program = next((name for name, value in programs.items() if value is space.program), None)
-        found.append((program, variable, space))
+        of = next((name for name, value in programs.items() if value is space.program), None)
+        found.append((of, variable, space))
     covered = [space.program for _, space in written.values()]
     for name, value in programs.items():
         if not any(value is program for program in covered):
-            found.append((name, name, by_rules(value)))
+            found += [(part, part, by_rules(function)) for part, function in _functions_of(name, value)]
+    if program is not None:
+        check_program(file, program, programs)
+        found = [(of, variable, space) for of, variable, space in found if (of or "").partition("[")[0] == program]
     if not found:
         raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
     if only is not None and only not in (space.name for _, _, space in found):
         known = ", ".join(dict.fromkeys(space.name for _, _, space in found))
-        raise ArgumentError(f"{file} has no space called {only}\n  hint: it has {known}")
-    files = [program or space.name for program, _, space in found]
+        hint = limits.closest(only, [space.name for _, _, space in found], known)
+        raise ArgumentError(f"{file} has no space called {only}\n  hint: {hint}")
+    files = [_file_name(of) if of else space.name for of, _, space in found]
     return [
         NamedSpace(
             # Two spaces of one program must not write to the same files.
             name if files.count(name) == 1 else f"{name}_{space.name}",
-            program or f"{variable}.program",
+            of or f"{variable}.program",
             space,
         )
-        for name, (program, variable, space) in zip(files, found, strict=True)
+        for name, (of, variable, space) in zip(files, found, strict=True)
         if only is None or space.name == only
     ]
+
+
+def _functions_of(name: str, program: Any) -> list[tuple[str, Any]]:
+    """What is tuned of a program by itself, with the Python expression that stands for it: the public functions of a
+    module that has several and none called main."""
+    from tilewright import ir
+
+    if not isinstance(program, ir.IRModule) or len(program.functions) == 1 or "main" in program.functions:
+        return [(name, program)]
+    functions = [(str(each), function) for each, function in program.functions.items()]
+    return [
+        (f'{name}["{each}"]', function)
+        for each, function in functions
+        if isinstance(function, ir.PrimFunc) and "global_symbol" in function.attrs
+    ]
+
+
+def _file_name(program: str) -> str:
+    return program.replace('["', "_").removesuffix('"]')

@@ -25,6 +25,13 @@ namespace {
 using search::ScheduleRule;
 using search::TuneContext;
 
+/// A rule that has nothing to say returns the schedule; one that returns None has forgotten to return something.
+Result<std::vector<schedule::Schedule>> made_by_rule(const std::string& rule, nb::handle answer) {
+  if (!answer.is_none()) return schedules_of(answer);
+  return argument_error("search/schedule", rule + " returned None",
+                        "return the schedule, or a list of them: [sch] where there is nothing to do");
+}
+
 struct PythonScheduleRule final : ScheduleRule {
   NB_TRAMPOLINE(ScheduleRule);
 
@@ -38,7 +45,8 @@ struct PythonScheduleRule final : ScheduleRule {
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override {
     return in_python("space/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
       SchedulePtr copy = to_python(std::move(schedule));
-      return schedules_of(overridden<ScheduleRule>(this, "apply")(copy, PyBlock{copy, block}));
+      return made_by_rule(class_name(nb::find(static_cast<const ScheduleRule*>(this))) + ".apply()",
+                          overridden<ScheduleRule>(this, "apply")(copy, PyBlock{copy, block}));
     });
   }
   std::shared_ptr<ScheduleRule> clone() const override {
@@ -306,10 +314,10 @@ void bind_tilings(nb::module_& m) {
 /// A rule of Python's by name: a function of a schedule and a block.
 void register_python_rule(const std::string& name, nb::callable function, bool replace) {
   auto held = std::make_shared<HeldCallable>(std::move(function));
-  auto rule = [held](schedule::Schedule schedule, schedule::BlockRV block) {
+  auto rule = [held, name](schedule::Schedule schedule, schedule::BlockRV block) {
     return in_python("space/exception", [&]() -> Result<std::vector<schedule::Schedule>> {
       SchedulePtr copy = to_python(std::move(schedule));
-      return schedules_of(held->callable(copy, PyBlock{copy, block}));
+      return made_by_rule("the rule '" + name + "'", held->callable(copy, PyBlock{copy, block}));
     });
   };
   unwrap_status(search::register_custom_rule(name, std::move(rule), replace));

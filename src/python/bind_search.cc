@@ -23,6 +23,7 @@ Hash128 hash_from_hex(const std::string& text) {
 
 nb::dict record_dict(const Record& record) {
   nb::dict result;
+  result["id"] = record.id;
   result["trace"] = record.trace;
   result["seconds"] = record.seconds;
   result["median"] = record.median();

@@ -6,6 +6,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "python/search_components.h"
+#include "search/mutators/defaults.h"
+#include "search/postprocs/defaults.h"
+#include "search/rules/defaults.h"
 #include "search/space/function_space.h"
 #include "search/space/post_order_apply.h"
 #include "search/space/schedule_fn.h"
@@ -58,6 +61,31 @@ nb::list generate(SpaceGenerator& self, const Ref<Module>& module) {
   return result;
 }
 
+/// A list of components that Python gave a space.
+template <class Parts>
+Parts cast_part(nb::handle given, const char* name, const char* what) {
+  Parts parts;
+  if (nb::isinstance<nb::sequence>(given) && nb::try_cast(given, parts)) return parts;
+  fail(argument_error("search/parts", std::string(name) + " is no list of " + what + ": " + nb::repr(given).c_str(),
+                      "subclass the classes of tilewright.meta_schedule, and give instances of them"));
+}
+
+void set_mutator_probs(SpaceGenerator& space, nb::handle given) {
+  if (given.is_none()) {
+    space.mutators.reset();
+  } else {
+    nb::object pairs = nb::isinstance<nb::dict>(given) ? nb::steal(PyDict_Items(given.ptr())) : nb::borrow(given);
+    space.mutators = cast_part<search::Mutators>(pairs, "mutator_probs", "mutators with their probabilities");
+  }
+}
+
+nb::object mutator_probs(const SpaceGenerator& space) {
+  if (!space.mutators) return nb::none();
+  nb::dict probs;
+  for (const auto& [mutator, probability] : *space.mutators) probs[nb::cast(mutator)] = probability;
+  return probs;
+}
+
 /// What a function makes of a schedule; what it did to it where it returns nothing.
 search::ScheduleFn::Function schedule_function(nb::callable function) {
   auto held = std::make_shared<HeldCallable>(std::move(function));
@@ -96,6 +124,30 @@ search::FunctionSpace::Function rerun_function(nb::callable function) {
   };
 }
 
+/// Rules, postprocessors and mutators as the constructors of spaces take them: a list, the name of a kind of target, or
+/// "from-target", which is what None means, too.
+void give_parts(SpaceGenerator& space, nb::handle rules, nb::handle postprocs, nb::handle mutators) {
+  const auto is_left_open = [](nb::handle part) {
+    return part.is_none() || (nb::isinstance<nb::str>(part) && nb::cast<std::string>(part) == "from-target");
+  };
+  if (!is_left_open(rules)) {
+    space.schedule_rules = nb::isinstance<nb::str>(rules)
+                               ? unwrap(search::default_schedule_rules(nb::cast<std::string>(rules)))
+                               : cast_part<search::ScheduleRules>(rules, "sch_rules", "schedule rules");
+  }
+  if (!is_left_open(postprocs)) {
+    space.postprocs = nb::isinstance<nb::str>(postprocs)
+                          ? unwrap(search::default_postprocs(nb::cast<std::string>(postprocs)))
+                          : cast_part<search::Postprocs>(postprocs, "postprocs", "postprocessors");
+  }
+  if (is_left_open(mutators)) return;
+  if (nb::isinstance<nb::str>(mutators)) {
+    space.mutators = unwrap(search::default_mutators(nb::cast<std::string>(mutators)));
+  } else {
+    set_mutator_probs(space, mutators);
+  }
+}
+
 search::PostOrderApply::BlockFilter block_filter(const nb::object& function) {
   if (function.is_none()) return {};
   auto held = std::make_shared<HeldCallable>(nb::cast<nb::callable>(function));
@@ -105,14 +157,17 @@ search::PostOrderApply::BlockFilter block_filter(const nb::object& function) {
   };
 }
 
-}  // namespace
-
-void bind_space(nb::module_& m) {
+void bind_generator(nb::module_& m) {
   nb::class_<SpaceGenerator, PythonSpaceGenerator>(
       m, "SpaceGenerator", "Where the schedules of a search come from. Subclasses define generate_design_space().")
       .def(nb::init<>())
       .def_rw("schedule_rules", &SpaceGenerator::schedule_rules, nb::arg().none(),
               "What is applied to blocks; None until initialize() fills in those of the target.")
+      .def_rw("sch_rules", &SpaceGenerator::schedule_rules, nb::arg().none(), "The same as schedule_rules.")
+      .def_prop_rw("mutator_probs", &mutator_probs, &set_mutator_probs, nb::arg().none(),
+                   nb::for_getter(nb::sig("def mutator_probs(self) -> dict[Mutator, float] | None")),
+                   nb::for_setter(nb::sig("def mutator_probs(self, value: Mapping[Mutator, float] | None, /) -> None")),
+                   "The mutators and their probabilities.")
       .def_rw("postprocs", &SpaceGenerator::postprocs, nb::arg().none(),
               nb::for_getter(nb::sig("def postprocs(self) -> list[Postproc] | None")),
               nb::for_setter(nb::sig("def postprocs(self, value: Sequence[Postproc] | None, /) -> None")),
@@ -140,15 +195,28 @@ void bind_space(nb::module_& m) {
           },
           "A generator like this one, for another context. A subclass that does not define it is shared.",
           nb::sig("def clone(self) -> SpaceGenerator"));
+}
+
+void bind_spaces_of_functions(nb::module_& m) {
   nb::class_<search::ScheduleFn, SpaceGenerator>(m, "ScheduleFn", "The space that a function makes of a schedule.")
       .def(
           "__init__",
-          [](search::ScheduleFn* self, nb::callable function) {
+          [](search::ScheduleFn* self, nb::callable function, const nb::object& rules, const nb::object& postprocs,
+             const nb::object& mutators) {
             new (self) search::ScheduleFn(schedule_function(std::move(function)));
+            give_parts(*self, rules, postprocs, mutators);
           },
-          nb::arg("function"),
+          nb::arg("function"), nb::arg("sch_rules").none() = "from-target", nb::arg("postprocs").none() = "from-target",
+          nb::arg("mutator_probs").none() = "from-target",
           "The space of a function.\n\nArgs:\n"
-          "    function: changes the schedule that it is given, or returns one, or a list of them.");
+          "    function: changes the schedule that it is given, or returns one, or a list of them.\n"
+          "    sch_rules: see PostOrderApply; a function needs none.\n"
+          "    postprocs: likewise.\n"
+          "    mutator_probs: likewise.",
+          nb::sig("def __init__(self, function: Callable[[Schedule], Any], "
+                  "sch_rules: Sequence[ScheduleRule] | str | None = 'from-target', "
+                  "postprocs: Sequence[Postproc] | str | None = 'from-target', "
+                  "mutator_probs: Mapping[Mutator, float] | str | None = 'from-target') -> None"));
   nb::class_<search::FunctionSpace, SpaceGenerator>(
       m, "FunctionSpace", "The space of a function that reads what it draws: it is run anew for each point.")
       .def(
@@ -160,19 +228,52 @@ void bind_space(nb::module_& m) {
           "The space of a function.\n\nArgs:\n"
           "    function: changes the schedule that it is given; its second argument says whether the point that is to "
           "be tried first is wanted.");
+}
+
+void bind_spaces_of_rules(nb::module_& m) {
   nb::class_<search::PostOrderApply, SpaceGenerator>(
       m, "PostOrderApply", "The space that rules make of the blocks of a program, from the last to the first.")
       .def(
           "__init__",
-          [](search::PostOrderApply* self, const nb::object& filter) {
+          [](search::PostOrderApply* self, const nb::object& filter, const nb::object& rules,
+             const nb::object& postprocs, const nb::object& mutators) {
             new (self) search::PostOrderApply(block_filter(filter));
+            give_parts(*self, rules, postprocs, mutators);
           },
-          nb::arg("block_filter").none() = nb::none(),
+          nb::arg("block_filter").none() = nb::none(), nb::arg("sch_rules").none() = "from-target",
+          nb::arg("postprocs").none() = "from-target", nb::arg("mutator_probs").none() = "from-target",
           "The space of schedule_rules.\n\nArgs:\n"
-          "    block_filter: says of a Block whether rules are to see it.",
-          nb::sig("def __init__(self, block_filter: Callable[[Block], bool] | None = None) -> None"));
+          "    block_filter: says of a Block whether rules are to see it.\n"
+          "    sch_rules: what is applied to blocks, in this order: a list, the name of a kind of target, or "
+          "\"from-target\": what the target takes by default.\n"
+          "    postprocs: what is done to candidates before they are built, likewise.\n"
+          "    mutator_probs: what varies candidates, each with its probability; or as above.",
+          nb::sig("def __init__(self, block_filter: Callable[[Block], bool] | None = None, "
+                  "sch_rules: Sequence[ScheduleRule] | str | None = 'from-target', "
+                  "postprocs: Sequence[Postproc] | str | None = 'from-target', "
+                  "mutator_probs: Mapping[Mutator, float] | str | None = 'from-target') -> None"));
   nb::class_<search::SpaceGeneratorUnion, SpaceGenerator>(m, "SpaceGeneratorUnion", "Several spaces, as one.")
-      .def(nb::init<std::vector<std::shared_ptr<SpaceGenerator>>>(), nb::arg("space_generators"));
+      .def(
+          "__init__",
+          [](search::SpaceGeneratorUnion* self, std::vector<std::shared_ptr<SpaceGenerator>> spaces,
+             const nb::object& rules, const nb::object& postprocs, const nb::object& mutators) {
+            new (self) search::SpaceGeneratorUnion(std::move(spaces));
+            give_parts(*self, rules, postprocs, mutators);
+          },
+          nb::arg("space_generators"), nb::arg("sch_rules").none() = "from-target",
+          nb::arg("postprocs").none() = "from-target", nb::arg("mutator_probs").none() = "from-target",
+          nb::sig("def __init__(self, space_generators: Sequence[SpaceGenerator], "
+                  "sch_rules: Sequence[ScheduleRule] | str | None = 'from-target', "
+                  "postprocs: Sequence[Postproc] | str | None = 'from-target', "
+                  "mutator_probs: Mapping[Mutator, float] | str | None = 'from-target') -> None"));
+}
+
+}  // namespace
+
+void bind_space(nb::module_& m) {
+  bind_generator(m);
+  bind_spaces_of_functions(m);
+  bind_spaces_of_rules(m);
 }
 
 void bind_search_components(nb::module_& m) {

@@ -28,6 +28,10 @@ constexpr double kFirstCallFactor = 4, kShortFirstCall = 2e-3;
 constexpr double kClearlyFaster = 0.98;
 /// So near to what the machine allows nothing more is to be gained.
 constexpr double kNearBound = 1.03;
+/// Seconds that the finals may take; of a search of few seconds, this share of them.
+constexpr double kFinalsSeconds = 5, kFinalsShare = 0.1;
+/// The finals of a search whose time is over: enough for some rounds of short kernels.
+constexpr double kLeastFinalsSeconds = 0.2;
 /// Records of earlier sessions that a cost model learns from at most.
 constexpr size_t kRecordsToLearn = 512;
 /// Numbers that no candidate has.
@@ -193,6 +197,7 @@ struct Tuner::Impl {
   int64_t last_record = 0;  // the latest that this process knows of
   std::vector<double> build_seconds;
   bool out_of_candidates = false;
+  bool dropped = false;  // what was under way when the time was over
   TuneProgress status;
   TuneResult outcome;
 
@@ -209,6 +214,7 @@ struct Tuner::Impl {
   const Result<Ref<Module>>& lower_once(const Ref<Module>& module);
   Status begin_trial(size_t place);
   void look_whether_to_stop();
+  Status look_at_the_clock();
   Status take(const Measured& measured);
   Status take_reference(const Measured& measured);
   Status note_good(int64_t index, Good candidate);
@@ -224,6 +230,11 @@ struct Tuner::Impl {
   void note_failure(const Diagnostic& error);
   std::string state_json() const {
     return nlohmann::json{{"earlier", last_earlier}, {"relatives", task.relatives}}.dump();
+  }
+  /// Until the finals have to begin; infinity without a limit.
+  double seconds_left() const {
+    if (options.seconds <= 0) return kInfinity;
+    return options.seconds - std::min(kFinalsSeconds, kFinalsShare * options.seconds) - seconds_since(started);
   }
   SessionKey key() const { return {workload, target, task.space, options.seed}; }
   bool is_used_up() const { return status.trials + static_cast<int64_t>(in_flight.size()) >= options.trials; }
@@ -312,6 +323,22 @@ void Tuner::Impl::look_whether_to_stop() {
   } else if (options.patience > 0 && status.trials - trials_at_best >= options.patience) {
     outcome.stop_reason = "patience";
   }
+}
+
+/// Where the time is over: what is under way is not waited for.
+Status Tuner::Impl::look_at_the_clock() {
+  if (outcome.stop_reason.empty() && seconds_left() <= 0) outcome.stop_reason = "seconds";
+  if (outcome.stop_reason != "seconds" || dropped) return Ok{};
+  if (status.phase == "finals" && seconds_since(started) <= options.seconds) return Ok{};
+  dropped = true;
+  pipeline->drop();
+  if (status.phase != "reference" || !good.empty()) return Ok{};
+  return resource_error(
+      "tune/reference",
+      fmt::format("'{}' as it was written, which results are compared with, did not come back before the "
+                  "time of this search was over",
+                  task.name),
+      "does it end? If so, give the search more seconds, or tune it for smaller shapes");
 }
 
 Status Tuner::Impl::begin_strategy() {
@@ -554,6 +581,11 @@ Status Tuner::Impl::begin_turns() {
   const bool with_written = !finalists.empty() && may_win_as_written();
   if (finalists.size() + (with_written ? 1 : 0) < 2) return end_finals({});
   FinalsRequest request;
+  request.budget_seconds = kFinalsSeconds;
+  if (options.seconds > 0) {
+    const double left = options.seconds - seconds_since(started);
+    request.budget_seconds = std::clamp(left, kLeastFinalsSeconds, kFinalsSeconds);
+  }
   for (const Good& candidate : finalists) request.kernels.push_back({candidate.object, task.function});
   if (with_written) request.kernels.push_back({reference_object, task.function});
   pipeline->begin_finals(std::move(request));
@@ -594,6 +626,7 @@ Status Tuner::Impl::end_finals(const FinalsResult& result) {
 
 Status Tuner::Impl::finish_search() {
   std::string& reason = outcome.stop_reason;
+  if (reason.empty() && seconds_left() <= 0) reason = "seconds";
   if (reason.empty()) reason = out_of_candidates ? "exhausted" : "trials";
   TW_TRY(compared, had_finals());
   return reason == "canceled" || compared ? settle(reason) : begin_finals();
@@ -637,9 +670,7 @@ Status Tuner::step(double seconds) {
       if (auto result = t.pipeline->poll_finals(wait)) TW_RETURN_IF_ERROR(t.end_finals(*result));
       continue;
     }
-    if (t.options.seconds > 0 && seconds_since(t.started) > t.options.seconds && t.outcome.stop_reason.empty()) {
-      t.outcome.stop_reason = "seconds";
-    }
+    TW_RETURN_IF_ERROR(t.look_at_the_clock());
     if (t.status.phase == "finals") {
       for (const Measured& measured : t.pipeline->poll(wait)) TW_RETURN_IF_ERROR(t.take(measured));
       if (auto failure = t.pipeline->failure()) return *failure;

@@ -55,7 +55,7 @@ struct TunerOptions {
   int64_t patience = 0;       ///< trials without a faster candidate after which it is over; 0: no limit
   double target_seconds = 0;  ///< fast enough; 0: nothing is
   double bound_seconds = 0;   ///< no kernel is faster on this machine; it is over within 3 % of that; 0: not known
-  double seconds = 0;         ///< wall time for the whole search; 0: no limit
+  double seconds = 0;         ///< wall time for the whole search, the finals included; 0: no limit
   uint64_t seed = 0;
   bool fresh = false;  ///< forget what an earlier session of the same seed measured
   Target target;       ///< complete; num_cores is the number of threads

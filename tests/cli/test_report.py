@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html.parser import HTMLParser
 from pathlib import Path
 
 from .conftest import Run
@@ -25,3 +26,37 @@ def test_what_cannot_be_reported(run: Run, folder: Path) -> None:
     (folder / "taken").write_text("")
     refused = run("report", "out/tilewright.db", "--out", "taken/report.html")
     assert refused.exit_code == 1 and "cannot be written" in refused.stderr  # report/cannot-write
+
+
+class Texts(HTMLParser):
+    """What a page shows: the cells of its tables and its listings."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inside = ""
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in ("td", "th", "pre", "summary"):
+            self.inside = tag
+            self.found.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == self.inside:
+            self.inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self.inside:
+            self.found[-1] += data
+
+
+def test_the_terminal_shows_what_the_page_does(run: Run, folder: Path) -> None:
+    assert run("tune", "product.py", "--trials", "6", "--quiet").exit_code == 0
+    result = run("report", "out/tilewright.db", "--out", "report.html")
+    page = Texts()
+    page.feed((folder / "report.html").read_text())
+    texts = [line.strip() for text in page.found for line in text.splitlines() if line.strip()]
+    assert any("its assembly" in text for text in texts) and any("ret" in text for text in texts)
+    shown = " ".join(result.stdout.split())
+    missing = [text for text in texts if " ".join(text.split()) not in shown]
+    assert missing == []

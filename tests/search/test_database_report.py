@@ -142,3 +142,46 @@ def test_files_without_records(tmp_path):
         report_on(tmp_path / "missing.db")
     assert error.value.code == "report/missing-file"
     assert not (tmp_path / "missing.db").exists()
+
+
+def test_what_was_stopped_early_has_not_failed(tmp_path):
+    path = tmp_path / "records.db"
+    program = tw.ir.IRModule({"main": matmul(16, 16, 16)})
+    for seconds, outcome in (([3e-3], "ok"), ([9e-3], "slow_stopped"), ([8e-3], "slow_stopped"), ([], "run_crash")):
+        commit(path, program, seconds, outcome, "" if outcome == "ok" else f"it was {outcome}")
+    (task,) = report_on(path).tasks
+    assert (len(task.trials), task.stopped, list(task.failures)) == (4, 2, ["run_crash"])
+    assert report_on(path).overview().rows[0][2:5] == ("4", "2", "1")
+    assert "it was slow_stopped" not in page(report_on(path))
+
+
+def test_the_last_time_is_that_of_the_best(tuned):
+    path, result = tuned
+    (task,) = report_on(path).tasks
+    assert task.best_seconds == result.record.median == task.best[0].seconds
+    assert task.winner is not None and task.winner.number == result.record.index + 1
+    last = task.progress_table().rows[-1]
+    assert last[2] == report_on(path).overview().rows[0][5]
+    if task.had_finals:
+        assert last[0] == f"{task.winner.number}, timed in turn with the best few"
+        assert "the large dot is the best, timed in turn" in page(report_on(path))
+
+
+def test_refusals_are_told_with_their_reasons(tmp_path):
+    path = tmp_path / "records.db"
+
+    def odd(sch: tw.Schedule) -> None:
+        i, j, _ = sch.get_loops(sch.get_block("C"))
+        value = int(sch.sample_categorical(list(range(2, 18)), [1 / 16] * 16))
+        if value % 2 == 0:
+            raise ValueError("even ones are not to be had")
+        sch.split(i, factors=[None, value])
+
+    result = tw.tune(Product, space=odd, trials=4, database=path, progress=None)
+    (task,) = report_on(path).tasks
+    count, message = task.refusals["space/exception"]
+    assert count == result.progress.refusals["space/exception"][0] > 0 and "even ones are not to be had" in message
+    assert "even ones are not to be had" in page(report_on(path))
+    # A session that was done before draws nothing, and what is known stays.
+    tw.tune(Product, space=odd, trials=4, database=path, progress=None)
+    assert report_on(path).tasks[0].refusals == task.refusals

@@ -56,6 +56,52 @@ def test_rules_go_from_the_last_block_to_the_first_and_fork() -> None:
     assert len(_given(ms.PostOrderApply(), rule, rule).generate_design_space(module)) == 16
 
 
+def test_parts_are_given_as_tvm_does() -> None:
+    rule = Splits()
+    space = ms.PostOrderApply(sch_rules=[rule], postprocs=[], mutator_probs={ms.MutateTileSize(): 0.75})
+    assert space.sch_rules == space.schedule_rules == [rule] and space.postprocs == []
+    assert list(space.mutator_probs.values()) == [0.75] and space.mutators[0][1] == 0.75
+    space.initialize(context_of("llvm"))
+    assert space.sch_rules == [rule] and len(space.generate_design_space(_module())) == 4
+    space.sch_rules, space.mutator_probs = [rule, rule], {}
+    assert len(space.generate_design_space(_module())) == 16 and space.mutators == []
+    for open_ones in (
+        ms.PostOrderApply(),
+        ms.PostOrderApply(sch_rules="from-target"),
+        ms.PostOrderApply(sch_rules=None),
+    ):
+        assert open_ones.sch_rules is None and open_ones.mutator_probs is None
+    kinds = ms.PostOrderApply(sch_rules="cuda", postprocs="cuda", mutator_probs="cuda")
+    assert [type(rule) for rule in kinds.sch_rules] == [type(r) for r in ms.ScheduleRule.defaults("cuda")]
+    assert kinds.postprocs and kinds.mutator_probs
+    function = ms.ScheduleFn(lambda sch: sch, sch_rules=[], postprocs=[], mutator_probs={})
+    union = ms.SpaceGeneratorUnion([function, space], sch_rules=[], postprocs=[], mutator_probs={})
+    union.initialize(context_of("llvm"))
+    assert len(union.generate_design_space(_module())) == 17
+
+
+def test_parts_that_are_none() -> None:
+    for wrong in ({"sch_rules": [3]}, {"sch_rules": 3}, {"postprocs": [Splits()]}, {"mutator_probs": [Splits()]}):
+        with pytest.raises(tw.ArgumentError, match=f"{next(iter(wrong))} is no list of") as caught:
+            ms.PostOrderApply(**wrong)
+        assert caught.value.code == "search/parts"
+    with pytest.raises(tw.Error):
+        ms.PostOrderApply(sch_rules="of no target")
+
+
+class Forgetful(ms.ScheduleRule):
+    """Returns nothing."""
+
+    def apply(self, sch: Any, block: Any) -> Any:
+        sch.get_loops(block)
+
+
+def test_a_rule_that_forgets_to_return_is_told_so() -> None:
+    with pytest.raises(tw.ArgumentError, match=r"Forgetful.apply\(\) returned None") as caught:
+        _given(ms.PostOrderApply(), Forgetful()).generate_design_space(_module())
+    assert caught.value.code == "search/schedule" and "[sch] where there is nothing to do" in str(caught.value)
+
+
 def test_blocks_that_are_gone_are_left_out() -> None:
     class Inline(ms.ScheduleRule):
         def apply(self, sch: Any, block: Any) -> Any:

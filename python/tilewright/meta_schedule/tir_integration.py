@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import _core, ir
+from tilewright import _core, ir, limits
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database
@@ -62,6 +62,12 @@ def tune_tir(
     """
     from tilewright.meta_schedule import TuneContext
 
+    limits.kind("mod", mod, ir.PrimFunc | ir.IRModule, "a function under @T.prim_func, or a module of them")
+    if seed is not None:
+        seed = limits.seed(seed, most=2**32 - 1)
+    if not isinstance(space, str | _core.SpaceGenerator | None) and not callable(space):
+        raise limits.wrong_kind("space", space, "a SpaceGenerator, a function of a schedule, or the name of a space")
+    limits.kind("strategy", strategy, str | _core.SearchStrategy | None, "a SearchStrategy, or the name of one")
     functions = {"main": mod} if isinstance(mod, ir.PrimFunc) else dict(mod.functions)
     special = dict(special_space or {})
     chosen = {

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from tilewright import limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database
@@ -72,6 +73,12 @@ def tune_tasks(
             f"there are {len(tasks)} tasks and {len(task_weights)} weights",
             "give one weight for each task",
         )
+    max_trials_global = limits.whole("max_trials_global", max_trials_global, 1)
+    num_trials_per_iter = limits.whole("num_trials_per_iter", num_trials_per_iter, 1, "a batch has at least 1 trial")
+    if max_trials_per_task is not None:
+        max_trials_per_task = limits.whole("max_trials_per_task", max_trials_per_task, 1)
+    max_seconds = limits.positive("max_seconds", max_seconds)
+    _check_kinds(tasks, work_dir, builder, runner, database)
     if isinstance(database, str):
         place = {} if database == "memory" else {"work_dir": work_dir}
         database = Database.create(database, module_equality=module_equality, **place)
@@ -105,6 +112,24 @@ def tune_tasks(
                     part.close()
             _tell_times(session, database)
     return database
+
+
+def _check_kinds(tasks: Sequence[Any], work_dir: Any, builder: Any, runner: Any, database: Any) -> None:
+    """What would fail at the first batch, or at each, is told before."""
+    limits.kind("work_dir", work_dir, str | os.PathLike, "the path of a folder")
+    for name, part, method in (("builder", builder, "build"), ("runner", runner, "run")):
+        if not isinstance(part, str) and not hasattr(part, method):
+            raise limits.wrong_kind(name, part, f'"local", or an object with {method}()')
+    if not isinstance(database, str) and not hasattr(database, "commit_tuning_record"):
+        raise limits.wrong_kind("database", database, 'the kind of a database, such as "sqlite", or an object of one')
+    if builder == "local":
+        for task in tasks:
+            if task.target is not None and task.target.kind != "llvm":
+                raise ArgumentError.of(
+                    "target/no-code",
+                    f"'{task.task_name}': programs cannot be compiled for {task.target.kind}, and so not be measured",
+                    'tune for "native" or "llvm -mcpu=NAME", or pass a builder and a runner of your own',
+                )
 
 
 def _parts(builder: Builder | str, runner: Runner | str, workers: int) -> tuple[Builder, Runner]:

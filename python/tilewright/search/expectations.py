@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright.arguments import make_arrays
-from tilewright.search.reference_check import ReferenceCheck, Verdict
+from tilewright.search.reference_check import LOOK_SECONDS, ReferenceCheck, Verdict
 from tilewright.task import Task
 
 #: seconds that one call of the program as it was written may take
 REFERENCE_DEADLINE = 300.0
+#: of a search of few seconds, what one look of the interpreter at the program may take
+LOOK_SHARE = 0.1
 
 
 class Expectations:
@@ -21,10 +23,12 @@ class Expectations:
         task: the program.
         inputs: arguments where random ones make no sense, by name.
         seed: of the others.
+        seconds: that the search may take; None for no limit.
     """
 
-    def __init__(self, task: Task, inputs: Mapping[str, Any], seed: int) -> None:
+    def __init__(self, task: Task, inputs: Mapping[str, Any], seed: int, *, seconds: float | None = None) -> None:
         self.task, self.inputs, self.seed = task, inputs, seed
+        self.look_seconds = LOOK_SECONDS if seconds is None else min(LOOK_SECONDS, LOOK_SHARE * seconds)
         self.check: ReferenceCheck | None = None
 
     @property
@@ -35,7 +39,7 @@ class Expectations:
     def arguments(self) -> list[tuple[Any, ...]]:
         """For each parameter what it is, and its initial bytes."""
         initial = make_arrays(self.task, self.inputs, self.seed)
-        self.check = ReferenceCheck(self.task.sized, self.inputs, initial)
+        self.check = ReferenceCheck(self.task.sized, self.inputs, initial, look_seconds=self.look_seconds)
         self.check.prepare()
         return [(p.name, p.dtype, list(p.shape), p.role, initial[p.name].tobytes()) for p in self.task.parameters]
 

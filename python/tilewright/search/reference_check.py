@@ -56,7 +56,15 @@ class Verdict:
 class ReferenceCheck:
     """What the interpreter says of one program and its arguments; compared with the compiled program's results."""
 
-    def __init__(self, task: Task, inputs: Mapping[str, Any], arrays: dict[str, Array]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        inputs: Mapping[str, Any],
+        arrays: dict[str, Array],
+        *,
+        look_seconds: float = LOOK_SECONDS,
+    ) -> None:
+        self.look_seconds = look_seconds
         self.task, self.inputs, self.arrays = task, inputs, arrays
         self.outputs = [p for p in task.parameters if p.role != "input"]
         self.notes: list[str] = []
@@ -110,7 +118,7 @@ class ReferenceCheck:
 
     def _interpret_all(self) -> None:
         try:
-            after = interpreted(self.task.module, self.task.function, self.arrays, LOOK_SECONDS)
+            after = interpreted(self.task.module, self.task.function, self.arrays, self.look_seconds)
         except (ResourceError, ScriptError) as error:
             self._raise_if_proved(error)
             return
@@ -120,7 +128,7 @@ class ReferenceCheck:
         arrays = make_arrays(small, self._small_inputs(small), seed=1)
         shapes = ", ".join(f"{p.name}{list(p.shape)}" for p in small.parameters)
         try:
-            expected = interpreted(small.module, small.function, arrays, LOOK_SECONDS)
+            expected = interpreted(small.module, small.function, arrays, self.look_seconds)
         except (ResourceError, ScriptError) as error:
             if not is_proof(error):
                 return
@@ -148,7 +156,7 @@ class ReferenceCheck:
     def _interpret_points(self) -> None:
         generator = np.random.default_rng(3)
         wanted = {p.name: sample_points(p.shape, POINTS, generator) for p in self.outputs}
-        end = time.monotonic() + LOOK_SECONDS
+        end = time.monotonic() + self.look_seconds
         # In turn over the outputs, so that each gets its share; in few calls, since what cannot be sliced runs once.
         for first in range(0, POINTS, POINTS // 3):
             part = {name: points[first : first + POINTS // 3] for name, points in wanted.items()}

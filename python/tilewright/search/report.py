@@ -209,13 +209,18 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
     return Summary(result, program, rows, measured, warning, schedule, tuple(checks))
 
 
+def _sizes(task: Task) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(task.sizes.items()))
+
+
 def _key_of_rows(result: TuneResult, space: Space, counts: tuple[int, ...]) -> str:
     """The name that a comparison has in the database: another program, schedule, peer or machine is another one."""
     facts = [
         _core.structural_hash(result.task.module),
         result.best_record().trace,
         result.best_record().target,
-        "" if space.reference is None else [peer_name(space), _fingerprint(space.reference)],
+        "" if space.reference is None else [peer_name(space, _sizes(result.task)), _fingerprint(space.reference)],
+        _sizes(result.task),
         _core.host_cpu()["brand"],
         list(counts),
     ]
@@ -278,20 +283,25 @@ def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
         ) from error
 
 
-def try_peer(space: Space) -> None:
+def try_peer(space: Space, sizes: Mapping[str, int] | None = None) -> None:
     """Calls the peer once, so that a mistake in it shows before the search and not after it."""
     if space.reference is not None:
-        task = task_of(space.program)
+        task = task_of(space.program, sizes)
         call_peer(space, task, make_arrays(task, space.inputs, seed=0))
 
 
 @functools.cache
-def peer_name(space: Space) -> str:
-    """What the table calls the peer: its own name, or the library that its result comes from."""
+def peer_name(space: Space, sizes: tuple[tuple[str, int], ...] = ()) -> str:
+    """What the table calls the peer: its own name, or the library that its result comes from.
+
+    Args:
+        space: that names the peer.
+        sizes: those that its program leaves open.
+    """
     name = str(getattr(space.reference, "__name__", ""))
     if name not in ("", "<lambda>", "reference"):
         return name
-    task = task_of(space.program)
+    task = task_of(space.program, dict(sizes))
     answer = call_peer(space, task, make_arrays(task, space.inputs, seed=0))
     first = answer[0] if isinstance(answer, tuple) and answer else answer
     return LIBRARIES.get(type(first).__module__.partition(".")[0], "reference")
@@ -320,7 +330,7 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
         slow = dataclasses.replace(slow, threads=threads, roof=times["best"].roof)
         rows += [row("untuned", slow), row("best found", times["best"], times.get("called"), times.get("peer"))]
         if "peer" in times:
-            rows.append(row(peer_name(space), times["peer"]))
+            rows.append(row(peer_name(space, _sizes(task)), times["peer"]))
     return tuple(rows)
 
 

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import _core, ir, machine, notes
+from tilewright import _core, ir, limits, machine, notes
 from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
-from tilewright.records import keep_times, open_database, schedule_of
+from tilewright.records import keep_refusals, keep_times, open_database, schedule_of
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
@@ -39,10 +39,15 @@ if TYPE_CHECKING:
 
 #: seconds that a user's space may take for one candidate
 SPACE_DEADLINE = 10.0
+#: a run of it is overdue when it takes so many times as long as the slowest that came through, and so many seconds
+_SLOWER, _LEAST_DEADLINE = 20.0, 1.0
+#: draws until one comes through; of those that do not return
+FIRST_DRAWS, MOST_OVERDUE = 16, 3
 #: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
-_STREAM = 2
+_STREAM = 3
 #: searches of so many trials end near the limits of the machine
 LEAST_TRIALS_FOR_ROOFS = 32
+LEAST_SECONDS_FOR_ROOFS = 10.0
 #: seconds of a call that is timed again to be shown
 _SHORT_CALL_SECONDS = 0.1
 #: seconds between two looks at progress, and at signals
@@ -232,18 +237,19 @@ def record_of(row: Mapping[str, Any]) -> Record:
     return Record(row["trace"], tuple(row["seconds"]), row["index"], checked, row["target"])
 
 
-def run_space(space: Space, schedule: Schedule, *, first: bool = False) -> None:
+def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds: float | None = None) -> None:
     """Applies the user's function; what goes wrong in it becomes one of our errors and names the user's line.
 
     Args:
         first: make the candidate that the space wants to be tried first.
+        seconds: that it may take; ten by default.
 
     Raises:
         tilewright.ScheduleError: a primitive refused, or the function raised.
-        tilewright.ResourceError: it did not come back within ten seconds.
+        tilewright.ResourceError: it did not come back in time.
     """
     try:
-        with deadline.limit(SPACE_DEADLINE, f"the space '{space.name}' did not return"):
+        with deadline.limit(seconds or SPACE_DEADLINE, f"the space '{space.name}' did not return"):
             answer = ((first and space.first) or space.function)(schedule)
     except Error:
         raise
@@ -306,7 +312,7 @@ def tune(
         space: a function that schedules, with ``sch.sample_*`` where it leaves something open. Without one the space is
             made from the program: tiles for registers and caches, packed operands, vectors, parallel loops.
         trials: candidates to measure, failed ones included.
-        seconds: stop after so much wall time.
+        seconds: stop after so much wall time: all of it, from the check of the program as written to the finals.
         seed: the same seed gives the same candidates.
         threads: of the kernel; 1 by default.
         inputs: arguments where random ones make no sense, by the name of the parameter.
@@ -334,19 +340,20 @@ def tune(
         program = program.program
     if not isinstance(program, ir.PrimFunc | ir.IRModule):
         raise ArgumentError(f"a function under @T.prim_func can be tuned, not {type(program).__name__}")
+    started = time.monotonic()
+    trials = limits.whole("trials", trials, 1, "at least 1 candidate has to be measured")
+    threads = 1 if threads is None else limits.whole("threads", threads, 1, "a kernel needs at least 1")
+    seed = limits.seed(seed)
+    seconds, target_seconds = limits.positive("seconds", seconds), limits.positive("target_seconds", target_seconds)
+    if patience is not None:
+        patience = limits.whole("patience", patience, 1, "it is a number above 0, or None for no limit")
+    _check_kinds(space, inputs, sizes, fresh, strategy, cost_model, database)
     task = task_of(program, {**sizes_of(program, inputs or {}), **(sizes or {})})
     if space is None:
-        space = space_for_cpu(program, _core.Target(target).with_num_cores(threads or 1), task.sizes)
+        space = space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes)
     if not isinstance(space, Space):
         space = Space(program, space, name=getattr(space, "__name__", "space"))
-    if trials < 1:
-        raise ArgumentError(f"trials is {trials}; at least 1 candidate has to be measured")
-    if threads is not None and threads < 1:
-        raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
-    for name, limit in {"seconds": seconds, "patience": patience, "target_seconds": target_seconds}.items():
-        if limit is not None and not limit > 0:
-            raise ArgumentError(f"{name} is {limit}; it is a number above 0, or None for no limit")
-    notes.warn_of_threads(threads or 1)
+    notes.warn_of_threads(threads)
 
     from tilewright.search.progress import reporter
 
@@ -354,12 +361,28 @@ def tune(
         strategy = _core.SearchStrategy.create(strategy)
     stops = {"patience": patience or 0, "target_seconds": target_seconds or 0.0}
     # A look at the limits of the machine takes a second, so short searches go without.
-    stops["bound_seconds"] = _bound(task, threads or 1) if trials >= LEAST_TRIALS_FOR_ROOFS else 0.0
+    is_short = trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
+    stops["bound_seconds"] = 0.0 if is_short else _bound(task, threads)
     search = _Search(
-        space, task, trials, seconds, seed, threads or 1, inputs, target, fresh, strategy, cost_model, stops
+        space, task, trials, seconds, seed, threads, inputs, target, fresh, strategy, cost_model, stops, started
     )
     with reporter(progress, search.task, search.threads) as report:
         return search.run(database, report)
+
+
+def _check_kinds(
+    space: Any, inputs: Any, sizes: Any, fresh: Any, strategy: Any, cost_model: Any, database: Any
+) -> None:
+    limits.kind("space", space, Callable | None, "a function of a schedule, or None for a space by rules")
+    limits.kind("inputs", inputs, Mapping | None, "a dict of arrays by the names of parameters, or None")
+    limits.kind("sizes", sizes, Mapping | None, "a dict of numbers by the names of sizes, or None")
+    limits.kind("fresh", fresh, bool, "True or False")
+    limits.kind("strategy", strategy, str | _core.SearchStrategy, "the name of a strategy, or a SearchStrategy")
+    hint = "such as tilewright.meta_schedule.ResidualModel()"
+    limits.kind(
+        "cost_model", cost_model, _core.CostModel | None, "a CostModel of tilewright.meta_schedule, or None", hint
+    )
+    limits.kind("database", database, str | os.PathLike | None, "the path of a file, or None")
 
 
 def _bound(task: Task, threads: int) -> float:
@@ -385,17 +408,21 @@ class _Search:
         strategy: _core.SearchStrategy,
         cost_model: _core.CostModel | None,
         stops: Mapping[str, Any],
+        started: float,
     ) -> None:
         self.space, self.task, self.threads, self.seed = space, task, threads, seed
         self.target = _core.Target(target).with_num_cores(threads)
         self.strategy, self.cost_model = strategy, cost_model
-        self.expectations = Expectations(task, {**space.inputs, **(inputs or {})}, seed)
+        self.expectations = Expectations(task, {**space.inputs, **(inputs or {})}, seed, seconds=seconds)
         self.interrupts = Interrupts()
         self.sample: Schedule | None = None  # the first one, which came through
         self.times: dict[str, float] = {}  # seconds by phase
+        self.started = started
+        self.end = float("inf") if seconds is None else started + seconds
+        self.slowest = 0.0  # run of the space that came through, in seconds
+        self.refused_first: dict[str, tuple[int, str]] = {}  # draws that were refused before the first that was not
         self.options: dict[str, Any] = {
             "trials": trials,
-            "seconds": seconds or 0.0,
             "seed": seed,
             "threads": threads,
             "target": target,
@@ -406,9 +433,7 @@ class _Search:
         }
 
     def run(self, database: str | os.PathLike[str] | None, report: Callable[[Progress], None]) -> TuneResult:
-        started = time.monotonic()
-        first = Schedule(self.task.module, seed=self.seed + 1)
-        run_space(self.space, first)
+        first = self._first()
         replayable = not first.decisions_read
         if not self.space.first:
             self.sample = first
@@ -426,9 +451,11 @@ class _Search:
             judge_reference=self.expectations.judge,
             reduction_length=self.task.reduction_length,
             database=store,
+            # What is left; 0 would be no limit.
+            seconds=0.0 if self.end == np.inf else max(self.end - time.monotonic(), 1e-3),
             **self.options,
         )
-        self.times["preparing"] = time.monotonic() - started
+        self.times["preparing"] = time.monotonic() - self.started
         try:
             with self.interrupts:
                 self._run_to_the_end(tuner, report)
@@ -436,13 +463,14 @@ class _Search:
             tuner.close()
             with contextlib.suppress(ResourceError):  # the search itself is what matters
                 keep_times(store, f"tune {self.task.entry}", self.times)
+                self._keep_refusals(store, self._progress(tuner))
         result = tuner.result()
         best = result["best"]
         record = None if best is None else record_of(best)
         return TuneResult(
             self.task,
             record,
-            Progress(**tuner.progress()),
+            self._progress(tuner),
             result["stop_reason"],
             self.threads,
             self.expectations.verdict,
@@ -450,17 +478,21 @@ class _Search:
             result["object"],
         )
 
+    def _keep_refusals(self, store: Any, progress: Progress) -> None:
+        if progress.attempts:  # a session that was done before draws nothing
+            keep_refusals(store, _core.structural_hash(self.task.module), str(self.target), progress.refusals)
+
     def _run_to_the_end(self, tuner: Any, report: Callable[[Progress], None]) -> None:
         canceled = False
         while not tuner.finished:
             try:
-                progress = Progress(**tuner.progress())
+                progress = self._progress(tuner)
                 report(progress)
                 before = time.monotonic()
                 tuner.step(STEP_SECONDS)
                 self.times[progress.phase] = self.times.get(progress.phase, 0.0) + time.monotonic() - before
                 if tuner.finished:
-                    report(Progress(**tuner.progress()))
+                    report(self._progress(tuner))
             except KeyboardInterrupt:  # in the user's space or progress function, or for the second time
                 if canceled:
                     raise
@@ -474,7 +506,48 @@ class _Search:
         if first and self.sample is not None:
             schedule.take_decisions([*self.sample.trace.decisions.values()])
         with self.interrupts.raised():
-            run_space(self.space, schedule, first=first)
+            self._run_space(schedule, first=first)
+
+    def _run_space(self, schedule: Schedule, *, first: bool = False) -> None:
+        """Within the time that a run may take: much longer than those that came through, and it does not end."""
+        begin = time.monotonic()
+        if begin >= self.end:
+            raise ResourceError.of("space/deadline", "the time of the search is over")
+        usual = max(_LEAST_DEADLINE, _SLOWER * self.slowest) if self.slowest else SPACE_DEADLINE
+        run_space(self.space, schedule, first=first, seconds=min(SPACE_DEADLINE, usual, self.end - begin))
+        self.slowest = max(self.slowest, time.monotonic() - begin)
+
+    def _first(self) -> Schedule:
+        """A sample of the space. Draws that are refused are counted; where all are, the first one says why."""
+        why: Error | None = None
+        overdue = 0
+        for attempt in range(FIRST_DRAWS):
+            # Others than those of the next seeds.
+            schedule = Schedule(self.task.module, seed=(self.seed + 1 + attempt * 1_000_003) % limits.MOST)
+            try:
+                self._run_space(schedule)
+                return schedule
+            except (ScheduleError, ResourceError) as error:
+                overdue += error.code == "space/deadline"
+                if isinstance(error, ResourceError) and error.code != "space/deadline":
+                    raise
+                why = why or error
+                count, message = self.refused_first.get(error.code, (0, error.message or str(error)))
+                self.refused_first[error.code] = (count + 1, message)
+                if overdue == MOST_OVERDUE or not schedule.trace.decisions:  # without a draw it is always the same
+                    break
+        assert why is not None
+        raise why
+
+    def _progress(self, tuner: Any) -> Progress:
+        """Where the search is, with what was refused before the tuner began."""
+        facts = tuner.progress()
+        for code, (count, message) in self.refused_first.items():
+            facts["attempts"] += count
+            facts["refused"] += count
+            for reasons in (facts["refusals"], facts["failures"]):
+                reasons[code] = (reasons.get(code, (0, ""))[0] + count, message)
+        return Progress(**facts)
 
     def _context(self, first: Schedule) -> _core.TuneContext:
         """The space as strategies take it: what it did to a schedule, or where it decides as it goes, itself."""

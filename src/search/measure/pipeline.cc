@@ -99,6 +99,11 @@ std::optional<FinalsResult> MeasurePipeline::Loop::poll_finals(std::chrono::mill
   return std::exchange(finals_outbox_, std::nullopt);
 }
 
+void MeasurePipeline::Loop::drop() {
+  drop_ = true;
+  wake();
+}
+
 void MeasurePipeline::Loop::cancel() {
   cancel_ = true;
   wake();
@@ -154,6 +159,7 @@ void MeasurePipeline::begin_finals(FinalsRequest request) { loop_->begin_finals(
 std::optional<FinalsResult> MeasurePipeline::poll_finals(std::chrono::milliseconds timeout) {
   return loop_->poll_finals(timeout);
 }
+void MeasurePipeline::drop() { loop_->drop(); }
 void MeasurePipeline::cancel() { loop_->cancel(); }
 std::optional<Diagnostic> MeasurePipeline::failure() const { return loop_->failure(); }
 Counters MeasurePipeline::counters() const { return loop_->counters(); }

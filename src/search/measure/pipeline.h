@@ -136,6 +136,8 @@ class MeasurePipeline {
   void begin_finals(FinalsRequest request);
   std::optional<FinalsResult> poll_finals(std::chrono::milliseconds timeout);
 
+  /// What has not come to its end comes back from poll() as kCanceled; the helpers that work on it are replaced.
+  void drop();
   /// Kills all helpers. What was outstanding comes back from poll() as kCanceled. Returns within 200 ms.
   void cancel();
   /// Why no candidate can be measured any more, if so; what was outstanding came back as kCanceled.

@@ -82,6 +82,7 @@ void MeasurePipeline::Loop::run() {
 bool MeasurePipeline::Loop::step() {
   if (cancel_ && !stopping_) halt(std::nullopt);
   take_inbox();
+  if (drop_.exchange(false) && !stopping_) drop_all();
   if (!stopping_) dispatch();
   publish_pids();
   if (stopping_ && is_finished()) return true;
@@ -299,14 +300,28 @@ void MeasurePipeline::Loop::halt(const std::optional<Diagnostic>& why) {
     worker.job.reset();
     if (worker.state != State::kNone) lose(worker);
   }
-  for (std::deque<Job>* queue : {&to_build_, &to_measure_}) {
-    for (Job& job : *queue) finish(std::move(job), Outcome::kCanceled, stop_reason());
-    queue->clear();
-  }
+  drop_queued();
   if (finals_) finish_finals(FinalsResult{{}, 0, stop_reason()});
   const std::lock_guard lock(mutex_);
   halted_ = true;
   changed_.notify_all();
+}
+
+void MeasurePipeline::Loop::drop_queued() {
+  for (std::deque<Job>* queue : {&to_build_, &to_measure_}) {
+    for (Job& job : *queue) finish(std::move(job), Outcome::kCanceled, stop_reason());
+    queue->clear();
+  }
+}
+
+void MeasurePipeline::Loop::drop_all() {
+  for (Worker& worker : workers_) {
+    if (!worker.job) continue;
+    finish(std::move(*worker.job), Outcome::kCanceled, stop_reason());
+    worker.job.reset();
+    if (worker.state != State::kDying) lose(worker);
+  }
+  drop_queued();
 }
 
 void MeasurePipeline::Loop::publish_pids() {

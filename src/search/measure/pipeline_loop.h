@@ -40,6 +40,7 @@ class MeasurePipeline::Loop {
   double incumbent() const;
   void begin_finals(FinalsRequest request);
   std::optional<FinalsResult> poll_finals(std::chrono::milliseconds timeout);
+  void drop();
   void cancel();
   std::optional<Diagnostic> failure() const;
   Counters counters() const;
@@ -83,6 +84,8 @@ class MeasurePipeline::Loop {
   void wait_for_events();
   void look_at_deadline(Worker& worker);
   void halt(const std::optional<Diagnostic>& why);
+  void drop_all();
+  void drop_queued();
   bool is_finished() const;
   Diagnostic stop_reason() const;
   void publish_pids();
@@ -131,7 +134,7 @@ class MeasurePipeline::Loop {
   std::vector<int> pids_;
   bool halted_ = false;
 
-  std::atomic<bool> cancel_{false};
+  std::atomic<bool> cancel_{false}, drop_{false};
   int wake_fd_ = -1;
   std::thread thread_;
 

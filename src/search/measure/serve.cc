@@ -33,7 +33,7 @@ BuildReply build(const BuildRequest& request, const CompileFunction& compile) {
   // Exceptions are not how our code reports errors, but one that a library throws is no reason to lose the process.
   time_slice(
       1, 1,
-      [&] {
+      [&](int64_t) {
         try {
           Result<std::string> object = compile(request.module, request.options);
           if (object.ok()) {

@@ -20,6 +20,9 @@
 namespace tilewright::search {
 namespace {
 
+/// In one slice, of kernels that the clock cannot see.
+constexpr int64_t kMostCalls = 1'000'000;
+
 class Server {
  public:
   Server(const LoadFunction& load, HelperSetup setup, std::unique_ptr<MappedArguments> arguments)
@@ -55,7 +58,7 @@ class Server {
     }
     arguments_->save_in_out();
     context_.workspace_acquire = acquire_poisoned;
-    const auto call_once = [&] { return call(*kernel, arguments_->shared()); };
+    const auto call_once = [&](int64_t calls) { return call(*kernel, arguments_->shared(), calls); };
     const bool returned = time_slice(1, setup_.threads, call_once, checked.first);
     context_.workspace_acquire = tw_workspace_acquire;
     if (!returned) {
@@ -141,15 +144,22 @@ class Server {
         reply.message = kernel.error().message;
         return;
       }
-      // Two slices to warm up; the second one says how many calls fill a slice.
-      Slice slice;
-      if (!timed_slice(*kernel, 1, request.cold, slice) || !timed_slice(*kernel, 1, request.cold, slice)) {
-        reply.message = error_;
-        return;
+      // Slices to warm up say how many calls fill one: of a short kernel a single call is as long as a look at the
+      // clock.
+      int64_t count = 1;
+      double seconds = 0;
+      for (int again = 0; again < 3; ++again) {
+        Slice slice;
+        if (!timed_slice(*kernel, count, request.cold, slice)) {
+          reply.message = error_;
+          return;
+        }
+        seconds = std::max(slice.wall, 1e-9) / static_cast<double>(slice.calls);
+        count = std::clamp<int64_t>(static_cast<int64_t>(request.slice_seconds / seconds), 1, kMostCalls);
+        if (again == 1 && count == 1) break;
       }
-      const double seconds = std::max(slice.wall, 1e-9);
-      calls.push_back(std::max<int64_t>(1, static_cast<int64_t>(request.slice_seconds / seconds)));
-      round_seconds += seconds * static_cast<double>(calls.back());
+      calls.push_back(count);
+      round_seconds += seconds * static_cast<double>(count);
       kernels.push_back(std::move(*kernel));
     }
     const int32_t attempts =
@@ -177,18 +187,25 @@ class Server {
 
   bool timed_slice(const CallableKernel& kernel, int64_t calls, bool cold, Slice& slice) {
     arguments_->restore_in_out();
-    if (!cold) return time_slice(calls, setup_.threads, [&] { return call(kernel, arguments_->own()); }, slice);
-    if (!flusher_) flusher_ = std::make_unique<CacheFlusher>();
-    flusher_->flush();
-    return time_slice(1, setup_.threads, [&] { return call(kernel, arguments_->own()); }, slice);
+    if (cold) {
+      if (!flusher_) flusher_ = std::make_unique<CacheFlusher>();
+      flusher_->flush();
+    }
+    const auto spend = [&](int64_t count) { return call(kernel, arguments_->own(), count); };
+    return time_slice(cold ? 1 : calls, setup_.threads, spend, slice);
   }
 
-  /// False: the kernel returned an error, now in code_ and error_.
-  bool call(const CallableKernel& kernel, const DLTensor* const* tensors) {
+  /// So many calls with nothing between them, as a program that only calls the kernel makes them: a look at the clock
+  /// takes as long as a short kernel. False: the kernel returned an error, now in code_ and error_.
+  bool call(const CallableKernel& kernel, const DLTensor* const* tensors, int64_t calls) {
     auto& began = arguments_->control().call_began;
     error_.clear();
     began.store(monotonic_ns(), std::memory_order_relaxed);
-    code_ = kernel.function(&context_, tensors, arguments_->scalars());
+    const tw_kernel function = kernel.function;
+    const tw_scalar* const scalars = arguments_->scalars();
+    int32_t code = TW_OK;
+    for (int64_t i = 0; i < calls && code == TW_OK; ++i) code = function(&context_, tensors, scalars);
+    code_ = code;
     began.store(0, std::memory_order_relaxed);
     if (code_ == TW_OK) return true;
     if (error_.empty()) error_ = "the kernel returned error " + std::to_string(code_);

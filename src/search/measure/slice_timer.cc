@@ -24,13 +24,12 @@ int64_t involuntary_switches(int threads) {
 
 }  // namespace
 
-bool time_slice(int64_t calls, int threads, const std::function<bool()>& call, Slice& slice) {
+bool time_slice(int64_t calls, int threads, const std::function<bool(int64_t)>& spend, Slice& slice) {
   slice.calls = calls;
   const int64_t switches = involuntary_switches(threads);
   const double cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID);
   const double wall = seconds_of(CLOCK_MONOTONIC);
-  bool going = true;
-  for (int64_t i = 0; i < calls && going; ++i) going = call();
+  const bool going = spend(calls);
   slice.wall = seconds_of(CLOCK_MONOTONIC) - wall;
   slice.cpu = seconds_of(CLOCK_THREAD_CPUTIME_ID) - cpu;
   slice.involuntary_switches = involuntary_switches(threads) - switches;

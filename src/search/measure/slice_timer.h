@@ -7,8 +7,8 @@
 
 namespace tilewright::search {
 
-/// `call` returns false to give up; then so does this function.
-bool time_slice(int64_t calls, int threads, const std::function<bool()>& call, Slice& slice);
+/// `spend` makes so many calls in a row, and returns false to give up; then so does this function.
+bool time_slice(int64_t calls, int threads, const std::function<bool(int64_t)>& spend, Slice& slice);
 
 /// Memory larger than the caches, to be read between two calls when a cold kernel is timed.
 class CacheFlusher {

@@ -19,6 +19,8 @@ constexpr size_t kParents = 8;
 constexpr size_t kRecords = 4;
 /// Running a function of Python takes about so many times as long as replaying a trace.
 constexpr int64_t kRerunCost = 8;
+/// Candidates of the first batch then: it is drawn while nothing is being measured, and a run may take long.
+constexpr size_t kFirstRuns = 2;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double seconds_of(const RunnerResult& result) {
@@ -150,7 +152,6 @@ void GuidedSearch::add(std::vector<Draft> drafts) {
 
 Status GuidedSearch::fill(size_t count) {
   int64_t drafts = options_.drafts;
-  // The first batch is drawn while nothing is being measured.
   if (points_.reruns()) drafts = round_ == 0 ? static_cast<int64_t>(count) : std::max<int64_t>(1, drafts / kRerunCost);
   do {
     if (points_.is_exhausted()) return Ok{};
@@ -263,9 +264,9 @@ Result<std::optional<std::vector<MeasureCandidate>>> GuidedSearch::generate_meas
   using Answer = std::optional<std::vector<MeasureCandidate>>;
   TW_RETURN_IF_ERROR(progress_.check());
   if (handed_out_ >= plan_.max_trials) return Answer();
-  const size_t count =
-      static_cast<size_t>(std::min<int64_t>(plan_.num_trials_per_iter, plan_.max_trials - handed_out_));
+  size_t count = static_cast<size_t>(std::min<int64_t>(plan_.num_trials_per_iter, plan_.max_trials - handed_out_));
   round_ = progress_.take_round();
+  if (round_ == 0 && points_.reruns()) count = std::min(count, kFirstRuns);
   step_ = 0;
   if (round_ == 0) TW_RETURN_IF_ERROR(begin());
   const bool descends = !explores() && options_.descent_share > 0;

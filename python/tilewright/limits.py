@@ -1,0 +1,103 @@
+"""Numbers and other things that a search is asked for, looked at before it begins: a wrong one is told at once, by its
+name."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import numbers
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+from tilewright.errors import ArgumentError, ArgumentTypeError
+
+__all__ = ["closest", "kind", "positive", "seed", "whole", "wrong_kind"]
+
+#: the largest number that records hold
+MOST = 2**63 - 1
+
+
+def whole(name: str, value: Any, least: int, why: str = "", *, most: int = MOST) -> int:
+    """A whole number.
+
+    Args:
+        name: of the parameter.
+        value: what was given for it.
+        least: the smallest that makes sense; `why` says why.
+        why: a clause.
+        most: the largest.
+
+    Raises:
+        tilewright.ArgumentError: it is no whole number, or out of bounds.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        hint = f"write {name}={max(round(value), least)}" if _is_number(value) else ""
+        raise ArgumentTypeError.of(
+            "arguments/number", f"{name} is {value!r}; it is a whole number, at least {least}", hint
+        ) from None
+    if not least <= number <= most:
+        too_much = f"it is at most {most}"
+        what = (why or f"it is at least {least}") if number < least else too_much
+        raise ArgumentError.of("arguments/number", f"{name} is {number}; {what}")
+    return number
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def positive(name: str, value: Any) -> float | None:
+    """A number above 0, or None for no limit.
+
+    Raises:
+        tilewright.ArgumentError: it is something else.
+    """
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise ArgumentTypeError.of("arguments/number", f"{name} is {value!r}; it is a number, or None for no limit")
+    if not float(value) > 0:
+        raise ArgumentError.of("arguments/number", f"{name} is {value}; it is a number above 0, or None for no limit")
+    return float(value)
+
+
+def seed(value: Any, *, most: int = MOST) -> int:
+    """What candidates follow from.
+
+    Raises:
+        tilewright.ArgumentError: it is no whole number, or out of bounds.
+    """
+    return whole("seed", value, 0, f"it is at least 0 and at most {most}", most=most)
+
+
+def kind(name: str, value: Any, kinds: Any, what: str, hint: str = "") -> None:
+    """Refuses what is of none of these classes.
+
+    Raises:
+        tilewright.ArgumentError: it is not; `what` says what it should be.
+    """
+    if not isinstance(value, kinds):
+        raise wrong_kind(name, value, what, hint)
+
+
+def wrong_kind(name: str, value: Any, what: str, hint: str = "") -> ArgumentTypeError:
+    """What is said of a parameter that was given something else than `what` says."""
+    return ArgumentTypeError.of("arguments/kind", f"{name} is {value!r:.80}; it is {what}", hint)
+
+
+def closest(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """What was perhaps meant by a name that is not known; all that is known where nothing is like it.
+
+    Args:
+        name: what was written.
+        known: what could have been written.
+        otherwise: how the known ones are listed, where not by their names.
+    """
+    names = list(dict.fromkeys(known))
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else f"it has {otherwise or ', '.join(names) or 'none'}"

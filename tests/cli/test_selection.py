@@ -1,0 +1,164 @@
+"""Which programs of a file are tuned, and for which sizes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tilewright as tw
+
+from .conftest import HEAD, Run
+
+OPEN = (
+    HEAD
+    + """
+from tilewright.script import ir as I
+
+
+@T.prim_func
+def double(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n,), "float32")
+    for i in range(n):
+        with T.block("B"):
+            vi = T.axis.spatial(n, i)
+            B[vi] = A[vi] * T.float32(2)
+
+
+@T.prim_func
+def rows(a: T.handle, b: T.handle):
+    m = T.int32()
+    A = T.match_buffer(a, (m, 8), "float32")
+    B = T.match_buffer(b, (m, 8), "float32")
+    for i, j in T.grid(m, 8):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+
+
+@T.prim_func
+def fixed(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] * T.float32(3)
+"""
+)
+
+MODULE = (
+    HEAD
+    + """
+from tilewright.script import ir as I
+
+
+@I.ir_module
+class Two:
+    @T.prim_func
+    def add(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[vi] + T.float32(1)
+
+    @T.prim_func
+    def twice(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        for i in range(64):
+            with T.block("B"):
+                vi = T.axis.spatial(64, i)
+                B[vi] = A[vi] * T.float32(2)
+"""
+)
+
+
+@pytest.fixture
+def scripts(folder: Path) -> Path:
+    (folder / "open.py").write_text(OPEN)
+    (folder / "module.py").write_text(MODULE)
+    return folder
+
+
+def test_sizes_of_programs_that_leave_them_open(run: Run, scripts: Path) -> None:
+    result = run("tune", "open.py", "--sizes", "n=1000,m=20", "--trials", "1", "--json")
+    assert result.exit_code == 0, result.output
+    results = [json.loads(line) for line in result.stdout.splitlines() if '"result"' in line]
+    assert [each["program"] for each in results] == ["double", "rows", "fixed"]
+    assert {path.stem for path in (scripts / "out").glob("*.so")} == {"double", "rows", "fixed"}
+    # One kernel, right for other sizes.
+    import numpy as np
+
+    kernel = tw.load("out/double.so")
+    values, answer = np.arange(37, dtype=np.float32), np.zeros(37, np.float32)
+    kernel(values, answer)
+    np.testing.assert_array_equal(answer, 2 * values)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--sizes", "n"], "--sizes n: a size has a name and a number"),
+        (["--sizes", "n=1.5"], "--sizes n=1.5: a size has a name and a number"),
+        (["--sizes", "nn=3"], "--sizes nn: no program has such a size\n  hint: did you mean n?"),
+        (["--sizes", "n=0", "--program", "double"], "sizes['n'] is 0; a size to tune for is at least 1"),
+        (["--sizes", "n=3", "--program", "fixed"], "--sizes n: no program leaves a size open"),
+        (["--program", "double"], "n"),
+        (["--program", "doubel"], "open.py has no program called doubel\n  hint: did you mean double?"),
+        (["--space", "by rule"], "open.py has no space called by rule\n  hint: did you mean by rules?"),
+    ],
+)
+def test_what_makes_no_sense(options: list[str], message: str, run: Run, scripts: Path) -> None:
+    result = run("tune", "open.py", "--trials", "1", *options)
+    assert result.exit_code == 1 and message in result.stderr
+
+
+def test_one_program_of_a_file(run: Run, scripts: Path) -> None:
+    result = run("tune", "open.py", "--program", "fixed", "--trials", "1", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in (scripts / "out").glob("*.so")} == {"fixed.so"}
+
+
+def test_each_function_of_a_module(run: Run, scripts: Path) -> None:
+    result = run("tune", "module.py", "--trials", "1", "--json")
+    assert result.exit_code == 0, result.output
+    results = [json.loads(line) for line in result.stdout.splitlines() if '"result"' in line]
+    assert [each["program"] for each in results] == ['Two["add"]', 'Two["twice"]']
+    assert {path.name for path in (scripts / "out").glob("*.so")} == {"Two_add.so", "Two_twice.so"}
+    (schedule,) = (each["schedule"] for each in results[:1])
+    assert 'tw.Schedule(Two["add"])' in schedule
+
+
+def test_ctrl_c_is_never_silent(scripts: Path, environment: dict[str, str]) -> None:
+    arguments = ["tilewright", "tune", "open.py", "--program", "fixed", "--trials", "400", "-q"]
+    begun = f"import runpy, sys, tilewright; sys.argv = {arguments}; print(1, flush=True); "
+    command = [sys.executable, "-c", begun + "runpy.run_module('tilewright', run_name='__main__')"]
+    for delay in (0.02, 0.05, 0.08, 0.11, 0.14, 0.18, 0.22, 0.26, 0.3, 0.4, 0.5):
+        process = subprocess.Popen(
+            command, cwd=scripts, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(delay)
+        process.send_signal(signal.SIGINT)
+        _, problems = process.communicate(timeout=60)
+        assert process.returncode == 130 or (process.returncode == -signal.SIGINT and "interrupted" in problems)
+        assert "interrupted" in problems and "Traceback" not in problems, (delay, problems)
+
+
+def test_a_peer_is_called_with_the_sizes(run: Run, scripts: Path) -> None:
+    (scripts / "peer.py").write_text(
+        OPEN.split("@T.prim_func\ndef rows")[0]
+        + "import tilewright as tw\n\n\n@tw.space(double, reference=lambda a: a * 2)\ndef tiles(sch):\n"
+        "    (i,) = sch.get_loops(sch.get_block('B'))\n    sch.split(i, factors=[None, 8])\n"
+    )
+    result = run("tune", "peer.py", "--sizes", "n=4096", "--trials", "1", "--json")
+    assert result.exit_code == 0, result.output
+    final = json.loads(result.stdout.splitlines()[-1])
+    assert [row["what"] for row in final["rows"]][:3] == ["untuned", "best found", "NumPy"] and final["warning"] == ""
+    assert os.path.exists("out/double.so")

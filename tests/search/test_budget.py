@@ -1,0 +1,166 @@
+"""The seconds that a search may take hold for all of it, whatever does not come back."""
+
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import tilewright as tw
+from tilewright.cli import app
+from tilewright.script import tir as T
+from tilewright.search import deadline, session
+
+
+@T.prim_func
+def forever(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi]
+    while B[0] == A[0]:
+        B[1] = A[1] + 1
+
+
+@T.prim_func
+def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
+    for i, j in T.grid(64, 96):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] * T.float32(2)
+
+
+#: seconds that a busy machine may need for what the budget does not say: starting and ending processes
+SLACK = 6.0
+
+
+def test_a_program_that_never_ends() -> None:
+    begin = time.monotonic()
+    with pytest.raises(tw.ResourceError, match=r"'forever' as it was written.* did not come back before") as caught:
+        tw.tune(forever, seconds=2.0, progress=None)
+    assert time.monotonic() - begin < 2.0 + SLACK
+    assert caught.value.code == "tune/reference" and "does it end?" in str(caught.value)
+
+
+FILE = """\
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def forever(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    for i in range(16):
+        with T.block("B"):
+            vi = T.axis.spatial(16, i)
+            B[vi] = A[vi]
+    while B[0] == A[0]:
+        B[1] = A[1] + 1
+
+
+@T.prim_func
+def double(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in range(64):
+        with T.block("B"):
+            vi = T.axis.spatial(64, i)
+            B[vi] = A[vi] * T.float32(2)
+"""
+
+
+def test_the_other_programs_of_a_file_are_tuned(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(FILE)
+    out = tmp_path / "out"
+    begin = time.monotonic()
+    options = ["--seconds", "2", "--trials", "2", "--quiet", "--out", str(out)]
+    result = CliRunner().invoke(app, ["tune", str(tmp_path / "script.py"), *options])
+    assert time.monotonic() - begin < 2 * 2 + 2 * SLACK
+    assert result.exit_code == 1 and "space 'forever': [tune/reference]" in result.stderr
+    assert "did not come back before" in result.stderr
+    assert (out / "double.so").exists() and not (out / "forever.so").exists()
+
+
+def sleeps_at_times(sch: tw.Schedule, value: int) -> None:
+    if value % 8 == 3:
+        time.sleep(1000)  # in C: no exception between two bytecodes ends it
+    i, j = sch.get_loops(sch.get_block("Y"))
+    sch.split(i, factors=[None, value + 2])
+    sch.split(j, factors=sch.sample_perfect_tile(j, n=2))
+
+
+def test_draws_that_do_not_return_are_counted_and_the_search_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.3)
+
+    def space(sch: tw.Schedule) -> None:
+        sleeps_at_times(sch, int(sch.sample_categorical(list(range(64)), [1 / 64] * 64)))
+
+    result = tw.tune(scale, space=space, trials=24, progress=None)
+    assert result.record is not None and result.progress.trials == 24 and result.stop_reason == "trials"
+    count, message = result.progress.refusals["space/deadline"]
+    assert count >= 1 and "the space 'space' did not return within 0.3 s" in message
+
+
+def test_the_very_first_draw_may_be_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.3)
+    runs = []
+
+    def space(sch: tw.Schedule) -> None:
+        value = int(sch.sample_categorical(list(range(64)), [1 / 64] * 64))
+        runs.append(value)
+        sleeps_at_times(sch, 3 if len(runs) == 1 else 4 * (value // 4))
+
+    result = tw.tune(scale, space=space, trials=4, progress=None)
+    assert result.record is not None and result.progress.trials == 4
+    assert result.progress.refusals["space/deadline"][0] == 1 and result.progress.refused >= 1
+
+
+def test_a_space_that_never_returns_ends_in_time() -> None:
+    def space(sch: tw.Schedule) -> None:
+        if sch.sample_categorical(list(range(64)), [1 / 64] * 64) is not None:
+            time.sleep(1000)
+
+    begin = time.monotonic()
+    with pytest.raises(tw.ResourceError, match="did not return within"):
+        tw.tune(scale, space=space, trials=4, seconds=1.0, progress=None)
+    assert time.monotonic() - begin < 1.0 + SLACK
+
+
+def test_slow_draws_do_not_take_more_than_the_budget() -> None:
+    def space(sch: tw.Schedule) -> None:
+        i, j = sch.get_loops(sch.get_block("Y"))
+        value = int(sch.sample_categorical(list(range(512)), [1 / 512] * 512))
+        time.sleep(0.2)
+        sch.split(i, factors=[None, value + 2])
+        sch.split(j, factors=sch.sample_perfect_tile(j, n=2))
+
+    begin = time.monotonic()
+    result = tw.tune(scale, space=space, trials=10_000, seconds=3.0, progress=None)
+    assert time.monotonic() - begin < 3.0 + SLACK
+    assert result.stop_reason == "seconds" and result.record is not None
+
+
+def test_a_limit_in_another_thread_ends_loops_of_python() -> None:
+    found = []
+
+    def loop() -> None:
+        try:
+            with deadline.limit(0.2, "the loop did not end"):
+                while True:
+                    pass
+        except tw.ResourceError as error:
+            found.append(error)
+
+    thread = threading.Thread(target=loop)
+    thread.start()
+    thread.join(30)
+    (error,) = found
+    assert error.code == "space/deadline"
+
+
+def test_nothing_is_left_behind_where_the_code_returns_in_time() -> None:
+    before = threading.active_count()
+    for _ in range(20):
+        with deadline.limit(0.01, "it did not end"):
+            pass
+    time.sleep(0.05)
+    assert threading.active_count() == before
