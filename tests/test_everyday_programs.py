@@ -82,3 +82,25 @@ def test_what_is_read_many_times_is_computed_once():
 def test_what_costs_little_is_computed_where_it_is_used():
     assert blocks_left(everyday.sobel(64, 64)) == {"P", "S"}
     assert blocks_left(everyday.heads_and_bias(1, 8, 4, 16)) == {"Y"}
+
+
+def by_rules(program):
+    schedule = tw.Schedule(program)
+    cpu_space.schedule_for_cpu(schedule, tw.Target(TARGETS[1]), best=True)
+    return schedule
+
+
+def test_short_sums_have_neighboring_results_in_their_lanes():
+    """A window of nine, or of four, is no vector; and what becomes of the sums is computed in their registers."""
+    for program, sums in ((everyday.max_pool_channels_first(8, 20, 40), "Y"), (everyday.mean_pool(9, 10, 64), "total")):
+        schedule = by_rules(program)
+        kernel = tw.compile(schedule, TARGETS[1])
+        assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+        vectors = [schedule.get(loop) for loop in schedule.get_loops(schedule.get_block(f"{sums}_update"))]
+        assert vectors[-1].kind == tw.ir.ForKind.VECTORIZED
+    assert "Y[vi, vj, vk] = total_local[vi, vj, vk] * T.float32(0.25)" in schedule.mod.script()
+
+
+def test_lines_that_fill_no_vector_are_left_to_lowering():
+    script = by_rules(everyday.scale_bytes(50000, 3)).mod.script()
+    assert "T.vectorized(3)" not in script and "T.parallel" in script

@@ -25,6 +25,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/condition_line.h"
 #include "lower/passes.h"
 #include "lower/vector_math.h"
 
@@ -32,20 +33,10 @@ namespace tilewright::lower {
 namespace {
 
 using arith::Analyzer;
-using arith::Domains;
 using arith::IntSet;
 
 /// Bodies larger than this are not duplicated: each copy costs build time.
 constexpr int64_t kMostNodes = 4000;
-
-/// What is at least 0 exactly when the comparison holds; null for anything else.
-Expr slack_of(const Expr& atom) {
-  if (const LT* c = atom.as<LT>()) return c->a.dtype().is_int() ? c->b - c->a - 1 : Expr();
-  if (const LE* c = atom.as<LE>()) return c->a.dtype().is_int() ? c->b - c->a : Expr();
-  if (const GT* c = atom.as<GT>()) return c->a.dtype().is_int() ? c->a - c->b - 1 : Expr();
-  if (const GE* c = atom.as<GE>()) return c->a.dtype().is_int() ? c->a - c->b : Expr();
-  return {};
-}
 
 int64_t count_nodes(const Stmt& s) {
   int64_t count = 0;
@@ -76,12 +67,6 @@ class Partitioner {
   }
 
  private:
-  /// Variables that are defined inside of a loop, and the ranges of those that have one.
-  struct Inside {
-    Domains ranges;
-    std::unordered_set<NodeRef> defined;
-  };
-
   template <class T>
   static Stmt unless_idle(const Ref<T>& node) {
     return is_nop(node->body) ? nop() : Stmt(node);
@@ -252,7 +237,7 @@ class Partitioner {
   }
 
   void note_alive(const Expr& atom, const Ref<Var>& v, const Inside& inside, Alive& alive) {
-    auto line = line_of(atom, v, inside, false);
+    auto line = line_of(atom, v, inside, false, analyzer_);
     auto q = line ? const_int(line->q) : std::nullopt;
     if (!q) return;
     // Where 0 <= p * v + q is possible.
@@ -328,29 +313,8 @@ class Partitioner {
         [&](const Ref<BufferStore>&, Visitor&) {}, [&](const Ref<Evaluate>&, Visitor&) {});
   }
 
-  /// p * v + q, where q uses nothing that is defined inside.
-  struct Line {
-    int64_t p;
-    Expr q;
-  };
-
-  /// Of what is at least 0 where the comparison holds: the least value (or the greatest) over all that is inside.
-  std::optional<Line> line_of(const Expr& atom, const Ref<Var>& v, const Inside& inside, bool least) {
-    if (!uses_var(atom, v) || effect_of(atom) != Effect::kPure) return {};
-    Expr slack = slack_of(atom);
-    if (!slack.defined()) return {};
-    IntSet values = arith::eval_set(slack, inside.ranges, analyzer_);
-    Expr end = least ? values.min : values.max;
-    if (!end.defined()) return {};
-    Expr q = analyzer_.simplify(substitute(end, {{v, zero(v.dtype())}}));
-    auto p = const_int(analyzer_.simplify(substitute(end, {{v, one(v.dtype())}}) - q));
-    if (!p || *p == 0 || !analyzer_.can_prove_equal(end, v * *p + q)) return {};
-    if (uses_any_var(q, [&](const Ref<Var>& x) { return inside.defined.count(x) != 0; })) return {};
-    return Line{*p, q};
-  }
-
   void consider(const Expr& atom, const Inside& inside, const For& loop, const Expr& end, Split& split) {
-    auto line = line_of(atom, loop.loop_var, inside, true);
+    auto line = line_of(atom, loop.loop_var, inside, true, analyzer_);
     if (!line) return;
     const auto& [p, q] = *line;
     if (p < 0) {

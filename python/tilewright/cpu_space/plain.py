@@ -6,9 +6,9 @@ import math
 
 from tilewright import _core
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, constant
+from tilewright.cpu_space.facts import Facts, constant, is_plain, is_spatial
 from tilewright.cpu_space.register_tile import bits_of
-from tilewright.schedule import LoopRV, Schedule
+from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: least work, in elements, that is worth a parallel loop
 _SHARED_WORK = 1 << 15
@@ -58,6 +58,12 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         schedule.reorder(*(loops[i] for i in others), loops[axis])
     outer = [loops[i] for i in others]
     vector = loops[axis]
+    if outer and facts.axes[axis].is_fixed and 2 * facts.extent(axis) < lanes:
+        # Lines that fill no vector: lowering makes vectors across them.
+        if target.num_cores > 1 and facts.axes[others[-1]].is_fixed and facts.extent(others[-1]) >= 4 * lanes:
+            outer[-1], _ = schedule.split(outer[-1], [None, 4 * lanes])
+            _share(schedule, outer, total)
+        return
     if not facts.axes[axis].is_fixed or (not outer and facts.extent(axis) > 4 * lanes):
         first, vector = schedule.split(vector, [None, 4 * lanes])
         # A loop with a tail stays inside: fused with others, its tail cannot be told apart any more.
@@ -90,16 +96,9 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     spatial = [facts.axes[i].loop for i in facts.spatial]
     reduced = [facts.axes[i].loop for i in facts.reduced]
     total = math.prod(axis.extent for axis in facts.axes)
-    along = [
-        i
-        for i in facts.spatial
-        if facts.extent(i) >= lanes
-        and facts.store.strides[i] == 1
-        and all(read.strides[i] in (0, 1) for read in facts.reads)
-    ]
-    reads_along = all(read.strides[facts.reduced[-1]] in (0, 1) for read in facts.reads)
-    if along and not reads_along:
-        _columns(schedule, facts, along[0], target, draw)
+    along = along_results(facts, target)
+    if along is not None:
+        _columns(schedule, facts, along, target, draw)
         return
     schedule.reorder(*spatial, *reduced)
     results = math.prod(facts.extent(i) for i in facts.spatial)
@@ -117,6 +116,30 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
             return
     vectorize(schedule, last, lanes)
     _share(schedule, spatial, total)
+
+
+def along_results(facts: Facts, target: _core.Target) -> int | None:
+    """The axis that results lie along, where partial sums of neighbors in the lanes cost less than partial sums of one
+    result: operands lie along it, or the sums are short."""
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    along = [i for i in facts.spatial if 2 * facts.extent(i) >= lanes and facts.store.strides[i] == 1]
+    if not along:
+        return None
+    axis, last = along[0], facts.reduced[-1]
+    steps = math.prod(facts.extent(i) for i in facts.reduced)
+    # Lanes of one result have to be brought together at its end.
+    of_one = math.ceil(steps / lanes) * _loading(facts, last, lanes) + 2 * math.log2(lanes)
+    of_several = steps / min(lanes, facts.extent(axis)) * _loading(facts, axis, lanes)
+    return axis if of_several < 0.8 * of_one else None
+
+
+def _loading(facts: Facts, axis: int, lanes: int) -> float:
+    """Cycles to load the vectors for one step, along an axis."""
+    strides = [read.strides[axis] for read in facts.reads]
+    return sum(
+        1.0 if stride in (0, 1) else abs(stride) if stride is not None and abs(stride) <= 4 else 1.5 * lanes
+        for stride in strides
+    )
 
 
 def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target, draw: Draw) -> None:
@@ -147,9 +170,12 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
         column, vector = schedule.split(vector, [None, lanes * across])
         head = [*others, column]
     schedule.reorder(*head, *reduced, vector)
-    copy = schedule.cache_write(facts.block, 0, "local")
+    copy = _leaving(schedule, facts)
     if head:
         attempt(schedule.reverse_compute_at, copy, head[-1])
+        own = schedule.get_loops(copy)
+        if own and schedule.get(own[0]).loop_var.same_as(schedule.get(head[0]).loop_var):
+            attempt(schedule.set_scope, facts.block, 0, "local")
     begin = attempt(schedule.decompose_reduction, facts.block, reduced[0]) if is_fixed else None
     for loop in (vector, schedule.get_loops(copy)[-1], *(schedule.get_loops(begin)[-1:] if begin else ())):
         attempt(schedule.vectorize, loop)
@@ -157,6 +183,16 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
         for loop in reduced:
             attempt(schedule.unroll, loop)
     _share(schedule, head, total)
+
+
+def _leaving(schedule: Schedule, facts: Facts) -> BlockRV:
+    """The block that takes sums out of the registers: the only consumer, where it has a step for each, else a copy."""
+    consumers = schedule.get_consumers(facts.block)
+    if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
+        loops = schedule.get_loops(consumers[0])
+        if is_plain(schedule, loops) and len(loops) == len(facts.spatial):
+            return consumers[0]
+    return schedule.cache_write(facts.block, 0, "local")
 
 
 def vectorize(schedule: Schedule, loop: LoopRV, lanes: int) -> None:

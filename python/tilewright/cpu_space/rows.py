@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tilewright import _core
 from tilewright.cpu_space.draw import attempt
-from tilewright.cpu_space.facts import constant, is_plain, is_spatial
-from tilewright.cpu_space.plain import vectorize
+from tilewright.cpu_space.facts import constant, facts_of, is_plain, is_spatial
+from tilewright.cpu_space.plain import along_results, vectorize
 from tilewright.schedule import BlockRV, Schedule
 
 
@@ -23,7 +23,8 @@ def schedule_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV, ta
     if name not in names:
         return
     earlier = [block for block in blocks[: names.index(name)] if is_plain(schedule, schedule.get_loops(block))]
-    if all(is_spatial(schedule.get(block)) for block in earlier):
+    sums = [block for block in earlier if not is_spatial(schedule.get(block))]
+    if not sums or any(_lies_along_results(schedule, block, target) for block in sums):
         return
     moved = []
     for block in reversed(earlier):
@@ -38,3 +39,8 @@ def schedule_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV, ta
         if len(own) > 1:
             vectorize(schedule, own[-1], lanes)
     attempt(schedule.parallel, row)
+
+
+def _lies_along_results(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:
+    facts = facts_of(schedule, block)
+    return facts is not None and along_results(facts, target) is not None

@@ -1,0 +1,37 @@
+#include "lower/condition_line.h"
+
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::lower {
+namespace {
+
+/// What is at least 0 exactly when the comparison holds; null for anything else.
+Expr slack_of(const Expr& atom) {
+  if (const LT* c = atom.as<LT>()) return c->a.dtype().is_int() ? c->b - c->a - 1 : Expr();
+  if (const LE* c = atom.as<LE>()) return c->a.dtype().is_int() ? c->b - c->a : Expr();
+  if (const GT* c = atom.as<GT>()) return c->a.dtype().is_int() ? c->a - c->b - 1 : Expr();
+  if (const GE* c = atom.as<GE>()) return c->a.dtype().is_int() ? c->a - c->b : Expr();
+  return {};
+}
+
+}  // namespace
+
+std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Inside& inside, bool least,
+                            arith::Analyzer& analyzer) {
+  if (!uses_var(comparison, v) || effect_of(comparison) != Effect::kPure) return {};
+  Expr slack = slack_of(comparison);
+  if (!slack.defined()) return {};
+  arith::IntSet values = arith::eval_set(slack, inside.ranges, analyzer);
+  Expr end = least ? values.min : values.max;
+  if (!end.defined()) return {};
+  Expr q = analyzer.simplify(substitute(end, {{v, zero(v.dtype())}}));
+  auto p = const_int(analyzer.simplify(substitute(end, {{v, one(v.dtype())}}) - q));
+  if (!p || *p == 0 || !analyzer.can_prove_equal(end, v * *p + q)) return {};
+  if (uses_any_var(q, [&](const Ref<Var>& x) { return inside.defined.count(x) != 0; })) return {};
+  return Line{*p, q};
+}
+
+}  // namespace tilewright::lower

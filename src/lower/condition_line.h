@@ -1,0 +1,29 @@
+// Where, along a loop, a comparison begins or ceases to hold.
+#pragma once
+
+#include <optional>
+#include <unordered_set>
+
+#include "arith/analyzer.h"
+#include "arith/int_set.h"
+
+namespace tilewright::lower {
+
+/// Variables that are defined inside of a loop, and the ranges of those that have one.
+struct Inside {
+  arith::Domains ranges;
+  std::unordered_set<NodeRef> defined;
+};
+
+/// p * v + q, where q uses nothing that is defined inside, and p is not 0.
+struct Line {
+  int64_t p;
+  Expr q;
+};
+
+/// Of what is at least 0 exactly where a comparison of integers holds: the least value (or the greatest) over all that
+/// is inside of the loop over `v`; nothing where it is no line.
+std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Inside& inside, bool least,
+                            arith::Analyzer& analyzer);
+
+}  // namespace tilewright::lower

@@ -1,0 +1,273 @@
+// Separate the iterations of loops for which the values that are stored are decided in advance from those at the edges.
+//
+//   Before                                                  After
+//   for j in range(64):                                     B[0] = A[0] + A[0]
+//     B[j] = A[T.max(j - 1, 0)] + A[j]                      for j in range(63):
+//                                                             B[j + 1] = A[j] + A[j + 1]
+//
+// So stencils whose edges are clamped, or zeros by if_then_else, have plain loops for what lies between the edges. What
+// is stored, and in which order, stays. The iterations of a parallel loop stay one loop: its body branches. Loops that
+// are to be unrolled, or are short, or hold registers, stay as they are; so do large bodies, as each copy costs build
+// time, and loops that are annotated with a "pragma_loop_partition_hint" of 0.
+//
+// Needs      flat buffers
+// Ensures    conditions in values, and clamped indices, that always hold are gone between the edges
+// Placement  before simplify_indices and vectorize_plain_loops, which see plain indices between the edges
+#include <algorithm>
+
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+#include "lower/condition_line.h"
+#include "lower/passes.h"
+#include "lower/vector_math.h"
+
+namespace tilewright::lower {
+namespace {
+
+using arith::Analyzer;
+using arith::IntSet;
+
+/// Accesses in a body that is copied, and in all copies together.
+constexpr int64_t kMostAccesses = 120, kMostCopied = 1500;
+/// Iterations of a loop, and full vectors of a vectorized one, that are worth it.
+constexpr int64_t kFewestIterations = 8, kFewestVectors = 4;
+
+bool is_lazy(const Call& call) { return intrinsic_of(call) == Intrinsic::k_if_then_else; }
+
+/// The comparison that decides which of two numbers is taken: whether it is the one that moves with the loop.
+Expr winner_moves(const Expr& a, const Expr& b, bool greater, const Ref<Var>& v) {
+  const Expr &moves = uses_var(a, v) ? a : b, &stays = uses_var(a, v) ? b : a;
+  return greater ? ge(moves, stays) : le(moves, stays);
+}
+
+class Peeler {
+ public:
+  Peeler(const PrimFunc& func, const Target& target) : target_(target) { assume_sizes(func, analyzer_); }
+
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return peel(loop, r); },
+        [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return around_ ? decided(store) : Stmt(store); });
+  }
+
+ private:
+  /// Iterations of a loop.
+  struct Part {
+    int64_t from, to;
+  };
+
+  Stmt peel(const Ref<For>& loop, Rewriter& r) {
+    auto min = const_int(loop->min), extent = const_int(loop->extent);
+    if (!min || !extent || *extent < 1 || !may_peel(*loop, *extent)) return whole(loop, r);
+    const Part all{*min, *min + *extent}, inner = between_edges(*loop, all);
+    if (inner.from == all.from && inner.to == all.to) return whole(loop, r);
+    copied_ += accesses(loop->body) * ((inner.from > all.from) + (inner.to < all.to));
+    ++around_;
+    Stmt result;
+    if (loop->kind == ForKind::kParallel) {
+      result = branch(loop, all, inner, r);
+    } else {
+      std::vector<Stmt> parts;
+      if (inner.from > all.from) parts.push_back(part(loop, {all.from, inner.from}, true, r));
+      parts.push_back(part(loop, inner, false, r));
+      if (inner.to < all.to) parts.push_back(part(loop, {inner.to, all.to}, true, r));
+      result = seq(std::move(parts));
+    }
+    --around_;
+    return result;
+  }
+
+  bool may_peel(const For& loop, int64_t extent) {
+    if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kThreadBinding) return false;
+    if (const IntImm* hint = loop.annotations.get("pragma_loop_partition_hint").as<IntImm>(); hint && hint->value == 0)
+      return false;
+    int64_t fewest = kFewestIterations;
+    if (loop.kind == ForKind::kVectorized) fewest = kFewestVectors * vector_lanes(target_, widest_element(loop.body));
+    if (extent < fewest) return false;
+    bool registers = false;
+    visit(loop.body, [&](const Ref<BufferStore>& store) { registers |= is_local(*store->buffer); });
+    const int64_t count = accesses(loop.body);
+    return !registers && count <= kMostAccesses && copied_ + 2 * count <= kMostCopied;
+  }
+
+  static int64_t accesses(const Stmt& body) {
+    int64_t count = 0;
+    visit(body, [&](const Ref<BufferLoad>&) { ++count; }, [&](const Ref<BufferStore>&) { ++count; });
+    return count;
+  }
+
+  Stmt whole(const Ref<For>& loop, Rewriter& r) {
+    analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
+    return r.descend(loop);
+  }
+
+  /// These iterations as a loop, in which other edges may lie.
+  Stmt part(const Ref<For>& loop, Part which, bool is_copy, Rewriter& r) {
+    For copy = *loop;
+    copy.min = int_imm(loop->min.dtype(), which.from);
+    copy.extent = int_imm(loop->extent.dtype(), which.to - which.from);
+    Ref<For> piece = make<For>(std::move(copy), loop.span());
+    if (is_copy) piece = renew_defs(piece).cast<For>();
+    if (which.to - which.from > 1) return peel(piece, r);
+    return r(substitute_folding(piece->body, piece->loop_var, cast(piece->loop_var.dtype(), piece->min)));
+  }
+
+  Stmt branch(const Ref<For>& loop, Part all, Part inner, Rewriter& r) {
+    const Ref<Var>& v = loop->loop_var;
+    auto bind = [&](const Part& part) {
+      analyzer_.bind(v, range(int_imm(v.dtype(), part.from), int_imm(v.dtype(), part.to - part.from)));
+    };
+    Expr test = bool_imm(true);
+    Part rest = all;
+    if (inner.from > all.from) test = ge(v, int_imm(v.dtype(), inner.from));
+    if (inner.to < all.to) test = logical_and(test, lt(v, int_imm(v.dtype(), inner.to)));
+    if (inner.from == all.from) rest.from = inner.to;
+    if (inner.to == all.to) rest.to = inner.from;
+    Stmt edges = renew_defs(loop->body);
+    bind(inner);
+    Stmt plain = r(loop->body);
+    bind(rest);
+    edges = r(edges);
+    bind(all);
+    For copy = *loop;
+    copy.body = make<IfThenElse>({test, plain, edges});
+    return make<For>(std::move(copy), loop.span());
+  }
+
+  // ---- where the edges are
+
+  Part between_edges(const For& loop, Part all) {
+    analyzer_.bind(loop.loop_var, range(loop.min, loop.extent));
+    Part inner = all;
+    Inside inside;
+    inside.defined.insert(loop.loop_var);
+    auto consider = [&](const Expr& atom) {
+      auto line = line_of(atom, loop.loop_var, inside, true, analyzer_);
+      auto q = line ? const_int(line->q) : std::nullopt;
+      if (!q) return;
+      // The first, or the last, iteration for which p * v + q >= 0.
+      if (line->p > 0) {
+        const int64_t from = -*const_int(floordiv(i64(*q), i64(line->p)));
+        if (from > all.from && from < all.to) inner.from = std::max(inner.from, from);
+      } else {
+        const int64_t to = *const_int(floordiv(i64(*q), i64(-line->p))) + 1;
+        if (to > all.from && to < all.to) inner.to = std::min(inner.to, to);
+      }
+    };
+    auto look = [&](const Expr& value) {
+      visit(
+          value,
+          [&](const Ref<Call>& call) {
+            if (is_lazy(*call)) for_each_atom(Expr(call->args[0]), consider);
+          },
+          [&](const Ref<Select>& select) { for_each_atom(select->condition, consider); },
+          [&](const Ref<Max>& e) {
+            if (e.dtype().is_int()) consider(winner_moves(e->a, e->b, true, loop.loop_var));
+          },
+          [&](const Ref<Min>& e) {
+            if (e.dtype().is_int()) consider(winner_moves(e->a, e->b, false, loop.loop_var));
+          });
+    };
+    visit(
+        loop.body,
+        [&](const Ref<For>& nested, Visitor& walk) {
+          Ref<Range> domain = range(nested->min, nested->extent);
+          analyzer_.bind(nested->loop_var, domain);
+          inside.ranges[nested->loop_var] = IntSet::of_range(domain);
+          inside.defined.insert(nested->loop_var);
+          walk(nested->body);
+        },
+        [&](const Ref<LetStmt>& let, Visitor& walk) {
+          inside.defined.insert(let->var);
+          walk(let->body);
+        },
+        [&](const Ref<BufferStore>& store, Visitor&) {
+          look(store->value);
+          for (const Expr& index : store->indices) look(index);
+        },
+        [&](const Ref<IfThenElse>& branch, Visitor& walk) {
+          walk(branch->then_case);
+          walk(branch->else_case);
+        },
+        [&](const Ref<Evaluate>&, Visitor&) {});
+    // Of edges that cross, one is left for the parts to find.
+    return inner.from < inner.to ? inner : Part{all.from, inner.to};
+  }
+
+  template <class F>
+  static void for_each_atom(const Expr& condition, const F& use) {
+    std::vector<Expr> atoms;
+    split_conjunction(condition, atoms);
+    for (const Expr& atom : atoms) use(atom);
+  }
+
+  // ---- what is decided
+
+  /// With the conditions taken away that the ranges of the loops decide.
+  Stmt decided(const Ref<BufferStore>& store) {
+    return rewrite(
+        Stmt(store), [&](const Ref<Call>& call, Rewriter& r) -> Expr { return choice(call, r); },
+        [&](const Ref<Select>& select, Rewriter& r) -> Expr {
+          Expr rest = undecided(select->condition);
+          if (is_true(rest)) return r(select->true_value);
+          if (is_false(rest)) return r(select->false_value);
+          return r.descend(select);
+        },
+        [&](const Ref<Max>& e, Rewriter& r) -> Expr { return extreme(e, ge(e->a, e->b), le(e->a, e->b), r); },
+        [&](const Ref<Min>& e, Rewriter& r) -> Expr { return extreme(e, le(e->a, e->b), ge(e->a, e->b), r); });
+  }
+
+  Expr choice(const Ref<Call>& call, Rewriter& r) {
+    if (!is_lazy(*call)) return r.descend(call);
+    Expr rest = undecided(Expr(call->args[0]));
+    if (is_true(rest)) return r(Expr(call->args[1]));
+    if (is_false(rest)) return r(Expr(call->args[2]));
+    return if_then_else(r(rest), r(Expr(call->args[1])), r(Expr(call->args[2])));
+  }
+
+  template <class T>
+  Expr extreme(const Ref<T>& e, const Expr& first, const Expr& second, Rewriter& r) {
+    if (!e->a.dtype().is_int() || effect_of(e) != Effect::kPure) return r.descend(e);
+    if (analyzer_.can_prove(first)) return r(e->a);
+    if (analyzer_.can_prove(second)) return r(e->b);
+    return r.descend(e);
+  }
+
+  /// What is left of a condition.
+  Expr undecided(const Expr& condition) {
+    Expr rest = bool_imm(true);
+    bool never = false;
+    for_each_atom(condition, [&](const Expr& atom) {
+      const bool is_pure = effect_of(atom) == Effect::kPure;
+      if (is_pure && analyzer_.can_prove(atom)) return;
+      // What is asked before may be what makes this one safe to ask.
+      never |= is_pure && is_true(rest) && analyzer_.can_prove(logical_not(atom));
+      rest = logical_and(rest, atom);
+    });
+    return never ? bool_imm(false) : rest;
+  }
+
+  const Target& target_;
+  Analyzer analyzer_;
+  int around_ = 0;  ///< loops around that were peeled
+  int64_t copied_ = 0;
+};
+
+bool has_choices(const Stmt& body) {
+  bool found = false;
+  visit(
+      body, [&](const Ref<Call>& call) { found |= is_lazy(*call); }, [&](const Ref<Select>&) { found = true; },
+      [&](const Ref<Max>& e) { found |= e.dtype().is_int(); }, [&](const Ref<Min>& e) { found |= e.dtype().is_int(); });
+  return found;
+}
+
+}  // namespace
+
+PassResult peel_edges(const Ref<PrimFunc>& func, PassContext& context) {
+  if (!has_choices(func->body)) return func;
+  return with_body(func, Peeler(*func, context.target).run(func->body));
+}
+
+}  // namespace tilewright::lower

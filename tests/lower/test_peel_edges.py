@@ -1,0 +1,116 @@
+"""The pass peel_edges: what is stored between the edges has no condition, and what is stored at all stays."""
+
+import random as rng
+import re
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import tir as T
+from tilewright.testing import check_equivalent
+
+
+@T.prim_func(private=True)
+def clamped(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for j in range(64):
+        B[j] = A[T.max(j - 1, 0)] + A[j]
+
+
+def test_the_example_of_the_contract():
+    @T.prim_func(private=True)
+    def expected(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        B[0] = A[0] + A[0]
+        for j in range(63):
+            B[j + 1] = A[j] + A[j + 1]
+
+    lowered = tw.lower(clamped, after="simplify_indices").functions["main"]
+    text = lowered.script()
+    assert "T.max" not in text and len(re.findall(r"for j in", text)) == 1, text
+    check_equivalent(clamped, tw.lower(clamped, after="peel_edges"))
+    check_equivalent(clamped, expected)
+
+
+def source(random):
+    """A stencil of two dimensions with edges of all kinds, some of which cross or are nowhere."""
+    n, m = random.choice([1, 3, 9, 20]), random.choice([1, 7, 8, 33, 70])
+    terms = []
+    for _ in range(random.randint(1, 4)):
+        di, dj = random.randint(-3, 3), random.choice([-40, -2, -1, 0, 1, 2, 40])
+        i, j = f"(i + {di})", f"(j + {dj})"
+        row, column = f"T.min(T.max({i}, 0), {n - 1})", f"T.max(T.min({j}, {m - 1}), 0)"
+        kind = random.choice(["clamp", "zero", "nested", "select", "rows"])
+        if kind == "clamp":
+            terms.append(f"A[{row}, {column}]")
+        elif kind == "zero":
+            inside = f"{i} >= 0 and {i} < {n} and 0 <= {j} and {j} <= {m - 1}"
+            terms.append(f"T.if_then_else({inside}, A[{i}, {j}], T.float32({random.randint(0, 3)}))")
+        elif kind == "nested":
+            inner = f"T.if_then_else({j} > 0, A[{row}, {column}], T.float32(2))"
+            terms.append(f"T.if_then_else(i != {random.randint(0, 9)}, {inner}, T.float32(3))")
+        elif kind == "select":
+            terms.append(f"T.Select(j * {random.choice([-3, 2])} + i >= {dj}, A[{row}, {column}], T.float32(1))")
+        else:
+            terms.append(f"T.if_then_else({i} >= 1, A[{row}, j], T.float32(0))")
+    loops = random.choice(["for i in range({n}):", "for i in T.parallel({n}):"]).format(n=n)
+    inner = random.choice(["for j in range({m}):", "for j in T.vectorized({m}):"]).format(m=m)
+    body = " + ".join(terms)
+    return f"""
+@T.prim_func
+def main(A: T.Buffer(({n}, {m}), "float32"), B: T.Buffer(({n}, {m}), "float32")):
+    {loops}
+        {inner}
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = {body.replace("i ", "vi ").replace("j ", "vj ").replace("j]", "vj]")}
+"""
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_edges_of_all_kinds(seed):
+    program = tw.script.from_source(source(rng.Random(seed)))
+    check_equivalent(program, tw.lower(program, after="peel_edges"))
+    n, m = (int(extent.value) for extent in next(iter(program.buffer_map.values())).shape)
+    a = np.random.default_rng(seed).random((n, m), "float32")
+    written, expected = np.zeros_like(a), np.zeros_like(a)
+    tw.compile(program, schedule="as written")(a, written)
+    tw.compile(program, "interpreter")(a, expected)
+    np.testing.assert_allclose(written, expected, rtol=1e-6)
+
+
+def test_loops_that_are_told_to_stay_whole_do():
+    for annotation in ('T.serial(64, annotations={"pragma_loop_partition_hint": 0})', "T.unroll(64)", "T.serial(6)"):
+        program = tw.script.from_source(
+            f"""
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for j in {annotation}:
+        B[j] = A[T.max(j - 1, 0)]
+"""
+        )
+        assert tw.lower(program, after="peel_edges").script().count("for j in") == 1
+
+
+def test_a_parallel_loop_stays_one_loop():
+    program = tw.script.from_source(
+        """
+@T.prim_func
+def main(A: T.Buffer((64, 16), "float32"), B: T.Buffer((64, 16), "float32")):
+    for i in T.parallel(64):
+        for j in range(16):
+            B[i, j] = A[T.min(i + 2, 63), j]
+"""
+    )
+    text = tw.lower(program, after="peel_edges").script()
+    assert text.count("T.parallel") == 1 and re.search(r"if i <= 61|if i < 62", text), text
+
+
+def test_what_is_asked_first_makes_the_next_question_safe():
+    """A condition that reads memory is not asked where the one before it does not hold."""
+
+    @T.prim_func
+    def program(A: T.Buffer((40,), "float32"), I: T.Buffer((40,), "int32"), B: T.Buffer((41,), "float32")):
+        for j in range(41):
+            B[j] = T.if_then_else(j < 40 and I[T.min(j, 39)] > 0, A[T.min(j, 39)], T.float32(0))
+
+    check_equivalent(program, tw.lower(program, after="peel_edges"))
