@@ -5,6 +5,7 @@
 #include "analysis/threads.h"
 #include "ir/build.h"
 #include "search/loop_kinds.h"
+#include "search/rules/block_conditions.h"
 
 namespace tilewright::search {
 namespace {
@@ -35,25 +36,36 @@ Around look(const analysis::Tree& tree, int block) {
   return around;
 }
 
-Status bind_loop(Schedule& schedule, LoopRV loop, int64_t max_threadblocks, int64_t max_threads,
-                 const ThreadFactor& factor) {
+}  // namespace
+
+Result<Factor> draw_thread_extent(Schedule& schedule, const std::vector<int64_t>& sizes, int64_t max_extent) {
+  SampleCategorical draw;
+  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(draw.candidates),
+               [&](int64_t size) { return size <= max_extent; });
+  if (draw.candidates.empty()) return Factor(max_extent);
+  if (draw.candidates.size() == 1) return Factor(draw.candidates[0]);
+  draw.probs = equal_weights(draw.candidates.size());
+  TW_TRY(size, schedule.apply(draw));
+  return Factor(size);
+}
+
+Result<std::vector<LoopRV>> bind_spatial_loop(Schedule& schedule, LoopRV loop, int64_t max_threadblocks,
+                                              int64_t max_threads, const ThreadFactor& factor) {
   TW_TRY(place, schedule.state().find(loop));
   auto extent = const_int(place.loop().extent);
-  if (extent && *extent / max_threads >= max_threadblocks && *extent > max_threadblocks * max_threads) {
+  if (extent && *extent > max_threadblocks * max_threads) {
     TW_TRY(parts, schedule.apply(Split{loop, {{None{}, max_threadblocks, max_threads}}}));
     TW_RETURN_IF_ERROR(schedule.apply(Reorder{{{parts[1], parts[2], parts[0]}}}));
     TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[1], "blockIdx.x"}));
     TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[2], "threadIdx.x"}));
-    return Ok{};
+    return std::vector<LoopRV>{parts[1], parts[2], parts[0]};
   }
   TW_TRY(threads, factor(schedule, extent ? std::min(*extent, max_threads) : max_threads));
   TW_TRY(parts, schedule.apply(Split{loop, {{None{}, threads}}}));
   TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[0], "blockIdx.x"}));
   TW_RETURN_IF_ERROR(schedule.apply(Bind{parts[1], "threadIdx.x"}));
-  return Ok{};
+  return std::vector<LoopRV>{parts[0], parts[1]};
 }
-
-}  // namespace
 
 Status bind_block_thread_idx(Schedule& schedule, BlockRV block, int64_t max_threadblocks, int64_t max_threads_per_block,
                              const ThreadFactor& factor) {
@@ -82,7 +94,9 @@ Status bind_block_thread_idx(Schedule& schedule, BlockRV block, int64_t max_thre
     TW_RETURN_IF_ERROR(schedule.apply(Bind{outer, "blockIdx.x"}));
     return Ok{};
   }
-  return bind_loop(schedule, outer, max_threadblocks, max_threads_per_block, factor);
+  TW_TRY(bound, bind_spatial_loop(schedule, outer, max_threadblocks, max_threads_per_block, factor));
+  (void)bound;
+  return Ok{};
 }
 
 }  // namespace tilewright::search

@@ -10,6 +10,16 @@ namespace tilewright::search {
 /// How many threads a team gets, for a loop of at most that extent: a number, or one that is drawn.
 using ThreadFactor = std::function<Result<schedule::Factor>(schedule::Schedule&, int64_t max_extent)>;
 
+/// One of the sizes that are not above the greatest, drawn; the greatest where all are.
+Result<schedule::Factor> draw_thread_extent(schedule::Schedule& schedule, const std::vector<int64_t>& sizes,
+                                            int64_t max_extent);
+
+/// Binds one spatial loop to blockIdx.x and threadIdx.x. The loops that it became, outermost first: blocks, threads,
+/// and, where there are more iterations than threads, what each of them does.
+Result<std::vector<schedule::LoopRV>> bind_spatial_loop(schedule::Schedule& schedule, schedule::LoopRV loop,
+                                                        int64_t max_threadblocks, int64_t max_threads_per_block,
+                                                        const ThreadFactor& factor);
+
 /// Binds the outer spatial loops around the block, fused, to blockIdx.x and threadIdx.x; only to blockIdx.x where loops
 /// inside are bound to threads already. A block that has both, or was tiled by a rule, stays as it is. One without
 /// spatial loops gets a loop of one iteration.

@@ -127,3 +127,14 @@ def test_processors_of_other_makes() -> None:
 def test_threads_of_a_gpu_are_known_where_they_are_said() -> None:
     assert tvm.target.Target("cuda -arch=sm_70").attrs["max_threads_per_block"] == 0
     assert tvm.target.Target("nvidia/geforce-rtx-3070").attrs["max_threads_per_block"] == 1024
+
+
+def test_winograd_is_cached_at_the_level_of_the_target() -> None:
+    levels = []
+    for target in ("llvm", "nvidia/nvidia-a100"):
+        with tvm.target.Target(target):
+            function = te_workload.create_te_workload("C2D_WIN_NHWC", 0)
+        sch = tvm.tir.Schedule(function)
+        block = sch.get(sch.get_block("bgemm"))
+        levels.append([int(level) for level in block.annotations["meta_schedule.write_cache_level"]])
+    assert levels == [[2], [3]]

@@ -144,7 +144,13 @@ def batch_matmul_nkkm(
     return x, y, z
 
 
-def padded(tensor: te.Tensor, before: Sequence[int], name: str = "PadInput", after: Sequence[int] | None = None) -> Any:
+def padded(
+    tensor: te.Tensor,
+    before: Sequence[int],
+    name: str = "PadInput",
+    after: Sequence[int] | None = None,
+    attrs: dict[str, Any] | None = None,
+) -> Any:
     """A copy with zeros around: so many elements before each dimension, and as many after it unless said otherwise."""
     behind = before if after is None else after
     sizes = [_size(extent) for extent in tensor.shape]
@@ -162,7 +168,7 @@ def padded(tensor: te.Tensor, before: Sequence[int], name: str = "PadInput", aft
             return source
         return te.if_then_else(te.all(*inside), source, te.const(0, tensor.dtype))  # type: ignore[attr-defined]
 
-    return te.compute(shape, element, name=name, varargs_names=[f"i{d}" for d in range(len(shape))])
+    return te.compute(shape, element, name=name, varargs_names=[f"i{d}" for d in range(len(shape))], attrs=attrs or {})
 
 
 def _size(extent: Any) -> int:

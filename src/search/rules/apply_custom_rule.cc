@@ -3,6 +3,8 @@
 #include <map>
 #include <mutex>
 
+#include "search/rules/winograd.h"
+
 namespace tilewright::search {
 
 using namespace schedule;
@@ -10,6 +12,9 @@ using namespace schedule;
 namespace {
 
 struct Table {
+  Table() {
+    for (auto& [name, rule] : winograd_rules()) rules.emplace(name, std::move(rule));
+  }
   std::mutex mutex;
   std::map<std::string, CustomRule> rules;
 };

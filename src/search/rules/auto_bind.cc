@@ -1,30 +1,11 @@
 #include "search/rules/auto_bind.h"
 
-#include <algorithm>
-
 #include "search/bind_block.h"
-#include "search/rules/block_conditions.h"
 #include "search/rules/target_limits.h"
 
 namespace tilewright::search {
 
 using namespace schedule;
-
-namespace {
-
-/// One of the sizes that are not too large; the largest possible one where all are.
-Result<Factor> draw_size(Schedule& schedule, const std::vector<int64_t>& sizes, int64_t max_extent) {
-  SampleCategorical draw;
-  std::copy_if(sizes.begin(), sizes.end(), std::back_inserter(draw.candidates),
-               [&](int64_t size) { return size <= max_extent; });
-  if (draw.candidates.empty()) return Factor(max_extent);
-  if (draw.candidates.size() == 1) return Factor(draw.candidates[0]);
-  draw.probs = equal_weights(draw.candidates.size());
-  TW_TRY(size, schedule.apply(draw));
-  return Factor(size);
-}
-
-}  // namespace
 
 Status AutoBind::initialize(const TuneContext& context) {
   if (max_threads_per_block_ != -1) return Ok{};
@@ -35,7 +16,9 @@ Status AutoBind::initialize(const TuneContext& context) {
 }
 
 Result<std::vector<Schedule>> AutoBind::apply(Schedule schedule, BlockRV block) const {
-  auto factor = [this](Schedule& at, int64_t max_extent) { return draw_size(at, thread_extents_, max_extent); };
+  auto factor = [this](Schedule& at, int64_t max_extent) {
+    return draw_thread_extent(at, thread_extents_, max_extent);
+  };
   Schedule bound = schedule;
   // A block whose iterations cannot be proved to be independent is left to the postprocessors.
   bool done = bind_block_thread_idx(bound, block, max_threadblocks_, max_threads_per_block_, factor).ok();

@@ -8,7 +8,9 @@ from typing import Any
 
 from tilewright.compat.tvm import te
 from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.target import Target
 from tilewright.testing import formulas
+from tilewright.testing.winograd import conv2d_winograd_nhwc as winograd_nhwc
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.testing.te_workload")
@@ -23,6 +25,7 @@ __all__ = [
     "conv2d_nhwc",
     "conv2d_nhwc_bn_relu",
     "conv2d_transpose_nhwc",
+    "conv2d_winograd_nhwc",
     "conv3d_ndhwc",
     "create_te_workload",
     "depthwise_conv2d_nhwc",
@@ -62,9 +65,18 @@ norm_bmn = _seen(formulas.norm_bmn)
 softmax_mn = _seen(formulas.softmax_mn)
 transpose_batch_matmul = _seen(formulas.transpose_batch_matmul)
 
+
+def conv2d_winograd_nhwc(*args: Any, **kwargs: Any) -> Any:
+    """At the tiling level of the current target: 3 for CUDA, otherwise 2."""
+    target = Target.current(allow_none=True)
+    level = 3 if target is not None and str(target.kind) == "cuda" else 2
+    return te.seen(winograd_nhwc(*args, **{"write_cache_level": level, **kwargs}))
+
+
 CONFIGS: dict[str, tuple[Callable[..., Any], list[tuple[Any, ...]]]] = {
     family: (getattr(formulas, name), shapes) for family, (name, shapes) in formulas.CONFIGS.items()
 }
+CONFIGS["C2D_WIN_NHWC"] = (conv2d_winograd_nhwc, [(1, 14, 14, 128, 128, 6)])
 
 
 def create_te_workload(name: str, idx: int) -> Any:
