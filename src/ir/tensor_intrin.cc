@@ -9,6 +9,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "ir/wide_indices.h"
 
 namespace tilewright {
 namespace {
@@ -62,6 +63,14 @@ std::vector<Ref<Buffer>> buffers_of(const PrimFunc& func) {
 
 Ref<PrimFunc> implementation(const Ref<PrimFunc>& impl) {
   return as_function(*TensorIntrin::block_of(impl), buffers_of(*impl));
+}
+
+Ref<PrimFunc> widened(const Ref<PrimFunc>& func) {
+  try {
+    return with_wide_indices(func);
+  } catch (const Exception&) {
+    return {};  // it computes with its indices in a way that both sizes do not share
+  }
 }
 
 Status check_signature(const TensorIntrin& intrin) {
@@ -131,9 +140,13 @@ Ref<Block> TensorIntrin::block_of(const Ref<PrimFunc>& func) {
 
 Status register_tensor_intrin(TensorIntrin intrin, bool replace) {
   TW_RETURN_IF_ERROR(check_signature(intrin));
+  intrin.wide_desc = widened(intrin.desc);
+  intrin.wide_impl = widened(intrin.impl);
   auto entry = std::make_shared<const TensorIntrin>(std::move(intrin));
-  Known known{entry, implementation(entry->impl), entry->desc};
-  const Hash128 key = structural_hash(known.text);
+  std::vector<Known> texts = {{entry, implementation(entry->impl), entry->desc}};
+  if (entry->wide_desc.defined() && entry->wide_impl.defined()) {
+    texts.push_back({entry, implementation(entry->wide_impl), entry->wide_desc});
+  }
   Table& t = table();
   std::unique_lock lock(t.mutex);
   auto [it, fresh] = t.by_name.try_emplace(entry->name, entry);
@@ -142,10 +155,10 @@ Status register_tensor_intrin(TensorIntrin intrin, bool replace) {
       return argument_error("tensor-intrin/name", "the tensor intrinsic '" + entry->name + "' is registered already",
                             "override=True replaces it");
     }
-    std::erase_if(t.by_implementation, [&](const auto& row) { return row.second.intrin == it->second; });
+    std::erase_if(t.by_implementation, [&](const auto& known) { return known.second.intrin == it->second; });
     it->second = entry;
   }
-  t.by_implementation.emplace(key, std::move(known));
+  for (Known& known : texts) t.by_implementation.emplace(structural_hash(known.text), std::move(known));
   return Ok{};
 }
 

@@ -31,6 +31,9 @@ struct TensorIntrin {
   std::vector<std::string> features;  ///< instruction sets that the implementation needs, by the names of targets
   bool compact = true;                ///< memory whose strides it does not state, and takes by pointer, is compact
 
+  /// Both with indices of 64 bits, for programs that have those; registering makes them, null where that cannot be.
+  Ref<PrimFunc> wide_desc{}, wide_impl{};
+
   /// The block that a function consists of; null if it does not.
   static Ref<Block> block_of(const Ref<PrimFunc>& func);
 };

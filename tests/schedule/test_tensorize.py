@@ -102,22 +102,79 @@ def test_leading_dimensions_of_the_program():
     assert "A[vn_o, vi_o * 4:vi_o * 4 + 4, vk_o * 4:vk_o * 4 + 4]" in sch.mod.script()
 
 
+@T.prim_func
+def wide(
+    A: T.Buffer((T.int64(8), T.int64(8))),
+    B: T.Buffer((T.int64(8), T.int64(8))),
+    C: T.Buffer((T.int64(8), T.int64(8))),
+):
+    for i, j, k in T.grid(T.int64(8), T.int64(8), T.int64(8)):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+
 @pytest.mark.parametrize("intrin", ["test_tile", "test_opaque"])
 def test_indices_of_64_bits(intrin):
-    @T.prim_func
-    def wide(
-        A: T.Buffer((T.int64(8), T.int64(8))),
-        B: T.Buffer((T.int64(8), T.int64(8))),
-        C: T.Buffer((T.int64(8), T.int64(8))),
-    ):
-        for i, j, k in T.grid(T.int64(8), T.int64(8), T.int64(8)):
-            with T.block("C"):
-                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                with T.init():
-                    C[vi, vj] = T.float32(0)
-                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+    def transform(sch):
+        sch.tensorize(tile(sch), intrin)
+        i0, j0, _ = sch.get_loops("C_update_o")
+        sch.reorder(j0, i0)  # by the contract
+        sch.parallel(j0)
 
-    check(wide, lambda sch: sch.tensorize(tile(sch), intrin))
+    text = check(wide, transform).mod.script()
+    assert "(T.int64(4), T.int64(4))" in text and "(4, 4)" not in text
+    if intrin == "test_opaque":  # what is called takes the types that it always took
+        assert 'T.Cast("int32", C_1.strides[0]))' in text
+
+
+def test_a_register_tile_with_indices_of_64_bits():
+    """The same instructions and the same sums as with 32 bits."""
+    if not {"avx512f"} <= set(tw.Target("native").features):
+        pytest.skip("this processor has no AVX-512")
+    size = tw.ir.IntImm("int64", 16)
+    A, B = te.placeholder((size, size), "uint8", name="A"), te.placeholder((size, size), "int8", name="B")
+    k = te.reduce_axis((0, size), "k")
+    product = te.create_prim_func(
+        [A, B, te.compute((size, size), lambda i, j: te.sum(A[i, k.var].astype("int32") * B[j, k.var], k), name="C")]
+    )
+    sch = tw.Schedule(product)
+    i, j, k = sch.get_loops("C")
+    ko, ki = sch.split(k, [None, 4])
+    sch.reorder(i, ko, j, ki)
+    sch.decompose_reduction("C", ko)
+    sch.tensorize(j, x86.AVX512_DOT_16x4_INTRIN)
+    a, b = np.full((16, 16), 255, "uint8"), np.full((16, 16), -128, "int8")
+    c = np.zeros((16, 16), "int32")
+    tw.compile(sch.mod)(a, b, c)
+    assert (c == 255 * -128 * 16).all()
+
+
+def test_implementations_that_compute_with_their_indices_stay_as_they_are():
+    """A value of 32 bits is stored, so the loops have to be those of 32 bits; the regions of the program fit them."""
+
+    @T.prim_func
+    def desc(A: T.Buffer((4,), "int32")):
+        with T.block("root"):
+            T.reads()
+            T.writes(A[0:4])
+            for i in range(4):
+                with T.block("A"):
+                    vi = T.axis.spatial(4, i)
+                    A[vi] = vi
+
+    @T.prim_func
+    def numbered(A: T.Buffer((T.int64(8), T.int64(4)), "int32")):
+        for r, i in T.grid(T.int64(8), T.int64(4)):
+            with T.block("A"):
+                vr, vi = T.axis.remap("SS", [r, i])
+                A[vr, vi] = T.Cast("int32", vi)
+
+    TensorIntrin.register("test_numbers", desc, desc, override=True)
+    text = check(numbered, lambda sch: sch.tensorize(sch.get_loops("A")[1], "test_numbers")).mod.script()
+    assert 'A[vr_o, T.int64(0):T.int64(4)], (4,), "int32")' in text
 
 
 def test_what_cannot_be_seen_into_means_its_description():

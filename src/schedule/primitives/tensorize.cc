@@ -58,12 +58,20 @@ class Replacement {
                     {tree_.stmt(at_), difference->where},
                     "the description of the intrinsic is tilewright.TensorIntrin.get(\"" + intrin_.name + "\").desc");
     }
-    TW_RETURN_IF_ERROR(find_arguments(std::get<Parts>(matched), block));
+    const Parts& parts = std::get<Parts>(matched);
+    bool wide = std::any_of(parts.begin(), parts.end(), [](const auto& part) { return has_wide_indices(part.second); });
+    if (wide && intrin_.wide_impl.defined()) impl_ = renew_defs(intrin_.wide_impl);
+    TW_RETURN_IF_ERROR(find_arguments(parts, block));
     TW_RETURN_IF_ERROR(check_memory());
     return replaced(block);
   }
 
  private:
+  static bool has_wide_indices(const Part& part) {
+    return std::any_of(part.start.begin(), part.start.end(),
+                       [](const Expr& e) { return e.dtype() == DataType::int_(64); });
+  }
+
   /// The condition of the block where it speaks of whole axes.
   static Expr in_axes(const BlockRealize& realize) {
     VarMap map;
