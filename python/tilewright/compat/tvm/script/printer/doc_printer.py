@@ -1,0 +1,479 @@
+"""tvm.script.printer.doc_printer: trees of a Python program as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.script.printer import doc as docs
+from tilewright.compat.tvm.script.printer.doc import Doc, ExprDoc, StmtDoc
+from tilewright.compat.tvm.script.printer.doc import OperationKind as Kind
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.script.printer.doc_printer")
+
+#: Operators from those that bind least, https://docs.python.org/3/reference/expressions.html#operator-precedence
+_LEVELS: list[dict[Kind, str]] = [
+    {Kind.IfThenElse: ""},
+    {Kind.Or: "or"},
+    {Kind.And: "and"},
+    {Kind.Not: "not "},
+    {Kind.Lt: "<", Kind.LtE: "<=", Kind.Eq: "==", Kind.NotEq: "!=", Kind.Gt: ">", Kind.GtE: ">="},
+    {Kind.BitOr: "|"},
+    {Kind.BitXor: "^"},
+    {Kind.BitAnd: "&"},
+    {Kind.LShift: "<<", Kind.RShift: ">>"},
+    {Kind.Add: "+", Kind.Sub: "-"},
+    {Kind.Mult: "*", Kind.Div: "/", Kind.FloorDiv: "//", Kind.Mod: "%"},
+    {Kind.USub: "-", Kind.Invert: "~"},
+    {Kind.Pow: "**"},
+]
+_BINDING = {kind: level for level, kinds in enumerate(_LEVELS, start=1) for kind in kinds}
+_TOKEN = {kind: token for kinds in _LEVELS for kind, token in kinds.items()}
+_LAMBDA, _UNARY, _ATOM = 0, _BINDING[Kind.USub], len(_LEVELS) + 1
+
+_ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+
+#: a gap of fewer lines between two excerpts is shown rather than said to be skipped
+_LEAST_GAP = 2
+
+
+def _binding(expr: ExprDoc) -> int:
+    if isinstance(expr, docs.OperationDoc):
+        return _BINDING[Kind(expr.kind)]
+    return _LAMBDA if isinstance(expr, docs.LambdaDoc) else _ATOM
+
+
+class _Printer:
+    def __init__(self, indent_spaces: int, paths: Sequence[Any]) -> None:
+        self.text = ""
+        self.indent = ""
+        self.step = " " * indent_spaces
+        self.paths = paths
+        #: for each path the longest prefix of it that was printed, and where
+        self.found: list[tuple[int, list[tuple[int, int]]]] = [(0, []) for _ in paths]
+
+    def print(self, doc: Doc) -> None:
+        start = len(self.text)
+        write = _WRITERS.get(type(doc))
+        if write is None:
+            raise TypeError(f"Do not know how to print {type(doc).__name__}")
+        write(self, doc)
+        for place in doc.source_paths:
+            self._mark(start, place)
+
+    def _mark(self, start: int, place: Any) -> None:
+        length = len(place._steps) + 1
+        for number, path in enumerate(self.paths):
+            longest, spans = self.found[number]
+            if length < longest or not place.is_prefix_of(path):
+                continue
+            span = (start, len(self.text))
+            self.found[number] = (length, [*spans, span] if length == longest else [span])
+
+    def line(self, text: str = "") -> None:
+        self.text += f"\n{self.indent}{text}"
+
+    def joined(self, parts: Sequence[Doc]) -> None:
+        for number, part in enumerate(parts):
+            self.text += ", " if number else ""
+            self.print(part)
+
+    def within(self, expr: ExprDoc, least: int) -> None:
+        """In parentheses if it binds less than that."""
+        needs = _binding(expr) < least
+        self.text += "(" if needs else ""
+        self.print(expr)
+        self.text += ")" if needs else ""
+
+    def block(self, body: Sequence[StmtDoc]) -> None:
+        outer, self.indent = self.indent, self.indent + self.step
+        for stmt in body:
+            self.line()
+            self.print(stmt)
+        if not body:
+            self.line("pass")
+        self.indent = outer
+
+    def comment_behind(self, stmt: StmtDoc) -> None:
+        if stmt.comment is None:
+            return
+        if "\n" in stmt.comment:
+            raise ValueError(f"the comment string of {type(stmt).__name__} cannot have newline.")
+        self.text += f"  # {stmt.comment}"
+
+    def comment_before(self, stmt: StmtDoc) -> None:
+        if stmt.comment is not None:
+            self.comment_lines(stmt.comment)
+            self.line()
+
+    def comment_lines(self, comment: str) -> None:
+        for number, text in enumerate(comment.split("\n")):
+            if number:
+                self.line()
+            self.text += f"# {text}"
+
+    def comment_inside(self, stmt: StmtDoc) -> None:
+        if stmt.comment is None:
+            return
+        outer, self.indent = self.indent, self.indent + self.step
+        self.line('"""')
+        for text in stmt.comment.split("\n"):
+            if text:
+                self.line(text)
+            else:
+                self.text += "\n"
+        self.line('"""')
+        self.indent = outer
+
+    def decorators(self, decorators: Sequence[ExprDoc]) -> None:
+        for decorator in decorators:
+            self.text += "@"
+            self.print(decorator)
+            self.line()
+
+
+def _literal(out: _Printer, doc: docs.LiteralDoc) -> None:
+    value = doc.value
+    if isinstance(value, str):
+        out.text += '"' + "".join(_ESCAPES.get(c, c) for c in value) + '"'
+    elif isinstance(value, float):
+        out.text += f"{value:.17g}" if math.isfinite(value) else f'"{value}"'
+    else:
+        out.text += str(value)
+
+
+def _id(out: _Printer, doc: docs.IdDoc) -> None:
+    out.text += doc.name
+
+
+def _attr(out: _Printer, doc: docs.AttrAccessDoc) -> None:
+    out.within(doc.value, _ATOM)
+    out.text += f".{doc.name}"
+
+
+def _index(out: _Printer, doc: docs.IndexDoc) -> None:
+    out.within(doc.value, _ATOM)
+    out.text += "["
+    out.joined(doc.indices)
+    out.text += "]" if doc.indices else "()]"
+
+
+def _call(out: _Printer, doc: docs.CallDoc) -> None:
+    out.within(doc.callee, _ATOM)
+    out.text += "("
+    out.joined(doc.args)
+    for number, (key, value) in enumerate(zip(doc.kwargs_keys, doc.kwargs_values, strict=True), len(doc.args)):
+        out.text += f"{', ' if number else ''}{key}="
+        out.print(value)
+    out.text += ")"
+
+
+def _operation(out: _Printer, doc: docs.OperationDoc) -> None:
+    kind = Kind(doc.kind)
+    if kind not in _BINDING:
+        raise ValueError(f"Invalid operation: {int(kind)}")
+    here = _BINDING[kind]
+    operands = 1 if kind < Kind._UnaryEnd else 2 if kind < Kind._BinaryEnd else 3
+    if len(doc.operands) != operands:
+        raise ValueError(f"{kind.name} requires {operands} operands, but got {len(doc.operands)}")
+    if operands == 1:
+        out.text += _TOKEN[kind]
+        out.within(doc.operands[0], here)
+    elif operands == 2:
+        left, right = doc.operands
+        # a power binds less than a unary operator on its right, and its right side first
+        power = kind == Kind.Pow
+        out.within(left, here + 1 if power else here)
+        out.text += f" {_TOKEN[kind]} "
+        out.within(right, _UNARY if power else here + 1)
+    else:
+        condition, value, other = doc.operands
+        out.within(value, here)
+        out.text += " if "
+        out.within(condition, here + 1)
+        out.text += " else "
+        out.within(other, here + 1)
+
+
+def _lambda(out: _Printer, doc: docs.LambdaDoc) -> None:
+    out.text += "lambda "
+    out.joined(doc.args)
+    out.text += ": "
+    out.print(doc.body)
+
+
+def _list(out: _Printer, doc: docs.ListDoc) -> None:
+    out.text += "["
+    out.joined(doc.elements)
+    out.text += "]"
+
+
+def _tuple(out: _Printer, doc: docs.TupleDoc) -> None:
+    out.text += "("
+    out.joined(doc.elements)
+    out.text += ",)" if len(doc.elements) == 1 else ")"
+
+
+def _dict(out: _Printer, doc: docs.DictDoc) -> None:
+    out.text += "{"
+    for number, (key, value) in enumerate(zip(doc.keys, doc.values, strict=True)):
+        out.text += ", " if number else ""
+        out.print(key)
+        out.text += ": "
+        out.print(value)
+    out.text += "}"
+
+
+def _slice(out: _Printer, doc: docs.SliceDoc) -> None:
+    if doc.start is not None:
+        out.print(doc.start)
+    out.text += ":"
+    if doc.stop is not None:
+        out.print(doc.stop)
+    if doc.step is not None:
+        out.text += ":"
+        out.print(doc.step)
+
+
+def _stmts(out: _Printer, doc: docs.StmtBlockDoc) -> None:
+    for stmt in doc.stmts:
+        out.print(stmt)
+        out.line()
+
+
+def _assign(out: _Printer, doc: docs.AssignDoc) -> None:
+    if isinstance(doc.lhs, docs.TupleDoc):
+        out.joined(doc.lhs.elements)
+    else:
+        out.print(doc.lhs)
+    for sign, part in ((": ", doc.annotation), (" = ", doc.rhs)):
+        if part is not None:
+            out.text += sign
+            out.print(part)
+    out.comment_behind(doc)
+
+
+def _if(out: _Printer, doc: docs.IfDoc) -> None:
+    out.comment_before(doc)
+    out.text += "if "
+    out.print(doc.predicate)
+    out.text += ":"
+    out.block(doc.then_branch)
+    if doc.else_branch:
+        out.line("else:")
+        out.block(doc.else_branch)
+
+
+def _while(out: _Printer, doc: docs.WhileDoc) -> None:
+    out.comment_before(doc)
+    out.text += "while "
+    out.print(doc.predicate)
+    out.text += ":"
+    out.block(doc.body)
+
+
+def _for(out: _Printer, doc: docs.ForDoc) -> None:
+    out.comment_before(doc)
+    out.text += "for "
+    if isinstance(doc.lhs, docs.TupleDoc):
+        out.joined(doc.lhs.elements)
+        out.text += "," if len(doc.lhs.elements) == 1 else ""
+    else:
+        out.print(doc.lhs)
+    out.text += " in "
+    out.print(doc.rhs)
+    out.text += ":"
+    out.block(doc.body)
+
+
+def _scope(out: _Printer, doc: docs.ScopeDoc) -> None:
+    out.comment_before(doc)
+    out.text += "with "
+    out.print(doc.rhs)
+    if doc.lhs is not None:
+        out.text += " as "
+        out.print(doc.lhs)
+    out.text += ":"
+    out.block(doc.body)
+
+
+def _expr_stmt(out: _Printer, doc: docs.ExprStmtDoc) -> None:
+    out.print(doc.expr)
+    out.comment_behind(doc)
+
+
+def _assert(out: _Printer, doc: docs.AssertDoc) -> None:
+    out.text += "assert "
+    out.print(doc.test)
+    if doc.msg is not None:
+        out.text += ", "
+        out.print(doc.msg)
+    out.comment_behind(doc)
+
+
+def _return(out: _Printer, doc: docs.ReturnDoc) -> None:
+    out.text += "return "
+    out.print(doc.value)
+    out.comment_behind(doc)
+
+
+def _function(out: _Printer, doc: docs.FunctionDoc) -> None:
+    if any(arg.comment is not None for arg in doc.args):
+        raise ValueError("Function arg cannot have comment attached to them.")
+    out.decorators(doc.decorators)
+    out.text += "def "
+    out.print(doc.name)
+    out.text += "("
+    out.joined(doc.args)
+    out.text += ")"
+    if doc.return_type is not None:
+        out.text += " -> "
+        out.print(doc.return_type)
+    out.text += ":"
+    out.comment_inside(doc)
+    out.block(doc.body)
+    out.text += "\n"
+
+
+def _class(out: _Printer, doc: docs.ClassDoc) -> None:
+    out.decorators(doc.decorators)
+    out.text += "class "
+    out.print(doc.name)
+    out.text += ":"
+    out.comment_inside(doc)
+    out.block(doc.body)
+    out.text += "\n"
+
+
+def _comment(out: _Printer, doc: docs.CommentDoc) -> None:
+    if doc.comment is not None:
+        out.comment_lines(doc.comment)
+
+
+def _doc_string(out: _Printer, doc: docs.DocStringDoc) -> None:
+    if doc.comment:
+        out.text += f'"""{doc.comment}"""'
+
+
+_WRITERS: dict[type, Callable[[_Printer, Any], None]] = {
+    docs.LiteralDoc: _literal,
+    docs.IdDoc: _id,
+    docs.AttrAccessDoc: _attr,
+    docs.IndexDoc: _index,
+    docs.CallDoc: _call,
+    docs.OperationDoc: _operation,
+    docs.LambdaDoc: _lambda,
+    docs.ListDoc: _list,
+    docs.TupleDoc: _tuple,
+    docs.DictDoc: _dict,
+    docs.SliceDoc: _slice,
+    docs.StmtBlockDoc: _stmts,
+    docs.AssignDoc: _assign,
+    docs.IfDoc: _if,
+    docs.WhileDoc: _while,
+    docs.ForDoc: _for,
+    docs.ScopeDoc: _scope,
+    docs.ExprStmtDoc: _expr_stmt,
+    docs.AssertDoc: _assert,
+    docs.ReturnDoc: _return,
+    docs.FunctionDoc: _function,
+    docs.ClassDoc: _class,
+    docs.CommentDoc: _comment,
+    docs.DocStringDoc: _doc_string,
+}
+
+
+def to_python_script(
+    doc: Doc,
+    indent_spaces: int = 4,
+    print_line_numbers: bool = False,
+    num_context_lines: int | None = None,
+    path_to_underline: Sequence[Any] | None = None,
+) -> str:
+    """The text of a document.
+
+    Args:
+        path_to_underline: what stands for these places, or else for what is nearest around them, gets a line of ^.
+        num_context_lines: how many lines around such a line are shown; by default all of the text.
+    """
+    paths = [] if path_to_underline is None else [path_to_underline]
+    if isinstance(path_to_underline, (list, tuple)):
+        paths = list(path_to_underline)
+    out = _Printer(indent_spaces, paths)
+    out.print(doc)
+    text = out.text.rstrip(" ")
+    lines = text.removesuffix("\n").split("\n")
+    context = len(lines) if num_context_lines is None or num_context_lines < 0 else num_context_lines
+    return _excerpts(lines, _merged([span for _, spans in out.found for span in spans]), context, print_line_numbers)
+
+
+def _merged(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """In order, and one where they touch."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def _excerpts(lines: list[str], spans: list[tuple[int, int]], context: int, numbers: bool) -> str:
+    """The lines with what is underlined, and those around."""
+    underlines = _by_line(lines, spans)
+    shown = [True] * len(lines)
+    if underlines:
+        near = {n for line in underlines for n in range(line - context, line + context + 1)}
+        shown = [n in near for n in range(len(lines))]
+        _close_gaps(shown)
+    width = len(str(len(lines))) + 1 if numbers else 0
+    out = ""
+    skipped = 0
+    for number, line in enumerate(lines):
+        if not shown[number]:
+            skipped += 1
+            continue
+        if skipped:
+            out += f"(... {skipped} lines skipped ...)\n"
+            skipped = 0
+        out += f"{number + 1} ".rjust(width) + line + "\n" if numbers else line + "\n"
+        if number in underlines:
+            out += " " * width + underlines[number] + "\n"
+    if skipped:
+        out += f"(... {skipped} lines skipped ...)\n"
+    return out.rstrip()
+
+
+def _by_line(lines: list[str], spans: list[tuple[int, int]]) -> dict[int, str]:
+    """For each line with something underlined, the line below it."""
+    marks: dict[int, str] = {}
+    start = 0
+    for number, line in enumerate(lines):
+        row = ""
+        for first, last in spans:
+            # what is empty gets a single ^; a span that ends with this line's break ends with the line
+            inside = first <= start + len(line) and (last > start or first == last == start)
+            if not inside:
+                continue
+            left, right = max(first - start, 0), min(last - start, len(line))
+            row = row.ljust(left)
+            row += "^" * max(right - len(row), 1 if first >= start else 0)
+        if row:
+            marks[number] = row
+        start += len(line) + 1
+    return marks
+
+
+def _close_gaps(shown: list[bool]) -> None:
+    """Shows gaps of a single line."""
+    start = None
+    for number, here in enumerate([*shown, True]):
+        if not here:
+            start = number if start is None else start
+        elif start is not None:
+            if number - start < _LEAST_GAP:
+                shown[start:number] = [True] * (number - start)
+            start = None
