@@ -1,6 +1,7 @@
 #include "analysis/independence.h"
 
 #include <algorithm>
+#include <mutex>
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
@@ -24,9 +25,18 @@ std::string quoted(const Block& block) { return "block '" + block.name_hint + "'
 /// The blocks directly below a loop, and what they do to one another's buffers.
 class Below {
  public:
-  Below(const Tree& tree, int loop) : tree_(tree), loop_(loop), blocks_(tree.child_blocks(loop)) {}
+  explicit Below(const Tree& tree, int loop, int about = Tree::kNone)
+      : tree_(tree), loop_(loop), about_(about), blocks_(tree.child_blocks(loop)) {}
 
   const std::vector<int>& blocks() const { return blocks_; }
+
+  /// Whether it is asked about the buffer.
+  bool concerns(const Ref<Buffer>& buffer) const {
+    if (about_ == Tree::kNone) return true;
+    const Block& block = tree_.block_at(about_);
+    return tree_.touches(block.writes, buffer) || tree_.touches(block.reads, buffer) ||
+           tree_.touches(binding_reads(*tree_.realize_at(about_)), buffer);
+  }
 
   /// A block before `at` writes the buffer.
   bool sets_before(int at, const Ref<Buffer>& buffer) const {
@@ -61,6 +71,7 @@ class Below {
   std::optional<Dependent> check_flow(bool overwriting) const {
     for (size_t i = 0; i < blocks_.size(); ++i) {
       for (const Ref<BufferRegion>& write : tree_.block_at(blocks_[i]).writes) {
+        if (!concerns(write->buffer)) continue;
         for (size_t j = 0; j < blocks_.size(); ++j) {
           if (i == j) continue;
           if (auto problem = check_pair(blocks_[i], blocks_[j], write->buffer, overwriting)) return problem;
@@ -111,6 +122,7 @@ class Below {
 
   const Tree& tree_;
   int loop_;
+  int about_;
   std::vector<int> blocks_;
 };
 
@@ -225,6 +237,43 @@ bool parts_one_to_one(const std::vector<Expr>& values, arith::IterDomains loops,
   return true;
 }
 
+/// What digits say of a block's axes, kept from one version of the program to the next: most steps change neither the
+/// axes of a block nor the loops around it.
+class AxesByLoops : public Memo::Fact {
+ public:
+  static arith::TellsApart tell_apart(const BlockRealize& realize, arith::Counters counters) {
+    const AxesByLoops& known = realize.block->id.memo.get<AxesByLoops>([] { return AxesByLoops(); });
+    {
+      std::lock_guard lock(known.mutex_);
+      for (const Answer& answer : known.answers_) {
+        if (answer.values == realize.iter_values && same(answer.counters, counters)) return answer.apart;
+      }
+    }
+    const arith::TellsApart apart = arith::tells_apart(realize.iter_values, counters);
+    std::lock_guard lock(known.mutex_);
+    if (known.answers_.size() == kMost) known.answers_.erase(known.answers_.begin());
+    known.answers_.push_back({realize.iter_values, std::move(counters), apart});
+    return apart;
+  }
+
+ private:
+  struct Answer {
+    std::vector<Expr> values;  ///< which hold the variables of the counters
+    arith::Counters counters;
+    arith::TellsApart apart;
+  };
+  static constexpr size_t kMost = 4;
+
+  static bool same(const arith::Counters& a, const arith::Counters& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const arith::Counter& x, const arith::Counter& y) {
+      return x.var == y.var && x.extent == y.extent;
+    });
+  }
+
+  mutable std::mutex mutex_;
+  mutable std::vector<Answer> answers_;
+};
+
 /// The axes tell apart all iterations of these loops that drive them, whatever those of other loops are.
 bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
@@ -239,7 +288,7 @@ bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
       loops, [&](int at) { return std::find(used.begin(), used.end(), tree.for_at(at).loop_var.get()) == used.end(); });
   if (loops.empty()) return false;
   if (auto counters = counters_of(tree, loops)) {
-    arith::TellsApart known = arith::tells_apart(realize.iter_values, *counters);
+    arith::TellsApart known = AxesByLoops::tell_apart(realize, std::move(*counters));
     if (known == arith::TellsApart::kYes) return true;
     if (known == arith::TellsApart::kNo && is_true(realize.predicate)) return false;
   }
@@ -304,13 +353,13 @@ std::optional<Dependent> check_allocations(const Tree& tree, int loop, const Exe
 
 }  // namespace
 
-std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution) {
+std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution, int about) {
   // Lanes of a vector share all buffers.
   bool in_lanes = false;
   for (int at = tree[loop].parent; at != Tree::kNone; at = tree[at].parent) {
     in_lanes |= tree[at].is_loop && tree.for_at(at).kind == ForKind::kVectorized;
   }
-  Below below(tree, loop);
+  Below below(tree, loop, about);
   if (auto problem = below.check_statements()) return problem;
   const Ref<Var>& loop_var = tree.for_at(loop).loop_var;
   auto name = [&] { return "loop '" + loop_var->name_hint + "'"; };
@@ -331,8 +380,12 @@ std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution exe
   if (auto problem = check_allocations(tree, loop, execution)) return problem;
   for (int at : below.blocks()) {
     const BlockRealize& realize = *tree.realize_at(at);
+    const auto& writes = realize.block->writes;
+    if (std::none_of(writes.begin(), writes.end(), [&](const auto& write) { return below.concerns(write->buffer); })) {
+      continue;
+    }
     if (writes_disjoint(tree, loop, at) || spreads_reduction(tree, loop, at, execution)) continue;
-    for (const Ref<BufferRegion>& write : realize.block->writes) {
+    for (const Ref<BufferRegion>& write : writes) {
       // An update carries values from one iteration to the next, unless another block below sets them each time.
       bool carries = BlockFacts::of(realize.block).role == BlockRole::kUpdate && !below.sets_before(at, write->buffer);
       bool owns = execution.can_own(write->buffer) && !in_lanes;

@@ -38,8 +38,9 @@ struct Execution {
   bool updates() const { return kind == ForKind::kVectorized; }
 };
 
-/// Why two iterations of the loop might depend on one another; nothing if they are independent.
-std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution);
+/// Why two iterations of the loop might depend on one another; nothing if they are independent. With `about`, a block,
+/// by way of a buffer that this block accesses: what is asked where nothing else has changed.
+std::optional<Dependent> why_dependent(const Tree& tree, int loop, Execution execution, int about = Tree::kNone);
 
 /// Why the blocks below the last of `loops` (a chain, outermost first) might see another result when the iterations of
 /// these loops run in another order, each block being regular in the new order as well.

@@ -28,9 +28,9 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
   return {};
 }
 
-/// Iterations of a parallel loop own buffers in main memory, which all threads share: what a loop around it or inside
-/// becomes may matter.
-bool may_share(const Tree& tree, int at) {
+/// Iterations of a parallel loop own buffers in main memory, which all threads share: what a loop around it becomes may
+/// matter, and who else shares a loop inside. Lanes inside keep buffers to their iteration.
+bool may_share(const Tree& tree, int at, ForKind kind) {
   bool allocated = std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int block) {
     const auto& own = tree.block_at(block).alloc_buffers;
     return std::any_of(own.begin(), own.end(),
@@ -38,7 +38,7 @@ bool may_share(const Tree& tree, int at) {
   });
   for (int other = 0; allocated && other < tree.size(); ++other) {
     if (other == at || !tree[other].is_loop) continue;
-    bool nested = tree.contains(at, other) || tree.contains(other, at);
+    bool nested = tree.contains(at, other) || (kind != ForKind::kVectorized && tree.contains(other, at));
     if (nested && tree.for_at(other).kind == ForKind::kParallel) return true;
   }
   return false;
@@ -75,7 +75,7 @@ Result<Plan> set_kind(const State& state, LoopRV rv, ForKind kind, const Executi
   TreeEdit edit(*place.tree);
   edit.replace(place.at, make<For>(std::move(loop), place.node().span()));
   Plan plan = give_loops(place.func, edit.finish(), {});
-  if (may_share(*place.tree, place.at)) TW_RETURN_IF_ERROR(check_owned_buffers(state, plan));
+  if (may_share(*place.tree, place.at, kind)) TW_RETURN_IF_ERROR(check_owned_buffers(state, plan));
   return plan;
 }
 

@@ -56,7 +56,8 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
 /// The block runs for all values of its axes.
 bool runs_whole_domain(const Tree& tree, int at);
 /// Loops that are parallel, vectorized or bound to threads still have independent iterations: those around the block
-/// `at`, and around all that shares a buffer with it.
+/// `at`, and around all that shares a buffer with it. Asked are the buffers of that block, so a step that changes other
+/// accesses too asks for each of the blocks.
 Status recheck_execution(const Tree& tree, int at, const char* code);
 
 }  // namespace tilewright::schedule

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -135,6 +136,8 @@ class Sizes:
 
     def __init__(self, known: Mapping[str, int] | None = None) -> None:
         self._known = known or {}
+        #: equal where the sizes are
+        self.key: Hashable = tuple(sorted(self._known.items()))
 
     def value(self, expression: Any) -> int | None:
         """Of an extent."""
@@ -242,6 +245,43 @@ def facts_of(schedule: Schedule, block: BlockRV, sizes: Sizes | None = None) -> 
         extent = schedule.get(loop).extent
         if sizes.value(extent) is None or axis.dom is None or not ir.structural_equal(axis.dom.extent, extent):
             return None
+    accesses = _accesses_of(node, sizes)
+    if accesses is None:
+        return None
+    return Facts(
+        block,
+        tuple(
+            Axis(
+                axis.var,
+                loop,
+                sizes.value(schedule.get(loop).extent) or 0,
+                axis.iter_type == ir.IterType.DATA_PAR,
+                constant(schedule.get(loop).extent) is not None,
+            )
+            for axis, loop in zip(node.iter_vars, loops, strict=True)
+        ),
+        *accesses,
+    )
+
+
+#: of Facts what follows from the block alone: a search asks about the same block for each of its candidates
+_Accesses = tuple[Operand, tuple[Operand, ...], tuple[int, ...], tuple[int, ...]]
+_known: dict[tuple[ir.Block, Hashable], _Accesses | None] = {}
+_MOST_KNOWN = 64
+
+
+def _accesses_of(node: ir.Block, sizes: Sizes) -> _Accesses | None:
+    key = (node, sizes.key)
+    with contextlib.suppress(KeyError):
+        return _known[key]
+    found = _find_accesses(node, sizes)
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[key] = found
+    return found
+
+
+def _find_accesses(node: ir.Block, sizes: Sizes) -> _Accesses | None:
     loads: list[Any] = []
     stores: list[Any] = []
 
@@ -257,18 +297,7 @@ def facts_of(schedule: Schedule, block: BlockRV, sizes: Sizes | None = None) -> 
     variables = [axis.var for axis in node.iter_vars]
     loads = [load for load in loads if not load.buffer.same_as(stores[0].buffer)]
     periods = tuple(_period([*loads, stores[0]], variable) for variable in variables)
-    return Facts(
-        block,
-        tuple(
-            Axis(
-                axis.var,
-                loop,
-                sizes.value(schedule.get(loop).extent) or 0,
-                axis.iter_type == ir.IterType.DATA_PAR,
-                constant(schedule.get(loop).extent) is not None,
-            )
-            for axis, loop in zip(node.iter_vars, loops, strict=True)
-        ),
+    return (
         _operand(stores[0], variables, periods, sizes),
         tuple(_operand(load, variables, periods, sizes) for load in loads),
         periods,

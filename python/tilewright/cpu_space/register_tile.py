@@ -7,6 +7,7 @@ operand and a broadcast have to fit. Fewer than eight sums wait for one another:
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -64,18 +65,21 @@ def bits_of(dtype: str) -> int:
 
 
 #: tiles by what they depend on: a search asks for those of the same block for each of its candidates
-_known: dict[tuple[Hashable, str], tuple[RegisterTile, ...]] = {}
+_known: dict[tuple[Hashable, ...], tuple[RegisterTile, ...]] = {}
 _MOST_KNOWN = 64
 
 
 def register_tiles(facts: Facts, target: _core.Target) -> tuple[RegisterTile, ...]:
     """Tiles for a contraction, the one that the model expects most of first; none where no tile can be vectors."""
-    key = (facts.sizes_and_strides(), str(target))
-    if key not in _known:
-        if len(_known) >= _MOST_KNOWN:
-            _known.clear()
-        _known[key] = tuple(_estimated_tiles(facts, target))
-    return _known[key]
+    limits = target.vector_bits, target.vector_registers, target.l1_bytes, target.l2_bytes
+    key = (facts.sizes_and_strides(), limits)
+    with contextlib.suppress(KeyError):
+        return _known[key]
+    tiles = tuple(_estimated_tiles(facts, target))
+    if len(_known) >= _MOST_KNOWN:
+        _known.clear()
+    _known[key] = tiles
+    return tiles
 
 
 def _estimated_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:

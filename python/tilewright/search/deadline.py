@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
+import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +25,79 @@ class _Overdue(BaseException):
     """Raised inside the code that took too long; no `except Exception` of the user's catches it."""
 
 
+class _Limit:
+    """A body that runs on a thread, and has to be done by some time."""
+
+    def __init__(self, seconds: float) -> None:
+        self.ends = time.monotonic() + seconds
+        self.thread = threading.get_ident()
+        self.by_signal = threading.current_thread() is threading.main_thread()
+        self.running, self.fired = True, False
+
+
+class _Watch:
+    """A thread that interrupts what is overdue. It sleeps until the first limit that it knows of may be over: a search
+    sets one for each candidate, and hardly any ever is."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._limits: set[_Limit] = set()
+        self._wakes = math.inf
+        self._thread: threading.Thread | None = None
+
+    def begin(self, limit: _Limit) -> None:
+        with self._changed:
+            self._limits.add(limit)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="tilewright-deadlines", daemon=True)
+                self._thread.start()
+            elif limit.ends < self._wakes:
+                self._changed.notify()
+
+    def end(self, limit: _Limit) -> None:
+        """Afterwards it does not fire any more."""
+        with self._changed:
+            self._limits.discard(limit)
+
+    def _run(self) -> None:
+        with self._changed:
+            while True:
+                now = time.monotonic()
+                for limit in [limit for limit in self._limits if limit.ends <= now]:
+                    self._fire(limit)
+                    limit.ends = now + _AGAIN
+                self._wakes = min((limit.ends for limit in self._limits), default=math.inf)
+                self._changed.wait(None if self._wakes == math.inf else self._wakes - now)
+
+    def _fire(self, limit: _Limit) -> None:
+        limit.fired = True
+        if limit.by_signal:
+            signal.pthread_kill(limit.thread, _SIGNAL)
+            return
+        self._limits.discard(limit)
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(limit.thread), ctypes.py_object(_Overdue))
+
+
+_watch = _Watch()
+
+
+def _watch_anew() -> None:
+    """A process that is a copy of another one has none of its threads."""
+    global _watch
+    _watch = _Watch()
+
+
+os.register_at_fork(after_in_child=_watch_anew)
+
+#: limits of the main thread, the innermost last
+_in_main_thread: list[_Limit] = []
+
+
+def _on_signal(number: int, frame: Any) -> None:
+    if any(limit.fired and limit.running for limit in _in_main_thread):
+        raise _Overdue
+
+
 @contextlib.contextmanager
 def limit(seconds: float, what: str) -> Iterator[None]:
     """Interrupts the body when it takes longer than `seconds`.
@@ -31,12 +107,13 @@ def limit(seconds: float, what: str) -> Iterator[None]:
     Raises:
         tilewright.ResourceError: the body was interrupted; `what` says what it was.
     """
-    by_signal = threading.current_thread() is threading.main_thread()
-    interrupted = _by_signal(seconds) if by_signal else _by_exception(seconds)
+    mine = _Limit(seconds)
     try:
-        with interrupted:
+        with _by_signal(mine) if mine.by_signal else _by_exception(mine):
             yield
     except _Overdue:
+        if not mine.fired:
+            raise  # it is for the one around
         error = ResourceError(
             f"{what} within {seconds:.3g} s and was interrupted\n  hint: look for a loop that does not end"
         )
@@ -45,59 +122,32 @@ def limit(seconds: float, what: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _by_signal(seconds: float) -> Iterator[None]:
-    thread, running, over = threading.get_ident(), True, threading.Event()
-
-    def on_signal(number: int, frame: Any) -> None:
-        if running:
-            raise _Overdue
-
-    def watch() -> None:
-        if over.wait(seconds):
-            return
-        while running:
-            signal.pthread_kill(thread, _SIGNAL)
-            over.wait(_AGAIN)
-
-    before = signal.signal(_SIGNAL, on_signal)
-    watcher = threading.Thread(target=watch, daemon=True)
+def _by_signal(mine: _Limit) -> Iterator[None]:
+    watch = _watch
+    before = signal.signal(_SIGNAL, _on_signal)
     try:
         try:
-            watcher.start()
+            _in_main_thread.append(mine)
+            watch.begin(mine)
             yield
         finally:
-            running = False  # from here on the handler does nothing
-            over.set()
-            watcher.join()
+            mine.running = False  # from here on the handler does nothing
     finally:
-        running = False  # also where the exception came just then
-        over.set()
+        mine.running = False  # also where the exception came just then
+        watch.end(mine)
+        _in_main_thread.remove(mine)
         signal.signal(_SIGNAL, before)
 
 
 @contextlib.contextmanager
-def _by_exception(seconds: float) -> Iterator[None]:
-    thread = threading.get_ident()
-    lock = threading.Lock()
-    state = {"running": True, "fired": False}
-
-    def fire() -> None:
-        with lock:
-            if state["running"]:
-                state["fired"] = True
-                ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(_Overdue))
-
-    timer = threading.Timer(seconds, fire)
-    timer.daemon = True
-    timer.start()
+def _by_exception(mine: _Limit) -> Iterator[None]:
+    watch = _watch
+    watch.begin(mine)
     try:
         yield
-        with lock:
-            state["running"] = False
-        if state["fired"]:  # the exception is on its way: let it arrive here
+        watch.end(mine)
+        if mine.fired:  # the exception is on its way: let it arrive here
             for _ in range(1_000_000):
                 pass
     finally:
-        with lock:
-            state["running"] = False
-        timer.cancel()
+        watch.end(mine)

@@ -116,6 +116,32 @@ void FunctionEmitter::emit_loop(const Ref<For>& loop) {
   emit_serial(*loop, begin, end, extent.has_value());
 }
 
+namespace {
+
+/// Makes `hint`, with a number or without, what LLVM is told about the loop that ends with the branch.
+void tell_about_loop(llvm::BranchInst* latch, const char* hint, llvm::Constant* number = nullptr) {
+  llvm::LLVMContext& c = latch->getContext();
+  std::vector<llvm::Metadata*> parts{llvm::MDString::get(c, hint)};
+  if (number) parts.push_back(llvm::ConstantAsMetadata::get(number));
+  llvm::MDNode* node = llvm::MDNode::getDistinct(c, {nullptr, llvm::MDNode::get(c, parts)});
+  node->replaceOperandWith(0, node);
+  latch->setMetadata(llvm::LLVMContext::MD_loop, node);
+}
+
+constexpr const char* kStaysRolled = "llvm.loop.unroll.disable";
+
+}  // namespace
+
+/// LLVM unrolls where the program asks for it, and leaves loops alone that already are vector code.
+void FunctionEmitter::attach_loop_hints(llvm::BranchInst* latch, const For& loop) {
+  const IntImm* count = loop.annotations.get(kUnrollHint).as<IntImm>();
+  if (count && count->value > 1) {
+    tell_about_loop(latch, "llvm.loop.unroll.count", builder_.getInt32(static_cast<uint32_t>(count->value)));
+  } else if (count || has_vector_code(loop.body)) {
+    tell_about_loop(latch, kStaysRolled);
+  }
+}
+
 /// `runs_once`: there is at least one iteration.
 void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, bool runs_once) {
   Interval interval{INT64_MIN, INT64_MAX};
@@ -155,7 +181,8 @@ void FunctionEmitter::emit_serial(const For& loop, Value* begin, Value* end, boo
   builder_.SetInsertPoint(ask);
   emit_poll();
   start->addIncoming(stop, builder_.GetInsertBlock());
-  builder_.CreateBr(part);
+  // What is polled for takes long: LLVM need not weigh up all that is inside.
+  tell_about_loop(builder_.CreateBr(part), kStaysRolled);
   builder_.SetInsertPoint(after);
 }
 
@@ -237,28 +264,6 @@ void FunctionEmitter::emit_iterations(const For& loop, Value* begin, Value* end,
   builder_.SetInsertPoint(after);
 }
 
-/// LLVM unrolls where the program asks for it, and leaves loops alone that already are vector code.
-void FunctionEmitter::attach_loop_hints(llvm::BranchInst* latch, const For& loop) {
-  llvm::LLVMContext& c = state_.context();
-  std::vector<llvm::Metadata*> hints{nullptr};
-  auto add = [&](const char* name, llvm::Constant* value) {
-    std::vector<llvm::Metadata*> parts{llvm::MDString::get(c, name)};
-    if (value) parts.push_back(llvm::ConstantAsMetadata::get(value));
-    hints.push_back(llvm::MDNode::get(c, parts));
-  };
-  const IntImm* count = loop.annotations.get(kUnrollHint).as<IntImm>();
-  bool vector_code = has_vector_code(loop.body);
-  if (count && count->value > 1) {
-    add("llvm.loop.unroll.count", builder_.getInt32(static_cast<uint32_t>(count->value)));
-  } else if (vector_code || count) {
-    add("llvm.loop.unroll.disable", nullptr);
-  }
-  if (hints.size() == 1) return;
-  llvm::MDNode* node = llvm::MDNode::getDistinct(c, hints);
-  node->replaceOperandWith(0, node);
-  latch->setMetadata(llvm::LLVMContext::MD_loop, node);
-}
-
 void FunctionEmitter::emit_while(const While& loop) {
   llvm::BasicBlock* head = new_block("while");
   llvm::BasicBlock* body = new_block("do");
@@ -283,7 +288,7 @@ void FunctionEmitter::emit_while(const While& loop) {
   builder_.SetInsertPoint(ask);
   emit_poll();
   count->addIncoming(builder_.getInt64(0), builder_.GetInsertBlock());
-  builder_.CreateBr(head);
+  tell_about_loop(builder_.CreateBr(head), kStaysRolled);
   builder_.SetInsertPoint(after);
 }
 

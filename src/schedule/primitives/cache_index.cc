@@ -323,6 +323,7 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
   for (const Table& table : tables) {
     auto obstacle = analysis::why_not_covered(after, after.block(table.block->id.value), reader, table.buffer);
     if (obstacle) return refuse("cache_index/P4", *obstacle);
+    TW_RETURN_IF_ERROR(recheck_execution(after, after.block(table.block->id.value), "cache_index/P4"));
     plan.outputs.push_back(Handle::block(block.func, *table.block));
   }
   TW_RETURN_IF_ERROR(recheck_execution(after, reader, "cache_index/P4"));
