@@ -37,7 +37,7 @@ class _Limit:
 
 class _Watch:
     """A thread that interrupts what is overdue. It sleeps until the first limit that it knows of may be over: a search
-    sets one for each candidate, and hardly any ever is."""
+    sets one for each candidate, and hardly any ever is. Where it wakes up and none is left, it ends."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -61,13 +61,14 @@ class _Watch:
 
     def _run(self) -> None:
         with self._changed:
-            while True:
+            while self._limits:
                 now = time.monotonic()
                 for limit in [limit for limit in self._limits if limit.ends <= now]:
                     self._fire(limit)
                     limit.ends = now + _AGAIN
-                self._wakes = min((limit.ends for limit in self._limits), default=math.inf)
-                self._changed.wait(None if self._wakes == math.inf else self._wakes - now)
+                self._wakes = min((limit.ends for limit in self._limits), default=now)
+                self._changed.wait(self._wakes - now)
+            self._thread, self._wakes = None, math.inf
 
     def _fire(self, limit: _Limit) -> None:
         limit.fired = True
@@ -135,7 +136,8 @@ def _by_signal(mine: _Limit) -> Iterator[None]:
     finally:
         mine.running = False  # also where the exception came just then
         watch.end(mine)
-        _in_main_thread.remove(mine)
+        with contextlib.suppress(ValueError):  # where the exception of one around came first
+            _in_main_thread.remove(mine)
         signal.signal(_SIGNAL, before)
 
 

@@ -61,6 +61,12 @@ void Race::observe_probe(double fraction) {
   decide();
 }
 
+/// How many times as slow as the incumbent the fastest of so many slices may be of a candidate that may be the faster
+/// one all the same.
+double Race::may_be_slower(int32_t slices) const {
+  return 1 + (rules_.contend_ratio - 1) * rules_.screen_slices / std::max(slices, rules_.screen_slices);
+}
+
 void Race::decide() {
   if (over_) return;
   if (fastest_ > rules_.stop_ratio * rules_.incumbent && spent_ >= rules_.doubt_seconds) return end(Verdict::kSlow);
@@ -69,7 +75,7 @@ void Race::decide() {
     return end(fastest_ > rules_.contend_ratio * rules_.incumbent ? Verdict::kScreened : Verdict::kContender);
   if (stage_ != Stage::kTimed) return;
   const auto count = static_cast<int32_t>(accepted());
-  if (count >= rules_.screen_slices && fastest_ > rules_.contend_ratio * rules_.incumbent)
+  if (count >= rules_.screen_slices && fastest_ > may_be_slower(count) * rules_.incumbent)
     return end(Verdict::kScreened);
   // Three times as many attempts as samples wanted: a machine that is busy all the time shall not hold up the search.
   if (count >= rules_.full_slices || rejected_ >= 2 * rules_.full_slices) end(Verdict::kContender);

@@ -5,7 +5,9 @@
 //   warm-up       at least `warm_up_seconds` of calls
 //   any time      after `doubt_seconds` of calls the fastest is still slower than `stop_ratio` x: stopped
 //   screening     `screen_slices` slices; the fastest slower than `contend_ratio` x: kept as it is
-//   contention    up to `full_slices` slices
+//   contention    up to `full_slices` slices; what chance may explain shrinks with them, and with it how much slower
+//   than
+//                 the incumbent one may be that goes on
 //
 // A slice is about `slice_seconds` of calls. It counts only when the thread was not interrupted: no involuntary context
 // switch, and wall time within 2 % of processor time. Every ten slices a probe of the machine's peak follows; when it
@@ -88,6 +90,7 @@ class Race {
   size_t accepted() const { return kept_.size() + group_.size(); }
   void end(Verdict verdict);
   void decide();
+  double may_be_slower(int32_t slices) const;
 
   RaceRules rules_;
   int threads_;

@@ -73,6 +73,15 @@ TEST(Race, AMediocreCandidateIsScreenedOnly) {
   EXPECT_EQ(race.seconds().size(), 5u);
 }
 
+TEST(Race, TheCloserToTheBestTheLongerItContends) {
+  // 10 % slower than the best may be chance in five slices, 5 % in ten.
+  for (auto [slower, slices] : {std::pair(1.09, 6), {1.06, 9}, {1.04, 13}, {1.027, 19}}) {
+    Race race(against(2e-3), 1);
+    EXPECT_EQ(run(race, [&](int) { return slower * 2e-3; }), 2 + slices) << slower;
+    EXPECT_EQ(race.verdict(), Race::Verdict::kScreened);
+  }
+}
+
 TEST(Race, AContenderGetsAllSlices) {
   Race race(against(2e-3), 1);
   EXPECT_EQ(run(race, [](int) { return 1.9e-3; }), 2 + 20);
