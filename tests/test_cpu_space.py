@@ -315,7 +315,8 @@ def test_the_epilogue_is_computed_on_the_tile():
 def test_steps_of_a_softmax_run_row_by_row():
     sch = scheduled(softmax(16, 64))
     (loop,) = {sch.get(sch.get_loops(block)[0]).loop_var for block in sch.get_child_blocks(sch.get_block("root"))}
-    assert sch.get(sch.get_loops("top")[0]).kind == tw.ir.ForKind.PARALLEL and loop is not None
+    assert sch.get(sch.get_loops("top")[0]).kind == tw.ir.ForKind.SERIAL and loop is not None
+    assert "T.parallel" in scheduled(softmax(512, 64)).mod.script()
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -459,6 +460,28 @@ def test_compile_by_rules():
     )
     np.testing.assert_allclose(ruled(a, b), a @ b, rtol=1e-5)
     np.testing.assert_allclose(written(a, b), ruled(a, b), rtol=1e-5)
+
+
+def columns_first(schedule, target, *, best):
+    """Worse than what it begins with."""
+    i, j = schedule.get_loops("C")
+    schedule.reorder(j, i)
+    schedule.unroll(schedule.split(i, [None, 4])[1])
+
+
+def test_by_default_a_program_is_compiled_as_written_where_that_seems_faster(monkeypatch):
+    monkeypatch.setattr(cpu_space, "schedule_for_cpu", columns_first)
+    program = elementwise(512, 512)
+    module = tw.ir.Module({n: elementwise(512, 512).with_attr("global_symbol", n) for n in ("one", "two")})
+    assert tw.compile(program).schedule == "as written"
+    assert {kernel.schedule for kernel in tw.compile(module).values()} == {"as written"}
+    assert tw.compile(program, schedule="by rules").schedule == "by rules"
+
+
+def test_by_default_the_rules_are_trusted_on_all_they_were_made_for():
+    for name, program in PROGRAMS.items():
+        if cpu_space.scheduled_by_rules(tw.ir.Module({"main": program}), tw.Target("native"))[1]:
+            assert tw.compile(program).schedule == "by rules", name
 
 
 def test_by_default_schedules_and_checked_programs_are_taken_as_they_are():

@@ -294,8 +294,8 @@ def compile(
         schedule: ``"by rules"`` schedules, in milliseconds, functions that nobody has scheduled: whose loops are all
             serial and not annotated. Floats are then added in another order, as vectors do it. It is where
             :func:`tilewright.tune` starts from. ``"as written"`` takes loops as they are. By default functions and
-            modules get rules, unless their accesses are checked, and a :class:`Schedule` is taken as it is;
-            :attr:`Kernel.schedule` says what was done.
+            modules get rules, unless their accesses are checked or an estimate expects them to be faster as written,
+            and a :class:`Schedule` is taken as it is; :attr:`Kernel.schedule` says what was done.
         database: Use the fastest schedule that this file of records has for the program on this target.
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
             :class:`ArgumentError` that names block, buffer, index, its value, and bound. Loops that keep such a check
@@ -354,7 +354,7 @@ def compile_quietly(
         from tilewright.cpu_space import scheduled_by_rules
 
         try:
-            ruled, names = scheduled_by_rules(module, resolved)
+            ruled, names = scheduled_by_rules(module, resolved, if_faster=schedule is None)
             return _compiled(ruled, resolved, dict.fromkeys(names, "by rules"), check_bounds)
         except Error:
             # What nobody has asked for is no reason not to compile.

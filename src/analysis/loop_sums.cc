@@ -132,24 +132,41 @@ LoopSum LoopSums::add(const LoopSum& a, const LoopSum& b, int64_t scale) {
   return result;
 }
 
+/// What (a // c) * c + b % c is, where that is a sum: b for b % c, with a // c as it is, as x // (b * c) where b is x
+/// // d, or with b % m for a.
+const LoopSum* LoopSums::joined(const Atom& div, const Atom& mod) const {
+  const LoopSum &of_div = sums_[div.a], &of_mod = sums_[mod.a];
+  auto single = [&](const LoopSum& sum, Form form) -> const Atom* {
+    const bool is_one = sum.count == 1 && sum.terms[0].coeff == 1 && sum.constant.lo == 0 && sum.constant.hi == 0;
+    return is_one && atoms_[sum.terms[0].atom].form == form ? &atoms_[sum.terms[0].atom] : nullptr;
+  };
+  if (div.divisor == mod.divisor) {
+    if (of_div == of_mod) return &of_mod;
+    const Atom* outer = single(of_div, Form::kFloorMod);
+    return outer && outer->divisor % mod.divisor == 0 && sums_[outer->a] == of_mod ? &of_div : nullptr;
+  }
+  const Atom* inner = single(of_mod, Form::kFloorDiv);
+  const bool fits = inner && div.divisor == times(inner->divisor, mod.divisor) && of_div == sums_[inner->a];
+  return fits ? &of_mod : nullptr;
+}
+
 /// (a // c) * (c * k) + (a % c) * k = a * k
 void LoopSums::join_quotients(LoopSum& sum) {
   for (int m = 0; m < sum.count; ++m) {
     const Atom mod = atoms_[sum.terms[m].atom];
     if (mod.form != Form::kFloorMod) continue;
     for (int d = 0; d < sum.count; ++d) {
-      const Atom& div = atoms_[sum.terms[d].atom];
+      const Atom div = atoms_[sum.terms[d].atom];
       int64_t scale = sum.terms[m].coeff;
-      if (div.form != Form::kFloorDiv || div.divisor != mod.divisor || !(sums_[div.a] == sums_[mod.a]) ||
-          sum.terms[d].coeff != times(scale, mod.divisor)) {
-        continue;
-      }
+      if (div.form != Form::kFloorDiv || sum.terms[d].coeff != times(scale, mod.divisor)) continue;
+      const LoopSum* known = joined(div, mod);
+      if (!known) continue;
       LoopSum rest;
       rest.constant = sum.constant;
       for (int t = 0; t < sum.count; ++t) {
         if (t != m && t != d) rest.terms[rest.count++] = sum.terms[t];
       }
-      LoopSum whole = sums_[mod.a];
+      const LoopSum whole = *known;
       sum = add(rest, whole, scale);
       return;
     }

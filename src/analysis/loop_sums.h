@@ -109,6 +109,7 @@ class LoopSums {
   /// q * c + r, where q is a sum, 0 <= constant of r < c and no coefficient of r is a multiple of c.
   void split(const LoopSum& a, int64_t divisor, LoopSum& quotient, LoopSum& rest) const;
   void join_quotients(LoopSum& sum);
+  const LoopSum* joined(const Atom& div, const Atom& mod) const;
   Span64 bounds_of(const Atom& atom, Levels free) const;
 
   std::vector<Atom> atoms_;

@@ -74,6 +74,17 @@ TEST_F(LoopSumsTest, SplitAndFusedIndices) {
   EXPECT_FALSE(sums.is_even(sums.read(floordiv(i, 4) + j), atoms[0]));
 }
 
+TEST_F(LoopSumsTest, DimensionsThatOneNumberIsTakenApartIntoAreThatNumber) {
+  const Expr x = i * 9 + j * 2;
+  const LoopSum whole = sums.read(x);
+  EXPECT_TRUE(sums.read(floordiv(x, i32(4)) * 4 + floormod(x, i32(4))) == whole);
+  EXPECT_TRUE(sums.read(floordiv(x, i32(12)) * 12 + floordiv(floormod(x, i32(12)), i32(4)) * 4 + floormod(x, i32(4))) ==
+              whole);
+  EXPECT_TRUE(sums.read(floordiv(x, i32(12)) * 12 + floormod(floordiv(x, i32(4)), i32(3)) * 4 + floormod(x, i32(4))) ==
+              whole);
+  EXPECT_FALSE(sums.read(floordiv(x, i32(12)) * 12 + floormod(x, i32(4))) == whole);
+}
+
 TEST_F(LoopSumsTest, WorkIsThatOfTheSum) {
   IndexWork work = sums.work(sums.read((i * 2 + j) * 2 + 3 - j * 2));  // 4 i + 3
   EXPECT_EQ(work.mul, 1);

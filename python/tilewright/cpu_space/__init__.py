@@ -12,12 +12,15 @@ from collections.abc import Mapping
 from tilewright import _core, ir
 from tilewright.cpu_space.contraction import schedule_contraction
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Sizes, facts_of
+from tilewright.cpu_space.facts import Sizes, constant, facts_of
 from tilewright.cpu_space.inlining import inline_blocks
-from tilewright.cpu_space.phases import split_phases
+from tilewright.cpu_space.phases import SKIPS_ZERO_TERMS, split_phases
 from tilewright.cpu_space.plain import schedule_elementwise, schedule_reduction
 from tilewright.cpu_space.rows import schedule_rows
 from tilewright.schedule import Schedule
+
+#: by how much the estimate may be wrong about two schedules of one program
+_DOUBT = 2.0
 
 __all__ = ["is_open", "schedule_for_cpu", "scheduled_by_rules"]
 
@@ -39,21 +42,56 @@ def is_open(function: ir.PrimFunc) -> bool:
     return open_so_far
 
 
-def scheduled_by_rules(module: ir.Module, target: _core.Target) -> tuple[ir.Module, list[str]]:
+def scheduled_by_rules(
+    module: ir.Module, target: _core.Target, *, if_faster: bool = False
+) -> tuple[ir.Module, list[str]]:
     """The module with each function scheduled that nobody has scheduled yet, and the others as they are; and the names
-    under which users know those that changed."""
+    under which users know those that changed.
+
+    Args:
+        module: what to schedule.
+        target: for which processor.
+        if_faster: leave functions as they are written that the estimate expects to be faster so.
+    """
     if target.kind != "llvm":
         return module, []
     schedule = Schedule(module)
     changed = []
+    functions = dict(module.functions)
     for name, function in module.functions.items():
         if isinstance(function, ir.PrimFunc) and is_open(function):
             schedule.work_on(name)
             before = schedule.mod.functions[name]
             schedule_for_cpu(schedule, target, best=True)
-            if not schedule.mod.functions[name].same_as(before):
-                changed.append(str(function.attrs.get("global_symbol", name)))
-    return (schedule.mod, changed) if changed else (module, [])
+            after = schedule.mod.functions[name]
+            if after.same_as(before) or (if_faster and _seems_slower(after, before, target)):
+                continue
+            functions[name] = after
+            changed.append(str(function.attrs.get("global_symbol", name)))
+    return (ir.Module(functions, module.attrs), changed) if changed else (module, [])
+
+
+def _seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
+    """Whether the estimate expects so, by more than it may be wrong. It knows nothing of sizes that are left open,
+    nor of terms that are left out."""
+    extents = [extent for buffer in before.buffer_map.values() for extent in buffer.shape]
+    if any(constant(extent) is None for extent in extents) or _leaves_out_terms(after):
+        return False
+    ruled, written = (
+        _core.estimate_cost(ir.Module({"main": each}), str(target))["seconds"] for each in (after, before)
+    )
+    return bool(ruled > _DOUBT * written)
+
+
+def _leaves_out_terms(function: ir.PrimFunc) -> bool:
+    found = False
+
+    def look(node: object) -> None:
+        nonlocal found
+        found |= isinstance(node, ir.Block) and SKIPS_ZERO_TERMS in node.annotations
+
+    _core.visit(function.body, look)
+    return found
 
 
 def schedule_for_cpu(
@@ -81,7 +119,7 @@ def schedule_for_cpu(
         if facts is not None and facts.is_contraction():
             attempt(schedule_contraction, schedule, facts, target, draw)
     for output in attempt(schedule.get_output_blocks, root) or []:
-        attempt(schedule_rows, schedule, blocks, output, target)
+        attempt(schedule_rows, schedule, blocks, output, target, typical)
     for block in blocks:
         facts = attempt(facts_of, schedule, block, typical)
         if facts is None:

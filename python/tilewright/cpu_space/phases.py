@@ -12,6 +12,9 @@ from tilewright.cpu_space.draw import attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_spatial, steps_of_conditions
 from tilewright.schedule import BlockRV, Schedule
 
+#: what asks lowering to leave terms out
+SKIPS_ZERO_TERMS = "skip_zero_terms"
+
 
 def split_phases(schedule: Schedule, blocks: list[BlockRV]) -> None:
     """Takes apart the axes of sums whose terms are zero but for every so many steps."""
@@ -23,7 +26,7 @@ def split_phases(schedule: Schedule, blocks: list[BlockRV]) -> None:
         steps = [steps_of_conditions(node, axis.var) for axis in axes]
         if all(step == 1 for step in steps):
             continue
-        attempt(schedule.annotate, block, "skip_zero_terms", 1)
+        attempt(schedule.annotate, block, SKIPS_ZERO_TERMS, 1)
         apart = {
             number: step
             for number, (axis, step) in enumerate(zip(axes, steps, strict=True))

@@ -12,6 +12,8 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: least work, in elements, that is worth a parallel loop
 _SHARED_WORK = 1 << 15
+#: steps of a sum that take as long as an element that is computed and stored
+_STEPS = 8
 #: steps of a reduction that run without a loop
 _UNROLLED = 16
 
@@ -29,7 +31,7 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         # One row of memory: no vector is cut off at the end of each short line.
         first, vector = schedule.split(schedule.fuse(*loops), [None, 4 * lanes])
         attempt(schedule.vectorize, vector)
-        _share(schedule, [first], total)
+        share(schedule, [first], total)
         return
     others = [i for i in range(len(loops)) if i != axis]
     crossed = next(
@@ -52,7 +54,7 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         rest = [facts.axes[i].loop for i in others if i != crossed]
         schedule.reorder(*rest, rows[0], columns[0], rows[1], columns[1])
         attempt(schedule.vectorize, columns[1])
-        _share(schedule, [*rest, rows[0]], total)
+        share(schedule, [*rest, rows[0]], total)
         return
     if axis != len(loops) - 1:
         schedule.reorder(*(loops[i] for i in others), loops[axis])
@@ -62,14 +64,14 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         # Lines that fill no vector: lowering makes vectors across them.
         if target.num_cores > 1 and facts.axes[others[-1]].is_fixed and facts.extent(others[-1]) >= 4 * lanes:
             outer[-1], _ = schedule.split(outer[-1], [None, 4 * lanes])
-            _share(schedule, outer, total)
+            share(schedule, outer, total)
         return
     if not facts.axes[axis].is_fixed or (not outer and facts.extent(axis) > 4 * lanes):
         first, vector = schedule.split(vector, [None, 4 * lanes])
         # A loop with a tail stays inside: fused with others, its tail cannot be told apart any more.
         outer = outer if outer and not facts.axes[axis].is_fixed else [first]
     attempt(schedule.vectorize, vector)
-    _share(schedule, outer, total)
+    share(schedule, outer, total)
 
 
 def _is_flat(facts: Facts) -> bool:
@@ -82,7 +84,8 @@ def _is_flat(facts: Facts) -> bool:
     return True
 
 
-def _share(schedule: Schedule, loops: list[LoopRV], total: int) -> None:
+def share(schedule: Schedule, loops: list[LoopRV], total: int) -> None:
+    """Loops in parallel, as one, where there is work enough to wake other threads for."""
     if not loops or total < _SHARED_WORK:
         return
     fused = attempt(schedule.fuse, *loops) if len(loops) > 1 else loops[0]
@@ -115,7 +118,7 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
             attempt(schedule.parallel, schedule.get_loops(parts)[len(spatial)])
             return
     vectorize(schedule, last, lanes)
-    _share(schedule, spatial, total)
+    share(schedule, spatial, total // _STEPS)
 
 
 def along_results(facts: Facts, target: _core.Target) -> int | None:
@@ -165,7 +168,7 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
             begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
             for loop in (vector, *(schedule.get_loops(begin)[-1:] if begin else ())):
                 attempt(schedule.vectorize, loop)
-            _share(schedule, head, total)
+            share(schedule, head, total // _STEPS)
             return
         column, vector = schedule.split(vector, [None, lanes * across])
         head = [*others, column]
@@ -182,7 +185,7 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
     if is_fixed and math.prod(facts.extent(i) for i in facts.reduced) <= _UNROLLED:
         for loop in reduced:
             attempt(schedule.unroll, loop)
-    _share(schedule, head, total)
+    share(schedule, head, total // _STEPS)
 
 
 def _leaving(schedule: Schedule, facts: Facts) -> BlockRV:

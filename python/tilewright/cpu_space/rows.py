@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
+
 from tilewright import _core
 from tilewright.cpu_space.draw import attempt
-from tilewright.cpu_space.facts import constant, facts_of, is_plain, is_spatial
-from tilewright.cpu_space.plain import along_results, vectorize
+from tilewright.cpu_space.facts import Sizes, constant, facts_of, is_plain, is_spatial
+from tilewright.cpu_space.plain import along_results, share, vectorize
 from tilewright.schedule import BlockRV, Schedule
 
 
-def schedule_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV, target: _core.Target) -> None:
+def schedule_rows(
+    schedule: Schedule, blocks: list[BlockRV], output: BlockRV, target: _core.Target, sizes: Sizes
+) -> None:
     """Computes the steps that lead to an output row by row, where a reduction is among them."""
     loops = schedule.get_loops(output)
     lanes = target.vector_bits // 32
@@ -38,7 +42,8 @@ def schedule_rows(schedule: Schedule, blocks: list[BlockRV], output: BlockRV, ta
         own = schedule.get_loops(block)
         if len(own) > 1:
             vectorize(schedule, own[-1], lanes)
-    attempt(schedule.parallel, row)
+    work = math.prod(sizes.value(schedule.get(loop).extent) or 1 for loop in schedule.get_loops(output))
+    share(schedule, [row], work * (1 + len(moved)))
 
 
 def _lies_along_results(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:

@@ -16,6 +16,7 @@ using analysis::Levels;
 using analysis::LoopFact;
 using analysis::LoopProgram;
 using analysis::LoopSum;
+using analysis::LoopSums;
 using analysis::Operations;
 using analysis::StoreFact;
 
@@ -43,7 +44,7 @@ struct Stream {
 /// One store: its nest, of which the inner loops are a block of straight code.
 class StoreModel {
  public:
-  StoreModel(const LoopProgram& program, const StoreFact& store, const Target& target, const MachineRates& rates);
+  StoreModel(LoopProgram& program, const StoreFact& store, const Target& target, const MachineRates& rates);
 
   double compute_cycles();
   double memory_cycles(double program_bytes) const;
@@ -65,7 +66,7 @@ class StoreModel {
   double lines(const Stream& stream, size_t depth) const;
   double traffic(size_t level_bytes, double way) const;
 
-  const LoopProgram& program_;
+  LoopProgram& program_;
   const StoreFact& store_;
   const Target& target_;
   const MachineRates& rates_;
@@ -77,8 +78,7 @@ class StoreModel {
   double iterations_ = 1, threads_ = 1, chunks_ = 1, spilled_ = 0, entries_ = 0;
 };
 
-StoreModel::StoreModel(const LoopProgram& program, const StoreFact& store, const Target& target,
-                       const MachineRates& rates)
+StoreModel::StoreModel(LoopProgram& program, const StoreFact& store, const Target& target, const MachineRates& rates)
     : program_(program), store_(store), target_(target), rates_(rates), nest_(program.nest(store.loop)) {
   for (size_t at = 0; at < nest_.size(); ++at) {
     const LoopFact& loop = program_.loops[nest_[at]];
@@ -101,6 +101,13 @@ void StoreModel::read_streams() {
   for (const AccessFact& access : store_.accesses) {
     const BufferFact& buffer = program_.buffers[access.buffer];
     Stream stream{&access, bytes_of(buffer), {}, {}, {}};
+    // Where it lies: a loop over several dimensions at once, (f // 4, f % 4), may go through them evenly.
+    LoopSum place = LoopSums::constant(0);
+    int64_t size = 1;
+    for (size_t d = access.index.size(); d-- > 0;) {
+      place = program_.sums.add(place, access.index[d], size);
+      size *= std::max<int64_t>(buffer.shape[d], 1);
+    }
     for (int l : nest_) {
       const LoopFact& loop = program_.loops[l];
       double step = 0, elements = 1;
@@ -112,6 +119,10 @@ void StoreModel::read_streams() {
           step += static_cast<double>(program_.sums.step_of(access.index[d], loop.atom)) * elements;
         }
         elements *= static_cast<double>(std::max<int64_t>(buffer.shape[d], 1));
+      }
+      if (moves && !even && program_.sums.is_even(place, loop.atom)) {
+        even = true;
+        step = static_cast<double>(program_.sums.step_of(place, loop.atom));
       }
       stream.steps.push_back(step);
       stream.even.push_back(even);
@@ -332,7 +343,7 @@ double StoreModel::memory_cycles(double program_bytes) const {
   return worst + 0.3 * (sum - worst);
 }
 
-double StoreModel::overhead_seconds() const { return chunks_ > 1 ? entries_ * rates_.parallel_start : 0; }
+double StoreModel::overhead_seconds() const { return threads_ > 1 ? entries_ * rates_.parallel_start : 0; }
 
 }  // namespace
 
