@@ -149,6 +149,9 @@ PROGRAMS = {
     "bytes in groups": bytes_product(14, 32, 12),
     "signed bytes in groups": bytes_product(17, 48, 8, "int8", turned=True),
     "bytes that are no groups": bytes_product(9, 24, 10),
+    "signed bytes with tails": bytes_product(11, 100, 21, "int8"),
+    "bfloat16 in, float32 out": te.create_prim_func(formulas.matmul(13, 48, 16, "bfloat16", "float32")),
+    "bfloat16 with tails": te.create_prim_func(formulas.matmul(9, 75, 17, "bfloat16", "float32")),
     "convolution of bytes": bytes_convolution(5, 8, 16),
     "convolution": convolution(8, 5, 18),
     "strided, grouped": convolution(9, 8, 64, stride=2, groups=2),
@@ -243,6 +246,7 @@ def some_program(random):
         lambda: product(size(), size(40), size(), batch=random.choice([1, 1, 3]), turned=random.random() < 0.5),
         lambda: product(size(), size(40), size(), random.choice(["float64", "float16", "int32", "int8"])),
         lambda: bytes_product(size(), 16 * random.randint(1, 5), 4 * size(8), random.choice(["uint8", "int8"])),
+        lambda: bytes_product(size(), size(90), size(), random.choice(["uint8", "int8"]), random.random() < 0.5),
         lambda: formulas_matmul(size(), size(40), size(), random.choice(["float16", "bfloat16"])),
         lambda: convolution(pixels, channels, filters, random.choice([1, 3]), random.choice([1, 2]), 1, 1, True),
         lambda: transposed_convolution(pixels, channels, filters, *random.choice([(4, 2), (3, 2), (5, 3), (3, 1)])),
@@ -421,6 +425,19 @@ def test_bytes_take_the_instructions_made_for_them(left, target):
     for a in (np.full((29, 20), least), np.full((29, 20), most), random.integers(least, most + 1, (29, 20))):
         for b in (np.full((20, 64), -128), np.full((20, 64), 127), random.integers(-128, 128, (20, 64))):
             np.testing.assert_array_equal(kernel(a.astype(left), b.astype("int8")), a @ b)
+
+
+@pytest.mark.parametrize("types", [("uint8", "int8"), ("int8", "int8"), ("bfloat16", "float32")])
+def test_products_that_are_no_multiple_of_an_instruction_are_rounded_up(types):
+    narrow, wide = types
+    if narrow == "bfloat16":
+        program = te.create_prim_func(formulas.matmul(29, 100, 19, narrow, wide))
+    else:
+        program = bytes_product(29, 100, 19, narrow)
+    kernel = tw.compile(scheduled(program, "llvm -mcpu=znver4 -num-cores=1"), "llvm -mcpu=znver4 -num-cores=1")
+    assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+    assembly = kernel.inspect("asm")
+    assert len(re.findall("vdpbf16ps" if narrow == "bfloat16" else "vpdpbusd", assembly)) >= 8
 
 
 def test_lines_that_are_cut_off_run_as_one():

@@ -59,6 +59,7 @@ class LaneSpreader {
         if (copy.min.dtype().is_vector() || copy.extent.dtype().is_vector()) {
           return fail(s, "the extent of loop '" + copy.loop_var->name_hint + "' inside differs between lanes");
         }
+        if (Stmt together = written_out(copy); together.defined()) return together;
         copy.body = spread(copy.body);
         return make<For>(std::move(copy), s.span());
       }
@@ -120,6 +121,20 @@ class LaneSpreader {
       result.push_back(whole);
     }
     return result;
+  }
+
+  /// The stores of an unrolled loop as one, where they fill a stretch of memory together.
+  Stmt written_out(const For& loop) {
+    auto extent = const_int(loop.extent);
+    if (loop.kind != ForKind::kUnrolled || !loop.body.is<BufferStore>() || !extent || !reason.empty()) return {};
+    if (*extent < 2 || *extent > kMostInterleaved) return {};
+    std::vector<Stmt> stores;
+    for (int64_t k = 0; k < *extent; ++k) {
+      stores.push_back(spread(substitute_folding(loop.body, loop.loop_var, loop.min + k)));
+    }
+    if (!reason.empty()) return {};
+    stores = interleave(std::move(stores));
+    return stores.size() == 1 ? stores[0] : Stmt();
   }
 
   Stmt interleaved(const std::vector<Stmt>& stmts, size_t first) {

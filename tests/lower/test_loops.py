@@ -359,3 +359,20 @@ def test_lanes_that_do_not_ask_divide_by_nothing() -> None:
         b[:] = 0
         run(a, d, b)
         np.testing.assert_array_equal(b, expected)
+
+
+def test_stores_of_an_unrolled_loop_that_fill_memory_together_are_one():
+    """As groups of four rows are packed: four loads, and one store of what they have, interleaved."""
+
+    @T.prim_func
+    def packed(A: T.Buffer((4, 32), "int8"), B: T.Buffer((32, 4), "int8")):
+        for j in T.vectorized(32):
+            for k in T.unroll(4):
+                with T.block("B"):
+                    vj, vk = T.axis.remap("SS", [j, k])
+                    B[vj, vk] = A[vk, vj]
+
+    lowered = tw.lower(packed, after="vectorize_loops", target="llvm -mcpu=skylake-avx512")
+    assert lowered.script().count("B_1[") == 1 and "T.Shuffle" in lowered.script()
+    a = np.random.default_rng(0).integers(-128, 128, (4, 32), "int8")
+    np.testing.assert_array_equal(tw.compile(packed, schedule="as written")(a), a.T)

@@ -73,9 +73,9 @@ def scheduled_by_rules(
 
 def _seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
     """Whether the estimate expects so, by more than it may be wrong. It knows nothing of sizes that are left open,
-    nor of terms that are left out."""
+    nor of terms that are left out and instructions that do many steps."""
     extents = [extent for buffer in before.buffer_map.values() for extent in buffer.shape]
-    if any(constant(extent) is None for extent in extents) or _leaves_out_terms(after):
+    if any(constant(extent) is None for extent in extents) or _is_beyond_the_estimate(after):
         return False
     ruled, written = (
         _core.estimate_cost(ir.Module({"main": each}), str(target))["seconds"] for each in (after, before)
@@ -83,12 +83,15 @@ def _seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target)
     return bool(ruled > _DOUBT * written)
 
 
-def _leaves_out_terms(function: ir.PrimFunc) -> bool:
+def _is_beyond_the_estimate(function: ir.PrimFunc) -> bool:
     found = False
 
     def look(node: object) -> None:
         nonlocal found
-        found |= isinstance(node, ir.Block) and SKIPS_ZERO_TERMS in node.annotations
+        if isinstance(node, ir.Block):
+            found |= SKIPS_ZERO_TERMS in node.annotations
+        elif isinstance(node, ir.Call):
+            found |= getattr(node.op, "name", "") == "tir.call_llvm_pure_intrin"
 
     _core.visit(function.body, look)
     return found

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 from tilewright import _core, ir
-from tilewright.cpu_space.bytes_product import schedule_bytes
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial
+from tilewright.cpu_space.grouped_product import schedule_groups
 from tilewright.cpu_space.narrow import lay_out_along_vectors
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
@@ -23,7 +23,7 @@ _SHARED_WORK = 1 << 18
 
 def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
-    if schedule_bytes(schedule, facts, target, draw):
+    if schedule_groups(schedule, facts, target, draw):
         return
     facts = lay_out_along_vectors(schedule, facts, target)
     tiles = register_tiles(facts, target)

@@ -14,6 +14,7 @@ __all__ = [
     "AVXVNNI_DOT_16x4_INTRIN",
     "FMA_GEMM_6x16_INTRIN",
     "VNNI_DOT_16x4_INTRIN",
+    "best_dot",
     "best_dot_16x4",
     "dot_product_16x4_u8i8i32_desc",
 ]
@@ -155,11 +156,48 @@ _SIGNED_DOTS = {
     "dot_16x4_i8_avx512": (_in_one(_widened_signed, "int8"), ["avx512bw"]),
     "dot_16x4_i8_avx2": (_in_halves(_widened_signed, "int8"), ["avx2"]),
 }
+_BFLOATS = ("bfloat16", "bfloat16", "float32")
+
+
+def _vdpbf16ps(bits: int, sums: Any, a: Any, b: Any) -> Any:
+    """Sums of two products each. The instruction takes numbers below the normal ones for zeros."""
+    lanes = bits // 32
+    wide = f"bfloat16x{2 * lanes}"
+    name = f"llvm.x86.avx512bf16.dpbf16ps.{bits}"
+    a, b = T.reinterpret(wide, T.broadcast(a, lanes)), T.reinterpret(wide, b)
+    return T.call_llvm_pure_intrin(f"float32x{lanes}", name, sums, a, b)
+
+
+_BFLOAT_DOT = "dot_16x2_bf16"
+TensorIntrin.register(
+    _BFLOAT_DOT,
+    dot_of_rows(16, _BFLOATS, columns=2),
+    on_rows(
+        16,
+        _BFLOATS,
+        lambda a, b, sums: _vdpbf16ps(512, sums, word(a, elements=2), words(b, 0, 16, elements=2)),
+        columns=2,
+    ),
+    features=["avx512bf16"],
+)
 for _name, (_impl, _features) in _DOTS.items():
     TensorIntrin.register(_name, dot_product_16x4_u8i8i32_desc, _impl, features=_features)
 for _name, (_impl, _features) in _SIGNED_DOTS.items():
     TensorIntrin.register(_name, dot_of_rows(16, ("int8", "int8", "int32")), _impl, features=_features)
 TensorIntrin.register(FMA_GEMM_6x16_INTRIN, gemm_6x16_f32_desc, gemm_6x16_f32_fma, features=["fma"])
+
+
+def best_dot(target: Any, types: tuple[str, str, str]) -> tuple[str, int] | None:
+    """The fastest intrinsic of a target that adds groups of products to sixteen sums, and how many a group has.
+
+    Args:
+        target: what has to have the instructions.
+        types: of the left operand, of the right one, and of the sums.
+    """
+    if types == _BFLOATS:
+        return (_BFLOAT_DOT, 2) if "avx512bf16" in target.features else None
+    name = best_dot_16x4(target, types[0]) if types[1:] == ("int8", "int32") else None
+    return (name, 4) if name is not None else None
 
 
 def best_dot_16x4(target: Any, dtype: str = "uint8") -> str | None:

@@ -41,6 +41,13 @@ std::string why_not(std::string_view name, llvm::Intrinsic::ID id, const Target&
   return "is none that kernels may call: only functions of numbers, and instructions known to Tilewright";
 }
 
+/// Kernels hold bfloat16 as bits; instructions take it as the type that LLVM has for it.
+llvm::Value* as_in_llvm(llvm::IRBuilderBase& builder, llvm::Value* value, DataType type) {
+  if (type.code != TypeCode::kBFloat) return value;
+  llvm::Type* number = llvm::Type::getBFloatTy(builder.getContext());
+  return builder.CreateBitCast(value, type.lanes == 1 ? number : llvm::FixedVectorType::get(number, type.lanes));
+}
+
 }  // namespace
 
 llvm::Value* FunctionEmitter::emit_instruction(const Call& call) {
@@ -59,7 +66,7 @@ llvm::Value* FunctionEmitter::emit_instruction(const Call& call) {
   std::vector<Value*> values;
   std::vector<llvm::Type*> types;
   for (size_t i = 1; i < call.args.size(); ++i) {
-    values.push_back(emit(Expr(call.args[i])));
+    values.push_back(as_in_llvm(builder_, emit(Expr(call.args[i])), Expr(call.args[i]).dtype()));
     types.push_back(values.back()->getType());
   }
   auto* type = llvm::FunctionType::get(type_of(call.dtype), types, false);

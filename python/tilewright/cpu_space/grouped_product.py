@@ -1,0 +1,208 @@
+"""Sums of products of narrow numbers, by instructions that add a few of them to each of sixteen sums at once: four of
+bytes, two of bfloat16."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from tilewright import _core, ir
+from tilewright.cpu_space.draw import Draw, attempt
+from tilewright.cpu_space.facts import Facts, facts_of, is_plain, is_spatial
+from tilewright.cpu_space.register_tile import RegisterTile, register_tiles
+from tilewright.schedule import BlockRV, LoopRV, Schedule
+
+#: sums of one instruction
+_LANES = 16
+#: vectors of columns that they are rounded up to, at most
+_MOST_VECTORS = 4
+#: groups of columns that are packed while the lines they lie in are near
+_NEIGHBORS = 4
+
+
+def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> bool:
+    """Whether a contraction has such an instruction, and takes it. Sizes that leave a rest are rounded up."""
+    if len(facts.reads) != 2 or facts.phases:
+        return False
+    # The instructions are scripts; reading them takes longer than most schedules.
+    from tilewright.tensor_intrin.x86 import best_dot
+
+    for left in range(2):
+        types = facts.reads[left].buffer.dtype, facts.reads[1 - left].buffer.dtype, facts.store.buffer.dtype
+        found = best_dot(target, types)
+        if found is None:
+            continue
+        intrin, group = found
+        ways = [_Way(facts, left, group, vectors, target) for vectors in range(1, _MOST_VECTORS + 1)]
+        ways = sorted((way for way in ways if way.tiles), key=lambda way: way.cycles)
+        if not ways:
+            continue
+        tile = ways[0].tiles[draw.choose(len(ways[0].tiles))]
+        if ways[0].whole is not facts:
+            schedule.pad_einsum(facts.block, ways[0].steps)
+            again = facts_of(schedule, facts.block)
+            if again is None:
+                return False
+            facts = again
+        return bool(attempt(_Groups(schedule, facts, left, group, tile, intrin).run))
+    return False
+
+
+def _columns(facts: Facts, left: int) -> int | None:
+    """The axis that results lie along, of the right operand alone."""
+    a, b = facts.reads[left], facts.reads[1 - left]
+    along = [i for i in facts.spatial if facts.store.strides[i] == 1 and b.varies(i) and not a.varies(i)]
+    return along[0] if along else None
+
+
+def _group_axis(facts: Facts, left: int) -> int | None:
+    """The reduction along which the numbers of a group lie side by side in the left operand."""
+    a, b, axis = facts.reads[left], facts.reads[1 - left], _columns(facts, left)
+    if axis is None:
+        return None
+    for i in facts.reduced:
+        if a.strides[i] == 1 and all(_dimension(facts, b.indices, j) is not None for j in (i, axis)):
+            return i
+    return None
+
+
+class _Way:
+    """Columns rounded up to so many whole vectors, and a reduction rounded up to whole groups: the tiles that fit."""
+
+    def __init__(self, facts: Facts, left: int, group: int, vectors: int, target: _core.Target) -> None:
+        columns, reduction = _columns(facts, left), _group_axis(facts, left)
+        sizes = {columns: _LANES * vectors, reduction: group}
+        self.steps = [sizes.get(i, 1) for i in range(len(facts.axes))]
+        self.whole = _rounded(facts, self.steps) if reduction is not None else None
+        self.tiles = _fitting(self.whole, left, target) if self.whole is not None else []
+        # What is rounded up is copied before and after.
+        self.cycles = self.tiles[0].cycles * (1.0 if self.whole is facts else 1.05) if self.tiles else math.inf
+
+
+def _rounded(facts: Facts, steps: list[int]) -> Facts | None:
+    """With axes that are multiples of the steps; None where that cannot be."""
+    rest = [i for i, step in enumerate(steps) if step > 1 and not facts.divides(step, i)]
+    if not rest:
+        return facts
+    plain = all(isinstance(index, ir.Var) for operand in (facts.store, *facts.reads) for index in operand.indices)
+    # Of short axes most would be what is added.
+    if not plain or any(not facts.axes[i].is_fixed or 2 * facts.extent(i) < steps[i] for i in rest):
+        return None
+    axes = tuple(
+        replace(axis, extent=math.ceil(axis.extent / step) * step) for axis, step in zip(facts.axes, steps, strict=True)
+    )
+    return replace(facts, axes=axes)
+
+
+def _dimension(facts: Facts, indices: tuple[object, ...], axis: int) -> int | None:
+    """The one index that an axis is."""
+    own = [n for n, index in enumerate(indices) if isinstance(index, ir.Var) and index.same_as(facts.axes[axis].var)]
+    return own[0] if len(own) == 1 else None
+
+
+def _fitting(facts: Facts, left: int, target: _core.Target) -> list[RegisterTile]:
+    """Tiles of whole instructions, the one that the model expects most of first."""
+    b, axis = facts.reads[1 - left], _columns(facts, left)
+    found: list[RegisterTile] = []
+    for tile in register_tiles(facts, target):
+        rows = dict(tile.rows)
+        if (
+            tile.axis == axis
+            and tile.columns % _LANES == 0
+            and facts.divides(tile.columns, tile.axis)
+            and not any(b.varies(i) for i in facts.spatial if i != tile.axis)
+            and rows not in [dict(other.rows) for other in found if other.columns == tile.columns]
+        ):
+            found.append(tile)
+    return found[:16]
+
+
+class _Groups:
+    def __init__(
+        self, schedule: Schedule, facts: Facts, left: int, group: int, tile: RegisterTile, intrin: str
+    ) -> None:
+        self.schedule, self.facts, self.left, self.tile, self.intrin = schedule, facts, left, tile, intrin
+        self.group = group
+
+    def run(self) -> bool:
+        schedule, facts, tile = self.schedule, self.facts, self.tile
+        group_axis = _group_axis(facts, self.left)
+        assert group_axis is not None
+        self._pack(group_axis)
+        # Loops with a tail stay inside: fused with others, their tails cannot be told apart any more.
+        head: list[LoopRV] = []
+        with_tail: list[LoopRV] = []
+        rows: list[LoopRV] = []
+        for i in [tile.axis, *(i for i in facts.spatial if i != tile.axis)]:
+            loop = facts.axes[i].loop
+            if i == tile.axis:
+                outer, vectors, lanes = schedule.split(loop, [None, tile.columns // _LANES, _LANES])
+                head.append(outer)
+            elif tile.size(i) > 1:
+                outer, inner = schedule.split(loop, [None, tile.size(i)])
+                (head if facts.divides(tile.size(i), i) else with_tail).append(outer)
+                rows.append(inner)
+            else:
+                head.append(loop)
+        reduced = [facts.axes[i].loop for i in facts.reduced if i != group_axis]
+        steps, group = schedule.split(facts.axes[group_axis].loop, [None, self.group])
+        every = [*head, *with_tail]
+        schedule.reorder(*every, *reduced, steps, *rows, vectors, lanes, group)
+        leaving = self._leaving()
+        schedule.reverse_compute_at(leaving, every[-1])
+        schedule.set_scope(facts.block, 0, "local")
+        begin = schedule.decompose_reduction(facts.block, [*reduced, steps][0])
+        schedule.tensorize(lanes, self.intrin)
+        for block in (begin, leaving):
+            own = schedule.get_loops(block)[len(every) :]
+            attempt(schedule.vectorize, own[-1])
+            for loop in own[:-1]:
+                attempt(schedule.unroll, loop)
+        for loop in (*rows, vectors):
+            schedule.unroll(loop)
+        attempt(schedule.parallel, schedule.fuse(*head) if len(head) > 1 else head[0])
+        return True
+
+    def _leaving(self) -> BlockRV:
+        """The block that takes sums out of the registers: the only consumer, as what cuts off what was rounded up, else
+        a copy."""
+        schedule, facts = self.schedule, self.facts
+        consumers = schedule.get_consumers(facts.block)
+        if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
+            loops = schedule.get_loops(consumers[0])
+            if is_plain(schedule, loops) and len(loops) == len(facts.spatial):
+                return consumers[0]
+        return schedule.cache_write(facts.block, 0, "local")
+
+    def _pack(self, group_axis: int) -> None:
+        """Groups of the right operand one after the other, for sixteen columns each."""
+        schedule, facts, tile = self.schedule, self.facts, self.tile
+        operand = facts.reads[1 - self.left]
+        number = next(
+            n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.same_as(operand.buffer)
+        )
+        packed = self._padding(operand.buffer) or schedule.cache_read(facts.block, number, "global")
+        indices = [ir.Var(f"i{n}", "int32") for n in range(len(operand.indices))]
+        dimensions = [_dimension(facts, operand.indices, i) or 0 for i in (tile.axis, group_axis)]
+        j, k = (indices[dimension] for dimension in dimensions)
+        others = [index for index in indices if index is not j and index is not k]
+        layout = ir.IndexMap(indices, [j // _LANES, *others, k // self.group, j % _LANES, k % self.group])
+        schedule.transform_layout(packed, ("write", 0), layout)
+        own = schedule.get_loops(packed)
+        if len(own) != len(indices) or dimensions[0] != len(indices) - 1:
+            return
+        panels, neighbors, lanes = schedule.split(own[dimensions[0]], [None, _NEIGHBORS, _LANES])
+        groups, each = schedule.split(own[dimensions[1]], [None, self.group])
+        rest = [loop for n, loop in enumerate(own) if n not in dimensions]
+        schedule.reorder(*rest, panels, groups, neighbors, lanes, each)
+        attempt(schedule.vectorize, lanes)
+        attempt(schedule.unroll, each)
+        attempt(schedule.parallel, panels)
+
+    def _padding(self, buffer: ir.Buffer) -> BlockRV | None:
+        """The block that makes an operand for this contraction alone."""
+        schedule = self.schedule
+        for block in schedule.get_producers(self.facts.block):
+            if schedule.get(block).writes[0].buffer.same_as(buffer) and is_plain(schedule, schedule.get_loops(block)):
+                return block if len(schedule.get_consumers(block)) == 1 else None
+        return None
