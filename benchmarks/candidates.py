@@ -1,19 +1,29 @@
-"""How many candidates a search makes in a second, and how many it measures.
+"""How many candidates a search makes in a second, how many it measures, and whether its memory grows with them.
 
     python benchmarks/candidates.py [--peer PYTHON] [--rounds 5] [--population 256] [--generations 3]
+                                    [--trials 256] [--many 10000]
 
 A candidate is made by sampling or mutating a trace, replaying it, the postprocessors, the features, and a score; what
 counts is processor time on one thread. With the interpreter of an environment that has `apache-tvm` (see peer.py),
 rounds of both sides alternate; printed are medians of the rounds, and the ratio with the middle half of its values.
 Both search the space that their rules make for a CPU with the published options of evolutionary search; the score is
 made of the features alone, so that no learning library is part of what is compared.
+
+Then a product is tuned without a space, and printed is how many candidates a second it measures between the first and
+the last of them: by the clock, and the processor time that drawing, building and running takes, of which follows what
+two processors would do that have nothing else to do.
+
+Last, a search hands out as many candidates as `--many` says, whose times are made up; printed is the memory of the
+process after a tenth of them and after all.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
+from pathlib import Path
 from typing import Any
 
 from peer import Peer, quartiles, serve
@@ -105,12 +115,81 @@ class Side:
         return population * (generations + 1) / (time.process_time() - start)
 
 
+def spent() -> dict[str, float]:
+    """Processor seconds so far: of this process, and of the helpers that build and measure."""
+    seconds = {"drawing and lowering": time.process_time(), "building": 0.0, "measuring": 0.0}
+    for children in Path("/proc/self/task").glob("*/children"):
+        for process in children.read_text().split():
+            mode = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[1:2]
+            used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+            if mode in ([b"build"], [b"measure"]):
+                what = "building" if mode == [b"build"] else "measuring"
+                seconds[what] += sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+    return seconds
+
+
+def measured(trials: int) -> None:
+    """What a session of tw.tune spends on each candidate."""
+    import tilewright as tw
+    from tilewright.testing import workloads
+
+    looks: list[tuple[int, float, dict[str, float]]] = []
+
+    def look(progress: Any) -> None:
+        if progress.phase == "search":
+            looks.append((progress.trials, time.monotonic(), spent()))
+
+    tw.tune(workloads.matmul(*SHAPES["GMM 512"]), trials=trials, progress=look)
+    (before, begin, first), (after, end, last) = looks[0], looks[-1]
+    count = after - before
+    each = {what: 1e3 * (last[what] - first[what]) / count for what in last}
+    print(f"\nGMM 512: {count} candidates measured, {count / (end - begin):.0f} a second by the clock")
+    for what, milliseconds in each.items():
+        print(f"  {what:24}{milliseconds:6.1f} ms of a processor for each")
+    print(f"  two processors with nothing else to do: {2e3 / sum(each.values()):.0f} a second")
+
+
+def resident() -> float:
+    """MiB of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def memory(many: int) -> None:
+    """What a search keeps of its candidates."""
+    from tilewright import _core
+    from tilewright import meta_schedule as ms
+    from tilewright.testing import workloads
+
+    context = ms.TuneContext(
+        workloads.matmul(*SHAPES["GMM 512"]),
+        target="llvm -mcpu=znver4 -num-cores=1",
+        space_generator="post-order-apply",
+        search_strategy=_core.GuidedSearch(drafts=16),
+        rand_state=1,
+        num_threads=1,
+    )
+    context.pre_tuning(many, 8, database=None, cost_model=None)
+    random = statistics.NormalDist(1e-3, 1e-4)
+    seconds = iter(random.samples(many, seed=1))
+    sizes, count = {}, 0
+    while count < many and (candidates := context.generate_measure_candidates()):
+        context.notify_runner_results(candidates, [ms.RunnerResult([next(seconds)], None) for _ in candidates])
+        for _ in candidates:
+            count += 1
+            if count in (many // 10, many):
+                sizes[count] = resident()
+    text = ", ".join(f"{size:.0f} MiB after {n}" for n, size in sizes.items())
+    print(f"\nmemory of a search with {count} candidates: {text}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--peer", help="Python of an environment with apache-tvm")
     parser.add_argument("--rounds", type=int, default=5, help="how often each search is made (at least 2)")
     parser.add_argument("--population", type=int, default=256, help="candidates of a generation")
     parser.add_argument("--generations", type=int, default=3, help="after the first")
+    parser.add_argument("--trials", type=int, default=256, help="candidates to measure")
+    parser.add_argument("--many", type=int, default=10_000, help="candidates of which memory is asked")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     side = Side(peer=options.serve)
@@ -131,6 +210,8 @@ def main() -> None:
             low, middle, high = quartiles(own, theirs)
             row += f"{statistics.median(theirs):>10.0f}{middle:>8.1f}    {low:.1f} to {high:.1f}"
         print(row, flush=True)
+    measured(options.trials)
+    memory(options.many)
 
 
 if __name__ == "__main__":

@@ -218,6 +218,7 @@ struct Tuner::Impl {
   Status take(const Measured& measured);
   Status take_reference(const Measured& measured);
   Status note_good(int64_t index, Good candidate);
+  void forget_slow();
   Status settle(const std::string& reason);
   Status begin_finals();
   Status take_finalist(const Measured& measured);
@@ -311,7 +312,19 @@ Status Tuner::Impl::note_good(int64_t index, Good candidate) {
     trials_at_best = status.trials;
   }
   good.emplace(index, std::move(candidate));
+  forget_slow();
   return Ok{};
+}
+
+/// Of those that will not be in the finals, what they would need there.
+void Tuner::Impl::forget_slow() {
+  if (good.size() % 64 != 0) return;
+  std::vector<double> times;
+  for (const auto& [index, candidate] : good) times.push_back(candidate.seconds);
+  std::nth_element(times.begin(), times.begin() + kFinalists, times.end());
+  for (auto& [index, candidate] : good) {
+    if (index > 0 && candidate.seconds > times[kFinalists]) candidate = {candidate.record, candidate.seconds, {}, {}};
+  }
 }
 
 void Tuner::Impl::look_whether_to_stop() {
@@ -431,10 +444,10 @@ Status Tuner::Impl::begin_trial(size_t place) {
   const schedule::Schedule& schedule = batch.candidates[place].schedule;
   std::string trace = schedule.trace().as_json();
   auto before = measured_before.find(index);
-  if (before != measured_before.end() && before->second.trace == trace) {
-    batch.results[place] = result_of(before->second);
-    return Ok{};
-  }
+  const bool is_known = before != measured_before.end() && before->second.trace == trace;
+  if (is_known) batch.results[place] = result_of(before->second);
+  if (before != measured_before.end()) measured_before.erase(before);
+  if (is_known) return Ok{};
   if (is_used_up()) {
     batch.results[place].error_msg = "not measured: all trials are used up";
     return Ok{};

@@ -194,3 +194,36 @@ def test_trial_by_trial_the_estimate_of_another_model_decides() -> None:
     history = searched(context_of(ms.ScheduleFn(annotations), strategy), lambda sch: 1.0, 24)
     lasts = [json.loads(trace.split("decision=")[-1].split(")")[0]) for trace, _ in history]
     assert sorted(lasts[1:]) == [WAYS - 1] * 15 or min(lasts[1:16]) >= WAYS - 2
+
+
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+@pytest.mark.parametrize("read", [False, True])
+def test_memory_does_not_grow_with_the_candidates(read: bool) -> None:
+    """Of thousands of candidates a search keeps decisions and times, not programs."""
+
+    def many(sch: tw.Schedule, *_: bool) -> None:
+        for block in sch.get_child_blocks(sch.get_block("root")):
+            tiles = [sch.sample_perfect_tile(loop, n=4, max_innermost_factor=64) for loop in sch.get_loops(block)]
+            for loop, factors in zip(sch.get_loops(block), tiles, strict=True):
+                sch.split(loop, factors=[int(factor) for factor in factors] if read else factors)
+
+    def fixed(sch: tw.Schedule) -> tw.Schedule:
+        many(sch)
+        return sch
+
+    space = _core.FunctionSpace(many) if read else _core.ScheduleFn(fixed)
+    context = context_of(space, _core.GuidedSearch(drafts=8, exploration=64), program=workloads.matmul(512, 512, 512))
+    context.pre_tuning(3000, 8, database=None, cost_model=None)
+    grown = []
+    for batch in range(3000 // 8):
+        candidates = context.generate_measure_candidates()
+        results = [RunnerResult([1.0 + hash((batch, n)) % 1000 / 1000], None) for n in range(len(candidates))]
+        context.notify_runner_results(candidates, results)
+        del candidates
+        grown.append(resident())
+    assert grown[-1] - grown[len(grown) // 3] < 8 << 20

@@ -57,8 +57,16 @@ Result<std::string> compile(std::string_view module, std::string_view options) {
     ::usleep(20'000);
     return command.argument;
   }
+  if (command.name == "build_for") {  // milliseconds
+    ::usleep(1000 * static_cast<useconds_t>(std::strtol(command.argument.c_str(), nullptr, 10)));
+    return std::string("add");
+  }
   if (command.name == "build_and_touch") {
     std::fclose(std::fopen(command.argument.c_str(), "w"));
+    return std::string("add");
+  }
+  if (command.name == "build_when") {  // another build has made this file
+    while (::access(command.argument.c_str(), F_OK) != 0) ::usleep(1000);
     return std::string("add");
   }
   if (command.name == "build_padded") return command.argument + std::string(8 << 20, ' ');

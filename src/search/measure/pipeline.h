@@ -38,7 +38,7 @@
 namespace tilewright::search {
 
 struct PipelineOptions {
-  int builders = 0;           ///< building processes; 0: one for each processor that is left to them
+  int builders = 0;           ///< building processes; 0: for each processor, that of the kernel while it does not run
   int threads = 1;            ///< of the kernel; its processors are reserved for measuring
   bool cold = false;          ///< the caches hold other data before each call
   double build_timeout = 10;  ///< seconds

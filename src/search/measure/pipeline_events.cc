@@ -111,7 +111,7 @@ bool MeasurePipeline::Loop::on_start_message(Worker& worker, const Frame& frame)
 
 HelperSetup MeasurePipeline::Loop::setup_for(const Worker& worker) const {
   HelperSetup setup;
-  setup.cpus = worker.measures ? plan_.measure : plan_.build;
+  setup.cpus = worker.measures || worker.is_guest ? plan_.measure : plan_.build;
   setup.memory_limit = worker.measures ? options_.run_memory : options_.build_memory;
   setup.threads = options_.threads;
   if (worker.measures) {
@@ -130,7 +130,7 @@ bool MeasurePipeline::Loop::on_built(Worker& worker, const Frame& frame) {
   BuildReply reply;
   if (!decode_message(frame, reply) || reply.id != worker.request) return false;
   Job job = take_job(worker);
-  job.result.build_seconds = reply.seconds;
+  job.result.build_seconds = last_build_seconds_ = reply.seconds;
   if (reply.outcome != Outcome::kOk) {
     finish(std::move(job), reply.outcome, resource_error(reply.code, reply.message, reply.hint));
     return true;
@@ -273,6 +273,7 @@ void MeasurePipeline::Loop::on_timeout(Worker& worker) {
       kill(worker, Outcome::kCanceled, resource_error("measure/helper-start", "the helper does not answer"));
       break;
     case State::kBuilding:
+      last_build_seconds_ = options_.build_timeout;
       kill(worker, Outcome::kBuildTimeout,
            resource_error("measure/build-timeout",
                           fmt::format("the build was killed after {} s", options_.build_timeout),

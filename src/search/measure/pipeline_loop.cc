@@ -23,6 +23,8 @@ constexpr auto kStartTimeout = std::chrono::seconds(30);
 constexpr auto kReapInterval = std::chrono::milliseconds(1);
 /// More builders than this would wait for the one that measures.
 constexpr int kMaxDefaultBuilders = 4;
+/// What builds as fast as that does not keep a measurement waiting.
+constexpr double kShortBuildSeconds = 0.1;
 /// Where building and measuring take turns: how many are built before the first is measured, for each builder.
 constexpr size_t kBatchPerBuilder = 4;
 
@@ -39,8 +41,10 @@ MeasurePipeline::Loop::Loop(std::shared_ptr<Arguments> arguments, const Pipeline
       run_timeout_(options.run_timeout) {
   const int available = std::clamp(static_cast<int>(plan_.build.size()), 1, kMaxDefaultBuilders);
   const int builders = options.builders > 0 ? options.builders : available;
-  workers_.resize(static_cast<size_t>(builders) + 1);
+  const bool has_guest = options.builders == 0 && !plan_.exclusive;
+  workers_.resize(static_cast<size_t>(builders) + 1 + (has_guest ? 1 : 0));
   workers_.front().measures = true;
+  workers_.back().is_guest = has_guest;
 }
 
 Status MeasurePipeline::Loop::start() {
@@ -148,22 +152,30 @@ bool MeasurePipeline::Loop::exclusive_phase_allows(bool building) {
 void MeasurePipeline::Loop::dispatch_builds() {
   for (size_t i = 1; i < workers_.size() && !to_build_.empty() && !stopping_; ++i) {
     Worker& worker = workers_[i];
+    if (worker.is_guest && !guest_may_build()) continue;
     ensure_process(worker);
-    if (worker.state != State::kIdle) continue;
-    worker.job = std::move(to_build_.front());
-    to_build_.pop_front();
-    worker.request = next_request_++;
-    worker.state = State::kBuilding;
-    worker.deadline = Clock::now() + from_seconds(options_.build_timeout);
-    worker.process->clear_log();
-    worker.process->post(
-        encode_message(BuildRequest{worker.request, worker.job->candidate.module, worker.job->candidate.options}));
+    if (worker.state == State::kIdle) build_next(worker);
   }
+}
+
+bool MeasurePipeline::Loop::guest_may_build() const {
+  return workers_.front().state == State::kIdle && to_measure_.empty() && last_build_seconds_ < kShortBuildSeconds;
+}
+
+void MeasurePipeline::Loop::build_next(Worker& worker) {
+  worker.job = std::move(to_build_.front());
+  to_build_.pop_front();
+  worker.request = next_request_++;
+  worker.state = State::kBuilding;
+  worker.deadline = Clock::now() + from_seconds(options_.build_timeout);
+  worker.process->clear_log();
+  worker.process->post(
+      encode_message(BuildRequest{worker.request, worker.job->candidate.module, worker.job->candidate.options}));
 }
 
 void MeasurePipeline::Loop::dispatch_measurement() {
   Worker& worker = workers_.front();
-  if (worker.state != State::kIdle || to_measure_.empty()) return;
+  if (worker.state != State::kIdle || to_measure_.empty() || guest_builds()) return;
   auto next = to_measure_.begin();
   if (arguments_->expects_reference()) {
     next = std::find_if(next, to_measure_.end(), [](const Job& job) { return job.candidate.reference; });

@@ -7,6 +7,10 @@
 //     +----------------------------------------- kDying <--------------------+
 //
 // Candidates move by value: inbox -> to_build -> a builder -> to_measure -> the measuring helper -> outbox.
+//
+// Where nothing waits to be measured, one more builder, the guest, uses the processors that are kept for measuring;
+// the next measurement waits for it. That is not done where builds take long, and not where the caller says how many
+// builders there are.
 #pragma once
 
 #include <unistd.h>
@@ -58,6 +62,7 @@ class MeasurePipeline::Loop {
   enum class State { kNone, kStarting, kIdle, kBuilding, kChecking, kTiming, kFinals, kDying };
   struct Worker {
     bool measures = false;
+    bool is_guest = false;
     State state = State::kNone;
     std::optional<HelperProcess> process;
     std::optional<Job> job;
@@ -77,6 +82,9 @@ class MeasurePipeline::Loop {
   void take_inbox();
   void dispatch();
   void dispatch_builds();
+  void build_next(Worker& worker);
+  bool guest_may_build() const;
+  bool guest_builds() const { return workers_.back().is_guest && workers_.back().is_busy(); }
   void dispatch_measurement();
   void dispatch_finals();
   bool exclusive_phase_allows(bool building);
@@ -139,13 +147,14 @@ class MeasurePipeline::Loop {
   std::thread thread_;
 
   // The thread's own.
-  std::vector<Worker> workers_;  // the measuring one first
+  std::vector<Worker> workers_;  // the measuring one first, the guest last
   std::deque<Job> to_build_, to_measure_;
   std::optional<FinalsRequest> finals_;
   int finals_retries_ = 0;
   uint64_t next_request_ = 1;
   double best_probe_ = 0;
   double run_timeout_;  // of options_, fitted to the reference's time
+  double last_build_seconds_ = 0;
   int failed_starts_ = 0;
   bool building_phase_ = true;
   bool stopping_ = false;

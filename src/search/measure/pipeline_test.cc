@@ -120,6 +120,29 @@ TEST_F(PipelineTest, BuildingAndMeasuringOverlap) {
   EXPECT_TRUE(results[1].is_ok()) << results[1].error.render();
 }
 
+TEST_F(PipelineTest, TheProcessorOfTheKernelBuildsWhileNothingIsMeasured) {
+  const int processors = usable_processor_count();
+  if (processors < 2 || processors > 5) GTEST_SKIP() << "builders of all processors are what is looked at";
+  // Each build waits for the last one: as many builders as processors are needed.
+  TestFolder folder;
+  start();
+  for (int i = 1; i < processors; ++i) submit("build_when:" + (folder / "built"), i);
+  submit("build_and_touch:" + (folder / "built"), processors);
+  for (const auto& [id, result] : drain()) EXPECT_TRUE(result.is_ok()) << result.error.render();
+  EXPECT_EQ(pipeline->counters().helpers_started, processors + 1);
+}
+
+TEST_F(PipelineTest, LongBuildsDoNotKeepMeasurementsWaiting) {
+  if (usable_processor_count() < 2) GTEST_SKIP() << "with one processor they take turns";
+  start();
+  submit("build_for:150", 1);
+  drain();
+  const int64_t started = pipeline->counters().helpers_started;
+  for (int i = 0; i < 4; ++i) submit("build_for:150", i);
+  for (const auto& [id, result] : drain()) EXPECT_TRUE(result.is_ok()) << result.error.render();
+  EXPECT_LE(pipeline->counters().helpers_started, std::max<int64_t>(started, usable_processor_count()));
+}
+
 TEST_F(PipelineTest, TakesTurnsWhenTheKernelNeedsAllProcessors) {
   options.threads = usable_processor_count();
   options.builders = 2;

@@ -41,16 +41,23 @@ void Descent::measured(const Point& point, double seconds) {
     center.ratios.push_back(ratio_of(center, seconds));
     center.closed = center.closed || center.left == 0 || is_hopeless(center);
   }
-  if (std::isfinite(seconds)) centers_.try_emplace(point.hash, Center{point, seconds});
+  if (!std::isfinite(seconds)) return;
+  auto [place, is_new] = centers_.try_emplace(point.hash, Center{point, seconds});
+  if (!is_new) return;
+  // Of equally fast ones the hash decides, whichever came first.
+  auto behind = [&](const Center* center) {
+    return center->seconds > seconds || (center->seconds == seconds && point.hash < center->point.hash);
+  };
+  best_.insert(std::find_if(best_.begin(), best_.end(), behind), &place->second);
+  if (best_.size() <= kCenters) return;
+  // What is not among the best is never gone around any more: of its program nothing needs to be kept.
+  best_.back()->point.schedule = best_.back()->point.schedule.rewound(0);
+  best_.pop_back();
 }
 
 const Point* Descent::center() {
-  std::vector<Center*> best;
-  for (auto& [hash, center] : centers_) best.push_back(&center);
-  auto faster = [](const Center* a, const Center* b) { return a->seconds < b->seconds; };
-  std::stable_sort(best.begin(), best.end(), faster);
-  for (size_t i = 0; i < std::min(best.size(), kCenters); ++i) {
-    if (!best[i]->closed && best[i]->seconds <= kNear * best[0]->seconds) return &best[i]->point;
+  for (Center* center : best_) {
+    if (!center->closed && center->seconds <= kNear * best_[0]->seconds) return &center->point;
   }
   return nullptr;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <vector>
 
 #include "search/strategy/points.h"
 
@@ -39,6 +40,7 @@ class Descent {
   static double ratio_of(const Center& center, double seconds);
 
   std::map<Hash128, Center> centers_;     ///< all that has a time
+  std::vector<Center*> best_;             ///< of them, a few, the fastest first
   std::map<Hash128, Hash128> neighbors_;  ///< of which center
 };
 

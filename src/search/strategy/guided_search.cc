@@ -66,7 +66,7 @@ void GuidedSearch::forget() {
   reservoir_.clear();
   around_.clear();
   center_.reset();
-  known_.clear();
+  best_.clear();
   under_way_.clear();
 }
 
@@ -99,23 +99,19 @@ Status GuidedSearch::begin() {
         first_.push_back(std::move(point));
         continue;
       }
-      double seconds = seconds_of({record.run_secs, {}});
-      descent_.measured(point, seconds);
-      known_.push_back({std::move(point), seconds});
+      learn(std::move(point), seconds_of({record.run_secs, {}}));
     }
   }
   return Ok{};
 }
 
-std::vector<const GuidedSearch::Known*> GuidedSearch::best(size_t count) const {
-  std::vector<const Known*> result;
-  for (const Known& known : known_) {
-    if (std::isfinite(known.seconds)) result.push_back(&known);
-  }
-  auto faster = [](const Known* a, const Known* b) { return a->seconds < b->seconds; };
-  std::stable_sort(result.begin(), result.end(), faster);
-  if (result.size() > count) result.resize(count);
-  return result;
+/// Only the best are kept as they are: a search has thousands of candidates, each with versions of its program.
+void GuidedSearch::learn(Point point, double seconds) {
+  descent_.measured(point, seconds);
+  if (!std::isfinite(seconds)) return;
+  auto slower = [&](const Known& known) { return known.seconds > seconds; };
+  best_.insert(std::find_if(best_.begin(), best_.end(), slower), {std::move(point), seconds});
+  if (best_.size() > kParents) best_.pop_back();
 }
 
 Result<std::vector<double>> GuidedSearch::scores_of(CostModel& model, const std::vector<Draft*>& drafts) {
@@ -165,12 +161,11 @@ Status GuidedSearch::fill(size_t count) {
 }
 
 Status GuidedSearch::vary_the_best() {
-  std::vector<const Known*> parents = best(kParents);
   const size_t count = static_cast<size_t>(options_.drafts) / (points_.reruns() ? 4 * kRerunCost : 4);
-  if (parents.empty() || count == 0) return Ok{};
+  if (best_.empty() || count == 0) return Ok{};
   if (points_.has_mutators() && !points_.reruns()) {
     std::vector<const Point*> of;
-    for (size_t i = 0; i < count; ++i) of.push_back(&parents[i % parents.size()]->point);
+    for (size_t i = 0; i < count; ++i) of.push_back(&best_[i % best_.size()].point);
     TW_TRY(mutated, points_.mutate(of, stream()));
     TW_TRY(drafts, drafts_of(std::move(mutated)));
     add(std::move(drafts));
@@ -180,7 +175,7 @@ Status GuidedSearch::vary_the_best() {
   Points::Stream random_of = stream();
   for (size_t i = 0; i < count; ++i) {
     Random random = random_of(i);
-    const Point& parent = parents[i % parents.size()]->point;
+    const Point& parent = best_[i % best_.size()].point;
     std::vector<Variation> around = Descent::around(parent, static_cast<size_t>(options_.neighbors));
     if (!around.empty()) variations.push_back(around[random.below(around.size())]);
   }
@@ -312,9 +307,7 @@ Status GuidedSearch::notify_runner_results(const std::vector<MeasureCandidate>& 
   for (size_t i = 0; i < std::min(candidates.size(), results.size()); ++i) {
     auto found = under_way_.find(module_hash(candidates[i].schedule.module(), points_.equality()));
     if (found == under_way_.end()) continue;
-    double seconds = seconds_of(results[i]);
-    descent_.measured(found->second, seconds);
-    known_.push_back({found->second, seconds});
+    learn(std::move(found->second), seconds_of(results[i]));
     under_way_.erase(found);
   }
   return Ok{};

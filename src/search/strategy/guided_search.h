@@ -70,7 +70,7 @@ class GuidedSearch final : public SearchStrategy {
   void pick_at_random(std::vector<Point>& picked, size_t count);
   void hand_out(std::vector<Point>& picked, Point point);
   Result<std::vector<double>> scores_of(CostModel& model, const std::vector<Draft*>& drafts);
-  std::vector<const Known*> best(size_t count) const;
+  void learn(Point point, double seconds);
   bool explores() const { return handed_out_ < options_.exploration; }
 
   GuidedSearchOptions options_;
@@ -85,7 +85,7 @@ class GuidedSearch final : public SearchStrategy {
   std::vector<Draft> reservoir_;
   std::optional<Hash128> center_;  ///< that is gone around
   std::vector<Draft> around_;      ///< its neighbors, which are kept whatever the prior says
-  std::vector<Known> known_;
+  std::vector<Known> best_;        ///< of those that have a time, the fastest first
   std::map<Hash128, Point> under_way_;
   int64_t handed_out_ = 0;
   uint64_t round_ = 0, step_ = 0;  ///< of the batch; of what is drawn for it
