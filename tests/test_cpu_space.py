@@ -142,6 +142,7 @@ PROGRAMS = {
     "one column": product(29, 1, 31),
     "turned": product(26, 33, 12, turned=True),
     "batched": product(9, 34, 16, batch=3),
+    "long sum": product(9, 40, 2304),
     "doubles": product(13, 22, 9, "float64"),
     "halves": product(12, 34, 8, "float16"),
     "integers": product(14, 33, 10, "int32"),
@@ -286,6 +287,15 @@ def test_shapes_that_nobody_has_thought_of(seed):
 def test_results_of_a_product_stay_in_registers():
     kernel = tw.compile(scheduled(product(128, 128, 64), "native"))
     assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+
+
+def test_long_sums_are_made_in_parts():
+    """What the tiles of one part share stays near; a vector that is used once need not."""
+    sch = scheduled(product(64, 64, 8192), "native")
+    assert int(sch.get(sch.get_block("C_rf_update")).writes[0].buffer.shape[0].value) == 8
+    assert {entry["promoted"] for entry in tw.compile(sch).report["promotions"]} == {True}
+    for other in (product(64, 64, 2047), vector(64, 8192), product(64, 64, 8192, "int32")):
+        assert "_rf" not in scheduled(other).mod.script()
 
 
 def test_tails_stay_in_registers():

@@ -8,6 +8,7 @@ from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial
 from tilewright.cpu_space.grouped_product import schedule_groups
+from tilewright.cpu_space.long_sums import in_parts
 from tilewright.cpu_space.narrow import lay_out_along_vectors
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
@@ -25,7 +26,7 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
     if schedule_groups(schedule, facts, target, draw):
         return
-    facts = lay_out_along_vectors(schedule, facts, target)
+    facts = in_parts(schedule, lay_out_along_vectors(schedule, facts, target), draw)
     tiles = register_tiles(facts, target)
     if tiles and tiles[0].cycles > cycles_of_lanes_along(facts, target):
         return
