@@ -2867,8 +2867,11 @@ class ScheduleState:
         """What is known of a block as TVM's schedules state it."""
 
 class Database:
-    """Records of what was measured, in one SQLite file."""
+    """
+    Records of what was measured: in one SQLite file, or where a subclass keeps them.
+    """
 
+    def __init__(self) -> None: ...
     @staticmethod
     def open(path: str, read_only: bool = False) -> Database: ...
     @staticmethod
@@ -2883,14 +2886,49 @@ class Database:
         """
 
     def count_outcomes(self, arg0: str, arg1: str, /) -> dict[Any, Any]: ...
-    def commit_workload(self, hash: str, name: str, script: str) -> None: ...
+    def commit_workload(self, hash: str, name: str, script: str, sizes: str = "") -> None: ...
     def commit(self, hash: str, target: str, trace: str, seconds: Sequence[float], outcome: str, error: str) -> int:
         """
         Keeps a record of a program that was committed, of no session; gives its number.
         """
 
+    def erase(self, ids: Sequence[int]) -> None:
+        """Forgets records by their numbers."""
+
     def meta(self, arg: str, /) -> object: ...
     def set_meta(self, arg0: str, arg1: str, /) -> None: ...
+    def store(self, record: dict[str, Any], space: str | None, state: str) -> int:
+        """
+        Keeps a record, of a session where a space says which; gives its number, or that of the one that has its place in the session already.
+        """
+
+    def commit_finals(
+        self, hash: str, target: str, winner: int, seconds: Sequence[float], last_record: int
+    ) -> None: ...
+    def finals(self, hash: str, target: str) -> object: ...
+    def session(self, hash: str, target: str, space: str, seed: int) -> object:
+        """Its state; None without one."""
+
+    def session_records(self, hash: str, target: str, space: str, seed: int) -> list[Any]:
+        """By index."""
+
+    def save_session(self, hash: str, target: str, space: str, seed: int, state: str) -> None: ...
+    def forget_session(self, hash: str, target: str, space: str, seed: int) -> None: ...
+    def merge(self, other: Database) -> tuple[int, int]:
+        """
+        Adds what the other one has and this one has not; how many programs and records.
+        """
+
+    def prune(self, keep: int) -> int:
+        """
+        Keeps of each program and target so many records, the best; how many were forgotten.
+        """
+
+    def export_json_lines(self, folder: str) -> tuple[int, int]:
+        """Writes TVM's two files; how many programs and records."""
+
+    def import_json_lines(self, folder: str, hash_script: Callable[[str], str]) -> tuple[int, int]:
+        """Adds what TVM's two files have; how many programs and records."""
 
 class Tuner:
     """A search in progress; tilewright.search drives it."""
@@ -2902,6 +2940,8 @@ class Tuner:
         function: str,
         name: str,
         script: str,
+        workload: str,
+        sizes: str,
         space: str,
         context: TuneContext,
         cost_model: CostModel | None,

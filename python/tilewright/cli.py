@@ -18,6 +18,7 @@ from typer.core import TyperGroup
 from tilewright import early_interrupts
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.notes import PerformanceWarning
+from tilewright.postgres_store import without_password
 from tilewright.user_lines import place_of
 from tilewright.user_script import NamedSpace, load_script, select_program, spaces_of_script
 
@@ -143,7 +144,9 @@ def tune(
     seed: Annotated[int, typer.Option(help="The same seed gives the same candidates.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads to tune for.")] = 1,
     out: Annotated[Path, typer.Option(help="Folder for the database and the kernels.")] = Path("out"),
-    database: Annotated[Path | None, typer.Option(help="File of records; default: tilewright.db in --out.")] = None,
+    database: Annotated[
+        str | None, typer.Option(help="File of records, or postgresql://...; default: tilewright.db in --out.")
+    ] = None,
     space: Annotated[str | None, typer.Option(help="Only the space of this name.")] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure again what was measured before.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Only errors.")] = False,
@@ -175,7 +178,8 @@ def tune(
         with failed.kept(each):
             report.try_peer(each.space, sizes_of[each.name])
             ready.append(each)
-    records = database or out / "tilewright.db"
+    records = database or str(out / "tilewright.db")
+    kept_in = without_password(records)
 
     def search(each: NamedSpace) -> None:
         result = session.tune(
@@ -190,12 +194,12 @@ def tune(
             progress=None if quiet else "json" if as_json else "auto",
         )
         if result.stop_reason == "canceled":
-            say_interrupted(result, records)
+            say_interrupted(result, kept_in)
             raise typer.Exit(INTERRUPTED)
         summary = report.summarize(result, each.space, each.program, records)
-        written = [records, *(path for path in result.kernel.export(out, name=each.name) if path)]
+        written = [kept_in, *(str(path) for path in result.kernel.export(out, name=each.name) if path)]
         if as_json:
-            print(json.dumps(summary.as_json() | {"written": [str(path) for path in written]}))
+            print(json.dumps(summary.as_json() | {"written": written}))
         elif not quiet:
             show_summary(each, summary, written, more=f"tilewright tune {file} --trials {2 * trials}")
 
@@ -204,7 +208,7 @@ def tune(
             with failed.kept(each):
                 search(each)
     except KeyboardInterrupt:
-        print(f"interrupted; what was measured is kept in {records}, and the same command goes on", file=sys.stderr)
+        print(f"interrupted; what was measured is kept in {kept_in}, and the same command goes on", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     if failed.count:
         raise typer.Exit(1)
@@ -243,7 +247,7 @@ def prepare_folder(folder: Path) -> None:
         ) from None
 
 
-def say_interrupted(result: TuneResult, records: Path) -> None:
+def say_interrupted(result: TuneResult, records: str) -> None:
     """After Ctrl-C: what is kept, and how to go on."""
     from tilewright.timing import format_seconds
 
@@ -256,7 +260,7 @@ def say_interrupted(result: TuneResult, records: Path) -> None:
     )
 
 
-def show_summary(each: NamedSpace, summary: Any, written: list[Path], more: str) -> None:
+def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) -> None:
     """The table, the best schedule, and what was written."""
     from tilewright.search.progress import refusals
 
@@ -274,7 +278,7 @@ def show_summary(each: NamedSpace, summary: Any, written: list[Path], more: str)
     print_program(summary.schedule)
     for line in (*summary.checks, *refusals(summary.result.progress)):
         print(line)
-    print("written: " + ", ".join(map(str, written)))
+    print("written: " + ", ".join(written))
     progress = summary.result.progress
     if summary.result.stop_reason == "seconds":
         print(f"the time was over after {progress.trials} of {progress.total} trials; the same command goes on")
@@ -291,7 +295,7 @@ def show(
     program: ProgramName = None,
     after: Annotated[str | None, typer.Option(help="After this lowering pass (a wrong name lists them).")] = None,
     record: Annotated[str | None, typer.Option(help="'best': with the best recorded schedule.")] = None,
-    database: Annotated[Path, typer.Option(help="File of records.")] = Path("out/tilewright.db"),
+    database: Annotated[str, typer.Option(help="File of records, or postgresql://...")] = "out/tilewright.db",
     asm: Annotated[bool, typer.Option("--asm", help="Assembly.")] = False,
     llvm: Annotated[bool, typer.Option("--llvm", help="LLVM IR.")] = False,
 ) -> None:
@@ -335,7 +339,9 @@ def compile_command(
     file: ScriptFile,
     program: ProgramName = None,
     out: Annotated[Path, typer.Option(help="Folder for the library, the object and the header.")] = Path("out"),
-    database: Annotated[Path | None, typer.Option(help="Use the best schedule recorded here.")] = None,
+    database: Annotated[
+        str | None, typer.Option(help="Use the best schedule recorded in this file, or postgresql://...")
+    ] = None,
     target: Annotated[str, typer.Option(help="'native', or such as 'llvm -mcpu=skylake-avx512'.")] = "native",
 ) -> None:
     """Compile a program of FILE into a shared library with a C header, without tuning."""
@@ -350,55 +356,76 @@ def compile_command(
 
 @app.command()
 def db(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A database of records.")],
+    file: Annotated[str, typer.Argument(metavar="DB", help="A file of records, or postgresql://...")],
     top: Annotated[int, typer.Option(help="Records to show of each program and target.", min=1)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="All records, one JSON object a line.")] = False,
+    statistics: Annotated[bool, typer.Option("--statistics", help="How much it holds, instead of what.")] = False,
+    merge: Annotated[
+        list[str] | None, typer.Option(help="Add what this database has and DB has not.", metavar="OTHER")
+    ] = None,
+    prune: Annotated[
+        int | None, typer.Option(help="Forget all but so many records of each program and target, the best.", min=1)
+    ] = None,
+    write: Annotated[
+        Path | None, typer.Option("--export", help="Write TVM's two files of JSON lines to this folder.")
+    ] = None,
+    read: Annotated[Path | None, typer.Option("--import", help="Add what TVM's two files in this folder have.")] = None,
 ) -> None:
-    """Show what a database holds."""
+    """Show what a database holds; put databases together, prune, export and import them."""
+    from tilewright import database_upkeep, records
+    from tilewright.postgres_store import is_server
+
+    if merge or prune or read:
+        if not is_server(file) and not merge and not read:
+            records.read_database(file)  # nothing is made by pruning
+        database_upkeep.change(file, merge or [], read, prune, say=print)
+    store = records.read_database(file)
+    if write:
+        programs, count = store.export_json_lines(str(prepared(write)))
+        print(f"{count} records of {programs} programs written to {write}")
+    if statistics:
+        show_table(database_upkeep.statistics(store))
+    elif as_json:
+        for entry in database_upkeep.entries(store):
+            print(json.dumps(entry))
+    elif not (merge or prune or read or write):
+        if not store.workloads():
+            print(f"{store.path} holds no records")
+        for title, listing, remark in database_upkeep.listings(store, top):
+            print(f"\n{title}")
+            if listing.rows:
+                show_table(listing, titled=False)
+            print(remark)
+
+
+def prepared(folder: Path) -> Path:
+    """A folder that is there."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def show_table(table: Any, *, titled: bool = True) -> None:
+    """In a terminal."""
     from rich.table import Table
 
-    from tilewright import _core
-    from tilewright.timing import format_seconds
-
-    if not file.exists():
-        raise ResourceError(f"{file}: no such file\n  hint: `tilewright tune` makes out/tilewright.db")
-    store = _core.Database.open(str(file), read_only=True)
-    workloads = store.workloads()
-    if as_json:
-        for workload in workloads:
-            for entry in store.records(workload["hash"], ""):
-                parsed = {name: json.loads(entry[name] or "null") for name in ("trace", "verification")}
-                print(json.dumps({"program": workload["name"], "hash": workload["hash"], **entry, **parsed}))
-        return
-    if not workloads:
-        print(f"{file} holds no records")
-    for workload in sorted(workloads, key=lambda each: (each["name"], each["hash"])):
-        title = f"{workload['name']}  {workload['hash'][:12]}  first seen {workload['created']}"
-        listing = Table(title=title, title_justify="left")
-        for column in ("target", "time", "seed", "candidate", "measured"):
-            listing.add_column(column, overflow="fold")
-        by_target: dict[str, list[dict[str, Any]]] = {}
-        for entry in store.top_k(workload["hash"], "", sys.maxsize):
-            by_target.setdefault(entry["target"], []).append(entry)
-        for target, entries in sorted(by_target.items()):
-            for entry in sorted(entries[:top], key=lambda each: each["median"]):
-                cells = (str(entry["seed"]), str(entry["index"]), entry["created"])
-                listing.add_row(target, format_seconds(entry["median"]), *cells)
-        console().print(listing)
-        counts = store.count_outcomes(workload["hash"], "")
-        print("outcomes: " + ", ".join(f"{n} {name}" for name, n in sorted(counts.items())) + "\n")
+    if titled:
+        print(f"\n{table.title}")  # apart, since it would be folded to the width of the table
+    listing = Table()
+    for number, column in enumerate(table.columns):
+        listing.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
+    for row in table.rows:
+        listing.add_row(*row)
+    console().print(listing)
 
 
 @app.command()
 def report(
-    file: Annotated[Path, typer.Argument(metavar="DB", help="A database of records.")],
+    file: Annotated[str, typer.Argument(metavar="DB", help="A file of records, or postgresql://...")],
     out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
     top: Annotated[int, typer.Option(help="Schedules to show of each program and target.", min=1)] = 3,
 ) -> None:
     """Write what a database has to tell as one page of HTML, and print it: how the best time fell, what failed, how far
     the best is from the limits of this machine, the best schedules, and where the time went."""
-    from rich.table import Table
-
     from tilewright.database_report import EMPTY, report_on
     from tilewright.report_page import page
 
@@ -411,13 +438,7 @@ def report(
             "report/cannot-write", f"{out}: cannot be written: {error.strerror}", "choose another place with --out"
         ) from None
     for table in found.tables():
-        print(f"\n{table.title}")  # apart, since it would be folded to the width of the table
-        listing = Table()
-        for number, column in enumerate(table.columns):
-            listing.add_column(column, justify="left" if number == 0 else "right", overflow="fold")
-        for row in table.rows:
-            listing.add_row(*row)
-        console().print(listing)
+        show_table(table)
     if not found.tasks:
         print(EMPTY)
     for task in found.tasks:

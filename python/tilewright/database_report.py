@@ -5,17 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import os
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from tilewright import _core, ir, machine
-from tilewright.errors import Error, ResourceError
+from tilewright.errors import Error
 from tilewright.kernel import compile_task
-from tilewright.records import kept_refusals, kept_times, schedule_of, serves
+from tilewright.records import kept_refusals, kept_times, read_database, schedule_of, serves, title_of
 from tilewright.script.scripts import from_source
 from tilewright.tables import Table
 from tilewright.task import Task, task_of
@@ -251,20 +251,17 @@ def _share(roofline: Roofline) -> str:
 
 
 def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
-    """Reads a file of records; it is not changed. Measures the limits of this machine, and compiles the best schedules.
+    """Reads a file or a server of records; it is not changed. Measures the limits of this machine, and compiles the
+    best schedules.
 
     Args:
-        path: the file.
+        path: the file, or "postgresql://...".
         top: how many of the best schedules of each task are shown.
 
     Raises:
         tilewright.ResourceError: there is no such file, or it is no database of ours.
     """
-    if not Path(path).exists():
-        raise ResourceError.of(
-            "report/missing-file", f"{os.fspath(path)}: no such file", "`tilewright tune` makes out/tilewright.db"
-        )
-    store = _core.Database.open(os.fspath(path), read_only=True)
+    store = read_database(path)
     tasks = []
     for workload in sorted(store.workloads(), key=lambda each: (each["name"], each["hash"])):
         by_target: dict[str, list[dict[str, Any]]] = {}
@@ -275,14 +272,14 @@ def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
             best = store.top_k(workload["hash"], target, sys.maxsize) if target else []
             refusals = kept_refusals(store, workload["hash"], target)
             tasks.append(_task_report(workload, target, rows, best[:top], refusals, known, remark))
-    return DatabaseReport(os.fspath(path), tuple(tasks), kept_times(store))
+    return DatabaseReport(store.path, tuple(tasks), kept_times(store))
 
 
 def _known_task(workload: dict[str, Any]) -> tuple[Task | None, str]:
     try:
         program = from_source(workload["script"])
         module = ir.IRModule({"main": program}) if isinstance(program, ir.PrimFunc) else program
-        return task_of(module), ""
+        return task_of(module, json.loads(workload["sizes"] or "{}")), ""
     except Error as error:
         return None, f"the program cannot be read: {str(error).partition(chr(10))[0]}"
 
@@ -317,10 +314,9 @@ def _task_report(
                 remark = remark or f"a schedule cannot be applied: {str(error).partition(chr(10))[0]}"
         roofline = _roofline(task, target, best)
     work = NO_WORK if task is None else task.work
-    name = workload["name"] or workload["hash"][:12]
     winner = next((trial for trial, row in zip(trials, rows, strict=True) if best and row["id"] == best[0]["id"]), None)
     return TaskReport(
-        name,
+        title_of(workload),
         workload["hash"],
         target,
         work,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -12,18 +13,22 @@ from typing import Any
 from tilewright import _core, ir
 from tilewright.errors import Error, ResourceError
 from tilewright.machine import TargetLike
+from tilewright.postgres_store import PostgresStore, is_server
 from tilewright.schedule import Schedule, Trace
-from tilewright.task import task_of
+from tilewright.task import module_of
 
 
 def open_database(path: str | os.PathLike[str] | None) -> Any:
-    """Opens a file of records, making it and its folder if they are not there; None is one in memory.
+    """Opens a file of records, making it and its folder if they are not there, or "postgresql://..."; None is one in
+    memory.
 
     Raises:
         tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
     """
     if path is None:
         return _core.Database.in_memory()
+    if is_server(path):
+        return PostgresStore(str(path))
     file = Path(path)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -33,6 +38,44 @@ def open_database(path: str | os.PathLike[str] | None) -> Any:
             "  hint: choose another place with database=... (or --out on the command line)"
         ) from None
     return _core.Database.open(str(file))
+
+
+def read_database(path: str | os.PathLike[str]) -> Any:
+    """Opens records to read them: a file, which stays as it is, or a server.
+
+    Raises:
+        tilewright.ResourceError: there is no such file, or it is no database of ours; the server is not to be reached.
+    """
+    if is_server(path):
+        return PostgresStore(str(path))
+    if not Path(path).exists():
+        raise ResourceError.of(
+            "report/missing-file",
+            f"{os.fspath(path)}: no such file",
+            "`tilewright tune` makes out/tilewright.db; tw.tune(..., database=...) makes any",
+        )
+    return _core.Database.open(os.fspath(path), read_only=True)
+
+
+def workload_key(module: ir.Module, sizes: Mapping[str, int]) -> str:
+    """The name that a program has in databases: with the sizes of its calls, where it leaves some open."""
+    return _key_of(_core.structural_hash(module), sizes_text(sizes))
+
+
+def sizes_text(sizes: Mapping[str, int]) -> str:
+    """Sizes as databases hold them."""
+    return json.dumps(dict(sorted(sizes.items()))) if sizes else ""
+
+
+def _key_of(program: str, sizes: str) -> str:
+    return hashlib.blake2b((program + sizes).encode(), digest_size=16).hexdigest() if sizes else program
+
+
+def title_of(workload: Mapping[str, Any]) -> str:
+    """What a program is called in reports: "double (n=1000)"."""
+    sizes = ", ".join(f"{name}={size}" for name, size in json.loads(workload["sizes"] or "{}").items())
+    name = workload["name"] or workload["hash"][:12]
+    return f"{name} ({sizes})" if sizes else str(name)
 
 
 #: sessions whose times a file keeps
@@ -71,18 +114,22 @@ def schedule_of(module: ir.Module, trace: str) -> Schedule:
 def best_schedule(program: Any, database: str | os.PathLike[str], target: TargetLike = "native") -> Any:
     """The fastest recorded schedule of a program for a target, applied to it.
 
-    A record is one for the target if it was measured on the same processor, with at most as many threads as the target
+    Of a program that leaves sizes open, the records of the sizes that it was tuned for last come first. A record is one
+    for the target if it was measured on the same processor, with at most as many threads as the target
     has cores.
 
     Raises:
         ResourceError: The database cannot be read, or holds no correct record of this program for this target.
     """
-    path = os.fspath(database)
-    if not Path(path).exists():
+    if not is_server(database) and not Path(database).exists():
+        path = os.fspath(database)
         raise ResourceError(f"{path}: no such database\n  hint: tw.tune(..., database={path!r}) makes it")
-    task = task_of(program)
-    store = _core.Database.open(path, read_only=True)
-    rows = store.top_k(_core.structural_hash(task.module), "", sys.maxsize)
+    module = module_of(program)
+    store = read_database(database)
+    path, key = store.path, _core.structural_hash(module)
+    # Of a program that leaves sizes open, the sizes that it was tuned for last.
+    keys = [each["hash"] for each in store.workloads() if _key_of(key, each["sizes"]) == each["hash"]]
+    rows = [row for each in reversed(keys) for row in store.top_k(each, "", sys.maxsize)]
     if not rows:
         raise ResourceError(
             f"{path} holds no record of this program\n  hint: records belong to the exact program; tune it first"
@@ -90,7 +137,7 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
     wanted = _core.Target(target)
     for row in rows:
         if _text_serves(row["target"], wanted):
-            return schedule_of(task.module, row["trace"])
+            return schedule_of(module, row["trace"])
     others = ", ".join(sorted({row["target"] for row in rows}))
     raise ResourceError(
         f"{path} holds no record of this program for {wanted}, only for {others}\n"

@@ -65,6 +65,11 @@ def _prim_func(module: ir.Module, name: str) -> ir.PrimFunc:
     return function
 
 
+def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
+    """A program as databases know it."""
+    return ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program
+
+
 def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = None) -> Task:
     """Looks at a program.
 
@@ -76,7 +81,7 @@ def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = 
         tilewright.ArgumentError: a module with several functions and none called "main"; a parameter whose size is not
             constant and not among `sizes`, or that is neither a buffer nor has a value; a name that is no open size.
     """
-    module = ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program
+    module = module_of(program)
     names = list(module.functions)
     function = names[0] if len(names) == 1 else "main"
     if function not in names:

@@ -1,10 +1,10 @@
-// The tuner and its database.
+// The tuner.
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 
+#include "python/database_objects.h"
 #include "python/measured_arguments.h"
 #include "python/search_components.h"
-#include "search/database/json_lines.h"
 #include "search/measure/slice_timer.h"
 #include "search/tuner.h"
 
@@ -13,37 +13,14 @@ namespace {
 
 using namespace search;
 
-Hash128 hash_from_hex(const std::string& text) {
-  auto word = [&](size_t at) { return std::stoull(text.substr(at, 16), nullptr, 16); };
-  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos) {
-    throw Exception(argument_error("search/hash", "'" + text + "' is no hash of 32 hexadecimal digits"));
-  }
-  return {word(0), word(16)};
-}
-
-nb::dict record_dict(const Record& record) {
-  nb::dict result;
-  result["id"] = record.id;
-  result["trace"] = record.trace;
-  result["seconds"] = record.seconds;
-  result["median"] = record.median();
-  result["outcome"] = record.outcome;
-  result["error"] = record.error;
-  result["index"] = record.index;
-  result["seed"] = record.seed;
-  result["verification"] = record.verification;
-  result["target"] = record.target;
-  result["created"] = record.created;
-  return result;
-}
-
 /// Keeps the tuner's calls off the GIL.
 struct PyTuner {
   std::unique_ptr<Tuner> tuner;
 };
 
 std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::string& function, const std::string& name,
-                                     const std::string& script, const std::string& space, const TuneContext& context,
+                                     const std::string& script, const std::string& workload, const std::string& sizes,
+                                     const std::string& space, const TuneContext& context,
                                      std::shared_ptr<CostModel> cost_model, std::vector<std::string> relatives,
                                      const nb::callable& arguments, const nb::callable& judge_reference,
                                      int64_t reduction_length, std::shared_ptr<Database> database, int64_t trials,
@@ -55,6 +32,8 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   task.function = function;
   task.name = name;
   task.script = script;
+  task.workload = hash_from_hex(workload);
+  task.sizes = sizes;
   task.space = hash_from_hex(space);
   task.context = context;
   task.cost_model = std::move(cost_model);
@@ -121,11 +100,11 @@ nb::dict progress_dict(const TuneProgress& p) {
 void bind_tuner(nb::module_& m) {
   nb::class_<PyTuner>(m, "Tuner", "A search in progress; tilewright.search drives it.")
       .def(nb::new_(&start_tuner), nb::kw_only(), nb::arg("module"), nb::arg("function"), nb::arg("name"),
-           nb::arg("script"), nb::arg("space"), nb::arg("context"), nb::arg("cost_model").none(), nb::arg("relatives"),
-           nb::arg("arguments"), nb::arg("judge_reference"), nb::arg("reduction_length"), nb::arg("database"),
-           nb::arg("trials"), nb::arg("seconds"), nb::arg("patience"), nb::arg("target_seconds"),
-           nb::arg("bound_seconds"), nb::arg("seed"), nb::arg("threads"), nb::arg("target"), nb::arg("fresh"),
-           nb::arg("reference_timeout"), nb::arg("versions"))
+           nb::arg("script"), nb::arg("workload"), nb::arg("sizes"), nb::arg("space"), nb::arg("context"),
+           nb::arg("cost_model").none(), nb::arg("relatives"), nb::arg("arguments"), nb::arg("judge_reference"),
+           nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"), nb::arg("seconds"), nb::arg("patience"),
+           nb::arg("target_seconds"), nb::arg("bound_seconds"), nb::arg("seed"), nb::arg("threads"), nb::arg("target"),
+           nb::arg("fresh"), nb::arg("reference_timeout"), nb::arg("versions"))
       .def(
           "step",
           [](PyTuner& self, double seconds) {
@@ -158,84 +137,6 @@ void bind_tuner(nb::module_& m) {
         answer["object"] =
             result.object ? nb::object(nb::bytes(result.object->data(), result.object->size())) : nb::none();
         return answer;
-      });
-}
-
-void bind_database(nb::module_& m) {
-  nb::class_<Database>(m, "Database", "Records of what was measured, in one SQLite file.")
-      .def_static(
-          "open",
-          [](const std::string& path, bool read_only) {
-            DatabaseOptions options;
-            options.read_only = read_only;
-            return std::shared_ptr<Database>(unwrap(Database::open(path, options)));
-          },
-          nb::arg("path"), nb::arg("read_only") = false)
-      .def_static("in_memory", [] { return std::shared_ptr<Database>(unwrap(Database::in_memory())); })
-      .def_prop_ro("path", &Database::path)
-      .def("workloads",
-           [](Database& self) {
-             nb::list result;
-             for (const Workload& w : unwrap(self.workloads())) {
-               nb::dict item;
-               item["hash"] = w.hash.hex();
-               item["name"] = w.name;
-               item["script"] = w.script;
-               item["created"] = w.created;
-               result.append(item);
-             }
-             return result;
-           })
-      .def("top_k",
-           [](Database& self, const std::string& hash, const std::string& target, size_t count) {
-             nb::list result;
-             for (const Record& r : unwrap(self.top_k(hash_from_hex(hash), target, count)))
-               result.append(record_dict(r));
-             return result;
-           })
-      .def(
-          "records",
-          [](Database& self, const std::string& hash, const std::string& target) {
-            nb::list result;
-            for (const Record& r : unwrap(self.records(hash_from_hex(hash), target))) result.append(record_dict(r));
-            return result;
-          },
-          "All of a program in the order of their commits, failures included; an empty target means any.")
-      .def("count_outcomes",
-           [](Database& self, const std::string& hash, const std::string& target) {
-             nb::dict result;
-             for (const auto& [name, count] : unwrap(self.count_outcomes(hash_from_hex(hash), target)))
-               result[name.c_str()] = count;
-             return result;
-           })
-      .def(
-          "commit_workload",
-          [](Database& self, const std::string& hash, const std::string& name, const std::string& script) {
-            unwrap_status(self.commit_workload(hash_from_hex(hash), name, script));
-          },
-          nb::arg("hash"), nb::arg("name"), nb::arg("script"))
-      .def(
-          "commit",
-          [](Database& self, const std::string& hash, const std::string& target, const std::string& trace,
-             const std::vector<double>& seconds, const std::string& outcome, const std::string& error) {
-            Record record;
-            record.workload = hash_from_hex(hash);
-            record.target = target;
-            record.trace = trace;
-            record.seconds = seconds;
-            record.outcome = outcome;
-            record.error = error;
-            return unwrap(self.commit(record));
-          },
-          nb::arg("hash"), nb::arg("target"), nb::arg("trace"), nb::arg("seconds"), nb::arg("outcome"),
-          nb::arg("error"), "Keeps a record of a program that was committed, of no session; gives its number.")
-      .def("meta",
-           [](Database& self, const std::string& key) -> nb::object {
-             std::optional<std::string> value = unwrap(self.meta(key));
-             return value ? nb::object(nb::str(value->c_str(), value->size())) : nb::none();
-           })
-      .def("set_meta", [](Database& self, const std::string& key, const std::string& value) {
-        unwrap_status(self.set_meta(key, value));
       });
 }
 

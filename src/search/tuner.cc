@@ -245,12 +245,12 @@ struct Tuner::Impl {
 void Tuner::Impl::note_failure(const Diagnostic& error) { note(status.failures, error); }
 
 Status Tuner::Impl::open() {
-  workload = structural_hash(task.module);
+  workload = task.workload;
   target = options.target.str();
   status.total = options.trials;
   status.best_seconds = kInfinity;
   status.phase = "reference";
-  TW_RETURN_IF_ERROR(database->commit_workload(workload, task.name, task.script));
+  TW_RETURN_IF_ERROR(database->commit_workload(workload, task.name, task.script, task.sizes));
   if (options.fresh) TW_RETURN_IF_ERROR(database->forget_session(key()));
   TW_RETURN_IF_ERROR(resume());
   TW_TRY(compared, had_finals());

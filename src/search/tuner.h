@@ -36,6 +36,8 @@ struct TuneTask {
   Ref<Module> module;  ///< the program as the user wrote it
   std::string function;
   std::string name, script;  ///< for the database
+  Hash128 workload{};        ///< likewise: of the program, with the sizes of its calls where it leaves some open
+  std::string sizes{};       ///< these sizes, see Workload
   Hash128 space;             ///< what tells this space from another one
   /// With a space generator and a strategy, initialized.
   TuneContext context;

@@ -16,9 +16,13 @@ from typing import Any
 
 import pytest
 from tests.search.programs import Product
+from typer.testing import CliRunner
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
+from tilewright.cli import app
+from tilewright.database_report import report_on
+from tilewright.postgres_store import without_password
 
 TARGET = tw.Target("llvm -num-cores=1")
 
@@ -120,3 +124,44 @@ def test_what_goes_wrong(server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(tw.ResourceError) as caught:
         ms.Database.create("postgres", server)
     assert caught.value.code == "database/driver" and "pip install" in str(caught.value)
+
+
+def test_tune_goes_there_and_comes_back(server: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def tiles(sch: tw.Schedule) -> None:
+        i, j, _ = sch.get_loops(sch.get_block("C"))
+        sch.split(j, factors=[None, sch.sample_categorical([4, 8, 16, 32], [0.25] * 4)])
+        sch.split(i, factors=sch.sample_perfect_tile(i, n=2, max_innermost_factor=8))
+
+    place = f"{server}?application_name=tune"
+    first = tw.tune(Product, space=tiles, trials=3, database=place, progress=None)
+    assert first.record is not None and first.progress.trials == 3
+    # Another process, or machine, goes on where it stopped.
+    more = tw.tune(Product, space=tiles, trials=6, database=place, progress=None)
+    assert (more.progress.earlier, more.progress.trials) == (3, 6)
+    again = tw.tune(Product, space=tiles, trials=6, database=place, progress=None)
+    assert (again.progress.earlier, again.record) == (6, more.record)
+    anew = tw.tune(Product, space=tiles, trials=2, database=place, fresh=True, progress=None)
+    assert anew.progress.earlier == 0
+    kernel = tw.compile(Product, database=place)
+    assert kernel.schedule != "by rules"
+    report = report_on(place)
+    task = max(report.tasks, key=lambda each: len(each.trials))
+    assert len(task.trials) >= 8 and task.best and any(name == "tune main" for name, _ in report.times)
+    runner = CliRunner()
+    for command in (["db", place], ["db", place, "--statistics"], ["report", place, "--out", str(tmp_path / "r.html")]):
+        result = runner.invoke(app, command)
+        assert result.exit_code == 0 and "main" in result.stdout, result.output
+    copied = runner.invoke(app, ["db", str(tmp_path / "copy.db"), "--merge", place])
+    assert copied.exit_code == 0 and "records and" in copied.stdout, copied.output
+    assert len(report_on(tmp_path / "copy.db").tasks) == len(report.tasks)
+
+
+def test_a_password_is_never_shown() -> None:
+    shown = without_password("postgresql://tuner:secret@host:5432/records?sslmode=require")
+    assert shown == "postgresql://tuner@host:5432/records?sslmode=require"
+
+
+def test_a_server_that_is_not_there_is_told_before_the_search() -> None:
+    with pytest.raises(tw.ResourceError, match="the PostgreSQL server") as caught:
+        tw.tune(Product, trials=1, database="postgresql://tuner:secret@127.0.0.1:1/none", progress=None)
+    assert caught.value.code == "database/server" and "secret" not in str(caught.value)

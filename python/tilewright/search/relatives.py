@@ -18,11 +18,19 @@ def operator_of(script: str) -> str:
     return _NUMBER.sub("#", _NAME.sub(lambda found: found[1] or "", script))
 
 
-def traces_of_relatives(store: Any, script: str, target: str) -> list[str]:
-    """The traces of the best records of the same operator at other shapes, on the same target; the latest first."""
+def traces_of_relatives(store: Any, key: str, script: str, target: str) -> list[str]:
+    """The traces of the best records of the same operator at other shapes, or for calls of other sizes, on the same
+    target; the latest first.
+
+    Args:
+        store: the database.
+        key: of the program, which is not meant.
+        script: its text.
+        target: as text.
+    """
     operator, found = operator_of(script), []
     for workload in reversed(store.workloads()):
-        if workload["script"] == script or operator_of(workload["script"]) != operator:
+        if workload["hash"] == key or operator_of(workload["script"]) != operator:
             continue
         found += [record["trace"] for record in store.top_k(workload["hash"], target, 1)]
         if len(found) == MOST:

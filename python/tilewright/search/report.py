@@ -20,6 +20,7 @@ from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ScriptError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
+from tilewright.records import workload_key
 from tilewright.task import Task, task_of
 from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
 
@@ -216,11 +217,10 @@ def _sizes(task: Task) -> tuple[tuple[str, int], ...]:
 def _key_of_rows(result: TuneResult, space: Space, counts: tuple[int, ...]) -> str:
     """The name that a comparison has in the database: another program, schedule, peer or machine is another one."""
     facts = [
-        _core.structural_hash(result.task.module),
+        workload_key(result.task.module, result.task.sizes),
         result.best_record().trace,
         result.best_record().target,
         "" if space.reference is None else [peer_name(space, _sizes(result.task)), _fingerprint(space.reference)],
-        _sizes(result.task),
         _core.host_cpu()["brand"],
         list(counts),
     ]

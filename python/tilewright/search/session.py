@@ -20,7 +20,7 @@ from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
-from tilewright.records import keep_refusals, keep_times, open_database, schedule_of
+from tilewright.records import keep_refusals, keep_times, open_database, schedule_of, sizes_text, workload_key
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
@@ -318,8 +318,8 @@ def tune(
         inputs: arguments where random ones make no sense, by the name of the parameter.
         sizes: what a program that leaves sizes open is tuned for, by their names; what `inputs` says need not be here.
             The kernel is right for all sizes.
-        database: file of records, made if it is not there; in memory by default. A search that was interrupted goes on
-            from its records.
+        database: file of records, made if it is not there, or "postgresql://user@host/name"; in memory by default. A
+            search that was interrupted goes on from its records.
         target: "native", or a target such as "llvm -mcpu=skylake-avx512".
         strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "evolutionary",
             "replay-trace", or a :class:`tilewright.meta_schedule.SearchStrategy`.
@@ -382,7 +382,7 @@ def _check_kinds(
     limits.kind(
         "cost_model", cost_model, _core.CostModel | None, "a CostModel of tilewright.meta_schedule, or None", hint
     )
-    limits.kind("database", database, str | os.PathLike | None, "the path of a file, or None")
+    limits.kind("database", database, str | os.PathLike | None, 'the path of a file, "postgresql://...", or None')
 
 
 def _bound(task: Task, threads: int) -> float:
@@ -412,6 +412,7 @@ class _Search:
     ) -> None:
         self.space, self.task, self.threads, self.seed = space, task, threads, seed
         self.target = _core.Target(target).with_num_cores(threads)
+        self.key = workload_key(task.module, task.sizes)
         self.strategy, self.cost_model = strategy, cost_model
         self.expectations = Expectations(task, {**space.inputs, **(inputs or {})}, seed, seconds=seconds)
         self.interrupts = Interrupts()
@@ -443,10 +444,12 @@ class _Search:
             function=self.task.entry,
             name=self.task.entry,
             script=script,
+            workload=self.key,
+            sizes=sizes_text(self.task.sizes),
             space=space_hash(self.space, first.trace, replayable, self.strategy),
             context=self._context(first),
             cost_model=self.cost_model,
-            relatives=traces_of_relatives(store, script, str(self.target)),
+            relatives=traces_of_relatives(store, self.key, script, str(self.target)),
             arguments=self.expectations.arguments,
             judge_reference=self.expectations.judge,
             reduction_length=self.task.reduction_length,
@@ -480,7 +483,7 @@ class _Search:
 
     def _keep_refusals(self, store: Any, progress: Progress) -> None:
         if progress.attempts:  # a session that was done before draws nothing
-            keep_refusals(store, _core.structural_hash(self.task.module), str(self.target), progress.refusals)
+            keep_refusals(store, self.key, str(self.target), progress.refusals)
 
     def _run_to_the_end(self, tuner: Any, report: Callable[[Progress], None]) -> None:
         canceled = False

@@ -6,10 +6,10 @@
 //   TW_RETURN_IF_ERROR(db->commit(record, SessionStep{space, state})); // one transaction for the record and the state
 //   TW_TRY(best, db->best(hash, target));                             // std::optional<Record>
 //
-// One SQLite file with a write-ahead log. Any number of processes and threads may use it at once; a writer waits for
-// another at most `busy_timeout`. Every call either does all of its work or nothing, and says why as a ResourceError:
-// database/locked, /full, /read-only, /damaged, /not-a-database, /newer-version, /cannot-open, /missing, /failed.
-// A file that is not one of ours is never written.
+// One SQLite file with a write-ahead log, or a subclass. Of the file: any number of processes and threads may use it at
+// once; a writer waits for another at most `busy_timeout`. Every call either does all of its work or nothing, and says
+// why as a ResourceError: database/locked, /full, /read-only, /damaged, /not-a-database, /newer-version, /cannot-open,
+// /missing, /failed. A file that is not one of ours is never written.
 #pragma once
 
 #include <chrono>
@@ -36,6 +36,9 @@ struct Workload {
   std::string name;
   std::string script;
   std::string created;  ///< UTC, "2025-01-31T12:00:00Z"
+  /// JSON: what sizes that the program leaves open were in its calls, by name; empty where it leaves none open. The
+  /// hash is that of program and sizes: times of other sizes are another workload's.
+  std::string sizes{};
 };
 
 /// One measured candidate, or one that failed. Texts marked JSON are kept as they are.
@@ -89,59 +92,67 @@ struct SessionStep {
   std::string state;
 };
 
+/// Where records are kept. Subclasses keep them elsewhere, also in Python; what can be said by means of the other
+/// questions has an answer here.
 class Database {
  public:
-  /// Opens the file, or makes it. Folders are not made.
+  /// Opens the SQLite file, or makes it. Folders are not made.
   static Result<std::unique_ptr<Database>> open(const std::string& path, const DatabaseOptions& options = {});
   /// Lives as long as the object; nothing touches the disk.
   static Result<std::unique_ptr<Database>> in_memory();
-  ~Database();
+  virtual ~Database() = default;
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
   /// ":memory:" when there is no file.
-  const std::string& path() const;
+  virtual std::string path() const = 0;
 
-  /// Does nothing when the workload is known already.
-  Status commit_workload(const Hash128& hash, const std::string& name, const std::string& script);
-  Result<std::optional<Workload>> workload(const Hash128& hash);
-  Result<std::vector<Workload>> workloads();
+  /// Does nothing when the workload is known already. `sizes`: see Workload.
+  virtual Status commit_workload(const Hash128& hash, const std::string& name, const std::string& script,
+                                 const std::string& sizes) = 0;
+  Status commit_workload(const Hash128& hash, const std::string& name, const std::string& script) {
+    return commit_workload(hash, name, script, "");
+  }
+  virtual Result<std::optional<Workload>> workload(const Hash128& hash);
+  virtual Result<std::vector<Workload>> workloads() = 0;
 
   /// Returns the record's id. The workload must have been committed. A trial (session and index) that is stored already
   /// stays as it is, and its id comes back: two processes that run the same session do not disturb one another.
-  Result<int64_t> commit(const Record& record);
-  Result<int64_t> commit(const Record& record, const SessionStep& step);
+  Result<int64_t> commit(const Record& record) { return store(record, nullptr); }
+  Result<int64_t> commit(const Record& record, const SessionStep& step) { return store(record, &step); }
 
   /// The correct records, best first, at most `count`: what beats the winner of the finals or lost to nobody, then
   /// those that had their chance; by time. The winner has the times of the finals. An empty target means any.
-  Result<std::vector<Record>> top_k(const Hash128& workload, const std::string& target, size_t count);
+  virtual Result<std::vector<Record>> top_k(const Hash128& workload, const std::string& target, size_t count);
   Result<std::optional<Record>> best(const Hash128& workload, const std::string& target);
   /// All, failures included, in the order of their commits.
-  Result<std::vector<Record>> records(const Hash128& workload, const std::string& target);
+  virtual Result<std::vector<Record>> records(const Hash128& workload, const std::string& target) = 0;
   /// How many records ended in each outcome.
-  Result<std::map<std::string, int64_t>> count_outcomes(const Hash128& workload, const std::string& target);
-  Result<int64_t> size();
+  virtual Result<std::map<std::string, int64_t>> count_outcomes(const Hash128& workload, const std::string& target);
+  virtual Result<int64_t> size();
+  /// Forgets records; sessions that they belong to measure those candidates again.
+  virtual Status erase(const std::vector<int64_t>& ids) = 0;
 
   /// Replaces the finals of a workload and target.
-  Status commit_finals(const Hash128& workload, const std::string& target, const Finals& finals);
-  Result<std::optional<Finals>> finals(const Hash128& workload, const std::string& target);
+  virtual Status commit_finals(const Hash128& workload, const std::string& target, const Finals& finals) = 0;
+  virtual Result<std::optional<Finals>> finals(const Hash128& workload, const std::string& target) = 0;
 
-  Result<std::optional<Session>> session(const SessionKey& key);
+  virtual Result<std::optional<Session>> session(const SessionKey& key) = 0;
   /// Its records by index, failures included; none when there is no such session.
-  Result<std::vector<Record>> session_records(const SessionKey& key);
+  virtual Result<std::vector<Record>> session_records(const SessionKey& key) = 0;
   /// Stores the state alone, for candidates that end before they are measured.
-  Status save_session(const SessionKey& key, const std::string& state);
+  virtual Status save_session(const SessionKey& key, const std::string& state) = 0;
   /// Starts afresh: the session is gone, its records stay.
-  Status forget_session(const SessionKey& key);
+  virtual Status forget_session(const SessionKey& key) = 0;
 
   /// Free-form facts about the file.
-  Status set_meta(const std::string& key, const std::string& value);
-  Result<std::optional<std::string>> meta(const std::string& key);
+  virtual Status set_meta(const std::string& key, const std::string& value) = 0;
+  virtual Result<std::optional<std::string>> meta(const std::string& key) = 0;
 
- private:
-  struct Impl;
-  explicit Database(std::unique_ptr<Impl> impl);
-  std::unique_ptr<Impl> impl_;
+ protected:
+  Database() = default;
+  /// commit(), with the session that the record belongs to or without one.
+  virtual Result<int64_t> store(const Record& record, const SessionStep* step) = 0;
 };
 
 }  // namespace tilewright::search

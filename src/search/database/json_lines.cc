@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "search/database/upkeep.h"
+
 namespace tilewright::search {
 namespace {
 
@@ -101,6 +103,17 @@ bool parse_hash(const std::string& text, Hash128& hash) {
   return true;
 }
 
+template <class T>
+T get_or(const Json& object, const char* key, T fallback) {
+  const auto found = object.find(key);
+  if (found == object.end()) return fallback;
+  if constexpr (std::is_same_v<T, std::string>) {
+    return extract(*found);
+  } else {
+    return found->is_number_integer() ? found->get<T>() : fallback;
+  }
+}
+
 Result<Workload> parse_workload(const Line& line, const HashScript& hash_script) {
   const Json& value = line.value;
   if (!value.is_array() || value.size() != 2 || !value[0].is_string())
@@ -115,7 +128,9 @@ Result<Workload> parse_workload(const Line& line, const HashScript& hash_script)
   workload.script = value[1]["tvmscript"].get<std::string>();
   if (const auto name = value[1].find("name"); name != value[1].end() && name->is_string())
     workload.name = name->get<std::string>();
-  if (hash_script) {
+  workload.sizes = get_or(value[1], "sizes", std::string());
+  // The hash of a program with sizes is not that of its script alone.
+  if (hash_script && workload.sizes.empty()) {
     auto hash = hash_script(workload.script);
     if (!hash.ok()) return line.bad(fmt::format("the script cannot be read: {}", hash.error().message));
     workload.hash = *hash;
@@ -123,17 +138,6 @@ Result<Workload> parse_workload(const Line& line, const HashScript& hash_script)
     return line.bad("the hash is not one of Tilewright's (32 hexadecimal digits)");
   }
   return workload;
-}
-
-template <class T>
-T get_or(const Json& object, const char* key, T fallback) {
-  const auto found = object.find(key);
-  if (found == object.end()) return fallback;
-  if constexpr (std::is_same_v<T, std::string>) {
-    return extract(*found);
-  } else {
-    return found->is_number_integer() ? found->get<T>() : fallback;
-  }
 }
 
 Result<Record> parse_record(const Line& line, const std::vector<Workload>& workloads) {
@@ -171,12 +175,6 @@ Result<Record> parse_record(const Line& line, const std::vector<Workload>& workl
   return record;
 }
 
-/// What makes two records the same measurement.
-std::string identity(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", record.target, record.trace, fmt::join(record.seconds, ","), record.outcome,
-                     record.index);
-}
-
 }  // namespace
 
 Result<ExchangeCount> export_json_lines(Database& database, const std::string& folder) {
@@ -184,7 +182,8 @@ Result<ExchangeCount> export_json_lines(Database& database, const std::string& f
   ExchangeCount count;
   std::string workload_text, record_text;
   for (const Workload& workload : workloads) {
-    const Json body = {{"tvmscript", workload.script}, {"name", workload.name}};
+    Json body = {{"tvmscript", workload.script}, {"name", workload.name}};
+    if (!workload.sizes.empty()) body["sizes"] = workload.sizes;
     workload_text += line_of(Json::array({workload.hash.hex(), body}));
     TW_TRY(records, database.records(workload.hash, ""));
     for (const Record& record : records) record_text += line_of(record_line(record, count.workloads));
@@ -215,7 +214,7 @@ Result<ExchangeCount> import_json_lines(Database& database, const std::string& f
   for (const Workload& workload : workloads) {
     TW_TRY(known, database.workload(workload.hash));
     if (!known) {
-      TW_RETURN_IF_ERROR(database.commit_workload(workload.hash, workload.name, workload.script));
+      TW_RETURN_IF_ERROR(database.commit_workload(workload.hash, workload.name, workload.script, workload.sizes));
       ++count.workloads;
     }
     TW_TRY(present, database.records(workload.hash, ""));

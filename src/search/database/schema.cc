@@ -61,6 +61,10 @@ CREATE TABLE finals (
   PRIMARY KEY (workload_id, target_id)
 ) WITHOUT ROWID;
 )sql",
+    // 2 -> 3: times of programs that leave sizes open are kept apart by the sizes of the calls.
+    R"sql(
+ALTER TABLE workload ADD COLUMN sizes TEXT NOT NULL DEFAULT '';
+)sql",
 };
 
 }  // namespace

@@ -1,0 +1,119 @@
+"""What is done to databases of records from time to time: looking at them, merging, pruning, importing."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright import _core
+from tilewright.errors import ArgumentError
+from tilewright.postgres_store import is_server
+from tilewright.records import open_database, read_database, title_of
+from tilewright.script.scripts import from_source
+from tilewright.tables import Table
+from tilewright.task import module_of
+from tilewright.timing import format_seconds
+
+__all__ = ["change", "entries", "listings", "statistics"]
+
+
+def change(
+    place: str, others: Sequence[str], folder: Path | None, keep: int | None, *, say: Callable[[str], object]
+) -> None:
+    """Adds what other databases and files have, then prunes.
+
+    Args:
+        place: the database that is changed, made if it is not there.
+        others: that are merged into it.
+        folder: with TVM's two files; None for none.
+        keep: so many records of each program and target stay; None for all.
+        say: is told what was done.
+
+    Raises:
+        tilewright.ResourceError: one of them cannot be read, or the database not be written.
+    """
+    sources = []
+    for other in others:
+        if not is_server(other) and os.path.realpath(other) == os.path.realpath(place):
+            raise ArgumentError(f"{other} is the same database\n  hint: name another one")
+        sources.append(read_database(other))
+    store = open_database(place)
+    for source in sources:
+        programs, records = store.merge(source)
+        say(f"{records} records and {programs} programs of {source.path} added")
+    if folder is not None:
+        programs, records = store.import_json_lines(str(folder), hash_of_script)
+        say(f"{records} records and {programs} programs of {folder} added")
+    if keep is not None:
+        say(f"{store.prune(keep)} records forgotten")
+
+
+def hash_of_script(script: str) -> str:
+    """The name that a program has in databases, by its text."""
+    return _core.structural_hash(module_of(from_source(script)))
+
+
+def entries(store: Any) -> Iterable[dict[str, Any]]:
+    """All records with all that is known of them."""
+    for workload in store.workloads():
+        for row in store.records(workload["hash"], ""):
+            parsed = {name: json.loads(row[name] or "null") for name in ("trace", "verification")}
+            sizes = json.loads(workload["sizes"] or "{}")
+            yield {"program": workload["name"], "hash": workload["hash"], "sizes": sizes, **row, **parsed}
+
+
+def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
+    """For each program its name, the best records of each target, and what became of all."""
+    workloads = store.workloads()
+    for workload in sorted(workloads, key=lambda each: (each["name"], each["hash"])):
+        rows = []
+        by_target: dict[str, list[dict[str, Any]]] = {}
+        for entry in store.top_k(workload["hash"], "", sys.maxsize):
+            by_target.setdefault(entry["target"], []).append(entry)
+        for target, found in sorted(by_target.items()):
+            for entry in sorted(found[:top], key=lambda each: each["median"]):
+                candidate = "as written" if entry["index"] < 0 else str(entry["index"])
+                rows.append((target, format_seconds(entry["median"]), str(entry["seed"]), candidate, entry["created"]))
+        counts = store.count_outcomes(workload["hash"], "")
+        outcomes = ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
+        title = f"{title_of(workload)}  {workload['hash'][:12]}  first seen {workload['created']}"
+        columns = ("target", "time", "seed", "candidate", "measured")
+        yield title, Table(title, columns, tuple(rows)), f"outcomes: {outcomes or 'no records yet'}"
+
+
+def statistics(store: Any) -> Table:
+    """How many records of which outcomes each program and target has, and from when they are."""
+    rows = []
+    for workload in sorted(store.workloads(), key=lambda each: (each["name"], each["hash"])):
+        by_target: dict[str, list[dict[str, Any]]] = {}
+        for row in store.records(workload["hash"], ""):
+            by_target.setdefault(row["target"], []).append(row)
+        for target, found in sorted(by_target.items()):
+            outcomes = Counter("failed" if row["outcome"] not in _RIGHT else row["outcome"] for row in found)
+            best = min((row["median"] for row in found if row["outcome"] == "ok"), default=None)
+            rows.append(
+                (
+                    title_of(workload),
+                    target,
+                    str(len(found)),
+                    *(str(outcomes[name]) for name in (*_RIGHT, "failed")),
+                    str(len({row["seed"] for row in found})),
+                    "" if best is None else format_seconds(best),
+                    found[0]["created"],
+                    found[-1]["created"],
+                )
+            )
+    columns = ("program", "target", "records", "right", "stopped early", "failed", "seeds", "best", "first", "last")
+    size = (
+        "" if is_server(store.path) or not Path(store.path).is_file() else f", {Path(store.path).stat().st_size} bytes"
+    )
+    return Table(f"{store.path}: {len(store.workloads())} programs{size}", columns, tuple(rows))
+
+
+#: outcomes of what was not wrong
+_RIGHT = ("ok", "slow_stopped")

@@ -1,0 +1,156 @@
+"""Databases of records are put together, pruned, counted, exported and imported."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tilewright as tw
+from tilewright import _core, te
+from tilewright.cli import app
+from tilewright.database_report import report_on
+from tilewright.records import best_schedule, open_database, read_database, workload_key
+from tilewright.testing.workloads import matmul
+
+TARGET = str(_core.Target("llvm -num-cores=1"))
+
+
+def commit(path: Path, size: int, times: list[float], *, failed: int = 0) -> str:
+    store = open_database(path)
+    module = tw.ir.IRModule({"main": matmul(size, size, size)})
+    key = _core.structural_hash(module)
+    store.commit_workload(key, f"product {size}", module.script())
+    for seconds in times:
+        store.commit(key, TARGET, "[[], []]", [seconds], "ok", "")
+    for _ in range(failed):
+        store.commit(key, TARGET, "[[], []]", [], "run_crash", "signal 11")
+    return key
+
+
+def medians(path: Path, key: str) -> list[float]:
+    return [row["median"] for row in read_database(path).top_k(key, "", 100)]
+
+
+def run(*arguments: str) -> Any:
+    result = CliRunner().invoke(app, ["db", *arguments])
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_merge(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.db", tmp_path / "two.db"
+    key = commit(one, 16, [3.0, 1.0])
+    assert commit(two, 16, [1.0, 2.0], failed=1) == key
+    other = commit(two, 32, [5.0])
+    merged = run(str(one), "--merge", str(two))
+    assert "3 records and 1 programs" in merged.stdout  # 1.0 was there
+    assert medians(one, key) == [1.0, 2.0, 3.0] and medians(one, other) == [5.0]
+    assert "0 records and 0 programs" in run(str(one), "--merge", str(two)).stdout
+    same = CliRunner().invoke(app, ["db", str(one), "--merge", str(tmp_path / ".." / tmp_path.name / "one.db")])
+    assert same.exit_code == 1 and "is the same database" in same.stderr
+
+
+def test_prune(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    key = commit(path, 16, [3.0, 1.0, 2.0, 4.0], failed=2)
+    other = commit(path, 32, [5.0], failed=1)
+    assert "5 records forgotten" in run(str(path), "--prune", "2").stdout
+    assert medians(path, key) == [1.0, 2.0] and medians(path, other) == [5.0]
+    missing = CliRunner().invoke(app, ["db", str(tmp_path / "missing.db"), "--prune", "2"])
+    assert missing.exit_code == 1 and not (tmp_path / "missing.db").exists()
+
+
+def test_a_session_that_was_pruned_goes_on(tmp_path: Path) -> None:
+    def tiles(sch: tw.Schedule) -> None:
+        i, j, _ = sch.get_loops(sch.get_block("C"))
+        sch.split(j, factors=[None, sch.sample_categorical([2, 4, 8, 16], [0.25] * 4)])
+        sch.split(i, factors=sch.sample_perfect_tile(i, n=2, max_innermost_factor=8))
+
+    program, path = matmul(16, 16, 16), tmp_path / "records.db"
+    first = tw.tune(program, space=tiles, trials=5, database=path, progress=None)
+    run(str(path), "--prune", "1")
+    assert read_database(path).records(workload_key(first.task.module, {}), "")[0]["median"] > 0
+    again = tw.tune(program, space=tiles, trials=5, database=path, progress=None)
+    assert again.progress.earlier < 5 and again.progress.trials == 5 and again.record is not None
+
+
+def test_statistics(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    commit(path, 16, [3e-3, 1e-3], failed=2)
+    text = " ".join(run(str(path), "--statistics").stdout.split())
+    assert "1 programs" in text and "1 ms" in text and "product 16" in text
+    assert "│ 4 │ 2 │ 0 │ 2 │" in text  # records, right, stopped, failed
+
+
+def test_json_lines(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.db", tmp_path / "two.db"
+    key = commit(one, 16, [3.0, 1.0], failed=1)
+    assert "3 records of 1 programs" in run(str(one), "--export", str(tmp_path / "lines")).stdout
+    assert (tmp_path / "lines" / "database_workload.json").exists()
+    assert "3 records and 1 programs" in run(str(two), "--import", str(tmp_path / "lines")).stdout
+    assert medians(two, key) == [1.0, 3.0]
+
+
+def test_an_empty_database_and_one_without_records(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    open_database(path)
+    assert run(str(path)).stdout == f"{path} holds no records\n"
+    commit(path, 16, [])
+    text = run(str(path)).stdout
+    assert "product 16" in text and "outcomes: no records yet" in text and "target" not in text
+    assert report_on(path).tasks == ()
+
+
+def test_nothing_lies_beside_a_database_that_was_only_read(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    commit(path, 16, [1.0])
+    for command in ([], ["--statistics"], ["--json"]):
+        run(str(path), *command)
+    report_on(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["records.db"]
+    store = read_database(path)
+    with pytest.raises(tw.ResourceError) as caught:
+        store.set_meta("a", "b")
+    assert caught.value.code == "database/read-only"
+
+
+def test_files_of_an_earlier_version_can_be_read(tmp_path: Path) -> None:
+    path = tmp_path / "records.db"
+    key = commit(path, 16, [1.0])
+    connection = sqlite3.connect(path)
+    connection.execute("ALTER TABLE workload DROP COLUMN sizes")
+    connection.execute("PRAGMA user_version = 2")
+    connection.commit()
+    connection.close()
+    assert medians(path, key) == [1.0]
+    assert read_database(path).workloads()[0]["sizes"] == ""
+
+
+def scaled() -> tw.ir.PrimFunc:
+    n = te.var("n")
+    a = te.placeholder((n,), name="A")
+    return te.create_prim_func([a, te.compute((n,), lambda i: a[i] * np.float32(2), name="B")])
+
+
+def test_sizes_of_calls_are_kept_apart(tmp_path: Path) -> None:
+    program, path = scaled(), tmp_path / "records.db"
+    small = tw.tune(program, sizes={"n": 64}, trials=2, database=path, progress=None)
+    large = tw.tune(program, sizes={"n": 100_000}, trials=2, database=path, progress=None)
+    assert small.record is not None and large.record is not None
+    # Not the times of the other: those of the small calls would win, and be no news for large ones.
+    assert large.progress.earlier == 0 and large.record.median > small.record.median
+    again = tw.tune(program, sizes={"n": 64}, trials=2, database=path, progress=None)
+    assert again.progress.earlier == small.progress.trials and again.record == small.record
+    workloads = read_database(path).workloads()
+    assert sorted(each["sizes"] for each in workloads) == ['{"n": 100000}', '{"n": 64}']
+    assert {task.name for task in report_on(path).tasks} == {"B (n=64)", "B (n=100000)"}
+    # Without sizes: those that it was tuned for last.
+    assert str(best_schedule(program, path).trace) == str(large.schedule.trace)
+    kernel = tw.compile(program, database=path)
+    values = np.arange(37, dtype=np.float32)
+    np.testing.assert_array_equal(kernel(values), 2 * values)
