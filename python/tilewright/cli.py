@@ -392,10 +392,10 @@ def db(
         if not store.workloads():
             print(f"{store.path} holds no records")
         for title, listing, remark in database_upkeep.listings(store, top):
-            print(f"\n{title}")
+            print(title)
             if listing.rows:
                 show_table(listing, titled=False)
-            print(remark)
+            print(f"{remark}\n")
 
 
 def prepared(folder: Path) -> Path:

@@ -29,10 +29,10 @@ def product(A: T.Buffer((N, N), "float32"), B: T.Buffer((N, N), "float32"), C: T
             vi, vj, vk = T.axis.remap("SSR", [i, j, k])
             with T.init():
                 C[vi, vj] = T.float32(0)
-            C[vi, vj] += A[vi, vk] * B[vk, vj]
+            C[vi, vj] += A[vi, vk] * B[vj, vk]
 
 
-@tw.space(product, reference=lambda a, b: a @ b)
+@tw.space(product, reference=lambda a, b: a @ b.T)
 def tiles(sch):
     i, j, k = sch.get_loops(sch.get_block("C"))
     i_tiles = sch.split(i, factors=sch.sample_perfect_tile(i, n=2, max_innermost_factor=16))

@@ -83,7 +83,7 @@ def test_how_results_were_checked_is_a_sentence(run: Run) -> None:
 def test_one_failing_space_leaves_the_others(run: Run, folder: Path) -> None:
     second = PRODUCT[PRODUCT.index("@tw.space") :].replace("def tiles", "def {name}")
     broken = second.replace("sch.reorder", "1 / 0; sch.reorder").format(name="broken")
-    raising = second.replace("a @ b", "a @ nothing").format(name="raising")
+    raising = second.replace("a @ b.T", "a @ nothing").format(name="raising")
     (folder / "script.py").write_text(
         "\n\n".join([PRODUCT.split("@tw.space")[0], raising, broken, second.format(name="good")])
     )
@@ -185,13 +185,13 @@ def test_the_library_that_was_written_computes_the_product(run: Run) -> None:
     a, b = np.random.default_rng(0).random((2, 64, 64), dtype=np.float32)
     c = np.empty_like(a)
     tw.load("elsewhere/product.so")(a, b, c)
-    np.testing.assert_allclose(c, a @ b, rtol=1e-5)
+    np.testing.assert_allclose(c, a @ b.T, rtol=1e-5)
     assert Path("elsewhere/tilewright.db").exists()
     assert not Path("out").exists()
 
 
 def test_a_peer_that_computes_something_else_is_told(run: Run, folder: Path) -> None:
-    (folder / "script.py").write_text(PRODUCT.replace("a @ b", "a + b"))
+    (folder / "script.py").write_text(PRODUCT.replace("a @ b.T", "a + b"))
     result = run("tune", "script.py", "--trials", "1")
     assert "warning: the peer computes something else: C[" in result.stdout
     assert "of 4096 elements differ" in result.stdout
@@ -199,9 +199,9 @@ def test_a_peer_that_computes_something_else_is_told(run: Run, folder: Path) -> 
     (folder / "script.py").write_text(PRODUCT)
     result = run("tune", "script.py", "--trials", "1")
     assert "warning:" not in result.stdout and "measured 2" not in result.stdout
-    (folder / "script.py").write_text(PRODUCT.replace("a @ b", "a @ b + 1"))
+    (folder / "script.py").write_text(PRODUCT.replace("a @ b.T", "a @ b.T + 1"))
     assert "the peer computes something else" in run("tune", "script.py", "--trials", "1").stdout
-    (folder / "script.py").write_text(PRODUCT.replace("a @ b", "(a, b)"))
+    (folder / "script.py").write_text(PRODUCT.replace("a @ b.T", "(a, b)"))
     result = run("tune", "script.py", "--trials", "1", "--fresh")
     assert "warning: the peer returns 2 arrays, the program writes 1: C" in result.stdout
 
