@@ -1,5 +1,6 @@
 """Who is called when; the seconds themselves are not asserted."""
 
+import pickle
 import time
 
 import numpy as np
@@ -138,3 +139,34 @@ def test_ratio():
     first, second = [1.0, 3.0, 10.0], [2.0, 1.0, 9.0]
     middle, low, high = timing.ratio(first, second)
     assert middle == 3.0 / 2.0 and low <= middle <= high
+
+
+def test_rates_are_of_the_program_as_written(tmp_path):
+    """Neither what a schedule computes again nor what it computes beyond the edges counts as work."""
+    n = 96
+
+    @T.prim_func
+    def twice(A: T.Buffer((n, n), "float32"), C: T.Buffer((n, n), "float32")):
+        B = T.alloc_buffer((n, n), "float32")
+        for i, j in T.grid(n, n):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2) + T.float32(1)
+        for i, j in T.grid(n, n):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj] + B[vi, n - 1 - vj] + B[n - 1 - vi, vj]
+
+    again = tw.Schedule(twice)
+    again.compute_inline("B")
+    tiled = tw.Schedule(twice)
+    tiled.split(tiled.get_loops("C")[1], [None, 64])
+    file = tmp_path / "records.db"
+    tw.tune(twice, space=lambda sch: sch.compute_inline("B"), trials=1, database=file, progress=None)
+    kernels = [tw.compile(each) for each in (twice, again, tiled)] + [
+        tw.compile(twice, schedule="as written"),
+        tw.compile(twice, database=file),
+        pickle.loads(pickle.dumps(tw.compile(again))),
+    ]
+    arrays = np.ones((n, n), "float32"), np.zeros((n, n), "float32")
+    assert {kernel.benchmark(*arrays).work.flops for kernel in kernels} == {4 * n * n}

@@ -54,6 +54,8 @@ class _Program(NamedTuple):
     target: str
     report: dict[str, Any]
     schedule: str = "as written"
+    #: the module before it was scheduled, as far as it is known
+    written: Any = None
 
 
 class Kernel(_core.KernelBase):
@@ -111,7 +113,8 @@ class Kernel(_core.KernelBase):
         program = self._program
         if program is None:
             return _from_library, (self._library, self.name)
-        return _compiled_again, (program.module, program.target, self.name, self.threads, program.schedule)
+        known = (program.schedule, program.written)
+        return _compiled_again, (program.module, program.target, self.name, self.threads, *known)
 
     def _complete(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
         """The call with arrays for what was left out, which it returns; NotImplemented where that cannot be.
@@ -134,6 +137,14 @@ class Kernel(_core.KernelBase):
     def _function(self) -> Any:
         functions = self._need_program().module.functions.values()
         return next(f for f in functions if f.attrs.get("global_symbol") == self.name)
+
+    def _function_as_written(self) -> Any:
+        """Before it was scheduled, where it takes the same arguments: without what a schedule computes again."""
+        function, written = self._function(), self._need_program().written
+        for before in written.functions.values() if written is not None else ():
+            if before.attrs.get("global_symbol") == self.name and _takes_the_same(before, function):
+                return before
+        return function
 
     def inspect(self, what: Literal["tir", "llvm", "asm"], after: str = "") -> str:
         """The program as the code generator gets it, the optimized LLVM IR, or the assembly.
@@ -199,7 +210,7 @@ class Kernel(_core.KernelBase):
         if self._program is not None:
             args = tuple(completed[0]) if (completed := left_out.complete(self._function(), args, {})) else args
         self(*args)  # what is wrong with the arguments is said here
-        work = work_of(self._function(), args) if self._program else timing.work_of_arrays(args)
+        work = work_of(self._function_as_written(), args) if self._program else timing.work_of_arrays(args)
         calls = timing.KernelCalls(self, args)
         return timing.compare({self.name: calls}, work, threads=threads, cold=cold)[self.name]
 
@@ -244,6 +255,19 @@ class KernelModule(Mapping[str, Kernel]):
     def export(self, folder: str | os.PathLike[str], name: str) -> Exported:
         """Write all kernels as one library, as :meth:`Kernel.export` does; `name` is that of the files only."""
         return _export(next(iter(self._kernels.values()))._need_program(), folder, name)
+
+
+def _takes_the_same(one: Any, other: Any) -> bool:
+    """Whether two functions have parameters of the same shapes."""
+    buffers = [[function.buffer_map.get(param) for param in function.params] for function in (one, other)]
+    return len(buffers[0]) == len(buffers[1]) and all(
+        a is b or (a is not None and b is not None and len(a.shape) == len(b.shape) and _equal_extents(a, b))
+        for a, b in zip(*buffers, strict=True)
+    )
+
+
+def _equal_extents(a: Any, b: Any) -> bool:
+    return all(_core.structural_equal(m, n, map_free_vars=True) for m, n in zip(a.shape, b.shape, strict=True))
 
 
 def _as_module(program: Any) -> Any:
@@ -347,20 +371,22 @@ def compile_quietly(
     resolved = _core.Target(target)
     if database is not None:
         module = _as_module(best_schedule(program, database, resolved))
-        return _compiled(module, resolved, dict.fromkeys(_public(module), "recorded"), check_bounds)
-    module = _as_module(program)
+        return _compiled(
+            module, resolved, dict.fromkeys(_public(module), "recorded"), check_bounds, _as_module(program)
+        )
+    module, written = _as_module(program), _as_module(getattr(program, "original", program))
     is_open = isinstance(program, (_core.PrimFunc, _core.Module)) and not check_bounds
     if schedule == "by rules" or (schedule is None and is_open):
         from tilewright.cpu_space import scheduled_by_rules
 
         try:
             ruled, names = scheduled_by_rules(module, resolved, if_faster=schedule is None)
-            return _compiled(ruled, resolved, dict.fromkeys(names, "by rules"), check_bounds)
+            return _compiled(ruled, resolved, dict.fromkeys(names, "by rules"), check_bounds, written)
         except Error:
             # What nobody has asked for is no reason not to compile.
             if schedule is not None:
                 raise
-    return _compiled(module, resolved, {}, check_bounds)
+    return _compiled(module, resolved, {}, check_bounds, written)
 
 
 def _public(module: Any) -> list[str]:
@@ -368,9 +394,10 @@ def _public(module: Any) -> list[str]:
 
 
 def _compiled(
-    module: Any, target: _core.Target, schedules: Mapping[str, str], check_bounds: bool
+    module: Any, target: _core.Target, schedules: Mapping[str, str], check_bounds: bool, written: Any
 ) -> Kernel | KernelModule:
-    """The kernels of a module as it is; `schedules` say where those of some of its functions come from."""
+    """The kernels of a module as it is; `schedules` say where those of some of its functions come from, `written` what
+    they were before."""
     if target.kind == "interpreter":
         return _interpreted(module)
     text = str(target)
@@ -382,7 +409,7 @@ def _compiled(
     report["notes"] += _name_functions(code.notes, module)
     if folder:
         _dump(Path(folder), module, text, code)
-    source = _Program(module, lowered, code, text, report)
+    source = _Program(module, lowered, code, text, report, written=written)
     sources = {name: source._replace(schedule=schedules.get(name, source.schedule)) for name in _public(module)}
     if code.platform:
         named = {f.attrs["global_symbol"]: f for f in module.functions.values() if "global_symbol" in f.attrs}
@@ -463,8 +490,8 @@ def _from_library(path: str, name: str) -> Kernel:
     return Kernel(_core.load_library(path)[name], None, path)
 
 
-def _compiled_again(module: Any, target: str, name: str, threads: int, schedule: str) -> Kernel:
-    kernel = _compiled(module, _core.Target(target), {name: schedule}, check_bounds=False)[name]
+def _compiled_again(module: Any, target: str, name: str, threads: int, schedule: str, written: Any) -> Kernel:
+    kernel = _compiled(module, _core.Target(target), {name: schedule}, False, written)[name]
     kernel.threads = threads
     return kernel
 
