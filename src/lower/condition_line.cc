@@ -20,8 +20,8 @@ Expr slack_of(const Expr& atom) {
 }  // namespace
 
 std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Inside& inside, bool least,
-                            arith::Analyzer& analyzer) {
-  if (!uses_var(comparison, v) || effect_of(comparison) != Effect::kPure) return {};
+                            arith::Analyzer& analyzer, IndexVariables& variables) {
+  if (!uses_var(comparison, v) || !variables.decides(comparison)) return {};
   Expr slack = slack_of(comparison);
   if (!slack.defined()) return {};
   arith::IntSet values = arith::eval_set(slack, inside.ranges, analyzer);
@@ -30,6 +30,7 @@ std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Ins
   Expr q = analyzer.simplify(substitute(end, {{v, zero(v.dtype())}}));
   auto p = const_int(analyzer.simplify(substitute(end, {{v, one(v.dtype())}}) - q));
   if (!p || *p == 0 || !analyzer.can_prove_equal(end, v * *p + q)) return {};
+  if (effect_of(q) != Effect::kPure) return {};  // an end of a loop that is read inside
   if (uses_any_var(q, [&](const Ref<Var>& x) { return inside.defined.count(x) != 0; })) return {};
   return Line{*p, q};
 }

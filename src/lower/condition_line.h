@@ -6,6 +6,7 @@
 
 #include "arith/analyzer.h"
 #include "arith/int_set.h"
+#include "lower/index_variables.h"
 
 namespace tilewright::lower {
 
@@ -21,9 +22,9 @@ struct Line {
   Expr q;
 };
 
-/// Of what is at least 0 exactly where a comparison of integers holds: the least value (or the greatest) over all that
-/// is inside of the loop over `v`; nothing where it is no line.
+/// Of what is at least 0 exactly where a comparison of indices and sizes holds: the least value (or the greatest) over
+/// all that is inside of the loop over `v`; nothing where it is no line.
 std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Inside& inside, bool least,
-                            arith::Analyzer& analyzer);
+                            arith::Analyzer& analyzer, IndexVariables& variables);
 
 }  // namespace tilewright::lower

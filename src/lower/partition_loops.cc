@@ -26,6 +26,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/condition_line.h"
+#include "lower/index_variables.h"
 #include "lower/passes.h"
 #include "lower/vector_math.h"
 
@@ -55,13 +56,19 @@ struct Split {
 
 class Partitioner {
  public:
-  Partitioner(const PrimFunc& func, const Target& target) : target_(target) { assume_sizes(func, analyzer_); }
+  Partitioner(const PrimFunc& func, const Target& target) : target_(target), variables_(func, analyzer_) {
+    assume_sizes(func, analyzer_);
+  }
 
   Stmt run(const Stmt& body) {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return partition(loop, r); },
         [&](const Ref<IfThenElse>& branch, Rewriter& r) -> Stmt { return simplify_branch(*branch, r); },
         [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return seq(r.descend(all)->seq); },
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+          if (let->value.dtype().is_integral()) variables_.note(let->var, let->value);
+          return r.descend(let);
+        },
         [&](const Ref<Allocate>& node, Rewriter& r) -> Stmt { return unless_idle(r.descend(node)); },
         [&](const Ref<DeclBuffer>& node, Rewriter& r) -> Stmt { return unless_idle(r.descend(node)); });
   }
@@ -75,9 +82,10 @@ class Partitioner {
   Stmt simplify_branch(const IfThenElse& branch, Rewriter& r) {
     std::vector<Expr> atoms;
     split_conjunction(branch.condition, atoms);
-    Expr rest = bool_imm(true);
+    Expr rest = bool_imm(true), known = bool_imm(true);
     for (const Expr& atom : atoms) {
-      if (effect_of(atom) == Effect::kPure) {
+      if (variables_.decides(atom)) {
+        known = logical_and(known, atom);
         if (analyzer_.can_prove(atom)) continue;
         if (analyzer_.can_prove(logical_not(atom))) return branch.else_case.defined() ? r(branch.else_case) : nop();
       }
@@ -86,7 +94,7 @@ class Partitioner {
     if (is_true(rest)) return r(branch.then_case);
     Stmt then_case;
     {
-      auto scope = analyzer_.constraint(rest);
+      auto scope = analyzer_.constraint(known);
       then_case = r(branch.then_case);
     }
     Stmt else_case = branch.else_case.defined() ? r(branch.else_case) : Stmt();
@@ -129,7 +137,9 @@ class Partitioner {
     For copy = *loop;
     copy.min = min;
     copy.extent = extent;
+    variables_.enter(copy);
     copy.body = r(body);
+    variables_.leave(copy);
     if (is_nop(copy.body)) return nop();
     return make<For>(std::move(copy), loop.span());
   }
@@ -164,6 +174,7 @@ class Partitioner {
   /// A parallel loop is not split: two of them would wait for each other.
   Stmt branch_inside(const Ref<For>& loop, const Split& split, const Stmt& clean, Rewriter& r) {
     analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
+    variables_.enter(*loop);
     Expr test = bool_imm(true);
     if (split.low.defined()) test = logical_and(test, ge(loop->loop_var, split.low));
     if (split.high.defined()) test = logical_and(test, lt(loop->loop_var, split.high));
@@ -179,6 +190,7 @@ class Partitioner {
       if (only_last) rest = substitute_folding(rest, loop->loop_var, split.high);
       rest = r(rest);
     }
+    variables_.leave(*loop);
     For copy = *loop;
     copy.body = is_nop(rest) ? make<IfThenElse>({test, full, {}}) : make<IfThenElse>({test, full, rest});
     return make<For>(std::move(copy), loop.span());
@@ -237,7 +249,7 @@ class Partitioner {
   }
 
   void note_alive(const Expr& atom, const Ref<Var>& v, const Inside& inside, Alive& alive) {
-    auto line = line_of(atom, v, inside, false, analyzer_);
+    auto line = line_of(atom, v, inside, false, analyzer_, variables_);
     auto q = line ? const_int(line->q) : std::nullopt;
     if (!q) return;
     // Where 0 <= p * v + q is possible.
@@ -287,6 +299,7 @@ class Partitioner {
   template <class F>
   void walk_atoms(const For& loop, const F& use) {
     analyzer_.bind(loop.loop_var, range(loop.min, loop.extent));
+    variables_.enter(loop);
     Inside inside;
     inside.defined.insert(loop.loop_var);
     visit(
@@ -296,10 +309,14 @@ class Partitioner {
           analyzer_.bind(nested->loop_var, domain);
           inside.ranges[nested->loop_var] = IntSet::of_range(domain);
           inside.defined.insert(nested->loop_var);
+          variables_.enter(*nested);
           walk(nested->body);
+          variables_.leave(*nested);
         },
         [&](const Ref<LetStmt>& let, Visitor& walk) {
-          if (let->value.dtype().is_integral()) inside.ranges[let->var] = IntSet::point(let->value);
+          // What it reads may be another number where a condition of the loop is asked.
+          bool is_index = let->value.dtype().is_integral() && variables_.note(let->var, let->value);
+          if (is_index) inside.ranges[let->var] = IntSet::point(let->value);
           inside.defined.insert(let->var);
           walk(let->body);
         },
@@ -311,10 +328,11 @@ class Partitioner {
           walk(branch->else_case);
         },
         [&](const Ref<BufferStore>&, Visitor&) {}, [&](const Ref<Evaluate>&, Visitor&) {});
+    variables_.leave(loop);
   }
 
   void consider(const Expr& atom, const Inside& inside, const For& loop, const Expr& end, Split& split) {
-    auto line = line_of(atom, loop.loop_var, inside, true, analyzer_);
+    auto line = line_of(atom, loop.loop_var, inside, true, analyzer_, variables_);
     if (!line) return;
     const auto& [p, q] = *line;
     if (p < 0) {
@@ -344,6 +362,7 @@ class Partitioner {
 
   const Target& target_;
   Analyzer analyzer_;
+  IndexVariables variables_;
 };
 
 }  // namespace

@@ -44,11 +44,17 @@ Expr winner_moves(const Expr& a, const Expr& b, bool greater, const Ref<Var>& v)
 
 class Peeler {
  public:
-  Peeler(const PrimFunc& func, const Target& target) : target_(target) { assume_sizes(func, analyzer_); }
+  Peeler(const PrimFunc& func, const Target& target) : target_(target), variables_(func, analyzer_) {
+    assume_sizes(func, analyzer_);
+  }
 
   Stmt run(const Stmt& body) {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return peel(loop, r); },
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+          if (let->value.dtype().is_integral()) variables_.note(let->var, let->value);
+          return r.descend(let);
+        },
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return around_ ? decided(store) : Stmt(store); });
   }
 
@@ -100,7 +106,10 @@ class Peeler {
 
   Stmt whole(const Ref<For>& loop, Rewriter& r) {
     analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
-    return r.descend(loop);
+    variables_.enter(*loop);
+    Stmt after = r.descend(loop);
+    variables_.leave(*loop);
+    return after;
   }
 
   /// These iterations as a loop, in which other edges may lie.
@@ -126,11 +135,13 @@ class Peeler {
     if (inner.from == all.from) rest.from = inner.to;
     if (inner.to == all.to) rest.to = inner.from;
     Stmt edges = renew_defs(loop->body);
+    variables_.enter(*loop);
     bind(inner);
     Stmt plain = r(loop->body);
     bind(rest);
     edges = r(edges);
     bind(all);
+    variables_.leave(*loop);
     For copy = *loop;
     copy.body = make<IfThenElse>({test, plain, edges});
     return make<For>(std::move(copy), loop.span());
@@ -140,11 +151,12 @@ class Peeler {
 
   Part between_edges(const For& loop, Part all) {
     analyzer_.bind(loop.loop_var, range(loop.min, loop.extent));
+    variables_.enter(loop);
     Part inner = all;
     Inside inside;
     inside.defined.insert(loop.loop_var);
     auto consider = [&](const Expr& atom) {
-      auto line = line_of(atom, loop.loop_var, inside, true, analyzer_);
+      auto line = line_of(atom, loop.loop_var, inside, true, analyzer_, variables_);
       auto q = line ? const_int(line->q) : std::nullopt;
       if (!q) return;
       // The first, or the last, iteration for which p * v + q >= 0.
@@ -177,7 +189,9 @@ class Peeler {
           analyzer_.bind(nested->loop_var, domain);
           inside.ranges[nested->loop_var] = IntSet::of_range(domain);
           inside.defined.insert(nested->loop_var);
+          variables_.enter(*nested);
           walk(nested->body);
+          variables_.leave(*nested);
         },
         [&](const Ref<LetStmt>& let, Visitor& walk) {
           inside.defined.insert(let->var);
@@ -192,6 +206,7 @@ class Peeler {
           walk(branch->else_case);
         },
         [&](const Ref<Evaluate>&, Visitor&) {});
+    variables_.leave(loop);
     // Of edges that cross, one is left for the parts to find.
     return inner.from < inner.to ? inner : Part{all.from, inner.to};
   }
@@ -229,7 +244,7 @@ class Peeler {
 
   template <class T>
   Expr extreme(const Ref<T>& e, const Expr& first, const Expr& second, Rewriter& r) {
-    if (!e->a.dtype().is_int() || effect_of(e) != Effect::kPure) return r.descend(e);
+    if (!e->a.dtype().is_int() || !variables_.decides(first)) return r.descend(e);
     if (analyzer_.can_prove(first)) return r(e->a);
     if (analyzer_.can_prove(second)) return r(e->b);
     return r.descend(e);
@@ -240,10 +255,10 @@ class Peeler {
     Expr rest = bool_imm(true);
     bool never = false;
     for_each_atom(condition, [&](const Expr& atom) {
-      const bool is_pure = effect_of(atom) == Effect::kPure;
-      if (is_pure && analyzer_.can_prove(atom)) return;
+      const bool is_known = variables_.decides(atom);
+      if (is_known && analyzer_.can_prove(atom)) return;
       // What is asked before may be what makes this one safe to ask.
-      never |= is_pure && is_true(rest) && analyzer_.can_prove(logical_not(atom));
+      never |= is_known && is_true(rest) && analyzer_.can_prove(logical_not(atom));
       rest = logical_and(rest, atom);
     });
     return never ? bool_imm(false) : rest;
@@ -251,6 +266,7 @@ class Peeler {
 
   const Target& target_;
   Analyzer analyzer_;
+  IndexVariables variables_;
   int around_ = 0;  ///< loops around that were peeled
   int64_t copied_ = 0;
 };

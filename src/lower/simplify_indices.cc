@@ -12,12 +12,11 @@
 //            bindings of integers to constants and variables are gone; a condition around all that a loop does is
 //            outside of it where it is the same in each iteration
 // Placement  before loops are copied by vectorizing and unrolling
-#include <unordered_set>
-
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/index_variables.h"
 #include "lower/passes.h"
 
 namespace tilewright::lower {
@@ -25,15 +24,7 @@ namespace {
 
 class Simplifier {
  public:
-  explicit Simplifier(const PrimFunc& func) {
-    assume_sizes(func, analyzer_);
-    for (const auto& [param, buffer] : func.buffer_map) {
-      auto note = [&](const Ref<Var>& v) { known_.insert(v), open_.insert(v); };
-      for (const Expr& extent : buffer->shape) for_each_free_var(extent, note);
-      for (const Expr& stride : buffer->strides) for_each_free_var(stride, note);
-      if (buffer->elem_offset.defined()) for_each_free_var(buffer->elem_offset, note);
-    }
-  }
+  explicit Simplifier(const PrimFunc& func) : variables_(func, analyzer_) { assume_sizes(func, analyzer_); }
   Stmt run(const Stmt& body) {
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return simplify_loop(loop, r); },
@@ -41,9 +32,9 @@ class Simplifier {
         [&](const Ref<SeqStmt>& all, Rewriter& r) -> Stmt { return seq(r.descend(all)->seq); },
         [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
           Expr value = r(let->value);
-          if (let->value.dtype().is_integral() && effect_of(value) == Effect::kPure && !may_wrap(value)) {
+          if (let->value.dtype().is_integral() && effect_of(value) == Effect::kPure && !variables_.may_wrap(value)) {
             value = index(value);
-            note_variable(let->var, value);
+            variables_.note(let->var, value);
           }
           bool trivial = value.is<IntImm>() || value.is<Var>();
           if (trivial && value.dtype().is_integral()) return r(substitute(let->body, {{let->var, value}}));
@@ -90,49 +81,7 @@ class Simplifier {
     return effect_of(e) == Effect::kPure ? analyzer_.simplify(e) : e;
   }
   Expr decide(const Expr& condition) {
-    if (effect_of(condition) != Effect::kPure || !is_integer_condition(condition) || may_wrap(condition)) {
-      return condition;
-    }
-    return analyzer_.simplify(condition);
-  }
-  /// The variable is made of indices and sizes.
-  void note_variable(const Ref<Var>& v, const Expr& of) {
-    known_.insert(v);
-    if (uses_any_var(of, [&](const Ref<Var>& part) { return open_.contains(part) || !known_.contains(part); })) {
-      open_.insert(v);
-    }
-  }
-  /// Numbers and indices of known ranges leave the range of their type on the way, or values do that nothing is known
-  /// of. Sizes are small enough for what is made of them.
-  bool may_wrap(const Expr& e) {
-    bool wraps = false;
-    auto look = [&](const auto& node, Visitor& walk) {
-      wraps |= leaves_type(node);
-      walk.descend(node);
-    };
-    visit(
-        e, [&](const Ref<Add>& node, Visitor& walk) { look(node, walk); },
-        [&](const Ref<Sub>& node, Visitor& walk) { look(node, walk); },
-        [&](const Ref<Mul>& node, Visitor& walk) { look(node, walk); });
-    return wraps;
-  }
-  bool leaves_type(const Expr& e) {
-    if (!e.dtype().is_integral()) return false;
-    bool sized = false, foreign = false;
-    uses_any_var(e, [&](const Ref<Var>& v) {
-      sized |= open_.contains(v);
-      foreign |= !known_.contains(v);
-      return false;
-    });
-    if (sized && !foreign) return false;
-    // What the analyzer says of the whole takes for granted that it stays inside.
-    BinaryOperands operands = binary_operands(e);
-    const arith::ConstIntBound a = analyzer_.const_int_bound(*operands.a), b = analyzer_.const_int_bound(*operands.b);
-    const arith::ConstIntBound type = arith::ConstIntBound::of_type(e.dtype());
-    auto leaves = [&](__int128 value) { return value < type.min_value || value > type.max_value; };
-    auto ends = [&](__int128 x, __int128 y) { return leaves(e.is<Add>() ? x + y : e.is<Sub>() ? x - y : x * y); };
-    return ends(a.min_value, b.min_value) || ends(a.min_value, b.max_value) || ends(a.max_value, b.min_value) ||
-           ends(a.max_value, b.max_value);
+    return variables_.decides(condition) ? analyzer_.simplify(condition) : condition;
   }
   static bool is_integer_condition(const Expr& condition) {
     bool integer = true;
@@ -151,11 +100,12 @@ class Simplifier {
       }
     }
     analyzer_.bind(loop->loop_var, make<Range>({low, extent}));
-    note_variable(loop->loop_var, low + extent);
     For copy = *loop;
     copy.min = low;
     copy.extent = extent;
+    variables_.enter(copy);
     copy.body = r(loop->body);
+    variables_.leave(copy);
     if (is_nop(copy.body)) return nop();
     std::vector<Expr> outside;
     if (copy.kind != ForKind::kParallel && copy.kind != ForKind::kThreadBinding) {
@@ -197,9 +147,8 @@ class Simplifier {
     Expr condition = decide(r(branch.condition));
     if (is_true(condition)) return r(branch.then_case);
     if (is_false(condition)) return branch.else_case.defined() ? r(branch.else_case) : nop();
-    bool pure = effect_of(condition) == Effect::kPure && is_integer_condition(condition) && !may_wrap(condition);
     Stmt then_case, else_case;
-    if (pure) {
+    if (variables_.decides(condition)) {
       auto scope = analyzer_.constraint(condition);
       then_case = r(branch.then_case);
     } else {
@@ -211,8 +160,7 @@ class Simplifier {
   }
 
   arith::Analyzer analyzer_;
-  std::unordered_set<NodeRef> known_;  ///< indices and sizes
-  std::unordered_set<NodeRef> open_;   ///< those without a bound
+  IndexVariables variables_;
 };
 
 }  // namespace

@@ -27,6 +27,7 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "lower/index_variables.h"
 #include "lower/lane_independence.h"
 #include "lower/passes.h"
 #include "lower/vector_math.h"
@@ -70,7 +71,7 @@ struct Frame {
 class LanesOfReductions {
  public:
   LanesOfReductions(const PrimFunc& func, PassContext& context)
-      : target_(context.target), private_(private_memory(func, context)) {
+      : target_(context.target), private_(private_memory(func, context)), variables_(func, analyzer_) {
     assume_sizes(func, analyzer_);
   }
 
@@ -78,8 +79,12 @@ class LanesOfReductions {
 #define TW_ENTER(Name) [&](const Ref<Name>& node, Rewriter& r) -> Stmt { return enter(node, r); }
     return rewrite(
         body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt { return enter_loop(loop, r); }, TW_ENTER(SeqStmt),
-        TW_ENTER(IfThenElse), TW_ENTER(LetStmt), TW_ENTER(Allocate), TW_ENTER(AllocateConst), TW_ENTER(DeclBuffer),
-        TW_ENTER(AttrStmt), TW_ENTER(AssertStmt), TW_ENTER(While),
+        TW_ENTER(IfThenElse), TW_ENTER(Allocate), TW_ENTER(AllocateConst), TW_ENTER(DeclBuffer), TW_ENTER(AttrStmt),
+        TW_ENTER(AssertStmt), TW_ENTER(While),
+        [&](const Ref<LetStmt>& let, Rewriter& r) -> Stmt {
+          if (let->value.dtype().is_integral()) variables_.note(let->var, let->value);
+          return enter(let, r);
+        },
         [&](const Ref<BufferStore>& store, Rewriter&) -> Stmt { return store; });
 #undef TW_ENTER
   }
@@ -95,8 +100,10 @@ class LanesOfReductions {
 
   Stmt enter_loop(const Ref<For>& loop, Rewriter& r) {
     analyzer_.bind(loop->loop_var, range(loop->min, loop->extent));
+    variables_.enter(*loop);
     path_.emplace_back(loop);
     Stmt after = loop->kind == ForKind::kVectorized ? vectors(loop) : Stmt(r.descend(loop));
+    variables_.leave(*loop);
     Frame frame = std::move(path_.back());
     path_.pop_back();
     if (frame.jam.copies > 1) after = jammed(after.cast<For>(), frame.jam);
@@ -120,12 +127,14 @@ class LanesOfReductions {
     if (const For* nested = s.as<For>()) {
       if (nested->kind == ForKind::kVectorized) return false;
       analyzer_.bind(nested->loop_var, range(nested->min, nested->extent));
+      variables_.enter(*nested);
     }
     inside.push_back(s);
     for_each_child(s, [&](const NodeRef& child, Role) {
       if (child.sort() == Sort::kStmt) good = good && collect(Stmt(child), loop, inside, found);
     });
     inside.pop_back();
+    if (const For* nested = s.as<For>()) variables_.leave(*nested);
     return good;
   }
 
@@ -214,21 +223,25 @@ class LanesOfReductions {
       bool pure = effect_of(atom) == Effect::kPure;
       bool steps = uses_any_var(atom, [&](const Ref<Var>& v) { return bound.others.count(v) != 0; });
       if (pure && !steps) {
-        if (!analyzer_.can_prove(atom)) reduction.guards.push_back(atom);
+        if (!proves(atom)) reduction.guards.push_back(atom);
       } else {
         Expr first = substitute(atom, bound.first);
         bool known = pure && !uses_any_var(first, [&](const Ref<Var>& v) { return bound.others.count(v) != 0; });
-        sure = sure && known && analyzer_.can_prove(first);
+        sure = sure && known && proves(first);
       }
     }
     if (sure) return true;
     const Ref<Buffer>& result = reduction.store->buffer;
     const Expr& index = reduction.store->indices[0];
     Expr condition = bool_imm(true);
-    for (const Expr& guard : reduction.guards) condition = logical_and(condition, guard);
+    for (const Expr& guard : reduction.guards) {
+      if (variables_.decides(guard)) condition = logical_and(condition, guard);
+    }
     auto scope = analyzer_.constraint(condition);
     return analyzer_.can_prove(ge(index, zero(index.dtype()))) && analyzer_.can_prove(lt(index, result->shape[0]));
   }
+
+  bool proves(const Expr& condition) { return variables_.decides(condition) && analyzer_.can_prove(condition); }
 
   /// Partial results are registers, next to those that hold operands.
   int64_t most_results() const { return std::max<int64_t>(1, target_.vector_registers * 3 / 4); }
@@ -418,6 +431,7 @@ class LanesOfReductions {
   const Target& target_;
   std::unordered_set<NodeRef> private_;
   arith::Analyzer analyzer_;
+  IndexVariables variables_;
   std::vector<Frame> path_;
 };
 

@@ -8,6 +8,7 @@
 #include "analysis/threads.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/substitute.h"
 #include "schedule/edit.h"
 
@@ -270,8 +271,44 @@ Status recheck_execution(const Tree& tree, int at, const char* code) {
   return Ok{};
 }
 
+namespace {
+
+/// What a block asks before it runs: `steady` is the same for all of its instances, wherever they stand in the scope.
+struct Conditions {
+  Expr steady = bool_imm(true), varying = bool_imm(true);
+};
+
+void divide(const Expr& predicate, const arith::IterDomains& inputs, Conditions& into) {
+  if (const And* both = predicate.as<And>()) {
+    divide(both->a, inputs, into);
+    divide(both->b, inputs, into);
+    return;
+  }
+  bool varies = effect_of(predicate) != Effect::kPure || uses_any_var(predicate, [&](const Ref<Var>& v) {
+                  return std::any_of(inputs.begin(), inputs.end(), [&](const auto& loop) { return loop.first == v; });
+                });
+  Expr& part = varies ? into.varying : into.steady;
+  part = logical_and(part, predicate);
+}
+
+Conditions conditions_of(const Tree& tree, int block) {
+  Conditions found;
+  const Expr& predicate = tree.realize_at(block)->predicate;
+  if (!is_true(predicate)) divide(predicate, analysis::inputs_of(tree, tree.loops_above(block)), found);
+  return found;
+}
+
+/// The block as if what it asks once were true.
+BlockRealize where_it_runs(const Tree& tree, int block) {
+  BlockRealize realize = *tree.realize_at(block);
+  realize.predicate = conditions_of(tree, block).varying;
+  return realize;
+}
+
+}  // namespace
+
 Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code) {
-  const BlockRealize &was = *before.realize_at(old_at), &is = *after.realize_at(new_at);
+  const BlockRealize was = where_it_runs(before, old_at), is = where_it_runs(after, new_at);
   int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
   auto new_loops = analysis::loops_between(after, new_scope, new_at);
   arith::Analyzer analyzer;
@@ -298,9 +335,9 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
 
 namespace {
 
-/// The instances of a block that run where it stands now: all within a box, and each of that box.
+/// The instances of a block that run where it stands now, if any: all within a box, and each of that box.
 std::optional<arith::Box> instances_now(const Tree& tree, int block) {
-  const BlockRealize& realize = *tree.realize_at(block);
+  const BlockRealize realize = where_it_runs(tree, block);
   std::vector<int> loops = tree.loops_above(block);
   int scope = tree[block].scope;
   auto between = analysis::loops_between(tree, scope, block);
@@ -323,7 +360,7 @@ std::optional<arith::Box> instances_now(const Tree& tree, int block) {
 
 bool runs_whole_domain(const Tree& tree, int at) {
   auto instances = instances_now(tree, at);
-  if (!instances) return false;
+  if (!instances || !is_true(conditions_of(tree, at).steady)) return false;
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, tree[at].scope);
   arith::Box domain;
@@ -349,9 +386,12 @@ bool is_safe_everywhere(const Block& block) {
 /// Loops ax0, ax1, ... around the block.
 class Nest {
  public:
-  /// `around`: the variables of the loops that the nest will stand in.
-  Nest(bool preserve_unit_loops, std::vector<Ref<Var>> around, arith::Analyzer& analyzer)
-      : preserve_unit_loops_(preserve_unit_loops), around_(std::move(around)), analyzer_(analyzer) {}
+  /// `around`: the variables of the loops that the nest will stand in; `condition`: of the block, in all of them.
+  Nest(bool preserve_unit_loops, std::vector<Ref<Var>> around, Expr condition, arith::Analyzer& analyzer)
+      : preserve_unit_loops_(preserve_unit_loops),
+        around_(std::move(around)),
+        analyzer_(analyzer),
+        predicate_(std::move(condition)) {}
 
   /// `bound`: the instances that may run at all.
   void add_axis(const Ref<IterVar>& axis, const IntSet& wanted, const IntSet& bound) {
@@ -411,7 +451,7 @@ class Nest {
   arith::Analyzer& analyzer_;
   std::vector<std::pair<Ref<Var>, Expr>> loops_;
   std::vector<Expr> values_;
-  Expr predicate_ = bool_imm(true);
+  Expr predicate_;
 };
 
 }  // namespace
@@ -437,7 +477,7 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
   analysis::bind_above(analyzer, tree, move.loop.at);
   std::vector<Ref<Var>> around{move.loop.loop().loop_var};
   for (int at : tree.loops_above(move.loop.at)) around.push_back(tree.for_at(at).loop_var);
-  Nest nest(move.preserve_unit_loops, std::move(around), analyzer);
+  Nest nest(move.preserve_unit_loops, std::move(around), conditions_of(tree, move.block.at).steady, analyzer);
   for (size_t i = 0; i < block.iter_vars.size(); ++i) {
     const Ref<IterVar>& axis = block.iter_vars[i];
     IntSet bound = before ? (*before)[i] : IntSet::of_range(axis->dom);

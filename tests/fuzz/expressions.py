@@ -82,6 +82,8 @@ class Expressions:
     axes: list[Axis] = field(default_factory=list)
     index_buffer: Buffer | None = None
     loads: list[Buffer] = field(default_factory=list)
+    #: Variables that hold what was read: the type and the variable.
+    lets: list[tuple[str, Value]] = field(default_factory=list)
     #: Arithmetic of indices does not overflow, by definition: variables of loops and large numbers do not meet.
     has_axes_as_values: bool = False
 
@@ -216,7 +218,7 @@ class Expressions:
         """An expression of the type."""
         loads = [buffer for buffer in self.buffers if buffer.dtype == dtype]
         if depth <= 0 or self.chance(0.25):
-            if loads and self.chance(0.8):
+            if loads and self.chance(0.4 if self.lets else 0.8):
                 return self.load(self.rng.choice(loads))
             return self.leaf(dtype)
         if self.chance(0.1):
@@ -235,6 +237,9 @@ class Expressions:
         return self.integer(dtype, depth) if dtype in INTS else self.float(dtype, depth)
 
     def leaf(self, dtype: str) -> Value:
+        known = [value for kind, value in self.lets if kind == dtype]
+        if known and self.chance(0.7):
+            return self.rng.choice(known)
         if self.axes and dtype != "bool" and self.chance(0.5):
             axis = self.rng.choice(self.axes)
             extent = axis.extent if isinstance(axis.extent, int) else 64

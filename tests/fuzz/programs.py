@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from fuzz.expressions import DTYPES, EXACT, FLOATS, INTS, RULES, SMALL, Axis, Buffer, Expressions, Extent, limits
+from fuzz.expressions import DTYPES, EXACT, FLOATS, INTS, RULES, SMALL, Axis, Buffer, Expressions, Extent, Value, limits
 from fuzz.formulas import Formulas
 
 EXTENTS = [1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 12]
@@ -76,7 +76,7 @@ class Writer:
             self.e.index_buffer = index
         self.buffers += params
         for _ in range(self.rng.choice([1, 1, 2, 2, 2, 3, 3, 4])):
-            self.e.buffers, self.e.axes = list(self.buffers), []
+            self.e.buffers, self.e.axes, self.e.lets = list(self.buffers), [], []
             stage = self.rng.choice(STAGES if self.chance(0.3 + 0.7 * self.oddness) else PLAIN_STAGES)
             stage(self)
         if self.chance(0.8) and any(not buffer.is_param for buffer in self.buffers):
@@ -119,7 +119,7 @@ class Writer:
         if target is self.e.index_buffer:
             return
         self.e.buffers = temporaries + [b for b in temporaries if b.dtype == target.dtype] * 2
-        self.e.axes = []
+        self.e.axes, self.e.lets = [], []
         self.elementwise(target)
 
     # ---- targets
@@ -278,6 +278,15 @@ class Writer:
             return Axis(name, extent), f"{index.name}[{name} % {index.shape[0]}] % {extent}", whole
         return Axis(name, extent), str(self.rng.randrange(extent)), whole
 
+    def let(self, depth: int) -> None:
+        """At times a variable for what is read here: conditions are made of it, later."""
+        if not self.e.buffers or not self.chance(0.15 * self.oddness):
+            return
+        dtype = self.rng.choice([buffer.dtype for buffer in self.e.buffers])
+        value = self.e.value(dtype, 1)
+        self.add(depth, f"{self.name('x')}: T.{dtype} = {value.text}")
+        self.e.lets.append((dtype, Value(f"x{self.names}", value.bound)))
+
     # ---- stages
 
     def elementwise(self, target: Buffer | None = None) -> None:
@@ -287,9 +296,10 @@ class Writer:
         depth = self.nest(axes, 1)
         self.e.axes = axes
         access = f"{buffer.name}[{', '.join(indices)}]"
+        self.let(depth)
         value = self.e.value(buffer.dtype, 1 if self.oddness == 0 else 3)
         draw = self.rng.random() if self.chance(self.oddness) else 1.0
-        if draw < 0.12 and not is_new:
+        if draw < (0.3 if self.e.lets else 0.12) and not is_new:
             self.add(depth, f"if {self.e.value('bool', 2).text}:")
             self.add(depth + 1, f"{access} = {value.text}")
             if self.chance(0.3):
@@ -360,9 +370,10 @@ class Writer:
             self.add(depth, "with T.init():")
             self.add(depth + 1, f"{access} = {init.text}")
         self.e.axes = order
+        self.let(depth)
         value = self.e.value(buffer.dtype, 2)
         update, bound = self.update(buffer, access, value.text, value.bound, times)
-        if self.chance(0.08):
+        if self.chance(0.4 if self.e.lets else 0.08):
             self.add(depth, f"if {self.e.value('bool', 2).text if self.chance(0.6) else f'{access} < {value.text}'}:")
             depth += 1
         for line in update:
@@ -653,7 +664,11 @@ class Writer:
             extent = f"T.min({self.e.any_index(0, last)} + 1, {last})"
         self.add(depth, f"for {t.name} in range({extent}):")
         self.e.axes = [*axes, t]
+        self.let(depth + 1)
         value = self.e.value(buffer.dtype, 2)
+        if not is_new and self.chance(0.6 if self.e.lets else 0.1):
+            depth += 1
+            self.add(depth, f"if {self.e.value('bool', 2).text}:")
         self.add(depth + 1, f"{buffer.name}[{', '.join([*indices, t.name])}] = {value.text}")
         self.settle(buffer, is_new, value.bound)
         return None

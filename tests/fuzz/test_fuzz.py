@@ -45,6 +45,7 @@ MARKS = {
     "roots": "T.sqrt(",
     "stencils": " + 2])",
     "no dimensions": "[()] = ",
+    "conditions of variables": "if (x",
 }
 
 

@@ -445,6 +445,44 @@ def test_copies_of_sums_over_nothing_that_are_refused():
     )
 
 
+def test_what_is_written_to_a_cache_stays_there_where_sums_are_over_nothing():
+    """A copy back on a condition, which goes with the copy under a loop, and leaves tiles in registers."""
+    sch = tw.Schedule(open_product)
+    copy = sch.cache_write("C", 0, "local")
+    rows, columns, _ = sch.get_loops("C")
+    (row, i), (column, j) = sch.split(rows, [None, 2]), sch.split(columns, [None, 8])
+    sch.reorder(row, column, sch.get_loops("C")[-1], i, j)
+    sch.unroll(i)
+    sch.vectorize(j)
+    sch.reverse_compute_at(copy, column)
+    assert "T.where(k > 0 and " in sch.mod["main"].script()
+    kernel = tw.compile(sch)
+    assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+    for inner in (3, 0):
+        a, b = np.ones((5, inner), "float32"), np.ones((inner, 9), "float32")
+        for compute in (kernel, tw.compile(sch, target="interpreter")):
+            c = np.full((5, 9), 7, "float32")
+            compute(a, b, c)
+            np.testing.assert_array_equal(c, np.full((5, 9), inner or 7, "float32"))
+
+
+def test_sums_whose_steps_differ_are_not_written_to_a_cache():
+    @T.prim_func
+    def triangle(a: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        C = T.match_buffer(c, (n,))
+        for i in range(n):
+            for x in range(i):
+                with T.block("C"):
+                    vi, vx = T.axis.spatial(n, i), T.axis.reduce(n, x)
+                    with T.init():
+                        C[vi] = T.float32(0)
+                    C[vi] = C[vi] + A[vx]
+
+    check_refused(triangle, lambda sch: sch.cache_write("C", 0, "local"), "cache_write/P4")
+
+
 def test_copies_of_sums_that_are_read_anyhow():
     """What reads all of the sums has no meaning where there are none: the copy needs no condition."""
 
@@ -465,12 +503,13 @@ def test_copies_of_sums_that_are_read_anyhow():
                 vi = T.axis.spatial(n, i)
                 D[vi] = C[vi] * C[vi]
 
-    sch = tw.Schedule(squares)
-    sch.cache_read("D", 0, "local")
-    assert "T.where" not in sch.mod["main"].script()
-    a, d = np.ones((3, 4), "float32"), np.zeros(3, "float32")
-    tw.compile(sch, target="interpreter")(a, d)
-    np.testing.assert_array_equal(d, np.full(3, 16, "float32"))
+    for cache in (lambda sch: sch.cache_read("D", 0, "local"), lambda sch: sch.cache_write("C", 0, "local")):
+        sch = tw.Schedule(squares)
+        cache(sch)
+        assert "T.where" not in sch.mod["main"].script()
+        a, d = np.ones((3, 4), "float32"), np.zeros(3, "float32")
+        tw.compile(sch, target="interpreter")(a, d)
+        np.testing.assert_array_equal(d, np.full(3, 16, "float32"))
 
 
 def test_sums_over_nothing_that_a_reader_leaves_out():

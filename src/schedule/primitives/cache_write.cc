@@ -16,7 +16,7 @@
 //           P3 no other block of the scope writes the buffer, this one is complete or a reduction, and the buffer has
 //              one name in the scope
 //           P4 it is provable what it writes until the copy, and the copy holds all that is read afterwards;
-//              a reduction begins with its init
+//              a reduction begins with its init, and whether it has steps is the same for all that is copied
 //           P5 the named consumers read it, in the same scope, and bind no axes to it
 //           P6 what stands in the scope touches the buffer in blocks only
 //           P9 parallel loops around stay independent
@@ -27,6 +27,7 @@
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/relocate.h"
+#include "schedule/runs_at_all.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::schedule {
@@ -130,6 +131,16 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Re
     auto written = written_by(tree, writer, request.write, *loops, analyzer);
     arith::Box all = analysis::touched(realize, request.write, tree, *loops, analyzer);
     if (written && arith::proves_subset(all, written->box, analyzer)) {
+      // Sums over nothing have no value to copy, unless all of them are read.
+      if (!is_read_anyhow(tree, later, buffer, written->box, outside)) {
+        Expr runs = runs_at_all(tree, writer, request.write, *loops, analyzer);
+        if (!runs.defined()) {
+          return refuse("cache_write/P4",
+                        "whether the sums of " + describe(request.block) + " have steps differs between its elements",
+                        {request.block.node()}, "a sum over nothing has no value that a copy could take");
+        }
+        written->condition = logical_and(written->condition, runs);
+      }
       arith::Region region = arith::clip_to_shape(written->box, buffer->shape, analyzer);
       Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), place.is_direct(tree));
       copy.condition = written->condition;
