@@ -267,6 +267,12 @@ class Expressions:
         return Value(f'T.Cast("{dtype}", {inner.text})', max(inner.bound, 1.0))
 
     def condition(self, depth: int) -> Value:
+        if self.lets and self.chance(0.5):
+            dtype, variable = self.rng.choice(self.lets)
+            if dtype == "bool":
+                return variable
+            operator = self.rng.choice(["==", "!=", "<", "<=", ">", ">="])
+            return Value(f"({variable.text} {operator} {self.value(dtype, 2).text})")
         if self.chance(0.3):
             a, b = self.value("bool", depth - 1), self.value("bool", depth - 1)
             return Value(f"({a.text} {self.rng.choice(['and', 'or'])} {b.text})")

@@ -280,7 +280,7 @@ class Writer:
 
     def let(self, depth: int) -> None:
         """At times a variable for what is read here: conditions are made of it, later."""
-        if not self.e.buffers or not self.chance(0.15 * self.oddness):
+        if not self.e.buffers or not self.chance(0.3 * self.oddness):
             return
         dtype = self.rng.choice([buffer.dtype for buffer in self.e.buffers])
         value = self.e.value(dtype, 1)
@@ -299,7 +299,7 @@ class Writer:
         self.let(depth)
         value = self.e.value(buffer.dtype, 1 if self.oddness == 0 else 3)
         draw = self.rng.random() if self.chance(self.oddness) else 1.0
-        if draw < (0.3 if self.e.lets else 0.12) and not is_new:
+        if draw < (0.5 if self.e.lets else 0.12) and not is_new:
             self.add(depth, f"if {self.e.value('bool', 2).text}:")
             self.add(depth + 1, f"{access} = {value.text}")
             if self.chance(0.3):

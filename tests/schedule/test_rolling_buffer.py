@@ -239,6 +239,29 @@ def main(A: T.Buffer((12, 12)), C: T.Buffer((6,))):
     check_refused(func, transform, "rolling_buffer/P6")
 
 
+def test_a_box_that_grows_from_tile_to_tile():
+    """The later tile reads columns of the rows that both have which the one before has not computed."""
+
+    @T.prim_func
+    def growing(A: T.Buffer((9, 4)), C: T.Buffer((3,))):
+        B = T.alloc_buffer((9, 4))
+        for i, j in T.grid(9, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * T.float32(2)
+        for i in range(3):
+            with T.block("C"):
+                v = T.axis.spatial(3, i)
+                C[v] = B[v, 0] + B[v + 5, v + 1]
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("C")[0], [None, 2])
+        sch.compute_at("B", outer)
+        sch.rolling_buffer("B", 0)
+
+    check_refused(growing, transform, "rolling_buffer/P6")
+
+
 def test_inlining_into_what_reads_at_indices_from_data():
     """What data select is said in the regions as in the block, also where an axis is no variable any more."""
 

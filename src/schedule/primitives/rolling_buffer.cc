@@ -214,7 +214,14 @@ bool find_overlaps(Roll& roll) {
     const Range& index = *write->region[d];
     if (index.min != block.iter_vars[d]->var || !is_const_int(index.extent, 1) || !box[d].is_bounded()) return false;
     Expr min = analyzer.simplify(box[d].min);
-    if (const_int(min)) continue;
+    auto moves = [&](const Ref<Var>& v) {
+      return std::any_of(roll.loops.begin(), roll.loops.end(), [&](int at) { return tree.for_at(at).loop_var == v; });
+    };
+    if (const_int(min)) {
+      // A box that grows from tile to tile: what neighbors have together is not all that the later one needs.
+      if (uses_any_var(box[d].max, moves)) return false;
+      continue;
+    }
     auto start = start_of_window(min);
     auto extent = const_int(analyzer.simplify(box[d].max - box[d].min + 1));
     if (!start || !extent) return false;
