@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from metaschedule_peer import TURN
 from peer import Peer
 from shapes import in_turn
 
@@ -108,7 +109,7 @@ def run(family: str, number: int, options: argparse.Namespace, tvm: Peer | None)
         functions["PyTorch"] = other
     times: dict[str, float] = {}
     for _ in range(10):
-        took = in_turn(functions, 0.06)
+        took = in_turn(functions, 0.06, TURN)
         if tvm and tvm_search is not None:
             took["TVM"] = tvm.measure({"do": "time"})
         times = {way: min(seconds, times.get(way, math.inf)) for way, seconds in took.items()}

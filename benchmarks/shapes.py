@@ -215,8 +215,8 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], Callable[..., Any] | None]] = {
 INPUTS = {"gather 1000 rows of 300": {"index": np.random.default_rng(0).integers(0, 5000, 1000, "int32")}}
 
 
-def in_turn(functions: dict[str, Callable[[], object]], seconds: float = 0.6) -> dict[str, float]:
-    """The least time of a call of each."""
+def in_turn(functions: dict[str, Callable[[], object]], seconds: float = 0.6, turn: float = 0.002) -> dict[str, float]:
+    """The least time of a call of each; one runs for `turn` seconds before it is the next one's turn."""
     least = dict.fromkeys(functions, math.inf)
     end = time.perf_counter() + seconds
     with timing.limit_threads(1):
@@ -224,7 +224,7 @@ def in_turn(functions: dict[str, Callable[[], object]], seconds: float = 0.6) ->
             for name, function in functions.items():
                 start = time.perf_counter()
                 count = 0
-                while time.perf_counter() - start < 0.002 or count == 0:
+                while time.perf_counter() - start < turn or count == 0:
                     one = time.perf_counter()
                     function()
                     least[name] = min(least[name], time.perf_counter() - one)

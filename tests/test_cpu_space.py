@@ -251,7 +251,7 @@ def some_program(random):
         lambda: formulas_matmul(size(), size(40), size(), random.choice(["float16", "bfloat16"])),
         lambda: convolution(pixels, channels, filters, random.choice([1, 3]), random.choice([1, 2]), 1, 1, True),
         lambda: transposed_convolution(pixels, channels, filters, *random.choice([(4, 2), (3, 2), (5, 3), (3, 1)])),
-        lambda: te.create_prim_func(formulas.depthwise_conv2d_nhwc(1, pixels, 2 * pixels, filters, 3, 1, 1)),
+        lambda: some_depthwise(random, pixels, filters),
         lambda: softmax(size(), size(50)),
         lambda: norm(size(), size(50)),
         lambda: columns(size(), size(300)),
@@ -261,6 +261,16 @@ def some_program(random):
         lambda: turned_copy(size(40), size(40)),
     ]
     return random.choice(kinds)()
+
+
+def some_depthwise(random, pixels, filters):
+    kernel, stride, dilation = random.choice([2, 3, 5]), random.choice([1, 2]), random.choice([1, 1, 2])
+    shape = (1, dilation * kernel + pixels, 2 * pixels + 8, filters, kernel, stride, random.randint(0, 2), dilation)
+    image, weight, conv = formulas.depthwise_conv2d_nhwc(*shape)
+    if random.random() < 0.5:
+        return te.create_prim_func([image, weight, conv])
+    relu = te.compute(conv.shape, lambda *i: te.max(conv[i], 0.0), name="relu")
+    return te.create_prim_func([image, weight, relu])
 
 
 def formulas_matmul(n, m, k, narrow):
@@ -305,12 +315,23 @@ def test_tails_stay_in_registers():
 
 def test_padding_that_is_used_a_few_times_is_made_where_it_is_used():
     sch = scheduled(te.create_prim_func(formulas.depthwise_conv2d_nhwc(1, 24, 24, 32, 3, 1, 1)))
+    assert len(sch.get_loops("PadInput")) == len(sch.get_loops("depth_conv2d_nhwc_local"))  # of one tile
     first = sch.get(sch.get_loops("PadInput")[0]).loop_var
     assert first.same_as(sch.get(sch.get_loops("depth_conv2d_nhwc_update")[0]).loop_var)
     dense = scheduled(convolution(8, 16, 32))
     assert not dense.get(dense.get_loops("padded")[0]).loop_var.same_as(
         dense.get(dense.get_loops("conv_update")[0]).loop_var
     )
+
+
+def test_what_windows_of_a_tile_share_is_loaded_once():
+    """24 elements, not 9 for each of 8 results; 9 weights; what lies outside of the image is no load at all."""
+    program = te.create_prim_func(formulas.depthwise_conv2d_nhwc(1, 64, 64, 16, 3, 1, 1))
+    text = tw.compile(scheduled(program, TARGETS[0]), TARGETS[0]).inspect("asm")
+    inside = re.findall(r"vfmadd\w+ps", text)
+    assert len(inside) >= 8 * 9
+    loads = re.findall(r"vmovups\t[^,]*\(%r[^,]*, %zmm", text)
+    assert len(loads) <= len(inside) / 2
 
 
 def test_small_work_wakes_no_other_threads():

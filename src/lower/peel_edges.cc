@@ -8,7 +8,7 @@
 // So stencils whose edges are clamped, or zeros by if_then_else, have plain loops for what lies between the edges. What
 // is stored, and in which order, stays. The iterations of a parallel loop stay one loop: its body branches. Loops that
 // are to be unrolled, or are short, or hold registers, stay as they are; so do large bodies, as each copy costs build
-// time, and loops that are annotated with a "pragma_loop_partition_hint" of 0.
+// time. A loop's "pragma_loop_partition_hint" decides instead, where there is one: 0 keeps it whole, 1 does not.
 //
 // Needs      flat buffers
 // Ensures    conditions in values, and clamped indices, that always hold are gone between the edges
@@ -87,8 +87,7 @@ class Peeler {
 
   bool may_peel(const For& loop, int64_t extent) {
     if (loop.kind == ForKind::kUnrolled || loop.kind == ForKind::kThreadBinding) return false;
-    if (const IntImm* hint = loop.annotations.get("pragma_loop_partition_hint").as<IntImm>(); hint && hint->value == 0)
-      return false;
+    if (const IntImm* hint = loop.annotations.get("pragma_loop_partition_hint").as<IntImm>()) return hint->value != 0;
     int64_t fewest = kFewestIterations;
     if (loop.kind == ForKind::kVectorized) fewest = kFewestVectors * vector_lanes(target_, widest_element(loop.body));
     if (extent < fewest) return false;

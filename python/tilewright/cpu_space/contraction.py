@@ -12,12 +12,15 @@ from tilewright.cpu_space.long_sums import in_parts
 from tilewright.cpu_space.narrow import lay_out_along_vectors
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
+from tilewright.cpu_space.windows import window_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: tiles that a search draws from
 _TILES = 16
 #: padded elements that are used less often are made where they are used
 _FEW_USES = 16
+#: tiles side by side of which those at the edges are worth code of their own
+_BETWEEN_EDGES = 8
 #: least multiply-adds that are worth waking other threads
 _SHARED_WORK = 1 << 18
 
@@ -25,6 +28,10 @@ _SHARED_WORK = 1 << 18
 def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
     if schedule_groups(schedule, facts, target, draw):
+        return
+    windows = window_tiles(facts, target)
+    if windows and not draw.choose(2):
+        _Contraction(schedule, facts, windows[draw.choose(min(len(windows), _TILES))], target, draw).run(True)
         return
     facts = in_parts(schedule, lay_out_along_vectors(schedule, facts, target), draw)
     tiles = register_tiles(facts, target)
@@ -39,7 +46,8 @@ class _Contraction:
     def __init__(self, schedule: Schedule, facts: Facts, tile: RegisterTile, target: _core.Target, draw: Draw) -> None:
         self.schedule, self.facts, self.tile, self.target, self.draw = schedule, facts, tile, target, draw
 
-    def run(self) -> None:
+    def run(self, windows: bool = False) -> None:
+        """`windows`: write out the whole sum of a tile, and make its padding there."""
         schedule, facts, tile, draw = self.schedule, self.facts, self.tile, self.draw
         leaving = self._leaving()
         copied = tile.copied
@@ -56,8 +64,8 @@ class _Contraction:
             else:
                 outer[i], inner[i] = schedule.split(loop, [None, size])
         reduced = [facts.axes[i].loop for i in facts.reduced]
-        steps = [1, 2, 4][draw.choose(3)]
-        unrolled: list[LoopRV] = []
+        steps = 1 if windows else [1, 2, 4][draw.choose(3)]
+        unrolled: list[LoopRV] = reduced if windows else []
         if steps > 1 and facts.divides(steps, facts.reduced[-1]):
             reduced[-1], last = schedule.split(reduced[-1], [None, steps])
             unrolled = [last]
@@ -66,10 +74,13 @@ class _Contraction:
         rows = [i for i in outer if i not in batch and i != tile.axis]
         columns = [tile.axis] if tile.axis in outer else []
         columns_first = copied is not None or self._columns_first()
-        if draw.choose(2) and copied is None:
+        if windows:
+            columns_first = False
+        elif draw.choose(2) and copied is None:
             columns_first = not columns_first
         order = batch + (columns + rows if columns_first else rows + columns)
-        order = [i for i in order if i not in with_tail] + [i for i in order if i in with_tail]
+        if not windows:
+            order = [i for i in order if i not in with_tail] + [i for i in order if i in with_tail]
         if copied is not None and tile.axis in with_tail:
             order = batch + columns + [i for i in order if i not in batch and i != tile.axis]
         tiles = [inner[i] for i in sorted(inner) if i != tile.axis]
@@ -84,12 +95,12 @@ class _Contraction:
                 at, each = schedule.split(at, [None, panels])
                 head[order.index(tile.axis)] = outer[tile.axis] = at
                 head.append(each)
-        band = self._band(order, outer, with_tail) if at is None else None
+        band = self._band(order, outer, with_tail) if at is None and not windows else None
         if band is not None:
             axis, size = band
             outer[axis], each = schedule.split(outer[axis], [None, size])
             head[order.index(axis) : order.index(axis) + 1] = [outer[axis], each]
-        schedule.reorder(*head, *reduced, *unrolled, *tiles, vector)
+        schedule.reorder(*head, *([] if windows else reduced), *unrolled, *tiles, vector)
         packed = None if copied is None or at is None else self._packed(copied, at)
         store = self._leave(leaving, head)
         depth = len(head)
@@ -105,8 +116,13 @@ class _Contraction:
         self._vectors([*unrolled, *tiles, vector])
         if packed is not None and copied is not None and at is not None:
             self._copy_in_vectors(packed, copied, head.index(at) + 1)
-        if band is not None:
+        if windows and head:
+            self._compute_padding(head[-1], len(head))
+        elif band is not None:
             self._compute_padding(outer[band[0]])
+        if windows:
+            self._share_outermost(head)
+            return
         innermost = band[0] if band is not None else tile.axis if packed is not None else None
         self._share(order, outer, with_tail, innermost)
 
@@ -146,11 +162,15 @@ class _Contraction:
         sizes = [size for size in range(1, extent) if extent % size == 0 and size <= most]
         return (longer[0], sizes[-1]) if sizes and sizes[-1] > 1 else None
 
-    def _compute_padding(self, at: LoopRV) -> None:
+    def _compute_padding(self, at: LoopRV, unrolled_below: int | None = None) -> None:
         schedule = self.schedule
         for block in self._padding():
             attempt(schedule.compute_at, block, at)
-            attempt(schedule.vectorize, schedule.get_loops(block)[-1])
+            loops = schedule.get_loops(block)
+            if unrolled_below is None:
+                attempt(schedule.vectorize, loops[-1])
+            else:
+                self._vectors(loops[unrolled_below:])
 
     def _share(self, order: list[int], outer: dict[int, LoopRV], with_tail: set[int], last: int | None) -> None:
         """Outer loops in parallel: those before the first with a tail, none below the loop that a copy is made in."""
@@ -169,6 +189,23 @@ class _Contraction:
         if loops:
             fused = schedule.fuse(*loops) if len(loops) > 1 else loops[0]
             attempt(schedule.parallel, fused)
+
+    def _share_outermost(self, head: list[LoopRV]) -> None:
+        """As few outer loops as keep the threads busy: in what is not fused, the indices of a tile are plain, and
+        tiles at the edges can be told from those between them."""
+        schedule, loops, count = self.schedule, [], 1
+        for loop in head[:-1]:
+            loops.append(loop)
+            count *= constant(schedule.get(loop).extent) or 1
+            if count >= 4 * self.target.num_cores:
+                break
+        if loops and math.prod(axis.extent for axis in self.facts.axes) >= _SHARED_WORK:
+            shared = schedule.fuse(*loops) if len(loops) > 1 else loops[0]
+            attempt(schedule.parallel, shared)
+            head = [shared, *head[len(loops) :]]
+        for loop in head[:-1]:
+            if (constant(schedule.get(loop).extent) or 0) >= _BETWEEN_EDGES:
+                attempt(schedule.annotate, loop, "pragma_loop_partition_hint", 1)
 
     def _columns_first(self) -> bool:
         """Whether what a group of columns needs stays in the second level while the rows pass, and all does not."""

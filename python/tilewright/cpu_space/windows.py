@@ -1,0 +1,118 @@
+"""Sums over a window that slides along the results: depthwise convolutions.
+
+What the windows of a tile of results share is loaded once for all of them, so the whole sum of a tile is written out:
+its loads are then plain to see. Padding is no copy either: a tile's padded elements are made where they are used, and
+stay in registers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+from tilewright import _core
+from tilewright.cpu_space.facts import Facts, coefficient
+from tilewright.cpu_space.register_tile import RegisterTile, bits_of
+
+#: terms of a sum that are written out for each result of a tile; fewest where windows slide along the vectors, whose
+#: shifted loads are shared by none
+_MOST_TERMS, _FEWEST_TERMS_ALONG = 32, 16
+#: of the vector registers the share that sums take; the others hold what windows share
+_SUMS = 1 / 4
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A spatial axis and the reduced one that moves along it: they move an index by so much for a step."""
+
+    spatial: int
+    reduced: int
+    step: int
+    apart: int
+
+
+def window_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:
+    """Tiles for a sum over windows, the one that takes least for each result first; none for another sum."""
+    windows = _windows(facts)
+    terms = math.prod(facts.extent(i) for i in facts.reduced)
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    along = [i for i in facts.spatial if facts.store.strides[i] == 1 and 2 * facts.extent(i) >= lanes]
+    if windows is None or not along or facts.phases:
+        return []
+    axis = along[-1]
+    slides_along = any(window.spatial == axis for window in windows)
+    if terms > _MOST_TERMS or (slides_along and (len(windows) == 1 or terms < _FEWEST_TERMS_ALONG)):
+        return []
+    if any(read.strides[axis] not in (0, 1) or facts.periods[axis] for read in facts.reads):
+        return []
+    sizes = [_sizes(facts, window.spatial) if window.spatial != axis else [1] for window in windows]
+    tiles = []
+    for steps in itertools.product(*sizes, [1, 2]):
+        sums = math.prod(steps)
+        if sums > max(2, target.vector_registers * _SUMS):
+            continue
+        if steps[-1] > 1 and not facts.divides(steps[-1] * lanes, axis):
+            continue
+        rows = {window.spatial: size for window, size in zip(windows, steps, strict=False) if size > 1}
+        tiles.append(
+            RegisterTile(
+                axis, lanes, steps[-1], tuple(sorted(rows.items())), None, _cycles(facts, windows, steps, lanes)
+            )
+        )
+    return sorted(tiles, key=lambda tile: tile.cycles)
+
+
+def _sizes(facts: Facts, axis: int) -> list[int]:
+    return [size for size in range(1, min(8, facts.extent(axis)) + 1) if not facts.periods[axis]]
+
+
+def _windows(facts: Facts) -> list[_Window] | None:
+    """One for each axis of the sum, which moves an index of one operand together with a spatial axis; None where an
+    axis of the sum does not."""
+    found: list[_Window] = []
+    for reduced in facts.reduced:
+        if not facts.axes[reduced].is_fixed:
+            return None
+        window = _window(facts, reduced)
+        if window is None or any(window.spatial == other.spatial for other in found):
+            return None
+        found.append(window)
+    return found
+
+
+def _window(facts: Facts, reduced: int) -> _Window | None:
+    variable = facts.axes[reduced].var
+    for read in facts.reads:
+        for index in read.indices:
+            apart = coefficient(index, variable)
+            if not apart:
+                continue
+            for spatial in facts.spatial:
+                step = coefficient(index, facts.axes[spatial].var)
+                if step:
+                    return _Window(spatial, reduced, abs(step), abs(apart))
+    return None
+
+
+def _cycles(facts: Facts, windows: list[_Window], steps: tuple[int, ...], lanes: int) -> float:
+    """Two multiply-adds, or loads, in a cycle; and a store."""
+    sums = math.prod(steps)
+    terms = math.prod(facts.extent(i) for i in facts.reduced)
+    shared, apart = steps[-1], steps[-1] * terms
+    for window, size in zip(windows, steps, strict=False):
+        whole = (facts.extent(window.reduced) - 1) * window.apart + 1
+        shared *= min((size - 1) * window.step + whole, size * facts.extent(window.reduced))
+    # Sums that are few wait for one another.
+    one = max(sums * terms / 2, (shared + apart) / 2, 4 * terms if sums < 8 else 0) + 0.3 * (shared + apart) / 2 + sums
+    return one * _count(facts, windows, steps, lanes)
+
+
+def _count(facts: Facts, windows: list[_Window], steps: tuple[int, ...], lanes: int) -> float:
+    """Tiles; of one that is cut off at the end, what it takes."""
+    sizes = {window.spatial: size for window, size in zip(windows, steps, strict=False)}
+    count = 1.0
+    for i in facts.spatial:
+        size = lanes * steps[-1] if facts.store.strides[i] == 1 else sizes.get(i, 1)
+        count *= facts.extent(i) / size * (1.0 if facts.extent(i) % size == 0 else 1.05)
+    return count
