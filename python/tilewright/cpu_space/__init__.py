@@ -64,6 +64,7 @@ def scheduled_by_rules(
             before = schedule.mod.functions[name]
             schedule_for_cpu(schedule, target, best=True)
             after = schedule.mod.functions[name]
+            assert isinstance(before, ir.PrimFunc) and isinstance(after, ir.PrimFunc)
             if after.same_as(before) or (if_faster and _seems_slower(after, before, target)):
                 continue
             functions[name] = after

@@ -61,12 +61,14 @@ def times_read(schedule: Schedule, block: BlockRV, consumers: list[BlockRV], siz
     reads = 0.0
     for consumer in consumers:
         node = schedule.get(consumer)
-        places: list[tuple[object, ...]] = []
+        places: list[tuple[ir.Expr, ...]] = []
 
-        def look(inner: object, places: list[tuple[object, ...]] = places) -> None:
+        def look(inner: object, places: list[tuple[ir.Expr, ...]] = places) -> None:
             if isinstance(inner, ir.BufferLoad) and inner.buffer.same_as(written):
                 indices = tuple(inner.indices)
-                if not any(all(map(ir.structural_equal, indices, place)) for place in places):
+                if not any(
+                    all(ir.structural_equal(*pair) for pair in zip(indices, place, strict=True)) for place in places
+                ):
                     places.append(indices)
 
         _core.visit(node.body, look)
