@@ -215,11 +215,13 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], Callable[..., Any] | None]] = {
 INPUTS = {"gather 1000 rows of 300": {"index": np.random.default_rng(0).integers(0, 5000, 1000, "int32")}}
 
 
-def in_turn(functions: dict[str, Callable[[], object]], seconds: float = 0.6, turn: float = 0.002) -> dict[str, float]:
+def in_turn(
+    functions: dict[str, Callable[[], object]], seconds: float = 0.6, turn: float = 0.002, threads: int = 1
+) -> dict[str, float]:
     """The least time of a call of each; one runs for `turn` seconds before it is the next one's turn."""
     least = dict.fromkeys(functions, math.inf)
     end = time.perf_counter() + seconds
-    with timing.limit_threads(1):
+    with timing.limit_threads(threads):
         while time.perf_counter() < end or math.inf in least.values():
             for name, function in functions.items():
                 start = time.perf_counter()

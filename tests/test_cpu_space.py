@@ -492,6 +492,22 @@ def test_open_programs():
     assert not cpu_space.is_open(scheduled(program).mod.functions["main"])
 
 
+def test_what_a_block_says_about_what_it_computes_is_no_schedule():
+    program = te.create_prim_func(formulas.softmax_mn(20, 64))
+    assert any(block.annotations for block in blocks_of(program))
+    assert cpu_space.is_open(program)
+    assert tw.compile(program).schedule == "by rules"
+    asked = tw.Schedule(program)
+    asked.annotate(asked.get_output_blocks("root")[0], "meta_schedule.parallel", 4)
+    assert not cpu_space.is_open(asked.mod.functions["main"])
+
+
+def blocks_of(program):
+    found = []
+    tw._core.visit(program.body, lambda node: found.append(node) if isinstance(node, tw.ir.Block) else None)
+    return found
+
+
 def test_compile_by_rules():
     program = product(70, 90, 50)
     written, ruled = tw.compile(program, schedule="as written"), tw.compile(program)

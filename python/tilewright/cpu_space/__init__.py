@@ -22,11 +22,25 @@ from tilewright.schedule import Schedule
 #: by how much the estimate may be wrong about two schedules of one program
 _DOUBT = 2.0
 
+#: how annotations of blocks begin that ask for something
+_OF_SCHEDULES = (
+    *(
+        "buffer_dim_align",
+        "explicit_read_region",
+        "explicit_write_region",
+        "meta_schedule.",
+        "pragma_",
+        "schedule_rule",
+    ),
+    *("software_pipeline_", "tir.", "double_buffer", "auto_tensorize", SKIPS_ZERO_TERMS),
+)
+
 __all__ = ["is_open", "schedule_for_cpu", "scheduled_by_rules"]
 
 
 def is_open(function: ir.PrimFunc) -> bool:
-    """Whether nobody has said how a function runs: its loops are serial, its memory global, nothing is annotated."""
+    """Whether nobody has said how a function runs: its loops are serial and not annotated, its memory is global, and
+    the annotations of its blocks say what they compute ("axis" of a softmax), not how."""
     open_so_far = True
 
     def look(node: object) -> None:
@@ -34,7 +48,7 @@ def is_open(function: ir.PrimFunc) -> bool:
         if isinstance(node, ir.For):
             open_so_far &= node.kind == ir.ForKind.SERIAL and not node.annotations and node.thread_binding is None
         elif isinstance(node, ir.Block):
-            open_so_far &= not node.annotations
+            open_so_far &= not any(key.startswith(_OF_SCHEDULES) for key in node.annotations)
         elif isinstance(node, ir.Buffer):
             open_so_far &= node.scope() == "global"
 
