@@ -31,3 +31,14 @@ def test_looking_at_the_compiler_loads_no_command_line() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert "tilewright.search.session" in loaded
     assert not {"rich", "typer", "torch", "threadpoolctl"} & set(loaded)
+
+
+def test_what_was_perhaps_meant():
+    import tilewright.meta_schedule as ms
+
+    for module, wrong, right in ((tw, "comple", "compile"), (tw, "tunes", "tune"), (ms, "tune_tirr", "tune_tir")):
+        with pytest.raises(AttributeError, match=f"did you mean '{right}'"):
+            getattr(module, wrong)
+    with pytest.raises(AttributeError) as caught:
+        _ = tw.zzzzzz
+    assert "did you mean" not in str(caught.value)

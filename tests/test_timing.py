@@ -11,6 +11,12 @@ from tilewright import machine, timing
 from tilewright.script import tir as T
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch):
+    """Whatever else runs on the machine."""
+    monkeypatch.setattr(timing, "_lost", lambda threads: 0)
+
+
 def recorder(calls, name, seconds=0.0):
     def call():
         calls.append(name)
@@ -170,3 +176,38 @@ def test_rates_are_of_the_program_as_written(tmp_path):
     ]
     arrays = np.ones((n, n), "float32"), np.zeros((n, n), "float32")
     assert {kernel.benchmark(*arrays).work.flops for kernel in kernels} == {4 * n * n}
+
+
+def lost_in(monkeypatch, slices):
+    """Other programs take the processor away in these slices, counted from 0 with the warm-up."""
+    asked = []
+
+    def lost(threads):
+        asked.append(threads)  # before and after each slice
+        return sum(len(asked) >= 2 * each + 2 for each in slices)
+
+    monkeypatch.setattr(timing, "_lost", lost)
+
+
+def test_disturbed_rounds_are_left_out_where_enough_are_left(monkeypatch):
+    # Slices of two functions: their warm-ups are 0 and 1, round n has 2 + 2 n and 3 + 2 n.
+    lost_in(monkeypatch, [3, 6])
+    long = timing.SLICE_SECONDS * 2
+    turns = timing.take_turns({name: recorder([], name, long) for name in "ab"}, rounds=5)
+    assert [len(turns.seconds[name]) for name in "ab"] == [3, 3]
+    assert turns.disturbed == {"a": 0.2, "b": 0.2}
+    lost_in(monkeypatch, range(3, 20))
+    turns = timing.take_turns({name: recorder([], name, long) for name in "ab"}, rounds=5)
+    assert [len(turns.seconds[name]) for name in "ab"] == [5, 5]
+    assert turns.disturbed == {"a": 0.8, "b": 1.0}
+
+
+def test_what_was_measured_beside_others_says_so(monkeypatch):
+    monkeypatch.setattr(timing.machine, "roofs", lambda threads: roofs_of(1e15))
+    calls = {"a": recorder([], "a", timing.SLICE_SECONDS * 2)}
+    (alone,) = timing.compare(calls, timing.Work(1, 1), rounds=4).values()
+    assert alone.disturbed == 0 and alone.table().title.endswith("warm caches, alone")
+    lost_in(monkeypatch, range(20))
+    (beside,) = timing.compare(calls, timing.Work(1, 1), rounds=4).values()
+    assert beside.disturbed == 1 and beside.table().title.endswith("warm caches, contended")
+    assert timing.company(0.3) == ""

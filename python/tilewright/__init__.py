@@ -60,9 +60,16 @@ def __getattr__(name: str) -> Any:
     elif name in _MODULES:
         value = importlib.import_module(f"tilewright.{name}")
     else:
-        raise AttributeError(f"module 'tilewright' has no attribute {name!r}")
+        raise AttributeError(f"module 'tilewright' has no attribute {name!r}{_perhaps(name)}")
     globals()[name] = value
     return value
+
+
+def _perhaps(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, [*__all__, *_MODULES], n=1)
+    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,8 @@
 """How long kernels take, and which limit of the machine that is close to.
 
 Functions that are compared on one thread are timed in turn within one run (slices of a few milliseconds, A B C A B C
-...), because the speed of a machine drifts; medians and quartiles are over slices. With several threads each has the
+...), because the speed of a machine drifts; medians and quartiles are over slices, without those in which other
+programs took a processor away. With several threads each has the
 machine to itself for all its slices: threads that another library leaves spinning would be timed with it. Kernels of
 ours are called from C++ in a row (:class:`KernelCalls`), so that their times are theirs and not Python's.
 """
@@ -9,6 +10,7 @@ ours are called from C++ in a row (:class:`KernelCalls`), so that their times ar
 from __future__ import annotations
 
 import contextlib
+import resource
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -56,6 +58,8 @@ class Timing:
         threads: that the kernel could use.
         cold: whether the caches held other data before each call.
         roof: the limit of the machine that binds, with the least time it allows.
+        disturbed: share of the slices in which other programs took a processor away. Where enough slices were not,
+            `seconds` are those alone.
     """
 
     seconds: tuple[float, ...]
@@ -63,6 +67,7 @@ class Timing:
     threads: int
     cold: bool
     roof: Roof
+    disturbed: float = 0.0
 
     @property
     def median(self) -> float:
@@ -105,6 +110,7 @@ class Timing:
         cells["GB/s"] = format_estimate(self.gbs, self.work)
         cells[f"of {self.roof.name}"] = format_share(self.fraction, self.work)
         title = f"{self.threads} thread{'' if self.threads == 1 else 's'}, {'cold' if self.cold else 'warm'} caches"
+        title += company(self.disturbed)
         return Table(title, tuple(cells), (tuple(cells.values()),))
 
     def _repr_html_(self) -> str:
@@ -119,6 +125,19 @@ class Timing:
             f"{rate}{format_estimate(self.gbs, self.work)} GB/s, {format_share(self.fraction, self.work)} "
             f"of {self.roof.name}"
         )
+
+
+def company(disturbed: float) -> str:
+    """ ", alone" or ", contended", by the share of the slices that other programs disturbed; "" for between."""
+    if disturbed > MOSTLY:
+        return ", contended"
+    return ", alone" if disturbed <= HARDLY else ""
+
+
+#: shares of slices: what was disturbed more often was measured on a machine that others use, less often, alone
+MOSTLY, HARDLY = 0.5, 0.1
+#: slices that are enough to leave out those that were disturbed
+_ENOUGH = 3
 
 
 def format_seconds(seconds: float) -> str:
@@ -203,6 +222,66 @@ def _calls_per_slice(function: Callable[[], object]) -> tuple[int, float]:
         calls *= 4
 
 
+@dataclass(frozen=True)
+class Turns:
+    """Seconds per call of functions that were timed in turn, one number a round, and the share of the slices in which
+    other programs took a processor away; where enough rounds went without that, `seconds` are those alone."""
+
+    seconds: dict[str, tuple[float, ...]]
+    disturbed: dict[str, float]
+
+
+def _lost(threads: int) -> int:
+    """How often other programs took the processor of the calling thread away, or of any thread of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF if threads > 1 else resource.RUSAGE_THREAD).ru_nivcsw
+
+
+def take_turns(
+    functions: Mapping[str, Callable[[], object]],
+    *,
+    rounds: int = 15,
+    budget: float = 3.0,
+    before_each: Callable[[], object] | None = None,
+    threads: int = 1,
+) -> Turns:
+    """As :func:`time_in_turn`, and says what was disturbed.
+
+    Args:
+        functions: what to time, by name; called without arguments.
+        rounds: how often each gets its turn.
+        budget: seconds for all of it.
+        before_each: called, untimed, before each call.
+        threads: that the functions work on.
+    """
+    first: dict[str, tuple[float, bool]] = {}
+    calls: dict[str, int] = {}
+    for name, function in functions.items():
+        before = _lost(threads)
+        count, seconds = _calls_per_slice(function)
+        lost = _lost(threads) > before
+        if seconds > LONG_CALL_SECONDS:
+            first[name] = (seconds, lost)
+        else:
+            calls[name] = 1 if before_each else count
+    begin = time.perf_counter()
+    done: list[dict[str, tuple[float, bool]]] = []
+    while len(done) < rounds and not (len(done) >= 3 and time.perf_counter() - begin > budget):
+        done.append({})
+        for name, count in calls.items():
+            if before_each:
+                before_each()
+            before = _lost(threads)
+            seconds = _spend(functions[name], count) / count
+            done[-1][name] = (seconds, _lost(threads) > before)
+    quiet = [each for each in done if not any(lost for _, lost in each.values())]
+    counted = quiet if len(quiet) >= _ENOUGH else done
+    samples = {name: [first[name]] if name in first else [each[name] for each in done] for name in functions}
+    return Turns(
+        {name: (first[name][0],) if name in first else tuple(each[name][0] for each in counted) for name in functions},
+        {name: sum(lost for _, lost in found) / max(len(found), 1) for name, found in samples.items()},
+    )
+
+
 def time_in_turn(
     functions: Mapping[str, Callable[[], object]],
     *,
@@ -210,7 +289,8 @@ def time_in_turn(
     budget: float = 3.0,
     before_each: Callable[[], object] | None = None,
 ) -> dict[str, tuple[float, ...]]:
-    """Seconds per call of each function, one number a round.
+    """Seconds per call of each function, one number a round; rounds in which other programs took the processor away are
+    left out where enough are left.
 
     Args:
         functions: what to time, by name; called without arguments.
@@ -219,23 +299,7 @@ def time_in_turn(
             quarter of a second has its first call as its only sample.
         before_each: called, untimed, before each call (then a slice is one call): a cache flush.
     """
-    samples: dict[str, list[float]] = {name: [] for name in functions}
-    calls: dict[str, int] = {}
-    for name, function in functions.items():
-        count, seconds = _calls_per_slice(function)
-        if seconds > LONG_CALL_SECONDS:
-            samples[name].append(seconds)
-        else:
-            calls[name] = 1 if before_each else count
-    begin = time.perf_counter()
-    for done in range(rounds):
-        if done >= 3 and time.perf_counter() - begin > budget:
-            break
-        for name, count in calls.items():
-            if before_each:
-                before_each()
-            samples[name].append(_spend(functions[name], count) / count)
-    return {name: tuple(values) for name, values in samples.items()}
+    return take_turns(functions, rounds=rounds, budget=budget, before_each=before_each).seconds
 
 
 def compare(
@@ -245,17 +309,19 @@ def compare(
     limits = machine.roofs(threads)
     flush = machine.flush_caches if cold else None
     samples: dict[str, tuple[float, ...]] = {}
+    disturbed: dict[str, float] = {}
+    together = [dict(functions)] if threads == 1 else [{name: function} for name, function in functions.items()]
     with limit_threads(threads):
-        if threads == 1:
-            samples = time_in_turn(functions, rounds=rounds, before_each=flush)
-        else:
-            for name, function in functions.items():
+        for some in together:
+            if threads > 1:
                 time.sleep(machine.REST_SECONDS)
-                samples |= time_in_turn({name: function}, rounds=rounds, before_each=flush)
+            turns = take_turns(some, rounds=rounds, before_each=flush, threads=threads)
+            samples |= turns.seconds
+            disturbed |= turns.disturbed
     roof = limits.binding(work.flops, work.bytes, work.dtype, cold=cold)
     if any(statistics.median(seconds) < roof.seconds for seconds in samples.values()):
         roof = machine.probe_again(threads).binding(work.flops, work.bytes, work.dtype, cold=cold)
-    return {name: Timing(seconds, work, threads, cold, roof) for name, seconds in samples.items()}
+    return {name: Timing(seconds, work, threads, cold, roof, disturbed[name]) for name, seconds in samples.items()}
 
 
 def ratio(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:

@@ -35,7 +35,9 @@ nb::dict measure_roofs(int threads) {
     nb::gil_scoped_release release;
     code = tw_measure_roofs(threads, &roofs);
   }
-  if (code != 0) throw Exception(resource_error("roofs/memory", "no memory for the buffers that are read from"));
+  if (code != 0)
+    throw Exception(resource_error("roofs/memory", "no memory for the buffers that are read from",
+                                   "free some, or raise the limit on it (ulimit -v)"));
   static constexpr const char* kLevels[TW_NUM_LEVELS] = {"baseline", "avx2", "avx512"};
   nb::dict f32, f64;
   for (int level = 0; level < TW_NUM_LEVELS; ++level) {

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import tilewright as tw
+from tilewright import meta_schedule as ms
 from tilewright.cli import app
 from tilewright.script import tir as T
 from tilewright.search import deadline, session
@@ -78,6 +79,14 @@ def test_the_other_programs_of_a_file_are_tuned(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "space 'forever': [tune/reference]" in result.stderr
     assert "did not come back before" in result.stderr
     assert (out / "double.so").exists() and not (out / "forever.so").exists()
+
+
+def test_a_session_of_tasks_ends_too(tmp_path: Path) -> None:
+    options = {"strategy": "replay-trace", "cost_model": "none", "database": "memory", "max_seconds": 2.0}
+    begin = time.monotonic()
+    with pytest.raises(tw.ResourceError, match="'forever' as it was written") as caught:
+        ms.tune_tir(forever, "llvm -num-cores=1", tmp_path, 4, **options)
+    assert caught.value.code == "tune/reference" and time.monotonic() - begin < 2.0 + SLACK
 
 
 def sleeps_at_times(sch: tw.Schedule, value: int) -> None:

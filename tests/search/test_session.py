@@ -13,8 +13,11 @@ import pytest
 
 import tilewright as tw
 from tilewright import _core
+from tilewright.arguments import aligned
 from tilewright.script import tir as T
+from tilewright.search import session
 from tilewright.search.relatives import operator_of
+from tilewright.timing import KernelCalls
 
 from .test_database_faults import scale, tiles
 
@@ -109,6 +112,26 @@ def test_what_ends_a_search(tmp_path: Path) -> None:
     assert on.stop_reason == "trials" and on.progress.earlier == patient.progress.trials
     fast_enough = tuned(target_seconds=1.0)
     assert fast_enough.stop_reason == "target" and fast_enough.progress.trials < 60
+
+
+def test_a_search_ends_within_three_percent_of_what_the_machine_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tuned(trials: int, bound: float) -> tw.TuneResult:
+        monkeypatch.setattr(session, "_bound", lambda task, threads: bound)
+        return tw.tune(scale, space=tiles, trials=trials, database=tmp_path / "t.db", progress=None)
+
+    first = tuned(32, 1e-12)
+    assert first.stop_reason == "trials"
+    store = _core.Database.open(str(tmp_path / "t.db"), read_only=True)
+    (workload,) = store.workloads()
+    best = min(
+        row["median"] for row in store.records(workload["hash"], "") if row["outcome"] == "ok" and row["index"] >= 0
+    )
+    near = tuned(60, best / 1.029)
+    assert (near.stop_reason, near.progress.trials) == ("roofline", 32)
+    farther = tuned(33, best / 1.5)
+    assert (farther.stop_reason, farther.progress.trials) == ("trials", 33)
 
 
 def test_a_space_that_reads_what_it_draws_never_repeats_itself() -> None:
@@ -263,3 +286,20 @@ def test_programs_that_cannot_be_tuned(program: tw.ir.PrimFunc, code: str) -> No
     with pytest.raises(tw.ArgumentError) as caught:
         tw.tune(program, space=lambda sch: None, trials=1, progress=None)
     assert caught.value.code == code and "hint:" in str(caught.value)
+
+
+@T.prim_func
+def short(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
+    for i in range(256):
+        with T.block("B"):
+            vi = T.axis.spatial(256, i)
+            B[vi] = A[vi] * T.float32(2) + T.float32(1)
+
+
+def test_a_short_kernel_takes_as_long_in_the_search_as_it_does_later() -> None:
+    result = tw.tune(short, trials=4, progress=None)
+    assert result.record is not None
+    arrays = [aligned(np.zeros(256, np.float32)) for _ in range(2)]
+    later = min(KernelCalls(result.kernel, arrays).spend(100_000) / 100_000 for _ in range(20))
+    # A look at the clock between two calls would double it.
+    assert min(result.record.seconds) < 1.4 * later + 2e-9

@@ -130,7 +130,7 @@ def test_by_default_candidates_are_built_while_others_are_measured(tmp_path, mon
 
     monkeypatch.setattr(measuring_pipeline, "LocalBuilder", none)
     lanes, make = [], measuring_pipeline._lane_of
-    monkeypatch.setattr(measuring_pipeline, "_lane_of", lambda context: lanes.append(make(context)) or lanes[-1])
+    monkeypatch.setattr(measuring_pipeline, "_lane_of", lambda *given: lanes.append(make(*given)) or lanes[-1])
     options = {"num_trials_per_iter": 4, "strategy": "guided", "seed": 1, "cost_model": "none"}
     with Profiler() as profiler:
         database = tune_tir(Two, LLVM, tmp_path, 16, **options)

@@ -32,10 +32,11 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
 
     Args:
         max_workers: processes that build what does not go through the pipeline.
+        seconds: that the session may take; None for no limit.
     """
 
-    def __init__(self, max_workers: int | None = None) -> None:
-        self._max_workers = max_workers
+    def __init__(self, max_workers: int | None = None, *, seconds: float | None = None) -> None:
+        self._max_workers, self._seconds = max_workers, seconds
         self._lanes: dict[int, _Lane | None] = {}
         self._current: _Lane | None = None
         self._plain: tuple[LocalBuilder, LocalRunner] | None = None
@@ -54,9 +55,14 @@ class MeasuringPipeline(Builder, Runner):  # type: ignore[misc]  # two factories
             tilewright.InternalError: the program as it was written computes something else than it should.
         """
         if id(context) not in self._lanes:
-            self._lanes[id(context)] = _lane_of(context)
+            self._lanes[id(context)] = _lane_of(context, self._seconds)
         self._current = self._lanes[id(context)]
         return self._current is not None
+
+    def failure_of(self, context: Any) -> Error | None:
+        """Why nothing of this program can be measured any more; None where that is not so."""
+        lane = self._lanes.get(id(context))
+        return None if lane is None else lane.error
 
     def build(self, build_inputs: Sequence[BuilderInput]) -> list[BuilderResult]:
         """Hands them on; what fails later is told by the runner's result."""
@@ -87,6 +93,7 @@ class _Lane:
         self.pipeline = pipeline
         self.done: dict[int, RunnerResult] = {}
         self.failure = ""  #: why nothing more is measured
+        self.error: Error | None = None  #: likewise, where nobody has ended it
 
     def submit(self, mod: ir.IRModule) -> BuilderResult:
         if self.failure:
@@ -114,7 +121,7 @@ class _Lane:
         try:
             results = self.pipeline.poll(seconds)
         except Error as error:  # there is nothing to compare with, or no helper can be started
-            self.failure = str(error)
+            self.failure, self.error = str(error), error
             self.pipeline.close()
             return
         for number, outcome, times, message in results:
@@ -126,7 +133,7 @@ class _Lane:
         self.pipeline.close()
 
 
-def _lane_of(context: Any) -> _Lane | None:
+def _lane_of(context: Any, seconds: float | None) -> _Lane | None:
     function = next(iter(context.mod.functions.values())) if len(context.mod.functions) == 1 else None
     # Programs whose parameters may get another layout are called otherwise than as they were written.
     kind = None if context.target is None else context.target.kind
@@ -136,7 +143,7 @@ def _lane_of(context: Any) -> _Lane | None:
         task = task_of(context.mod)
     except Error:
         return None
-    expectations = Expectations(task, {}, seed=0)
+    expectations = Expectations(task, {}, seed=0, seconds=seconds)
     pipeline = _core.MeasurePipeline(
         written=task.module,
         function=task.entry,
@@ -144,6 +151,6 @@ def _lane_of(context: Any) -> _Lane | None:
         judge=expectations.judge,
         reduction_length=task.reduction_length,
         target=context.target,
-        reference_timeout=REFERENCE_DEADLINE,
+        reference_timeout=min(REFERENCE_DEADLINE, REFERENCE_DEADLINE if seconds is None else seconds),
     )
     return _Lane(pipeline)

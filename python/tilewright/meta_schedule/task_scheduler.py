@@ -159,7 +159,7 @@ class TaskScheduler(ABC):
 
         Raises:
             tilewright.ArgumentError: there is not one weight for each task.
-            Exception: what the first task failed with, where every task failed before its first candidate.
+            Exception: what the first task failed with, where every task failed and no candidate was measured.
         """
         if len(tasks) != len(task_weights):
             raise ArgumentError.of(
@@ -191,7 +191,11 @@ class TaskScheduler(ABC):
             _LOGGER.warning("interrupted; what was measured is kept")
         self.stop_reason = "canceled" if interrupts.seen else self.stop_reason or "trials"
         self._finish(interrupts.seen)
-        if len(self._failures) == len(self.tasks) and not any(task.latency_ms for task in self.tasks):
+        if isinstance(builder, MeasuringPipeline):
+            for task_id, task in enumerate(self.tasks):
+                if (failure := builder.failure_of(task.ctx)) is not None:
+                    self._failures.setdefault(task_id, failure)
+        if len(self._failures) == len(self.tasks) and all(task.best_ms >= FAILED_MS for task in self.tasks):
             raise next(iter(self._failures.values()))
 
     def _begin(self, tasks: Sequence[Any], weights: Sequence[float], trials: int, batch: int) -> None:

@@ -83,7 +83,7 @@ def tune_tasks(
         place = {} if database == "memory" else {"work_dir": work_dir}
         database = Database.create(database, module_equality=module_equality, **place)
     own = [part for part, given in ((Builder, builder), (Runner, runner)) if isinstance(given, str)]
-    made_builder, made_runner = _parts(builder, runner, tasks[0].num_threads)
+    made_builder, made_runner = _parts(builder, runner, tasks[0].num_threads, max_seconds)
     scheduler = TaskScheduler.create(task_scheduler)
     with SessionLogs(Path(work_dir), [task.task_name for task in tasks]) as logs:
         for task, logger in zip(tasks, logs.tasks, strict=True):
@@ -132,9 +132,9 @@ def _check_kinds(tasks: Sequence[Any], work_dir: Any, builder: Any, runner: Any,
                 )
 
 
-def _parts(builder: Builder | str, runner: Runner | str, workers: int) -> tuple[Builder, Runner]:
+def _parts(builder: Builder | str, runner: Runner | str, workers: int, seconds: float | None) -> tuple[Builder, Runner]:
     if builder == runner == "local":
-        both = MeasuringPipeline(workers)
+        both = MeasuringPipeline(workers, seconds=seconds)
         return both, both
     made_builder = Builder.create(builder, max_workers=workers) if isinstance(builder, str) else builder
     return made_builder, Runner.create(runner) if isinstance(runner, str) else runner

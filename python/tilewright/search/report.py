@@ -50,6 +50,7 @@ class Row:
             rounds; None where that was not measured.
         exact: False when the work, and so the rates, are estimates.
         call_seconds: median of a call from Python, where that is what the ratio compares; else None.
+        disturbed: share of the slices in which other programs took a processor away.
     """
 
     what: str
@@ -62,6 +63,7 @@ class Row:
     ratio_to_peer: tuple[float, float, float] | None = None
     exact: bool = True
     call_seconds: float | None = None
+    disturbed: float = 0.0
 
 
 def row(what: str, time: Timing, called: Timing | None = None, peer: Timing | None = None) -> Row:
@@ -79,6 +81,7 @@ def row(what: str, time: Timing, called: Timing | None = None, peer: Timing | No
         ratio,
         time.work.exact,
         None if called is None else called.median,
+        time.disturbed,
     )
 
 
@@ -108,8 +111,9 @@ class Summary:
         tables = []
         for threads in dict.fromkeys(row.threads for row in self.rows):
             unchecked = ", program as written unchecked" if self.is_unchecked else ""
-            title = f"{name}, {threads} thread{'s' if threads > 1 else ''}{when}{unchecked}"
             rows = [row for row in self.rows if row.threads == threads]
+            shared = timing.company(max(row.disturbed for row in rows))
+            title = f"{name}, {threads} thread{'s' if threads > 1 else ''}{shared}{when}{unchecked}"
             tables.append(table(rows, title, self.result.task.work.dtype))
         return tables
 
@@ -138,6 +142,14 @@ class Summary:
                     "with that, and the times are of the kernel alone"
                 )
                 break
+        for threads in dict.fromkeys(row.threads for row in self.rows):
+            shared = max(row.disturbed for row in self.rows if row.threads == threads)
+            if shared > timing.MOSTLY:
+                many = f"{threads} thread{'s' if threads > 1 else ''}"
+                notes.append(
+                    f"contended: with {many}, other programs took a processor away in {shared:.0%} of the slices; on a "
+                    "machine of their own the kernels take less"
+                )
         untuned = {row.threads: row.seconds for row in self.rows if row.what == "untuned"}
         if any(row.what == "best found" and row.seconds > 1.05 * untuned.get(row.threads, np.inf) for row in self.rows):
             notes.append("the program as written is faster than what the space holds, as far as it was searched")

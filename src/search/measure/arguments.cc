@@ -101,7 +101,10 @@ Result<std::shared_ptr<Arguments>> Arguments::create(std::vector<ArgumentSpec> s
     return resource_error("measure/memory",
                           fmt::format("{} of {} MiB for the kernel's arguments failed ({})", what, self->total_ >> 20,
                                       std::strerror(errno)),
-                          "measure smaller shapes, or free some memory");
+                          errno == EFBIG ? "check the limit on the size of files (ulimit -f)"
+                          : errno == EMFILE
+                              ? "check the limit on open files (ulimit -n)"
+                              : "measure smaller shapes, free some memory, or check its limit (ulimit -v)");
   };
   // The helper keeps a second set. Beyond what there is, the system would not refuse but kill some process.
   if (self->total_ > available_memory() / 2) {

@@ -41,10 +41,19 @@ int move_up(int fd) {
   return high;
 }
 
+/// What forbids a process, by the number of the error; where a file would get a number beyond the limit on open files,
+/// that is EINVAL or EBADF.
 Diagnostic cannot_start(const std::string& path, int error) {
+  const char* hint = "check the installation";
+  if (error == EMFILE || error == ENFILE || error == EINVAL || error == EBADF) {
+    hint = "the limit on open files is too low: raise it (ulimit -n)";
+  } else if (error == EAGAIN) {
+    hint = "the limit on processes is too low, or too many run: raise it (ulimit -u)";
+  } else if (error == ENOMEM) {
+    hint = "there is too little memory, or the limit on it is too low: free some, or raise it (ulimit -v)";
+  }
   return resource_error("measure/helper-start",
-                        fmt::format("the helper {} cannot be started ({})", path, std::strerror(error)),
-                        "check the installation, and the limits on processes and open files (ulimit -u, -n)");
+                        fmt::format("the helper {} cannot be started ({})", path, std::strerror(error)), hint);
 }
 
 int spawn(const std::string& path, const std::string& mode, int connection, int log, int shared_fd, pid_t& pid) {
