@@ -20,6 +20,7 @@ process after a tenth of them and after all.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import statistics
 import time
@@ -115,16 +116,20 @@ class Side:
         return population * (generations + 1) / (time.process_time() - start)
 
 
-def spent() -> dict[str, float]:
-    """Processor seconds so far: of this process, and of the helpers that build and measure."""
-    seconds = {"drawing and lowering": time.process_time(), "building": 0.0, "measuring": 0.0}
+def spent(helpers: dict[str, tuple[str, float]]) -> dict[str, float]:
+    """Processor seconds so far: of this process, and of the helpers that build and measure; `helpers` keeps what those
+    had used when they were last seen."""
     for children in Path("/proc/self/task").glob("*/children"):
         for process in children.read_text().split():
-            mode = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[1:2]
-            used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
-            if mode in ([b"build"], [b"measure"]):
-                what = "building" if mode == [b"build"] else "measuring"
-                seconds[what] += sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+            with contextlib.suppress(OSError):  # it is gone
+                mode = Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")[1:2]
+                used = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[11:13]
+                what = {b"build": "building", b"measure": "measuring"}.get(*mode or [b""])
+                if what:
+                    helpers[process] = what, sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+    seconds = {"drawing and lowering": time.process_time(), "building": 0.0, "measuring": 0.0}
+    for what, used_by_one in helpers.values():
+        seconds[what] += used_by_one
     return seconds
 
 
@@ -134,10 +139,11 @@ def measured(trials: int) -> None:
     from tilewright.testing import workloads
 
     looks: list[tuple[int, float, dict[str, float]]] = []
+    helpers: dict[str, tuple[str, float]] = {}
 
     def look(progress: Any) -> None:
         if progress.phase == "search":
-            looks.append((progress.trials, time.monotonic(), spent()))
+            looks.append((progress.trials, time.monotonic(), spent(helpers)))
 
     tw.tune(workloads.matmul(*SHAPES["GMM 512"]), trials=trials, progress=look)
     (before, begin, first), (after, end, last) = looks[0], looks[-1]

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/build.h"
+#include "ir/compact.h"
 #include "ir/json.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -216,6 +217,46 @@ TEST(Json, RoundTrip) {
   EXPECT_TRUE(structural_equal(func, *back));
   Expr nan = float_imm(DataType::float_(64), std::numeric_limits<double>::quiet_NaN());
   EXPECT_TRUE(structural_equal(nan, *from_json(to_json(nan))));
+}
+
+TEST(Compact, RoundTrip) {
+  Ref<PrimFunc> func = add_func(8, 1.5);
+  Result<NodeRef> back = from_compact(to_compact(func));
+  ASSERT_TRUE(back.ok()) << back.error().render();
+  EXPECT_TRUE(structural_equal(func, *back));
+  EXPECT_EQ(to_json(func), to_json(*back));
+  EXPECT_LT(to_compact(func).size(), to_json(func).size() / 4);
+  for (double value : {std::numeric_limits<double>::quiet_NaN(), -0.0, 1e300}) {
+    Expr constant = float_imm(DataType::float_(64), value);
+    EXPECT_TRUE(structural_equal(constant, *from_compact(to_compact(constant))));
+  }
+  for (int64_t value : {INT64_MIN, int64_t{-1}, int64_t{0}, int64_t{63}, int64_t{64}, INT64_MAX}) {
+    Expr constant = int_imm(DataType::int_(64), value);
+    EXPECT_EQ(const_int(Expr(*from_compact(to_compact(constant)))), value);
+  }
+  Ref<Var> y = var("y");
+  Expr deep = var("x");
+  for (int i = 0; i < 10000; ++i) deep = make<Add>({deep, y});
+  EXPECT_TRUE(structural_equal(deep, *from_compact(to_compact(deep)), true));
+}
+
+TEST(Compact, RefusesWhatItHasNotWritten) {
+  const std::string bytes = to_compact(add_func(8, 1.5));
+  EXPECT_EQ(from_compact(to_json(add_func(8, 1.5))).error().code, "ir/compact");
+  EXPECT_EQ(from_compact(bytes + "x").error().code, "ir/compact");
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    EXPECT_EQ(from_compact(bytes.substr(0, size)).error().code, "ir/compact") << size;
+  }
+  // Whatever a byte is changed to: a program or an error.
+  int refused = 0;
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    for (int other : {0, 1, 127, 128, 255}) {
+      std::string changed = bytes;
+      changed[at] = static_cast<char>(other);
+      refused += !from_compact(changed).ok();
+    }
+  }
+  EXPECT_GT(refused, static_cast<int>(bytes.size()));
 }
 
 TEST(Json, RefusesForeignText) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "ir/field_content.h"
 #include "ir/traverse.h"
 
 namespace tilewright {
@@ -82,19 +83,14 @@ class Writer {
   std::unordered_map<const NodeBase*, int> ids_;
 };
 
-/// Thrown and caught in this file: what the text does wrong.
-struct BadJson {
-  std::string what;
-};
-
 class Reader {
  public:
   NodeRef read(const Json& document) {
     if (!document.is_object() || document.value("tilewright", 0) != kVersion) {
-      throw BadJson{"this is not IR written by version " + std::to_string(kVersion) + " of the format"};
+      throw BadContent{"this is not IR written by version " + std::to_string(kVersion) + " of the format"};
     }
     const Json& list = document.at("nodes");
-    if (!list.is_array()) throw BadJson{"'nodes' is not a list"};
+    if (!list.is_array()) throw BadContent{"'nodes' is not a list"};
     for (const Json& object : list) nodes_.push_back(node(object));
     return child(document.at("root"));
   }
@@ -108,7 +104,7 @@ class Reader {
 #undef X
     };
     auto it = kTable.find(object.at("class").get_ref<const std::string&>());
-    if (it == kTable.end()) throw BadJson{"unknown kind of node " + object.at("class").dump()};
+    if (it == kTable.end()) throw BadContent{"unknown kind of node " + object.at("class").dump()};
     return it->second(*this, object);
   }
   template <class T>
@@ -121,15 +117,15 @@ class Reader {
     });
     if constexpr (std::is_same_v<T, TensorData>) {
       Result<std::string> bytes = decode_base64(data.bytes);
-      if (!bytes.ok()) throw BadJson{bytes.error().message};
+      if (!bytes.ok()) throw BadContent{bytes.error().message};
       data.bytes = std::move(*bytes);
     }
     return make<T>(std::move(data));
   }
   NodeRef child(const Json& index) {
-    if (!index.is_number_unsigned()) throw BadJson{"expected the number of a node, found " + index.dump()};
+    if (!index.is_number_unsigned()) throw BadContent{"expected the number of a node, found " + index.dump()};
     size_t i = index.get<size_t>();
-    if (i >= nodes_.size()) throw BadJson{"node " + std::to_string(i) + " is used before it is written"};
+    if (i >= nodes_.size()) throw BadContent{"node " + std::to_string(i) + " is used before it is written"};
     return nodes_[i];
   }
   template <class F>
@@ -137,20 +133,16 @@ class Reader {
     if constexpr (std::is_base_of_v<NodeRef, F>) {
       if (json.is_null()) return;
       NodeRef node = child(json);
-      check_sort(field, node);
+      detail::check_sort(field, node);
       field = static_cast<F&>(node);
     } else if constexpr (std::is_same_v<F, DataType>) {
       auto type = DataType::parse(json.get<std::string>());
-      if (!type) throw BadJson{"unknown data type " + json.dump()};
+      if (!type) throw BadContent{"unknown data type " + json.dump()};
       field = *type;
     } else if constexpr (std::is_same_v<F, double>) {
       field = std::bit_cast<double>(integer<uint64_t>(json));
     } else if constexpr (std::is_enum_v<F>) {
-      auto number = integer<int64_t>(json);
-      if (number < 0 || number > static_cast<int64_t>(last_of(field))) {
-        throw BadJson{"enumeration value " + json.dump() + " is out of range"};
-      }
-      field = static_cast<F>(number);
+      field = detail::enumerator<F>(integer<int64_t>(json));
     } else if constexpr (std::is_integral_v<F> && !std::is_same_v<F, bool>) {
       field = integer<F>(json);
     } else {
@@ -162,36 +154,13 @@ class Reader {
     constexpr bool kSigned = std::is_signed_v<T>;
     if (!json.is_number_integer() || (!kSigned && !json.is_number_unsigned()) ||
         (kSigned && json.is_number_unsigned() && json.get<uint64_t>() > static_cast<uint64_t>(INT64_MAX))) {
-      throw BadJson{"expected an integer, found " + json.dump()};
+      throw BadContent{"expected an integer, found " + json.dump()};
     }
     return json.get<T>();
   }
-  static ForKind last_of(ForKind) { return ForKind::kThreadBinding; }
-  static IterType last_of(IterType) { return IterType::kTensorized; }
-  static BufferKind last_of(BufferKind) { return BufferKind::kAutoBroadcast; }
-  template <class T>
-  static void check_sort(const Ref<T>&, const NodeRef& node) {
-    if (!node.is<T>()) mismatch(kind_name(KindOf<T>::kind), node);
-  }
-  static void check_sort(const Expr&, const NodeRef& node) {
-    if (node.sort() != Sort::kExpr) mismatch("an expression", node);
-  }
-  static void check_sort(const Stmt&, const NodeRef& node) {
-    if (node.sort() != Sort::kStmt) mismatch("a statement", node);
-  }
-  static void check_sort(const Type&, const NodeRef& node) {
-    if (node.sort() != Sort::kType) mismatch("a type", node);
-  }
-  static void check_sort(const Func&, const NodeRef& node) {
-    if (node.sort() != Sort::kFunc) mismatch("a function", node);
-  }
-  static void check_sort(const NodeRef&, const NodeRef&) {}
-  [[noreturn]] static void mismatch(std::string_view wanted, const NodeRef& node) {
-    throw BadJson{"expected " + std::string(wanted) + ", found " + std::string(kind_name(node.kind()))};
-  }
   template <class F>
   void value(std::vector<F>& field, const Json& json) {
-    if (!json.is_array()) throw BadJson{"expected a list, found " + json.dump()};
+    if (!json.is_array()) throw BadContent{"expected a list, found " + json.dump()};
     for (const Json& item : json) value(field.emplace_back(), item);
   }
   template <class A, class B>
@@ -218,7 +187,7 @@ std::string to_json(const NodeRef& root) {
 Result<NodeRef> from_json(std::string_view text) {
   try {
     return Reader().read(Json::parse(text));
-  } catch (const BadJson& bad) {
+  } catch (const BadContent& bad) {
     return script_error("json/content", bad.what, "only text written by to_json can be read");
   } catch (const Json::exception& e) {
     return script_error("json/syntax", e.what(), "only text written by to_json can be read");

@@ -4,6 +4,7 @@
 
 #include "codegen/loader.h"
 #include "codegen/signature.h"
+#include "ir/compact.h"
 #include "ir/json.h"
 #include "lower/pipeline.h"
 #include "search/measure/frame.h"
@@ -13,7 +14,7 @@ namespace tilewright::search {
 Candidate make_candidate(uint64_t id, const Ref<Module>& lowered, const Target& target, std::string entry) {
   Encoder options;
   options(target.str());
-  return {id, to_json(lowered), options.take(), std::move(entry)};
+  return {id, to_compact(lowered), options.take(), std::move(entry)};
 }
 
 Result<Ref<Module>> lower_candidate(const Ref<Module>& scheduled, const Target& target) {
@@ -79,7 +80,7 @@ Result<std::string> compile_candidate(std::string_view module, std::string_view 
   decoder(target_text);
   if (!decoder.ok()) return internal_error("measure/options", "the options of a build are not those of a candidate");
   TW_TRY(target, Target::parse(target_text));
-  TW_TRY(node, from_json(module));
+  TW_TRY(node, is_compact(module) ? from_compact(module) : from_json(module));
   const Ref<Module> lowered = node.cast<Module>();
   if (!lowered) return internal_error("measure/options", "a candidate is not a module");
   TW_TRY(object, codegen::compile(lowered, target, {}));
