@@ -36,6 +36,14 @@ struct Digits {
   bool split() const { return outer.defined(); }
 };
 
+/// An extent of what an array of this shape becomes, where it may be of nothing: i * 2 of 0 elements would be -1.
+Expr not_negative(const Expr& extent, const std::vector<Expr>& shape) {
+  if (const_int(extent)) return extent;
+  Analyzer analyzer;
+  for (const Expr& old : shape) analyzer.assume(ge(old, zero(old.dtype())));
+  return analyzer.can_prove_greater_equal(extent, 0) ? extent : max(extent, zero(extent.dtype()));
+}
+
 class Inverter {
  public:
   Inverter(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer)
@@ -222,7 +230,7 @@ class Inverter {
       if (!analyzer_.can_prove_equal(sum.base, zero(sum.base.dtype()))) {
         return argument_error("index-map/start", "new index " + std::to_string(i) + " does not start at 0");
       }
-      result.shape.push_back(analyzer_.simplify(cast(type_, length(sum))));
+      result.shape.push_back(not_negative(analyzer_.simplify(cast(type_, length(sum))), shape_));
       after = after * cast(DataType::int_(64), result.shape.back());
     }
     result.holes = !analyzer_.can_prove_equal(before, after);
@@ -357,7 +365,7 @@ std::vector<Expr> map_shape(const IndexMap& map, const std::vector<Expr>& shape,
   for (const Expr& e : typed->final_indices) {
     IntSet set = eval_set(e, domains, analyzer);
     if (!set.is_bounded()) return {};
-    result.push_back(analyzer.simplify(set.max - set.min + 1));
+    result.push_back(not_negative(analyzer.simplify(set.max - set.min + 1), shape));
   }
   return result;
 }

@@ -353,11 +353,12 @@ class Partitioner {
     split.atoms.push_back(atom);
   }
 
+  /// The value in the range of the loop, and of the type of its variable.
   Expr clip(const Expr& value, const Expr& low, const Expr& high) {
     Expr result = value;
     if (!analyzer_.can_prove_less_equal(low, result)) result = max(low, result);
     if (!analyzer_.can_prove_less_equal(result, high)) result = min(result, high);
-    return analyzer_.simplify(result);
+    return analyzer_.simplify(cast(low.dtype(), result));
   }
 
   const Target& target_;

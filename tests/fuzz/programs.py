@@ -16,7 +16,7 @@ EXTENTS = [1, 2, 3, 4, 4, 5, 6, 7, 8, 8, 9, 12]
 SYMBOLIC = ["n", "n", "m", "n + 2", "n * 2", "n // 2 + 1", "(n + 3) // 4"]
 #: Iterations of one nest, at most.
 LARGEST_NEST = 200
-SIZES = [{"n": 7, "m": 5}, {"n": 1, "m": 1}, {"n": 13, "m": 4}]
+SIZES = [{"n": 7, "m": 5}, {"n": 1, "m": 1}, {"n": 13, "m": 4}, {"n": 0, "m": 3}, {"n": 5, "m": 0}]
 
 
 @dataclass
@@ -608,6 +608,10 @@ class Writer:
                 factor = f", strides=[s{self.names}], offset_factor=1"
             view = f"{target} = T.match_buffer({buffer.name}[{tile}], ({inner},), {dtype!r}{factor})"
             self.add(depth, view)
+            if self.chance(0.3):
+                view, target = target, self.name("W")
+                factor = self.rng.choice(["", ", offset_factor=1"])
+                self.add(depth, f"{target} = T.match_buffer({view}[0:{inner}], ({inner},), {dtype!r}{factor})")
         visible = list(self.e.buffers)
         own = None
         if self.chance(0.5):

@@ -25,6 +25,7 @@ MARKS = {
     "padded copies": " = T.if_then_else(",
     "clamped": "T.min(T.max(v",
     "views": "T.match_buffer(B",
+    "views of views": "T.match_buffer(W",
     "nested blocks": "alloc_buffer((2,)",
     "symbolic": "n = T.int32()",
     "opaque": "T.reads(",
@@ -170,11 +171,11 @@ def wrong_where_vectorized(monkeypatch: pytest.MonkeyPatch) -> None:
     """A compiler that takes the minimum for the maximum in vectorized programs."""
     right = tw.compile
 
-    def wrong(program: ir.Module, schedule: str) -> tw.Kernel:
+    def wrong(program: ir.Module, **how: str) -> tw.Kernel:
         text = program.script()
         if "T.vectorized(" in text:
             text = text.replace("T.max(", "T.min(")
-        return right(script.from_source(text), schedule=schedule)
+        return right(script.from_source(text), **how)
 
     monkeypatch.setattr(tw, "compile", wrong)
 
@@ -331,7 +332,7 @@ def test_smaller_texts_are_programs_of_python() -> None:
     ("code", "is_finding"), [("ir/lanes", True), ("lower/race", True), ("lower/unknown-pass", False)]
 )
 def test_what_the_compiler_must_not_say(code: str, is_finding: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(module: ir.Module, schedule: str) -> None:
+    def refuse(module: ir.Module, **how: str) -> None:
         error = tw.ScriptError("no")
         error.code = code
         raise error

@@ -86,3 +86,23 @@ def test_an_unrolled_loop_keeps_its_iterations():
         a, b = np.arange(n, dtype="float32"), np.zeros(n, "float32")
         kernel(a, b)
         np.testing.assert_array_equal(b, a + 1)
+
+
+@pytest.mark.parametrize(
+    "condition",
+    ["T.Cast('int64', vj) >= T.Cast('int64', vi)", "vi <= T.Cast('int64', vj)", "vj >= T.Cast('int64', vi)"],
+)
+def test_conditions_of_wider_numbers(condition):
+    """A comparison of 64 bits cuts a loop of 32 off where a loop around it says."""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((6, 9), "int64")):
+    for i, j in T.grid(6, 9):
+        with T.block("A"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            if {condition}:
+                A[vi, vj] = 1
+""")
+    a = np.zeros((6, 9), "int64")
+    tw.compile(program, schedule="as written")(a)
+    np.testing.assert_array_equal(a, np.triu(np.ones((6, 9), "int64")))

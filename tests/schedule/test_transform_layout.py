@@ -479,3 +479,31 @@ def test_padding_behind_a_loop_takes_its_buffer_out_of_it():
         sch.transform_layout("A_local", "A_local", lambda i: (i // 4, i % 4), pad_value=1.0)
 
     check_refused(copies, transform, "transform_layout/P7")
+
+
+def test_a_buffer_of_nothing_stays_one():
+    """Every second element of an array of `n`: of none where n is 0, not of -1."""
+
+    @T.prim_func
+    def twice(p: T.handle, q: T.handle):
+        n = T.int32()
+        A = T.match_buffer(p, (n,))
+        C = T.match_buffer(q, (n,))
+        B = T.alloc_buffer((n,))
+        for i in range(n):
+            with T.block("B"):
+                v = T.axis.spatial(n, i)
+                B[v] = A[v] + T.float32(1)
+        for i in range(n):
+            with T.block("C"):
+                v = T.axis.spatial(n, i)
+                C[v] = B[v] * T.float32(2)
+
+    sch = tw.Schedule(twice)
+    sch.transform_layout("B", ("write", 0), lambda i: (i * 2,), assume_injective_transform=True)
+    for target in ("interpreter", "native"):
+        kernel = tw.compile(sch, target=target)
+        for n in (0, 3):
+            a, c = np.arange(n, dtype="float32"), np.zeros(n, "float32")
+            kernel(a, c)
+            np.testing.assert_array_equal(c, (a + 1) * 2)
