@@ -2,9 +2,15 @@
 
 A code is a string literal such as "split/P1". Every code in the source occurs in some test, and a test names no code
 that the source does not have.
+
+    python tools/check_codes.py                               the texts
+    python tools/check_codes.py --raised build/raised-codes   and what a run of all Python tests has really raised
+
+After such a run each code is one that it raised, or that a C++ test compares with.
 """
 
 import re
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,5 +73,19 @@ def check(root: Path) -> Iterator[str]:
             yield f"{place}: {code} is not a code of the source"
 
 
+def check_raised(root: Path, folder: Path) -> Iterator[str]:
+    """Yield one line for each code that neither the run whose files lie in the folder raised nor a C++ test expects."""
+    raised = {line for path in sorted(folder.glob("*.txt")) for line in path.read_text().splitlines()}
+    if not raised:
+        yield f"{folder}: no test run has left what it raised here"
+        return
+    expected = {code for code, place in tested_codes(root) if "_test.cc:" in place}
+    for code, place in dict(reversed(list(defined_codes(root)))).items():
+        if code not in raised and code not in expected:
+            yield f"{place}: {code} was not raised by the tests"
+
+
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["--raised"] and len(sys.argv) == 3:
+        report.run(lambda root: (*check(root), *check_raised(root, Path(sys.argv[2]))))
     report.run(check)

@@ -23,7 +23,7 @@
 
 #include "arith/analyzer.h"
 #include "arith/linear.h"
-#include "arith/memo.h"
+#include "arith/node_table.h"
 
 namespace tilewright::arith {
 
@@ -230,11 +230,11 @@ class Engine {
   int rewrites_ = 0;         ///< rules applied on the way to the expression at hand
 
   Fingerprints fingerprints_, value_fingerprints_{true};
-  Memo<Expr> simplified_, values_;
-  Memo<Linear> linears_;
-  Memo<ConstIntBound> bounds_of_, value_bounds_of_;
-  Memo<bool> reads_data_;
-  Memo<ModularSet> residues_of_;
+  NodeTable<Expr> simplified_, values_;
+  NodeTable<Linear> linears_;
+  NodeTable<ConstIntBound> bounds_of_, value_bounds_of_;
+  NodeTable<bool> reads_data_;
+  NodeTable<ModularSet> residues_of_;
 };
 
 /// The binary node of the kind, with these operands.

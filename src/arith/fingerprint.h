@@ -11,7 +11,7 @@
 #pragma once
 
 #include <cstdint>
-#include "arith/memo.h"
+#include "arith/node_table.h"
 #include "ir/expr.h"
 
 namespace tilewright::arith {
@@ -56,7 +56,7 @@ class Fingerprints {
   Entry lookup(const Expr& e);
   Fingerprint compute(const Expr& e);
   Fingerprint opaque(const Expr& e);
-  Memo<Entry> memo_;
+  NodeTable<Entry> memo_;
   bool wrapping_;
   bool effect_seen_ = false;  ///< below the node now computed
   uint64_t fresh_ = 0;

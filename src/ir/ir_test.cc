@@ -134,6 +134,25 @@ TEST(Traverse, BuffersAreReplacedConsistently) {
   EXPECT_TRUE(is_const_int(seen[0]->shape[0], 16));
 }
 
+TEST(Traverse, ReplacementsThatDoNotFitAreErrors) {
+  Ref<PrimFunc> func = add_func(8, 1.0);
+  const Ref<Buffer> other = decl_buffer({i32(8)}, DataType::float_(32), "B");
+  auto any_load = [](const Ref<BufferLoad>&, Rewriter&) -> NodeRef { return make<Evaluate>({i32(0)}); };
+  EXPECT_EQ(code_of([&] { rewrite(func, any_load); }), "ir/replacement");  // a statement for an expression
+  auto any_buffer = [](const Ref<Buffer>&, Rewriter&) -> NodeRef { return i32(0); };
+  EXPECT_EQ(code_of([&] { rewrite(func->body, any_buffer); }), "ir/replacement");
+  auto typed = [&](const Ref<BufferStore>& s, Rewriter& r) -> Stmt {
+    return make<BufferStore>({r.typed(s->buffer), s->value, s->indices, {}});
+  };
+  EXPECT_EQ(code_of([&] { rewrite(func->body, typed, any_buffer); }), "ir/replacement");
+  // A binding stays a binding where its uses get a value.
+  Stmt body = rewrite(
+      func->body, [](const Ref<Var>& v, Rewriter&) -> Expr { return v->name_hint == "i" ? Expr(i32(3)) : Expr(v); });
+  ASSERT_TRUE(body.is<For>());
+  EXPECT_EQ(body.as<For>()->loop_var->name_hint, "i");
+  EXPECT_TRUE(is_const_int(body.as<For>()->body.as<BufferStore>()->indices[0], 3));
+}
+
 TEST(Traverse, DepthTenThousandIsSafe) {
   Expr e = var("x");
   Ref<Var> y = var("y");

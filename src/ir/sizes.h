@@ -4,8 +4,8 @@
 //   A = T.match_buffer(a, (n, m), strides=(s, 1))      defines n, m and s, unless something before has
 //   V = T.match_buffer(A[i, 0:m], (m,), ...)           uses m, since it is defined
 //
-// The one answer for equality, verifier, interpreter, signatures and lowering. Buffers that are allocated or declared
-// define nothing.
+// The one answer for equality, verifier, interpreter and lowering; printer and signature take all fields as they stand
+// (docs/decisions/0018-who-defines-sizes.md). Buffers that are allocated or declared define nothing.
 #pragma once
 
 #include <type_traits>

@@ -1,5 +1,7 @@
 #include "ir/traverse.h"
 
+#include "support/diagnostic.h"
+
 namespace tilewright {
 namespace {
 
@@ -66,9 +68,11 @@ bool map_field(T& field, detail::MapFn fn, void* context) {
     if (result == field) return false;
     if constexpr (is_def<T>) {
       if (result.kind() != field.kind()) return false;  // a binding stays a binding
-    } else if constexpr (!std::is_same_v<T, NodeRef> && !std::is_same_v<T, Expr> && !std::is_same_v<T, Stmt> &&
-                         !std::is_same_v<T, Type> && !std::is_same_v<T, Func>) {
-      if (result.kind() != field.kind()) return false;
+    } else if constexpr (!std::is_same_v<T, NodeRef>) {
+      constexpr bool of_any_kind =
+          std::is_same_v<T, Expr> || std::is_same_v<T, Stmt> || std::is_same_v<T, Type> || std::is_same_v<T, Func>;
+      bool fits = !result.defined() || (of_any_kind ? result.sort() == field.sort() : result.kind() == field.kind());
+      if (!fits) detail::wrong_replacement(field, result);
     }
     field = static_cast<T&>(result);
     return true;
@@ -128,6 +132,13 @@ void for_each_child(const NodeBase* node, ChildFn fn, void* context) {
 }
 NodeRef map_children(const NodeRef& node, MapFn fn, void* context) {
   return kReplace[static_cast<int>(node.kind())](node, fn, context);
+}
+
+void wrong_replacement(const NodeRef& node, const NodeRef& result) {
+  throw Exception(argument_error("ir/replacement",
+                                 "a " + std::string(kind_name(node.kind())) + " is replaced by a " +
+                                     std::string(kind_name(result.kind())) + ", which cannot stand there",
+                                 "give back a node of the same sort"));
 }
 }  // namespace detail
 

@@ -32,9 +32,11 @@ namespace detail {
 /// Calls fn(context, child, role) for each non-null child, in order of Members.
 using ChildFn = void (*)(void* context, const NodeRef& child, Role role);
 void for_each_child(const NodeBase* node, ChildFn fn, void* context);
-/// fn returns the replacement. Null children stay null.
+/// fn returns the replacement. Null children stay null. Bindings stay as they are where the replacement is no variable;
+/// anything else that does not fit its place is an error (ir/replacement).
 using MapFn = NodeRef (*)(void* context, const NodeRef& child, Role role);
 NodeRef map_children(const NodeRef& node, MapFn fn, void* context);
+[[noreturn]] void wrong_replacement(const NodeRef& node, const NodeRef& result);
 }  // namespace detail
 
 /// for_each_child with a lambda (const NodeRef&, Role).
@@ -74,7 +76,8 @@ class Rewriter {
   template <class T>
   Ref<T> typed(const Ref<T>& node) {
     NodeRef result = any(node);
-    return result.is<T>() ? result.borrow<T>() : node;
+    if (result.defined() && !result.is<T>()) detail::wrong_replacement(node, result);
+    return result.borrow<T>();
   }
   /// Rebuilds the node from rewritten children: of the same kind, or the same pointer when nothing changed.
   template <class T>

@@ -20,7 +20,9 @@ Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_
   std::vector<ArgumentSpec> specs;
   for (nb::handle item : list) {
     std::string role = nb::cast<std::string>(item[3]);
-    Role parsed = role == "input" ? Role::kInput : role == "output" ? Role::kOutput : Role::kInOut;
+    ArgumentRole parsed = role == "input"    ? ArgumentRole::kInput
+                          : role == "output" ? ArgumentRole::kOutput
+                                             : ArgumentRole::kInOut;
     specs.push_back(
         {nb::cast<std::string>(item[0]), nb::cast<DataType>(item[1]), nb::cast<std::vector<int64_t>>(item[2]), parsed});
   }
@@ -28,10 +30,10 @@ Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_
   size_t index = 0;
   for (nb::handle item : list) {
     const ArgumentSpec& spec = arguments->specs()[index];
-    if (spec.role != Role::kOutput) {
+    if (spec.role != ArgumentRole::kOutput) {
       TW_RETURN_IF_ERROR(arguments->set_initial(index, bytes_of(nb::cast<nb::bytes>(item[4]))));
     }
-    if (spec.role != Role::kInput) {
+    if (spec.role != ArgumentRole::kInput) {
       Tolerance tolerance = tolerance_for(spec.dtype, spec.dtype, reduction_length);
       TW_RETURN_IF_ERROR(arguments->set_tolerance(index, tolerance));
     }

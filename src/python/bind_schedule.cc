@@ -10,6 +10,7 @@
 
 #include "analysis/verify_accesses.h"
 #include "ir/verify.h"
+#include "python/expired.h"
 #include "python/schedule_objects.h"
 #include "python/wording.h"
 #include "schedule/buffers.h"
@@ -240,7 +241,7 @@ nb::object call(const SchedulePtr& self, const KindInfo& info, const nb::args& a
   std::optional<schedule::Schedule> before;
   if (!arguments.separators().empty()) before = self->schedule;
   auto outputs = self->schedule.apply(std::move(*instruction));
-  if (!outputs.ok()) fail_in(*self, std::move(outputs.error()));
+  if (!outputs.ok()) fail_in(*self, with_remover(*self, handles_in(values), std::move(outputs.error())));
   if (before) separate_axes(self, *before, arguments.separators());
   if (self->debug && info.family == Family::kTransform) check_state(*self, info);
   if (info.returns == Shape::kNothing) return nb::none();
@@ -346,14 +347,14 @@ void bind_lookup(nb::class_<PySchedule>& cls) {
   cls.def(
       "get",
       [](const SchedulePtr& self, const PyLoop& loop) {
-        return NodeRef(unwrap(self->schedule.state().find(own(*self, loop, "get"))).node());
+        return NodeRef(place_of(*self, own(*self, loop, "get")).node());
       },
       nb::arg("handle"), "The For node of a loop, the Block node of a block, the number that was drawn.",
       nb::sig("def get(self, handle: LoopRV) -> tilewright._core.For"));
   cls.def(
       "get",
       [](const SchedulePtr& self, const PyBlock& block) {
-        Place place = unwrap(self->schedule.state().find(own(*self, block, "get")));
+        Place place = place_of(*self, own(*self, block, "get"));
         return NodeRef(place.tree->block_ref(place.at));
       },
       nb::arg("handle"), nb::sig("def get(self, handle: BlockRV) -> tilewright._core.Block"));

@@ -5,6 +5,7 @@
 
 #include "analysis/block_flags.h"
 #include "analysis/scope.h"
+#include "python/expired.h"
 #include "python/schedule_objects.h"
 
 namespace tilewright::python {
@@ -176,9 +177,9 @@ void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls) {
            "What is known of a block as TVM's schedules state it.");
   cls.def_prop_ro("state", [](const SchedulePtr& self) { return PyState{self}; }, "Its statements by reference.");
   auto of_handle = [](const SchedulePtr& self, const auto& handle) {
-    Handle row = self->schedule.state().handle(own(*self, handle, "get_sref").index);
-    unwrap(self->schedule.state().find(row));
-    return PySRef{self, std::move(row)};
+    auto rv = own(*self, handle, "get_sref");
+    place_of(*self, rv);
+    return PySRef{self, self->schedule.state().handle(rv.index)};
   };
   const char* doc = "A reference that follows a loop or a block through the changes of the program.";
   cls.def(

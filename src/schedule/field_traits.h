@@ -10,9 +10,9 @@ namespace tilewright::schedule {
 template <class T>
 struct FieldTraits;
 
-template <class T, Role kRoleOf>
+template <class T, FieldRole kRoleOf>
 struct PlainField {
-  static constexpr Role kRole = kRoleOf;
+  static constexpr FieldRole kRole = kRoleOf;
   static Value to(const T& field) { return {field}; }
   static bool from(const Value& value, T& field) {
     const T* found = value.as<T>();
@@ -21,23 +21,23 @@ struct PlainField {
   }
 };
 template <>
-struct FieldTraits<LoopRV> : PlainField<LoopRV, Role::kInput> {
+struct FieldTraits<LoopRV> : PlainField<LoopRV, FieldRole::kInput> {
   static std::string type() { return "LoopRV"; }
 };
 template <>
-struct FieldTraits<BlockRV> : PlainField<BlockRV, Role::kInput> {
+struct FieldTraits<BlockRV> : PlainField<BlockRV, FieldRole::kInput> {
   static std::string type() { return "BlockRV | str"; }
 };
 template <>
-struct FieldTraits<ExprRV> : PlainField<ExprRV, Role::kInput> {
+struct FieldTraits<ExprRV> : PlainField<ExprRV, FieldRole::kInput> {
   static std::string type() { return "ExprRV"; }
 };
 template <>
-struct FieldTraits<int64_t> : PlainField<int64_t, Role::kAttr> {
+struct FieldTraits<int64_t> : PlainField<int64_t, FieldRole::kAttr> {
   static std::string type() { return "int"; }
 };
 template <>
-struct FieldTraits<bool> : PlainField<bool, Role::kAttr> {
+struct FieldTraits<bool> : PlainField<bool, FieldRole::kAttr> {
   static std::string type() { return "bool"; }
   static bool from(const Value& value, bool& field) {
     if (const bool* b = value.as<bool>()) {
@@ -51,7 +51,7 @@ struct FieldTraits<bool> : PlainField<bool, Role::kAttr> {
   }
 };
 template <>
-struct FieldTraits<double> : PlainField<double, Role::kAttr> {
+struct FieldTraits<double> : PlainField<double, FieldRole::kAttr> {
   static std::string type() { return "float"; }
   static bool from(const Value& value, double& field) {
     if (const double* d = value.as<double>()) {
@@ -65,12 +65,12 @@ struct FieldTraits<double> : PlainField<double, Role::kAttr> {
   }
 };
 template <>
-struct FieldTraits<std::string> : PlainField<std::string, Role::kAttr> {
+struct FieldTraits<std::string> : PlainField<std::string, FieldRole::kAttr> {
   static std::string type() { return "str"; }
 };
 template <>
 struct FieldTraits<Value> {
-  static constexpr Role kRole = Role::kInput;
+  static constexpr FieldRole kRole = FieldRole::kInput;
   static std::string type() { return "AnnotationValue"; }
   static Value to(const Value& field) { return field; }
   static bool from(const Value& value, Value& field) {
@@ -80,7 +80,7 @@ struct FieldTraits<Value> {
 };
 template <class... T>
 struct FieldTraits<std::variant<T...>> {
-  static constexpr Role kRole = (std::is_same_v<T, std::string> || ...) ? Role::kAttr : Role::kInput;
+  static constexpr FieldRole kRole = (std::is_same_v<T, std::string> || ...) ? FieldRole::kAttr : FieldRole::kInput;
   static std::string type() {
     if constexpr ((std::is_same_v<T, std::string> || ...)) return "int | str | Buffer";
     if constexpr ((std::is_same_v<T, None> || ...)) return "int | ExprRV | Expr | None";
@@ -120,7 +120,7 @@ struct ListField {
 };
 template <>
 struct FieldTraits<LoopOrBlocks> {
-  static constexpr Role kRole = Role::kInput;
+  static constexpr FieldRole kRole = FieldRole::kInput;
   static std::string type() { return "LoopRV | Sequence[BlockRV | str]"; }
   static Value to(const LoopOrBlocks& field) {
     if (const LoopRV* loop = std::get_if<LoopRV>(&field.either)) return {*loop};
@@ -136,12 +136,12 @@ struct FieldTraits<LoopOrBlocks> {
 };
 template <class T>
 struct FieldTraits<std::vector<T>> : ListField<T> {
-  static constexpr Role kRole = FieldTraits<T>::kRole;
+  static constexpr FieldRole kRole = FieldTraits<T>::kRole;
   static std::string type() { return "Sequence[" + FieldTraits<T>::type() + "]"; }
 };
 template <class Wrapper, class T>
 struct WrappedList {
-  static constexpr Role kRole = FieldTraits<T>::kRole;
+  static constexpr FieldRole kRole = FieldTraits<T>::kRole;
   static Value to(const Wrapper& field) { return ListField<T>::to(field.items); }
   static bool from(const Value& value, Wrapper& field) { return ListField<T>::from(value, field.items); }
 };
@@ -164,7 +164,7 @@ struct FieldTraits<OmitEmpty<T>> : WrappedList<OmitEmpty<T>, T> {
 };
 template <class T>
 struct FieldTraits<Decision<T>> {
-  static constexpr Role kRole = Role::kDecision;
+  static constexpr FieldRole kRole = FieldRole::kDecision;
   static std::string type() { return FieldTraits<T>::type() + " | None"; }
   static Value to(const Decision<T>& field) { return field.value ? FieldTraits<T>::to(*field.value) : Value{None{}}; }
   static bool from(const Value& value, Decision<T>& field) {
@@ -179,7 +179,7 @@ struct FieldTraits<Decision<T>> {
 
 template <>
 struct FieldTraits<TouchedBuffer> {
-  static constexpr Role kRole = Role::kAttr;
+  static constexpr FieldRole kRole = FieldRole::kAttr;
   static std::string type() { return "tuple[str, int] | str | Buffer"; }
   static Value to(const TouchedBuffer& field) {
     Value index = FieldTraits<BufferIndex>::to(field.index);
@@ -199,7 +199,7 @@ struct FieldTraits<TouchedBuffer> {
 /// As text, in JSON, the map is the JSON of its node.
 template <>
 struct FieldTraits<IndexFunction> {
-  static constexpr Role kRole = Role::kAttr;
+  static constexpr FieldRole kRole = FieldRole::kAttr;
   static std::string type() { return "Callable[..., Any] | IndexMap"; }
   static Value to(const IndexFunction& field) { return {field.map}; }
   static bool from(const Value& value, IndexFunction& field) {
@@ -213,7 +213,7 @@ struct FieldTraits<IndexFunction> {
 };
 template <>
 struct FieldTraits<PadValue> {
-  static constexpr Role kRole = Role::kAttr;
+  static constexpr FieldRole kRole = FieldRole::kAttr;
   static std::string type() { return "Callable[..., Any] | IndexMap | ExprLike | None"; }
   static Value to(const PadValue& field) {
     return std::visit([](const auto& v) { return Value{v}; }, field.value);

@@ -159,11 +159,11 @@ Parts parts_of(const Instruction& instruction) {
   std::vector<Value> values = values_of(instruction);
   Parts parts;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (info.params[i].role == Role::kAttr) {
+    if (info.params[i].role == FieldRole::kAttr) {
       parts.attrs.push_back(std::move(values[i]));
     } else if (info.params[i].flat) {
       for (const Value& item : *values[i].as<Value::List>()) parts.inputs.push_back(item);
-    } else if (info.params[i].role == Role::kInput) {
+    } else if (info.params[i].role == FieldRole::kInput) {
       parts.inputs.push_back(std::move(values[i]));
     }
   }
@@ -175,9 +175,9 @@ Result<Instruction> from_parts(const KindInfo& info, const Parts& parts, const V
   auto input = parts.inputs.begin(), attr = parts.attrs.begin();
   for (const Param& param : info.params) {
     std::optional<Value>& value = values.emplace_back();
-    if (param.role == Role::kDecision) {
+    if (param.role == FieldRole::kDecision) {
       value = decision;
-    } else if (param.role == Role::kAttr) {
+    } else if (param.role == FieldRole::kAttr) {
       if (attr != parts.attrs.end()) value = *attr++;
     } else if (param.flat) {
       value = Value{Value::List(input, parts.inputs.end())};

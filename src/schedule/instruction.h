@@ -10,7 +10,7 @@
 
 namespace tilewright::schedule {
 
-enum class Role {
+enum class FieldRole {
   kInput,     ///< handles and values: what replay renumbers
   kAttr,      ///< constants
   kDecision,  ///< what a sampling instruction drew
@@ -18,7 +18,7 @@ enum class Role {
 
 struct Param {
   std::string_view name;
-  Role role;
+  FieldRole role;
   bool star = false;        ///< *args in Python
   bool flat = false;        ///< a list whose items JSON writes among the inputs
   bool omit_empty = false;  ///< not printed where empty

@@ -137,7 +137,7 @@ std::string tolerances_json(const Arguments& arguments) {
   std::string text;
   for (size_t i = 0; i < arguments.specs().size(); ++i) {
     const ArgumentSpec& spec = arguments.specs()[i];
-    if (spec.role == Role::kInput) continue;
+    if (spec.role == ArgumentRole::kInput) continue;
     text += fmt::format("{}{}: {}", text.empty() ? "" : ", ", nlohmann::json(spec.name).dump(),
                         arguments.tolerance(i).to_json());
   }

@@ -94,3 +94,31 @@ def test_dependences():
         sch.state.get_block_scope(sch.get_sref(sch.get_loops("add")[0]))
     with pytest.raises(tw.ArgumentError, match="schedule/scope"):
         sch.copy().state.get_block_scope(srefs["root"])
+
+
+def test_a_dead_handle_says_what_removed_it():
+    """The step that took it out, not a guess; in copies and after replays too."""
+    sch = tw.Schedule(workloads.matmul(8, 8, 8))
+    i, j, k = sch.get_loops("C")
+    fused = sch.fuse(i, j)
+    sch.split(fused, [None, 4])
+    sch.parallel(sch.get_loops("C")[0])
+    took = {i: "fuse(), step 2 of the trace, took it out", fused: "split(), step 3 of the trace, took it out"}
+    for schedule in (sch, sch.copy(), sch.with_decisions({})):
+        for loop, what in took.items():
+            for use in (schedule.unroll, schedule.get, schedule.get_sref, lambda h, s=schedule: s.reorder(k, h)):
+                with pytest.raises(tw.ScheduleError) as error:
+                    use(loop)
+                assert error.value.code == "schedule/expired" and what in error.value.message
+                assert "use the handles which that step gave" in error.value.hint
+
+
+def test_a_dead_block_says_what_removed_it():
+    sch = tw.Schedule(workloads.elementwise_chain(8, 8))
+    block = sch.get_block("B")
+    loop = sch.get_loops(block)[0]
+    sch.compute_inline(block)
+    for dead in (block, loop):
+        with pytest.raises(tw.ScheduleError, match=r"compute_inline\(\), step 2 of the trace, took it out") as error:
+            sch.get(dead)
+        assert error.value.hint.startswith("get_loops() and get_block()")

@@ -44,3 +44,24 @@ def test_code_that_only_a_test_knows(tree):
 def test_what_only_looks_like_a_code(tree):
     text = '#include "support/hash"\n// "split/P7"\nauto mime = "text/plain"; auto path = "/proc/self";\n'
     assert findings(tree, {"src/schedule/split.cc": text}) == []
+
+
+def test_what_a_run_has_raised(tree, tmp_path):
+    files = {"src/schedule/split.cc": SOURCE, "tests/test_a.py": "'split/P1'"}
+    root = tree(files)
+    assert list(check_codes.check(root)) == []  # the text names it
+    (line,) = check_codes.check_raised(root, tmp_path)
+    assert line.endswith("no test run has left what it raised here")
+    (tmp_path / "1.txt").write_text("split/P2\n")
+    assert list(check_codes.check_raised(root, tmp_path)) == [
+        "src/schedule/split.cc:2: split/P1 was not raised by the tests"
+    ]
+    (tmp_path / "2.txt").write_text("split/P1\n")
+    assert list(check_codes.check_raised(root, tmp_path)) == []
+
+
+def test_what_a_unit_test_compares_with_counts_as_raised(tree, tmp_path):
+    (tmp_path / "1.txt").write_text("other/code\n")
+    test = 'EXPECT_EQ(r.error().code, "split/P1");'
+    root = tree({"src/schedule/split.cc": SOURCE, "src/schedule/split_test.cc": test})
+    assert list(check_codes.check_raised(root, tmp_path)) == []

@@ -158,10 +158,10 @@ Status Arguments::check_size(size_t index, std::span<const std::byte> values, bo
 }
 
 Status Arguments::set_initial(size_t index, std::span<const std::byte> values) {
-  const bool fits = index < specs_.size() && specs_[index].role != Role::kOutput;
+  const bool fits = index < specs_.size() && specs_[index].role != ArgumentRole::kOutput;
   TW_RETURN_IF_ERROR(check_size(index, values, fits || index >= specs_.size(), "initial"));
   Slot& slot = slots_[index];
-  if (specs_[index].role == Role::kInOut) {
+  if (specs_[index].role == ArgumentRole::kInOut) {
     slot.before.assign(values.begin(), values.end());
   } else {
     std::copy(values.begin(), values.end(), data(index).begin());
@@ -171,7 +171,7 @@ Status Arguments::set_initial(size_t index, std::span<const std::byte> values) {
 }
 
 Status Arguments::set_expected(size_t index, std::span<const std::byte> values, const Tolerance& tolerance) {
-  const bool fits = index < specs_.size() && specs_[index].role != Role::kInput;
+  const bool fits = index < specs_.size() && specs_[index].role != ArgumentRole::kInput;
   TW_RETURN_IF_ERROR(check_size(index, values, fits || index >= specs_.size(), "expected"));
   slots_[index].tolerance = tolerance;
   expect(index, values);
@@ -179,7 +179,7 @@ Status Arguments::set_expected(size_t index, std::span<const std::byte> values, 
 }
 
 Status Arguments::set_tolerance(size_t index, const Tolerance& tolerance) {
-  const bool fits = index < specs_.size() && specs_[index].role != Role::kInput;
+  const bool fits = index < specs_.size() && specs_[index].role != ArgumentRole::kInput;
   // Until the reference has run: anything that a forgotten element can be told by.
   const std::vector<std::byte> zeros(index < specs_.size() ? specs_[index].bytes() : 0);
   TW_RETURN_IF_ERROR(check_size(index, zeros, fits || index >= specs_.size(), "expected"));
@@ -194,7 +194,7 @@ void Arguments::expect(size_t index, std::span<const std::byte> values) {
   Slot& slot = slots_[index];
   slot.expected.emplace(values.begin(), values.end());
   slot.waits = false;
-  if (specs_[index].role == Role::kOutput) {
+  if (specs_[index].role == ArgumentRole::kOutput) {
     slot.before.resize(values.size());
     fill_with_wrong_values(specs_[index].dtype, values, slot.before);
   }
@@ -207,7 +207,7 @@ bool Arguments::expects_reference() const {
 
 Status Arguments::adopt_outputs() {
   for (size_t i = 0; i < specs_.size(); ++i) {
-    if (specs_[i].role == Role::kInput) continue;
+    if (specs_[i].role == ArgumentRole::kInput) continue;
     const std::string margin = margin_message(i);
     if (!margin.empty()) return script_error("measure/reference", margin);
   }
@@ -219,11 +219,11 @@ Status Arguments::adopt_outputs() {
 
 Status Arguments::check_complete() const {
   for (size_t i = 0; i < specs_.size(); ++i) {
-    const Role role = specs_[i].role;
-    if (role != Role::kOutput && !slots_[i].is_set)
+    const ArgumentRole role = specs_[i].role;
+    if (role != ArgumentRole::kOutput && !slots_[i].is_set)
       return argument_error("measure/argument", fmt::format("{} has no initial values", specs_[i].name));
     // Without them a wrong kernel could be stored as the best one.
-    if (role != Role::kInput && !slots_[i].expected && !slots_[i].waits)
+    if (role != ArgumentRole::kInput && !slots_[i].expected && !slots_[i].waits)
       return argument_error("measure/argument", fmt::format("{} has no expected values", specs_[i].name));
   }
   return Ok{};
@@ -231,7 +231,7 @@ Status Arguments::check_complete() const {
 
 void Arguments::prepare_outputs() {
   for (size_t i = 0; i < specs_.size(); ++i) {
-    if (specs_[i].role == Role::kInput) continue;
+    if (specs_[i].role == ArgumentRole::kInput) continue;
     const auto whole = pages(i), values = data(i);
     std::fill(whole.data(), values.data(), kMarginPattern);
     std::fill(values.data() + values.size(), whole.data() + whole.size(), kMarginPattern);
@@ -255,7 +255,7 @@ std::string Arguments::margin_message(size_t index) const {
 CheckReport Arguments::check_outputs(const std::atomic<bool>* cancel) const {
   CheckReport all;
   for (size_t i = 0; i < specs_.size(); ++i) {
-    if (specs_[i].role == Role::kInput) continue;
+    if (specs_[i].role == ArgumentRole::kInput) continue;
     CheckReport one = check_result(specs_[i].name, specs_[i].dtype, specs_[i].shape, *slots_[i].expected, data(i),
                                    slots_[i].allowance, cancel);
     const std::string margin = margin_message(i);

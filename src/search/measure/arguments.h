@@ -1,6 +1,6 @@
 // What candidates of one workload are called with, and what they have to compute.
 //
-//   TW_TRY(arguments, Arguments::create({{"A", f32, {512, 512}}, {"C", f32, {512, 512}, Role::kOutput}}));
+//   TW_TRY(arguments, Arguments::create({{"A", f32, {512, 512}}, {"C", f32, {512, 512}, ArgumentRole::kOutput}}));
 //   arguments->set_initial(0, bytes_of_a);
 //   arguments->set_expected(1, bytes_of_c, tolerance_for(f32, f32, 512));     // or set_tolerance(), see there
 //
@@ -24,7 +24,7 @@
 
 namespace tilewright::search {
 
-enum class Role : uint8_t {
+enum class ArgumentRole : uint8_t {
   kInput,   ///< only read
   kOutput,  ///< written in full; read, if at all, after that
   kInOut,   ///< read before it is written: starts from the same contents in every call
@@ -34,7 +34,7 @@ struct ArgumentSpec {
   std::string name;
   DataType dtype;
   std::vector<int64_t> shape;
-  Role role = Role::kInput;
+  ArgumentRole role = ArgumentRole::kInput;
   int32_t alignment = 64;  ///< bytes
 
   int64_t elements() const;

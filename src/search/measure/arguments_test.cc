@@ -41,8 +41,11 @@ TEST(RandomValues, DependOnTheSeedOnly) {
 TEST(PlaceArguments, EndsAreCloseToTheNextPage) {
   const DataType f32 = DataType::float_(32), f64 = DataType::float_(64);
   size_t total = 0;
-  const std::vector<ArgumentSpec> specs{
-      {"A", f32, {1024}}, {"B", f32, {1000}}, {"C", f32, {0}}, {"D", f64, {}}, {"E", f32, {5}, Role::kInput, 4}};
+  const std::vector<ArgumentSpec> specs{{"A", f32, {1024}},
+                                        {"B", f32, {1000}},
+                                        {"C", f32, {0}},
+                                        {"D", f64, {}},
+                                        {"E", f32, {5}, ArgumentRole::kInput, 4}};
   const auto places = place_arguments(specs, total);
   for (size_t i = 0; i < specs.size(); ++i) {
     const size_t end = places[i].lead + specs[i].bytes();

@@ -60,7 +60,7 @@ Result<std::vector<ArgumentSpec>> argument_specs(const Ref<PrimFunc>& func) {
     ArgumentSpec spec;
     spec.name = param.name;
     spec.dtype = param.buffer->dtype;
-    spec.role = param.written ? Role::kOutput : Role::kInput;
+    spec.role = param.written ? ArgumentRole::kOutput : ArgumentRole::kInput;
     spec.alignment = std::max<int32_t>(spec.alignment, static_cast<int32_t>(param.alignment));
     for (const codegen::Signature::Dim& dim : param.shape) {
       if (dim.kind != TW_DIM_CONSTANT) {

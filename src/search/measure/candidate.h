@@ -25,8 +25,8 @@ Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, c
 Diagnostic reference_failure(const std::string& name, const Measured& measured);
 
 /// One spec for each buffer parameter, in order. What the function writes is an output; one that it reads before that
-/// has to be made Role::kInOut by the caller, who knows (running the untuned program on two different fills tells).
-/// ArgumentError for shapes that are not constant.
+/// has to be made ArgumentRole::kInOut by the caller, who knows (running the untuned program on two different fills
+/// tells). ArgumentError for shapes that are not constant.
 Result<std::vector<ArgumentSpec>> argument_specs(const Ref<PrimFunc>& func);
 
 // The helper's side of make_candidate().

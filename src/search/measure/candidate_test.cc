@@ -75,8 +75,8 @@ TEST_F(CandidateTest, SpecsComeFromTheFunction) {
   ASSERT_EQ(specs.size(), 3u);
   EXPECT_EQ(specs[0].name, "A");
   EXPECT_EQ(specs[1].shape, (std::vector<int64_t>{kK, kN}));
-  EXPECT_EQ(specs[1].role, Role::kInput);
-  EXPECT_EQ(specs[2].role, Role::kOutput);
+  EXPECT_EQ(specs[1].role, ArgumentRole::kInput);
+  EXPECT_EQ(specs[2].role, ArgumentRole::kOutput);
 }
 
 TEST_F(CandidateTest, SymbolicShapesAreRefused) {

@@ -66,7 +66,7 @@ TEST(Messages, RoundTrip) {
   HelperSetup setup;
   setup.cpus = {1, 3};
   setup.memory_limit = 5;
-  setup.arguments = {{"A", DataType::float_(32), {2, 3}, Role::kInOut, 16}, {"B", DataType::bool_(), {}}};
+  setup.arguments = {{"A", DataType::float_(32), {2, 3}, ArgumentRole::kInOut, 16}, {"B", DataType::bool_(), {}}};
   setup.scalars = {-1};
   FrameReader reader;
   reader.append(encode_message(setup));
@@ -77,7 +77,7 @@ TEST(Messages, RoundTrip) {
   ASSERT_EQ(copy.arguments.size(), 2u);
   EXPECT_EQ(copy.arguments[0].name, "A");
   EXPECT_EQ(copy.arguments[0].shape, setup.arguments[0].shape);
-  EXPECT_EQ(copy.arguments[0].role, Role::kInOut);
+  EXPECT_EQ(copy.arguments[0].role, ArgumentRole::kInOut);
   EXPECT_EQ(copy.arguments[0].alignment, 16);
   EXPECT_EQ(copy.arguments[1].dtype, DataType::bool_());
   EXPECT_EQ(copy.scalars, setup.scalars);

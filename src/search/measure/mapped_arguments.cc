@@ -65,8 +65,8 @@ std::unique_ptr<MappedArguments> MappedArguments::map(int shared_fd, std::vector
   size_t total = 0;
   const std::vector<Placement> places = place_arguments(self->specs_, total);
   for (size_t i = 0; i < places.size(); ++i) {
-    const bool written = self->specs_[i].role != Role::kInput;
-    self->has_in_out_ = self->has_in_out_ || self->specs_[i].role == Role::kInOut;
+    const bool written = self->specs_[i].role != ArgumentRole::kInput;
+    self->has_in_out_ = self->has_in_out_ || self->specs_[i].role == ArgumentRole::kInOut;
     std::byte* const pages = self->reserve(places[i].pages, page, i);
     if (!pages) return nullptr;
     const int protection = written ? PROT_READ | PROT_WRITE : PROT_READ;
@@ -105,7 +105,7 @@ bool MappedArguments::prepare_own() {
 void MappedArguments::save_in_out() {
   saved_.resize(specs_.size());
   for (size_t i = 0; i < specs_.size(); ++i) {
-    if (specs_[i].role != Role::kInOut) continue;
+    if (specs_[i].role != ArgumentRole::kInOut) continue;
     const auto* data = static_cast<const std::byte*>(shared_.tensors[i].data);
     saved_[i].assign(data, data + specs_[i].bytes());
   }
@@ -119,7 +119,8 @@ void MappedArguments::restore_in_out() {
 bool MappedArguments::show_own_outputs() {
   if (has_in_out_ || !own_ready_) return false;
   for (size_t i = 0; i < specs_.size(); ++i) {
-    if (specs_[i].role != Role::kInput) std::memcpy(shared_.tensors[i].data, own_.tensors[i].data, specs_[i].bytes());
+    if (specs_[i].role != ArgumentRole::kInput)
+      std::memcpy(shared_.tensors[i].data, own_.tensors[i].data, specs_[i].bytes());
   }
   return true;
 }

@@ -33,7 +33,7 @@ inline std::shared_ptr<Arguments> add_arguments(int64_t rows, int64_t columns, b
   const DataType f32 = DataType::float_(32);
   const std::vector<int64_t> shape{rows, columns};
   auto arguments = Arguments::create(
-      {{"A", f32, shape}, {"B", f32, shape}, {"C", f32, shape, in_out ? Role::kInOut : Role::kOutput}});
+      {{"A", f32, shape}, {"B", f32, shape}, {"C", f32, shape, in_out ? ArgumentRole::kInOut : ArgumentRole::kOutput}});
   EXPECT_TRUE(arguments.ok()) << arguments.error().render();
   const auto a = random_floats(rows * columns, 1), b = random_floats(rows * columns, 2);
   auto c = random_floats(rows * columns, 3);

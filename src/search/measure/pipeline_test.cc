@@ -231,7 +231,7 @@ TEST_F(PipelineTest, IncompleteArgumentsAreRefused) {
   };
   auto no_input = Arguments::create({{"A", f32, {4}}}).value_or_throw();
   EXPECT_EQ(refusal(no_input), "measure/argument: A has no initial values");
-  auto no_output = Arguments::create({{"C", f32, {4}, Role::kOutput}}).value_or_throw();
+  auto no_output = Arguments::create({{"C", f32, {4}, ArgumentRole::kOutput}}).value_or_throw();
   EXPECT_EQ(refusal(no_output), "measure/argument: C has no expected values");
 
   const std::vector<std::byte> few(3), right(16);

@@ -11,7 +11,7 @@
 namespace tilewright::arith {
 
 template <class V>
-class Memo {
+class NodeTable {
  public:
   /// Valid until the next insertion.
   V* find(const NodeRef& node) {
