@@ -21,6 +21,7 @@ import tilewright as tw
 from tilewright import te, timing
 from tilewright.arguments import make_arrays
 from tilewright.task import task_of
+from tilewright.testing import everyday
 
 
 def reduce(*sizes: int) -> list[Any]:
@@ -211,8 +212,93 @@ PROGRAMS: dict[str, tuple[Callable[[], Any], Callable[..., Any] | None]] = {
     "gather 1000 rows of 300": (lambda: gather(5000, 1000, 300), lambda t, x, i: t.index_select(x, 0, i)),
 }
 
+#: those of tilewright.testing.everyday, as people write them who know nothing of schedules
+PROGRAMS |= {
+    "product 64x64x65536": (lambda: product(64, 64, 65536), lambda t, a, b: t.matmul(a, b)),
+    "product 512x512x8192": (lambda: product(512, 512, 8192), lambda t, a, b: t.matmul(a, b)),
+    "bfloat16 197x200x768": (
+        lambda: product(197, 200, 768, ("bfloat16", "bfloat16", "float32")),
+        lambda t, a, b: t.matmul(a, b),
+    ),
+    "blur in two passes, zeros around": (lambda: everyday.blur_zero_edges(1024, 1024), None),
+    "blur in two passes, clamped": (lambda: everyday.blur_clamped_edges(1024, 1024), None),
+    "stencil, two steps": (lambda: everyday.stencil_twice(1024, 1024), None),
+    "unsharp mask": (lambda: everyday.unsharp_mask(768, 1024), None),
+    "sobel": (lambda: everyday.sobel(1024, 1024), None),
+    "jacobi": (lambda: everyday.jacobi(1024, 1024), None),
+    "running sums": (lambda: everyday.running_sums(512, 1024), lambda t, a: t.cumsum(a, 1)),
+    "running sums down": (lambda: everyday.running_sums_down(512, 1024), lambda t, a: t.cumsum(a, 0)),
+    "sums of what is before": (lambda: everyday.triangle_sums(2048), lambda t, a: t.cumsum(a, 0)),
+    "histogram": (lambda: everyday.histogram(1 << 20, 256), lambda t, a: t.bincount(a, minlength=256)),
+    "argmax": (lambda: everyday.argmax(512, 1000), lambda t, a: t.max(a, 1)),
+    "masked softmax": (
+        lambda: everyday.masked_softmax(512, 512),
+        lambda t, a: t.softmax((a * 0.125).masked_fill(t.triu(t.ones_like(a, dtype=t.bool), 1), -1e9), 1),
+    ),
+    "rms norm": (
+        lambda: everyday.rms_norm(512, 1024),
+        lambda t, x, g: t.nn.functional.rms_norm(x, (1024,), g, 1e-6),
+    ),
+    "rotary embedding": (lambda: everyday.rotary(256, 16, 64), None),
+    "depth to space": (
+        lambda: everyday.depth_to_space(128, 128, 32),
+        lambda t, x: x.view(128, 128, 2, 2, 32).permute(0, 2, 1, 3, 4).contiguous(),
+    ),
+    "mean of windows": (
+        lambda: everyday.mean_pool(112, 112, 32),
+        lambda t, x: t.nn.functional.avg_pool2d(x.permute(2, 0, 1).unsqueeze(0), 2),
+    ),
+    "max pool, channels first": (
+        lambda: everyday.max_pool_channels_first(64, 56, 56),
+        lambda t, x: t.nn.functional.max_pool2d(x.unsqueeze(0), 3, 2, 1),
+    ),
+    "mean of channels": (lambda: everyday.pool_all(512, 28, 28), lambda t, x: x.mean((1, 2))),
+    "embedding": (lambda: everyday.embedding(5000, 512, 768), lambda t, table, place, i: table[i] + place),
+    "scatter": (
+        lambda: everyday.scatter_add(1000, 4096, 128),
+        lambda t, x, i: x.new_zeros(1000, 128).index_add_(0, i, x),
+    ),
+    "attention": (
+        lambda: everyday.attention(12, 197, 64),
+        lambda t, q, k, v: t.nn.functional.scaled_dot_product_attention(q, k, v, scale=0.125),
+    ),
+    "filter of 31 taps": (
+        lambda: everyday.filter_signal(1 << 18, 31),
+        lambda t, x, w: t.nn.functional.conv1d(x.view(1, 1, -1), w.view(1, 1, -1)),
+    ),
+    "polynomial": (lambda: everyday.polynomial(1 << 18), None),
+    "polynomial of coefficients": (lambda: everyday.polynomial_of_coefficients(1 << 16, 8), None),
+    "a matrix and its transpose": (lambda: everyday.add_turned(1024), lambda t, a: a + a.T),
+    "bytes to floats, 3 channels": (lambda: everyday.scale_bytes(224 * 224, 3), lambda t, x, m, r: (x.float() - m) * r),
+    "rows to bytes": (lambda: everyday.quantize(512, 1024), None),
+    "distances": (lambda: everyday.distances(512, 512, 64), lambda t, x, y: t.cdist(x, y)),
+    "variance of columns": (lambda: everyday.variance(1024, 512), lambda t, x: t.var(x, 0, correction=0)),
+    "cross entropy": (
+        lambda: everyday.cross_entropy(256, 5000),
+        lambda t, x, i: t.nn.functional.cross_entropy(x, i.long(), reduction="none"),
+    ),
+    "gated products": (lambda: everyday.gated(128, 512, 512), lambda t, x, u, w: (x @ u) * t.nn.functional.silu(x @ w)),
+    "resize": (lambda: everyday.resize(128, 128, 32), None),
+    "bias, heads first": (
+        lambda: everyday.heads_and_bias(1, 128, 12, 64),
+        lambda t, x, b: (x + b).view(1, 128, 12, 64).permute(0, 2, 1, 3).contiguous(),
+    ),
+}
+
+
+def below(most: int, count: int) -> Any:
+    """Random numbers that are places."""
+    return np.random.default_rng(0).integers(0, most, count, "int32")
+
+
 #: what no random numbers do for
-INPUTS = {"gather 1000 rows of 300": {"index": np.random.default_rng(0).integers(0, 5000, 1000, "int32")}}
+INPUTS = {
+    "gather 1000 rows of 300": {"index": below(5000, 1000)},
+    "histogram": {"A": below(256, 1 << 20)},
+    "embedding": {"index": below(5000, 512)},
+    "scatter": {"index": below(1000, 4096)},
+    "cross entropy": {"index": below(5000, 256)},
+}
 
 
 def in_turn(
@@ -238,7 +324,8 @@ def run(name: str, target: tw.Target) -> dict[str, float]:
     make, other = PROGRAMS[name]
     program = make()
     arrays = list(make_arrays(task_of(program), INPUTS.get(name, {}), 0).values())
-    ruled, written = tw.compile(program, target), tw.compile(program, target, schedule="as written")
+    ruled = tw.compile(program, target, schedule="by rules")
+    written = tw.compile(program, target, schedule="as written")
     functions: dict[str, Callable[[], object]] = {
         "by rules": lambda: ruled(*arrays),
         "as written": lambda: written(*arrays),
@@ -246,7 +333,8 @@ def run(name: str, target: tw.Target) -> dict[str, float]:
     if other is not None:
         import torch
 
-        theirs = [torch.from_numpy(a) if a.dtype != "bfloat16" else bfloat16(torch, a) for a in arrays[:-1]]
+        read = [array for array, each in zip(arrays, task_of(program).parameters, strict=True) if each.role == "input"]
+        theirs = [torch.from_numpy(a) if a.dtype != "bfloat16" else bfloat16(torch, a) for a in read]
         functions["PyTorch"] = lambda: other(torch, *theirs)
     return in_turn(functions)
 

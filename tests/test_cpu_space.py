@@ -143,6 +143,8 @@ PROGRAMS = {
     "turned": product(26, 33, 12, turned=True),
     "batched": product(9, 34, 16, batch=3),
     "long sum": product(9, 40, 2304),
+    "three columns": product(50, 3, 96),
+    "two columns of a sum that is cut off": product(33, 2, 61),
     "doubles": product(13, 22, 9, "float64"),
     "halves": product(12, 34, 8, "float16"),
     "integers": product(14, 33, 10, "int32"),
@@ -297,6 +299,18 @@ def test_shapes_that_nobody_has_thought_of(seed):
 def test_results_of_a_product_stay_in_registers():
     kernel = tw.compile(scheduled(product(128, 128, 64), "native"))
     assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+
+
+def test_few_columns_have_their_sums_in_lanes_or_a_vector_of_their_own():
+    """Where copies that are turned are small, vectors run along the sums; else lanes that no column fills ask for
+    nothing, and what all lanes share is loaded once."""
+    sch = scheduled(product(512, 3, 512), "native")
+    assert sch.get(sch.get_loops("C")[-1]).kind == tw.ir.ForKind.VECTORIZED
+    assert sch.get(sch.get_block("C")).iter_vars[-1].iter_type == tw.ir.IterType.COMM_REDUCE
+    target = "llvm -mcpu=skylake-avx512 -num-cores=1"
+    for columns in (5, 7, 10):
+        kernel = tw.compile(product(200, columns, 33), target, schedule="by rules")
+        assert "gather" not in kernel.inspect("asm")
 
 
 def test_long_sums_are_made_in_parts():

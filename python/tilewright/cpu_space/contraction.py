@@ -9,7 +9,7 @@ from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial
 from tilewright.cpu_space.grouped_product import schedule_groups
 from tilewright.cpu_space.long_sums import in_parts
-from tilewright.cpu_space.narrow import lay_out_along_vectors
+from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.cpu_space.windows import window_tiles
@@ -36,6 +36,8 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     facts = in_parts(schedule, lay_out_along_vectors(schedule, facts, target), draw)
     tiles = register_tiles(facts, target)
     if tiles and tiles[0].cycles > cycles_of_lanes_along(facts, target):
+        return
+    if tiles and turn_along_sums(schedule, facts, target, tiles[0].cycles / 2):
         return
     near = [tile for tile in tiles[:_TILES] if tile.cycles <= 2 * tiles[0].cycles]
     if near:

@@ -3,11 +3,17 @@ that depends on it is laid out along."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import attempt
 from tilewright.cpu_space.facts import Facts, coefficient, facts_of
-from tilewright.cpu_space.register_tile import bits_of
+from tilewright.cpu_space.register_tile import bits_of, cycles_of_lanes_along
 from tilewright.schedule import BlockRV, Schedule
+
+#: of an element that is copied to another place, and of lanes that are added up
+_TURN_CYCLES, _END_CYCLES = 2.0, 12.0
 
 
 def lay_out_along_vectors(schedule: Schedule, facts: Facts, target: _core.Target) -> Facts:
@@ -31,6 +37,30 @@ def lay_out_along_vectors(schedule: Schedule, facts: Facts, target: _core.Target
             turned = attempt(_turn, schedule, facts.block, read.buffer, moved.index(1))
             return (facts_of(schedule, facts.block) or facts) if turned else facts
     return facts
+
+
+def turn_along_sums(schedule: Schedule, facts: Facts, target: _core.Target, below: float) -> bool:
+    """Turns copies of operands that are small beside the work, so that all lie along the sums; nothing where partial
+    sums in the lanes take as many cycles then as `below`."""
+    last = facts.reduced[-1]
+    moved: list[tuple[ir.Buffer, int]] = []
+    copying = 0.0
+    straight = []
+    for read in facts.reads:
+        strides = list(read.strides)
+        if strides[last] not in (0, 1):
+            steps = [coefficient(index, facts.axes[last].var) for index in read.indices]
+            if None in strides or sorted(steps, key=str) != [*[0] * (len(steps) - 1), 1]:
+                return False
+            moved.append((read.buffer, steps.index(1)))
+            copying += _TURN_CYCLES * math.prod(axis.extent for i, axis in enumerate(facts.axes) if read.varies(i))
+            strides[last] = 1
+        straight.append(replace(read, strides=tuple(strides)))
+    results = math.prod(facts.extent(i) for i in facts.spatial)
+    cycles = cycles_of_lanes_along(replace(facts, reads=tuple(straight)), target) + copying + _END_CYCLES * results
+    if not moved or cycles >= below:
+        return False
+    return all(attempt(_turn, schedule, facts.block, buffer, dimension) for buffer, dimension in moved)
 
 
 def _turn(schedule: Schedule, block: BlockRV, buffer: ir.Buffer, dimension: int) -> bool:

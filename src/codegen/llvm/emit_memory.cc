@@ -349,8 +349,10 @@ llvm::Value* FunctionEmitter::emit_load(const Ref<BufferLoad>& load) {
   const Expr& index = load->indices[0];
   Value* mask = load->predicate.defined() ? emit(load->predicate) : nullptr;
   if (index.dtype().is_scalar()) return load_contiguous(buffer, index, type.lanes, mask);
-  if (const Broadcast* same = index.as<Broadcast>(); same && !mask && buffer->dtype.is_scalar()) {
-    return lanes_of(load_contiguous(buffer, same->value, 1, nullptr), type.lanes);
+  if (const Broadcast* same = index.as<Broadcast>(); same && buffer->dtype.is_scalar()) {
+    // One element, which is there where any lane asks for it.
+    Value* asked = mask ? builder_.CreateOrReduce(mask) : nullptr;
+    return lanes_of(load_contiguous(buffer, same->value, 1, asked), type.lanes);
   }
   const Ramp* ramp = index.as<Ramp>();
   if (ramp && is_const_int(ramp->stride, 1)) return load_contiguous(buffer, ramp->base, type.lanes, mask);
