@@ -7,6 +7,7 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -212,6 +213,13 @@ void HelperProcess::read_log() {
     }
     log_text_.append(buffer, std::min(static_cast<size_t>(got), kLogSize - log_text_.size()));
   }
+}
+
+double HelperProcess::processor_seconds() const {
+  clockid_t clock;
+  timespec spent;
+  if (pid_ <= 0 || ::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &spent) != 0) return 0;
+  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
 }
 
 void HelperProcess::kill() {

@@ -45,6 +45,8 @@ class HelperProcess {
   void clear_log() { log_text_.clear(); }
 
   void kill();
+  /// Of all its threads so far; 0 when that is not known.
+  double processor_seconds() const;
   /// Does not wait. True: the process is gone; its wait status, or -1 when somebody else has taken it.
   bool reap(int& wait_status);
 

@@ -14,6 +14,8 @@ namespace tilewright::search {
 namespace {
 
 constexpr int kMaxFailedStarts = 3;
+/// A call whose helper got less than this share of a processor may take so many times as long.
+constexpr double kStarvedShare = 0.5, kStarvedFactor = 4;
 /// Who ends helpers from outside, a system without memory among them, may have meant another one: twice is no chance.
 constexpr int kMaxRetries = 2;
 
@@ -256,6 +258,13 @@ void MeasurePipeline::Loop::look_at_call(Worker& worker) {
   const double running = began != 0 && began <= clock ? 1e-9 * static_cast<double>(clock - began) : 0.0;
   if (running < worker.limit && now < worker.last_deadline) {
     worker.deadline = std::min(now + from_seconds(std::max(worker.limit - running, 1e-3)), worker.last_deadline);
+    return;
+  }
+  // A helper that other programs leave no processor is not the kernel's fault; one that waits for ever is.
+  const double worked = worker.process->processor_seconds() - worker.cpu_before;
+  if (running >= worker.limit && running < kStarvedFactor * worker.limit && worked < kStarvedShare * running) {
+    worker.deadline = now + from_seconds(std::max(0.25 * worker.limit, 1e-3));
+    worker.last_deadline = std::max(worker.last_deadline, worker.deadline + from_seconds(1e-3));
     return;
   }
   if (running >= worker.limit && worker.limit < run_timeout_ && !worker.job->candidate.reference) {

@@ -76,6 +76,19 @@ TEST_F(FaultTest, Builds) {
   });
 }
 
+TEST_F(FaultTest, AHelperThatGetsNoProcessorIsWaitedFor) {
+  EXPECT_EQ(run("build:add").outcome, Outcome::kOk);
+  const int helper = pipeline->helper_pids().front();
+  // 0.3 s of work within a limit of 0.5 s, and 0.7 s in which others have the processor.
+  submit("build:add_in:300000", 1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  ASSERT_EQ(::kill(helper, SIGSTOP), 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  ASSERT_EQ(::kill(helper, SIGCONT), 0);
+  EXPECT_EQ(drain()[1].outcome, Outcome::kOk);
+  EXPECT_EQ(pipeline->helper_pids().front(), helper);
+}
+
 TEST_F(FaultTest, Loading) {
   expect({
       {"build:load_error", Outcome::kBuildError, "test/load", "relocation out of range"},

@@ -190,6 +190,7 @@ void MeasurePipeline::Loop::dispatch_measurement() {
   arguments_->control().crashed = 0;
   const double best = incumbent();
   const Candidate& candidate = worker.job->candidate;
+  worker.cpu_before = worker.process->processor_seconds();
   worker.limit = candidate.reference ? options_.reference_timeout
                  : candidate.check_only
                      ? run_timeout_

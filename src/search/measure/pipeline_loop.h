@@ -70,6 +70,7 @@ class MeasurePipeline::Loop {
     Clock::time_point deadline;       // when somebody has to look again
     Clock::time_point last_deadline;  // kChecking: the helper is killed then, whatever its control block says
     double limit = 0;                 // kChecking: seconds that the call may take
+    double cpu_before = 0;            // likewise: processor time that the helper had when it was asked
     bool was_ready = false;           // this process got as far as kIdle
     std::optional<Measured> verdict;  // why it was killed: outcome and error
 
