@@ -262,7 +262,8 @@ void MeasurePipeline::Loop::look_at_call(Worker& worker) {
   }
   // A helper that other programs leave no processor is not the kernel's fault; one that waits for ever is.
   const double worked = worker.process->processor_seconds() - worker.cpu_before;
-  if (running >= worker.limit && running < kStarvedFactor * worker.limit && worked < kStarvedShare * running) {
+  if (running >= worker.limit && running < kStarvedFactor * worker.limit && worked < kStarvedShare * running &&
+      !worker.job->candidate.reference) {
     worker.deadline = now + from_seconds(std::max(0.25 * worker.limit, 1e-3));
     worker.last_deadline = std::max(worker.last_deadline, worker.deadline + from_seconds(1e-3));
     return;
