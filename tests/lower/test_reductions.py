@@ -78,19 +78,14 @@ def test_a_hoisted_initialization_keeps_the_guard_of_its_tiles():
     np.testing.assert_array_equal(c, [9] * 14 + [7] * 10)
 
 
-def test_a_sum_of_nothing_begins_where_nothing_else_writes():
-    """The copy back cannot tell whether there was a sum: it finds zeros; and what was there before, where the sum
-    writes to memory that the caller sees."""
+def test_a_sum_of_nothing_leaves_what_was_there():
+    """Also where it goes through a copy, which is then not taken back."""
     n = te.var("n")
     x, k = te.placeholder((4, n), name="X"), te.reduce_axis((0, n), name="k")
     program = te.create_prim_func([x, te.compute((4,), lambda i: te.sum(x[i, k], axis=[k]), name="Y")])
     sch = tw.Schedule(program)
     sch.cache_write("Y", 0, "local")
-    copied = tw.lower(sch, after="lower_init_blocks").script()
-    assert "T.where" not in copied[copied.index("Y_init") : copied.index('T.block("Y")')]
-    y = np.ones(4, "float32")
-    tw.compile(sch)(np.ones((4, 0), "float32"), y)
-    np.testing.assert_array_equal(y, np.zeros(4))
-    y = np.ones(4, "float32")
-    tw.compile(program, schedule="as written")(np.ones((4, 0), "float32"), y)
-    np.testing.assert_array_equal(y, np.ones(4))
+    for kernel in (tw.compile(sch), tw.compile(program, schedule="as written"), tw.compile(sch, "interpreter")):
+        y = np.ones(4, "float32")
+        kernel(np.ones((4, 0), "float32"), y)
+        np.testing.assert_array_equal(y, np.ones(4))

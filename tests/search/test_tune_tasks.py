@@ -51,7 +51,7 @@ def test_databases_and_budgets(tmp_path):
     assert isinstance(database, SQLiteDatabase) and database.path == str(tmp_path / "database.db")
     assert len(database) == 4
     own = MemoryDatabase()
-    assert tune([Task("a")], tmp_path, database=own, max_seconds=0.0) is own and len(own) == 0
+    assert tune([Task("a")], tmp_path, database=own, max_seconds=1e-9) is own and len(own) == 0
 
 
 def test_wrong_uses(tmp_path):

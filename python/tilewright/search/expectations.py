@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from tilewright.arguments import make_arrays
-from tilewright.search.reference_check import LOOK_SECONDS, ReferenceCheck, Verdict
+from tilewright.search import reference_check
+from tilewright.search.reference_check import ReferenceCheck, Verdict
 from tilewright.task import Task
 
 #: seconds that one call of the program as it was written may take
@@ -28,7 +29,8 @@ class Expectations:
 
     def __init__(self, task: Task, inputs: Mapping[str, Any], seed: int, *, seconds: float | None = None) -> None:
         self.task, self.inputs, self.seed = task, inputs, seed
-        self.look_seconds = LOOK_SECONDS if seconds is None else min(LOOK_SECONDS, LOOK_SHARE * seconds)
+        longest = reference_check.LOOK_SECONDS
+        self.look_seconds = longest if seconds is None else min(longest, LOOK_SHARE * seconds)
         self.check: ReferenceCheck | None = None
 
     @property
