@@ -2,8 +2,8 @@
 
     python benchmarks/threads.py [--threads 2] [--families C2D GMM] [--full] [--target "llvm -mcpu=x86-64-v3"]
 
-Each takes its turns in one run; printed are the least times, since other work of the machine only adds to them. With
-all cores busy otherwise, a thread waits for one that has no core: then neither column says much.
+One thread and several take turns in one run; printed are the least times, since other work of the machine only adds to
+them. With all cores busy otherwise, threads often wait for one that has no core: then neither column says much.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from tilewright.task import task_of
 from tilewright.testing import formulas
 
 WAYS = ("by rules", "PyTorch")
+#: in which each has its turn with one thread and with several
+ROUNDS = 120
 
 
 def call(kernel: Any, arrays: list[Any]) -> Callable[[], object]:
@@ -42,10 +44,13 @@ def run(family: str, number: int, text: str, threads: int) -> dict[str, float]:
     for count in (1, threads):
         kernel = tw.compile(program, tw.Target(text).with_num_cores(count), schedule="by rules")
         functions[count] = {"by rules": call(kernel, arrays), **({"PyTorch": other} if other is not None else {})}
-    for _ in range(10):
-        for count, each in functions.items():
-            for way, seconds in in_turn(each, 0.1, threads=count).items():
-                times[way, count] = min(seconds, times.get((way, count), math.inf))
+    # One after the other: PyTorch's threads keep their cores for a while after each call.
+    for way in WAYS:
+        for _ in range(ROUNDS):
+            for count, each in functions.items():
+                if way in each:
+                    took = in_turn({way: each[way]}, 0.02, threads=count)[way]
+                    times[way, count] = min(took, times.get((way, count), math.inf))
     worth = {way: times[way, 1] / times[way, threads] for way in WAYS if (way, 1) in times}
     row = [f"{family}-{number}"]
     for way in WAYS:
