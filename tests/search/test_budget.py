@@ -173,3 +173,14 @@ def test_nothing_is_left_behind_where_the_code_returns_in_time() -> None:
             pass
     time.sleep(0.05)
     assert threading.active_count() == before
+
+
+def test_time_in_which_others_have_the_processor_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = time.monotonic()
+    # As if this thread had been ready to run, and had waited, half of the time.
+    monkeypatch.setattr(deadline, "_waited", lambda thread: 0.5 * (time.monotonic() - begin))
+    with deadline.limit(0.3, "it did not end"):
+        time.sleep(0.45)
+    with pytest.raises(tw.ResourceError, match=r"it did not end within 0.3 s"), deadline.limit(0.3, "it did not end"):
+        time.sleep(10)
+    assert time.monotonic() - begin < 5

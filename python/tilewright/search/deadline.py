@@ -17,6 +17,8 @@ from tilewright.errors import ResourceError
 #: seconds after which code that went on all the same is interrupted again: an exception in a callback of the garbage
 #: collector is dropped by Python
 _AGAIN = 0.1
+#: times its seconds that code may take where other programs leave it no processor
+_MOST = 4.0
 #: which nothing else uses, and which is ignored where nobody asks for it
 _SIGNAL = signal.SIGURG
 
@@ -25,12 +27,23 @@ class _Overdue(BaseException):
     """Raised inside the code that took too long; no `except Exception` of the user's catches it."""
 
 
+def _waited(thread: int) -> float:
+    """Seconds that a thread of this process was ready to run and got no processor; 0 where the system does not say."""
+    try:
+        with open(f"/proc/self/task/{thread}/schedstat") as file:
+            return int(file.read().split()[1]) * 1e-9
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
 class _Limit:
     """A body that runs on a thread, and has to be done by some time."""
 
     def __init__(self, seconds: float) -> None:
         self.ends = time.monotonic() + seconds
-        self.thread = threading.get_ident()
+        self.latest = self.ends + (_MOST - 1) * seconds
+        self.thread, self.number = threading.get_ident(), threading.get_native_id()
+        self.waited = _waited(self.number)
         self.by_signal = threading.current_thread() is threading.main_thread()
         self.running, self.fired = True, False
 
@@ -64,6 +77,13 @@ class _Watch:
             while self._limits:
                 now = time.monotonic()
                 for limit in [limit for limit in self._limits if limit.ends <= now]:
+                    # Time in which other programs had the processor is not the code's own.
+                    waited = _waited(limit.number)
+                    if not limit.fired and waited > limit.waited and now < limit.latest:
+                        limit.ends = min(limit.ends + waited - limit.waited + 1e-3, limit.latest)
+                        limit.waited = waited
+                        if limit.ends > now:
+                            continue
                     self._fire(limit)
                     limit.ends = now + _AGAIN
                 self._wakes = min((limit.ends for limit in self._limits), default=now)

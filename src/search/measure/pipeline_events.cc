@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kMaxFailedStarts = 3;
 /// A call whose helper got less than this share of a processor may take so many times as long.
-constexpr double kStarvedShare = 0.5, kStarvedFactor = 4;
+constexpr double kStarvedShare = 0.5, kStarvedFactor = 4, kStarvedStep = 0.25;
 /// Who ends helpers from outside, a system without memory among them, may have meant another one: twice is no chance.
 constexpr int kMaxRetries = 2;
 
@@ -277,12 +277,24 @@ void MeasurePipeline::Loop::look_at_call(Worker& worker) {
   on_timeout(worker);
 }
 
+bool MeasurePipeline::Loop::is_starved(Worker& worker) const {
+  const double allowed = options_.build_timeout * (1 + kStarvedStep * worker.extensions);
+  const double worked = worker.process->processor_seconds() - worker.cpu_before;
+  if (allowed >= kStarvedFactor * options_.build_timeout || worked >= kStarvedShare * allowed) return false;
+  ++worker.extensions;
+  return true;
+}
+
 void MeasurePipeline::Loop::on_timeout(Worker& worker) {
   switch (worker.state) {
     case State::kStarting:
       kill(worker, Outcome::kCanceled, resource_error("measure/helper-start", "the helper does not answer"));
       break;
     case State::kBuilding:
+      if (is_starved(worker)) {
+        worker.deadline += from_seconds(kStarvedStep * options_.build_timeout);
+        break;
+      }
       last_build_seconds_ = options_.build_timeout;
       kill(worker, Outcome::kBuildTimeout,
            resource_error("measure/build-timeout",

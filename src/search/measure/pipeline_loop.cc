@@ -166,6 +166,8 @@ void MeasurePipeline::Loop::build_next(Worker& worker) {
   worker.job = std::move(to_build_.front());
   to_build_.pop_front();
   worker.request = next_request_++;
+  worker.cpu_before = worker.process->processor_seconds();
+  worker.extensions = 0;
   worker.state = State::kBuilding;
   worker.deadline = Clock::now() + from_seconds(options_.build_timeout);
   worker.process->clear_log();

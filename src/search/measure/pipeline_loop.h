@@ -70,7 +70,8 @@ class MeasurePipeline::Loop {
     Clock::time_point deadline;       // when somebody has to look again
     Clock::time_point last_deadline;  // kChecking: the helper is killed then, whatever its control block says
     double limit = 0;                 // kChecking: seconds that the call may take
-    double cpu_before = 0;            // likewise: processor time that the helper had when it was asked
+    double cpu_before = 0;            // processor time that the helper had when it was asked
+    int extensions = 0;               // kBuilding: of the deadline
     bool was_ready = false;           // this process got as far as kIdle
     std::optional<Measured> verdict;  // why it was killed: outcome and error
 
@@ -110,6 +111,8 @@ class MeasurePipeline::Loop {
   bool on_timed(Worker& worker, const Frame& frame);
   void look_at_call(Worker& worker);
   void on_timeout(Worker& worker);
+  /// A build whose helper other programs leave no processor; it gets more time.
+  bool is_starved(Worker& worker) const;
   void kill(Worker& worker, Outcome outcome, Diagnostic error);
   void lose(Worker& worker);
   void on_dead(Worker& worker, int wait_status);
