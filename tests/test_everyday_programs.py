@@ -104,3 +104,10 @@ def test_short_sums_have_neighboring_results_in_their_lanes():
 def test_lines_that_fill_no_vector_are_left_to_lowering():
     script = by_rules(everyday.scale_bytes(50000, 3)).mod.script()
     assert "T.vectorized(3)" not in script and "T.parallel" in script
+
+
+def test_no_more_loops_are_made_one_than_threads_need():
+    """Indices of loops that are one have to be taken apart again, for each vector."""
+    assert "T.parallel(256)" in by_rules(everyday.depth_to_space(128, 128, 32)).mod.script()
+    assert "T.parallel(3200)" in by_rules(everyday.blur_zero_edges(3200, 64)).mod.script()
+    assert "T.parallel(144)" in by_rules(everyday.heads_and_bias(1, 100, 144, 64)).mod.script()

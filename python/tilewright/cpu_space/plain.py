@@ -12,6 +12,8 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: least work, in elements, that is worth a parallel loop
 _SHARED_WORK = 1 << 15
+#: parts of the work that are enough to share it evenly
+_CHUNKS = 64
 #: steps of a sum that take as long as an element that is computed and stored
 _STEPS = 8
 #: steps of a reduction that run without a loop
@@ -85,10 +87,18 @@ def _is_flat(facts: Facts) -> bool:
 
 
 def share(schedule: Schedule, loops: list[LoopRV], total: int) -> None:
-    """Loops in parallel, as one, where there is work enough to wake other threads for."""
+    """Outer loops in parallel, as one, where there is work enough to wake other threads for: as many loops as make
+    enough chunks, since indices of loops that are one have to be taken apart again."""
     if not loops or total < _SHARED_WORK:
         return
-    fused = attempt(schedule.fuse, *loops) if len(loops) > 1 else loops[0]
+    count, taken = 1, []
+    for loop in loops:
+        taken.append(loop)
+        extent = constant(schedule.get(loop).extent)
+        count = 0 if extent is None else count * extent
+        if count >= _CHUNKS:
+            break
+    fused = attempt(schedule.fuse, *taken) if len(taken) > 1 else taken[0]
     if fused is not None:
         attempt(schedule.parallel, fused)
 
