@@ -608,7 +608,7 @@ Status Tuner::Impl::begin_turns() {
 Status Tuner::Impl::end_finals(const FinalsResult& result) {
   if (outcome.stop_reason == "canceled") return settle(outcome.stop_reason);
   if (result.error) note_failure(*result.error);
-  // Without a round that nothing disturbed, the order stays that of the search.
+  // Without any round, the order stays that of the search.
   Finals finals;
   double best = kInfinity;
   for (size_t i = 0; i < finalists.size(); ++i) {

@@ -177,7 +177,8 @@ struct TurnsReply {
   static constexpr auto kKind = MessageKind::kTimed;
   uint64_t id = 0;
   std::string message;  ///< empty unless a kernel failed
-  /// Round by round, seconds per call of each kernel: seconds[round * kernels + kernel]. Only undisturbed rounds.
+  /// Round by round, seconds per call of each kernel: seconds[round * kernels + kernel]. Only undisturbed
+  /// rounds; where there is none, one round of the least times.
   std::vector<double> seconds;
   int32_t rejected = 0;
 

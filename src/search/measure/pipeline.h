@@ -107,7 +107,8 @@ struct FinalsRequest {
   double budget_seconds = 5;
 };
 struct FinalsResult {
-  /// seconds[kernel][round], rounds without disturbance only; compare with paired_ratio().
+  /// seconds[kernel][round], rounds without disturbance only, or one of the least times where there is none; compare
+  /// with paired_ratio().
   std::vector<std::vector<double>> seconds;
   int rejected = 0;
   std::optional<Diagnostic> error;
