@@ -36,14 +36,6 @@ struct Digits {
   bool split() const { return outer.defined(); }
 };
 
-/// An extent of what an array of this shape becomes, where it may be of nothing: i * 2 of 0 elements would be -1.
-Expr not_negative(const Expr& extent, const std::vector<Expr>& shape) {
-  if (const_int(extent)) return extent;
-  Analyzer analyzer;
-  for (const Expr& old : shape) analyzer.assume(ge(old, zero(old.dtype())));
-  return analyzer.can_prove_greater_equal(extent, 0) ? extent : max(extent, zero(extent.dtype()));
-}
-
 class Inverter {
  public:
   Inverter(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer)
@@ -352,6 +344,13 @@ std::vector<Ref<Range>> map_region(const IndexMap& map, const std::vector<Ref<Ra
 
 Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer) {
   return Inverter(map, shape, analyzer).run();
+}
+
+Expr not_negative(const Expr& extent, const std::vector<Expr>& shape) {
+  if (const_int(extent)) return extent;
+  Analyzer analyzer;
+  for (const Expr& old : shape) analyzer.assume(ge(old, zero(old.dtype())));
+  return analyzer.can_prove_greater_equal(extent, 0) ? extent : max(extent, zero(extent.dtype()));
 }
 
 std::vector<Expr> map_shape(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer) {

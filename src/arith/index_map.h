@@ -34,6 +34,10 @@ struct InvertedMap {
 /// so or cannot be proved.
 Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer);
 
+/// An extent of what an array of this shape becomes, where the array may have no elements: `i * 2` of none would give
+/// -1.
+Expr not_negative(const Expr& extent, const std::vector<Expr>& shape);
+
 /// The extents of the images.
 std::vector<Expr> map_shape(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer);
 

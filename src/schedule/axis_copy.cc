@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/accesses.h"
+#include "arith/index_map.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -202,8 +203,10 @@ Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, cons
   analysis::bind_above(analyzer, *block.tree, block.at);
   arith::IterDomains inputs;
   arith::Domains domains;
+  std::vector<Expr> extents;
   for (size_t i : result.axes) {
     const IterVar& axis = *target.iter_vars[i];
+    extents.push_back(axis.dom->extent);
     inputs.emplace_back(axis.var, axis.dom);
     domains.emplace(axis.var, arith::IntSet::of_range(axis.dom));
   }
@@ -217,7 +220,7 @@ Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, cons
     if (!set.is_bounded() || !analyzer.can_prove(ge(set.min, zero(set.min.dtype())))) {
       return unfit(block, codes.map, "the new index " + analysis::brief(index) + " may be negative");
     }
-    shape.push_back(analyzer.simplify(set.max + 1));
+    shape.push_back(arith::not_negative(analyzer.simplify(set.max + 1), extents));
   }
   TW_RETURN_IF_ERROR(check_inside(block, old_indices, buffer, codes.inside));
   result.cache = decl_buffer(std::move(shape), buffer->dtype, buffer->name + "_" + storage_scope,

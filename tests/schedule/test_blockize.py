@@ -383,3 +383,33 @@ def test_an_axis_of_one_value_under_loops_of_more_starts_nothing_again():
     check(rows, lambda sch: transform(sch, [1, 1]))
     check_refused(rows, lambda sch: transform(sch, [2, 1]), "blockize/P4")
     check_refused(rows, lambda sch: transform(sch, [None, 2, 2]), "blockize/P4")
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_loops_outside_do_not_divide_by_a_size_of_zero(parts):
+    """Where a block of nothing is inside, an outer block still runs."""
+
+    @T.prim_func
+    def ones(b: T.handle):
+        n = T.int32()
+        m = T.int32()
+        B = T.match_buffer(b, (n, m))
+        for i, j in T.grid(n, m):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = T.float32(1)
+
+    def transform(sch):
+        inner = sch.get_loops("B")[1]
+        for _ in range(parts):
+            _unit, inner = sch.split(inner, [1, None])
+        loops = sch.get_loops("B")
+        sch.reorder(*loops[1:-1], loops[0], loops[-1])
+        sch.blockize(inner)
+
+    sch = check(ones, transform)
+    for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+        for shape in ((5, 0), (0, 3), (2, 3)):
+            b = np.zeros(shape, "float32")
+            kernel(b)
+            assert (b == 1).all()

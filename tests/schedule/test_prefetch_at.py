@@ -85,3 +85,18 @@ def test_later_steps_go_on():
 )
 def test_refusals(program, transform, code):
     check_refused(program, transform, code)
+
+
+def test_p5_nothing_is_read_where_a_size_is_zero():
+    @T.prim_func
+    def wrapped(a: T.handle, b: T.handle):
+        n = T.int32()
+        m = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (4, m))
+        for i, j in T.grid(4, m):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi % n]
+
+    check_refused(wrapped, lambda sch: sch.prefetch_at(sch.get_loops("B")[0], "B", 0, 1), "prefetch_at/P5")

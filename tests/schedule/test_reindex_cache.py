@@ -1,7 +1,9 @@
 """reindex_cache_read and reindex_cache_write."""
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -196,3 +198,21 @@ def backwards(A: T.Buffer((4, 5)), C: T.Buffer((4,))):
 )
 def test_refusals(program, transform, code):
     check_refused(program, transform, code)
+
+
+def test_a_copy_of_nothing_has_no_elements():
+    @T.prim_func
+    def zeros(a: T.handle):
+        m = T.int32()
+        A = T.match_buffer(a, (m,))
+        for i in range(m):
+            with T.block("A"):
+                vi = T.axis.spatial(m, i)
+                A[vi] = T.float32(0)
+
+    sch = check(zeros, lambda sch: sch.reindex_cache_write("A", 0, "global", lambda i: (i * 2,)))
+    for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+        for size in (0, 1, 5):
+            a = np.ones(size, "float32")
+            kernel(a)
+            assert (a == 0).all()

@@ -109,7 +109,9 @@ def test_what_cannot_be_checked_in_time_says_so(monkeypatch: pytest.MonkeyPatch)
     row = report.Row("best found", 1, 1e-3, 1.0, 1.0, "memory", 1.2, exact=False)
     untuned = report.Row("untuned", 1, 1e-4, 1.0, 1.0, "memory", 0.5)
     summary = report.Summary(result, "chain", (untuned, row), "", "", "", ())
-    assert [table.title for table in summary.tables("chain")] == ["chain, 1 thread, alone, program as written unchecked"]
+    assert [table.title for table in summary.tables("chain")] == [
+        "chain, 1 thread, alone, program as written unchecked"
+    ]
     assert [note[0] for note in summary.remarks[:2]] == ["~", "!"]
     assert summary.remarks[2].startswith("the program as written is faster than what the space holds")
 

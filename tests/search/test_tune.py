@@ -241,7 +241,7 @@ def test_a_schedule_that_is_slower_than_the_program_as_written_is_not_delivered(
     """The space has nothing but strides across memory."""
     file = tmp_path / "records.db"
     result = tw.tune(scaled, space=columns_first, trials=2, database=file, progress=None)
-    assert result.progress.outcomes["ok"] == 2
+    assert sum(result.progress.outcomes.get(each, 0) for each in ("ok", "slow_stopped")) == 2
     assert not result.schedule.trace.insts
     assert tw.ir.structural_equal(result.schedule.mod, tw.Schedule(scaled).mod)
     assert result._object == result.kernel._program.code.bytes

@@ -25,6 +25,7 @@
 
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
+#include "analysis/divisors.h"
 #include "analysis/reduction_start.h"
 #include "arith/iter_map.h"
 #include "ir/build.h"
@@ -317,7 +318,7 @@ class Division {
     bool names = uses_any_var(result, [&](const Ref<Var>& v) {
       return std::any_of(units_.begin(), units_.end(), [&](const Ref<Var>& unit) { return unit == v; });
     });
-    return names ? result : otherwise;
+    return names && !analysis::may_divide_by_zero(result, analyzer) ? result : otherwise;
   }
 
   /// Terms of the outer loops stay outside; the others go inside, where outer loops are known by the outer axes only.

@@ -17,6 +17,8 @@
 //           P2 the distance is positive
 //           P3 what is read moves with the loop
 //           P4 nothing in the scope writes the buffer: what is asked for is there already
+//           P5 what is read does not depend on a division by a size that may be 0: nothing is read then
+#include "analysis/divisors.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "schedule/inline.h"
@@ -60,6 +62,14 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   if (!analysis::Scope::of(tree.block_at(at.scope)).writers(buffer).empty() ||
       other_name(tree, at.scope, buffer).defined()) {
     return refuse("prefetch_at/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
+                  {at.block.node()});
+  }
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, at.block.at);
+  for (const Ref<Range>& r : frame.region) {
+    if (!analysis::may_divide_by_zero(r->min, analyzer) && !analysis::may_divide_by_zero(r->extent, analyzer)) continue;
+    return refuse("prefetch_at/P5",
+                  describe(at.block) + " reads '" + buffer->name + "' at indices that divide by a size that may be 0",
                   {at.block.node()});
   }
   Expr later = loop.loop_var + constant(loop.loop_var.dtype(), prefetch.distance);
