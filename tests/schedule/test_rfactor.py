@@ -410,3 +410,31 @@ def test_axes_that_share_a_loop_with_those_of_the_factored_one(number: int):
     sch.rfactor(parts[number], 1)
     sch.verify()
     assert [loop.extent.value for loop in map(sch.get, sch.get_loops("B"))] == [3, [8, 4][number]]
+
+
+@pytest.mark.parametrize("factored", [0, 1])
+def test_a_sum_over_nothing_stays_as_it_is(factored):
+    @T.prim_func
+    def sums(a: T.handle, b: T.handle):
+        n = T.int32()
+        m = T.int32()
+        A = T.match_buffer(a, (n, m))
+        B = T.match_buffer(b, (n,))
+        for i, k in T.grid(n, m):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.min_value("float32")
+                B[vi] = T.max(B[vi], A[vi, vk])
+
+    def transform(sch):
+        parts = sch.split(sch.get_loops("B")[1], [None, 8])
+        sch.rfactor(parts[factored], 0)
+
+    sch = tw.Schedule(sums)
+    transform(sch)
+    for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+        for n, m in ((3, 0), (3, 1), (2, 8), (4, 13), (0, 5)):
+            a, b = np.full((n, m), 5, "float32"), np.full(n, 7, "float32")
+            kernel(a, b)
+            np.testing.assert_array_equal(b, np.full(n, 7 if m == 0 else 5, "float32"))

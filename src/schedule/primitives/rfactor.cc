@@ -260,7 +260,7 @@ class Factoring {
     block.init = analysis::store_all(reducer_.buffers, reducer_.starts, reducer_.indices);
     block.body = analysis::combine_into(reducer_, reducer_.buffers, reducer_.indices, operands);
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
-                                    .predicate = left_of(realize_.predicate),
+                                    .predicate = logical_and(left_of(realize_.predicate), has_steps()),
                                     .block = make<Block>(std::move(block), realize_.block.span())},
                                    chain_.block.node().span());
     for (size_t i = chain_.loops.size(); i-- > chain_.top;) {
@@ -347,6 +347,19 @@ class Factoring {
     }
     Expr& part = of_axes && !of_others ? inside : condition;
     part = logical_and(part, of_axes && !of_others ? substitute(predicate, as_axes) : predicate);
+  }
+
+  /// Whether the loops that are gone have iterations: what sums over nothing stays as it is.
+  Expr has_steps() const {
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, *chain_.block.tree, chain_.block.at);
+    Expr condition = bool_imm(true);
+    for (size_t i = 0; i < chain_.loops.size(); ++i) {
+      if (!chain_.removed(i)) continue;
+      Expr some = gt(chain_.at(i).extent, zero(chain_.at(i).extent.dtype()));
+      if (!analyzer.can_prove(some)) condition = logical_and(condition, some);
+    }
+    return condition;
   }
 
   /// The terms of the condition that know nothing of loops that reduce.
