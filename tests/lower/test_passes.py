@@ -745,7 +745,7 @@ def test_the_budget_is_for_all_loops_together() -> None:
     program = tw.script.from_source("@T.prim_func\ndef f(A: T.Buffer((2000,), 'int32')):\n" + steps)
     with pytest.warns(tw.PerformanceWarning) as caught:
         kernel = tw.compile(program, schedule="as written")
-    assert 0 < len(caught) < 12
+    assert 0 < sum("is not unrolled" in str(each.message) for each in caught) < 12
     a = np.zeros(2000, "int32")
     kernel(a)
     assert (a == 12).all()
