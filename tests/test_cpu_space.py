@@ -482,6 +482,32 @@ def test_products_that_are_no_multiple_of_an_instruction_are_rounded_up(types):
     assert len(re.findall("vdpbf16ps" if narrow == "bfloat16" else "vpdpbusd", assembly)) >= 8
 
 
+@pytest.mark.parametrize(
+    "types", [("int8", "int8", "int32"), ("uint8", "int8", "int32"), ("bfloat16",) * 2 + ("float32",)]
+)
+@pytest.mark.parametrize("turned", [True, False])
+def test_a_matrix_is_not_packed_for_a_few_rows(types, turned):
+    target = tw.Target("llvm -mcpu=sapphirerapids -num-cores=1")
+    left, right, result = types
+
+    def schedule(rows):
+        a = te.placeholder((rows, 512), left, name="A")
+        b = te.placeholder((320, 512) if turned else (512, 320), right, name="B")
+        r = te.reduce_axis((0, 512), name="k")
+        term = lambda i, j: a[i, r].astype(result) * (b[j, r] if turned else b[r, j]).astype(result)  # noqa: E731
+        program = te.create_prim_func([a, b, te.compute((rows, 320), lambda i, j: te.sum(term(i, j), axis=[r]))])
+        return scheduled(program, target)
+
+    assert "B_global" not in schedule(1).mod.script()
+    assert "B_global" not in schedule(2).mod.script()
+    assert "B_global" in schedule(64).mod.script()
+    # The matrix on the left, times a vector.
+    a, x = te.placeholder((320, 512), left, name="A"), te.placeholder((512,), right, name="x")
+    r = te.reduce_axis((0, 512), name="k")
+    sums = te.compute((320,), lambda i: te.sum(a[i, r].astype(result) * x[r].astype(result), axis=[r]))
+    assert "A_global" not in scheduled(te.create_prim_func([a, x, sums]), target).mod.script()
+
+
 def test_lines_that_are_cut_off_run_as_one():
     """A vector for each four of 77 elements, not five with a tail for each line."""
     script = scheduled(elementwise(9, 7, 77)).mod.script()

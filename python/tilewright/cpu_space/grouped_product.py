@@ -9,7 +9,7 @@ from dataclasses import replace
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, facts_of, is_plain, is_spatial
-from tilewright.cpu_space.register_tile import RegisterTile, register_tiles
+from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: sums of one instruction
@@ -18,6 +18,11 @@ _LANES = 16
 _MOST_VECTORS = 4
 #: groups of columns that are packed while the lines they lie in are near
 _NEIGHBORS = 4
+#: cycles that packing takes: a byte, with its columns side by side; a number that is turned round; how many times that
+#: where it is rounded up, too
+_PACK_CYCLES, _TURN_CYCLES, _ROUNDING = 0.1, 0.4, 2.0
+#: how many times as long partial sums of floats in the lanes take: each number is widened by instructions of its own
+_WIDENING = 1.5
 
 
 def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> bool:
@@ -37,6 +42,8 @@ def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw
         ways = sorted((way for way in ways if way.tiles), key=lambda way: way.cycles)
         if not ways:
             continue
+        if ways[0].cycles >= _cycles_without(facts, target):
+            continue
         tile = ways[0].tiles[draw.choose(len(ways[0].tiles))]
         if ways[0].whole is not facts:
             schedule.pad_einsum(facts.block, ways[0].steps)
@@ -46,6 +53,15 @@ def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw
             facts = again
         return bool(attempt(_Groups(schedule, facts, left, group, tile, intrin).run))
     return False
+
+
+def _cycles_without(facts: Facts, target: _core.Target) -> float:
+    """What the model expects of one product at a time, where the operands lie."""
+    tiles = register_tiles(facts, target)
+    along = cycles_of_lanes_along(facts, target)
+    if facts.store.buffer.dtype.startswith("float"):
+        along *= _WIDENING
+    return min(along, tiles[0].cycles if tiles else math.inf)
 
 
 def _columns(facts: Facts, left: int) -> int | None:
@@ -75,8 +91,22 @@ class _Way:
         self.steps = [sizes.get(i, 1) for i in range(len(facts.axes))]
         self.whole = _rounded(facts, self.steps) if reduction is not None else None
         self.tiles = _fitting(self.whole, left, target) if self.whole is not None else []
-        # What is rounded up is copied before and after.
-        self.cycles = self.tiles[0].cycles * (1.0 if self.whole is facts else 1.05) if self.tiles else math.inf
+        self.cycles = math.inf
+        if self.whole is not None and self.tiles:
+            # What is rounded up is copied before and after.
+            steps = self.tiles[0].cycles / group * (1.0 if self.whole is facts else 1.05)
+            self.cycles = steps + self._packing(self.whole, 1 - left, reduction, self.whole is not facts)
+
+    @staticmethod
+    def _packing(facts: Facts, right: int, reduction: int | None, is_rounded: bool) -> float:
+        """Cycles that the right operand takes until its groups lie one after the other: what few rows use is not worth
+        it."""
+        operand = facts.reads[right]
+        size = math.prod(axis.extent for i, axis in enumerate(facts.axes) if operand.varies(i))
+        each = _PACK_CYCLES * bits_of(operand.buffer.dtype) / 8
+        if reduction is not None and operand.strides[reduction] == 1:
+            each = _TURN_CYCLES * (_ROUNDING if is_rounded else 1.0)
+        return size * each
 
 
 def _rounded(facts: Facts, steps: list[int]) -> Facts | None:
