@@ -361,6 +361,25 @@ def test_the_epilogue_is_computed_on_the_tile():
     assert "conv = " not in script
 
 
+def test_what_a_product_shares_with_other_blocks_is_copied_for_the_product_alone():
+    a, b = te.placeholder((143, 96), name="A"), te.placeholder((211, 96), name="B")
+    r, s, k = (te.reduce_axis((0, 96), name=name) for name in "rsk")
+    of_rows = te.compute((143,), lambda i: te.sum(a[i, r] * a[i, r], axis=[r]), name="of_rows")
+    of_columns = te.compute((211,), lambda j: te.sum(b[j, s] * b[j, s], axis=[s]), name="of_columns")
+    products = te.compute((143, 211), lambda i, j: te.sum(a[i, k] * b[j, k], axis=[k]), name="products")
+    every = te.compute((143, 211), lambda i, j: products[i, j] * te.rsqrt(of_rows[i] * of_columns[j]), name="every")
+    sch = scheduled(te.create_prim_func([a, b, every]))
+    sch.verify()
+    text = sch.mod.script()
+    # The copy's vectors lie side by side, and its layout is nobody else's business.
+    sums = text[text.index('T.block("of_columns")') :]
+    assert "T.reads(B[" in sums[: sums.index("T.writes")]
+    assert "B_global = T.alloc_buffer((96, 211)" in text
+    # What all rows share is computed once, before them, and tiles stay in registers.
+    assert len(sch.get_loops("of_columns")) == 2
+    assert "products_local" in text
+
+
 def test_steps_of_a_softmax_run_row_by_row():
     sch = scheduled(softmax(16, 64))
     (loop,) = {sch.get(sch.get_loops(block)[0]).loop_var for block in sch.get_child_blocks(sch.get_block("root"))}

@@ -6,7 +6,7 @@ import math
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial
+from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial, step_after
 from tilewright.cpu_space.grouped_product import schedule_groups
 from tilewright.cpu_space.long_sums import in_parts
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
@@ -237,7 +237,7 @@ class _Contraction:
         number = next(
             n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.name == buffer.name
         )
-        packed = schedule.cache_read(facts.block, number, "global")
+        packed = schedule.cache_read(facts.block, number, "global", consumer_blocks=[facts.block])
         attempt(schedule.compute_at, packed, at)
         return packed
 
@@ -280,12 +280,7 @@ class _Contraction:
         """The block that takes results out of the registers: the only consumer, else a copy."""
         schedule, facts = self.schedule, self.facts
         apart = phases_of_results(facts)
-        consumers = schedule.get_consumers(facts.block)
-        chosen: BlockRV | None = None
-        if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
-            loops = schedule.get_loops(consumers[0])
-            if is_plain(schedule, loops) and len(loops) + len(apart) == len(facts.spatial):
-                chosen = consumers[0]
+        chosen = step_after(schedule, facts, len(facts.spatial) - len(apart))
         if chosen is None:
             chosen = schedule.cache_write(facts.block, 0, "local")
         if apart:

@@ -154,6 +154,18 @@ class Sizes:
         return constant(arith.Analyzer().simplify(known))
 
 
+def step_after(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV | None:
+    """The only consumer of results, where it has one step for each of them, in so many loops, and can follow them to
+    where they are made: it needs nothing that other blocks make."""
+    consumers = schedule.get_consumers(facts.block)
+    if len(consumers) != 1 or not is_spatial(schedule.get(consumers[0])):
+        return None
+    loops = schedule.get_loops(consumers[0])
+    if not is_plain(schedule, loops) or len(loops) != dimensions or len(schedule.get_producers(consumers[0])) != 1:
+        return None
+    return consumers[0]
+
+
 def is_plain(schedule: Schedule, loops: list[LoopRV]) -> bool:
     """Whether nothing has been said about how the loops run."""
     nodes = [schedule.get(loop) for loop in loops]

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, facts_of, is_plain, is_spatial
+from tilewright.cpu_space.facts import Facts, facts_of, is_plain, step_after
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -197,12 +197,7 @@ class _Groups:
         """The block that takes sums out of the registers: the only consumer, as what cuts off what was rounded up, else
         a copy."""
         schedule, facts = self.schedule, self.facts
-        consumers = schedule.get_consumers(facts.block)
-        if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
-            loops = schedule.get_loops(consumers[0])
-            if is_plain(schedule, loops) and len(loops) == len(facts.spatial):
-                return consumers[0]
-        return schedule.cache_write(facts.block, 0, "local")
+        return step_after(schedule, facts, len(facts.spatial)) or schedule.cache_write(facts.block, 0, "local")
 
     def _pack(self, group_axis: int) -> None:
         """Groups of the right operand one after the other, for sixteen columns each."""
@@ -211,7 +206,9 @@ class _Groups:
         number = next(
             n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.same_as(operand.buffer)
         )
-        packed = self._padding(operand.buffer) or schedule.cache_read(facts.block, number, "global")
+        packed = self._padding(operand.buffer) or schedule.cache_read(
+            facts.block, number, "global", consumer_blocks=[facts.block]
+        )
         indices = [ir.Var(f"i{n}", "int32") for n in range(len(operand.indices))]
         dimensions = [_dimension(facts, operand.indices, i) or 0 for i in (tile.axis, group_axis)]
         j, k = (indices[dimension] for dimension in dimensions)

@@ -66,7 +66,7 @@ def turn_along_sums(schedule: Schedule, facts: Facts, target: _core.Target, belo
 def _turn(schedule: Schedule, block: BlockRV, buffer: ir.Buffer, dimension: int) -> bool:
     number = next(n for n, region in enumerate(schedule.get(block).reads) if region.buffer.same_as(buffer))
     if not _is_made_here(schedule, block, buffer):
-        schedule.cache_read(block, number, "global")
+        schedule.cache_read(block, number, "global", consumer_blocks=[block])
     indices = [ir.Var(f"i{n}", "int32") for n in range(len(buffer.shape))]
     last = indices.pop(dimension)
     order = ir.IndexMap([*indices[:dimension], last, *indices[dimension:]], [*indices, last])

@@ -6,7 +6,7 @@ import math
 
 from tilewright import _core
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, constant, is_plain, is_spatial
+from tilewright.cpu_space.facts import Facts, constant, step_after
 from tilewright.cpu_space.register_tile import bits_of
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -200,12 +200,7 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
 
 def _leaving(schedule: Schedule, facts: Facts) -> BlockRV:
     """The block that takes sums out of the registers: the only consumer, where it has a step for each, else a copy."""
-    consumers = schedule.get_consumers(facts.block)
-    if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
-        loops = schedule.get_loops(consumers[0])
-        if is_plain(schedule, loops) and len(loops) == len(facts.spatial):
-            return consumers[0]
-    return schedule.cache_write(facts.block, 0, "local")
+    return step_after(schedule, facts, len(facts.spatial)) or schedule.cache_write(facts.block, 0, "local")
 
 
 def vectorize(schedule: Schedule, loop: LoopRV, lanes: int) -> None:

@@ -8,7 +8,7 @@ from tilewright import _core
 from tilewright.cpu_space.draw import attempt
 from tilewright.cpu_space.facts import Sizes, constant, facts_of, is_plain, is_spatial
 from tilewright.cpu_space.plain import along_results, share, vectorize
-from tilewright.schedule import BlockRV, Schedule
+from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 
 def schedule_rows(
@@ -30,8 +30,10 @@ def schedule_rows(
     sums = [block for block in earlier if not is_spatial(schedule.get(block))]
     if not sums or any(_lies_along_results(schedule, block, target) for block in sums):
         return
-    moved = []
+    moved: list[BlockRV] = []
     for block in reversed(earlier):
+        if not _depends_on_row(schedule, block, row):
+            continue
         attempt(schedule.compute_at, block, row)
         own = schedule.get_loops(block)
         if own and schedule.get(own[0]).loop_var.same_as(schedule.get(row).loop_var):
@@ -44,6 +46,21 @@ def schedule_rows(
             vectorize(schedule, own[-1], lanes)
     work = math.prod(sizes.value(schedule.get(loop).extent) or 1 for loop in schedule.get_loops(output))
     share(schedule, [row], work * (1 + len(moved)))
+
+
+def _depends_on_row(schedule: Schedule, block: BlockRV, row: LoopRV) -> bool:
+    """Whether some consumer in the row reads there other results than in other rows: what all rows share is computed
+    once, before them."""
+    written, of_rows = schedule.get(block).writes[0].buffer, schedule.get(row).loop_var
+    for consumer in schedule.get_consumers(block):
+        facts = facts_of(schedule, consumer)
+        if facts is None:
+            return True
+        reads = [read for read in facts.reads if read.buffer.same_as(written)]
+        for i, axis in enumerate(facts.axes):
+            if schedule.get(axis.loop).loop_var.same_as(of_rows) and any(read.varies(i) for read in reads):
+                return True
+    return False
 
 
 def _lies_along_results(schedule: Schedule, block: BlockRV, target: _core.Target) -> bool:
