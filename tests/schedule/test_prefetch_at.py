@@ -100,3 +100,18 @@ def test_p5_nothing_is_read_where_a_size_is_zero():
                 B[vi, vj] = A[vi % n]
 
     check_refused(wrapped, lambda sch: sch.prefetch_at(sch.get_loops("B")[0], "B", 0, 1), "prefetch_at/P5")
+
+
+@pytest.mark.parametrize("guard", ["T.where(i < 5)", "pass"])
+def test_p5_data_that_is_read_on_a_condition(guard):
+    gather = tw.script.from_source(
+        f"""@T.prim_func
+def gather(A: T.Buffer((8,)), I: T.Buffer((5,), "int32"), B: T.Buffer((9,))):
+    for i in range(9):
+        with T.block("B"):
+            vi = T.axis.spatial(9, i)
+            {guard}
+            B[vi] = T.if_then_else(vi < 5, A[I[vi] % 8], T.float32(0))
+"""
+    )
+    check_refused(gather, lambda sch: sch.prefetch_at(sch.get_loops("B")[0], "B", 0, 1), "prefetch_at/P5")

@@ -17,12 +17,15 @@
 //           P2 the distance is positive
 //           P3 what is read moves with the loop
 //           P4 nothing in the scope writes the buffer: what is asked for is there already
-//           P5 what is read does not depend on a division by a size that may be 0: nothing is read then
+//           P5 what is read does not depend on a division by a size that may be 0, where nothing is read, nor on data
+//              that the block reads on a condition only
 #include "analysis/divisors.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "ir/traverse.h"
 #include "schedule/inline.h"
 #include "schedule/region_copy.h"
+#include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -36,6 +39,12 @@ Expr not_empty(const RegionBlock& frame) {
     if (!const_int(r->extent)) result = logical_and(result, gt(substitute(r->extent, map), zero(r->extent.dtype())));
   }
   return result;
+}
+
+bool uses_data(const Expr& e) {
+  bool found = false;
+  visit(e, [&](const Ref<BufferLoad>&) { found = true; });
+  return found;
 }
 
 }  // namespace
@@ -66,7 +75,15 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, at.block.at);
+  const BlockRealize& realize = *tree.realize_at(at.block.at);
+  const bool always = is_true(realize.predicate) && !may_not_read(realize.block->body);
   for (const Ref<Range>& r : frame.region) {
+    if (!always && (uses_data(r->min) || uses_data(r->extent))) {
+      return refuse("prefetch_at/P5",
+                    "where " + describe(at.block) + " reads '" + buffer->name +
+                        "' depends on data that it reads on a condition only",
+                    {at.block.node()});
+    }
     if (!analysis::may_divide_by_zero(r->min, analyzer) && !analysis::may_divide_by_zero(r->extent, analyzer)) continue;
     return refuse("prefetch_at/P5",
                   describe(at.block) + " reads '" + buffer->name + "' at indices that divide by a size that may be 0",
