@@ -61,6 +61,13 @@ class Below {
         return Dependent{Conflict::kOtherBlock,
                          {quoted(tree_.block_at(at)) + " runs on a condition", {tree_.stmt(at)}}};
       }
+      for (const Ref<BufferRegion>& read : binding_reads(*tree_.realize_at(at))) {
+        if (!tree_.touches(tree_.block_at(at).writes, read->buffer)) continue;
+        return Dependent{Conflict::kOtherBlock,
+                         {"what " + quoted(tree_.block_at(at)) + " writes to '" + read->buffer->name +
+                              "' decides where, or whether, it runs",
+                          {tree_.stmt(at)}}};
+      }
     }
     return std::nullopt;
   }

@@ -81,6 +81,7 @@ const Scope& Scope::of(const Block& block) {
       scope.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
     }
     with_stack_for(block.body.depth(), [&] { find_blocks(block.body, scope.children_, scope.bare_); });
+    if (scope.bare_) scope.note_bare_uses(block.body);
     for (int child = 0; child < static_cast<int>(scope.children_.size()); ++child) {
       const Block& block = *scope.children_[child]->block;
       for (const auto& write : block.writes) scope.uses_.push_back({scope.memory(write->buffer), child, true});
@@ -90,6 +91,31 @@ const Scope& Scope::of(const Block& block) {
     }
     return scope;
   });
+}
+
+void Scope::note_bare_uses(const Stmt& body) {
+  visit(
+      body, [](const Ref<BlockRealize>&, Visitor&) {},
+      [&](const Ref<BufferStore>& store, Visitor& walk) {
+        bare_uses_.push_back(memory(store->buffer));
+        walk.descend(store);
+      },
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        bare_uses_.push_back(memory(load->buffer));
+        walk.descend(load);
+      },
+      [&](const Ref<Evaluate>& evaluate, Visitor&) { bare_unknown_ |= !evaluate->value.is<IntImm>(); });
+}
+
+bool Scope::bare_statements_touch(const BlockRealize& child) const {
+  if (!bare_) return false;
+  auto touched = [&](const Ref<BufferRegion>& region) {
+    const NodeBase* data = memory(region->buffer);
+    return bare_unknown_ || std::find(bare_uses_.begin(), bare_uses_.end(), data) != bare_uses_.end();
+  };
+  const std::vector<Ref<BufferRegion>> taken = taken_by(child);
+  const auto& writes = child.block->writes;
+  return std::any_of(taken.begin(), taken.end(), touched) || std::any_of(writes.begin(), writes.end(), touched);
 }
 
 const NodeBase* Scope::memory(const Ref<Buffer>& buffer) const {

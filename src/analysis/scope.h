@@ -50,11 +50,15 @@ class Scope : public Memo::Fact {
   /// What else than loops and blocks stands in the block's body: its first stores, calls, reads of buffers in loop
   /// bounds and conditions. Null if there is nothing. Borrowed.
   const NodeBase* bare_statement() const { return bare_; }
+  /// Whether these read or write memory that the block, its conditions and the values of its axes do: then neither it
+  /// nor its neighbors may pass them.
+  bool bare_statements_touch(const BlockRealize& child) const;
 
  private:
   /// The data variable of the buffer, or of what it is a view of.
   const NodeBase* memory(const Ref<Buffer>& buffer) const;
   bool touches(const std::vector<Ref<BufferRegion>>& regions, const NodeBase* data) const;
+  void note_bare_uses(const Stmt& body);
   /// The children that write, or read, the memory.
   std::vector<int> users(const NodeBase* data, bool write) const;
 
@@ -70,6 +74,8 @@ class Scope : public Memo::Fact {
   std::vector<const NodeBase*> allocated_;                          ///< data variables
   std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source
   const NodeBase* bare_ = nullptr;
+  std::vector<const NodeBase*> bare_uses_;  ///< data variables
+  bool bare_unknown_ = false;               ///< calls, which may use anything
 };
 
 /// The first of such statements in `stmt`; blocks are not entered.

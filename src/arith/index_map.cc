@@ -222,7 +222,10 @@ class Inverter {
       if (!analyzer_.can_prove_equal(sum.base, zero(sum.base.dtype()))) {
         return argument_error("index-map/start", "new index " + std::to_string(i) + " does not start at 0");
       }
-      result.shape.push_back(not_negative(analyzer_.simplify(cast(type_, length(sum))), shape_));
+      // Sizes that it divides by are positive.
+      Expr extent = analyzer_.simplify(cast(type_, length(sum)));
+      const bool is_known = analyzer_.can_prove_greater_equal(extent, 0);
+      result.shape.push_back(is_known ? extent : not_negative(extent, shape_));
       after = after * cast(DataType::int_(64), result.shape.back());
     }
     result.holes = !analyzer_.can_prove_equal(before, after);

@@ -12,6 +12,9 @@ namespace tilewright::schedule {
 
 Result<Assignment> assignment_of(const Place& place, const char* code) {
   const Block& block = place.block();
+  if ((*place.tree)[place.at].scope == analysis::Tree::kNone) {
+    return refuse(code, describe(place) + " is the root block, which stands in no other", {place.node()});
+  }
   const auto& facts = analysis::BlockFacts::of(place.tree->block_ref(place.at));
   const BufferStore* store = block.body.as<BufferStore>();
   bool plain = facts.role == analysis::BlockRole::kComplete && store && !store->predicate.defined() &&

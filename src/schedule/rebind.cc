@@ -5,6 +5,7 @@
 #include "analysis/free_vars.h"
 #include "arith/linear.h"
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/traverse.h"
 
 namespace tilewright::schedule {
@@ -104,7 +105,11 @@ Stmt Rebind::operator()(const Stmt& body, const Expr& condition) {
       [&](const Ref<BlockRealize>& realize, Rewriter&) -> Stmt {
         BlockRealize copy = *realize;
         copy.predicate = substitute(copy.predicate, map_);
-        if (condition.defined()) copy.predicate = logical_and(copy.predicate, condition);
+        if (condition.defined()) {
+          // What reads data may do so only where the instance runs.
+          const bool reads = effect_of(copy.predicate) != Effect::kPure;
+          copy.predicate = reads ? logical_and(condition, copy.predicate) : logical_and(copy.predicate, condition);
+        }
         rebind_axes(copy);
         const auto& outside = analysis::FreeVars::of(copy.block);
         for (const auto& [from, to] : map_) {

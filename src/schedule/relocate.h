@@ -49,7 +49,10 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes);
 Status check_same_scope(const Move& move);
 /// The block is complete or a regular reduction.
 Status check_block_role(const Move& move);
-/// No other block writes the block's buffers, and none before it reads them. `self`: the block in its scope.
+/// No statement outside of blocks uses what the block does, so that it may pass all of them.
+Status check_bare_statements(const Place& block, const analysis::Scope& scope, const char* code);
+/// The same, and no other block writes the block's buffers, and none before it reads them. `self`: the block in its
+/// scope.
 Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code);
 /// Over all its loops, a block writes the same region as before.
 Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code);

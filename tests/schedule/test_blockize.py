@@ -413,3 +413,18 @@ def test_loops_outside_do_not_divide_by_a_size_of_zero(parts):
             b = np.zeros(shape, "float32")
             kernel(b)
             assert (b == 1).all()
+
+
+def test_p4_threads_that_share_a_reduction():
+    @T.prim_func
+    def sums(A: T.Buffer((4, 32)), B: T.Buffer((4,))):
+        for k in T.thread_binding(32, thread="threadIdx.x"):
+            for i in range(4):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SR", [i, k])
+                    with T.init():
+                        B[vi] = T.float32(0)
+                    B[vi] = B[vi] + A[vi, vk]
+
+    error = check_refused(sums, lambda sch: sch.blockize(sch.get_loops("B")[1]), "blockize/P4")
+    assert "share its reduction" in str(error)

@@ -26,6 +26,7 @@
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
+#include "analysis/independence.h"
 #include "analysis/reduction_start.h"
 #include "arith/iter_map.h"
 #include "ir/build.h"
@@ -386,6 +387,16 @@ class Division {
     if (facts.role != analysis::BlockRole::kReduction) return no(facts.why);
     int above = inner_loops_.empty() ? tree_[block_].parent : tree_[inner_loops_.front()].parent;
     if (auto obstacle = analysis::why_irregular_reduction(tree_, above, block_, true)) return no(obstacle->why);
+    // Threads, and lanes, put together what they reduce where it is one store: not around a block of blocks.
+    const BlockRealize& realize = *tree_.realize_at(block_);
+    for (const auto& [v, range] : outer_) {
+      const For& loop = tree_.for_at(tree_.loop(v));
+      if (!analysis::Execution::of(loop).reduces()) continue;
+      for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+        if (!analysis::is_reduction_axis(realize.block->iter_vars[i]) || !uses_var(realize.iter_values[i], v)) continue;
+        return no("the iterations of " + describe_loop(loop) + " share its reduction");
+      }
+    }
     if (late_start_.defined()) {
       return no("its reduction axis '" + late_start_->var->name_hint + "' does not begin where its loops begin");
     }
