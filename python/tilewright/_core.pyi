@@ -1932,14 +1932,15 @@ class Schedule:
 
         Args:
             inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.
-            seconds: the time that the interpreter may take for each of the two programs.
+            seconds: the time for both programs and all arguments; to find the step that a difference is due to, it may take
+                as long again.
 
         Returns:
             A Verification: what was compared, and which steps rest on statements.
 
         Raises:
             tilewright.ScheduleError: the programs differ; the message names the first step after which they do.
-            tilewright.ResourceError: the original program takes too long, even at single elements.
+            tilewright.ResourceError: nothing was compared: a program takes too long, even at single elements.
             tilewright.ScriptError: the original program does something undefined.
         """
 

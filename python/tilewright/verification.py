@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -52,7 +52,7 @@ class Verification:
     def __str__(self) -> str:
         if self.extent == "unchanged":
             return "the program is the original one"
-        text = f"{self.elements} results agree with the original program, in {self.instances} instances"
+        text = f"{self.elements} results agree with the original program, in {self.instances} instance{'s' * (self.instances != 1)}"
         text += ", sampled" if self.extent == "sampled" else ""
         if self.assertions:
             text += f"; stated, not proved: {', '.join(self.assertions)}"
@@ -68,6 +68,32 @@ class _Instance:
     expected: dict[str, Any]
     points: dict[str, list[tuple[int, ...]]] | None
 
+    @property
+    def is_known(self) -> bool:
+        """Whether there was time for some of it."""
+        return self.points is None or any(self.points.values())
+
+    def at_points(self) -> _Instance:
+        """Single results of those that are all known."""
+        generator = np.random.default_rng(5)
+        points = {name: sample_points(array.shape, POINTS, generator) for name, array in self.expected.items()}
+        expected = {name: [self.expected[name][at] for at in places] for name, places in points.items()}
+        return replace(self, expected=expected, points=points)
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """What is wrong with a program, and how many results were compared: all that there are, or some."""
+
+    problem: str | None
+    elements: int = 0
+    is_full: bool = False
+
+
+def _left(until: float) -> float:
+    """Seconds until then; a little, where it is past: none at all means no limit to the interpreter."""
+    return max(until - time.monotonic(), 1e-3)
+
 
 def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, seconds: float = 10.0) -> Verification:
     """Compare the program that a schedule has made with the original one, in the reference interpreter.
@@ -79,38 +105,56 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
     Args:
         schedule: a schedule, at any step.
         inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.
-        seconds: the time that the interpreter may take for each of the two programs.
+        seconds: the time for both programs and all arguments. To find the step that a difference is due to, it may
+            take as long again.
 
     Returns:
-        What was compared.
+        What was compared: where that is nothing, an error is raised.
 
     Raises:
         tilewright.ScheduleError: the programs differ, or the scheduled one does something undefined; the message names
             the first step of the trace after which that is so.
-        tilewright.ResourceError: the original program cannot be interpreted in time, not even single elements of it.
+        tilewright.ResourceError: nothing was compared: one of the programs cannot be interpreted in time, not even
+            single elements of it.
         tilewright.ScriptError: the original program does something undefined.
         tilewright.ArgumentError: `inputs` do not fit.
     """
+    end = time.monotonic() + seconds
     original, scheduled = schedule.original, schedule.mod
-    instances = elements = 0
-    sampled = False
+    changed: list[tuple[str, ir.PrimFunc]] = []
     for name, function in scheduled.functions.items():
         before = original.functions.get(name)
-        if not isinstance(function, ir.PrimFunc) or not isinstance(before, ir.PrimFunc):
-            continue
-        if ir.structural_equal(before, function):
-            continue
+        if isinstance(function, ir.PrimFunc) and isinstance(before, ir.PrimFunc):
+            changed += [] if ir.structural_equal(before, function) else [(name, before)]
+    instances = elements = 0
+    sampled = False
+    for at, (name, before) in enumerate(changed):
+        # What one function does not need is left to those after it.
+        until = end - _left(end) * (len(changed) - at - 1) / (len(changed) - at)
         layouts = _layouts(schedule, name)
-        for instance in _instances(before, inputs or {}, seconds):
-            problem, count = _compare(instance, scheduled, name, seconds, layouts)
-            if problem is not None:
-                raise _blamed(schedule, name, instance, problem, seconds, layouts)
-            instances += 1
-            elements += count
-            sampled |= instance.points is not None
+        agrees = is_known = False
+        for seed, task in _tasks(before, inputs or {}):
+            if agrees and time.monotonic() > until:
+                break
+            instance = _run_original(task, make_arrays(task, inputs or {}, seed=seed), until)
+            compared = _compare(instance, scheduled, name, until, layouts)
+            if compared.problem is not None:
+                raise _blamed(schedule, name, instance, compared.problem, seconds, layouts)
+            is_known |= instance.is_known
+            if compared.elements or compared.is_full:
+                agrees = True
+                instances += 1
+                elements += compared.elements
+                sampled |= not compared.is_full
+        if not agrees:
+            raise ResourceError(
+                f"nothing was compared: the {'scheduled' if is_known else 'original'} program cannot be interpreted in "
+                f"{seconds:g} seconds, not even single elements of it\n"
+                "  hint: give it more seconds, or schedule a program with smaller or symbolic sizes, and verify that"
+            )
     trace = schedule.trace
     stated = tuple(f"{trace.insts[at]} ({said})" for at, said in trace.stated.items())
-    extent = "unchanged" if instances == 0 else "sampled" if sampled else "full"
+    extent = "unchanged" if not changed else "sampled" if sampled else "full"
     return Verification(extent, instances, elements, stated)
 
 
@@ -158,7 +202,8 @@ def _parameters(module: ir.Module, name: str) -> list[ir.Buffer | None]:
     return [function.buffer_map.get(param) for param in function.params]
 
 
-def _instances(function: ir.PrimFunc, inputs: Mapping[str, Any], seconds: float) -> Iterator[_Instance]:
+def _tasks(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[int, Task]]:
+    """The function with each choice of sizes, numbered."""
     symbols = _size_variables(function)
     seen = set()
     for number, choice in enumerate(SIZES if symbols else ((), ())):
@@ -170,9 +215,7 @@ def _instances(function: ir.PrimFunc, inputs: Mapping[str, Any], seconds: float)
         constants: dict[Any, Any] = {v: ir.IntImm(v.dtype, n) for v, n in sizes.items()}
         sized = _core.substitute(function, constants) if constants else function
         assert isinstance(sized, ir.PrimFunc)
-        task = task_of(_public(sized))
-        arrays = make_arrays(task, inputs, seed=number)
-        yield _run_original(task, arrays, seconds)
+        yield number, task_of(_public(sized))
 
 
 def _public(function: ir.PrimFunc) -> ir.PrimFunc:
@@ -201,29 +244,22 @@ def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Va
     return sizes
 
 
-def _run_original(task: Task, arrays: Results, seconds: float) -> _Instance:
+def _run_original(task: Task, arrays: Results, until: float) -> _Instance:
+    """Within two thirds of the time: the rest is for the scheduled program."""
     outputs = [p for p in task.parameters if p.role != "input"]
     try:
-        results = interpreted(task.module, task.function, arrays, seconds)
+        results = interpreted(task.module, task.function, arrays, _left(until) / 3)
         return _Instance(task, arrays, {p.name: results[p.name] for p in outputs}, None)
     except ResourceError:
         pass
     generator = np.random.default_rng(5)
     wanted = {p.name: sample_points(p.shape, POINTS, generator) for p in outputs}
-    known = interpreted_at(task.module, task.function, arrays, wanted, seconds)
-    if not any(known.values()):
-        raise ResourceError(
-            f"the original program cannot be interpreted in {seconds:g} seconds, not even single elements of it\n"
-            "  hint: schedule a program with smaller or symbolic sizes, and verify that"
-        )
+    known = interpreted_at(task.module, task.function, arrays, wanted, _left(until) / 2)
     points = {name: [at for at, _ in values] for name, values in known.items()}
     return _Instance(task, arrays, {name: [value for _, value in values] for name, values in known.items()}, points)
 
 
-def _compare(
-    instance: _Instance, module: ir.Module, name: str, seconds: float, layouts: Sequence[_Layout]
-) -> tuple[str | None, int]:
-    """What is wrong with the program, and how many results were compared."""
+def _compare(instance: _Instance, module: ir.Module, name: str, until: float, layouts: Sequence[_Layout]) -> _Compared:
     arrays = dict(instance.arrays)
     task = instance.task
     shapes = []
@@ -232,7 +268,10 @@ def _compare(
         arrays[layout.parameter] = map_array(layout.index_map, arrays[layout.parameter], layout.padding)
     try:
         if instance.points is None:
-            results = interpreted(module, name, arrays, max(4 * seconds, 10.0))
+            try:
+                results = interpreted(module, name, arrays, 0.75 * _left(until))
+            except ResourceError:
+                return _compare(instance.at_points(), module, name, until, layouts)
             for layout, shape in reversed(list(zip(layouts, shapes, strict=True))):
                 results[layout.parameter] = map_array_back(layout.index_map, results[layout.parameter], shape)
             for parameter in task.parameters:
@@ -240,20 +279,22 @@ def _compare(
                     continue
                 want, got = instance.expected[parameter.name], results[parameter.name]
                 if problem := difference(parameter.name, parameter.dtype, want, got, task.reduction_length):
-                    return problem, 0
-            return None, sum(array.size for array in instance.expected.values())
+                    return _Compared(problem)
+            return _Compared(None, sum(array.size for array in instance.expected.values()), True)
+        if not instance.is_known:
+            return _Compared(None)
         points = dict(instance.points)
         for layout in layouts:
             if layout.parameter in points:
                 there = [map_points(layout.index_map, point) for point in points[layout.parameter]]
                 points[layout.parameter] = [tuple(int(i) for i in point) for point in there]
-        values = interpreted_at(module, name, arrays, points, seconds)
+        values = interpreted_at(module, name, arrays, points, _left(until))
         before = {name: dict(zip(there, instance.points[name], strict=True)) for name, there in points.items()}
         values = {name: [(before[name][at], value) for at, value in found] for name, found in values.items()}
     except (ScriptError, ArgumentError) as error:
         if error.code in CANNOT_RUN:
             raise
-        return str(error), 0
+        return _Compared(str(error))
     count = 0
     for parameter in task.parameters:
         got_at = dict(values.get(parameter.name, ()))
@@ -265,9 +306,9 @@ def _compare(
         want, got = np.array([k[1] for k in known], dtype), np.array([k[2] for k in known], dtype)
         if problem := difference(parameter.name, parameter.dtype, want, got, task.reduction_length):
             different = next(at for at, w, g in known if w != g)
-            return f"{problem} (counting the sampled results, of which {list(different)} differs)", 0
+            return _Compared(f"{problem} (counting the sampled results, of which {list(different)} differs)")
         count += len(known)
-    return None, count
+    return _Compared(None, count)
 
 
 def _blamed(
@@ -275,7 +316,7 @@ def _blamed(
 ) -> ScheduleError:
     """The error, with the first step after which the program is wrong."""
     steps = schedule.trace.insts
-    end = time.monotonic() + 20 * seconds
+    end = time.monotonic() + seconds
     replayed = type(schedule)(schedule.original, seed=1)
     for count in range(1, len(steps) + 1):
         if time.monotonic() > end:
@@ -289,7 +330,10 @@ def _blamed(
         if ir.structural_equal(previous, replayed.mod):
             continue
         known = [layout for layout in layouts if layout.step < count]
-        if _compare(instance, replayed.mod, name, seconds, known)[0] is not None:
+        compared = _compare(instance, replayed.mod, name, end, known)
+        if compared.problem is None and not compared.elements:
+            return _difference_error(problem, "which step did it was not found in time")
+        if compared.problem is not None:
             line = schedule.trace.as_python()[count - 1]
             return _difference_error(problem, f"it differs first after step {count - 1} of the trace: {line}")
     return _difference_error(problem, "which step did it cannot be told")

@@ -445,12 +445,13 @@ void bind_verify(nb::class_<PySchedule>& cls) {
       "first,\neach computed by a backward slice. Floats may differ by the rounding of sums in another order.\n\n"
       "Args:\n"
       "    inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.\n"
-      "    seconds: the time that the interpreter may take for each of the two programs.\n\n"
+      "    seconds: the time for both programs and all arguments; to find the step that a difference is due to, it may "
+      "take\n        as long again.\n\n"
       "Returns:\n"
       "    A tilewright.verification.Verification: what was compared, and which steps rest on statements.\n\n"
       "Raises:\n"
       "    tilewright.ScheduleError: the programs differ; the message names the first step after which they do.\n"
-      "    tilewright.ResourceError: the original program takes too long, even at single elements.\n"
+      "    tilewright.ResourceError: nothing was compared: a program takes too long, even at single elements.\n"
       "    tilewright.ScriptError: the original program does something undefined.",
       nb::sig("def verify(self, inputs: collections.abc.Mapping[str, Any] | None = None, *, seconds: float = 10.0) "
               "-> tilewright.verification.Verification"));

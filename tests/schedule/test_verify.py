@@ -1,9 +1,12 @@
 """sch.verify(): the scheduled program against the original one, in the interpreter."""
 
+import time
+
 import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import verification
 from tilewright.script import tir as T
 from tilewright.testing import workloads
 
@@ -19,17 +22,17 @@ def test_all_results_of_small_programs():
     sch = tw.Schedule(workloads.matmul(12, 10, 8))
     assert str(sch.verify()) == "the program is the original one"
     tile(sch)
-    verification = sch.verify()
-    assert (verification.extent, verification.instances, verification.elements) == ("full", 2, 240)
-    assert "240 results agree" in str(verification)
+    compared = sch.verify()
+    assert (compared.extent, compared.instances, compared.elements) == ("full", 2, 240)
+    assert "240 results agree" in str(compared)
 
 
 def test_single_results_of_large_programs():
     sch = tw.Schedule(workloads.matmul(512, 512, 512))
     tile(sch)
-    verification = sch.verify(seconds=0.5)
-    assert verification.extent == "sampled"
-    assert verification.elements > 10
+    compared = sch.verify(seconds=0.5)
+    assert compared.extent == "sampled"
+    assert compared.elements > 10
 
 
 def test_symbolic_sizes():
@@ -45,8 +48,8 @@ def test_symbolic_sizes():
 
     sch = tw.Schedule(scale)
     sch.split(sch.get_loops("B")[0], [None, 8])
-    verification = sch.verify()
-    assert (verification.extent, verification.instances) == ("full", 3)
+    compared = sch.verify()
+    assert (compared.extent, compared.instances) == ("full", 3)
 
 
 @T.prim_func
@@ -100,6 +103,45 @@ def test_too_long_for_the_interpreter():
         sch.verify(seconds=0.2)
 
 
+@pytest.mark.parametrize("original_is_slow", [False, True])
+def test_nothing_compared_is_no_agreement(monkeypatch, original_is_slow):
+    sch = tw.Schedule(workloads.matmul(512, 512, 512))
+    tile(sch)
+    scheduled, answer = sch.mod, verification.interpreted_at
+
+    def slow(module, name, arrays, points, seconds):
+        is_slow = module.same_as(scheduled) != original_is_slow
+        return {parameter: [] for parameter in points} if is_slow else answer(module, name, arrays, points, seconds)
+
+    monkeypatch.setattr(verification, "interpreted_at", slow)
+    which = "original" if original_is_slow else "scheduled"
+    with pytest.raises(tw.ResourceError, match=f"nothing was compared: the {which} program cannot be interpreted in"):
+        sch.verify(seconds=1)
+
+
+def test_the_seconds_are_for_all_of_it():
+    sch = tw.Schedule(workloads.matmul(512, 512, 512))
+    tile(sch)
+    start = time.monotonic()
+    assert sch.verify(seconds=2).extent == "sampled"
+    assert time.monotonic() - start < 3
+
+
+def test_a_scheduled_program_that_takes_longer_is_sampled(monkeypatch):
+    sch = tw.Schedule(workloads.matmul(12, 10, 8))
+    tile(sch)
+    scheduled, answer = sch.mod, verification.interpreted
+
+    def slow(module, name, arrays, seconds):
+        if module.same_as(scheduled):
+            raise tw.ResourceError("the program did not end within its time limit")
+        return answer(module, name, arrays, seconds)
+
+    monkeypatch.setattr(verification, "interpreted", slow)
+    compared = sch.verify()
+    assert (compared.extent, compared.instances, compared.elements) == ("sampled", 2, 2 * verification.POINTS)
+
+
 def test_debug_mask():
     with pytest.raises(tw.ArgumentError, match="use 'all'") as error:
         tw.Schedule(gather, debug_mask="some")
@@ -150,9 +192,9 @@ def test_parameters_in_other_layouts():
     sch.transform_layout("C", ("read", 0), lambda i: (i // 4, i % 4), pad_value=3)
     sch.transform_layout("C", ("read", 0), lambda i, j: (j, i))
     sch.transform_layout("C", ("write", 0), lambda i: (i % 7, i // 7))
-    verification = sch.verify()
-    assert verification.extent == "full"
-    (stated,) = verification.assertions
+    compared = sch.verify()
+    assert compared.extent == "full"
+    (stated,) = compared.assertions
     assert stated.endswith("(callers fill the padding of 'A')")
 
 
@@ -170,8 +212,8 @@ def test_large_results_in_another_layout():
     program = workloads.matmul(300, 300, 300)
     sch = tw.Schedule(program)
     sch.transform_layout("C", ("write", 0), lambda i, j: (j, i))
-    verification = sch.verify(seconds=0.5)
-    assert (verification.extent, verification.assertions) == ("sampled", ())
+    compared = sch.verify(seconds=0.5)
+    assert (compared.extent, compared.assertions) == ("sampled", ())
 
 
 def test_what_is_said_of_elements_that_nothing_reaches_is_seen():
