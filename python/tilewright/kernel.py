@@ -379,6 +379,7 @@ def compile_quietly(
     if schedule == "by rules" or (schedule is None and is_open):
         from tilewright.cpu_space import scheduled_by_rules
 
+        _core.verify(module)
         try:
             ruled, names = scheduled_by_rules(module, resolved, if_faster=schedule is None)
             return _compiled(ruled, resolved, dict.fromkeys(names, "by rules"), check_bounds, written)

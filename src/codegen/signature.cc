@@ -12,6 +12,7 @@ namespace {
 /// Data pointers of buffers that the function may write: stores, and pointers that leave our sight.
 std::unordered_set<NodeRef> written_pointers(const Stmt& body) {
   std::unordered_set<NodeRef> written;
+  std::vector<std::pair<NodeRef, NodeRef>> views;  // of a view and of its source; those inside come later
   auto note_pointers = [&](const NodeRef& node) {
     visit(node, [&](const Ref<Var>& v) {
       if (v.dtype().is_handle()) written.insert(v);
@@ -39,7 +40,16 @@ std::unordered_set<NodeRef> written_pointers(const Stmt& body) {
             break;
         }
         v.descend(call);
+      },
+      [&](const Ref<Block>& block, Visitor& v) {
+        for (const Ref<MatchBufferRegion>& match : block->match_buffers) {
+          views.emplace_back(match->buffer->data, match->source->buffer->data);
+        }
+        v.descend(block);
       });
+  for (size_t i = views.size(); i-- > 0;) {
+    if (written.contains(views[i].first)) written.insert(views[i].second);
+  }
   return written;
 }
 

@@ -174,3 +174,21 @@ def test_mutants_are_refused_or_used(name: str) -> None:
         loaded += 1
         use(node)
     assert loaded > 20 and refused > 200
+
+
+def test_what_is_compiled_by_rules_is_verified_before() -> None:
+    source = """@T.prim_func
+def f(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+    for i in range(16):
+        with T.block("b"):
+            v = T.axis.spatial(16, i)
+            B[v] = A[T.bitwise_and(A[v], 3) % 16]
+"""
+    text = json.loads(tw.ir.to_json(tw.script.from_source(source)))
+    for node in text["nodes"]:
+        if node["class"] == "Call":
+            node["args"] = node["args"][:1]
+    function = tw.ir.from_json(json.dumps(text))
+    for schedule in (None, "by rules", "as written"):
+        with pytest.raises(tw.ScriptError, match="takes 2 arguments, not 1"):
+            tw.compile(function, schedule=schedule)
