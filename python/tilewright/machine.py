@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import _core
+from tilewright.notes import announced
 
 #: what tells a target: its text, the same as a dict, or itself
 TargetLike = str | dict[str, Any] | _core.Target
@@ -83,18 +84,22 @@ MOST_PROBES = 3
 
 
 def roofs(threads: int = 1) -> Roofs:
-    """Measures the limits (about a second, once a process and number of threads).
+    """Measures the limits (about a second, once a process and number of threads). More threads than there are cores
+    have those of the cores: they take turns.
 
     Twice, since how fast the second level is depends on the pages that the memory lies in: by 8 % from one time to the
     next. Nothing else should be running: what shares the machine makes them too low.
     """
+    threads = min(threads, cpu_count())
     if threads not in _found:
-        _found[threads] = (_highest(_probe(threads), _probe(threads)), 1)
+        with announced("measuring the limits of this machine"):
+            _found[threads] = (_highest(_probe(threads), _probe(threads)), 1)
     return _found[threads][0]
 
 
 def probe_again(threads: int = 1) -> Roofs:
     """The limits after another look, because something was faster: of each, the highest ever seen."""
+    threads = min(threads, cpu_count())
     before, count = _found.get(threads) or (roofs(threads), 1)
     if count < MOST_PROBES:
         _found[threads] = (_highest(before, _probe(threads)), count + 1)

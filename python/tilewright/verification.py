@@ -52,7 +52,8 @@ class Verification:
     def __str__(self) -> str:
         if self.extent == "unchanged":
             return "the program is the original one"
-        text = f"{self.elements} results agree with the original program, in {self.instances} instance{'s' * (self.instances != 1)}"
+        instances = f"{self.instances} instance{'s' * (self.instances != 1)}"
+        text = f"{self.elements} results agree with the original program, in {instances}"
         text += ", sampled" if self.extent == "sampled" else ""
         if self.assertions:
             text += f"; stated, not proved: {', '.join(self.assertions)}"

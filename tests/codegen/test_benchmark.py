@@ -93,3 +93,28 @@ def test_refusals(tmp_path: Path) -> None:
         kernel.benchmark(a, a, a.copy(), threads=0)
     loaded = tw.load(kernel.export(tmp_path).library)
     assert loaded.benchmark(a, a, a.copy()).work.flops == 0  # a library keeps no program
+
+
+@pytest.mark.filterwarnings("ignore::tilewright.PerformanceWarning")
+def test_limits_are_measured_for_no_more_threads_than_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    measure = machine._core.measure_roofs
+
+    class Recorded:
+        def __getattr__(self, name: str) -> object:
+            return getattr(tw._core, name)
+
+        def measure_roofs(self, threads: int) -> object:
+            asked.append(threads)
+            return measure(threads)
+
+    monkeypatch.setattr(machine, "_core", Recorded())
+    monkeypatch.setattr(machine, "_found", {})
+    kernel = tw.compile(product)
+    a = np.zeros((64, 64), np.float32)
+    cores = machine.cpu_count()
+    for threads in (cores + 1, cores + 2, 1000):
+        time = kernel.benchmark(a, a, a.copy(), threads=threads)
+        assert time.threads == threads
+    assert set(asked) == {cores}
+    assert len(asked) <= 2 + machine.MOST_PROBES
