@@ -42,9 +42,19 @@ def aligned(array: Array) -> Array:
     return copy
 
 
+def _unwritten(parameter: Parameter, generator: np.random.Generator) -> Array:
+    dtype = numpy_dtype(parameter.dtype)
+    if "float" in parameter.dtype:
+        return np.full(parameter.shape, np.nan, dtype)
+    if parameter.dtype == "bool":
+        return random_array(parameter, generator) if parameter.partly else np.zeros(parameter.shape, dtype)
+    bounds = np.iinfo(dtype)
+    return np.full(parameter.shape, bounds.min or bounds.max, dtype)
+
+
 def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, Array]:
     """An array for each parameter, in order: given ones from `inputs`, the others random; outputs are filled with NaN
-    or the type's smallest value.
+    or integers that few programs compute.
 
     Raises:
         tilewright.ArgumentError: `inputs` names no parameter, or holds an array of another dtype or shape.
@@ -66,10 +76,7 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
                 )
             arrays[parameter.name] = np.asarray(value, order="C")
         elif parameter.role == "output":
-            fill = (
-                np.nan if "float" in parameter.dtype else (False if parameter.dtype == "bool" else np.iinfo(dtype).min)
-            )
-            arrays[parameter.name] = np.full(parameter.shape, fill, dtype)
+            arrays[parameter.name] = _unwritten(parameter, generator)
         else:
             arrays[parameter.name] = random_array(parameter, generator)
     return arrays

@@ -16,12 +16,14 @@ from tilewright.timing import Work
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter of a program: ``role`` is "input", "output" or "inout" (read before it is written)."""
+    """One parameter of a program: ``role`` is "input", "output" or "inout" (read before it is written); ``partly``:
+    a call may leave elements of it alone, depending on its data."""
 
     name: str
     dtype: str
     shape: tuple[int, ...]
     role: str
+    partly: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,10 @@ def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = 
     if entry is None:
         raise ArgumentError(f"the function {function} is private, so no kernel of that name exists")
     facts = _core.analyze_workload(_sized(program_function, sizes or {}))
-    parameters = tuple(Parameter(name, dtype, tuple(shape), role) for name, dtype, shape, role in facts["params"])
+    partly = set(facts["partly_written"])
+    parameters = tuple(
+        Parameter(name, dtype, tuple(shape), role, name in partly) for name, dtype, shape, role in facts["params"]
+    )
     floats = [p.dtype for p in parameters if "float" in p.dtype]
     work = Work(facts["flops"] or facts["int_ops"], facts["bytes"], floats[0] if floats else "int32", facts["exact"])
     return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes or {})

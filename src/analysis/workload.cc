@@ -62,12 +62,22 @@ class Counter {
 
   double constant_or_guess(const Expr& e) {
     if (auto value = const_int(e)) return static_cast<double>(std::max<int64_t>(*value, 0));
-    // Loop variables at the middle of their ranges; anything else unknown counts 1.
-    Expr guess = rewrite(e, [&](const Ref<Var>& v, Rewriter&) -> Expr {
-      result_.exact = false;
-      auto it = middle_.find(v.get());
-      return constant(v.dtype(), it == middle_.end() ? int64_t{1} : it->second);
-    });
+    // Loop variables at the middle of their ranges; anything else unknown counts 1, and so do elements of buffers and
+    // differences between them.
+    bool loads = false;
+    Expr guess = rewrite(
+        e,
+        [&](const Ref<Var>& v, Rewriter&) -> Expr {
+          result_.exact = false;
+          if (v.dtype().is_handle()) return v;
+          auto it = middle_.find(v.get());
+          return constant(v.dtype(), it == middle_.end() ? int64_t{1} : it->second);
+        },
+        [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr {
+          loads = true;
+          result_.exact = false;
+          return constant(load.dtype(), int64_t{1});
+        });
     Expr folded = rewrite(
         guess, [](const Ref<Add>& x, Rewriter& r) -> Expr { return r(x->a) + r(x->b); },
         [](const Ref<Sub>& x, Rewriter& r) -> Expr { return r(x->a) - r(x->b); },
@@ -78,7 +88,7 @@ class Counter {
         [](const Ref<Max>& x, Rewriter& r) -> Expr { return max(r(x->a), r(x->b)); });
     auto value = const_int(folded);
     if (!value) result_.exact = false;
-    return value ? static_cast<double>(std::max<int64_t>(*value, 0)) : 1.0;
+    return value ? static_cast<double>(std::max<int64_t>(*value, loads ? 1 : 0)) : 1.0;
   }
 
  private:
@@ -89,25 +99,41 @@ class Counter {
     double outer = times_;
     times_ *= extent;
     loops_.emplace_back(loop->loop_var.get(), extent);
+    const bool is_sure = surely_iterates(loop->extent);
+    unsure_ += !is_sure;
     v(loop->body);
+    unsure_ -= !is_sure;
     loops_.pop_back();
     times_ = outer;
   }
 
+  /// Sizes that a program leaves open are at least 1; what data and other loops say may be 0.
+  bool surely_iterates(const Expr& extent) const {
+    if (auto value = const_int(extent)) return *value > 0;
+    bool is_sure = true;
+    visit(
+        extent, [&](const Ref<BufferLoad>&, Visitor&) { is_sure = false; },
+        [&](const Ref<Var>& var, Visitor&) { is_sure = is_sure && !middle_.contains(var.get()); });
+    return is_sure;
+  }
+
   /// How often the block runs: once for each point of its domain, as far as the loops around it get there.
-  double points_of(const BlockRealize& realize) {
+  double points_of(const BlockRealize& realize, bool& reaches_all) {
     std::unordered_set<const NodeBase*> bound;
     for (const Expr& value : realize.iter_values) visit(value, [&](const Ref<Var>& var) { bound.insert(var.get()); });
     double domain = 1, repeated = 1, iterations = 1;
     for (const Ref<IterVar>& iter : realize.block->iter_vars) domain *= constant_or_guess(iter->dom->extent);
     for (const auto& [var, extent] : loops_) (bound.contains(var) ? iterations : repeated) *= extent;
+    reaches_all = iterations >= domain;
     return repeated * std::min(domain, iterations);
   }
 
   void enter_block(const Ref<BlockRealize>& realize, Visitor& v) {
     const Ref<Block>& block = realize->block;
     const double outer = times_, outer_base = base_;
-    if (!block->iter_vars.empty()) times_ = base_ * points_of(*realize);
+    bool reaches_all = true;
+    if (!block->iter_vars.empty()) times_ = base_ * points_of(*realize, reaches_all);
+    unsure_ += !reaches_all;
     base_ = times_;
     const auto outer_loops = std::exchange(loops_, {});
     // A predicate of loops alone cuts off what tiles have too much; one of data leaves out points of the domain.
@@ -133,6 +159,7 @@ class Counter {
     }
     v(block->body);
     conditions_ -= is_conditional;
+    unsure_ -= !reaches_all;
     loops_ = outer_loops;
     times_ = outer;
     base_ = outer_base;
@@ -171,7 +198,9 @@ class Counter {
     ParameterUse* param = parameter(store.buffer);
     if (!param) return;
     param->written = true;
-    if (param->buffer == store.buffer && covers(store)) covered_.insert(param);
+    if (param->buffer != store.buffer || !covers(store)) return;
+    covered_.insert(param);
+    if (unsure_ == 0) param->written_in_full = true;
   }
 
   /// Each index is a variable of its own that runs over all of the dimension.
@@ -194,6 +223,7 @@ class Counter {
   double base_ = 1;                                        // times_ of the block around
   std::vector<std::pair<const NodeBase*, double>> loops_;  // between it and here
   int conditions_ = 0;
+  int unsure_ = 0;  // loops around that may have no iteration, and blocks that do not reach all of their domain
   bool any_reduction_ = false;
   std::unordered_map<const NodeBase*, int64_t> middle_;
   std::unordered_map<const NodeBase*, Expr> extents_;  // of variables that start at 0

@@ -19,6 +19,8 @@ struct ParameterUse {
   /// Its contents before the call may matter: it is read, and not written in full by a block that comes earlier or by
   /// the init of the block that reads it.
   bool read_before_written = false;
+  /// Whatever the data are, a call stores to each element; where this is false it may leave some alone.
+  bool written_in_full = false;
 };
 
 struct Workload {

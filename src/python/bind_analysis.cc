@@ -50,10 +50,14 @@ void put_work(const analysis::Workload& workload, nb::dict& facts) {
 
 nb::dict workload_facts(const Ref<PrimFunc>& func) {
   analysis::Workload workload = analysis::analyze_workload(func);
-  nb::list params;
-  for (const analysis::ParameterUse& use : workload.params) params.append(parameter_facts(use));
+  nb::list params, partly_written;
+  for (const analysis::ParameterUse& use : workload.params) {
+    params.append(parameter_facts(use));
+    if (use.written && !use.written_in_full) partly_written.append(nb::cast(use.buffer->name));
+  }
   nb::dict facts;
   facts["params"] = params;
+  facts["partly_written"] = partly_written;
   put_work(workload, facts);
   facts["reduction_length"] = workload.reduction_length;
   return facts;

@@ -69,7 +69,8 @@ CheckReport check_result(const std::string& name, DataType dtype, std::span<cons
                          std::span<const std::byte> expected, std::span<const std::byte> got,
                          const Allowance& allowance, const std::atomic<bool>* cancel = nullptr);
 
-/// Fills an output with values that differ from the expected ones.
+/// Fills an output with values that differ from the expected ones; but elements that the program from which these come
+/// left as this function had filled them (floats of 16 bits and more) are filled so again, and are to be left alone.
 void fill_with_wrong_values(DataType dtype, std::span<const std::byte> expected, std::span<std::byte> output);
 
 }  // namespace tilewright::search

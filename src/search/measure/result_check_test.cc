@@ -147,6 +147,25 @@ TEST(ResultCheck, TheFillIsWrongForEveryType) {
   }
 }
 
+/// What the program that is right had left alone has to be left alone by others, and by nothing else.
+TEST(ResultCheck, WhatWasLeftAloneIsToBeLeftAlone) {
+  for (const char* name : {"float16", "bfloat16", "float32", "float64"}) {
+    const DataType dtype = *DataType::parse(name);
+    const size_t size = static_cast<size_t>(dtype.bytes());
+    std::vector<std::byte> nothing(3 * size), expected(3 * size), before(3 * size);
+    fill_with_wrong_values(dtype, nothing, expected);
+    store_element(dtype, 2.0, 0, expected.data());
+    fill_with_wrong_values(dtype, expected, before);
+    const std::vector<int64_t> shape{3};
+    std::vector<std::byte> got = before;
+    EXPECT_EQ(check_result("C", dtype, shape, expected, got, {}).first_wrong, 0) << name;
+    store_element(dtype, 2.0, 0, got.data());
+    EXPECT_TRUE(check_result("C", dtype, shape, expected, got, {}).ok()) << name;
+    store_element(dtype, 1.0, 0, got.data() + size);
+    EXPECT_EQ(check_result("C", dtype, shape, expected, got, {}).first_wrong, 1) << name;
+  }
+}
+
 TEST(ResultCheck, ConvertedTypesCompareByValue) {
   std::vector<std::byte> expected(4), got(4);
   store_element(kF16, 2.0, 0, expected.data());
