@@ -211,3 +211,16 @@ def test_what_was_measured_beside_others_says_so(monkeypatch):
     (beside,) = timing.compare(calls, timing.Work(1, 1), rounds=4).values()
     assert beside.disturbed == 1 and beside.table().title.endswith("warm caches, contended")
     assert timing.company(0.3) == ""
+    assert "contended" not in str(alone) and str(beside).endswith(", contended")
+    lost_in(monkeypatch, [1])
+    (some,) = timing.compare(calls, timing.Work(1, 1), rounds=4).values()
+    assert str(some).endswith(", 25% of the slices disturbed")
+
+
+def test_times_in_turn_say_what_was_measured_beside_others(monkeypatch):
+    calls = {"a": recorder([], "a", timing.SLICE_SECONDS * 2)}
+    alone = timing.time_in_turn(calls, rounds=4)
+    assert alone.disturbed == {"a": 0} and "contended" not in str(alone)
+    lost_in(monkeypatch, range(20))
+    beside = timing.time_in_turn(calls, rounds=4)
+    assert beside.disturbed == {"a": 1} and str(beside).endswith(", contended")

@@ -20,6 +20,10 @@ class PerformanceWarning(UserWarning):
     buffer is not in registers, threads have no cores of their own."""
 
 
+class ReferenceWarning(UserWarning):
+    """The reference of a space, its peer, computes something else than the program."""
+
+
 class Note(NamedTuple):
     """Something about a kernel that its author may want to know.
 

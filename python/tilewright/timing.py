@@ -123,8 +123,16 @@ class Timing:
         return (
             f"{format_seconds(self.median)} ({format_seconds(low)} to {format_seconds(high)}), "
             f"{rate}{format_estimate(self.gbs, self.work)} GB/s, {format_share(self.fraction, self.work)} "
-            f"of {self.roof.name}"
+            f"of {self.roof.name}{shared(self.disturbed)}"
         )
+
+
+def shared(disturbed: float) -> str:
+    """What other programs have to do with a time, by the share of the slices that they disturbed: ", contended", or how
+    many slices; "" where these are hardly any."""
+    if disturbed > MOSTLY:
+        return company(disturbed)
+    return f", {disturbed:.0%} of the slices disturbed" if disturbed > HARDLY else ""
 
 
 def company(disturbed: float) -> str:
@@ -222,6 +230,26 @@ def _calls_per_slice(function: Callable[[], object]) -> tuple[int, float]:
         calls *= 4
 
 
+class InTurn(dict[str, tuple[float, ...]]):
+    """Seconds per call by name, one number a round.
+
+    Attributes:
+        disturbed: by name, the share of the slices in which other programs took a processor away.
+    """
+
+    disturbed: Mapping[str, float]
+
+    def __init__(self, seconds: Mapping[str, tuple[float, ...]], disturbed: Mapping[str, float]) -> None:
+        super().__init__(seconds)
+        self.disturbed = disturbed
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{name}: {format_seconds(statistics.median(seconds))}{shared(self.disturbed[name])}"
+            for name, seconds in self.items()
+        )
+
+
 @dataclass(frozen=True)
 class Turns:
     """Seconds per call of functions that were timed in turn, one number a round, and the share of the slices in which
@@ -288,9 +316,10 @@ def time_in_turn(
     rounds: int = 15,
     budget: float = 3.0,
     before_each: Callable[[], object] | None = None,
-) -> dict[str, tuple[float, ...]]:
+) -> InTurn:
     """Seconds per call of each function, one number a round; rounds in which other programs took the processor away are
-    left out where enough are left.
+    left out where enough are left, and ``disturbed`` of what is returned says how many slices these were. Printed, it
+    is the medians, marked where they were contended.
 
     Args:
         functions: what to time, by name; called without arguments.
@@ -299,7 +328,8 @@ def time_in_turn(
             quarter of a second has its first call as its only sample.
         before_each: called, untimed, before each call (then a slice is one call): a cache flush.
     """
-    return take_turns(functions, rounds=rounds, budget=budget, before_each=before_each).seconds
+    turns = take_turns(functions, rounds=rounds, budget=budget, before_each=before_each)
+    return InTurn(turns.seconds, turns.disturbed)
 
 
 def compare(

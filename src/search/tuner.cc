@@ -11,6 +11,7 @@
 
 #include "ir/structural.h"
 #include "lower/pipeline.h"
+#include "search/cost_model/forgiving.h"
 #include "search/measure/candidate.h"
 #include "search/measure/process_limits.h"
 #include "search/space/space_generator.h"
@@ -666,6 +667,10 @@ Result<std::unique_ptr<Tuner>> Tuner::start(TuneTask task, TunerOptions options,
   impl->task = std::move(task);
   impl->options = std::move(options);
   impl->database = std::move(database);
+  if (std::shared_ptr<CostModel>& model = impl->task.cost_model) {
+    auto tell = [to = impl.get()](const Diagnostic& error) { to->note_failure(error); };
+    model = std::make_shared<ForgivingModel>(std::move(model), std::move(tell));
+  }
   TW_RETURN_IF_ERROR(impl->open());
   return std::unique_ptr<Tuner>(new Tuner(std::move(impl)));
 }

@@ -1,10 +1,14 @@
 """Tuning as a user does it: programs of several kinds, resuming, pasting the schedule, refusals."""
 
+import itertools
+import warnings
+
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
+from tilewright import notes, timing
 from tilewright.script import tir as T
 from tilewright.search import report, session
 
@@ -267,3 +271,74 @@ def test_what_cannot_be_tuned_and_limits_that_make_no_sense() -> None:
     ):
         with pytest.raises(tw.ArgumentError, match="a number above 0"):
             tw.tune(matmul, **limits)
+
+
+class Broken(ms.CostModel):
+    """What a model can do wrong, told by what it is asked for."""
+
+    def __init__(self, predict: object = None, update: Exception | None = None) -> None:
+        super().__init__()
+        self._predict, self._update, self.asked = predict, update, 0
+
+    def update(self, context: object, candidates: list[object], results: object) -> None:
+        if self._update:
+            raise self._update
+
+    def predict(self, context: object, candidates: list[object]) -> np.ndarray:
+        self.asked += 1
+        if isinstance(self._predict, Exception):
+            raise self._predict
+        return np.zeros(len(candidates) if self._predict is None else 1_000)
+
+
+@pytest.mark.parametrize(
+    ("model", "code", "text"),
+    [
+        (Broken(predict=KeyError("x")), "cost_model/exception", "KeyError: 'x' (File"),
+        (Broken(predict="too many"), "search/scores", "the cost model gave 1000 scores for"),
+        (Broken(update=ValueError("no idea")), "cost_model/exception", "ValueError: no idea (File"),
+    ],
+    ids=["predict", "scores", "update"],
+)
+def test_a_search_goes_on_without_a_model_that_fails(model: Broken, code: str, text: str) -> None:
+    result = tw.tune(matmul, trials=20, cost_model=model, progress=None)
+    assert result.progress.trials == 20 and result.record is not None
+    count, message = result.progress.failures[code]
+    assert count == 1 and "\n" not in message
+    assert message.startswith("the search goes on without its cost model, which failed: ") and text in message
+    assert model.asked <= 2  # before it failed
+
+
+def test_evolution_mutates_a_space_of_steps_and_refuses_others() -> None:
+    result = tw.tune(matmul, space=tiles, trials=12, strategy="evolutionary", progress=None)
+    assert result.progress.trials == 10 and result.stop_reason == "exhausted"  # all that there are
+    with pytest.raises(tw.ArgumentError, match="steps depend on what is drawn") as caught:
+        tw.tune(matmul, trials=12, strategy="evolutionary", progress=None)
+    assert 'strategy="guided"' in str(caught.value) and "tune_tir" in str(caught.value)
+
+
+def test_a_reference_that_computes_something_else_is_told() -> None:
+    def space(reference: object) -> tw.Space:
+        return tw.space(matmul, reference=reference)(tiles)
+
+    with pytest.warns(notes.ReferenceWarning, match=r"the peer computes something else: C\[0, 0\]"):
+        result = tw.tune(space(lambda a, b: a @ b.T), trials=1, progress=None)
+    assert result.record is not None
+
+    def raises(a: object, b: object) -> object:
+        raise RuntimeError("no peer")
+
+    with pytest.warns(notes.ReferenceWarning, match="RuntimeError: no peer"):
+        assert tw.tune(space(raises), trials=1, progress=None).record is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tw.tune(space(lambda a, b: a @ b), trials=1, progress=None)
+
+
+def test_the_table_says_what_was_measured_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = itertools.count()
+    monkeypatch.setattr(timing, "_lost", lambda threads: next(calls))
+    title = tw.tune(matmul, space=tiles, trials=1, progress=None).table().title
+    assert title.endswith("1 trials, contended")
+    monkeypatch.setattr(timing, "_lost", lambda threads: 0)
+    assert tw.tune(matmul, space=tiles, trials=1, progress=None).table().title.endswith("1 trials, alone")

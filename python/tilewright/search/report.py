@@ -381,7 +381,7 @@ def check_peer(result: TuneResult, space: Space) -> str:
     """Compares the best kernel with the peer's own result, which rounds differently; says what was found."""
     if space.reference is None:
         return ""
-    arrays = make_arrays(result.task, space.inputs, seed=1)
+    arrays = make_arrays(result.task, {**space.inputs, **result.inputs}, seed=1)
     expected = call_peer(space, result.task, {name: array.copy() for name, array in arrays.items()})
     result.kernel(*arrays.values())
     written = [p.name for p in result.task.parameters if p.role != "input"]

@@ -9,6 +9,7 @@ import json
 import os
 import platform
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ import numpy as np
 
 from tilewright import _core, ir, limits, machine, notes
 from tilewright.arguments import aligned, make_arrays
-from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
+from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
 from tilewright.records import keep_refusals, keep_times, open_database, schedule_of, sizes_text, workload_key
@@ -30,7 +31,7 @@ from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.space import Space, space_for_cpu
 from tilewright.tables import Table
 from tilewright.task import Task, sizes_of, task_of
-from tilewright.timing import KernelCalls, compare, format_seconds
+from tilewright.timing import KernelCalls, company, compare, format_seconds
 from tilewright.user_lines import place_of
 from tilewright.version import __version__
 
@@ -50,6 +51,11 @@ LEAST_TRIALS_FOR_ROOFS = 32
 LEAST_SECONDS_FOR_ROOFS = 10.0
 #: seconds of a call that is timed again to be shown
 _SHORT_CALL_SECONDS = 0.1
+_NO_STEPS_TO_MUTATE = (
+    "strategy=\"evolutionary\" mutates the steps of one schedule, and in the space '{}' the steps depend on what is "
+    'drawn\n  hint: strategy="guided", the default, changes single decisions of the best; over rules there is '
+    'tilewright.meta_schedule.tune_tir(..., strategy="evolutionary")'
+)
 #: seconds between two looks at progress, and at signals
 STEP_SECONDS = 0.1
 
@@ -161,7 +167,8 @@ class TuneResult:
             if seconds > 0
         ]
         threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
-        return Table(f"{self.task.entry}, {threads}, {self.progress.trials} trials", columns, tuple(rows))
+        beside = company(self._cache["disturbed"]) if "disturbed" in self._cache else ""
+        return Table(f"{self.task.entry}, {threads}, {self.progress.trials} trials{beside}", columns, tuple(rows))
 
     def _times(self) -> dict[str, float]:
         if "times" not in self._cache:
@@ -175,6 +182,7 @@ class TuneResult:
                     calls = {what: KernelCalls(kernel, values) for what, kernel in kernels.items()}
                     timed = compare(calls, self.task.work, threads=self.threads, rounds=5)
                     times = {what: timing.median for what, timing in timed.items()}
+                    self._cache["disturbed"] = max(timing.disturbed for timing in timed.values())
             self._cache["times"] = times
         known: dict[str, float] = self._cache["times"]
         return known
@@ -321,8 +329,9 @@ def tune(
         database: file of records, made if it is not there, or "postgresql://user@host/name"; in memory by default. A
             search that was interrupted goes on from its records.
         target: "native", or a target such as "llvm -mcpu=skylake-avx512".
-        strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "evolutionary",
-            "replay-trace", or a :class:`tilewright.meta_schedule.SearchStrategy`.
+        strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "replay-trace",
+            "evolutionary" (of a `space` whose steps do not depend on what it draws), or a
+            :class:`tilewright.meta_schedule.SearchStrategy`.
         cost_model: learns from what was measured, also by earlier sessions, and ranks drafts; None for the estimate.
         patience: stop after so many trials without a faster candidate.
         target_seconds: stop at a candidate that is so fast.
@@ -367,7 +376,21 @@ def tune(
         space, task, trials, seconds, seed, threads, inputs, target, fresh, strategy, cost_model, stops, started
     )
     with reporter(progress, search.task, search.threads) as report:
-        return search.run(database, report)
+        result = search.run(database, report)
+    if space.reference is not None and result.record is not None and result.stop_reason != "canceled":
+        _warn_of_peer(result, space)
+    return result
+
+
+def _warn_of_peer(result: TuneResult, space: Space) -> None:
+    from tilewright.search.report import check_peer
+
+    try:
+        text = check_peer(result, space)
+    except ScriptError as error:
+        text = str(error)
+    if text:
+        warnings.warn(text, notes.ReferenceWarning, stacklevel=3)
 
 
 def _check_kinds(
@@ -436,6 +459,8 @@ class _Search:
     def run(self, database: str | os.PathLike[str] | None, report: Callable[[Progress], None]) -> TuneResult:
         first = self._first()
         replayable = not first.decisions_read
+        if not replayable and isinstance(self.strategy, _core.EvolutionarySearch):
+            raise ArgumentError(_NO_STEPS_TO_MUTATE.format(self.space.name))
         if not self.space.first:
             self.sample = first
         store, script = open_database(database), self.task.module.script()
@@ -558,7 +583,9 @@ class _Search:
             generator: _core.SpaceGenerator = _core.FunctionSpace(self._apply)
         else:
             generator = _core.ScheduleFn(lambda _: first)
-        generator.schedule_rules, generator.postprocs, generator.mutators = [], [], []
+        generator.schedule_rules, generator.postprocs = [], []
+        if not isinstance(self.strategy, _core.EvolutionarySearch):  # which changes points by mutators of the target
+            generator.mutators = []
         context = _core.TuneContext()
         context.module, context.target = self.task.module, self.target
         context.space_generator, context.search_strategy = generator, self.strategy

@@ -1,0 +1,30 @@
+// A cost model that a search can do without: the first error is told, and from then on it has no opinion.
+#pragma once
+
+#include <functional>
+
+#include "search/cost_model/cost_model.h"
+
+namespace tilewright::search {
+
+class ForgivingModel final : public CostModel {
+ public:
+  /// `tell` receives the error, once; its message is one line.
+  ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> tell);
+  Status load(const std::string& path) override;
+  Status save(const std::string& path) override;
+  Status update(const TuneContext& context, const std::vector<MeasureCandidate>& candidates,
+                const std::vector<RunnerResult>& results) override;
+  /// After an error the same score for all: whoever sorts by it keeps the order that was there.
+  Result<std::vector<double>> predict(const TuneContext& context,
+                                      const std::vector<MeasureCandidate>& candidates) override;
+
+ private:
+  void give_up(Diagnostic error);
+
+  std::shared_ptr<CostModel> model_;
+  std::function<void(const Diagnostic&)> tell_;
+  bool failed_ = false;
+};
+
+}  // namespace tilewright::search
