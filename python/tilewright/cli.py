@@ -17,7 +17,7 @@ from typer.core import TyperGroup
 
 from tilewright import early_interrupts
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError
-from tilewright.notes import PerformanceWarning
+from tilewright.notes import PerformanceWarning, ReferenceWarning
 from tilewright.postgres_store import without_password
 from tilewright.user_lines import place_of
 from tilewright.user_script import NamedSpace, load_script, select_program, spaces_of_script
@@ -131,6 +131,29 @@ def sizes_for(spaces: list[NamedSpace], sizes: dict[str, int]) -> dict[str, dict
     return {each: {name: size for name, size in sizes.items() if name in of} for each, of in known.items()}
 
 
+def need_sizes(each: NamedSpace, given: dict[str, int]) -> None:
+    """What a program is tuned for has to be said, of each size that it leaves open.
+
+    Raises:
+        tilewright.ArgumentError: it is not.
+    """
+    from tilewright.task import open_sizes_of, sizes_of
+
+    known = {**sizes_of(each.space.program, each.space.inputs), **given}
+    missing = [name for name in open_sizes_of(each.space.program) if name not in known]
+    if missing:
+        raise ArgumentError.of(
+            "tune/symbolic-shape",
+            f"'{each.name}' leaves {', '.join(missing)} open, and nothing says what is usual",
+            "say it with --sizes " + ",".join(f"{name}=1000" for name in missing),
+        )
+
+
+def options_text(**options: Any) -> list[str]:
+    """Options as they are written on a command line; those without a value are left out."""
+    return [text for name, value in options.items() if value for text in (f"--{name}", str(value))]
+
+
 @app.command()
 def tune(
     file: ScriptFile,
@@ -157,13 +180,22 @@ def tune(
     A program of FILE without a space gets one by rules; of a module of several functions, each of them. What a search
     knows of a program is kept in the database, so the same command goes on where it stopped.
     """
-    from tilewright import _core
+    from tilewright import _core, limits
     from tilewright.search import report, session
     from tilewright.search.space import space_for_cpu
     from tilewright.task import open_sizes_of
 
-    target = _core.Target("native").with_num_cores(max(threads, 1))
+    # Of all searches alike, so it is said once.
+    limits.whole("--trials", trials, 1, "at least 1 candidate has to be measured")
+    limits.whole("--threads", threads, 1, "a kernel needs at least 1")
+    limits.positive("--seconds", seconds)
+    limits.whole("--seed", seed, 0)
+    target = _core.Target("native").with_num_cores(threads)
     given = parse_sizes(sizes or [])
+    again = options_text(program=program, space=space, seconds=seconds, seed=seed or None, sizes=",".join(sizes or []))
+    again += options_text(threads=threads if threads > 1 else None, out=out if out != Path("out") else None)
+    again += options_text(database=without_password(database) if database else None)
+    more = shlex.join(["tilewright", "tune", str(file), "--trials", str(2 * trials), *again])
 
     def by_rules(found: Any) -> Space:
         return space_for_cpu(found, target, {name: given[name] for name in open_sizes_of(found) if name in given})
@@ -176,23 +208,26 @@ def tune(
     ready = []
     for each in chosen:
         with failed.kept(each):
+            need_sizes(each, sizes_of[each.name])
             report.try_peer(each.space, sizes_of[each.name])
             ready.append(each)
     records = database or str(out / "tilewright.db")
     kept_in = without_password(records)
 
     def search(each: NamedSpace) -> None:
-        result = session.tune(
-            each.space,
-            trials=trials,
-            seconds=seconds,
-            seed=seed,
-            threads=threads,
-            sizes=sizes_of[each.name],
-            database=records,
-            fresh=fresh,
-            progress=None if quiet else "json" if as_json else "auto",
-        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReferenceWarning)  # it stands under the table
+            result = session.tune(
+                each.space,
+                trials=trials,
+                seconds=seconds,
+                seed=seed,
+                threads=threads,
+                sizes=sizes_of[each.name],
+                database=records,
+                fresh=fresh,
+                progress=None if quiet else "json" if as_json else "auto",
+            )
         if result.stop_reason == "canceled":
             say_interrupted(result, kept_in)
             raise typer.Exit(INTERRUPTED)
@@ -201,7 +236,7 @@ def tune(
         if as_json:
             print(json.dumps(summary.as_json() | {"written": written}))
         elif not quiet:
-            show_summary(each, summary, written, more=f"tilewright tune {file} --trials {2 * trials}")
+            show_summary(each, summary, written, more=more)
 
     try:
         for each in ready:

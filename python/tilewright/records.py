@@ -37,6 +37,13 @@ def open_database(path: str | os.PathLike[str] | None) -> Any:
             f"{file.parent}: the folder for the database cannot be made: {error.strerror}\n"
             "  hint: choose another place with database=... (or --out on the command line)"
         ) from None
+    # A file that cannot be made is said to be missing by SQLite, which then tries to read it.
+    if not file.exists() and not os.access(file.parent, os.W_OK | os.X_OK):
+        raise ResourceError.of(
+            "database/no-permission",
+            f"{file}: the database cannot be made: no permission to write to the folder {file.parent.absolute()}",
+            "choose another place with database=... (or --out on the command line)",
+        )
     return _core.Database.open(str(file))
 
 

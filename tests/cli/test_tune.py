@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from tilewright.records import best_schedule
 from tilewright.search import report
 from tilewright.user_script import load_script
 
-from .conftest import PRODUCT, Run
+from .conftest import HEAD, PRODUCT, Run
 
 
 def events(text: str) -> list[dict[str, Any]]:
@@ -140,7 +141,7 @@ def test_a_finished_session_measures_nothing(run: Run, monkeypatch: pytest.Monke
     assert again.exit_code == 0, again.output
     assert "all 3 trials were measured before, so nothing was measured" in again.stdout
     assert "more trials: tilewright tune product.py --trials 6; the same ones anew: --fresh" in again.stdout
-    assert re.search(r"product, 1 thread, measured \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", again.stdout)
+    assert re.search(r"product, 1 thread(, \w+)?, measured \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", again.stdout)
     row = next(line for line in first.stdout.splitlines() if "best found" in line)
     assert row in again.stdout.splitlines()
     monkeypatch.undo()
@@ -391,3 +392,59 @@ def twice(A: T.Buffer((50, 70)), B: T.Buffer((50, 70))):
     np.testing.assert_array_equal(y, 2 * x)
     only = run("tune", "script.py", "--trials", "2", "--space", "by rules", "--json")
     assert [event["written"][1] for event in events(only.stdout) if "written" in event] == ["out/twice.so"]
+
+
+def test_the_command_for_more_trials_keeps_the_options(run: Run, folder: Path) -> None:
+    (folder / "a script.py").write_text(PRODUCT)
+    options = ("--program", "product", "--seed", "3", "--out", "some where", "--database", "my.db")
+    for _ in range(2):
+        last = run("tune", "a script.py", "--trials", "2", *options)
+    (line,) = (line for line in last.stdout.splitlines() if line.startswith("more trials: "))
+    words = shlex.split(line.removeprefix("more trials: ").partition(";")[0])
+    assert words[:5] == ["tilewright", "tune", "a script.py", "--trials", "4"]
+    assert set(zip(words[5::2], words[6::2], strict=True)) == set(zip(options[::2], options[1::2], strict=True))
+    assert "trial 4/4" in run(*words[1:]).stdout
+
+
+OPEN = (
+    HEAD
+    + """
+@T.prim_func
+def twice(x: T.handle, y: T.handle):
+    n = T.int32()
+    m = T.int32()
+    X = T.match_buffer(x, (n, m), "float32")
+    Y = T.match_buffer(y, (n, m), "float32")
+    for i, j in T.grid(n, m):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] * T.float32(2)
+"""
+)
+
+
+def test_sizes_that_nobody_says_are_asked_for_as_the_command_takes_them(run: Run, folder: Path) -> None:
+    (folder / "open.py").write_text(OPEN)
+    result = run("tune", "open.py", "--trials", "1", "--sizes", "m=8")
+    assert result.exit_code == 1
+    assert "'twice' leaves n open" in result.stderr and "hint: say it with --sizes n=1000" in result.stderr
+    assert "tw.tune" not in result.stderr
+    for _ in range(2):
+        last = run("tune", "open.py", "--trials", "1", "--sizes", "m=8", "--sizes", "n=4")
+    assert "--sizes m=8,n=4" in last.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        (("--trials", "-3"), "--trials is -3; at least 1 candidate has to be measured"),
+        (("--threads", "0"), "--threads is 0; a kernel needs at least 1"),
+        (("--seconds", "-1"), "--seconds is -1.0; it is a number above 0"),
+        (("--seed", "-1"), "--seed is -1; it is at least 0"),
+    ],
+)
+def test_a_wrong_number_is_told_once(options: tuple[str, ...], text: str, run: Run, folder: Path) -> None:
+    (folder / "both.py").write_text(PRODUCT + OPEN.removeprefix(HEAD))
+    result = run("tune", "both.py", *options)
+    assert result.exit_code == 1
+    assert result.stderr.count("error: ") == 1 and result.stderr.startswith(f"error: {text}")

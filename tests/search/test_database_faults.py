@@ -18,6 +18,7 @@ from typer.testing import CliRunner, Result
 import tilewright as tw
 from tilewright import _core
 from tilewright.cli import app
+from tilewright.records import open_database
 from tilewright.script import tir as T
 
 SCRIPT = """\
@@ -207,3 +208,28 @@ def test_a_hash_that_is_none() -> None:
     with pytest.raises(tw.ArgumentError, match="no hash of 32 hexadecimal digits") as caught:
         _core.Database.in_memory().top_k("matmul", "", 1)
     assert caught.value.code == "search/hash"
+
+
+def test_a_folder_that_may_not_be_written_is_said_to_be_so(tmp_path: Path) -> None:
+    """As another user, since root may write everywhere."""
+    tmp_path.chmod(0o555)
+    come, go = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.chdir(tmp_path)
+        if os.geteuid() == 0:
+            os.setuid(65534)
+        try:
+            open_database("here.db")
+            text = "opened"
+        except BaseException as error:
+            text = f"{getattr(error, 'code', '')} {error}"
+        os.write(go, text.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(go)
+    with open(come, "rb") as stream:
+        text = stream.read().decode()
+    tmp_path.chmod(0o755)
+    assert text.startswith("database/no-permission here.db: the database cannot be made: no permission to write")
+    assert str(tmp_path) in text and "hint: choose another place" in text and "No such file" not in text
