@@ -182,6 +182,40 @@ def test_a_task_without_candidates_says_why(tmp_path, caplog):
     assert "ends without a trial: its space has no valid point" in caplog.text and "postproc 0" in caplog.text
 
 
+@pytest.mark.parametrize("answer", [KeyError("x"), [1.0]], ids=["raises", "too few"])
+def test_a_session_goes_on_without_a_model_that_fails(tmp_path, caplog, answer):
+    class Broken(ms.CostModel):
+        def update(self, context, candidates, results): ...
+
+        def predict(self, context, candidates):
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+    def halves(sch):
+        loop = sch.get_loops(sch.get_block("B"))[0]
+        sch.split(loop, sch.sample_perfect_tile(loop, n=2, max_innermost_factor=64))
+
+    options = {"space": halves, "strategy": "evolutionary", "cost_model": Broken(), "database": "memory", "seed": 1}
+    database = tune_tir(Two["add"], LLVM, tmp_path, 3, **options)
+    assert any(record.is_valid() for record in database.get_all_tuning_records())
+    assert caplog.text.count("the session goes on without its cost model, which failed: ") == 1
+    assert ("KeyError: 'x'" if isinstance(answer, Exception) else "gave 1 scores for") in caplog.text
+    assert "Traceback" not in caplog.text
+
+
+def test_a_rule_that_raises_is_told_with_its_line(tmp_path, caplog):
+    class Broken(ms.ScheduleRule):
+        def apply(self, sch, block):
+            raise RuntimeError("my bug")
+
+    space = ms.PostOrderApply(sch_rules=[Broken()], postprocs=[], mutator_probs={})
+    with pytest.raises(RuntimeError, match="my bug"):  # there is no other task
+        tune_tir(Two["add"], LLVM, tmp_path, 2, space=space, strategy="replay-trace", cost_model="none")
+    assert "its space failed: RuntimeError: my bug\n" in caplog.text and "test_tune_tir.py" in caplog.text
+    assert '            raise RuntimeError("my bug")' in caplog.text and "Traceback" not in caplog.text
+
+
 def test_programs_are_normalized():
     module = normalize_module(Two["add"])
     assert list(module.functions) == ["main"]

@@ -20,6 +20,7 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
+from tilewright.meta_schedule.cost_model.forgiving import forgiving
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.local_runner import LocalRunner
 from tilewright.meta_schedule.measure_callback import MeasureCallback, apply_all
@@ -28,6 +29,7 @@ from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.search.interrupts import Interrupts
 from tilewright.tables import Table
+from tilewright.user_lines import place_of
 
 __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "TaskScheduler"]
 
@@ -199,6 +201,7 @@ class TaskScheduler(ABC):
             raise next(iter(self._failures.values()))
 
     def _begin(self, tasks: Sequence[Any], weights: Sequence[float], trials: int, batch: int) -> None:
+        model = forgiving(self.cost_model)
         for task_id, (context, weight) in enumerate(zip(tasks, weights, strict=True)):
             record = TaskRecord(context, float(weight), operations_of(context.mod))
             self.tasks.append(record)
@@ -211,7 +214,7 @@ class TaskScheduler(ABC):
                 context.logger.info("Total %d design space(s) generated", len(spaces))
                 for number, space in enumerate(spaces):
                     context.logger.debug("Design space #%d:\n%s\n%s", number, space.mod.script(), space.trace)
-                begin = functools.partial(context.pre_tuning, trials, batch, spaces, self.database, self.cost_model)
+                begin = functools.partial(context.pre_tuning, trials, batch, spaces, self.database, model)
                 self._attempt(task_id, "its strategy", begin)
                 if not record.is_terminated:
                     self._begun.add(task_id)
@@ -223,7 +226,10 @@ class TaskScheduler(ABC):
         except Exception as error:
             self._failures.setdefault(task_id, error)
             name = self.tasks[task_id].ctx.task_name
-            _LOGGER.error("Task #%d: %r ends: %s failed\n%s", task_id, name, what, traceback.format_exc())
+            # The user's line that it comes from; where every task fails, the exception itself is raised.
+            said = "\n".join(part for part in (f"{type(error).__name__}: {error}", place_of(error)) if part)
+            _LOGGER.error("Task #%d: %r ends: %s failed: %s", task_id, name, what, said)
+            _LOGGER.debug("%s", traceback.format_exc())
             self.terminate_task(task_id)
             return None
 
