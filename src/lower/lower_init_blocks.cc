@@ -325,8 +325,11 @@ class InitHoister {
   }
 
   /// What the block writes holds nothing but what it writes, so that where a sum is empty its elements hold nothing:
-  /// they may begin all the same.
+  /// they may begin all the same, unless they begin with what may not be there either.
   bool is_only_writer(const Block& block) const {
+    bool reads = false;
+    visit(block.init, [&](const Ref<BufferLoad>&) { reads = true; });
+    if (reads) return false;
     Memory::Set others = memory_.written(func_->body, &block);
     for (const auto& [param, buffer] : func_->buffer_map) others.insert(memory_.of(buffer->data));
     for (const Ref<Var>& param : func_->params) others.insert(memory_.of(param));

@@ -193,9 +193,8 @@ Status check_same_scope(const Move& move) {
 
 namespace {
 
-/// The new loops run over the axes as the block lists them: the steps of its reduction come in the same order as before
-/// where one loop drives each axis, outer ones the earlier axes.
-bool keeps_order_of_steps(const Tree& tree, int block) {
+/// Loops run over the axes as the block lists them: one drives each axis, upwards, outer ones the earlier axes.
+bool runs_in_order_of_axes(const Tree& tree, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
   int last = -1;
   for (int at : tree.loops_above(block)) {
@@ -205,7 +204,9 @@ bool keeps_order_of_steps(const Tree& tree, int block) {
       bool drives =
           analysis::is_reduction_axis(realize.block->iter_vars[i]) && uses_var(realize.iter_values[i], loop.loop_var);
       if (!drives) continue;
-      if (driven >= 0 || i <= last) return false;
+      arith::Analyzer analyzer;
+      const Expr rest = analyzer.simplify(realize.iter_values[i] - cast(realize.iter_values[i].dtype(), loop.loop_var));
+      if (driven >= 0 || i <= last || uses_var(rest, loop.loop_var)) return false;
       driven = i;
     }
     last = std::max(last, driven);
@@ -214,6 +215,14 @@ bool keeps_order_of_steps(const Tree& tree, int block) {
 }
 
 }  // namespace
+
+Status check_order_of_steps(const Move& move, const Tree& after, int moved) {
+  if (analysis::BlockFacts::of(after.block_ref(moved)).commutative || runs_in_order_of_axes(after, moved)) return Ok{};
+  return refuse(move.codes.role,
+                describe(move.block) + " combines values in a way whose order matters, and the loops around " +
+                    describe(move.loop) + " would bring its steps in another one",
+                {move.block.node(), move.loop.node()});
+}
 
 Status check_block_role(const Move& move) {
   const Tree& tree = *move.block.tree;
@@ -229,7 +238,7 @@ Status check_block_role(const Move& move) {
   if (auto obstacle = analysis::why_irregular_reduction(tree, from, move.block.at)) {
     return refuse(move.codes.role, *obstacle);
   }
-  if (!facts.commutative && !keeps_order_of_steps(tree, move.block.at)) {
+  if (!facts.commutative && !runs_in_order_of_axes(tree, move.block.at)) {
     return refuse(move.codes.role,
                   describe(move.block) +
                       " combines values in a way whose order matters, and new loops would run over " +

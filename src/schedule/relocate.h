@@ -49,6 +49,8 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes);
 Status check_same_scope(const Move& move);
 /// The block is complete or a regular reduction.
 Status check_block_role(const Move& move);
+/// The steps of its reduction come in the same order as before, where that matters.
+Status check_order_of_steps(const Move& move, const Tree& after, int moved);
 /// No statement outside of blocks uses what the block does, so that it may pass all of them.
 Status check_bare_statements(const Place& block, const analysis::Scope& scope, const char* code);
 /// The same, and no other block writes the block's buffers, and none before it reads them. `self`: the block in its

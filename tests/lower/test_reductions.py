@@ -89,3 +89,31 @@ def test_a_sum_of_nothing_leaves_what_was_there():
         y = np.ones(4, "float32")
         kernel(np.ones((4, 0), "float32"), y)
         np.testing.assert_array_equal(y, np.ones(4))
+
+
+def test_a_sum_over_nothing_does_not_ask_for_its_start():
+    """The start is an element that is not there when there are no steps."""
+
+    @T.prim_func
+    def sums(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n,))
+        C = T.alloc_buffer((3,))
+        for k, i in T.grid(n, 3):
+            with T.block("C"):
+                vk, vi = T.axis.remap("RS", [k, i])
+                with T.init():
+                    C[vi] = A[n - 1]
+                C[vi] = C[vi] + A[vk]
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = C[vi % 3]
+
+    for target in ("interpreter", "native"):
+        kernel = tw.compile(tw.Schedule(sums), target, check_bounds=target == "native")
+        for n in (0, 1, 5):
+            a, b = np.arange(n, dtype="float32"), np.zeros(n, "float32")
+            kernel(a, b)
+            np.testing.assert_array_equal(b, np.full(n, a.sum() + n - 1, "float32"))

@@ -187,3 +187,26 @@ def main(A: T.Buffer((16, 16)), D: T.Buffer(({rows}, 2, 1))):
 
     for depth in range(3):
         check(func, at(depth))
+
+
+def test_steps_whose_order_matters_keep_it():
+    """x * 2 + a is no sum: the loop of the copy would take the columns before the rows."""
+
+    @T.prim_func
+    def digits(A: T.Buffer((2, 3), "int32"), B: T.Buffer((4,), "int32")):
+        C = T.alloc_buffer((2, 3), "int32")
+        for j, i in T.grid(3, 2):
+            with T.block("C"):
+                vj, vi = T.axis.remap("SS", [j, i])
+                C[vi, vj] = A[vi, vj]
+        for k, l, i in T.grid(2, 3, 4):
+            with T.block("B"):
+                vk, vl, vi = T.axis.remap("RRS", [k, l, i])
+                with T.init():
+                    B[vi] = 1
+                B[vi] = B[vi] * 2 + C[vk, vl]
+
+    error = check_refused(
+        digits, lambda sch: sch.reverse_compute_at("B", sch.get_loops("C")[0]), "reverse_compute_at/P2"
+    )
+    assert "order" in str(error)

@@ -114,6 +114,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
   TW_TRY(root, relocate(move, *needed));
   const Tree& after = Tree::of(root);
   int moved = after.block(block.block().id.value);
+  TW_RETURN_IF_ERROR(check_order_of_steps(move, after, moved));
   if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) return refuse("compute_at/P5", *obstacle);
   for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);

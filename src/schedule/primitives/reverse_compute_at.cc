@@ -89,6 +89,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   TW_TRY(root, relocate(move, *possible));
   const Tree& after = Tree::of(root);
   int moved = after.block(block.block().id.value);
+  TW_RETURN_IF_ERROR(check_order_of_steps(move, after, moved));
   if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) {
     return refuse("reverse_compute_at/P5", *obstacle);
   }
