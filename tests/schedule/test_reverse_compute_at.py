@@ -207,6 +207,6 @@ def test_steps_whose_order_matters_keep_it():
                 B[vi] = B[vi] * 2 + C[vk, vl]
 
     error = check_refused(
-        digits, lambda sch: sch.reverse_compute_at("B", sch.get_loops("C")[0]), "reverse_compute_at/P2"
+        digits, lambda sch: sch.reverse_compute_at("B", sch.get_loops("C")[0]), "reverse_compute_at/P1"
     )
     assert "order" in str(error)
