@@ -20,6 +20,10 @@ class PerformanceWarning(UserWarning):
     buffer is not in registers, threads have no cores of their own."""
 
 
+class CostModelWarning(UserWarning):
+    """A search went on without its cost model, which failed."""
+
+
 class ReferenceWarning(UserWarning):
     """The reference of a space, its peer, computes something else than the program."""
 

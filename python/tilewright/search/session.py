@@ -377,6 +377,8 @@ def tune(
     )
     with reporter(progress, search.task, search.threads) as report:
         result = search.run(database, report)
+    if "tune/cost-model" in result.progress.failures:
+        warnings.warn(result.progress.failures["tune/cost-model"][1], notes.CostModelWarning, stacklevel=2)
     if space.reference is not None and result.record is not None and result.stop_reason != "canceled":
         _warn_of_peer(result, space)
     return result

@@ -23,17 +23,16 @@ ForgivingModel::ForgivingModel(std::shared_ptr<CostModel> model, std::function<v
 Status ForgivingModel::load(const std::string& path) { return model_->load(path); }
 Status ForgivingModel::save(const std::string& path) { return model_->save(path); }
 
-void ForgivingModel::give_up(Diagnostic error) {
+void ForgivingModel::give_up(const Diagnostic& error) {
   failed_ = true;
-  error.message =
-      fmt::format("the search goes on without its cost model, which failed: {}", in_one_line(error.message));
-  tell_(error);
+  tell_(resource_error("tune/cost-model", fmt::format("the search goes on without its cost model, which failed: {}",
+                                                      in_one_line(error.message))));
 }
 
 Status ForgivingModel::update(const TuneContext& context, const std::vector<MeasureCandidate>& candidates,
                               const std::vector<RunnerResult>& results) {
   if (failed_) return Ok{};
-  if (Status updated = model_->update(context, candidates, results); !updated.ok()) give_up(std::move(updated.error()));
+  if (Status updated = model_->update(context, candidates, results); !updated.ok()) give_up(updated.error());
   return Ok{};
 }
 
@@ -45,7 +44,7 @@ Result<std::vector<double>> ForgivingModel::predict(const TuneContext& context,
   if (scores.ok() && scores->size() == candidates.size()) return scores;
   give_up(scores.ok() ? argument_error("search/scores", fmt::format("the cost model gave {} scores for {} candidates",
                                                                     scores->size(), candidates.size()))
-                      : std::move(scores.error()));
+                      : scores.error());
   return no_opinion;
 }
 

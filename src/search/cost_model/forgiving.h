@@ -9,7 +9,7 @@ namespace tilewright::search {
 
 class ForgivingModel final : public CostModel {
  public:
-  /// `tell` receives the error, once; its message is one line.
+  /// `tell` receives the error, once: "tune/cost-model", with a message of one line.
   ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> tell);
   Status load(const std::string& path) override;
   Status save(const std::string& path) override;
@@ -20,7 +20,7 @@ class ForgivingModel final : public CostModel {
                                       const std::vector<MeasureCandidate>& candidates) override;
 
  private:
-  void give_up(Diagnostic error);
+  void give_up(const Diagnostic& error);
 
   std::shared_ptr<CostModel> model_;
   std::function<void(const Diagnostic&)> tell_;
