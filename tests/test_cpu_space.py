@@ -582,6 +582,23 @@ def test_compile_by_rules():
     np.testing.assert_allclose(written(a, b), ruled(a, b), rtol=1e-5)
 
 
+def test_the_steps_by_rules_can_be_read_and_taken_again():
+    program = product(70, 90, 50)
+    ruled = tw.compile(program)
+    sch = tw.Schedule(program)
+    taken = {}
+    exec(ruled.inspect("schedule"), taken)
+    taken["apply_trace"](sch)
+    # But for the name, which a function of a schedule has from it.
+    bodies = [kernel.inspect("tir").split("tir.noalias", 1)[1] for kernel in (tw.compile(sch), ruled)]
+    assert bodies[0] == bodies[1]
+    assert tw.compile(program, schedule="as written").inspect("schedule") == ""
+    module = tw.ir.Module({name: product(70, 90, 50).with_attr("global_symbol", name) for name in ("first", "second")})
+    steps = tw.compile(module, schedule="by rules").inspect("schedule")
+    assert "# first" in steps and "# second" in steps
+    assert steps.count("sch.cache_write") == 2 * ruled.inspect("schedule").count("sch.cache_write")
+
+
 def columns_first(schedule, target, *, best):
     """Worse than what it begins with."""
     i, j = schedule.get_loops("C")

@@ -167,3 +167,12 @@ def test_what_is_said(call: Callable[[], Any], code: str, text: str) -> None:
     assert caught.value.code == code
     assert text in str(caught.value)
     assert isinstance(caught.value, TypeError)
+
+
+@pytest.mark.parametrize("use", [tw.compile, tw.lower, tw.Schedule])
+def test_python_functions_are_no_programs(use: Callable[[object], object]) -> None:
+    def plain(A: object) -> None:
+        pass
+
+    with pytest.raises((tw.ArgumentError, TypeError), match=r"@T\.prim_func above"):
+        use(plain)

@@ -8,6 +8,7 @@
 from __future__ import annotations
 
 import os
+import types
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -122,6 +123,7 @@ class Kernel(_core.KernelBase):
         Arguments may be named by their parameters, too, where a buffer has another name than its handle.
         """
         if self._program is None:
+            self._need_every_argument(len(args) + len(named))
             return NotImplemented
         from tilewright import left_out
 
@@ -133,6 +135,17 @@ class Kernel(_core.KernelBase):
         every, made = completed
         self(*every)
         return made[0] if len(made) == 1 else tuple(made)
+
+    def _need_every_argument(self, given: int) -> None:
+        names = [name for name, _, _ in self.parameters]
+        if given < len(names):
+            error = ArgumentError(
+                f"[call/count] {self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}\n"
+                "  hint: a library does not say which of the arrays that a kernel writes to it reads before, so "
+                "that none may be left out"
+            )
+            error.code = "call/count"
+            raise error
 
     def _function(self) -> Any:
         functions = self._need_program().module.functions.values()
@@ -146,16 +159,19 @@ class Kernel(_core.KernelBase):
                 return before
         return function
 
-    def inspect(self, what: Literal["tir", "llvm", "asm"], after: str = "") -> str:
-        """The program as the code generator gets it, the optimized LLVM IR, or the assembly.
+    def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
+        """The program as the code generator gets it, the optimized LLVM IR, the assembly, or the steps by rules.
 
         Args:
-            what: One of ``"tir"``, ``"llvm"``, ``"asm"``.
+            what: One of ``"tir"``, ``"llvm"``, ``"asm"``, and ``"schedule"`` for what the rules did, as a script that
+                takes the same steps on ``sch``; ``""`` where :attr:`schedule` is not ``"by rules"``.
             after: With ``"tir"``: the lowering pass after which to look, as :func:`tilewright.lower` takes it.
         """
-        if what not in ("tir", "llvm", "asm"):
-            raise ArgumentError(f"inspect takes 'tir', 'llvm' or 'asm', not {what!r}")
+        if what not in ("tir", "llvm", "asm", "schedule"):
+            raise ArgumentError(f"inspect takes 'tir', 'llvm', 'asm' or 'schedule', not {what!r}")
         program = self._need_program()
+        if what == "schedule":
+            return self._steps_by_rules()
         if program.lowered is None:
             if what != "tir" or after:
                 raise ArgumentError(f"kernel {self.name} is interpreted: there is only its program, 'tir'")
@@ -164,6 +180,23 @@ class Kernel(_core.KernelBase):
             return str((lower(program.module, after, program.target) if after else program.lowered).script())
         code = _core.compile_object(program.lowered, program.target, what == "llvm", what == "asm")
         return code.llvm_ir if what == "llvm" else code.assembly
+
+    def _steps_by_rules(self) -> str:
+        program = self._need_program()
+        if program.schedule != "by rules" or program.written is None:
+            return ""
+        from tilewright.cpu_space import schedule_for_cpu
+        from tilewright.schedule import Schedule
+
+        functions = dict(program.written.functions)
+        # A function alone has the name that a schedule of it gives it.
+        schedule = Schedule(program.written if len(functions) > 1 else next(iter(functions.values())))
+        if len(functions) > 1:
+            schedule.work_on(
+                next(str(key) for key, f in functions.items() if f.attrs.get("global_symbol") == self.name)
+            )
+        schedule_for_cpu(schedule, _core.Target(program.target), best=True)
+        return str(schedule.trace)
 
     def export(self, folder: str | os.PathLike[str], name: str | None = None) -> Exported:
         """Write what a program without Tilewright needs to call this kernel.
@@ -186,7 +219,10 @@ class Kernel(_core.KernelBase):
         return _export(_alone(self._need_program(), self.name, name or self.name), folder, name or self.name)
 
     def benchmark(self, *args: Any, threads: int = 1, cold: bool = False) -> Timing:
-        """Time the kernel on these arguments, against the measured limits of this machine.
+        """Time the kernel on these arguments, against the limits of this machine.
+
+        These are measured first, once a process and number of threads, in about a second: for as many threads as there
+        are cores, at most.
 
         Args:
             args: As for a call; outputs are overwritten.
@@ -248,8 +284,11 @@ class KernelModule(Mapping[str, Kernel]):
     def __repr__(self) -> str:
         return f"KernelModule({', '.join(self._kernels)})"
 
-    def inspect(self, what: Literal["tir", "llvm", "asm"], after: str = "") -> str:
+    def inspect(self, what: Literal["tir", "llvm", "asm", "schedule"], after: str = "") -> str:
         """All kernels and what they call, as :meth:`Kernel.inspect` shows them."""
+        if what == "schedule":
+            steps = {name: kernel.inspect(what) for name, kernel in self._kernels.items()}
+            return "\n".join(f"# {name}\n{text}" for name, text in steps.items() if text)
         return next(iter(self._kernels.values())).inspect(what, after)
 
     def export(self, folder: str | os.PathLike[str], name: str) -> Exported:
@@ -276,7 +315,10 @@ def _as_module(program: Any) -> Any:
         return _core.as_module(program)
     if isinstance(program, _core.Module):
         return program
-    raise ArgumentError(f"a function, a module or a schedule can be compiled, not {type(program).__name__}")
+    message = f"a function, a module or a schedule can be compiled, not {type(program).__name__}"
+    if isinstance(program, types.FunctionType):
+        message += f"\n  hint: {program.__name__} is a Python function; @T.prim_func above it makes a program of it"
+    raise ArgumentError(message)
 
 
 def lower(program: Any, after: str = "", target: TargetLike = "native") -> Any:

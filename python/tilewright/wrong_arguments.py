@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import FunctionType
 from typing import Any
 
 from tilewright import _core
@@ -48,7 +49,10 @@ def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Argu
         if not _core.is_dtype(value):
             return _error(DTYPE, called, f"'{value}' is no data type", _did_you_mean(value, DTYPE_NAMES))
     passed = [_kind(value) for value in own] + [f"{name}={_kind(value)}" for name, value in keywords.items()]
-    return _error(TYPES, called, f"{called} cannot take ({', '.join(passed)})", "it takes " + " or ".join(parameters))
+    hint = "it takes " + " or ".join(parameters)
+    if called == "Schedule" and any(isinstance(value, FunctionType) for value in own):
+        hint = "it takes a program, which @T.prim_func above a Python function makes of it"
+    return _error(TYPES, called, f"{called} cannot take ({', '.join(passed)})", hint)
 
 
 def _error(code: str, called: str, message: str, hint: str) -> ArgumentTypeError:

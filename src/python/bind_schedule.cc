@@ -144,7 +144,13 @@ class Arguments {
     }
     if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
       Value::List list;
-      for (nb::handle item : nb::borrow<nb::sequence>(object)) list.push_back(value(item, param));
+      for (nb::handle item : nb::borrow<nb::sequence>(object)) {
+        if (is_no_element(item, param)) {
+          unfit(param, "a " + class_name(object) + " whose element " + std::to_string(list.size()) + " is " +
+                           nb::cast<std::string>(nb::repr(item)));
+        }
+        list.push_back(value(item, param));
+      }
       return {std::move(list)};
     }
     if (nb::isinstance<nb::dict>(object)) {
@@ -156,6 +162,14 @@ class Arguments {
       return {Value::Dict(sorted.begin(), sorted.end())};
     }
     return node(object, param);
+  }
+
+  /// Numbers with a fraction and texts in a list of other things.
+  static bool is_no_element(nb::handle item, const Param& param) {
+    auto lacks = [&](std::string_view what) { return param.type.find(what) == std::string::npos; };
+    if (!param.type.starts_with("Sequence[") || !lacks("Any")) return false;
+    return (PyFloat_Check(item.ptr()) && lacks("float")) ||
+           (PyUnicode_Check(item.ptr()) && lacks("str") && lacks("Block"));
   }
 
   /// A name stands for the block it names.

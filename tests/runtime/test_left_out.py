@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -100,6 +102,19 @@ def test_what_is_read_cannot_be_left_out() -> None:
         tw.compile(product)(np.zeros((4, 6), "float32"))
     with pytest.raises(tw.ArgumentError, match="an unknown one, D"):
         tw.compile(product)(np.zeros((4, 6), "float32"), D=1)
+
+
+def test_a_library_says_why_it_needs_every_array(tmp_path: Path) -> None:
+    a, b, c = np.ones((4, 6), "float32"), np.ones((6, 5), "float32"), np.empty((4, 5), "float32")
+    loaded = tw.load(tw.compile(product).export(tmp_path).library)
+    for call in (lambda: loaded(a, b), lambda: loaded(A=a, B=b), lambda: loaded.benchmark(a, b)):
+        with pytest.raises(
+            tw.ArgumentError, match=r"takes 3 arguments \(A, B, C\), got 2\n  hint: a library"
+        ) as caught:
+            call()
+        assert caught.value.code == "call/count"
+    loaded(a, b, c)
+    np.testing.assert_array_equal(c, a @ b)
 
 
 def test_wrong_arguments_are_refused_as_ever() -> None:

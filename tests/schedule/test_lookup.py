@@ -251,3 +251,15 @@ def test_output_blocks_inside_of_blocks():
     sch = tw.Schedule(nested)
     assert [sch.get(b).name_hint for b in sch.get_output_blocks("root")] == ["outer", "B"]
     assert [sch.get(b).name_hint for b in sch.get_output_blocks("outer")] == ["B"]
+
+
+def test_the_wrong_element_of_a_list_is_named() -> None:
+    sch = tw.Schedule(workloads.matmul(12, 10, 8))
+    i, *_ = sch.get_loops("C")
+    with pytest.raises(tw.ArgumentError, match=r"'factors' takes .*, not a list whose element 0 is 2\.5"):
+        sch.split(i, [2.5, None])
+    with pytest.raises(tw.ArgumentError, match=r"'factors' takes .*, not a tuple whose element 1 is 'two'"):
+        sch.split(i, (None, "two"))
+    with pytest.raises(tw.ArgumentError, match=r"'candidates' takes .*, not a list whose element 1 is 0\.5"):
+        sch.sample_categorical([1, 0.5], [0.5, 0.5])
+    sch.sample_categorical([1, 2], [0.5, 0.5])
