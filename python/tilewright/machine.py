@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import _core
+from tilewright.notes import announced
 
 #: what tells a target: its text, the same as a dict, or itself
 TargetLike = str | dict[str, Any] | _core.Target
@@ -91,7 +92,8 @@ def roofs(threads: int = 1) -> Roofs:
     """
     threads = min(threads, cpu_count())
     if threads not in _found:
-        _found[threads] = (_highest(_probe(threads), _probe(threads)), 1)
+        with announced("measuring the limits of this machine"):
+            _found[threads] = (_highest(_probe(threads), _probe(threads)), 1)
     return _found[threads][0]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tilewright as tw
-from tilewright import machine
+from tilewright import machine, notes
 from tilewright.script import tir as T
 from tilewright.timing import Timing, Work, format_seconds
 
@@ -119,3 +120,16 @@ def test_limits_are_measured_for_no_more_threads_than_cores(monkeypatch: pytest.
         assert time.threads == threads
     assert set(asked) == {cores}
     assert len(asked) <= 2 + machine.MOST_PROBES
+
+
+def test_measuring_the_limits_is_announced(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def slow(threads: int) -> machine.Roofs:
+        time.sleep(0.1)
+        return before
+
+    before = machine.roofs(1)
+    monkeypatch.setattr(notes, "PATIENCE", 0.01)
+    monkeypatch.setattr(machine, "_found", {})
+    monkeypatch.setattr(machine, "_probe", slow)
+    assert machine.roofs(1) == before
+    assert "measuring the limits of this machine" in capsys.readouterr().err
