@@ -680,3 +680,12 @@ def test_every_function_of_a_module_is_scheduled():
 def test_unknown_schedule():
     with pytest.raises(tw.ArgumentError, match="'as written' and 'by rules'"):
         tw.compile(product(4, 4, 4), schedule="fast")
+
+
+def test_blocks_that_write_nothing_are_left_alone():
+    sch = tw.Schedule(softmax(8, 40))
+    blocks = sch.get_child_blocks("root")
+    loop = sch.get_loops(blocks[0])[0]
+    sch.prefetch_at(loop, blocks[0], 0, 1)
+    cpu_space.schedule_for_cpu(sch, tw.Target(TARGETS[0]), best=True)
+    assert sch.verify()

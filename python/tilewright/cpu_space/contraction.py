@@ -135,7 +135,8 @@ class _Contraction:
         return [
             block
             for block in producers
-            if is_spatial(schedule.get(block))
+            if schedule.get(block).writes
+            and is_spatial(schedule.get(block))
             and is_conditional(schedule.get(block))
             and is_plain(schedule, schedule.get_loops(block))
             and len(schedule.get_consumers(block)) == 1

@@ -26,7 +26,11 @@ def schedule_rows(
     names = [schedule.get(block).name_hint for block in blocks]
     if name not in names:
         return
-    earlier = [block for block in blocks[: names.index(name)] if is_plain(schedule, schedule.get_loops(block))]
+    earlier = [
+        block
+        for block in blocks[: names.index(name)]
+        if schedule.get(block).writes and is_plain(schedule, schedule.get_loops(block))
+    ]
     sums = [block for block in earlier if not is_spatial(schedule.get(block))]
     if not sums or any(_lies_along_results(schedule, block, target) for block in sums):
         return
