@@ -123,7 +123,7 @@ class Kernel(_core.KernelBase):
         Arguments may be named by their parameters, too, where a buffer has another name than its handle.
         """
         if self._program is None:
-            self._need_every_argument(len(args) + len(named))
+            # A library does not say which of the arrays that a kernel writes to it reads before.
             return NotImplemented
         from tilewright import left_out
 
@@ -135,17 +135,6 @@ class Kernel(_core.KernelBase):
         every, made = completed
         self(*every)
         return made[0] if len(made) == 1 else tuple(made)
-
-    def _need_every_argument(self, given: int) -> None:
-        names = [name for name, _, _ in self.parameters]
-        if given < len(names):
-            error = ArgumentError(
-                f"[call/count] {self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}\n"
-                "  hint: a library does not say which of the arrays that a kernel writes to it reads before, so "
-                "that none may be left out"
-            )
-            error.code = "call/count"
-            raise error
 
     def _function(self) -> Any:
         functions = self._need_program().module.functions.values()
@@ -421,7 +410,6 @@ def compile_quietly(
     if schedule == "by rules" or (schedule is None and is_open):
         from tilewright.cpu_space import scheduled_by_rules
 
-        _core.verify(module)
         try:
             ruled, names = scheduled_by_rules(module, resolved, if_faster=schedule is None)
             return _compiled(ruled, resolved, dict.fromkeys(names, "by rules"), check_bounds, written)

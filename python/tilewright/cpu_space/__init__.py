@@ -69,6 +69,7 @@ def scheduled_by_rules(
     """
     if target.kind != "llvm":
         return module, []
+    _core.verify(module)
     schedule = Schedule(module)
     changed = []
     functions = dict(module.functions)
