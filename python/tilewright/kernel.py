@@ -123,7 +123,8 @@ class Kernel(_core.KernelBase):
         Arguments may be named by their parameters, too, where a buffer has another name than its handle.
         """
         if self._program is None:
-            # A library does not say which of the arrays that a kernel writes to it reads before.
+            if bool(args) != bool(named) and {*named} <= {name for name, _, _ in self.parameters}:
+                self._need_every_argument(len(args) + len(named))
             return NotImplemented
         from tilewright import left_out
 
@@ -135,6 +136,19 @@ class Kernel(_core.KernelBase):
         every, made = completed
         self(*every)
         return made[0] if len(made) == 1 else tuple(made)
+
+    def _need_every_argument(self, given: int) -> None:
+        names = [name for name, _, _ in self.parameters]
+        if given >= len(names):
+            return
+        message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
+        hint = (
+            "a library does not say which of the arrays that a kernel writes to it reads before, so that none may be "
+            "left out"
+        )
+        error = ArgumentError(f"[call/count] {message}\n  hint: {hint}")
+        error.code, error.message = "call/count", message
+        raise error
 
     def _function(self) -> Any:
         functions = self._need_program().module.functions.values()
