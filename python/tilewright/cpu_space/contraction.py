@@ -282,8 +282,6 @@ class _Contraction:
         schedule, facts = self.schedule, self.facts
         apart = phases_of_results(facts)
         chosen = step_after(schedule, facts, len(facts.spatial) - len(apart))
-        if chosen is None:
-            chosen = schedule.cache_write(facts.block, 0, "local")
         if apart:
             # The results of one phase lie apart from one another in memory, and together in registers.
             layout = apart_by_phases(len(facts.store.indices), apart)

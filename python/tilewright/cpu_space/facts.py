@@ -154,16 +154,16 @@ class Sizes:
         return constant(arith.Analyzer().simplify(known))
 
 
-def step_after(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV | None:
-    """The only consumer of results, where it has one step for each of them, in so many loops, and can follow them to
-    where they are made: it needs nothing that other blocks make."""
+def step_after(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV:
+    """The block that takes results to where they are read: the only consumer, where it has one step for each of them,
+    in so many loops, and can follow them to where they are made, as it needs nothing that other blocks make; else a
+    copy."""
     consumers = schedule.get_consumers(facts.block)
-    if len(consumers) != 1 or not is_spatial(schedule.get(consumers[0])):
-        return None
-    loops = schedule.get_loops(consumers[0])
-    if not is_plain(schedule, loops) or len(loops) != dimensions or len(schedule.get_producers(consumers[0])) != 1:
-        return None
-    return consumers[0]
+    if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
+        loops = schedule.get_loops(consumers[0])
+        if is_plain(schedule, loops) and len(loops) == dimensions and len(schedule.get_producers(consumers[0])) == 1:
+            return consumers[0]
+    return schedule.cache_write(facts.block, 0, "local")
 
 
 def is_plain(schedule: Schedule, loops: list[LoopRV]) -> bool:

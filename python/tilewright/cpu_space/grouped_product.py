@@ -178,7 +178,7 @@ class _Groups:
         steps, group = schedule.split(facts.axes[group_axis].loop, [None, self.group])
         every = [*head, *with_tail]
         schedule.reorder(*every, *reduced, steps, *rows, vectors, lanes, group)
-        leaving = self._leaving()
+        leaving = step_after(schedule, facts, len(facts.spatial))
         schedule.reverse_compute_at(leaving, every[-1])
         schedule.set_scope(facts.block, 0, "local")
         begin = schedule.decompose_reduction(facts.block, [*reduced, steps][0])
@@ -192,12 +192,6 @@ class _Groups:
             schedule.unroll(loop)
         attempt(schedule.parallel, schedule.fuse(*head) if len(head) > 1 else head[0])
         return True
-
-    def _leaving(self) -> BlockRV:
-        """The block that takes sums out of the registers: the only consumer, as what cuts off what was rounded up, else
-        a copy."""
-        schedule, facts = self.schedule, self.facts
-        return step_after(schedule, facts, len(facts.spatial)) or schedule.cache_write(facts.block, 0, "local")
 
     def _pack(self, group_axis: int) -> None:
         """Groups of the right operand one after the other, for sixteen columns each."""

@@ -183,7 +183,7 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
         column, vector = schedule.split(vector, [None, lanes * across])
         head = [*others, column]
     schedule.reorder(*head, *reduced, vector)
-    copy = _leaving(schedule, facts)
+    copy = step_after(schedule, facts, len(facts.spatial))
     if head:
         attempt(schedule.reverse_compute_at, copy, head[-1])
         own = schedule.get_loops(copy)
@@ -196,11 +196,6 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
         for loop in reduced:
             attempt(schedule.unroll, loop)
     share(schedule, head, total // _STEPS)
-
-
-def _leaving(schedule: Schedule, facts: Facts) -> BlockRV:
-    """The block that takes sums out of the registers: the only consumer, where it has a step for each, else a copy."""
-    return step_after(schedule, facts, len(facts.spatial)) or schedule.cache_write(facts.block, 0, "local")
 
 
 def vectorize(schedule: Schedule, loop: LoopRV, lanes: int) -> None:

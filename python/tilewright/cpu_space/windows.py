@@ -44,9 +44,11 @@ def window_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:
     slides_along = any(window.spatial == axis for window in windows)
     if terms > _MOST_TERMS or (slides_along and (len(windows) == 1 or terms < _FEWEST_TERMS_ALONG)):
         return []
-    if any(read.strides[axis] not in (0, 1) or facts.periods[axis] for read in facts.reads):
+    if any(read.strides[axis] not in (0, 1) for read in facts.reads):
         return []
-    sizes = [_sizes(facts, window.spatial) if window.spatial != axis else [1] for window in windows]
+    if any(facts.periods[i] for i in (axis, *(window.spatial for window in windows))):
+        return []
+    sizes = [range(1, 2 if i == axis else min(8, facts.extent(i)) + 1) for i in (window.spatial for window in windows)]
     tiles = []
     for steps in itertools.product(*sizes, [1, 2]):
         sums = math.prod(steps)
@@ -61,10 +63,6 @@ def window_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:
             )
         )
     return sorted(tiles, key=lambda tile: tile.cycles)
-
-
-def _sizes(facts: Facts, axis: int) -> list[int]:
-    return [size for size in range(1, min(8, facts.extent(axis)) + 1) if not facts.periods[axis]]
 
 
 def _windows(facts: Facts) -> list[_Window] | None:

@@ -21,8 +21,8 @@
 //              that the block reads on a condition only
 #include "analysis/divisors.h"
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/substitute.h"
-#include "ir/traverse.h"
 #include "schedule/inline.h"
 #include "schedule/region_copy.h"
 #include "schedule/runs_at_all.h"
@@ -39,12 +39,6 @@ Expr not_empty(const RegionBlock& frame) {
     if (!const_int(r->extent)) result = logical_and(result, gt(substitute(r->extent, map), zero(r->extent.dtype())));
   }
   return result;
-}
-
-bool uses_data(const Expr& e) {
-  bool found = false;
-  visit(e, [&](const Ref<BufferLoad>&) { found = true; });
-  return found;
 }
 
 }  // namespace
@@ -78,7 +72,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   const BlockRealize& realize = *tree.realize_at(at.block.at);
   const bool always = is_true(realize.predicate) && !may_not_read(realize.block->body);
   for (const Ref<Range>& r : frame.region) {
-    if (!always && (uses_data(r->min) || uses_data(r->extent))) {
+    if (!always && (effect_of(r->min) != Effect::kPure || effect_of(r->extent) != Effect::kPure)) {
       return refuse("prefetch_at/P5",
                     "where " + describe(at.block) + " reads '" + buffer->name +
                         "' depends on data that it reads on a condition only",
