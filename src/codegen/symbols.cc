@@ -4,24 +4,38 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 namespace tilewright::codegen {
 namespace {
 
-using F1 = float (*)(float);
-using F2 = float (*)(float, float);
-using D1 = double (*)(double);
-using D2 = double (*)(double, double);
-
 template <class T>
-void* address(T function) {
-  return reinterpret_cast<void*>(function);
+constexpr char letter() {
+  if constexpr (std::is_void_v<T>) return 'v';
+  if constexpr (std::is_pointer_v<T>) return 'p';
+  if constexpr (std::is_same_v<T, float>) return 'f';
+  if constexpr (std::is_same_v<T, double>) return 'd';
+  if constexpr (std::is_same_v<T, int>) return 'i';
+  if constexpr (std::is_same_v<T, size_t>) return 'z';
 }
 
-#define TW_UNARY(name) \
-  {#name, address<D1>(&::name)}, { #name "f", address<F1>(&::name##f) }
-#define TW_BINARY(name) \
-  {#name, address<D2>(&::name)}, { #name "f", address<F2>(&::name##f) }
+template <class Result, class... Args>
+constexpr char kPrototype[] = {letter<Result>(), letter<Args>()...};
+template <class Result, class... Args>
+constexpr char kOpenPrototype[] = {letter<Result>(), letter<Args>()..., '.'};
+
+template <class Result, class... Args>
+Symbol symbol(std::string_view name, Result (*function)(Args...)) {
+  return {name, reinterpret_cast<void*>(function), {kPrototype<Result, Args...>, 1 + sizeof...(Args)}};
+}
+template <class Result, class... Args>
+Symbol symbol(std::string_view name, Result (*function)(Args..., ...)) {
+  return {name, reinterpret_cast<void*>(function), {kOpenPrototype<Result, Args...>, 2 + sizeof...(Args)}};
+}
+
+// The casts choose among the overloads of C++.
+#define TW_UNARY(name) symbol(#name, static_cast<double (*)(double)>(&::name)), symbol(#name "f", &::name##f)
+#define TW_BINARY(name) symbol(#name, static_cast<double (*)(double, double)>(&::name)), symbol(#name "f", &::name##f)
 
 const Symbol kSymbols[] = {
     TW_UNARY(exp),
@@ -44,6 +58,7 @@ const Symbol kSymbols[] = {
     TW_UNARY(acosh),
     TW_UNARY(atanh),
     TW_UNARY(erf),
+    TW_UNARY(erfc),
     TW_UNARY(sqrt),
     TW_UNARY(floor),
     TW_UNARY(ceil),
@@ -51,6 +66,7 @@ const Symbol kSymbols[] = {
     TW_UNARY(round),
     TW_UNARY(nearbyint),
     TW_UNARY(rint),
+    TW_UNARY(logb),
     TW_UNARY(cbrt),
     TW_UNARY(lgamma),
     TW_UNARY(tgamma),
@@ -59,24 +75,26 @@ const Symbol kSymbols[] = {
     TW_BINARY(atan2),
     TW_BINARY(fmod),
     TW_BINARY(hypot),
+    TW_BINARY(copysign),
+    TW_BINARY(fdim),
+    TW_BINARY(remainder),
     TW_BINARY(nextafter),
     TW_BINARY(fmin),
     TW_BINARY(fmax),
-    {"exp10", address<D1>(&::exp10)},
-    {"exp10f", address<F1>(&::exp10f)},
-    {"fma", address<double (*)(double, double, double)>(&::fma)},
-    {"fmaf", address<float (*)(float, float, float)>(&::fmaf)},
-    {"ldexp", address<double (*)(double, int)>(&::ldexp)},
-    {"ldexpf", address<float (*)(float, int)>(&::ldexpf)},
-    {"sincos", address<void (*)(double, double*, double*)>(&::sincos)},
-    {"sincosf", address<void (*)(float, float*, float*)>(&::sincosf)},
-    {"memcpy", address<void* (*)(void*, const void*, size_t)>(&::memcpy)},
-    {"memmove", address<void* (*)(void*, const void*, size_t)>(&::memmove)},
-    {"memset", address<void* (*)(void*, int, size_t)>(&::memset)},
-    {"printf", address<int (*)(const char*, ...)>(&::printf)},
-    {"fflush", address<int (*)(std::FILE*)>(&::fflush)},
-    {"puts", address<int (*)(const char*)>(&::puts)},
-    {"putchar", address<int (*)(int)>(&::putchar)},
+    TW_UNARY(exp10),
+    symbol("fma", static_cast<double (*)(double, double, double)>(&::fma)),
+    symbol("fmaf", &::fmaf),
+    symbol("ldexp", static_cast<double (*)(double, int)>(&::ldexp)),
+    symbol("ldexpf", &::ldexpf),
+    symbol("sincos", &::sincos),
+    symbol("sincosf", &::sincosf),
+    symbol("memcpy", &::memcpy),
+    symbol("memmove", &::memmove),
+    symbol("memset", &::memset),
+    symbol("printf", &::printf),
+    symbol("fflush", &::fflush),
+    symbol("puts", &::puts),
+    symbol("putchar", &::putchar),
 };
 #undef TW_UNARY
 #undef TW_BINARY
@@ -85,8 +103,9 @@ const Symbol kSymbols[] = {
 
 std::span<const Symbol> library_symbols() { return kSymbols; }
 
-bool is_library_symbol(std::string_view name) {
-  return std::any_of(std::begin(kSymbols), std::end(kSymbols), [&](const Symbol& s) { return s.name == name; });
+const Symbol* library_symbol(std::string_view name) {
+  auto found = std::find_if(std::begin(kSymbols), std::end(kSymbols), [&](const Symbol& s) { return s.name == name; });
+  return found == std::end(kSymbols) ? nullptr : found;
 }
 
 }  // namespace tilewright::codegen

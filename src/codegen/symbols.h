@@ -10,10 +10,14 @@ namespace tilewright::codegen {
 struct Symbol {
   std::string_view name;
   void* address;
+  /// C types of the result and, behind it, of the arguments, as letters: v void, f float, d double, i int, z size_t, p
+  /// pointer; a dot at the end for arguments of any number and type.
+  std::string_view prototype;
 };
 
 /// Functions of libm and libc; those of the runtime are in tw_runtime_symbols() of runtime/runtime.h.
 std::span<const Symbol> library_symbols();
-bool is_library_symbol(std::string_view name);
+/// Null where there is none.
+const Symbol* library_symbol(std::string_view name);
 
 }  // namespace tilewright::codegen

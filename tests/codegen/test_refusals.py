@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -177,3 +178,40 @@ def test_a_read_only_place(tmp_path: Path) -> None:
         kernel.export(tmp_path)
     assert error.value.code == "export/write"
     np.testing.assert_equal(len(list(tmp_path.iterdir())), 1)
+
+
+def calling(dtype: str, name: str, *more: Any) -> Any:
+    @T.prim_func
+    def call(A: T.Buffer((4,), "float32"), B: T.Buffer((4,), dtype)):
+        for i in range(4):
+            with T.block("call"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = T.call_pure_extern(dtype, name, A[vi], *more)
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "dtype, name, more, declaration",
+    [
+        ("float32", "exp", (), "double exp(double)"),
+        ("float64", "expf", (), "float expf(float)"),
+        ("float32", "powf", (), "float powf(float, float)"),
+        ("float32", "powf", (2,), "float powf(float, float)"),
+        ("float32", "expf", (1.0,), "float expf(float)"),
+        ("float32", "memset", (0, 4), "void* memset(void*, int, size_t)"),
+        ("int32", "printf", (), "int printf(void*, ...)"),
+    ],
+)
+def test_functions_of_c_with_other_types(dtype: str, name: str, more: tuple[Any, ...], declaration: str) -> None:
+    with pytest.raises(tw.Error, match=r"other types than those of C") as error:
+        tw.compile(calling(dtype, name, *more))
+    assert error.value.code == "codegen/unsupported"
+    assert declaration in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["logb", "erfc", "lgamma"])
+def test_functions_of_c_with_their_types(name: str) -> None:
+    a = np.array([0.25, 1.0, 3.5, 700.0], "float32")
+    expected = [{"logb": lambda x: math.floor(math.log2(x))}.get(name, getattr(math, name, None))(float(x)) for x in a]
+    np.testing.assert_allclose(tw.compile(calling("float32", name + "f"))(a), expected, rtol=1e-6, atol=1e-30)

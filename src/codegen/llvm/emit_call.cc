@@ -290,12 +290,82 @@ llvm::Value* FunctionEmitter::emit_integer_intrinsic(const Call& call, Intrinsic
 
 // ---- calls of functions ------------------------------------------------------------------------------------------
 
+namespace {
+
+/// Whether a value of this type is passed where C passes the type of that letter.
+bool passes_as(char letter, DataType type) {
+  if (!type.is_scalar()) return false;
+  switch (letter) {
+    case 'f':
+      return type.is_float() && type.bits == 32;
+    case 'd':
+      return type.is_float() && type.bits == 64;
+    case 'i':
+      return (type.is_int() || type.is_uint()) && type.bits == 32;
+    case 'z':
+      return (type.is_int() || type.is_uint()) && type.bits == 64;
+    default:
+      return type.is_handle();
+  }
+}
+
+/// Arguments of an open list have types that C does not widen there.
+bool passes_open(DataType type) {
+  return passes_as('d', type) || passes_as('i', type) || passes_as('z', type) || passes_as('p', type);
+}
+
+bool matches(std::string_view prototype, const Call& call) {
+  const bool open = prototype.back() == '.';
+  const size_t count = prototype.size() - (open ? 2 : 1);
+  if (call.args.size() - 1 < count || (!open && call.args.size() - 1 > count)) return false;
+  for (size_t i = 1; i < call.args.size(); ++i) {
+    const NodeRef& arg = call.args[i];
+    const DataType type = arg.as<StringImm>() ? DataType::handle() : Expr(arg).dtype();
+    if (i <= count ? !passes_as(prototype[i], type) : !passes_open(type)) return false;
+  }
+  // What comes back in the same register as an integer may be taken for one, or left alone.
+  const bool is_float = prototype[0] == 'f' || prototype[0] == 'd';
+  if (prototype[0] == 'v') return call.dtype.is_void();
+  return call.dtype.is_void() || (is_float ? passes_as(prototype[0], call.dtype) : !call.dtype.is_float());
+}
+
+std::string declaration(const Symbol& symbol) {
+  auto spell = [](char letter) -> std::string {
+    switch (letter) {
+      case 'v':
+        return "void";
+      case 'f':
+        return "float";
+      case 'd':
+        return "double";
+      case 'i':
+        return "int";
+      case 'z':
+        return "size_t";
+      case 'p':
+        return "void*";
+      default:
+        return "...";
+    }
+  };
+  std::string args;
+  for (char letter : symbol.prototype.substr(1)) args += (args.empty() ? "" : ", ") + spell(letter);
+  return spell(symbol.prototype[0]) + " " + std::string(symbol.name) + "(" + args + ")";
+}
+
+}  // namespace
+
 llvm::Value* FunctionEmitter::emit_extern(const Call& call) {
   const StringImm* name = call.args.empty() ? nullptr : call.args[0].as<StringImm>();
   if (!name) return unsupported(call.dtype, "T.call_extern needs the name of a function");
-  if (!is_library_symbol(name->value)) {
+  const Symbol* symbol = library_symbol(name->value);
+  if (!symbol) {
     return unsupported(call.dtype, "T.call_extern of '" + name->value + "', which kernels may not call",
-                       "kernels may call functions of libm");
+                       "kernels may call most functions of libm, memcpy, memmove, memset and printf");
+  }
+  if (!matches(symbol->prototype, call)) {
+    return unsupported(call.dtype, "T.call_extern of '" + name->value + "' with other types than those of C",
+                       "it is declared as " + declaration(*symbol));
   }
   std::vector<Value*> values;
   std::vector<llvm::Type*> types;
