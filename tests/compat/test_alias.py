@@ -646,6 +646,10 @@ def test_kernels_have_the_methods_of_modules(python, tmp_path):
         print(built.entry_func.name, "define" in built["main"].get_source(), "ret" in built["main"].get_source("asm"))
         path = built.export_library({str(tmp_path / "both.so")!r})
         tvm.runtime.load_module(path)["other"](a, b)
+        one = tvm.runtime.load_module(built["main"].export_library({str(tmp_path / "one.so")!r}))
+        one["main"](a, b)
+        print(built.imported_modules, b.numpy()[0])
+        tvm.runtime.load_module(path)["other"](a, b)
         built.get_function("main")(a, a := tvm.nd.empty((4,)))
         print(b.numpy()[1], a.numpy()[1])
         for wrong in (lambda: built.time_evaluator("absent", tvm.cpu()),
@@ -659,6 +663,7 @@ def test_kernels_have_the_methods_of_modules(python, tmp_path):
         "4 True True 3.0",
         "1 0.0",
         "main True True",
+        "[] 2.0",
         "3.0 2.0",
         "AttributeError Module has no function 'absent'",
         "ValueError Tilewright runs nothing on cuda(0) yet",

@@ -82,6 +82,18 @@ PROGRAMS = {
         with tvm.transform.PassContext(opt_level=3) as context:
             assert tvm.transform.PassContext.current() is context
             tvm.build(MyModule, target="llvm")(a, b)
+        with tvm.transform.PassContext(config={"tir.disable_vectorize": True, "tir.UnrollLoop": {"auto_max_step": 4}}):
+            tvm.build(MyModule, target="llvm")(a, b)
+        @T.prim_func
+        def gather(I: T.Buffer((8,), "int32"), A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+            for i in range(8):
+                with T.block("B"):
+                    vi = T.axis.spatial(8, i)
+                    B[vi] = A[I[vi]]
+        with tvm.transform.PassContext(config={"tir.instrument_bound_checkers": True}):
+            checked = tvm.build(gather, target="llvm")
+        far = tvm.nd.array(np.arange(8, dtype="int32") + 5)
+        refused(ValueError, "not in [0, 8)", lambda: checked(far, a, b))
         refused(TypeError, "no option 'tir.vectorize'",
                 lambda: tvm.transform.PassContext(config={"tir.vectorize": 1}))
         refused(TypeError, "PassContext(instruments=...)", lambda: tvm.transform.PassContext(instruments=[1]))

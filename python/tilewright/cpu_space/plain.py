@@ -8,7 +8,7 @@ from tilewright import _core
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, constant, step_after
 from tilewright.cpu_space.register_tile import bits_of
-from tilewright.schedule import BlockRV, LoopRV, Schedule
+from tilewright.schedule import LoopRV, Schedule
 
 #: least work, in elements, that is worth a parallel loop
 _SHARED_WORK = 1 << 15

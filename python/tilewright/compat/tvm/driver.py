@@ -8,6 +8,7 @@ from typing import Any
 import tilewright as tw
 from tilewright.compat.tvm.runtime.module import seen
 from tilewright.compat.tvm.target import current
+from tilewright.compat.tvm.transform import PassContext
 from tilewright.ir import IRModule, PrimFunc
 
 
@@ -18,7 +19,10 @@ def build(mod: PrimFunc | IRModule, target: Any = None, *, name: str | None = No
             raise TypeError("Tilewright has a name for one function only: a module names its own")
         mod = mod.with_attr("global_symbol", name)
     chosen = target if target is not None else current()
-    return seen(tw.compile(mod, target="native" if chosen is None else chosen, schedule="as written"))
+    checked = bool(PassContext.current().config.get("tir.instrument_bound_checkers"))
+    return seen(
+        tw.compile(mod, target="native" if chosen is None else chosen, schedule="as written", check_bounds=checked)
+    )
 
 
 compile = build

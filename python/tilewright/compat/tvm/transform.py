@@ -17,9 +17,34 @@ __all__ = ["ModulePass", "Pass", "PassContext", "PassInfo", "Sequential", "modul
 
 _open: list[PassContext] = []
 
+#: Options of TVM that steer how its passes go about their work: Tilewright's pipeline decides that itself.
+_STEERING = frozenset(
+    "tir." + name
+    for name in [
+        "HoistExpression",
+        "HoistIfThenElse",
+        "InjectDoubleBuffer",
+        "LoopPartition",
+        "ReduceBranchingThroughOvercompute",
+        "RemoveNoOp",
+        "Simplify",
+        "UnrollLoop",
+        "debug_keep_trivial_loop",
+        "disable_cse_tir",
+        "disable_storage_rewrite",
+        "disable_vectorize",
+        "enable_buffer_level_predication",
+        "enable_debug",
+        "enable_equiv_terms_in_cse_tir",
+        "merge_static_smem",
+        "use_async_copy",
+    ]
+)
+
 
 class PassContext:
-    """Options of what is built inside: Tilewright's pipeline is one, so they are checked and change nothing.
+    """Options of what is built inside. ``tir.instrument_bound_checkers`` checks bounds; options that steer TVM's passes
+    (``tir.disable_vectorize``, ``tir.UnrollLoop``) are kept and change nothing, as Tilewright's pipeline is one.
 
     Raises:
         TypeError: an option asks for something that Tilewright does not do.
@@ -50,9 +75,10 @@ class PassContext:
             if value:
                 raise TypeError(f"Tilewright has no PassContext({name}=...) yet")
         for name in config or {}:
-            raise TypeError(f"Tilewright has no option {name!r} of PassContext yet")
+            if name not in _STEERING and name != "tir.instrument_bound_checkers":
+                raise TypeError(f"Tilewright has no option {name!r} of PassContext yet")
         self.opt_level = opt_level
-        self.config: dict[str, Any] = {}
+        self.config: dict[str, Any] = dict(config or {})
 
     def __enter__(self) -> PassContext:
         _open.append(self)

@@ -101,7 +101,9 @@ def export_library(self: Any, file_name: str | Path) -> Path:
     path = Path(file_name)
     if path.suffix != ".so":
         raise ValueError(f"Tilewright exports shared libraries, so {path.name!r} has to end in '.so'")
-    return Path(self.export(path.parent, path.stem).library)
+    # The file's name is not that of a function.
+    kernels = KernelModule({self.name: self}) if isinstance(self, Kernel) else self
+    return Path(kernels.export(path.parent, path.stem).library)
 
 
 def _entry_func(self: Any) -> Any:
@@ -114,10 +116,16 @@ def _entry_name(self: Any) -> str:
     return str(_entry_func(self).name)
 
 
+def _imported_modules(self: Any) -> list[Any]:
+    """None: a kernel is whole."""
+    return []
+
+
 def _with_methods(cls: Any) -> Any:
     """The same class, which has the methods of TVM's modules."""
     cls.entry_func = property(_entry_func)
     cls.entry_name = property(_entry_name)
+    cls.imported_modules = property(_imported_modules)
     for method in (export_library, get_function, get_source, time_evaluator):
         setattr(cls, method.__name__, method)
     return cls
