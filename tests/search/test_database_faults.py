@@ -65,7 +65,8 @@ def command(tmp_path: Path) -> Callable[..., Result]:
 
 def count_records(file: Path) -> int:
     with contextlib.closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as connection:
-        return int(connection.execute("SELECT count(*) FROM record").fetchone()[0])
+        # The program as written has a record too where it wins.
+        return int(connection.execute("SELECT count(*) FROM record WHERE position >= 0").fetchone()[0])
 
 
 def truncate(file: Path) -> None:
