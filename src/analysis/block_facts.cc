@@ -5,6 +5,7 @@
 #include "analysis/accesses.h"
 #include "analysis/block_access_region.h"
 #include "analysis/cover.h"
+#include "analysis/divisors.h"
 #include "analysis/plain_store.h"
 #include "analysis/scope.h"
 #include "analysis/sure_writes.h"
@@ -388,7 +389,8 @@ class Examine {
         block_->body,
         [&](const Ref<BufferStore>& store) {
           auto step = ReductionStep::of(*store);
-          good &= step && operation_on.emplace(store->buffer, step->operation()).first->second == step->operation();
+          good &= step && !may_fail_early(*step, analyzer_) &&
+                  operation_on.emplace(store->buffer, step->operation()).first->second == step->operation();
           ++stores;
         },
         [&](const Ref<BufferLoad>& load) { loads += written(load->buffer) || is_view(load->buffer); },
@@ -470,7 +472,11 @@ bool judge_plainly(const PlainBlock& plain, BlockFacts& facts) {
   bool reduces = std::any_of(block.iter_vars.begin(), block.iter_vars.end(), is_reduction_axis);
   if (reduces && !accumulates) return false;
   facts.role = plain.init ? BlockRole::kReduction : accumulates ? BlockRole::kUpdate : BlockRole::kComplete;
-  if (accumulates) facts.commutative = own == 1 && ReductionStep::of(store).has_value();
+  if (accumulates) {
+    auto step = own == 1 ? ReductionStep::of(store) : std::nullopt;
+    if (step && step->may_skip_operand()) return false;
+    facts.commutative = step.has_value();
+  }
   facts.writes_all = {true};
   facts.takes = block.reads;
   return true;

@@ -1,6 +1,7 @@
 #include "analysis/divisors.h"
 
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/traverse.h"
 
 namespace tilewright::analysis {
@@ -19,6 +20,31 @@ bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer) {
       [&](const Ref<Div>& d, Visitor& walk) { look(d, walk); },
       [&](const Ref<Mod>& d, Visitor& walk) { look(d, walk); });
   return found;
+}
+
+bool may_fail(const Expr& e, arith::Analyzer& analyzer) {
+  bool found = may_divide_by_zero(e, analyzer);
+  visit(
+      e,
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        for (size_t i = 0; i < load->indices.size() && !found; ++i) {
+          const Expr& index = load->indices[i];
+          found = !index.dtype().is_scalar() || !analyzer.can_prove(ge(index, zero(index.dtype()))) ||
+                  !analyzer.can_prove(lt(index, load->buffer->shape[i]));
+        }
+        walk.descend(load);
+      },
+      [&](const Ref<Call>& call, Visitor& walk) {
+        Intrinsic intrinsic = intrinsic_of(*call);
+        bool is_value = intrinsic != Intrinsic::kUnknown && intrinsic_row(intrinsic).effect == Effect::kPure;
+        found |= !is_value && intrinsic != Intrinsic::k_if_then_else;
+        walk.descend(call);
+      });
+  return found;
+}
+
+bool may_fail_early(const ReductionStep& step, arith::Analyzer& analyzer) {
+  return step.may_skip_operand() && may_fail(step.operand(), analyzer);
 }
 
 }  // namespace tilewright::analysis

@@ -1,13 +1,23 @@
-// Divisions that fail where a size is zero.
+// Expressions that fail where something is zero, or out of bounds: a schedule must not compute them where the program
+// as written does not.
 #pragma once
 
 #include "arith/analyzer.h"
 #include "ir/expr.h"
+#include "ir/reduction_step.h"
 
 namespace tilewright::analysis {
 
 /// Whether it divides by what is not proved to be other than zero. Where nothing of a program runs for a size of zero,
 /// what a schedule computes ahead of it must not fail either.
 bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer);
+
+/// Whether it divides by what may be zero, reads what is not proved to lie inside of its buffer, or calls what does
+/// more than to compute a value.
+bool may_fail(const Expr& e, arith::Analyzer& analyzer);
+
+/// Whether other steps of the reduction decide if the operand of this one is evaluated, and that might fail:
+/// `B[v] and A[I[v]] > 0` reads nothing once B[v] is false. Such steps keep their order.
+bool may_fail_early(const ReductionStep& step, arith::Analyzer& analyzer);
 
 }  // namespace tilewright::analysis

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "analysis/divisors.h"
+#include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -76,7 +78,7 @@ class Find {
       return result;
     }
     if (take_body() && take_init()) {
-      bool known = reducer_.buffers.size() <= 2 && (combines_parts() || chooses_pairs());
+      bool known = reducer_.buffers.size() <= 2 && (combines_parts() || (why_.empty() && chooses_pairs()));
       if (known && reads_no_results() && starts_fit()) {
         result.reducer = std::move(reducer_);
         return result;
@@ -157,12 +159,26 @@ class Find {
     return true;
   }
 
+  /// Which knows the domains of the axes.
+  arith::Analyzer& analyzer() {
+    if (!analyzer_) {
+      analyzer_.emplace();
+      for (const Ref<IterVar>& axis : block_.iter_vars) {
+        if (axis->dom.defined()) analyzer_->bind(axis->var, axis->dom);
+      }
+    }
+    return *analyzer_;
+  }
+
   /// Each part is a step by itself.
   bool combines_parts() {
     for (size_t part = 0; part < elements_.size(); ++part) {
       BufferStore store{update_.buffers[part], update_.values[part], update_.indices, {}};
       auto step = ReductionStep::of(store);
       if (!step || step->is_difference()) return false;
+      if (may_fail_early(*step, analyzer())) {
+        return say("what its element is combined with is not evaluated once that decides the result, and might fail");
+      }
       reducer_.operands.push_back(step->operand());
       reducer_.steps.push_back(std::move(*step));
     }
@@ -219,6 +235,7 @@ class Find {
   std::string why_;
   Update update_;
   std::vector<Expr> elements_;
+  std::optional<arith::Analyzer> analyzer_;
   Reducer reducer_;
 };
 

@@ -60,6 +60,7 @@ TEST(Make, RefusesWhatDoesNotFit) {
   EXPECT_EQ(code_of([&] { make<IntImm>({DataType::int_(8), 300}); }), "ir/int-range");
   EXPECT_EQ(code_of([&] { make<FloatImm>({DataType::int_(32), 1}); }), "ir/float-dtype");
   EXPECT_EQ(code_of([&] { make<Cast>({DataType::int_(32, 4), x}); }), "ir/cast-lanes");
+  EXPECT_EQ(code_of([&] { make<Cast>({DataType::bool_(), var("pointer", DataType::handle())}); }), "ir/cast-handle");
   EXPECT_EQ(code_of([&] { make<Add>({a->data, a->data}); }), "ir/handle-arithmetic");
   EXPECT_EQ(code_of([&] { make<Call>({DataType::int_(32), x, {}}); }), "ir/call-op");
   Buffer bad = *a;

@@ -177,6 +177,10 @@ DataType check(Cast& v) {
   if (v.dtype.lanes != v.value.dtype().lanes || v.dtype.scalable != v.value.dtype().scalable) {
     refuse("ir/cast-lanes", "a cast of " + v.value.dtype().str() + " to " + v.dtype.str());
   }
+  if (v.dtype.is_handle() != v.value.dtype().is_handle()) {
+    refuse("ir/cast-handle", "a cast of " + v.value.dtype().str() + " to " + v.dtype.str(),
+           "T.isnullptr asks whether a pointer is null, T.reinterpret takes its bits");
+  }
   return v.dtype;
 }
 

@@ -39,7 +39,7 @@ std::optional<ReductionStep> ReductionStep::of(const BufferStore& store) {
   auto beside = [&](Intrinsic bits, const Expr& a, const Expr& b) -> std::optional<ReductionStep> {
     bool left = is_element(a), right = !value.is<Sub>() && is_element(b);
     if ((!left && !right) || loads_from(left ? b : a, store.buffer->data)) return {};
-    return left ? ReductionStep(value.kind(), bits, a, b) : ReductionStep(value.kind(), bits, b, a);
+    return left ? ReductionStep(value.kind(), bits, a, b, true) : ReductionStep(value.kind(), bits, b, a, false);
   };
   auto of_two = [&](const auto* n) { return beside(Intrinsic::kUnknown, n->a, n->b); };
   if (const Add* n = value.as<Add>()) return of_two(n);

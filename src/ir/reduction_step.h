@@ -29,6 +29,8 @@ class ReductionStep {
   /// Combining what an element starts from once more changes nothing: it is neutral, or a constant that may be met any
   /// number of times.
   bool may_restart_from(const Expr& start) const;
+  /// The element decides whether the operand is evaluated: `element and operand`, in this order.
+  bool may_skip_operand() const { return is_first_ && (kind_ == Kind::kAnd || kind_ == Kind::kOr); }
   /// A step adds its operand.
   bool is_sum() const { return kind_ == Kind::kAdd; }
   /// A step subtracts it.
@@ -37,12 +39,13 @@ class ReductionStep {
   bool is_exact() const;
 
  private:
-  ReductionStep(Kind kind, Intrinsic bits, Expr element, Expr operand)
-      : kind_(kind), bits_(bits), element_(std::move(element)), operand_(std::move(operand)) {}
+  ReductionStep(Kind kind, Intrinsic bits, Expr element, Expr operand, bool is_first)
+      : kind_(kind), bits_(bits), element_(std::move(element)), operand_(std::move(operand)), is_first_(is_first) {}
 
   Kind kind_;       ///< kCall: `bits_`
   Intrinsic bits_;  ///< an operation on bits
   Expr element_, operand_;
+  bool is_first_;  ///< the element stands left of the operand
 };
 
 }  // namespace tilewright

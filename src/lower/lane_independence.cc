@@ -10,6 +10,7 @@
 // Anything else is an obstacle. So are pointers of which it is not known what they point to.
 #include "lower/lane_independence.h"
 
+#include "analysis/divisors.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -139,12 +140,14 @@ std::string LaneAccesses::obstacle() {
   return "";
 }
 
-std::optional<ReductionStep> lane_step(const BufferStore& store) {
+std::optional<ReductionStep> lane_step(const BufferStore& store, arith::Analyzer& analyzer) {
   DataType type = store.buffer->dtype;
   bool number = type.is_bool() || (type.is_float() ? type.bits >= 16 : type.bits >= 8 && type.bits <= 64);
   if (store.indices.size() != 1 || !type.is_scalar() || !number || store.value.dtype() != type) return {};
   if (effect_of(store.indices[0]) != Effect::kPure) return {};
-  return ReductionStep::of(store);
+  auto step = ReductionStep::of(store);
+  if (step && analysis::may_fail_early(*step, analyzer)) return {};
+  return step;
 }
 
 bool is_alone(const Stmt& scope, const BufferStore& step, const std::unordered_set<NodeRef>& private_memory,

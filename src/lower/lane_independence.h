@@ -53,8 +53,8 @@ class LaneAccesses {
   std::vector<Ref<For>> inside_;
 };
 
-/// The store as a step of a reduction whose partial results lanes can hold.
-std::optional<ReductionStep> lane_step(const BufferStore& store);
+/// The store as a step of a reduction whose partial results lanes can hold. The analyzer knows the loops around it.
+std::optional<ReductionStep> lane_step(const BufferStore& store, arith::Analyzer& analyzer);
 /// Whether the element that a step stores to is touched in `scope` by this step only. `trusted`: different buffers do
 /// not overlap.
 bool is_alone(const Stmt& scope, const BufferStore& step, const std::unordered_set<NodeRef>& private_memory,

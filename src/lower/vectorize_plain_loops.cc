@@ -377,7 +377,7 @@ class Vectorizer {
     bool exact = true;
     visit(loop->body, [&](const Ref<BufferStore>& store) {
       if (store->indices.size() != 1 || uses_var(store->indices[0], loop->loop_var)) return;
-      auto step = lane_step(*store);
+      auto step = lane_step(*store, analyzer_);
       exact = exact && step && step->is_exact() && is_alone(loop, *store, private_memory_);
       if (!exact) return;
       Ref<Buffer> partial = decl_buffer({loop->extent}, store->buffer->dtype, store->buffer->name);

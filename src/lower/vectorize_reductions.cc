@@ -120,7 +120,7 @@ class LanesOfReductions {
       bool same = store->indices.size() == 1 && store->indices[0].dtype().is_scalar() &&
                   effect_of(store->indices[0]) == Effect::kPure && !uses_var(store->indices[0], loop->loop_var);
       if (!same) return true;
-      auto step = lane_step(*store);
+      auto step = lane_step(*store, analyzer_);
       if (step) found.push_back({s.borrow<BufferStore>(), *step, inside, 0, {}, {}, 1, 1, 0, {}});
       return step.has_value();
     }
@@ -130,8 +130,12 @@ class LanesOfReductions {
       variables_.enter(*nested);
     }
     inside.push_back(s);
+    const IfThenElse* branch = s.as<IfThenElse>();
     for_each_child(s, [&](const NodeRef& child, Role) {
-      if (child.sort() == Sort::kStmt) good = good && collect(Stmt(child), loop, inside, found);
+      if (child.sort() != Sort::kStmt) return;
+      bool holds = branch && child == branch->then_case && variables_.decides(branch->condition);
+      auto scope = analyzer_.constraint(holds ? branch->condition : bool_imm(true));
+      good = good && collect(Stmt(child), loop, inside, found);
     });
     inside.pop_back();
     if (const For* nested = s.as<For>()) variables_.leave(*nested);

@@ -113,9 +113,9 @@ RegionBlock region_block(const AtLoop& at, const arith::Region& region) {
 
 namespace {
 
-/// The region copied element by element.
+/// The region copied element by element, where the condition holds.
 Stmt copy_region(const RegionBlock& frame, const Ref<Buffer>& from, const Ref<Buffer>& to, const std::string& name,
-                 Ref<Block>* made) {
+                 const Expr& condition, Ref<Block>* made) {
   std::vector<Ref<Var>> loops;
   std::vector<Expr> indices;
   for (const Ref<Range>& r : frame.region) {
@@ -132,7 +132,7 @@ Stmt copy_region(const RegionBlock& frame, const Ref<Buffer>& from, const Ref<Bu
   block.annotations.set("auto_copy", i32(1));
   block.body = std::move(body);
   *made = with_reads_of_indices(std::move(block));
-  return make<BlockRealize>({.iter_values = frame.values, .predicate = bool_imm(true), .block = *made});
+  return make<BlockRealize>({.iter_values = frame.values, .predicate = condition, .block = *made});
 }
 
 /// The blocks that touch the copy instead, and the statement next to which the copy stands.
@@ -168,6 +168,33 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
         {at.block.node()});
   }
   return choice;
+}
+
+/// The condition under which the block that writes the buffer runs at all, where no reader below the loop surely reads
+/// all of the region: sums over nothing have no value to copy. Null where that cannot be said at the loop.
+Expr has_value(const AtLoop& at, const Choice& choice, const Ref<Buffer>& buffer, const arith::Region& region) {
+  const Tree& tree = *at.loop.tree;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(at.scope));
+  Expr condition = bool_imm(true);
+  for (int child : scope.writers(buffer)) {
+    int writer = tree.block(scope.children()[child]->block->id.value);
+    const int both[] = {at.loop.at, writer};
+    int common = tree.common_ancestor(both);
+    auto loops = analysis::loops_between(tree, common, writer);
+    if (!loops) return {};
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, tree, common);
+    for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
+      if (write->buffer != buffer) continue;
+      Expr runs = runs_at_all(tree, writer, write, *loops, analyzer);
+      if (!runs.defined()) return {};
+      if (is_true(runs)) return runs;  // what others do then is done to values
+      condition = logical_and(condition, runs);
+    }
+  }
+  if (is_true(condition)) return condition;
+  bool read = is_read_anyhow(tree, choice.chosen, buffer, arith::box_of(region), at.loop.at);
+  return read ? bool_imm(true) : condition;
 }
 
 }  // namespace
@@ -211,9 +238,16 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
     }
   }
   Copy copy = make_copy(buffer, storage_scope, region_below(at, choice.chosen, buffer, reads, storage_scope), false);
+  Expr condition = reads ? has_value(at, choice, buffer, copy.region) : bool_imm(true);
+  if (!condition.defined()) {
+    return refuse(codes.values,
+                  "what writes '" + buffer->name + "' may have no step at all: a copy would have no value to read then",
+                  {at.block.node(), at.loop.node()});
+  }
   RegionBlock frame = region_block(at, copy.region);
   Ref<Block> made;
-  Stmt copying = copy_region(frame, reads ? buffer : copy.cache, reads ? copy.cache : buffer, copy.name, &made);
+  Stmt copying =
+      copy_region(frame, reads ? buffer : copy.cache, reads ? copy.cache : buffer, copy.name, condition, &made);
 
   TreeEdit edit(tree);
   int near = at.statements[choice.near];

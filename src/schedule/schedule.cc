@@ -148,7 +148,13 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     planned = std::move(*result);
     if (may_take_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
   } catch (const Exception& e) {
-    // Making a node was refused: a gap in the primitive's own conditions. The state is untouched.
+    // Making a node was refused; the state is untouched.
+    if (e.diagnostic().code == "ir/int-range") {
+      return schedule_error(
+          "schedule/range", std::string(kind_info(instruction).method) + "(): " + e.diagnostic().message,
+          "the program would need larger numbers than its indices have: take smaller ones, or indices of int64");
+    }
+    // A gap in the primitive's own conditions.
     Diagnostic d = internal_error(
         "schedule/plan",
         std::string(kind_info(instruction).method) + "() could not build its result: " + e.diagnostic().message,

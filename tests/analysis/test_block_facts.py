@@ -334,3 +334,22 @@ def test_buffers_are_private_to_parallel_iterations_where_lowering_puts_them_the
         check(before, parallel)
     else:
         check_refused(before, parallel, "parallel/P4")
+
+
+@pytest.mark.parametrize(("divisor", "is_sure"), [("n", False), ("7", True)])
+def test_an_operand_that_a_result_may_skip_keeps_its_place(divisor, is_sure):
+    """Where one iteration makes C[0] false, those after it divide by no n of zero."""
+    before = program(f"""def main(a: T.handle, C: T.Buffer((1,), "bool")):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "int32")
+    for i, j, k in T.grid(1, 6, 5):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SRR", [i, j, k])
+            with T.init():
+                C[vi] = T.bool(True)
+            C[vi] = C[vi] and (vj * 5 + vk) % {divisor} < 4
+""")
+    if is_sure:
+        check(before, swap)
+    else:
+        check_refused(before, swap, "reorder/P5")

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import tilewright as tw
+from tilewright import _core
 from tilewright.script import from_source
 from tilewright.script import tir as T
 
@@ -383,3 +384,35 @@ def test_arguments_of_other_functions_may_overlap() -> None:
     tw.compile(Sums, schedule="as written")["main"](x)
     assert re.search(r"for k in range\(8\):\n\s+C_lanes", lowered(Sums))
     np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize(
+    ("step", "has_lanes"),
+    [("C[0] and 8 % {n} < A[v]", False), ("8 % {n} < A[v] and C[0]", True), ("C[0] and 8 % ({n} + 1) < A[v]", True)],
+)
+def test_operands_that_the_result_skips_are_evaluated_by_no_lane(step: str, has_lanes: bool) -> None:
+    program = from_source(f"""
+@T.prim_func
+def main(a: T.handle, b: T.handle, C: T.Buffer((1,), "bool")):
+    m, n = T.int32(), T.int32()
+    A = T.match_buffer(a, (m,), "int32")
+    N = T.match_buffer(b, (n,), "int32")
+    for i in T.vectorized(m):
+        with T.block("C"):
+            v = T.axis.reduce(m, i)
+            C[0] = {step.format(n="n")}
+""")
+    after = tw.lower(program, after="vectorize_reductions")
+    assert ("C_lanes" in after.script()) == has_lanes
+    skips = step.startswith("C[0] and 8 % {n}")
+    for n in (0, 3) if skips or "+ 1" in step else (3,):
+        args = [np.arange(20, dtype="int32"), np.zeros(n, "int32"), np.zeros(1, "bool")]
+        for start in (False, True) if n else (False,):
+            args[2][0] = start
+            want = [a.copy() for a in args]
+            tw.compile(program, "interpreter", schedule="as written")(*want)
+            got = [a.copy() for a in args]
+            tw.compile(program, schedule="as written")(*got)
+            assert got[2] == want[2]
+            _core.interpret(after, "main", *args, check_uninitialized=False)
+            assert args[2] == want[2]

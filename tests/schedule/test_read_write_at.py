@@ -322,3 +322,28 @@ def test_what_data_select_is_copied_only_where_the_data_are():
 
     check(gathered, lambda sch: sch.read_at(first(sch, "B"), "B", "A", "local"))
     check_refused(gathered, transform(1), "read_at/P4")
+
+
+def test_a_copy_of_a_sum_over_nothing_is_made_where_it_has_a_value():
+    """cache_write takes its copy back on the condition `0 < m`; another copy of that must not read without it."""
+
+    @T.prim_func
+    def main(a: T.handle, B: T.Buffer((8,))):
+        m = T.int32()
+        A = T.match_buffer(a, (m,))
+        for i, k in T.grid(8, m):
+            with T.block("B"):
+                v, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[v] = T.float32(1)
+                B[v] = B[v] + A[vk]
+
+    sch = tw.Schedule(main)
+    back = sch.cache_write("B", 0, "global")
+    sch.read_at(sch.split(sch.get_loops(back)[0], [None, 4])[0], back, 0, "local")
+    sch.verify()
+    for m in (0, 3):
+        args = np.ones(m, "float32"), np.full(8, 7, "float32")
+        for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+            kernel(*args)
+            np.testing.assert_array_equal(args[1], np.full(8, 7 if m == 0 else 4, "float32"))

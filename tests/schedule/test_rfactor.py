@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import script
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, run_in_interpreter, workloads
 
@@ -438,3 +439,33 @@ def test_a_sum_over_nothing_stays_as_it_is(factored):
             a, b = np.full((n, m), 5, "float32"), np.full(n, 7, "float32")
             kernel(a, b)
             np.testing.assert_array_equal(b, np.full(n, 7 if m == 0 else 5, "float32"))
+
+
+SKIPPING = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, B: T.Buffer((1,), "bool")):
+    m, n = T.int32(), T.int32()
+    A = T.match_buffer(a, (n, 3), "bool")
+    L = T.match_buffer(b, (m,), "bool")
+    for i, k in T.grid(1, m):
+        with T.block("B"):
+            v, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[v] = T.bool({start})
+            B[v] = {step}
+"""
+
+
+def test_operands_that_a_result_skips_are_not_evaluated_ahead_of_it():
+    """`B[v] or A[.. % n]` divides by no n of zero, since B[v] is true by then: a part by itself would."""
+    skips = script.from_source(SKIPPING.format(start=True, step="B[v] or A[vk % n, 0]"))
+    with pytest.raises(tw.ScheduleError, match="not evaluated once") as refusal:
+        factor("B", 1, 0)(tw.Schedule(skips))
+    assert refusal.value.code == "rfactor/P5"
+
+
+@pytest.mark.parametrize(
+    "step", ["A[vk % 7, 0] or B[v]", "B[v] or L[vk]", "B[v] and not L[vk]", "B[v] and T.exp(T.Cast('float32', vk)) > 9"]
+)
+def test_operands_that_cannot_fail_may_be_evaluated_ahead(step):
+    check(script.from_source(SKIPPING.format(start=False, step=step)), factor("B", 1, 0))
