@@ -1442,8 +1442,10 @@ class KernelBase:
     @threads.setter
     def threads(self, count: int, /) -> None: ...
 
-def load_library(path: str) -> dict[Any, Any]:
-    """The kernels of a shared library that an export wrote, by name."""
+def load_library(path: str) -> tuple[dict[str, KernelBase], str]:
+    """
+    The kernels of a shared library that an export wrote, by name, and what it says of their calls.
+    """
 
 def time_calls(kernel: object, calls: int, *args: Any) -> float:
     """
@@ -1490,7 +1492,9 @@ class LoadedKernel:
     def names(self) -> list[str]: ...
     def callable(self, name: str) -> KernelBase: ...
 
-def export_files(lowered: Module, code: ObjectCode, folder: str, name: str) -> tuple[str, str, str]: ...
+def export_files(
+    lowered: Module, code: ObjectCode, folder: str, name: str, calls: str = ""
+) -> tuple[str, str, str]: ...
 def interpreted_callable(module: Module, name: str, platform: str = "") -> KernelBase: ...
 def llvm_version() -> str: ...
 def load_object(arg: bytes, /) -> LoadedKernel: ...
@@ -2886,6 +2890,14 @@ class Database:
         All of a program in the order of their commits, failures included; an empty target means any.
         """
 
+    def examined(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """
+        Records as they are given to who asks: those that cannot be read have the outcome "damaged", which is told.
+        """
+
+    def tell_damage(self) -> None:
+        """Warns of each damaged record that was met since the last warning."""
+
     def count_outcomes(self, arg0: str, arg1: str, /) -> dict[Any, Any]: ...
     def commit_workload(self, hash: str, name: str, script: str, sizes: str = "") -> None: ...
     def commit(self, hash: str, target: str, trace: str, seconds: Sequence[float], outcome: str, error: str) -> int:
@@ -2924,6 +2936,9 @@ class Database:
         """
         Keeps of each program and target so many records, the best; how many were forgotten.
         """
+
+    def forget_damaged(self) -> int:
+        """Forgets the records that cannot be read; how many."""
 
     def export_json_lines(self, folder: str) -> tuple[int, int]:
         """Writes TVM's two files; how many programs and records."""

@@ -405,15 +405,18 @@ def db(
         Path | None, typer.Option("--export", help="Write TVM's two files of JSON lines to this folder.")
     ] = None,
     read: Annotated[Path | None, typer.Option("--import", help="Add what TVM's two files in this folder have.")] = None,
+    forget_damaged: Annotated[
+        bool, typer.Option("--forget-damaged", help="Forget the records that cannot be read any more.")
+    ] = False,
 ) -> None:
     """Show what a database holds; put databases together, prune, export and import them."""
     from tilewright import database_upkeep, records
     from tilewright.postgres_store import is_server
 
-    if merge or prune or read:
+    if merge or prune or read or forget_damaged:
         if not is_server(file) and not merge and not read:
             records.read_database(file)  # nothing is made by pruning
-        database_upkeep.change(file, merge or [], read, prune, say=print)
+        database_upkeep.change(file, merge or [], read, prune, forget_damaged=forget_damaged, say=print)
     store = records.read_database(file)
     if write:
         programs, count = store.export_json_lines(str(prepared(write)))
@@ -423,7 +426,7 @@ def db(
     elif as_json:
         for entry in database_upkeep.entries(store):
             print(json.dumps(entry))
-    elif not (merge or prune or read or write):
+    elif not (merge or prune or read or write or forget_damaged):
         if not store.workloads():
             print(f"{store.path} holds no records")
         for title, listing, remark in database_upkeep.listings(store, top):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import json
 import os
 import sys
 from collections.abc import Iterable
@@ -15,7 +14,7 @@ from typing import Any
 from tilewright import _core, ir, machine
 from tilewright.errors import Error
 from tilewright.kernel import compile_task
-from tilewright.records import kept_refusals, kept_times, read_database, schedule_of, serves, title_of
+from tilewright.records import kept_refusals, kept_times, read_database, schedule_of, serves, sizes_of, title_of
 from tilewright.script.scripts import from_source
 from tilewright.tables import Table
 from tilewright.task import Task, task_of
@@ -279,7 +278,7 @@ def _known_task(workload: dict[str, Any]) -> tuple[Task | None, str]:
     try:
         program = from_source(workload["script"])
         module = ir.IRModule({"main": program}) if isinstance(program, ir.PrimFunc) else program
-        return task_of(module, json.loads(workload["sizes"] or "{}")), ""
+        return task_of(module, sizes_of(workload)), ""
     except Error as error:
         return None, f"the program cannot be read: {str(error).partition(chr(10))[0]}"
 
@@ -293,7 +292,7 @@ def _task_report(
     task: Task | None,
     remark: str,
 ) -> TaskReport:
-    start = _moment(rows[0]["created"])
+    start = min((moment for row in rows if (moment := _moment(row["created"]))), default=0.0)
     trials, failures, stopped = [], dict[str, tuple[int, str]](), 0
     rows = [row for row in rows if row["index"] >= 0]
     for number, row in enumerate(rows, 1):
@@ -333,7 +332,10 @@ def _task_report(
 
 
 def _moment(created: str) -> float:
-    return datetime.datetime.fromisoformat(created.replace("Z", "+00:00")).timestamp()
+    try:
+        return datetime.datetime.fromisoformat(created.replace("Z", "+00:00")).timestamp()
+    except ValueError:  # harmed
+        return 0.0
 
 
 def _best(task: Task, row: dict[str, Any], target: str, *, with_assembly: bool) -> BestSchedule:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from tilewright import _core
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ResourceError
 from tilewright.postgres_store import is_server
-from tilewright.records import open_database, read_database, title_of
+from tilewright.records import open_database, read_database, sizes_of, title_of
 from tilewright.script.scripts import from_source
 from tilewright.tables import Table
 from tilewright.task import module_of
@@ -23,7 +24,13 @@ __all__ = ["change", "entries", "listings", "statistics"]
 
 
 def change(
-    place: str, others: Sequence[str], folder: Path | None, keep: int | None, *, say: Callable[[str], object]
+    place: str,
+    others: Sequence[str],
+    folder: Path | None,
+    keep: int | None,
+    *,
+    forget_damaged: bool = False,
+    say: Callable[[str], object],
 ) -> None:
     """Adds what other databases and files have, then prunes.
 
@@ -32,6 +39,7 @@ def change(
         others: that are merged into it.
         folder: with TVM's two files; None for none.
         keep: so many records of each program and target stay; None for all.
+        forget_damaged: records that cannot be read go.
         say: is told what was done.
 
     Raises:
@@ -49,6 +57,10 @@ def change(
     if folder is not None:
         programs, records = store.import_json_lines(str(folder), hash_of_script)
         say(f"{records} records and {programs} programs of {folder} added")
+    if forget_damaged:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            say(f"{store.forget_damaged()} damaged records forgotten")
     if keep is not None:
         say(f"{store.prune(keep)} records forgotten")
 
@@ -63,8 +75,15 @@ def entries(store: Any) -> Iterable[dict[str, Any]]:
     for workload in store.workloads():
         for row in store.records(workload["hash"], ""):
             parsed = {name: json.loads(row[name] or "null") for name in ("trace", "verification")}
-            sizes = json.loads(workload["sizes"] or "{}")
+            sizes = _sizes_or_none(workload)
             yield {"program": workload["name"], "hash": workload["hash"], "sizes": sizes, **row, **parsed}
+
+
+def _sizes_or_none(workload: dict[str, Any]) -> dict[str, int] | None:
+    try:
+        return sizes_of(workload)
+    except ResourceError:
+        return None
 
 
 def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:

@@ -156,7 +156,7 @@ class PostgresStore(_core.Database):
 
     def _records(self, rest: str, *values: Any) -> list[dict[str, Any]]:
         rows = [dict(zip(_COLUMNS, row, strict=True)) for row in self._rows(_RECORDS + rest, *values)]
-        return [row | {"median": _median(row["seconds"])} for row in rows]
+        return self.examined([row | {"median": _median(row["seconds"])} for row in rows])
 
     def records(self, hash: str, target: str) -> list[dict[str, Any]]:
         """All of a program in the order of their commits; an empty target means any."""
@@ -178,9 +178,12 @@ class PostgresStore(_core.Database):
                 [session, *values],
             ).fetchall()
             if not found:
-                found = self._connection.execute(
-                    "SELECT id FROM tilewright_record WHERE session = %s AND position = %s", [session, record["index"]]
-                ).fetchall()
+                (there,) = self._records("WHERE session = %s AND position = %s", session, record["index"])
+                if there["outcome"] != "damaged":
+                    return int(there["id"])
+                # It gives its place to the new one.
+                self._connection.execute("UPDATE tilewright_record SET session = NULL WHERE id = %s", [there["id"]])
+                return self.store(record, space, state)
             return int(found[0][0])
 
     def erase(self, ids: Sequence[int]) -> None:

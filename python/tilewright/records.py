@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -78,9 +79,32 @@ def _key_of(program: str, sizes: str) -> str:
     return hashlib.blake2b((program + sizes).encode(), digest_size=16).hexdigest() if sizes else program
 
 
+def sizes_of(workload: Mapping[str, Any]) -> dict[str, int]:
+    """The sizes of the calls of a program that leaves some open.
+
+    Raises:
+        tilewright.ResourceError: the database does not tell any more.
+    """
+    text = workload["sizes"] or "{}"
+    try:
+        sizes = json.loads(text)
+    except ValueError:
+        sizes = None
+    if not isinstance(sizes, dict):
+        raise ResourceError.of(
+            "database/sizes",
+            f"the sizes of program {workload['hash'][:12]} ({workload['name']}) are damaged: {text[:40]!r}",
+            "take a copy of the database from before, or tune the program for these sizes again",
+        )
+    return sizes
+
+
 def title_of(workload: Mapping[str, Any]) -> str:
     """What a program is called in reports: "double (n=1000)"."""
-    sizes = ", ".join(f"{name}={size}" for name, size in json.loads(workload["sizes"] or "{}").items())
+    try:
+        sizes = ", ".join(f"{name}={size}" for name, size in sizes_of(workload).items())
+    except ResourceError:
+        sizes = "of damaged sizes"
     name = workload["name"] or workload["hash"][:12]
     return f"{name} ({sizes})" if sizes else str(name)
 
@@ -97,7 +121,11 @@ def keep_times(store: Any, session: str, seconds: Mapping[str, float]) -> None:
 
 def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
     """What :func:`keep_times` noted, the oldest first: the session, and seconds by what they were spent on."""
-    return tuple((session, dict(seconds)) for session, seconds in json.loads(store.meta("times") or "[]"))
+    try:
+        return tuple((session, dict(seconds)) for session, seconds in json.loads(store.meta("times") or "[]"))
+    except (ValueError, TypeError):
+        _tell_damage(store, "where the time of its sessions went")
+        return ()
 
 
 def keep_refusals(store: Any, workload: str, target: str, refusals: Mapping[str, tuple[int, str]]) -> None:
@@ -107,8 +135,16 @@ def keep_refusals(store: Any, workload: str, target: str, refusals: Mapping[str,
 
 def kept_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int, str]]:
     """What :func:`keep_refusals` noted: by code, how often and the first message."""
-    known = json.loads(store.meta(f"refusals/{workload}/{target}") or "{}")
-    return {code: (count, message) for code, (count, message) in known.items()}
+    try:
+        known = json.loads(store.meta(f"refusals/{workload}/{target}") or "{}")
+        return {code: (count, message) for code, (count, message) in known.items()}
+    except (ValueError, TypeError, AttributeError):
+        _tell_damage(store, f"what was refused in the search of program {workload[:12]}")
+        return {}
+
+
+def _tell_damage(store: Any, what: str) -> None:
+    warnings.warn(f"{store.path}: {what} is damaged and left out; the next session notes it anew", stacklevel=4)
 
 
 def schedule_of(module: ir.Module, trace: str) -> Schedule:
@@ -138,6 +174,13 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
     keys = [each["hash"] for each in store.workloads() if _key_of(key, each["sizes"]) == each["hash"]]
     rows = [row for each in reversed(keys) for row in store.top_k(each, "", sys.maxsize)]
     if not rows:
+        harmed = sum(store.count_outcomes(each, "").get("damaged", 0) for each in keys)
+        if harmed:
+            raise ResourceError.of(
+                "database/damaged-records",
+                f"all that {path} holds of this program is damaged ({harmed} record{'s' * (harmed > 1)})",
+                "take a copy of the database from before, or tune the program again",
+            )
         raise ResourceError(
             f"{path} holds no record of this program\n  hint: records belong to the exact program; tune it first"
         )

@@ -68,9 +68,13 @@ Record record_of(nb::handle row) {
   return record;
 }
 
-std::vector<Record> records_of(nb::handle rows) {
+/// What a database of Python gave; `database` looks for damage.
+std::vector<Record> records_of(Database& database, nb::handle rows) {
   std::vector<Record> records;
-  for (nb::handle row : rows) records.push_back(record_of(row));
+  for (nb::handle row : rows) {
+    records.push_back(record_of(row));
+    database.examine(records.back());
+  }
   return records;
 }
 
@@ -78,6 +82,18 @@ nb::list record_list(const std::vector<Record>& records) {
   nb::list result;
   for (const Record& record : records) result.append(record_dict(record));
   return result;
+}
+
+/// What was found to be damaged, as warnings of who asks.
+void tell_damage(Database& database) {
+  for (const std::string& remark : database.take_remarks()) {
+    if (PyErr_WarnEx(PyExc_UserWarning, remark.c_str(), 2) < 0) throw nb::python_error();
+  }
+}
+
+nb::list told_list(Database& database, const std::vector<Record>& records) {
+  tell_damage(database);
+  return record_list(records);
 }
 
 struct PythonDatabase final : Database {
@@ -105,7 +121,7 @@ struct PythonDatabase final : Database {
   }
   Result<std::vector<Record>> records(const Hash128& workload, const std::string& target) override {
     return in_python(kCode, [&]() -> Result<std::vector<Record>> {
-      return records_of(overridden<Database>(this, "records")(workload.hex(), target));
+      return records_of(*this, overridden<Database>(this, "records")(workload.hex(), target));
     });
   }
   Status erase(const std::vector<int64_t>& ids) override { return told("erase", ids); }
@@ -133,7 +149,8 @@ struct PythonDatabase final : Database {
     });
   }
   Result<std::vector<Record>> session_records(const SessionKey& key) override {
-    return in_python(kCode, [&]() -> Result<std::vector<Record>> { return records_of(asked("session_records", key)); });
+    return in_python(kCode,
+                     [&]() -> Result<std::vector<Record>> { return records_of(*this, asked("session_records", key)); });
   }
   Status save_session(const SessionKey& key, const std::string& state) override {
     return in_python(kCode, [&]() -> Status {
@@ -215,14 +232,23 @@ using Class = nb::class_<Database, PythonDatabase>;
 
 void bind_records(Class& database) {
   database.def("workloads", &workload_list)
-      .def("top_k", [](Database& self, const std::string& hash, const std::string& target,
-                       size_t count) { return record_list(unwrap(self.top_k(hash_from_hex(hash), target, count))); })
+      .def("top_k",
+           [](Database& self, const std::string& hash, const std::string& target, size_t count) {
+             return told_list(self, unwrap(self.top_k(hash_from_hex(hash), target, count)));
+           })
       .def(
           "records",
           [](Database& self, const std::string& hash, const std::string& target) {
-            return record_list(unwrap(self.records(hash_from_hex(hash), target)));
+            return told_list(self, unwrap(self.records(hash_from_hex(hash), target)));
           },
           "All of a program in the order of their commits, failures included; an empty target means any.")
+      .def(
+          "examined", [](Database& self, const nb::list& rows) { return told_list(self, records_of(self, rows)); },
+          nb::arg("rows"),
+          "Records as they are given to who asks: those that cannot be read have the outcome \"damaged\", which is "
+          "told.",
+          nb::sig("def examined(self, rows: list[dict[str, Any]]) -> list[dict[str, Any]]"))
+      .def("tell_damage", &tell_damage, "Warns of each damaged record that was met since the last warning.")
       .def("count_outcomes",
            [](Database& self, const std::string& hash, const std::string& target) {
              nb::dict result;
@@ -297,7 +323,7 @@ void bind_sessions(Class& database) {
           "session_records",
           [](Database& self, const std::string& hash, const std::string& target, const std::string& space,
              uint64_t seed) {
-            return record_list(unwrap(self.session_records(session_key(hash, target, space, seed))));
+            return told_list(self, unwrap(self.session_records(session_key(hash, target, space, seed))));
           },
           nb::arg("hash"), nb::arg("target"), nb::arg("space"), nb::arg("seed"), "By index.")
       .def(
@@ -327,6 +353,9 @@ void bind_upkeep(Class& database) {
       .def(
           "prune", [](Database& self, size_t keep) { return unwrap(prune(self, keep)); }, nb::arg("keep"),
           "Keeps of each program and target so many records, the best; how many were forgotten.")
+      .def(
+          "forget_damaged", [](Database& self) { return unwrap(forget_damaged(self)); },
+          "Forgets the records that cannot be read; how many.")
       .def(
           "export_json_lines",
           [](Database& self, const std::string& folder) {

@@ -12,6 +12,7 @@
 #include "ir/structural.h"
 #include "lower/pipeline.h"
 #include "search/cost_model/forgiving.h"
+#include "search/database/damage.h"
 #include "search/measure/candidate.h"
 #include "search/measure/process_limits.h"
 #include "search/space/space_generator.h"
@@ -271,10 +272,16 @@ Status Tuner::Impl::open() {
 Status Tuner::Impl::resume() {
   TW_TRY(session, database->session(key()));
   if (session) {
-    auto state = nlohmann::json::parse(session->state, nullptr, false);
-    if (state.is_object()) {
-      last_earlier = state.value("earlier", int64_t{0});
-      task.relatives = state.value("relatives", std::vector<std::string>());
+    // A state that was harmed says nothing; the records do.
+    const auto state = nlohmann::json::parse(session->state, nullptr, false);
+    if (state.is_object() && state.contains("earlier") && state["earlier"].is_number_integer()) {
+      last_earlier = state["earlier"].get<int64_t>();
+    }
+    if (state.is_object() && state.contains("relatives") && state["relatives"].is_array()) {
+      task.relatives.clear();
+      for (const auto& trace : state["relatives"]) {
+        if (trace.is_string()) task.relatives.push_back(trace.get<std::string>());
+      }
     }
   } else {
     TW_TRY(earlier, database->records(workload, target));
@@ -283,6 +290,7 @@ Status Tuner::Impl::resume() {
   }
   TW_TRY(records, database->session_records(key()));
   for (const Record& record : records) {
+    if (record.outcome == kDamaged) continue;  // measured again
     ++status.trials;
     ++status.outcomes[record.outcome];
     last_record = std::max(last_record, record.id);

@@ -206,10 +206,8 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
     key = _key_of_rows(result, space, counts)
     store = open_database(records)
     kept = store.meta(key) if result.progress.trials == result.progress.earlier else None
-    if kept:
-        old = json.loads(kept)
-        rows, measured = tuple(Row(**row) for row in old["rows"]), old["measured"]
-    else:
+    rows, measured = _kept_rows(kept)
+    if not rows:
         rows, measured = measure_rows(result, space, counts), ""
         now = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         facts = {"measured": now, "rows": [dataclasses.asdict(row) for row in rows]}
@@ -220,6 +218,15 @@ def summarize(result: TuneResult, space: Space, program: str, records: str | os.
     checks.append(_said(best.verification))
     schedule = runnable_schedule(result, program)
     return Summary(result, program, rows, measured, warning, schedule, tuple(checks))
+
+
+def _kept_rows(text: str | None) -> tuple[tuple[Row, ...], str]:
+    """What was compared before, and when; nothing where the text is damaged."""
+    try:
+        old = json.loads(text or "{}")
+        return tuple(Row(**row) for row in old.get("rows", ())), str(old.get("measured", ""))
+    except (ValueError, TypeError, AttributeError):
+        return (), ""
 
 
 def _sizes(task: Task) -> tuple[tuple[str, int], ...]:

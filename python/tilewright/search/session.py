@@ -51,11 +51,6 @@ LEAST_TRIALS_FOR_ROOFS = 32
 LEAST_SECONDS_FOR_ROOFS = 10.0
 #: seconds of a call that is timed again to be shown
 _SHORT_CALL_SECONDS = 0.1
-_NO_STEPS_TO_MUTATE = (
-    "strategy=\"evolutionary\" mutates the steps of one schedule, and in the space '{}' the steps depend on what is "
-    'drawn\n  hint: strategy="guided", the default, changes single decisions of the best; over rules there is '
-    'tilewright.meta_schedule.tune_tir(..., strategy="evolutionary")'
-)
 #: seconds between two looks at progress, and at signals
 STEP_SECONDS = 0.1
 
@@ -241,7 +236,7 @@ class TuneResult:
 
 def record_of(row: Mapping[str, Any]) -> Record:
     """A row of the database."""
-    checked = json.loads(row["verification"])
+    checked = json.loads(row["verification"] or "null") or {}
     return Record(row["trace"], tuple(row["seconds"]), row["index"], checked, row["target"])
 
 
@@ -330,8 +325,7 @@ def tune(
             search that was interrupted goes on from its records.
         target: "native", or a target such as "llvm -mcpu=skylake-avx512".
         strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "replay-trace",
-            "evolutionary" (of a `space` whose steps do not depend on what it draws), or a
-            :class:`tilewright.meta_schedule.SearchStrategy`.
+            "evolutionary", or a :class:`tilewright.meta_schedule.SearchStrategy`.
         cost_model: learns from what was measured, also by earlier sessions, and ranks drafts; None for the estimate.
         patience: stop after so many trials without a faster candidate.
         target_seconds: stop at a candidate that is so fast.
@@ -461,8 +455,6 @@ class _Search:
     def run(self, database: str | os.PathLike[str] | None, report: Callable[[Progress], None]) -> TuneResult:
         first = self._first()
         replayable = not first.decisions_read
-        if not replayable and isinstance(self.strategy, _core.EvolutionarySearch):
-            raise ArgumentError(_NO_STEPS_TO_MUTATE.format(self.space.name))
         if not self.space.first:
             self.sample = first
         store, script = open_database(database), self.task.module.script()
@@ -494,6 +486,7 @@ class _Search:
             with contextlib.suppress(ResourceError):  # the search itself is what matters
                 keep_times(store, f"tune {self.task.entry}", self.times)
                 self._keep_refusals(store, self._progress(tuner))
+        store.tell_damage()
         result = tuner.result()
         best = result["best"]
         record = None if best is None else record_of(best)

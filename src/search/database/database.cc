@@ -1,8 +1,13 @@
 // What can be said of any database by means of the questions that its subclass answers.
 #include "search/database/database.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <utility>
+
+#include "search/database/damage.h"
 
 namespace tilewright::search {
 
@@ -12,6 +17,22 @@ double Record::median() const {
   std::sort(sorted.begin(), sorted.end());
   const size_t middle = sorted.size() / 2;
   return sorted.size() % 2 ? sorted[middle] : 0.5 * (sorted[middle - 1] + sorted[middle]);
+}
+
+void Database::examine(Record& record) {
+  mark_damage(record);
+  if (record.outcome != kDamaged) return;
+  const std::lock_guard lock(remarks_mutex_);
+  if (!damaged_.insert(record.id).second) return;
+  remarks_.push_back(fmt::format(
+      "{}: record {} of program {} is damaged ({}): it is left out, and kept as it is\n  hint: take a copy of "
+      "the database from before, or forget such records: tilewright db {} --forget-damaged",
+      path(), record.id, record.workload.hex().substr(0, 12), record.error, path()));
+}
+
+std::vector<std::string> Database::take_remarks() {
+  const std::lock_guard lock(remarks_mutex_);
+  return std::exchange(remarks_, {});
 }
 
 Result<std::optional<Workload>> Database::workload(const Hash128& hash) {

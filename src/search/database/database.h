@@ -9,14 +9,16 @@
 // One SQLite file with a write-ahead log, or a subclass. Of the file: any number of processes and threads may use it at
 // once; a writer waits for another at most `busy_timeout`. Every call either does all of its work or nothing, and says
 // why as a ResourceError: database/locked, /full, /read-only, /damaged, /not-a-database, /newer-version, /cannot-open,
-// /missing, /failed. A file that is not one of ours is never written.
+// /missing, /failed. A file that is not one of ours is never written. Records that were harmed are damage.h's matter.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -149,10 +151,20 @@ class Database {
   virtual Status set_meta(const std::string& key, const std::string& value) = 0;
   virtual Result<std::optional<std::string>> meta(const std::string& key) = 0;
 
+  /// Marks a record that cannot be read (mark_damage), and has it told of once.
+  void examine(Record& record);
+  /// What is to be told since the last call: a sentence for each damaged record.
+  std::vector<std::string> take_remarks();
+
  protected:
   Database() = default;
   /// commit(), with the session that the record belongs to or without one.
   virtual Result<int64_t> store(const Record& record, const SessionStep* step) = 0;
+
+ private:
+  std::mutex remarks_mutex_;
+  std::vector<std::string> remarks_;
+  std::set<int64_t> damaged_;
 };
 
 }  // namespace tilewright::search

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "search/database/damage.h"
 #include "search/database/upkeep.h"
 
 namespace tilewright::search {
@@ -186,6 +187,7 @@ Result<ExchangeCount> export_json_lines(Database& database, const std::string& f
     if (!workload.sizes.empty()) body["sizes"] = workload.sizes;
     workload_text += line_of(Json::array({workload.hash.hex(), body}));
     TW_TRY(records, database.records(workload.hash, ""));
+    std::erase_if(records, [](const Record& record) { return record.outcome == kDamaged; });
     for (const Record& record : records) record_text += line_of(record_line(record, count.workloads));
     ++count.workloads;
     count.records += static_cast<int64_t>(records.size());

@@ -14,6 +14,7 @@
 #include <mutex>
 #include <utility>
 
+#include "search/database/damage.h"
 #include "search/database/database_file.h"
 #include "search/database/schema.h"
 #include "search/database/sqlite.h"
@@ -58,15 +59,18 @@ Hash128 from_blob(const std::string& bytes) {
 /// A JSON list with the shortest digits that read back the same.
 std::string to_json(const std::vector<double>& values) { return fmt::format("[{}]", fmt::join(values, ",")); }
 
-std::vector<double> from_json(const std::string& text) {
+/// None where the text is no such list.
+std::optional<std::vector<double>> from_json(const std::string& text) {
   std::vector<double> values;
-  const char* at = text.data();
-  const char* const end = at + text.size();
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return std::nullopt;
+  const char* at = text.data() + 1;
+  const char* const end = text.data() + text.size() - 1;
   while (at != end) {
     double value;
     const auto [next, error] = std::from_chars(at, end, value);
-    if (error == std::errc()) values.push_back(value);
-    at = error == std::errc() ? next : at + 1;
+    if (error != std::errc() || (next != end && *next != ',')) return std::nullopt;
+    values.push_back(value);
+    at = next == end ? end : next + 1;
   }
   return values;
 }
@@ -87,7 +91,8 @@ Record read_record(const Statement& row) {
   record.target = row.text(2);
   record.trace = row.text(3);
   record.decisions = row.text(4);
-  record.seconds = from_json(row.text(5));
+  const auto seconds = from_json(row.text(5));
+  record.seconds = seconds.value_or(std::vector<double>());
   record.outcome = row.text(6);
   record.error = row.text(7);
   record.verification = row.text(8);
@@ -96,13 +101,21 @@ Record read_record(const Statement& row) {
   record.index = row.integer(11);
   record.versions = row.text(12);
   record.created = row.text(13);
+  mark_damage(record, seconds ? nullptr : "times");
   return record;
+}
+
+/// Of the columns name, script, created, sizes, the first of which is `from`.
+Workload read_workload(const Hash128& hash, const Statement& row, int from) {
+  const auto text = [&](int column) { return readable(row.text(from + column)); };
+  return {hash, text(0), text(1), text(2), text(3)};
 }
 
 /// The questions in SQL.
 struct Tables {
-  explicit Tables(Connection opened) : connection(std::move(opened)) {}
+  Tables(Database& of, Connection opened) : database(of), connection(std::move(opened)) {}
 
+  Database& database;  ///< whose they are
   Connection connection;
   std::mutex mutex;  // the connection is opened without SQLite's own
 
@@ -177,10 +190,15 @@ struct Tables {
     statement.bind(15, record.created.empty() ? now_utc() : record.created);
     TW_RETURN_IF_ERROR(statement.run());
     if (connection.changes() == 1) return connection.last_insert_id();
-    TW_TRY(existing, connection.prepare("SELECT id FROM record WHERE session_id = ?1 AND position = ?2"));
-    existing.bind(1, *session).bind(2, record.index);
-    TW_TRY(id, find(existing));
-    return *id;
+    TW_TRY(present, read_records(record.workload, record.target,
+                                 select_records("r.seconds", "AND r.session_id = ?3 ORDER BY r.position"), session));
+    const auto same =
+        std::find_if(present.begin(), present.end(), [&](const Record& other) { return other.index == record.index; });
+    if (same->outcome != kDamaged) return same->id;
+    // It gives its place to the new one.
+    TW_TRY(leaving, connection.prepare("UPDATE record SET session_id = NULL WHERE id = ?1"));
+    TW_RETURN_IF_ERROR(leaving.bind(1, same->id).run());
+    return put_record(record, workload, target, session);
   }
 
   Result<int64_t> commit(const Record& record, const SessionStep* step) {
@@ -198,18 +216,21 @@ struct Tables {
     return id;
   }
 
-  /// The caller holds the mutex.
+  /// All, or so many that are good, the first. The caller holds the mutex.
   Result<std::vector<Record>> read_records(const Hash128& workload, const std::string& target, const std::string& query,
-                                           std::optional<int64_t> third = {}) {
+                                           std::optional<int64_t> session = {}, std::optional<size_t> best = {}) {
     TW_TRY(statement, connection.prepare(query));
     statement.bind_blob(1, to_blob(workload)).bind(2, target);
-    if (third) statement.bind(3, *third);
+    if (session) statement.bind(3, *session);
     std::vector<Record> records;
-    while (true) {
+    while (!best || records.size() < *best) {
       TW_TRY(row, statement.step());
-      if (!row) return records;
-      records.push_back(read_record(statement));
+      if (!row) break;
+      Record record = read_record(statement);
+      database.examine(record);
+      if (!best || record.is_ok()) records.push_back(std::move(record));
     }
+    return records;
   }
 
   Result<std::optional<int64_t>> session_id(const SessionKey& key) {
@@ -225,7 +246,7 @@ struct Tables {
 
 class SqliteDatabase final : public Database {
  public:
-  explicit SqliteDatabase(Connection opened) : tables_(std::move(opened)) {}
+  explicit SqliteDatabase(Connection opened) : tables_(*this, std::move(opened)) {}
   using Database::commit_workload;
   std::string path() const override { return tables_.connection.path(); }
   Status commit_workload(const Hash128& hash, const std::string& name, const std::string& script,
@@ -234,7 +255,6 @@ class SqliteDatabase final : public Database {
   Result<std::vector<Workload>> workloads() override;
   Result<std::vector<Record>> top_k(const Hash128& workload, const std::string& target, size_t count) override;
   Result<std::vector<Record>> records(const Hash128& workload, const std::string& target) override;
-  Result<std::map<std::string, int64_t>> count_outcomes(const Hash128& workload, const std::string& target) override;
   Result<int64_t> size() override;
   Status erase(const std::vector<int64_t>& ids) override;
   Status commit_finals(const Hash128& workload, const std::string& target, const Finals& finals) override;
@@ -266,7 +286,7 @@ Result<std::optional<Workload>> SqliteDatabase::workload(const Hash128& hash) {
   statement.bind_blob(1, to_blob(hash));
   TW_TRY(row, statement.step());
   if (!row) return std::optional<Workload>();
-  return std::optional<Workload>({hash, statement.text(0), statement.text(1), statement.text(2), statement.text(3)});
+  return std::optional<Workload>(read_workload(hash, statement, 0));
 }
 
 Result<std::vector<Workload>> SqliteDatabase::workloads() {
@@ -276,41 +296,25 @@ Result<std::vector<Workload>> SqliteDatabase::workloads() {
   while (true) {
     TW_TRY(row, statement.step());
     if (!row) return all;
-    all.push_back(
-        {from_blob(statement.blob(0)), statement.text(1), statement.text(2), statement.text(3), statement.text(4)});
+    all.push_back(read_workload(from_blob(statement.blob(0)), statement, 1));
   }
 }
 
 Result<std::vector<Record>> SqliteDatabase::top_k(const Hash128& workload, const std::string& target, size_t count) {
   const std::lock_guard lock(tables_.mutex);
-  return tables_.read_records(
-      workload, target,
-      select_records("CASE WHEN r.id = f.winner THEN f.seconds ELSE r.seconds END",
-                     "AND r.median IS NOT NULL "
-                     "ORDER BY f.winner IS NOT NULL AND r.id <> f.winner AND r.id <= f.last_record, "
-                     "CASE WHEN r.id = f.winner THEN f.median ELSE r.median END, r.id LIMIT ?3"),
-      static_cast<int64_t>(std::min<size_t>(count, std::numeric_limits<int64_t>::max())));
+  TW_TRY(found, tables_.read_records(
+                    workload, target,
+                    select_records("CASE WHEN r.id = f.winner THEN f.seconds ELSE r.seconds END",
+                                   "AND r.median IS NOT NULL "
+                                   "ORDER BY f.winner IS NOT NULL AND r.id <> f.winner AND r.id <= f.last_record, "
+                                   "CASE WHEN r.id = f.winner THEN f.median ELSE r.median END, r.id"),
+                    {}, count));
+  return found;
 }
 
 Result<std::vector<Record>> SqliteDatabase::records(const Hash128& workload, const std::string& target) {
   const std::lock_guard lock(tables_.mutex);
   return tables_.read_records(workload, target, select_records("r.seconds", "ORDER BY r.id"));
-}
-
-Result<std::map<std::string, int64_t>> SqliteDatabase::count_outcomes(const Hash128& workload,
-                                                                      const std::string& target) {
-  const std::lock_guard lock(tables_.mutex);
-  TW_TRY(statement,
-         tables_.connection.prepare(
-             "SELECT r.outcome, count(*) FROM record r JOIN workload w ON w.id = r.workload_id JOIN target t "
-             "ON t.id = r.target_id WHERE w.hash = ?1 AND (?2 = '' OR t.text = ?2) GROUP BY r.outcome"));
-  statement.bind_blob(1, to_blob(workload)).bind(2, target);
-  std::map<std::string, int64_t> counts;
-  while (true) {
-    TW_TRY(row, statement.step());
-    if (!row) return counts;
-    counts[statement.text(0)] = statement.integer(1);
-  }
 }
 
 Result<int64_t> SqliteDatabase::size() {
@@ -353,7 +357,8 @@ Result<std::optional<Finals>> SqliteDatabase::finals(const Hash128& workload, co
                         "f.workload_id JOIN target t ON t.id = f.target_id WHERE w.hash = ?1 AND t.text = ?2"));
   TW_TRY(row, statement.bind_blob(1, to_blob(workload)).bind(2, target).step());
   if (!row) return std::optional<Finals>();
-  return std::optional<Finals>({statement.integer(0), from_json(statement.text(1)), statement.integer(2)});
+  return std::optional<Finals>(
+      {statement.integer(0), from_json(statement.text(1)).value_or(std::vector<double>()), statement.integer(2)});
 }
 
 Result<std::vector<Record>> SqliteDatabase::session_records(const SessionKey& key) {
@@ -418,7 +423,7 @@ Result<std::optional<std::string>> SqliteDatabase::meta(const std::string& key) 
   const std::lock_guard lock(tables_.mutex);
   TW_TRY(statement, tables_.connection.prepare("SELECT value FROM meta WHERE key = ?1"));
   TW_TRY(row, statement.bind(1, key).step());
-  return row ? std::optional<std::string>(statement.text(0)) : std::optional<std::string>();
+  return row ? std::optional<std::string>(readable(statement.text(0))) : std::optional<std::string>();
 }
 
 }  // namespace

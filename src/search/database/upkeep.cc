@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "search/database/damage.h"
+
 namespace tilewright::search {
 
 std::string identity(const Record& record) {
@@ -25,7 +27,7 @@ Result<MergeCount> merge(Database& into, Database& from) {
     for (const Record& record : present) stored.insert(identity(record));
     TW_TRY(records, from.records(workload.hash, ""));
     for (const Record& record : records) {
-      if (!stored.insert(identity(record)).second) continue;
+      if (record.outcome == kDamaged || !stored.insert(identity(record)).second) continue;
       TW_TRY(id, into.commit(record));
       (void)id;
       ++count.records;
@@ -49,7 +51,20 @@ Result<int64_t> prune(Database& database, size_t keep) {
       }
     }
     for (const Record& record : all) {
-      if (!kept.contains(record.id)) ids.push_back(record.id);
+      if (record.outcome != kDamaged && !kept.contains(record.id)) ids.push_back(record.id);
+    }
+  }
+  TW_RETURN_IF_ERROR(database.erase(ids));
+  return static_cast<int64_t>(ids.size());
+}
+
+Result<int64_t> forget_damaged(Database& database) {
+  TW_TRY(workloads, database.workloads());
+  std::vector<int64_t> ids;
+  for (const Workload& workload : workloads) {
+    TW_TRY(all, database.records(workload.hash, ""));
+    for (const Record& record : all) {
+      if (record.outcome == kDamaged) ids.push_back(record.id);
     }
   }
   TW_RETURN_IF_ERROR(database.erase(ids));

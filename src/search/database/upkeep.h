@@ -15,7 +15,11 @@ struct MergeCount {
 Result<MergeCount> merge(Database& into, Database& from);
 
 /// Keeps of each program and target the best `keep` records, and forgets the others, failures among them; how many.
+/// Damaged ones stay.
 Result<int64_t> prune(Database& database, size_t keep);
+
+/// Forgets the damaged records; how many.
+Result<int64_t> forget_damaged(Database& database);
 
 /// What makes two records the same measurement.
 std::string identity(const Record& record);

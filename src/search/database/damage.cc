@@ -1,0 +1,62 @@
+#include "search/database/damage.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace tilewright::search {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Writing it checks that it is UTF-8, and writes U+FFFD for the rest.
+std::string as_json_text(const std::string& text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string readable(std::string text) {
+  try {
+    (void)Json(text).dump();
+    return text;
+  } catch (const Json::type_error&) {
+    return Json::parse(as_json_text(text)).get<std::string>();
+  }
+}
+
+void mark_damage(Record& record, const char* lost) {
+  if (record.outcome == kDamaged) return;
+  std::string found;
+  const auto note = [&](const char* name, const char* what) {
+    if (found.empty()) found = fmt::format("its {} {}", name, what);
+  };
+  if (lost) note(lost, "cannot be read");
+  const std::pair<const char*, std::string*> texts[] = {{"target", &record.target},
+                                                        {"trace", &record.trace},
+                                                        {"list of decisions", &record.decisions},
+                                                        {"outcome", &record.outcome},
+                                                        {"verification", &record.verification},
+                                                        {"versions", &record.versions},
+                                                        {"time of its making", &record.created}};
+  for (const auto& [name, text] : texts) {
+    std::string clean = readable(*text);
+    if (clean == *text) continue;
+    note(name, "is no UTF-8");
+    *text = std::move(clean);
+  }
+  const auto must_be_json = [&](const char* name, std::string& text) {
+    if (text.empty() || Json::accept(text)) return;
+    note(name, "is no JSON");
+    text.clear();
+  };
+  must_be_json("trace", record.trace);
+  must_be_json("verification", record.verification);
+  record.error = readable(record.error);  // messages quote what kernels wrote
+  if (found.empty()) return;
+  record.outcome = kDamaged;
+  record.error = std::move(found);
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,201 @@
+"""Files of records of which texts were harmed: what is damaged is told and left out, all else stays usable, nothing is
+lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tilewright as tw
+from tilewright import meta_schedule as ms
+from tilewright.cli import app
+from tilewright.database_report import report_on
+from tilewright.records import best_schedule, open_database, read_database
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
+    for i, j in T.grid(64, 96):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] * T.float32(2)
+
+
+def tiles(sch: tw.Schedule) -> None:
+    i, j = sch.get_loops(sch.get_block("Y"))
+    sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
+    sch.split(j, factors=sch.sample_perfect_tile(j, n=3))
+
+
+TRIALS = 4
+#: column -> what is written there: bytes that are no UTF-8, text that is no JSON
+HARM = {"trace": b"[[\xff\xfe", "decisions": b"\xff", "seconds": "[0.001,", "verification": "{"}
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    file = tmp_path_factory.mktemp("tuned") / "t.db"
+    tw.tune(scale, space=tiles, trials=TRIALS, database=file, progress=None, seed=3)
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return file.read_bytes()
+
+
+@pytest.fixture
+def file(tuned: bytes, tmp_path: Path) -> Path:
+    path = tmp_path / "t.db"
+    path.write_bytes(tuned)
+    return path
+
+
+def harm(file: Path, table: str, column: str, value: Any, where: str = "1") -> None:
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        if isinstance(value, bytes):
+            connection.execute(f"UPDATE {table} SET {column} = CAST(? AS TEXT) WHERE {where}", [value])
+        else:
+            connection.execute(f"UPDATE {table} SET {column} = ? WHERE {where}", [value])
+
+
+def rows_of(file: Path) -> list[tuple[Any, ...]]:
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.text_factory = bytes
+        return connection.execute(
+            "SELECT id, trace, decisions, seconds, verification FROM record ORDER BY id"
+        ).fetchall()
+
+
+def best_of(file: Path) -> int:
+    store = read_database(file)
+    (workload,) = store.workloads()
+    return int(store.top_k(workload["hash"], "", 1)[0]["id"])
+
+
+def check(kernel: Any) -> None:
+    x = np.random.default_rng(0).standard_normal((64, 96), dtype=np.float32)
+    y = np.zeros_like(x)
+    kernel(x, y)
+    np.testing.assert_array_equal(y, 2 * x)
+
+
+@pytest.mark.parametrize("column", HARM)
+def test_the_others_stay_usable(column: str, file: Path, tmp_path: Path) -> None:
+    best = best_of(file)
+    harm(file, "record", column, HARM[column], f"id = {best}")
+    if column == "seconds":  # those of the winner are in another table
+        harm(file, "finals", column, HARM[column])
+    before = rows_of(file)
+    with pytest.warns(UserWarning, match=f"record {best} of program .* is damaged .*: it is left out") as told:
+        check(tw.compile(scale, database=file))
+    assert "--forget-damaged" in str(told[0].message) and len(told) == 1
+    with pytest.warns(UserWarning, match=f"record {best}"):
+        assert best_of(file) != best
+    with pytest.warns(UserWarning, match=f"record {best}"):
+        (task,) = report_on(file).tasks
+    assert task.failures["damaged"][0] == 1 and task.best_seconds is not None
+    for options in (["--json"], ["--statistics"], [], ["--export", str(tmp_path / "out")]):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shown = CliRunner().invoke(app, ["db", str(file), *options])
+        assert shown.exit_code == 0, shown.output
+    with pytest.warns(UserWarning, match=f"record {best}"):
+        found = ms.SQLiteDatabase(file).get_all_tuning_records()
+    assert sum(record.is_valid() for record in found) >= 1
+    assert rows_of(file) == before
+
+
+def test_messages_may_quote_anything(file: Path) -> None:
+    harm(file, "record", "error", b"killed by \xc3( signal 11")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(tw.compile(scale, database=file))
+        store = read_database(file)
+        (workload,) = store.workloads()
+        rows = store.records(workload["hash"], "")
+    assert {row["error"] for row in rows} == {"killed by \ufffd( signal 11"}
+
+
+def test_a_session_measures_it_again_and_keeps_both(file: Path) -> None:
+    best = best_of(file)
+    harm(file, "record", "trace", b"[[\xff", f"id = {best}")
+    with pytest.warns(UserWarning, match=f"record {best}"):
+        result = tw.tune(scale, space=tiles, trials=TRIALS, database=file, progress=None, seed=3)
+    assert result.progress.earlier == TRIALS - 1 and result.progress.trials == TRIALS
+    after = rows_of(file)
+    assert (best, b"[[\xff") in [row[:2] for row in after] and len(after) > TRIALS
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        again = tw.tune(scale, space=tiles, trials=TRIALS, database=file, progress=None, seed=3)
+    assert again.progress.earlier == TRIALS
+
+
+def test_where_nothing_else_is_there(file: Path) -> None:
+    harm(file, "record", "trace", "no json")
+    with pytest.warns(UserWarning), pytest.raises(tw.ResourceError, match="of this program is damaged") as error:
+        best_schedule(scale, file)
+    assert error.value.code == "database/damaged-records" and "from before" in str(error.value)
+
+
+def test_they_can_be_forgotten(file: Path, tmp_path: Path) -> None:
+    best = best_of(file)
+    harm(file, "record", "trace", b"\xff", f"id = {best}")
+    result = CliRunner().invoke(app, ["db", str(file), "--forget-damaged"])
+    assert result.exit_code == 0 and "1 damaged records forgotten" in result.stdout
+    assert best not in [row[0] for row in rows_of(file)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(tw.compile(scale, database=file))
+
+
+def test_neither_merging_nor_pruning_touches_them(file: Path, tmp_path: Path) -> None:
+    best = best_of(file)
+    harm(file, "record", "trace", b"\xff", f"id = {best}")
+    store = open_database(tmp_path / "other.db")
+    assert store.merge(read_database(file))[1] == len(rows_of(file)) - 1
+    open_database(file).prune(1)
+    assert best in [row[0] for row in rows_of(file)] and len(rows_of(file)) == 2
+
+
+def test_texts_of_programs_and_notes(file: Path) -> None:
+    harm(file, "workload", "name", b"sc\xff")
+    harm(file, "workload", "script", b"\xff")
+    harm(file, "meta", "value", "[[", "key = 'times'")
+    harm(file, "meta", "value", b"\xff", "key LIKE 'refusals%'")
+    harm(file, "session", "state", json.dumps({"earlier": "x", "relatives": [3]}))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        (task,) = report_on(file).tasks
+        assert "the program cannot be read" in task.remark and task.trials
+        assert (
+            tw.tune(scale, space=tiles, trials=TRIALS, database=file, progress=None, seed=3).progress.trials == TRIALS
+        )
+    check(tw.compile(scale, database=file))
+
+
+def test_sizes(tmp_path: Path) -> None:
+    @T.prim_func
+    def double(x: T.handle, y: T.handle):
+        n = T.int32()
+        X = T.match_buffer(x, (n,))
+        Y = T.match_buffer(y, (n,))
+        for i in range(n):
+            with T.block("Y"):
+                vi = T.axis.S(n, i)
+                Y[vi] = X[vi] * T.float32(2)
+
+    file = tmp_path / "t.db"
+    tw.tune(double, sizes={"n": 1000}, trials=2, database=file, progress=None)
+    harm(file, "workload", "sizes", "{")
+    (task,) = report_on(file).tasks
+    assert "(of damaged sizes)" in task.name and "tune the program for these sizes again" not in task.name
+    assert "the sizes of program" in task.remark
+    shown = CliRunner().invoke(app, ["db", str(file), "--json"])
+    assert shown.exit_code == 0 and '"sizes": null' in shown.stdout
