@@ -338,7 +338,7 @@ void bind_evolution(nb::module_& m) {
         nb::list result;
         auto drawn = [&] {
           nb::gil_scoped_release release;
-          return self.sample_init_population(num);
+          return unwrap(self.sample_init_population(num));
         }();
         for (schedule::Schedule& item : drawn) result.append(python::to_python(std::move(item)));
         return result;

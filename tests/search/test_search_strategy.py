@@ -3,6 +3,7 @@
 import pytest
 
 import tilewright as tw
+from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.testing import workloads
 
@@ -289,3 +290,63 @@ def test_candidates_of_the_default_space_mean_the_same(shape):
     batches = search(context, 24, 24)
     assert sum(len(batch) for batch in batches) >= 20
     assert all(sch.verify() for batch in batches for sch in batch[:6])
+
+
+def looks(sch):
+    """A space whose steps depend on what is drawn: it splits where the draw says so."""
+    i, j, _ = sch.get_loops(sch.get_block("C"))
+    if sch.get(sch.sample_categorical([0, 1], [0.5, 0.5])):
+        outer, inner = sch.sample_perfect_tile(i, n=2)
+        sch.split(i, [sch.get(outer), sch.get(inner)])
+    tiles = [sch.get(part) for part in sch.sample_perfect_tile(j, n=2)]
+    sch.split(j, tiles)
+
+
+def function_context(function, threads=1, **options):
+    space = _core.FunctionSpace(lambda sch, first: function(sch))
+    space.schedule_rules, space.postprocs, space.mutators = [], [], [(ms.MutateTileSize(), 1.0)]
+    return ms.TuneContext(
+        workloads.matmul(16, 64, 6),
+        target="llvm",
+        space_generator=space,
+        search_strategy=evolution(**options),
+        rand_state=1,
+        num_threads=threads,
+    )
+
+
+def test_evolution_runs_a_function_that_looks_again():
+    """Children are what the function makes of mutated decisions: each is a program of the space."""
+    seen = []
+    for threads in (1, 3):
+        batches = search(function_context(looks, threads, eps_greedy=0.0), 40, 8)
+        flat = [sch for batch in batches for sch in batch]
+        seen.append([str(sch.mod) for sch in flat])
+        assert len(set(seen[-1])) == len(flat) > 20
+        for sch in flat:
+            again = tw.Schedule(ms.normalize_module(workloads.matmul(16, 64, 6)))
+            again.take_decisions(list(sch.trace.decisions.values()))
+            looks(again)
+            assert again.mod["main"].script() == sch.mod["main"].script()
+    assert seen[0] == seen[1]
+
+
+def test_evolution_finds_what_chance_does_not():
+    """One of 7 ** 6 points: a cost model leads there from the best of before."""
+
+    def six(sch):
+        block = sch.get_block("C")
+        ways = [sch.get(sch.sample_categorical(list(range(7)), [1 / 7] * 7)) for _ in range(6)]
+        sch.annotate(block, "ways", ways)
+
+    class CountsSixes(ms.CostModel):
+        def load(self, path): ...
+        def save(self, path): ...
+        def update(self, context, candidates, results): ...
+        def predict(self, context, candidates):
+            return [float(4 ** list(c.sch.trace.decisions.values()).count(6)) for c in candidates]
+
+    context = function_context(six, population_size=64, genetic_num_iters=6, eps_greedy=0.0)
+    batches = search(context, 40, 8, cost_model=CountsSixes())
+    best = [max(list(sch.trace.decisions.values()).count(6) for sch in batch) for batch in batches]
+    assert max(best) == 6 and best[0] >= 3

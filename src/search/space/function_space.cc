@@ -12,6 +12,14 @@ Result<FunctionSpace::Point> FunctionSpace::run(const Ref<Module>& module,
   return function_(std::move(start), decisions, first);
 }
 
+Result<FunctionSpace::Point> FunctionSpace::follow(const Ref<Module>& module, std::vector<schedule::Value> decisions,
+                                                   size_t certain, schedule::Random random) const {
+  TW_TRY(point, run(module, decisions, random));
+  if (!point.error || decisions.size() <= certain) return point;
+  decisions.resize(certain);
+  return run(module, decisions, random);
+}
+
 Result<std::vector<Schedule>> FunctionSpace::generate_design_space(const Ref<Module>& module) {
   TW_TRY(point, run(module, {}, schedule::Random(next_seed()), true));
   if (point.error) return std::move(*point.error);

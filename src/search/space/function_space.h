@@ -17,10 +17,16 @@ class FunctionSpace final : public SpaceGenerator {
   /// wants to be tried first is meant. An error for what ends the search.
   using Function =
       std::function<Result<Point>(schedule::Schedule, const std::vector<schedule::Value>& decisions, bool first)>;
+  /// A run that does not return costs its deadline; so many in a row, and the others will not return either.
+  static constexpr int64_t kMaxOverdue = 5;
   explicit FunctionSpace(Function function) : function_(std::move(function)) {}
 
   Result<Point> run(const Ref<Module>& module, const std::vector<schedule::Value>& decisions, schedule::Random random,
                     bool first = false) const;
+  /// The same; where that fails, with the first `certain` of the decisions alone: another path may come to other draws,
+  /// which the later ones do not fit.
+  Result<Point> follow(const Ref<Module>& module, std::vector<schedule::Value> decisions, size_t certain,
+                       schedule::Random random) const;
   /// The first point alone.
   Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
   std::shared_ptr<SpaceGenerator> clone() const override;

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "search/batch.h"
+#include "search/strategy/points.h"
 
 namespace tilewright::search {
 
@@ -44,6 +45,29 @@ size_t draw_parent(const std::vector<double>& scores, Random& random) {
   return total > 0 ? random.categorical(scores) : static_cast<size_t>(random.below(scores.size()));
 }
 
+double mean(const std::vector<double>& seconds) {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) /
+         static_cast<double>(std::max<size_t>(1, seconds.size()));
+}
+
+/// Where a point is a run of a function of Python, of some milliseconds.
+constexpr int64_t kPlacesOfFunction = 64;
+
+/// One of its draws takes another decision; none where all are settled.
+std::optional<schedule::Trace> with_another_decision(const schedule::Trace& trace, Random& random) {
+  const schedule::Trace steps = trace.without_postproc();
+  std::vector<std::pair<size_t, std::vector<schedule::Value>>> open;
+  for (size_t draw : steps.draws()) {
+    auto others = alternatives(steps[draw]);
+    if (!others.empty()) open.emplace_back(draw, std::move(others));
+  }
+  if (open.empty()) return std::nullopt;
+  const auto& [draw, others] = open[random.below(open.size())];
+  auto changed = steps.with_decision(draw, others[random.below(others.size())]);
+  if (!changed.ok()) return std::nullopt;
+  return std::move(*changed);
+}
+
 }  // namespace
 
 /// A place of the next generation.
@@ -75,6 +99,7 @@ Status EvolutionarySearch::initialize(const TuneContext& context) {
     postprocs_ = context.space_generator->postprocs.value_or(Postprocs());
     mutators_ = context.space_generator->mutators.value_or(Mutators());
   }
+  function_ = std::dynamic_pointer_cast<const FunctionSpace>(context.space_generator);
   if (context.module.defined()) args_ = args_of(context.module);
   return Ok{};
 }
@@ -84,7 +109,8 @@ Status EvolutionarySearch::pre_tuning(TuningPlan plan) {
   plan_ = std::move(plan);
   refusals_.clear();
   measured_.clear();
-  empty_rounds_ = 0;
+  best_measured_.clear();
+  empty_rounds_ = overdue_ = 0;
   round_ = step_ = 0;
   equality_ = plan_.database ? plan_.database->module_equality() : ModuleEquality::kStructural;
   return Ok{};
@@ -92,6 +118,35 @@ Status EvolutionarySearch::pre_tuning(TuningPlan plan) {
 
 Random EvolutionarySearch::stream(uint64_t step, uint64_t index) const {
   return Random::derive(Random::derive(context_.seed, round_, step).next(), 0, index);
+}
+
+int64_t EvolutionarySearch::places() const {
+  return function_ ? std::min(options_.population_size, std::max(options_.init_min_unmeasured, kPlacesOfFunction))
+                   : options_.population_size;
+}
+
+Status EvolutionarySearch::for_each(size_t count, const std::function<Status(size_t)>& body) {
+  if (function_) {
+    for (size_t i = 0; i < count; ++i) TW_RETURN_IF_ERROR(body(i));
+    return Ok{};
+  }
+  std::vector<Status> ends(count, Ok{});
+  on_threads(context_.num_threads, count, [&](size_t i) { ends[i] = body(i); });
+  for (Status& end : ends) TW_RETURN_IF_ERROR(std::move(end));
+  return Ok{};
+}
+
+Result<std::optional<Schedule>> EvolutionarySearch::run_function(const std::vector<schedule::Value>& decisions,
+                                                                 size_t certain, Random random) {
+  if (overdue_ >= FunctionSpace::kMaxOverdue) return std::optional<Schedule>();
+  TW_TRY(point, function_->follow(context_.module, decisions, certain, random));
+  if (!point.error) {
+    overdue_ = 0;
+    return postprocessed(std::move(point.schedule), postprocs_, refusals_);
+  }
+  refusals_.add(*point.error);
+  overdue_ = point.error->code == "space/deadline" ? overdue_ + 1 : 0;
+  return std::optional<Schedule>();
 }
 
 Result<EvolutionarySearch::Population> EvolutionarySearch::pick_best_from_database(size_t count) {
@@ -110,29 +165,44 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::pick_best_from_databa
       refusals_.add(again.error());
     }
   });
+  // What this search measured may be in the database, too.
+  std::vector<std::pair<Schedule, double>> known = best_measured_;
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (replayed[i]) known.emplace_back(std::move(*replayed[i]), mean(records[i].run_secs));
+  }
+  std::stable_sort(known.begin(), known.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   Population result;
-  for (auto& item : replayed) {
-    if (item) result.push_back(std::move(*item));
+  std::unordered_set<Hash128> seen;
+  for (auto& [schedule, seconds] : known) {
+    if (result.size() < count && seen.insert(module_hash(schedule.module(), equality_)).second) {
+      result.push_back(std::move(schedule));
+    }
   }
   return result;
 }
 
-EvolutionarySearch::Population EvolutionarySearch::sample_init_population(size_t count) {
+Result<std::optional<Schedule>> EvolutionarySearch::drawn(Random random) {
+  if (function_) return run_function({}, 0, random.fork());
+  const Schedule& space = plan_.design_spaces[random.below(plan_.design_spaces.size())];
+  auto point = redrawn(space, random.fork(), refusals_);
+  if (!point) return std::optional<Schedule>();
+  return postprocessed(std::move(*point), postprocs_, refusals_);
+}
+
+Result<EvolutionarySearch::Population> EvolutionarySearch::sample_init_population(size_t count) {
   Population found;
   int64_t failed_batches = 0;
   while (count > 0 && static_cast<int64_t>(found.size()) < options_.init_min_unmeasured &&
          failed_batches < options_.max_fail_count) {
     uint64_t step = step_++;
-    std::vector<std::optional<Schedule>> drawn(count);
-    on_threads(context_.num_threads, count, [&](size_t i) {
-      Random random = stream(step, i);
-      const Schedule& space = plan_.design_spaces[random.below(plan_.design_spaces.size())];
-      if (auto point = redrawn(space, random.fork(), refusals_)) {
-        drawn[i] = postprocessed(std::move(*point), postprocs_, refusals_);
-      }
-    });
+    std::vector<std::optional<Schedule>> points(count);
+    TW_RETURN_IF_ERROR(for_each(count, [&](size_t i) -> Status {
+      TW_TRY(point, drawn(stream(step, i)));
+      points[i] = std::move(point);
+      return Ok{};
+    }));
     size_t before = found.size();
-    for (auto& item : drawn) {
+    for (auto& item : points) {
       if (item) found.push_back(std::move(*item));
     }
     failed_batches += found.size() == before;
@@ -159,39 +229,53 @@ Result<std::vector<double>> EvolutionarySearch::scores_of(const Population& popu
   return scores;
 }
 
-void EvolutionarySearch::try_once(Child& child, const Population& population, const std::vector<double>& scores) {
+Result<std::optional<Schedule>> EvolutionarySearch::made_from(const Schedule& parent, const schedule::Trace& mutated,
+                                                              Random random) {
+  if (function_) {
+    const auto before = parent.trace().without_postproc().decisions();
+    const auto after = mutated.without_postproc().decisions();
+    const auto differs = std::mismatch(before.begin(), before.end(), after.begin(), after.end());
+    return run_function(after, static_cast<size_t>(differs.second - after.begin()) + 1, random);
+  }
+  schedule::ReplayOptions options;
+  options.random = random;
+  auto again = parent.with_trace(mutated, options);
+  if (again.ok()) return postprocessed(std::move(*again), postprocs_, refusals_);
+  refusals_.add(again.error());
+  return std::optional<Schedule>();
+}
+
+Status EvolutionarySearch::try_once(Child& child, const Population& population, const std::vector<double>& scores) {
   while (child.failures <= options_.genetic_max_fail_count) {
     child.parent = draw_parent(scores, child.random);
     const Mutator* mutator = draw_mutator(mutators_, options_.genetic_mutate_prob, child.random);
     if (!mutator) {
       child.wants_parent = true;
-      return;
+      return Ok{};
     }
     const Schedule& parent = population[child.parent];
     auto mutated = mutator->apply(parent.trace(), child.random);
     if (!mutated.ok()) {
       refusals_.add(mutated.error());
-    } else if (*mutated) {
-      schedule::ReplayOptions options;
-      options.random = child.random.fork();
-      auto again = parent.with_trace(**mutated, options);
-      if (again.ok()) {
-        child.found = postprocessed(std::move(*again), postprocs_, refusals_);
-      } else {
-        refusals_.add(again.error());
+    } else {
+      if (!*mutated && function_) *mutated = with_another_decision(parent.trace(), child.random);
+      if (*mutated) {
+        TW_TRY(made, made_from(parent, **mutated, child.random.fork()));
+        child.found = std::move(made);
       }
     }
-    if (child.found) return;
+    if (child.found) return Ok{};
     ++child.failures;
   }
   child.found = population[child.parent];
+  return Ok{};
 }
 
-EvolutionarySearch::Population EvolutionarySearch::next_generation(const Population& population,
-                                                                   const std::vector<double>& scores) {
+Result<EvolutionarySearch::Population> EvolutionarySearch::next_generation(const Population& population,
+                                                                           const std::vector<double>& scores) {
   uint64_t step = step_++;
   std::vector<Child> children;
-  for (int64_t i = 0; i < options_.population_size; ++i) {
+  for (int64_t i = 0; i < places(); ++i) {
     children.push_back({stream(step, static_cast<uint64_t>(i))});
   }
   // Each parent goes on once as it is. Who gets it is settled in the order of places, not in that of threads.
@@ -199,7 +283,8 @@ EvolutionarySearch::Population EvolutionarySearch::next_generation(const Populat
   std::vector<size_t> open(children.size());
   std::iota(open.begin(), open.end(), size_t{0});
   while (!open.empty()) {
-    on_threads(context_.num_threads, open.size(), [&](size_t i) { try_once(children[open[i]], population, scores); });
+    TW_RETURN_IF_ERROR(
+        for_each(open.size(), [&](size_t i) { return try_once(children[open[i]], population, scores); }));
     std::vector<size_t> again;
     for (size_t place : open) {
       Child& child = children[place];
@@ -233,7 +318,8 @@ Result<EvolutionarySearch::Population> EvolutionarySearch::evolve_with_cost_mode
       if (seen.insert(hashes[i]).second) best.push(population[i], scores[i]);
     }
     if (generation == options_.genetic_num_iters) break;
-    population = next_generation(population, scores);
+    TW_TRY(next, next_generation(population, scores));
+    population = std::move(next);
   }
   return best.take();
 }
@@ -251,7 +337,14 @@ EvolutionarySearch::Population EvolutionarySearch::pick_with_eps_greedy(const Po
     bool prefers_best = picked.size() < count - num_random;
     bool takes_best = next_best < bests.size() && (prefers_best || next_random == order.size());
     const Schedule& schedule = takes_best ? bests[next_best++] : unmeasured[order[next_random++]];
-    if (measured_.insert(module_hash(schedule.module(), equality_)).second) picked.push_back(schedule);
+    if (!measured_.insert(module_hash(schedule.module(), equality_)).second) continue;
+    if (plan_.refuse) {
+      if (Status worth = plan_.refuse({schedule, args_}); !worth.ok()) {
+        refusals_.add(worth.error());
+        continue;
+      }
+    }
+    picked.push_back(schedule);
   }
   return picked;
 }
@@ -261,10 +354,10 @@ Result<std::optional<std::vector<MeasureCandidate>>> EvolutionarySearch::generat
   if (progress_.is_over()) return std::optional<std::vector<MeasureCandidate>>();
   round_ = progress_.take_round();
   step_ = 0;
-  size_t places = static_cast<size_t>(options_.population_size);
+  const size_t all = static_cast<size_t>(places());
   TW_TRY(population,
-         pick_best_from_database(static_cast<size_t>(static_cast<double>(places) * options_.init_measured_ratio)));
-  Population unmeasured = sample_init_population(places - std::min(places, population.size()));
+         pick_best_from_database(static_cast<size_t>(static_cast<double>(all) * options_.init_measured_ratio)));
+  TW_TRY(unmeasured, sample_init_population(all - std::min(all, population.size())));
   if (static_cast<int64_t>(unmeasured.size()) < options_.init_min_unmeasured) {
     return std::optional<std::vector<MeasureCandidate>>();
   }
@@ -278,9 +371,17 @@ Result<std::optional<std::vector<MeasureCandidate>>> EvolutionarySearch::generat
   return std::optional(as_candidates(std::move(picked), args_));
 }
 
-Status EvolutionarySearch::notify_runner_results(const std::vector<MeasureCandidate>&,
+Status EvolutionarySearch::notify_runner_results(const std::vector<MeasureCandidate>& candidates,
                                                  const std::vector<RunnerResult>& results) {
   TW_RETURN_IF_ERROR(progress_.check());
+  for (size_t i = 0; i < std::min(candidates.size(), results.size()); ++i) {
+    if (results[i].run_secs.empty() || results[i].error_msg) continue;
+    best_measured_.emplace_back(candidates[i].schedule, mean(results[i].run_secs));
+  }
+  std::stable_sort(best_measured_.begin(), best_measured_.end(),
+                   [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = static_cast<size_t>(static_cast<double>(places()) * options_.init_measured_ratio);
+  if (best_measured_.size() > most) best_measured_.resize(most, best_measured_.front());
   progress_.measured(results.size());
   return Ok{};
 }
@@ -289,6 +390,7 @@ Status EvolutionarySearch::post_tuning() {
   TW_RETURN_IF_ERROR(progress_.finish());
   plan_ = {};
   measured_.clear();
+  best_measured_.clear();
   return Ok{};
 }
 

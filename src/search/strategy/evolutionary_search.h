@@ -5,14 +5,20 @@
 //                          probability by its score, and changes a decision of it (a mutator) or takes it as it is
 //   picked = the best that are new, and a share of random points
 //
-// A child shares with its parent all steps before the decision that was changed. All that is drawn follows from (seed,
+// A child shares with its parent all steps before the decision that was changed. In a FunctionSpace, where later steps
+// depend on what was drawn, the function runs again with the decisions of the mutated trace; decisions that no mutator
+// knows are exchanged for another one that the draw may take. That is Python, so a generation has fewer places there.
+//
+// All that is drawn follows from (seed,
 // round, generation, place), whichever thread does it: the same seed gives the same candidates on any number of
 // threads, as long as the cost model and the measurements are the same.
 #pragma once
 
+#include <functional>
 #include <unordered_set>
 
 #include "search/module_equality.h"
+#include "search/space/function_space.h"
 #include "search/strategy/candidates.h"
 
 namespace tilewright::search {
@@ -49,7 +55,7 @@ class EvolutionarySearch final : public SearchStrategy {
   // The steps of a round, for tests and reports.
   using Population = std::vector<schedule::Schedule>;
   Result<Population> pick_best_from_database(size_t count);
-  Population sample_init_population(size_t count);
+  Result<Population> sample_init_population(size_t count);
   Result<Population> evolve_with_cost_model(Population population, size_t count);
   Population pick_with_eps_greedy(const Population& unmeasured, const Population& bests, size_t count);
 
@@ -57,11 +63,20 @@ class EvolutionarySearch final : public SearchStrategy {
   struct Child;
   schedule::Random stream(uint64_t step, uint64_t index) const;
   Result<std::vector<double>> scores_of(const Population& population);
-  Population next_generation(const Population& population, const std::vector<double>& scores);
-  void try_once(Child& child, const Population& population, const std::vector<double>& scores);
+  Result<Population> next_generation(const Population& population, const std::vector<double>& scores);
+  Status try_once(Child& child, const Population& population, const std::vector<double>& scores);
+  Result<std::optional<schedule::Schedule>> made_from(const schedule::Schedule& parent, const schedule::Trace& mutated,
+                                                      schedule::Random random);
+  Result<std::optional<schedule::Schedule>> drawn(schedule::Random random);
+  Result<std::optional<schedule::Schedule>> run_function(const std::vector<schedule::Value>& decisions, size_t certain,
+                                                         schedule::Random random);
+  /// As often as `count` says: on threads, one after the other where a function of Python is run.
+  Status for_each(size_t count, const std::function<Status(size_t)>& body);
+  int64_t places() const;
 
   EvolutionarySearchOptions options_;
   TuneContext context_;  ///< without this strategy
+  std::shared_ptr<const FunctionSpace> function_;
   Postprocs postprocs_;
   Mutators mutators_;
   std::vector<ArgInfo> args_;
@@ -73,6 +88,8 @@ class EvolutionarySearch final : public SearchStrategy {
   int64_t empty_rounds_ = 0;
   ModuleEquality equality_ = ModuleEquality::kStructural;
   std::unordered_set<Hash128> measured_;
+  std::vector<std::pair<schedule::Schedule, double>> best_measured_;  ///< of this search, the best first
+  int64_t overdue_ = 0;                                               ///< runs of the function in a row
 };
 
 }  // namespace tilewright::search

@@ -19,9 +19,6 @@ using schedule::Value;
 constexpr int64_t kFruitlessAttempts = 2000;
 /// The same where an attempt is a run of a function of the user's, which may take long.
 constexpr int64_t kFruitlessRuns = 200;
-/// A run that does not return costs its deadline; so many in a row, and the others will not return either.
-constexpr int64_t kMaxOverdue = 5;
-
 /// All ways to move a prime factor from one place to another, the innermost staying within its limit.
 std::vector<Value> moved_factors(const std::vector<int64_t>& tiles, int64_t innermost) {
   std::set<std::vector<int64_t>> found;
@@ -98,7 +95,7 @@ void Points::start(const TuneContext& context, std::vector<Schedule> design_spac
 DrawCounts Points::counts() const { return {attempts_, duplicates_, refusals_.reasons()}; }
 
 bool Points::is_exhausted() const {
-  if (overdue_ >= kMaxOverdue) return true;
+  if (overdue_ >= FunctionSpace::kMaxOverdue) return true;
   return fruitless_ >= (function_ ? kFruitlessRuns : kFruitlessAttempts) ||
          std::all_of(trees_.begin(), trees_.end(), [](const DecisionTree& tree) { return tree.is_exhausted(); });
 }
@@ -139,22 +136,15 @@ void Points::replay(Wish& wish) {
 }
 
 Status Points::rerun(Wish& wish) {
-  std::vector<Value> decisions = wish.trace ? wish.trace->decisions() : wish.decisions;
-  for (bool again : {false, true}) {
-    TW_TRY(point, function_->run(module_, decisions, wish.random));
-    wish.path = branches_of(point.schedule.trace());
-    if (!point.error) {
-      overdue_ = 0;
-      wish.made = std::move(point.schedule);
-      return Ok{};
-    }
-    // Another path may come to other draws, which the later decisions do not fit.
-    if (again || decisions.size() <= wish.certain) {
-      refusals_.add(*point.error);
-      overdue_ = point.error->code == "space/deadline" ? overdue_ + 1 : 0;
-      return Ok{};
-    }
-    decisions.resize(wish.certain);
+  TW_TRY(point,
+         function_->follow(module_, wish.trace ? wish.trace->decisions() : wish.decisions, wish.certain, wish.random));
+  wish.path = branches_of(point.schedule.trace());
+  if (point.error) {
+    refusals_.add(*point.error);
+    overdue_ = point.error->code == "space/deadline" ? overdue_ + 1 : 0;
+  } else {
+    overdue_ = 0;
+    wish.made = std::move(point.schedule);
   }
   return Ok{};
 }
