@@ -10,6 +10,7 @@
 #include <span>
 #include <variant>
 
+#include "support/closest.h"
 #include "target/cpu_models.h"
 
 namespace tilewright {
@@ -217,6 +218,13 @@ Status set_option(Options& options, const std::string& name, const std::string& 
                         fmt::format("the options of {} are {}", kind.name, option_names(kind)));
 }
 
+Diagnostic unknown_cpu(const std::string& cpu) {
+  const std::string meant = closest_name(cpu, known_cpus());
+  return argument_error("target/cpu", fmt::format("processor {} is unknown", cpu),
+                        fmt::format("{}known are native, {}", meant.empty() ? "" : "did you mean " + meant + "? ",
+                                    fmt::join(known_cpus(), ", ")));
+}
+
 Diagnostic unknown_kind(const std::string& kind) {
   return argument_error(
       "target/kind", fmt::format("target kind {} is unknown", kind.empty() ? "(empty)" : kind),
@@ -259,9 +267,7 @@ Result<Target> resolve_cpu(const Options& options) {
   if (!native) {
     std::string cpu = options.cpu;
     if (cpu.empty()) cpu = options.triple.starts_with(kArmPrefix) ? "generic" : "x86-64";
-    if (!target::find_cpu_model(cpu))
-      return argument_error("target/cpu", fmt::format("processor {} is unknown", cpu),
-                            fmt::format("known are native, {}", fmt::join(known_cpus(), ", ")));
+    if (!target::find_cpu_model(cpu)) return unknown_cpu(cpu);
     target = default_for(cpu);
   }
   TW_RETURN_IF_ERROR(check_triple(options.triple, target));

@@ -111,3 +111,11 @@ except tw.ResourceError as error:
         pytest.skip("needs /proc")
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert run.stdout.strip() == "roofs/memory", run.stderr
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"), [("zen5", "znver5"), ("Zen4", "znver4"), ("skylake512", "skylake-avx512")]
+)
+def test_the_processor_that_was_meant(written: str, meant: str) -> None:
+    with pytest.raises(tw.ArgumentError, match=f"did you mean {meant}[?] known are native"):
+        tw.Target(f"llvm -mcpu={written}")
