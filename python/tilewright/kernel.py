@@ -19,6 +19,7 @@ from tilewright.machine import TargetLike
 from tilewright.notes import Note, announced, notes_of, warn, warn_of_threads
 
 if TYPE_CHECKING:
+    from tilewright.left_out import Call
     from tilewright.task import Task
     from tilewright.timing import Timing
 
@@ -65,7 +66,7 @@ class Kernel(_core.KernelBase):
     Tensors are NumPy arrays, or anything with a buffer or ``__dlpack__`` (PyTorch, JAX, ...), taken without copies;
     scalars are numbers. Results are written to the arrays that the function writes to, and the call returns ``None``.
     Parameters that are only written may be left out: then NumPy arrays are made for them and returned, a tuple where
-    there are several; a kernel of a library needs them all. Other Python threads run meanwhile. A kernel that is
+    there are several. Other Python threads run meanwhile. A kernel that is
     pickled is compiled again where it is read.
 
     Raises:
@@ -77,9 +78,12 @@ class Kernel(_core.KernelBase):
         """Another reference to the code of ``base``."""
         return super().__new__(cls, base)
 
-    def __init__(self, base: _core.KernelBase, program: _Program | None = None, library: str = "") -> None:
+    def __init__(
+        self, base: _core.KernelBase, program: _Program | None = None, library: str = "", call: Call | None = None
+    ) -> None:
         self._program = program
         self._library = library
+        self._call = call
 
     @property
     def report(self) -> dict[str, Any]:
@@ -122,15 +126,15 @@ class Kernel(_core.KernelBase):
 
         Arguments may be named by their parameters, too, where a buffer has another name than its handle.
         """
-        if self._program is None:
+        call = self._call_of()
+        if call is None:
             if bool(args) != bool(named) and {*named} <= {name for name, _, _ in self.parameters}:
                 self._need_every_argument(len(args) + len(named))
             return NotImplemented
         from tilewright import left_out
 
-        function = self._function()
-        by_buffer = left_out.named_by_buffer(function, named)
-        completed = left_out.complete(function, args, by_buffer)
+        by_buffer = left_out.named_by_buffer(call.function, named)
+        completed = left_out.complete(call, args, by_buffer)
         if completed is None:
             return NotImplemented if by_buffer == named else self(*args, **by_buffer)
         every, made = completed
@@ -142,13 +146,18 @@ class Kernel(_core.KernelBase):
         if given >= len(names):
             return
         message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
-        hint = (
-            "a library does not say which of the arrays that a kernel writes to it reads before, so that none may be "
-            "left out"
-        )
+        hint = "the library does not say which arrays may be left out: export the kernel again"
         error = ArgumentError(f"[call/count] {message}\n  hint: {hint}")
         error.code, error.message = "call/count", message
         raise error
+
+    def _call_of(self) -> Call | None:
+        """How it is called; None of a library that does not tell."""
+        if self._call is None and self._program is not None:
+            from tilewright.left_out import call_of
+
+            self._call = call_of(self._function())
+        return self._call
 
     def _function(self) -> Any:
         functions = self._need_program().module.functions.values()
@@ -246,8 +255,8 @@ class Kernel(_core.KernelBase):
         if threads < 1:
             raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
         warn_of_threads(threads)
-        if self._program is not None:
-            args = tuple(completed[0]) if (completed := left_out.complete(self._function(), args, {})) else args
+        if (call := self._call_of()) is not None:
+            args = tuple(completed[0]) if (completed := left_out.complete(call, args, {})) else args
         self(*args)  # what is wrong with the arguments is said here
         work = work_of(self._function_as_written(), args) if self._program else timing.work_of_arrays(args)
         calls = timing.KernelCalls(self, args)
@@ -510,7 +519,8 @@ def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
         ResourceError: The file cannot be loaded, or holds no kernels, or kernels of another version.
     """
     place = os.path.abspath(path)
-    return _one_or_many({n: Kernel(base, None, place) for n, base in _core.load_library(os.fspath(path)).items()})
+    kernels, calls = _loaded(place)
+    return _one_or_many({name: Kernel(base, None, place, calls.get(name)) for name, base in kernels.items()})
 
 
 def object_code_of(compiled: Kernel | KernelModule) -> bytes:
@@ -531,8 +541,16 @@ def load_object_code(code: bytes) -> Kernel | KernelModule:
     return _one_or_many({name: Kernel(loaded.callable(name)) for name in loaded.names})
 
 
+def _loaded(path: str) -> tuple[dict[str, _core.KernelBase], dict[str, Call]]:
+    from tilewright.left_out import calls_from
+
+    kernels, calls = _core.load_library(path)
+    return kernels, calls_from(calls)
+
+
 def _from_library(path: str, name: str) -> Kernel:
-    return Kernel(_core.load_library(path)[name], None, path)
+    kernels, calls = _loaded(path)
+    return Kernel(kernels[name], None, path, calls.get(name))
 
 
 def _compiled_again(module: Any, target: str, name: str, threads: int, schedule: str, written: Any) -> Kernel:
@@ -578,7 +596,10 @@ def _alone(program: _Program, own: str, name: str) -> _Program:
 def _export(program: _Program, folder: str | os.PathLike[str], name: str) -> Exported:
     if program.code is None:
         raise ArgumentError("an interpreted kernel cannot be exported: compile it for 'native'")
-    library, code, header = _core.export_files(program.lowered, program.code, os.fspath(folder), name)
+    from tilewright.left_out import calls_text
+
+    calls = calls_text(program.module, program.lowered)
+    library, code, header = _core.export_files(program.lowered, program.code, os.fspath(folder), name, calls)
     return Exported(Path(library) if library else None, Path(code), Path(header))
 
 

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tilewright import _core
+from tilewright import _core, ir
 from tilewright.errors import ArgumentError, Error
 from tilewright.numpy_dtype import numpy_dtype
 
 
-def complete(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], list[Any]] | None:
+class Call(NamedTuple):
+    """How a kernel is called: its parameters, of a function whose body does not matter, and the buffers among them that
+    are only written."""
+
+    function: Any
+    outputs: frozenset[str]
+
+
+def call_of(function: Any) -> Call:
+    """Of a kernel whose function is at hand."""
+    return Call(function, frozenset(outputs_of(function)))
+
+
+def calls_text(module: Any, lowered: Any) -> str:
+    """What a library notes of its kernels, which :func:`calls_from` reads: by their names there."""
+    found = {}
+    for key, below in lowered.functions.items():
+        if "global_symbol" not in below.attrs or key not in module.functions:
+            continue
+        call = call_of(module.functions[key])
+        bare = call.function.with_body(_core.Evaluate(_core.const(0, "int32")))
+        for attribute in bare.attrs:
+            bare = bare.without_attr(attribute)
+        found[str(below.attrs["global_symbol"])] = {"outputs": sorted(call.outputs), "function": ir.save_json(bare)}
+    return json.dumps(found)
+
+
+def calls_from(text: str) -> dict[str, Call]:
+    """By the names of kernels; nothing of a library that does not tell."""
+    try:
+        known = json.loads(text or "{}").items()
+        return {name: Call(ir.load_json(call["function"]), frozenset(call["outputs"])) for name, call in known}
+    except (ValueError, TypeError, KeyError, AttributeError, Error):
+        return {}
+
+
+def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[Any], list[Any]] | None:
     """All arguments in the order of the parameters, and those among them that were made here.
 
     Positional arguments are those of the parameters that are read; where more are given, of all parameters in order.
@@ -21,8 +58,8 @@ def complete(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> tu
     Raises:
         tilewright.ArgumentError: the size of an output does not follow from the arguments.
     """
+    function, outputs = call
     names = [getattr(function.buffer_map.get(p), "name", p.name_hint) for p in function.params]
-    outputs = outputs_of(function)
     inputs = [name for name in names if name not in outputs]
     if not outputs or any(name not in names for name in named):
         return None

@@ -14,7 +14,7 @@
 
 #include "codegen/c_names.h"
 #include "codegen/package.h"
-#include "runtime/abi.h"
+#include "runtime/library.h"
 
 extern char** environ;
 
@@ -107,7 +107,14 @@ Outcome run(const std::vector<std::string>& command) {
   return outcome;
 }
 
-Status link(const fs::path& object, const fs::path& version_script, const fs::path& library,
+/// In C, as numbers: whatever the text holds, nothing of it needs an escape.
+std::string constant_in_c(const char* name, const std::string& text) {
+  std::string source = std::string("const char ") + name + "[] = {";
+  for (char c : text) source += std::to_string(static_cast<int>(static_cast<signed char>(c))) + ",";
+  return source + "0};\n";
+}
+
+Status link(const fs::path& object, const fs::path& constants, const fs::path& version_script, const fs::path& library,
             const std::string& soname) {
   TW_TRY(package, package_folder());
   std::string runtime = package + "/libtilewright_runtime.a";
@@ -115,7 +122,8 @@ Status link(const fs::path& object, const fs::path& version_script, const fs::pa
     return resource_error("export/package", "'" + runtime + "' is missing",
                           "it belongs to the installed package: install Tilewright again");
   }
-  std::vector<std::string> tail = {"-o", library.string(), object.string(), runtime, "-lm", "-lpthread", "-ldl"};
+  std::vector<std::string> tail = {"-o", library.string(), object.string(), "-x",  "c",         constants.string(),
+                                   "-x", "none",           runtime,         "-lm", "-lpthread", "-ldl"};
   std::vector<std::string> drivers;
   if (const char* chosen = std::getenv("CC"); chosen && *chosen) drivers.push_back(chosen);
   for (const char* name : {"cc", "gcc", "clang"}) drivers.push_back(name);
@@ -149,7 +157,7 @@ bool is_plain_name(const std::string& name) {
 }  // namespace
 
 Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode& code, const std::string& folder,
-                                   const std::string& name) {
+                                   const std::string& name, const std::string& calls) {
   if (!is_plain_name(name)) {
     return argument_error("export/name", "'" + name + "' cannot be the name of files", "use a plain name");
   }
@@ -161,7 +169,7 @@ Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode&
     return resource_error("export/folder", "folder '" + folder + "' cannot be made: " + error.message());
   }
   PendingFile object(base / (name + ".o")), header(base / (name + ".h")), library(base / (name + ".so")),
-      script(base / (name + ".version"));
+      script(base / (name + ".version")), constants(base / (name + ".c"));
   TW_RETURN_IF_ERROR(object.write(code.bytes));
   TW_RETURN_IF_ERROR(header.write(header_text));
   if (!code.platform.empty()) {
@@ -169,11 +177,12 @@ Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode&
     TW_RETURN_IF_ERROR(header.keep());
     return ExportedFiles{"", (base / (name + ".o")).string(), (base / (name + ".h")).string()};
   }
-  std::string visible = TW_MODULE_SYMBOL "; ";
+  std::string visible = std::string(TW_MODULE_SYMBOL "; ") + runtime::kCallsSymbol + "; ";
   for (const auto& [symbol, function] : c_kernel_names(lowered))
     visible += function + "; " + function + "_last_error; ";
   TW_RETURN_IF_ERROR(script.write("{ global: " + visible + "local: *; };\n"));
-  TW_RETURN_IF_ERROR(link(object.path(), script.path(), library.path(), name + ".so"));
+  TW_RETURN_IF_ERROR(constants.write(constant_in_c(runtime::kCallsSymbol, calls)));
+  TW_RETURN_IF_ERROR(link(object.path(), constants.path(), script.path(), library.path(), name + ".so"));
   TW_RETURN_IF_ERROR(object.keep());
   TW_RETURN_IF_ERROR(header.keep());
   TW_RETURN_IF_ERROR(library.keep());

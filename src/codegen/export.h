@@ -18,8 +18,9 @@ struct ExportedFiles {
 
 /// Writes the files into `folder`, which is made if it is missing. `lowered` is what `code` was compiled from. A file
 /// appears whole or not at all. Codes: export/name, export/folder, export/write, export/link, export/package.
+/// `calls` is a text that the library keeps for who loads it (runtime::Library::calls()).
 Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode& code, const std::string& folder,
-                                   const std::string& name);
+                                   const std::string& name, const std::string& calls);
 
 /// The text of the header.
 Result<std::string> write_header(const Ref<Module>& lowered, const std::string& name);

@@ -168,15 +168,15 @@ void bind_compile(nb::module_& m) {
   m.def(
       "export_files",
       [](const Ref<Module>& lowered, const codegen::ObjectCode& code, const std::string& folder,
-         const std::string& name) {
+         const std::string& name, const std::string& calls) {
         codegen::ExportedFiles files;
         {
           nb::gil_scoped_release release;
-          files = unwrap(codegen::export_files(lowered, code, folder, name));
+          files = unwrap(codegen::export_files(lowered, code, folder, name, calls));
         }
         return std::tuple(files.library, files.object, files.header);
       },
-      nb::arg("lowered"), nb::arg("code"), nb::arg("folder"), nb::arg("name"));
+      nb::arg("lowered"), nb::arg("code"), nb::arg("folder"), nb::arg("name"), nb::arg("calls") = "");
   m.def(
       "interpreted_callable",
       [](const Ref<Module>& module, const std::string& name, const std::string& platform) {

@@ -406,8 +406,8 @@ PyType_Slot slots[] = {
 PyType_Spec spec = {"tilewright._core.KernelBase", sizeof(Kernel), 0,
                     Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL, slots};
 
-/// name -> KernelBase for every kernel of a library.
-nb::dict load_library(const std::string& path) {
+/// name -> KernelBase for every kernel of a library, and what it says of how they are called.
+nb::tuple load_library(const std::string& path) {
   Result<std::shared_ptr<const runtime::Library>> library = runtime::Library::open(path);
   if (!library.ok()) throw Exception(std::move(library.error()));
   auto* owner = new std::shared_ptr<const runtime::Library>(*library);
@@ -419,7 +419,7 @@ nb::dict load_library(const std::string& path) {
     if (!callable.is_valid()) nb::raise_python_error();
     kernels[kernel.name] = callable;
   }
-  return kernels;
+  return nb::make_tuple(kernels, (*library)->calls());
 }
 
 void set_num_threads(int64_t count) {
@@ -445,7 +445,8 @@ void bind_call(nb::module_& m) {
   if (!kernel_type) nb::raise_python_error();
   m.attr("KernelBase") = nb::handle(reinterpret_cast<PyObject*>(kernel_type));
   m.def("load_library", load_library, nb::arg("path"),
-        "The kernels of a shared library that an export wrote, by name.");
+        "The kernels of a shared library that an export wrote, by name, and what it says of their calls.",
+        nb::sig("def load_library(path: str) -> tuple[dict[str, KernelBase], str]"));
   m.def("time_calls", time_calls, nb::arg("kernel"), nb::arg("calls"), nb::arg("args"),
         "Seconds that so many calls in a row take, without what Python adds to each.");
   m.def("set_num_threads", set_num_threads, nb::arg("count"),

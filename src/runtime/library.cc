@@ -43,6 +43,11 @@ Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
 
 Library::~Library() { dlclose(handle_); }
 
+std::string Library::calls() const {
+  const auto* text = static_cast<const char*>(dlsym(handle_, kCallsSymbol));
+  return text ? text : "";
+}
+
 std::string Library::producer() const { return module_->producer ? module_->producer : ""; }
 
 }  // namespace tilewright::runtime

@@ -10,6 +10,9 @@
 
 namespace tilewright::runtime {
 
+/// The symbol of what a library notes of the calls of its kernels: a text that this layer only keeps.
+inline constexpr const char* kCallsSymbol = "tilewright_calls";
+
 /// An open library; closed with its last owner. Entries and signatures point into it.
 class Library {
  public:
@@ -23,6 +26,8 @@ class Library {
   std::span<const tw_export> exports() const { return {module_->exports, static_cast<size_t>(module_->num_exports)}; }
   /// What exported it, as "tilewright 0.1.0".
   std::string producer() const;
+  /// What kernel.export() noted of how each kernel is called; empty where nothing was.
+  std::string calls() const;
 
  private:
   Library(void* handle, const tw_module* module) : handle_(handle), module_(module) {}

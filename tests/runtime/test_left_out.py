@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright import _core
 from tilewright.script import tir as T
 
 
@@ -104,12 +106,19 @@ def test_what_is_read_cannot_be_left_out() -> None:
         tw.compile(product)(np.zeros((4, 6), "float32"), D=1)
 
 
-def test_a_library_says_why_it_needs_every_array(tmp_path: Path) -> None:
+@pytest.mark.parametrize("notes", ["", "{", '{"product": {"outputs": ["C"], "function": "{}"}}', "[3]"])
+def test_a_library_without_notes_says_why_it_needs_every_array(
+    notes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that an earlier version exported, or whose notes another version wrote."""
     a, b, c = np.ones((4, 6), "float32"), np.ones((6, 5), "float32"), np.empty((4, 5), "float32")
-    loaded = tw.load(tw.compile(product).export(tmp_path).library)
+    library = tw.compile(product).export(tmp_path).library
+    kernels = _core.load_library(str(library))[0]
+    monkeypatch.setattr(_core, "load_library", lambda path: (kernels, notes))
+    loaded = tw.load(library)
     for call in (lambda: loaded(a, b), lambda: loaded(A=a, B=b), lambda: loaded.benchmark(a, b)):
         with pytest.raises(
-            tw.ArgumentError, match=r"takes 3 arguments \(A, B, C\), got 2\n  hint: a library"
+            tw.ArgumentError, match=r"takes 3 arguments \(A, B, C\), got 2\n  hint: the library does not say"
         ) as caught:
             call()
         assert caught.value.code == "call/count"
@@ -153,3 +162,31 @@ def test_scalars_that_fit(value: object) -> None:
 def test_benchmarks_take_what_calls_take() -> None:
     timing = tw.compile(product).benchmark(np.ones((4, 6), "float32"), np.ones((6, 5), "float32"))
     assert timing.median > 0 and timing.work.flops == 2 * 4 * 5 * 6
+
+
+def test_kernels_of_a_library_are_called_alike(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    a, b = rng.random((4, 6), dtype="float32"), rng.random((6, 5), dtype="float32")
+    kernel = tw.compile(product)
+    loaded = tw.load(kernel.export(tmp_path, name="renamed").library)
+    np.testing.assert_array_equal(loaded(a, b), kernel(a, b))
+    np.testing.assert_array_equal(loaded(B=b, A=a), kernel(a, b))
+    again = pickle.loads(pickle.dumps(loaded))
+    np.testing.assert_array_equal(again(a, b), kernel(a, b))
+    assert loaded.benchmark(a, b).median > 0
+    with pytest.raises(tw.ArgumentError, match="takes 3 arguments"):
+        loaded(a)
+
+    tw.compile(extremes).export(tmp_path)
+    out, more = tw.load(tmp_path / "extremes.so")(np.arange(5, dtype="float32"), 2.0)
+    np.testing.assert_array_equal(out, np.repeat(np.arange(5), 2) * 2)
+    np.testing.assert_array_equal(more, np.arange(5))
+
+
+def test_of_several_kernels_in_a_library_each_tells_its_own(tmp_path: Path) -> None:
+    module = tw.ir.IRModule({"product": product, "add_to": add_to})
+    loaded = tw.load(tw.compile(module).export(tmp_path, "both").library)
+    a, b = np.ones((4, 6), "float32"), np.ones((6, 5), "float32")
+    np.testing.assert_array_equal(loaded["product"](a, b), np.full((4, 5), 6.0))
+    with pytest.raises(tw.ArgumentError, match="takes 2 arguments"):  # B is read, too
+        loaded["add_to"](np.ones(4, "float32"))
