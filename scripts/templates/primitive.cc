@@ -4,6 +4,8 @@
 //   <at most 8 lines>                     <the same program afterwards>
 //
 // Requires  P1 <what has to hold; one number for each refusal below>
+#include "schedule/primitives/@name@.h"
+
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
 

@@ -16,4 +16,6 @@ Args:
     <loop or block>: <which one>.)";
 };
 
+Result<Plan> plan(const State& state, const @Name@& instruction);
+
 }  // namespace tilewright::schedule

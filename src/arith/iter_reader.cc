@@ -1,4 +1,5 @@
 #include "arith/iter_reader.h"
+
 #include "ir/build.h"
 #include "ir/substitute.h"
 

@@ -1,4 +1,5 @@
 #include "interpreter/interpreter.h"
+
 #include "ir/strides.h"
 
 #include <algorithm>

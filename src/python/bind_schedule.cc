@@ -16,6 +16,10 @@
 #include "schedule/buffers.h"
 #include "schedule/field_traits.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/decompose_padding.h"
+#include "schedule/primitives/get_block.h"
+#include "schedule/primitives/set_axis_separator.h"
+#include "schedule/primitives/transform_layout.h"
 #include "script/printer.h"
 
 namespace tilewright::python {
@@ -239,7 +243,7 @@ void check_state(const PySchedule& self, const KindInfo& info) {
 
 /// What AXIS_SEPARATOR in a layout asks for; the schedule stays as it was where that is refused.
 void separate_axes(const SchedulePtr& self, const schedule::Schedule& before, const std::vector<int64_t>& separators) {
-  const auto& done = std::get<TransformLayout>(self->schedule.trace().steps().back()->instruction);
+  const auto& done = *self->schedule.trace().steps().back()->instruction.as<TransformLayout>();
   auto outputs = self->schedule.apply(
       Instruction(SetAxisSeparator{.block = done.block, .buffer = done.buffer, .axis_separators = separators}));
   if (outputs.ok()) return;

@@ -92,7 +92,7 @@ nb::object output_to_python(const KindInfo& kind, uint32_t number, const Schedul
 
 PyInstruction to_python(const Step& step, const Instruction& instruction, const SchedulePtr& owner) {
   PyInstruction result{&kind_info(instruction), {}, {}, {}};
-  Parts parts = parts_of(instruction);
+  RecordedParts parts = parts_of(instruction);
   for (const Value& input : parts.inputs) result.inputs.append(to_python(input, owner));
   for (const Value& attr : parts.attrs) result.attrs.append(to_python(attr, owner));
   for (uint32_t number : step.outputs) result.outputs.append(output_to_python(*result.kind, number, owner));
@@ -105,7 +105,7 @@ class StepReader {
   explicit StepReader(SchedulePtr& owner) : owner_(owner) {}
 
   Step read(const PyInstruction& instruction, const Value& decision) {
-    Parts parts;
+    RecordedParts parts;
     for (nb::handle input : instruction.inputs) parts.inputs.push_back(value(input));
     for (nb::handle attr : instruction.attrs) parts.attrs.push_back(value(attr));
     auto built = from_parts(*instruction.kind, parts, decision);

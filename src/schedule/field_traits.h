@@ -3,6 +3,7 @@
 
 #include "ir/json.h"
 #include "schedule/instruction.h"
+#include "schedule/instructions.h"
 
 namespace tilewright::schedule {
 
@@ -172,7 +173,7 @@ struct FieldTraits<Decision<T>> {
     if (value.is_none()) return true;
     T item{};
     if (!FieldTraits<T>::from(value, item)) return false;
-    field.value = std::move(item);
+    field.value.emplace(std::move(item));
     return true;
   }
 };

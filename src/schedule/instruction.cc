@@ -3,6 +3,7 @@
 #include <array>
 
 #include "schedule/field_traits.h"
+#include "schedule/state.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -26,7 +27,7 @@ std::string return_type() {
 template <class I>
 std::vector<Value> read_values(const Instruction& instruction) {
   std::vector<Value> result;
-  for_each_field(std::get<I>(instruction),
+  for_each_field(*instruction.as<I>(),
                  [&]<class F>(std::string_view, const F& field) { result.push_back(FieldTraits<F>::to(field)); });
   return result;
 }
@@ -63,6 +64,67 @@ Result<Instruction> build_from_values(const KindInfo& info, std::span<const std:
 }
 
 template <class I>
+Result<Plan> plan_for(const State& state, const Instruction& instruction) {
+  return plan(state, *instruction.as<I>());
+}
+
+template <class I>
+Value read_decision(const Instruction& instruction) {
+  if constexpr (requires(const I& inst) { inst.decision; }) {
+    const auto& decision = instruction.as<I>()->decision;
+    return FieldTraits<std::remove_cvref_t<decltype(decision)>>::to(decision);
+  }
+  return {None{}};
+}
+
+template <class I>
+std::optional<Instruction> put_decision(const Instruction& instruction, const Value& decision) {
+  I result = *instruction.as<I>();
+  bool fits = decision.is_none();
+  if constexpr (requires { result.decision; }) {
+    fits = FieldTraits<std::remove_cvref_t<decltype(result.decision)>>::from(decision, result.decision);
+  }
+  return fits ? std::optional<Instruction>(std::move(result)) : std::nullopt;
+}
+
+/// Calls f(kind, number) for each handle in a field, whatever its type; numbers can be changed where the field can.
+template <class Field, class F>
+void visit_handles(Field& field, const F& f) {
+  using T = std::remove_const_t<Field>;
+  if constexpr (std::is_same_v<T, LoopRV>) {
+    f(HandleKind::kLoop, field.index);
+  } else if constexpr (std::is_same_v<T, BlockRV>) {
+    f(HandleKind::kBlock, field.index);
+  } else if constexpr (std::is_same_v<T, ExprRV>) {
+    f(HandleKind::kExpr, field.index);
+  } else if constexpr (std::is_same_v<T, Value>) {
+    visit_handles(field.data, f);
+  } else if constexpr (std::is_same_v<T, Value::Dict>) {
+    for (auto& [key, item] : field) visit_handles(item, f);
+  } else if constexpr (requires { std::variant_size<T>::value; }) {
+    std::visit([&](auto& alternative) { visit_handles(alternative, f); }, field);
+  } else if constexpr (is_vector<T>) {
+    for (auto& item : field) visit_handles(item, f);
+  } else if constexpr (requires { field.items; }) {
+    visit_handles(field.items, f);
+  } else if constexpr (requires { field.either; }) {
+    visit_handles(field.either, f);
+  }
+}
+
+template <class I>
+void read_handles(const Instruction& instruction, const ReadHandle& f) {
+  for_each_field(*instruction.as<I>(), [&](std::string_view, const auto& field) { visit_handles(field, f); });
+}
+
+template <class I>
+Instruction change_handles(const Instruction& instruction, const ChangeHandle& f) {
+  I result = *instruction.as<I>();
+  for_each_field(result, [&](std::string_view, auto& field) { visit_handles(field, f); });
+  return result;
+}
+
+template <class I>
 KindInfo describe(std::string_view kind, std::string_view method) {
   KindInfo info{};
   info.kind = kind;
@@ -90,8 +152,13 @@ KindInfo describe(std::string_view kind, std::string_view method) {
     param.takes_map = takes<F, IndexFunction>;
     info.params.push_back(std::move(param));
   });
+  info.plan = &plan_for<I>;
   info.values = &read_values<I>;
   info.build = &build_from_values<I>;
+  info.decision = &read_decision<I>;
+  info.with_decision = &put_decision<I>;
+  info.for_each_handle = &read_handles<I>;
+  info.with_handles = &change_handles<I>;
   return info;
 }
 
@@ -103,6 +170,20 @@ const std::vector<KindInfo>& table() {
   };
   return kinds;
 }
+
+/// The numbers of the rows.
+enum Row : size_t {
+#define X(kind, method) k##kind,
+#include "schedule/instructions.def"
+#undef X
+};
+template <class I>
+constexpr Row row_of = Row{};
+#define X(kind, method) \
+  template <>           \
+  constexpr Row row_of<kind> = Row::k##kind;
+#include "schedule/instructions.def"
+#undef X
 
 std::string python_default(const Value& value) {
   if (const bool* b = value.as<bool>()) return *b ? "True" : "False";
@@ -134,9 +215,15 @@ std::string KindInfo::signature() const {
   return text + ") -> " + return_type;
 }
 
-std::span<const KindInfo> all_kinds() { return table(); }
+template <class I>
+const KindInfo& kind_of() {
+  return table()[row_of<I>];
+}
+#define X(kind, method) template const KindInfo& kind_of<kind>();
+#include "schedule/instructions.def"
+#undef X
 
-const KindInfo& kind_info(const Instruction& instruction) { return table()[instruction.index()]; }
+std::span<const KindInfo> all_kinds() { return table(); }
 
 const KindInfo* find_kind(std::string_view kind) {
   for (const KindInfo& info : table()) {
@@ -154,10 +241,10 @@ const KindInfo* find_method(std::string_view method) {
 
 std::vector<Value> values_of(const Instruction& instruction) { return kind_info(instruction).values(instruction); }
 
-Parts parts_of(const Instruction& instruction) {
+RecordedParts parts_of(const Instruction& instruction) {
   const KindInfo& info = kind_info(instruction);
   std::vector<Value> values = values_of(instruction);
-  Parts parts;
+  RecordedParts parts;
   for (size_t i = 0; i < values.size(); ++i) {
     if (info.params[i].role == FieldRole::kAttr) {
       parts.attrs.push_back(std::move(values[i]));
@@ -170,7 +257,7 @@ Parts parts_of(const Instruction& instruction) {
   return parts;
 }
 
-Result<Instruction> from_parts(const KindInfo& info, const Parts& parts, const Value& decision) {
+Result<Instruction> from_parts(const KindInfo& info, const RecordedParts& parts, const Value& decision) {
   std::vector<std::optional<Value>> values;
   auto input = parts.inputs.begin(), attr = parts.attrs.begin();
   for (const Param& param : info.params) {
@@ -193,74 +280,22 @@ Result<Instruction> from_parts(const KindInfo& info, const Parts& parts, const V
   return info.build(info, values);
 }
 
-namespace {
-
-/// Calls f(decision field) where the instruction has one.
-template <class F>
-void visit_decision(Instruction& instruction, F&& f) {
-  std::visit(
-      [&](auto& inst) {
-        if constexpr (requires { inst.decision; }) f(inst.decision);
-      },
-      instruction);
-}
-
-using HandleFn = std::function<void(HandleKind, uint32_t&)>;
-/// Members of a class see one another whatever their order.
-struct VisitHandles {
-  const HandleFn& f;
-  void operator()(LoopRV& field) const { f(HandleKind::kLoop, field.index); }
-  void operator()(BlockRV& field) const { f(HandleKind::kBlock, field.index); }
-  void operator()(ExprRV& field) const { f(HandleKind::kExpr, field.index); }
-  void operator()(Value& field) const { std::visit(*this, field.data); }
-  void operator()(Value::List& list) const {
-    for (Value& item : list) (*this)(item);
-  }
-  void operator()(Value::Dict& dict) const {
-    for (auto& [key, item] : dict) (*this)(item);
-  }
-  template <class... T>
-  void operator()(std::variant<T...>& field) const {
-    std::visit(*this, field);
-  }
-  template <class T>
-  void operator()(std::vector<T>& field) const {
-    for (T& item : field) (*this)(item);
-  }
-  template <class T>
-  void operator()(T& field) const {
-    if constexpr (requires { field.items; }) {
-      for (auto& item : field.items) (*this)(item);
-    } else if constexpr (requires { field.either; }) {
-      (*this)(field.either);
-    }
-  }
-};
-
-}  // namespace
-
-Value decision_of(const Instruction& instruction) {
-  Value result{None{}};
-  visit_decision(const_cast<Instruction&>(instruction),
-                 [&]<class D>(const D& decision) { result = FieldTraits<std::remove_cvref_t<D>>::to(decision); });
-  return result;
-}
+Value decision_of(const Instruction& instruction) { return instruction.info().decision(instruction); }
 
 Result<Instruction> with_decision(const Instruction& instruction, const Value& decision) {
-  const KindInfo& info = kind_info(instruction);
-  Instruction result = instruction;
-  bool fits = decision.is_none();
-  visit_decision(result, [&]<class D>(D& field) { fits = FieldTraits<D>::from(decision, field); });
-  if (!fits) {
-    return argument_error("schedule/decision",
-                          std::string(info.method) + "() cannot take " + decision.kind() + " as its decision");
-  }
-  return result;
+  const KindInfo& info = instruction.info();
+  std::optional<Instruction> result = info.with_decision(instruction, decision);
+  if (result) return std::move(*result);
+  return argument_error("schedule/decision",
+                        std::string(info.method) + "() cannot take " + decision.kind() + " as its decision");
 }
 
-void for_each_handle(Instruction& instruction, const HandleFn& f) {
-  std::visit([&](auto& inst) { for_each_field(inst, [&](std::string_view, auto& field) { VisitHandles{f}(field); }); },
-             instruction);
+void for_each_handle(const Instruction& instruction, const ReadHandle& f) {
+  instruction.info().for_each_handle(instruction, f);
+}
+
+Instruction with_handles(const Instruction& instruction, const ChangeHandle& f) {
+  return instruction.info().with_handles(instruction, f);
 }
 
 }  // namespace tilewright::schedule

@@ -1,14 +1,54 @@
-// What is known of each kind of instruction, derived from its aggregate: the basis of recording, replay, JSON, printing
-// and the Python methods.
+// An instruction of any kind, and what is known of each kind, derived from its aggregate: the basis of recording,
+// replay, JSON, printing and the Python methods.
+//
+// Only instruction.cc knows all kinds (instructions.h). Who applies one or looks for one includes its aggregate,
+// primitives/METHOD.h, so that another primitive compiles little anew.
 #pragma once
 
+#include <concepts>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
-#include "schedule/instructions.h"
-#include "support/result.h"
+#include "schedule/instruction_fields.h"
 
 namespace tilewright::schedule {
+
+struct KindInfo;
+/// The row of the kind whose aggregate is I.
+template <class I>
+const KindInfo& kind_of();
+
+/// An aggregate of one of the kinds. Immutable; copies share it.
+class Instruction {
+ public:
+  template <class I>
+    requires requires { typename I::Returns; }
+  Instruction(I fields) : info_(&kind_of<I>()), fields_(std::make_shared<const I>(std::move(fields))) {}
+
+  const KindInfo& info() const { return *info_; }
+  /// Null where it is of another kind.
+  template <class I>
+  const I* as() const {
+    return is<I>() ? static_cast<const I*>(fields_.get()) : nullptr;
+  }
+  template <class I>
+  bool is() const {
+    return info_ == &kind_of<I>();
+  }
+
+ private:
+  const KindInfo* info_;
+  std::shared_ptr<const void> fields_;
+};
+
+enum class HandleKind { kLoop, kBlock, kExpr };
+using ReadHandle = std::function<void(HandleKind, uint32_t)>;
+using ChangeHandle = std::function<void(HandleKind, uint32_t&)>;
 
 enum class FieldRole {
   kInput,     ///< handles and values: what replay renumbers
@@ -42,16 +82,23 @@ struct KindInfo {
   std::string_view doc;
   std::vector<Param> params;
 
+  /// The functions get instructions of this kind.
+  Result<Plan> (*plan)(const State&, const Instruction&);
   std::vector<Value> (*values)(const Instruction&);
   /// One value per parameter, in order; a missing one takes the default. ArgumentError "schedule/argument" on a type
   /// that does not fit.
   Result<Instruction> (*build)(const KindInfo&, std::span<const std::optional<Value>>);
+  Value (*decision)(const Instruction&);
+  /// Nothing where it draws nothing, or not such a value.
+  std::optional<Instruction> (*with_decision)(const Instruction&, const Value&);
+  void (*for_each_handle)(const Instruction&, const ReadHandle&);
+  Instruction (*with_handles)(const Instruction&, const ChangeHandle&);
   /// Python's "def split(self, loop: LoopRV, ...) -> list[LoopRV]".
   std::string signature() const;
 };
 
 std::span<const KindInfo> all_kinds();
-const KindInfo& kind_info(const Instruction& instruction);
+inline const KindInfo& kind_info(const Instruction& instruction) { return instruction.info(); }
 /// By kind ("Split") or by method ("split"); null if there is none.
 const KindInfo* find_kind(std::string_view kind);
 const KindInfo* find_method(std::string_view method);
@@ -59,18 +106,19 @@ const KindInfo* find_method(std::string_view method);
 /// One value per parameter.
 std::vector<Value> values_of(const Instruction& instruction);
 /// The parameters as traces write them: without the decision, lists of inputs flattened.
-struct Parts {
+struct RecordedParts {
   std::vector<Value> inputs, attrs;
 };
-Parts parts_of(const Instruction& instruction);
+RecordedParts parts_of(const Instruction& instruction);
 /// The other way round. ArgumentError "schedule/argument" where they do not fit.
-Result<Instruction> from_parts(const KindInfo& info, const Parts& parts, const Value& decision);
+Result<Instruction> from_parts(const KindInfo& info, const RecordedParts& parts, const Value& decision);
 /// The decision of a sampling instruction; None if it has none yet or draws nothing.
 Value decision_of(const Instruction& instruction);
 /// The same instruction with another decision (None: to be drawn). ArgumentError when the kinds do not fit.
 Result<Instruction> with_decision(const Instruction& instruction, const Value& decision);
-enum class HandleKind { kLoop, kBlock, kExpr };
-/// Calls f for each handle that the instruction takes, with its number, which f may change.
-void for_each_handle(Instruction& instruction, const std::function<void(HandleKind, uint32_t&)>& f);
+/// Calls f for each handle that the instruction takes, with its number.
+void for_each_handle(const Instruction& instruction, const ReadHandle& f);
+/// The same instruction with the numbers that f puts in place of those of its handles.
+Instruction with_handles(const Instruction& instruction, const ChangeHandle& f);
 
 }  // namespace tilewright::schedule

@@ -10,8 +10,12 @@
 
 #include "ir/fields.h"
 #include "schedule/value.h"
+#include "support/result.h"
 
 namespace tilewright::schedule {
+
+class State;
+struct Plan;
 
 using BlockOrLoop = std::variant<BlockRV, LoopRV>;
 /// What a loop runs, or blocks next to one another.

@@ -1,8 +1,6 @@
-// The instructions that a trace is made of. The aggregate of each lies in primitives/METHOD.h: its field names are the
+// The aggregates of all instructions, for instruction.cc. Each lies in primitives/METHOD.h: its field names are the
 // parameter names of the Python method, its field types say what a parameter takes.
 #pragma once
-
-#include <variant>
 
 #include "schedule/primitives/add_unit_loop.h"
 #include "schedule/primitives/annotate.h"
@@ -58,25 +56,3 @@
 #include "schedule/primitives/unsafe_set_dtype.h"
 #include "schedule/primitives/vectorize.h"
 #include "schedule/primitives/write_at.h"
-
-namespace tilewright::schedule {
-
-namespace detail {
-template <class First, class... Kinds>
-struct VariantOf {
-  using type = std::variant<Kinds...>;
-};
-}  // namespace detail
-
-using InstructionVariant = detail::VariantOf<void
-#define X(kind, method) , kind
-#include "schedule/instructions.def"
-#undef X
-                                             >::type;
-/// One of the kinds. A class of its own, so that the names of symbols stay short.
-struct Instruction : InstructionVariant {
-  using InstructionVariant::InstructionVariant;
-  using InstructionVariant::operator=;
-};
-
-}  // namespace tilewright::schedule

@@ -1,4 +1,6 @@
-// What the files of primitives/ have in common: the functions they define, and the words of their refusals.
+// What the files of primitives/ have in common: how they make their plans, and the words of their refusals. Each
+// defines plan(), which primitives/METHOD.h declares: what the instruction would do, or why it must not be done. It
+// never changes anything.
 #pragma once
 
 #include <initializer_list>
@@ -8,12 +10,6 @@
 #include "schedule/state.h"
 
 namespace tilewright::schedule {
-
-/// One function per kind, in primitives/METHOD.cc: what the instruction would do, or why it must not be done. Never
-/// changes anything.
-#define X(kind, method) Result<Plan> plan(const State& state, const kind& instruction);
-#include "schedule/instructions.def"
-#undef X
 
 /// A ScheduleError about some nodes, which are underlined where the message is shown with the program.
 Diagnostic refuse(std::string code, std::string message, std::initializer_list<NodeRef> nodes, std::string hint = {});

@@ -11,9 +11,9 @@ namespace tilewright::schedule {
 namespace {
 
 /// Handles that the instruction mentions exist and are of the kind its fields say.
-Status check_handles(const State& state, Instruction& instruction) {
+Status check_handles(const State& state, const Instruction& instruction) {
   std::optional<std::pair<const char*, uint32_t>> bad;
-  for_each_handle(instruction, [&](HandleKind kind, uint32_t& number) {
+  for_each_handle(instruction, [&](HandleKind kind, uint32_t number) {
     if (number >= state.num_handles() || state.handle(number).target.index() != static_cast<size_t>(kind)) {
       bad = {kind == HandleKind::kLoop ? "loop" : kind == HandleKind::kBlock ? "block" : "value", number};
     }
@@ -41,7 +41,7 @@ struct Renumbering {
   /// False where no earlier step has given one of the handles.
   bool apply(Instruction& instruction) const {
     bool known = true;
-    for_each_handle(instruction, [&](HandleKind, uint32_t& number) {
+    instruction = with_handles(instruction, [&](HandleKind, uint32_t& number) {
       if (number < kept) return;
       auto it = others.find(number);
       known &= it != others.end();
@@ -97,7 +97,7 @@ size_t count_draws(Steps steps) {
 /// Whether both do the same, given what their handles are.
 bool same_step(const Step& theirs, const Step& ours, const Renumbering& numbers) {
   if (&theirs == &ours && numbers.others.empty()) return true;
-  if (theirs.instruction.index() != ours.instruction.index()) return false;
+  if (&theirs.instruction.info() != &ours.instruction.info()) return false;
   if (theirs.outputs.size() != ours.outputs.size()) return false;
   Instruction instruction = theirs.instruction;
   return numbers.apply(instruction) && values_of(instruction) == values_of(ours.instruction);
@@ -143,7 +143,7 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
   TW_RETURN_IF_ERROR(check_handles(state_, instruction));
   std::optional<Plan> planned;
   try {
-    auto result = std::visit([&](const auto& inst) { return plan(state_, inst); }, instruction);
+    Result<Plan> result = kind_info(instruction).plan(state_, instruction);
     if (!result.ok()) return std::move(result.error());
     planned = std::move(*result);
     if (may_take_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));

@@ -8,6 +8,14 @@
 
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "schedule/primitives/annotate.h"
+#include "schedule/primitives/get_block.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/sample_categorical.h"
+#include "schedule/primitives/sample_perfect_tile.h"
+#include "schedule/primitives/split.h"
+#include "schedule/primitives/unannotate.h"
+#include "schedule/primitives/unroll.h"
 #include "schedule/test_programs.h"
 #include "schedule/tiling.h"
 

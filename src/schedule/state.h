@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "analysis/tree.h"
-#include "schedule/instructions.h"
+#include "schedule/instruction.h"
 #include "schedule/random.h"
 #include "support/persistent_stack.h"
 #include "support/result.h"

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "ir/build.h"
+#include "schedule/primitives/enter_postproc.h"
 #include "script/printer.h"
 
 namespace tilewright::schedule {
@@ -199,8 +200,7 @@ Trace Trace::simplified() const {
                                        [&](uint32_t number) { return used.count(number) != 0; });
     keep[i] = needed;
     if (!needed) continue;
-    Instruction instruction = step.instruction;
-    for_each_handle(instruction, [&](HandleKind, uint32_t& number) { used.insert(number); });
+    for_each_handle(step.instruction, [&](HandleKind, uint32_t number) { used.insert(number); });
   }
   Trace result;
   for (size_t i = 0; i < all.size(); ++i) {
@@ -212,8 +212,8 @@ Trace Trace::simplified() const {
 
 Trace Trace::without_postproc() const {
   std::vector<const Step*> all = steps();
-  auto marker = std::find_if(all.begin(), all.end(),
-                             [](const Step* step) { return std::holds_alternative<EnterPostproc>(step->instruction); });
+  auto marker =
+      std::find_if(all.begin(), all.end(), [](const Step* step) { return step->instruction.is<EnterPostproc>(); });
   return prefix(static_cast<size_t>(marker - all.begin()));
 }
 
@@ -221,7 +221,7 @@ Trace Trace::shifted(uint32_t by) const {
   Trace result;
   for (const Step* step : steps()) {
     Step copy{step->instruction, step->outputs, nullptr, step->stated};
-    for_each_handle(copy.instruction, [&](HandleKind, uint32_t& number) { number += by; });
+    copy.instruction = with_handles(step->instruction, [&](HandleKind, uint32_t& number) { number += by; });
     for (uint32_t& number : copy.outputs) number += number == LoopRV::kNone ? 0 : by;
     result.append(std::move(copy));
   }

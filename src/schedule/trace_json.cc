@@ -79,7 +79,7 @@ class Reader {
     std::string kind = entry[0].get<std::string>();
     const KindInfo* info = find_kind(kind);
     if (!info) return bad("there is no instruction '" + kind + "'");
-    Parts parts;
+    RecordedParts parts;
     for (const Json& input : entry[1]) {
       TW_TRY(read, constant(input, true));
       parts.inputs.push_back(std::move(read));
@@ -161,7 +161,7 @@ std::string Trace::as_json() const {
   Json instructions = Json::array(), decisions = Json::array();
   HandleNames names;
   for (const Step* step : steps()) {
-    Parts parts = parts_of(step->instruction);
+    RecordedParts parts = parts_of(step->instruction);
     Json inputs = Json::array(), attrs = Json::array();
     for (const Value& input : parts.inputs) inputs.push_back(to_json(input, true, names));
     for (const Value& attr : parts.attrs) attrs.push_back(to_json(attr, false, names));

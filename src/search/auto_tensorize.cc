@@ -10,6 +10,12 @@
 #include "ir/substitute.h"
 #include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
+#include "schedule/primitives/annotate.h"
+#include "schedule/primitives/blockize.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/pad_einsum.h"
+#include "schedule/primitives/reorder.h"
+#include "schedule/primitives/split.h"
 
 namespace tilewright::search {
 

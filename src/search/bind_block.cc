@@ -4,6 +4,13 @@
 
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "schedule/primitives/add_unit_loop.h"
+#include "schedule/primitives/bind.h"
+#include "schedule/primitives/fuse.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/reorder.h"
+#include "schedule/primitives/sample_categorical.h"
+#include "schedule/primitives/split.h"
 #include "search/loop_kinds.h"
 #include "search/rules/block_conditions.h"
 

@@ -3,6 +3,7 @@
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "schedule/primitives/get_block.h"
 
 namespace tilewright::search {
 

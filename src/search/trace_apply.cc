@@ -5,6 +5,15 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "schedule/primitives/compute_inline.h"
+#include "schedule/primitives/fuse.h"
+#include "schedule/primitives/get_block.h"
+#include "schedule/primitives/get_child_blocks.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/get_producers.h"
+#include "schedule/primitives/parallel.h"
+#include "schedule/primitives/reverse_compute_inline.h"
+#include "schedule/primitives/sample_categorical.h"
 #include "search/bind_block.h"
 #include "search/loop_kinds.h"
 #include "search/module_equality.h"
@@ -57,7 +66,7 @@ Result<std::shared_ptr<ScheduleRule>> inlining_rule(const Target& target) {
 Status inline_what_follows(Schedule& schedule, const Trace& anchor_trace, const Target& target) {
   Names kept;
   for (const Step* step : anchor_trace.steps()) {
-    if (const auto* get = std::get_if<GetBlock>(&step->instruction)) kept.insert(get->name);
+    if (const auto* get = step->instruction.as<GetBlock>()) kept.insert(get->name);
   }
   if (Ref<Block> anchor = find_anchor_block(schedule.module()); anchor.defined()) {
     TW_TRY(before, ancestors(schedule, anchor->name_hint));
@@ -88,23 +97,22 @@ class AnchorReplay {
 
  private:
   Status apply(const Step& step) {
-    Instruction instruction = step.instruction;
     bool applies = true;
-    for_each_handle(instruction, [&](HandleKind, uint32_t& number) {
+    Instruction instruction = with_handles(step.instruction, [&](HandleKind, uint32_t& number) {
       auto known = numbers_.find(number);
       applies &= known != numbers_.end();
       if (known != numbers_.end()) number = known->second;
     });
-    const auto* get = std::get_if<GetBlock>(&instruction);
+    const auto* get = instruction.as<GetBlock>();
     if (!applies || (get && !has_block(get->name))) return Ok{};  // what it gives stays unknown
-    if (auto* reverse = std::get_if<ReverseComputeInline>(&instruction)) {
+    if (auto* reverse = instruction.as<ReverseComputeInline>()) {
       return first_accepted(instruction, ComputeInline{reverse->block});
     }
-    if (auto* into = std::get_if<ComputeInline>(&instruction)) {
+    if (auto* into = instruction.as<ComputeInline>()) {
       return first_accepted(instruction, ReverseComputeInline{into->block});
     }
     TW_TRY(outputs, schedule_.apply(instruction));
-    bool is_prefix = std::holds_alternative<GetChildBlocks>(instruction) && outputs.size() > step.outputs.size();
+    bool is_prefix = instruction.is<GetChildBlocks>() && outputs.size() > step.outputs.size();
     if (!is_prefix && outputs.size() != step.outputs.size()) {
       return schedule_error("trace-apply/outputs",
                             std::string(kind_info(instruction).method) + "() gave " + std::to_string(outputs.size()) +

@@ -7,6 +7,8 @@
 //                                       B[vi] = A[vi]
 //
 // Requires  P1 it is not the root block
+#include "schedule/primitives/add_unit_loop.h"
+
 #include "ir/build.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"

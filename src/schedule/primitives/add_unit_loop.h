@@ -19,4 +19,6 @@ Returns:
     The new loop.)";
 };
 
+Result<Plan> plan(const State& state, const AddUnitLoop& instruction);
+
 }  // namespace tilewright::schedule

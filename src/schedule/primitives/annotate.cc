@@ -8,6 +8,8 @@
 //
 // Requires  P1 the key is free, or holds that value already
 //           P2 the value is made of strings, numbers, lists and dicts
+#include "schedule/primitives/annotate.h"
+
 #include "ir/structural.h"
 #include "schedule/annotations.h"
 #include "schedule/primitive.h"

@@ -20,4 +20,6 @@ Args:
     ann_val: a string, an integer, a float, a sampled value, a list or a dict of these.)";
 };
 
+Result<Plan> plan(const State& state, const Annotate& instruction);
+
 }  // namespace tilewright::schedule

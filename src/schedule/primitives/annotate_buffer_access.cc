@@ -21,6 +21,7 @@
 #include "schedule/cache.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/annotate_buffer_access.h"
 
 namespace tilewright::schedule {
 namespace {

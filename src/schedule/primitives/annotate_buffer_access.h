@@ -27,4 +27,6 @@ Args:
         a start and an end.)";
 };
 
+Result<Plan> plan(const State& state, const AnnotateBufferAccess& instruction);
+
 }  // namespace tilewright::schedule

@@ -19,6 +19,7 @@
 #include "schedule/execution.h"
 
 #include "analysis/threads.h"
+#include "schedule/primitives/bind.h"
 
 namespace tilewright::schedule {
 namespace {

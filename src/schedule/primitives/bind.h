@@ -18,4 +18,6 @@ Args:
     thread_axis: "blockIdx.x", "threadIdx.y", "vthread.z", ...)";
 };
 
+Result<Plan> plan(const State& state, const Bind& instruction);
+
 }  // namespace tilewright::schedule

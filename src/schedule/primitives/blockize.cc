@@ -35,6 +35,7 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/blockize.h"
 
 namespace tilewright::schedule {
 namespace {

@@ -21,4 +21,6 @@ Returns:
     The new block around, named BLOCK_o, or outer_BLOCK_BLOCK_ of several; the old handles mean the blocks inside.)";
 };
 
+Result<Plan> plan(const State& state, const Blockize& instruction);
+
 }  // namespace tilewright::schedule

@@ -27,6 +27,7 @@
 #include "ir/traverse.h"
 #include "schedule/cache.h"
 #include "schedule/inline.h"
+#include "schedule/primitives/cache_index.h"
 #include "schedule/relocate.h"
 #include "target/memory_scope.h"
 

@@ -27,4 +27,6 @@ Returns:
     The blocks that fill the tables.)";
 };
 
+Result<Plan> plan(const State& state, const CacheIndex& instruction);
+
 }  // namespace tilewright::schedule

@@ -39,6 +39,7 @@
 #include "ir/build.h"
 #include "schedule/buffers.h"
 #include "schedule/cache.h"
+#include "schedule/primitives/cache_inplace.h"
 #include "schedule/relocate.h"
 #include "target/memory_scope.h"
 

@@ -25,4 +25,6 @@ Returns:
     The block that copies in and the one that copies back, both named like the new buffer: BUFFER_SCOPE.)";
 };
 
+Result<Plan> plan(const State& state, const CacheInplace& instruction);
+
 }  // namespace tilewright::schedule

@@ -28,4 +28,6 @@ Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
 
+Result<Plan> plan(const State& state, const CacheRead& instruction);
+
 }  // namespace tilewright::schedule

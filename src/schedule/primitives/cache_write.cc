@@ -26,6 +26,7 @@
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
+#include "schedule/primitives/cache_write.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
 #include "target/memory_scope.h"

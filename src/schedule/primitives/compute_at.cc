@@ -27,6 +27,8 @@
 #include "analysis/scope.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "schedule/primitives/compute_at.h"
+#include "schedule/primitives/compute_inline.h"
 #include "schedule/region_copy.h"
 #include "schedule/relocate.h"
 

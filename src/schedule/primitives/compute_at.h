@@ -23,4 +23,6 @@ Args:
     index: the place among the statements of the loop; -1 for the last possible one, -2 for the first.)";
 };
 
+Result<Plan> plan(const State& state, const ComputeAt& instruction);
+
 }  // namespace tilewright::schedule

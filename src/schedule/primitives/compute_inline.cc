@@ -18,6 +18,8 @@
 //           P5 what it reads is complete where it stands and where its consumers stand
 //           P6 the consumers read only what it has written
 //           P9 parallel loops around them stay independent
+#include "schedule/primitives/compute_inline.h"
+
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"

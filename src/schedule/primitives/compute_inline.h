@@ -17,4 +17,6 @@ Args:
     block: the producer.)";
 };
 
+Result<Plan> plan(const State& state, const ComputeInline& instruction);
+
 }  // namespace tilewright::schedule

@@ -28,6 +28,7 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/inline.h"
+#include "schedule/primitives/decompose_padding.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {

@@ -22,4 +22,6 @@ Returns:
     The new block, BLOCK_pad_const, which stores the constant.)";
 };
 
+Result<Plan> plan(const State& state, const DecomposePadding& instruction);
+
 }  // namespace tilewright::schedule

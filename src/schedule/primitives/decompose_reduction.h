@@ -21,4 +21,6 @@ Returns:
     The new block, named BLOCK_init.)";
 };
 
+Result<Plan> plan(const State& state, const DecomposeReduction& instruction);
+
 }  // namespace tilewright::schedule

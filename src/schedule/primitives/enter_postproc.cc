@@ -1,4 +1,6 @@
 // Mark where the steps of postprocessing begin. The program stays as it is.
+#include "schedule/primitives/enter_postproc.h"
+
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {

@@ -13,4 +13,6 @@ struct EnterPostproc {
       R"(Mark where the steps of postprocessing begin: what can be asked for a trace without them stops here.)";
 };
 
+Result<Plan> plan(const State& state, const EnterPostproc& instruction);
+
 }  // namespace tilewright::schedule

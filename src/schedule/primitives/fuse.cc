@@ -15,6 +15,8 @@
 //           P4 each is the only statement of the one before
 //           P5 no extent depends on another loop of them
 //           P6 the product of the extents fits the type of the new loop
+#include "schedule/primitives/fuse.h"
+
 #include "ir/build.h"
 #include "ir/numeric.h"
 #include "schedule/edit.h"

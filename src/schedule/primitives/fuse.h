@@ -22,4 +22,6 @@ Returns:
     The new loop.)";
 };
 
+Result<Plan> plan(const State& state, const Fuse& instruction);
+
 }  // namespace tilewright::schedule

@@ -32,6 +32,7 @@
 #include "schedule/cache.h"
 #include "schedule/edit.h"
 #include "schedule/inline.h"
+#include "schedule/primitives/fuse_reduction_epilogue.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {

@@ -20,4 +20,6 @@ Args:
     epilogue_block: stores the result plus something; afterwards it is gone, and the sum goes where it stored.)";
 };
 
+Result<Plan> plan(const State& state, const FuseReductionEpilogue& instruction);
+
 }  // namespace tilewright::schedule

@@ -3,6 +3,8 @@
 // Requires  P1 a function to look in
 //           P2 a block of that name
 //           P3 only one
+#include "schedule/primitives/get_block.h"
+
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {

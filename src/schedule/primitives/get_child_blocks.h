@@ -20,4 +20,6 @@ Returns:
     The blocks in program order.)";
 };
 
+Result<Plan> plan(const State& state, const GetChildBlocks& instruction);
+
 }  // namespace tilewright::schedule

@@ -1,6 +1,8 @@
 // Give the blocks of the same scope that read what a block writes.
 //
 // Requires  P1 the block is not the root
+#include "schedule/primitives/get_consumers.h"
+
 #include "analysis/scope.h"
 #include "schedule/primitive.h"
 

@@ -19,4 +19,6 @@ Returns:
     The consumers in program order.)";
 };
 
+Result<Plan> plan(const State& state, const GetConsumers& instruction);
+
 }  // namespace tilewright::schedule

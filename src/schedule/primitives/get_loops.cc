@@ -1,4 +1,6 @@
 // Give the loops around a block, up to the block that encloses it.
+#include "schedule/primitives/get_loops.h"
+
 #include "schedule/primitive.h"
 
 namespace tilewright::schedule {

@@ -19,4 +19,6 @@ Returns:
     The loops, outermost first.)";
 };
 
+Result<Plan> plan(const State& state, const GetLoops& instruction);
+
 }  // namespace tilewright::schedule

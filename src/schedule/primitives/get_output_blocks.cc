@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "schedule/primitive.h"
+#include "schedule/primitives/get_output_blocks.h"
 
 namespace tilewright::schedule {
 

@@ -20,4 +20,6 @@ Returns:
     The output blocks in program order.)";
 };
 
+Result<Plan> plan(const State& state, const GetOutputBlocks& instruction);
+
 }  // namespace tilewright::schedule

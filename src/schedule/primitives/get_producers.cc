@@ -1,6 +1,8 @@
 // Give the blocks of the same scope that write what a block reads.
 //
 // Requires  P1 the block is not the root
+#include "schedule/primitives/get_producers.h"
+
 #include "analysis/scope.h"
 #include "schedule/primitive.h"
 

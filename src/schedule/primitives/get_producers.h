@@ -19,4 +19,6 @@ Returns:
     The producers in program order.)";
 };
 
+Result<Plan> plan(const State& state, const GetProducers& instruction);
+
 }  // namespace tilewright::schedule

@@ -21,6 +21,8 @@
 //           P3 lengths are positive, and at most one is inferred
 //           P4 the lengths leave at least one iteration for what is inferred, or for one more loop
 //           P5 a block is below it, and the loop drives no reduction axis: each part would begin it anew
+#include "schedule/primitives/loop_partition.h"
+
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
 #include "ir/build.h"

@@ -28,4 +28,6 @@ Returns:
     The new loops, in order.)";
 };
 
+Result<Plan> plan(const State& state, const LoopPartition& instruction);
+
 }  // namespace tilewright::schedule

@@ -28,6 +28,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
+#include "schedule/primitives/merge.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {

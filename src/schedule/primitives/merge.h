@@ -20,4 +20,6 @@ Returns:
     The innermost of the new loops.)";
 };
 
+Result<Plan> plan(const State& state, const Merge& instruction);
+
 }  // namespace tilewright::schedule

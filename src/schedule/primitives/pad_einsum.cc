@@ -36,6 +36,7 @@
 #include "ir/traverse.h"
 #include "schedule/cache.h"
 #include "schedule/edit.h"
+#include "schedule/primitives/pad_einsum.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {

@@ -22,4 +22,6 @@ Args:
     padding: for each axis the number whose multiple its extent becomes; 1 leaves it as it is.)";
 };
 
+Result<Plan> plan(const State& state, const PadEinsum& instruction);
+
 }  // namespace tilewright::schedule

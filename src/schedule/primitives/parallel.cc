@@ -12,6 +12,8 @@
 //           P4 no two iterations write the same element
 //           P5 none reads what another one writes. A buffer that is used below the loop only, and that each iteration
 //              fills before it reads it, counts as one per iteration.
+#include "schedule/primitives/parallel.h"
+
 #include "schedule/execution.h"
 
 namespace tilewright::schedule {

@@ -16,4 +16,6 @@ Args:
     loop: a loop whose iterations are independent of one another.)";
 };
 
+Result<Plan> plan(const State& state, const Parallel& instruction);
+
 }  // namespace tilewright::schedule

@@ -19,6 +19,8 @@
 //           P4 nothing in the scope writes the buffer: what is asked for is there already
 //           P5 what is read does not depend on a division by a size that may be 0, where nothing is read, nor on data
 //              that the block reads on a condition only
+#include "schedule/primitives/prefetch_at.h"
+
 #include "analysis/divisors.h"
 #include "ir/build.h"
 #include "ir/op.h"

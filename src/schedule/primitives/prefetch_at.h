@@ -29,4 +29,6 @@ Returns:
     The block that asks, BUFFER_prefetch.)";
 };
 
+Result<Plan> plan(const State& state, const PrefetchAt& instruction);
+
 }  // namespace tilewright::schedule

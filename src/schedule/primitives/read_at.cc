@@ -20,6 +20,8 @@
 //           P3 nothing below the loop writes the buffer once it has been read, and it has one name in the scope
 //           P4 what is copied has its value by then, and is all that is read
 //           P9 parallel loops around stay independent
+#include "schedule/primitives/read_at.h"
+
 #include "schedule/region_copy.h"
 
 namespace tilewright::schedule {

@@ -18,6 +18,8 @@
 //              complete or a reduction, and no other block writes it
 //           P5 the element lies inside of the buffer for all values of the axes; a read: it has a value; a write: the
 //              block runs for all of them
+#include "schedule/primitives/reindex.h"
+
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/substitute.h"

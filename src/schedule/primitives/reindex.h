@@ -25,4 +25,6 @@ Returns:
     The copying block, named after the buffer that it writes: BUFFER_reindex.)";
 };
 
+Result<Plan> plan(const State& state, const Reindex& instruction);
+
 }  // namespace tilewright::schedule

@@ -25,6 +25,8 @@
 //           P6 the element lies inside of the buffer for all values of the axes, and has its value by then
 //           P7 loops, and nothing else, say which instances of the block run; what stands in the scope touches the
 //              buffer in blocks only
+#include "schedule/primitives/reindex_cache_read.h"
+
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
 #include "schedule/relocate.h"

@@ -30,4 +30,6 @@ Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
 
+Result<Plan> plan(const State& state, const ReindexCacheRead& instruction);
+
 }  // namespace tilewright::schedule

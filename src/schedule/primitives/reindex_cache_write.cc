@@ -25,6 +25,7 @@
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
+#include "schedule/primitives/reindex_cache_write.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
 #include "target/memory_scope.h"

@@ -30,4 +30,6 @@ Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
 
+Result<Plan> plan(const State& state, const ReindexCacheWrite& instruction);
+
 }  // namespace tilewright::schedule

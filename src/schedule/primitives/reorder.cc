@@ -22,6 +22,7 @@
 #include "ir/make.h"
 #include "ir/substitute.h"
 #include "schedule/edit.h"
+#include "schedule/primitives/reorder.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {

@@ -16,4 +16,6 @@ Args:
     *ordered_loops: the loops in their new order, outermost first. Loops of the nest that are not named keep their place.)";
 };
 
+Result<Plan> plan(const State& state, const Reorder& instruction);
+
 }  // namespace tilewright::schedule

@@ -13,6 +13,7 @@
 
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/reorder_block_iter_var.h"
 
 namespace tilewright::schedule {
 

@@ -18,4 +18,6 @@ Args:
     new_order: for each place the number of the axis that comes to stand there.)";
 };
 
+Result<Plan> plan(const State& state, const ReorderBlockIterVar& instruction);
+
 }  // namespace tilewright::schedule

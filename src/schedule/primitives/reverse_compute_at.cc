@@ -25,6 +25,8 @@
 
 #include "analysis/scope.h"
 #include "ir/build.h"
+#include "schedule/primitives/reverse_compute_at.h"
+#include "schedule/primitives/reverse_compute_inline.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {

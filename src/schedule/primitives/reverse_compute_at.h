@@ -24,4 +24,6 @@ Args:
     index: the place among the statements of the loop; -1 for the last possible one, -2 for the first.)";
 };
 
+Result<Plan> plan(const State& state, const ReverseComputeAt& instruction);
+
 }  // namespace tilewright::schedule

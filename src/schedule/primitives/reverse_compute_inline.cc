@@ -28,6 +28,7 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/inline.h"
+#include "schedule/primitives/reverse_compute_inline.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
 

@@ -16,4 +16,6 @@ Args:
     block: the consumer.)";
 };
 
+Result<Plan> plan(const State& state, const ReverseComputeInline& instruction);
+
 }  // namespace tilewright::schedule

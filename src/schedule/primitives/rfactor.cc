@@ -40,6 +40,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
+#include "schedule/primitives/rfactor.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {

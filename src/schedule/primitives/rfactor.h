@@ -25,4 +25,6 @@ Returns:
     The new block, BLOCK_rf.)";
 };
 
+Result<Plan> plan(const State& state, const RFactor& instruction);
+
 }  // namespace tilewright::schedule

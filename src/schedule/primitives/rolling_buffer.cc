@@ -40,6 +40,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/cache.h"
+#include "schedule/primitives/rolling_buffer.h"
 
 namespace tilewright::schedule {
 namespace {

@@ -23,4 +23,6 @@ Args:
     write_buffer_index: which of its writes: a position, or the buffer's name.)";
 };
 
+Result<Plan> plan(const State& state, const RollingBuffer& instruction);
+
 }  // namespace tilewright::schedule

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "schedule/primitive.h"
+#include "schedule/primitives/sample_categorical.h"
 
 namespace tilewright::schedule {
 

@@ -23,4 +23,6 @@ Returns:
     The drawn value, to be passed on (to split, annotate). Reading it with int() ties the Python code to this draw.)";
 };
 
+Result<Plan> plan(const State& state, const SampleCategorical& instruction);
+
 }  // namespace tilewright::schedule

@@ -14,6 +14,9 @@
 #include "ir/substitute.h"
 #include "schedule/compute_locations.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/compute_at.h"
+#include "schedule/primitives/compute_inline.h"
+#include "schedule/primitives/sample_compute_location.h"
 
 namespace tilewright::schedule {
 namespace {

@@ -23,4 +23,6 @@ Returns:
     these two steps then do so.)";
 };
 
+Result<Plan> plan(const State& state, const SampleComputeLocation& instruction);
+
 }  // namespace tilewright::schedule

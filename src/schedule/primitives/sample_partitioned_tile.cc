@@ -5,6 +5,8 @@
 //           P2 partition_pos is a position among the factors, innerpart_factor at least 1
 //           P3 the extent is at least 1
 //           P4 a decision has n factors
+#include "schedule/primitives/sample_partitioned_tile.h"
+
 #include "ir/build.h"
 #include "schedule/primitive.h"
 #include "schedule/tiling.h"

@@ -33,4 +33,6 @@ Returns:
     divide it, the first is None (to be inferred) and all others are 1.)";
 };
 
+Result<Plan> plan(const State& state, const SamplePartitionedTile& instruction);
+
 }  // namespace tilewright::schedule

@@ -4,6 +4,8 @@
 //           P2 max_innermost_factor is -1 or at least 1; with n = 1 it is -1 or no limit
 //           P3 the extent is at least 1
 //           P4 a decision has n positive factors
+#include "schedule/primitives/sample_perfect_tile.h"
+
 #include "ir/build.h"
 #include "schedule/primitive.h"
 #include "schedule/tiling.h"

@@ -28,4 +28,6 @@ Returns:
     inferred) and all others are 1.)";
 };
 
+Result<Plan> plan(const State& state, const SamplePerfectTile& instruction);
+
 }  // namespace tilewright::schedule

@@ -19,6 +19,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/buffers.h"
+#include "schedule/primitives/set_axis_separator.h"
 
 namespace tilewright::schedule {
 

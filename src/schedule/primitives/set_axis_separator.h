@@ -23,4 +23,6 @@ Args:
     axis_separators: the numbers of axes before which there is a separation, ascending.)";
 };
 
+Result<Plan> plan(const State& state, const SetAxisSeparator& instruction);
+
 }  // namespace tilewright::schedule

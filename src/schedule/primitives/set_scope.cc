@@ -16,6 +16,7 @@
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "schedule/cache.h"
+#include "schedule/primitives/set_scope.h"
 #include "schedule/relocate.h"
 #include "target/memory_scope.h"
 

@@ -20,4 +20,6 @@ Args:
     storage_scope: where it lives: "global", "local" (registers on a CPU), "shared", ...)";
 };
 
+Result<Plan> plan(const State& state, const SetScope& instruction);
+
 }  // namespace tilewright::schedule

@@ -14,6 +14,8 @@
 //           P5 the product is provably at least the extent
 //           P6 where it exceeds the extent, everything below is in blocks (nothing else can be given a condition)
 //           P7 with disable_predication it equals the extent
+#include "schedule/primitives/split.h"
+
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "ir/numeric.h"

@@ -29,4 +29,6 @@ Returns:
     The new loops, outermost first.)";
 };
 
+Result<Plan> plan(const State& state, const Split& instruction);
+
 }  // namespace tilewright::schedule

@@ -15,6 +15,8 @@
 //           P3 the axis is one of the buffer
 //           P4 a block allocates the buffer
 //           P5 an annotation "buffer_dim_align" that is there is a list of four integers each
+#include "schedule/primitives/storage_align.h"
+
 #include "ir/build.h"
 #include "schedule/annotations.h"
 #include "schedule/cache.h"

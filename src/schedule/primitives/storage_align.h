@@ -29,4 +29,6 @@ Args:
     offset: what is left of it.)";
 };
 
+Result<Plan> plan(const State& state, const StorageAlign& instruction);
+
 }  // namespace tilewright::schedule

@@ -29,6 +29,8 @@
 #include "schedule/edit.h"
 #include "schedule/match_description.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/blockize.h"
+#include "schedule/primitives/tensorize.h"
 
 namespace tilewright::schedule {
 namespace {

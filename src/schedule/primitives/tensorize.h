@@ -20,4 +20,6 @@ Args:
     preserve_unit_iters: as for blockize.)";
 };
 
+Result<Plan> plan(const State& state, const Tensorize& instruction);
+
 }  // namespace tilewright::schedule

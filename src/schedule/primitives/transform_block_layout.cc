@@ -21,6 +21,7 @@
 #include "ir/traverse.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/transform_block_layout.h"
 
 namespace tilewright::schedule {
 namespace {

@@ -21,4 +21,6 @@ Args:
         them one to one onto a box and mixes no spatial axes with reduction axes. lambda *axes takes all of them.)";
 };
 
+Result<Plan> plan(const State& state, const TransformBlockLayout& instruction);
+
 }  // namespace tilewright::schedule

@@ -26,6 +26,7 @@
 #include "schedule/buffers.h"
 #include "schedule/edit.h"
 #include "schedule/layout_padding.h"
+#include "schedule/primitives/transform_layout.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {

@@ -40,4 +40,6 @@ Args:
     values: sampled integers; the last parameters of index_map stand for them, as in lambda i, j, f: (j // f, i, j % f).)";
 };
 
+Result<Plan> plan(const State& state, const TransformLayout& instruction);
+
 }  // namespace tilewright::schedule

@@ -7,6 +7,8 @@
 //       B[vi] = A[vi]                                                  B[vi] = A[vi]
 //
 // Requires  P1 the key is there
+#include "schedule/primitives/unannotate.h"
+
 #include "schedule/annotations.h"
 #include "schedule/primitive.h"
 

@@ -18,4 +18,6 @@ Args:
     ann_key: the key.)";
 };
 
+Result<Plan> plan(const State& state, const Unannotate& instruction);
+
 }  // namespace tilewright::schedule

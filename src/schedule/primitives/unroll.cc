@@ -9,6 +9,8 @@
 // The order of iterations stays. A thread binding is dropped.
 //
 // Requires  P1 what threads of the loop gave to one another, one after another they do not need
+#include "schedule/primitives/unroll.h"
+
 #include "analysis/independence.h"
 #include "analysis/threads.h"
 #include "ir/make.h"

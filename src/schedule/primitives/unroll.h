@@ -16,4 +16,6 @@ Args:
     loop: the loop.)";
 };
 
+Result<Plan> plan(const State& state, const Unroll& instruction);
+
 }  // namespace tilewright::schedule

@@ -16,6 +16,7 @@
 
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/unsafe_hide_buffer_access.h"
 
 namespace tilewright::schedule {
 

@@ -24,4 +24,6 @@ Args:
     buf_index_array: the positions among its reads or writes.)";
 };
 
+Result<Plan> plan(const State& state, const UnsafeHideBufferAccess& instruction);
+
 }  // namespace tilewright::schedule

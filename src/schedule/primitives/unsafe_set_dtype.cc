@@ -19,6 +19,7 @@
 #include "ir/traverse.h"
 #include "schedule/cache.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/unsafe_set_dtype.h"
 
 namespace tilewright::schedule {
 namespace {

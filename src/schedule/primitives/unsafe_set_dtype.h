@@ -23,4 +23,6 @@ Args:
     dtype: the new type of an element.)";
 };
 
+Result<Plan> plan(const State& state, const UnsafeSetDType& instruction);
+
 }  // namespace tilewright::schedule

@@ -17,6 +17,7 @@
 #include "schedule/execution.h"
 
 #include "ir/build.h"
+#include "schedule/primitives/vectorize.h"
 
 namespace tilewright::schedule {
 namespace {

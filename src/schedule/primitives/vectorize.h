@@ -19,4 +19,6 @@ Args:
     loop: a loop whose iterations are independent of one another, or the steps of such a reduction.)";
 };
 
+Result<Plan> plan(const State& state, const Vectorize& instruction);
+
 }  // namespace tilewright::schedule

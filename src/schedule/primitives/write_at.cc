@@ -19,6 +19,8 @@
 //           P2 the scope is a storage scope
 //           P3 the buffer has one name in the scope
 //           P4 what is copied back is complete by then, all of it in the same iteration; and so is what is read of it
+#include "schedule/primitives/write_at.h"
+
 #include "schedule/region_copy.h"
 
 namespace tilewright::schedule {

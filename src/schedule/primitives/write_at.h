@@ -29,4 +29,6 @@ Returns:
     The copying block, named like the new buffer: BUFFER_SCOPE.)";
 };
 
+Result<Plan> plan(const State& state, const WriteAt& instruction);
+
 }  // namespace tilewright::schedule

@@ -2,6 +2,8 @@
 
 #include <numeric>
 
+#include "schedule/primitives/sample_categorical.h"
+
 namespace tilewright::search {
 
 using schedule::SampleCategorical;
@@ -23,7 +25,7 @@ std::vector<double> other_weights(const SampleCategorical& sample) {
 
 std::optional<size_t> categorical_step(const Trace& trace, uint32_t value) {
   for (size_t step : trace.draws()) {
-    const auto* sample = std::get_if<SampleCategorical>(&trace[step].instruction);
+    const auto* sample = trace[step].instruction.as<SampleCategorical>();
     if (sample && sample->decision.value && trace[step].outputs == std::vector<uint32_t>{value}) return step;
   }
   return std::nullopt;
@@ -35,7 +37,7 @@ bool has_alternative(const SampleCategorical& sample) {
 }
 
 Result<std::optional<Trace>> draw_other(const Trace& trace, size_t step, schedule::Random& random) {
-  const auto& sample = std::get<SampleCategorical>(trace[step].instruction);
+  const auto& sample = *trace[step].instruction.as<SampleCategorical>();
   int64_t position = static_cast<int64_t>(random.categorical(other_weights(sample)));
   TW_TRY(changed, trace.with_decision(step, Value{position}));
   return std::optional<Trace>(std::move(changed));

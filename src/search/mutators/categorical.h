@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "schedule/primitives/sample_categorical.h"
 #include "schedule/random.h"
 #include "schedule/trace.h"
 

@@ -1,5 +1,6 @@
 // Lets a block be computed elsewhere: another one of the places that sample_compute_location() could have drawn.
 #include "schedule/compute_locations.h"
+#include "schedule/primitives/sample_compute_location.h"
 #include "search/mutators/mutators.h"
 
 namespace tilewright::search {
@@ -13,7 +14,7 @@ using schedule::Value;
 Result<std::vector<std::pair<size_t, std::vector<int64_t>>>> alternatives(const Trace& trace) {
   std::vector<std::pair<size_t, std::vector<int64_t>>> result;
   for (size_t step : trace.draws()) {
-    const auto* sample = std::get_if<SampleComputeLocation>(&trace[step].instruction);
+    const auto* sample = trace[step].instruction.as<SampleComputeLocation>();
     if (!sample) continue;
     TW_TRY(places, schedule::compute_locations(*trace[step].before, sample->block));
     std::erase(places, sample->decision.value.value_or(-1));
@@ -40,7 +41,7 @@ Result<std::optional<Trace>> MutateComputeLocation::apply(const Trace& whole, sc
   Trace trace = whole.without_postproc();
   bool draws_places = false;
   for (size_t step : trace.draws()) {
-    draws_places |= std::holds_alternative<SampleComputeLocation>(trace[step].instruction);
+    draws_places |= trace[step].instruction.is<SampleComputeLocation>();
   }
   if (!draws_places) return std::optional<Trace>();
   if (!knows_its_states(trace)) {

@@ -8,6 +8,7 @@
 
 #include "analysis/scope.h"
 #include "ir/build.h"
+#include "schedule/primitives/annotate.h"
 #include "search/loop_kinds.h"
 #include "search/mutators/mutators.h"
 
@@ -55,7 +56,7 @@ struct Found {
 
 std::optional<Found> find_annotation(const Trace& trace) {
   for (size_t i = 0; i < trace.size(); ++i) {
-    const auto* annotate = std::get_if<Annotate>(&trace[i].instruction);
+    const auto* annotate = trace[i].instruction.as<Annotate>();
     if (!annotate || annotate->ann_key != "meta_schedule.parallel") continue;
     const auto* block = std::get_if<schedule::BlockRV>(&annotate->block_or_loop);
     const auto* limit = annotate->ann_val.as<int64_t>();
@@ -87,7 +88,7 @@ Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, schedule:
   TW_TRY(replayed, schedule::Schedule::make(module_));
   TW_RETURN_IF_ERROR(schedule::replay(trace, replayed));
   // Replay numbers handles anew; the block is that of the same step.
-  const auto& annotate = std::get<Annotate>(replayed.trace()[found->step].instruction);
+  const auto& annotate = *replayed.trace()[found->step].instruction.as<Annotate>();
   TW_TRY(root, replayed.state().find(std::get<schedule::BlockRV>(annotate.block_or_loop)));
 
   int64_t most = num_cores_ * max_jobs_per_core_;
@@ -101,7 +102,7 @@ Result<std::optional<Trace>> MutateParallel::apply(const Trace& whole, schedule:
   plans.erase(plan_for(blocks, found->limit));
   if (plans.empty()) return std::optional<Trace>();
   int64_t limit = std::next(plans.begin(), static_cast<ptrdiff_t>(random.below(plans.size())))->second;
-  Annotate changed = std::get<Annotate>(trace[found->step].instruction);
+  Annotate changed = *trace[found->step].instruction.as<Annotate>();
   changed.ann_val = {limit};
   TW_TRY(mutated, trace.edited({{found->step, schedule::Instruction(std::move(changed))}}));
   return std::optional<Trace>(std::move(mutated));

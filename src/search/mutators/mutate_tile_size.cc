@@ -7,6 +7,10 @@
 // of its factor.
 #include <numeric>
 
+#include "schedule/primitives/annotate.h"
+#include "schedule/primitives/sample_categorical.h"
+#include "schedule/primitives/sample_partitioned_tile.h"
+#include "schedule/primitives/sample_perfect_tile.h"
 #include "search/mutators/categorical.h"
 #include "search/mutators/mutators.h"
 
@@ -28,11 +32,11 @@ struct Limits {
 };
 
 const Tiles* tiles_of(const schedule::Instruction& instruction, Limits& limits) {
-  if (const auto* perfect = std::get_if<SamplePerfectTile>(&instruction)) {
+  if (const auto* perfect = instruction.as<SamplePerfectTile>()) {
     limits = {perfect->max_innermost_factor, 0, 1};
     return perfect->decision.value ? &*perfect->decision.value : nullptr;
   }
-  if (const auto* parts = std::get_if<SamplePartitionedTile>(&instruction)) {
+  if (const auto* parts = instruction.as<SamplePartitionedTile>()) {
     limits = {-1, static_cast<size_t>(parts->partition_pos), parts->innerpart_factor};
     return parts->decision.value ? &*parts->decision.value : nullptr;
   }
@@ -82,11 +86,11 @@ Result<std::optional<Trace>> MutateTileSize::apply(const Trace& whole, schedule:
     if (tiles && !moves(*tiles, limits).empty()) places.push_back(step);
   }
   for (const schedule::Step* step : trace.steps()) {
-    const auto* annotate = std::get_if<Annotate>(&step->instruction);
+    const auto* annotate = step->instruction.as<Annotate>();
     if (!annotate || annotate->ann_key != "meta_schedule.cooperative_fetch") continue;
     const auto* value = annotate->ann_val.as<schedule::ExprRV>();
     auto draw = value ? categorical_step(trace, value->index) : std::nullopt;
-    if (draw && has_alternative(std::get<SampleCategorical>(trace[*draw].instruction))) places.push_back(*draw);
+    if (draw && has_alternative(*trace[*draw].instruction.as<SampleCategorical>())) places.push_back(*draw);
   }
   if (places.empty()) return std::optional<Trace>();
   size_t place = places[random.below(places.size())];

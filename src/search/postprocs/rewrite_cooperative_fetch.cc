@@ -5,6 +5,12 @@
 // said. N lanes are vectorized where N divides the extent and no value is wider than 32 bits.
 #include "ir/build.h"
 #include "ir/traverse.h"
+#include "schedule/primitives/annotate.h"
+#include "schedule/primitives/bind.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/split.h"
+#include "schedule/primitives/unannotate.h"
+#include "schedule/primitives/vectorize.h"
 #include "search/loop_kinds.h"
 #include "search/postprocs/postprocs.h"
 
@@ -44,10 +50,10 @@ std::vector<Fetch> find_fetches(const Schedule& schedule, int64_t warp_size) {
   std::vector<Fetch> result;
   int64_t x = 0, y = 0;
   for (const Step* step : schedule.trace().steps()) {
-    if (const auto* bind = std::get_if<Bind>(&step->instruction)) {
+    if (const auto* bind = step->instruction.as<Bind>()) {
       if (bind->thread_axis == "threadIdx.x") x = extent_of(schedule.state(), bind->loop).value_or(x);
       if (bind->thread_axis == "threadIdx.y") y = extent_of(schedule.state(), bind->loop).value_or(y);
-    } else if (const auto* annotate = std::get_if<Annotate>(&step->instruction)) {
+    } else if (const auto* annotate = step->instruction.as<Annotate>()) {
       if (annotate->ann_key == "warp_execution" && warp_size > 0) x = warp_size;
       const auto* block = std::get_if<BlockRV>(&annotate->block_or_loop);
       if (annotate->ann_key != kKey || !block) continue;

@@ -14,6 +14,9 @@
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "schedule/primitives/annotate.h"
+#include "schedule/primitives/cache_read.h"
+#include "schedule/primitives/transform_layout.h"
 #include "search/loop_kinds.h"
 #include "search/postprocs/postprocs.h"
 

@@ -7,6 +7,10 @@
 
 #include "analysis/block_facts.h"
 #include "ir/substitute.h"
+#include "schedule/primitives/annotate.h"
+#include "schedule/primitives/decompose_reduction.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/unannotate.h"
 #include "search/loop_kinds.h"
 #include "search/postprocs/postprocs.h"
 

@@ -2,6 +2,11 @@
 //
 // A block that turns out not to be what the intrinsic computes stays as it is: slower, not wrong. With
 // vectorize_init_loop, a block of an init that names none has its one loop vectorized.
+#include "schedule/primitives/get_child_blocks.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/tensorize.h"
+#include "schedule/primitives/unannotate.h"
+#include "schedule/primitives/vectorize.h"
 #include "search/loop_kinds.h"
 #include "search/postprocs/postprocs.h"
 

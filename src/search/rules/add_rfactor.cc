@@ -2,6 +2,10 @@
 
 #include <limits>
 
+#include "schedule/primitives/annotate.h"
+#include "schedule/primitives/rfactor.h"
+#include "schedule/primitives/sample_perfect_tile.h"
+#include "schedule/primitives/split.h"
 #include "search/rules/block_conditions.h"
 
 namespace tilewright::search {

@@ -3,6 +3,7 @@
 #include <map>
 #include <mutex>
 
+#include "schedule/primitives/unannotate.h"
 #include "search/rules/winograd.h"
 
 namespace tilewright::search {

@@ -5,6 +5,8 @@
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/compute_inline.h"
+#include "schedule/primitives/reverse_compute_inline.h"
 #include "search/loop_kinds.h"
 #include "search/rules/block_conditions.h"
 

@@ -8,6 +8,9 @@
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "schedule/primitives/fuse.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/reorder.h"
 #include "search/loop_kinds.h"
 
 namespace tilewright::search {

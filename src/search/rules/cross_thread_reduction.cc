@@ -4,6 +4,13 @@
 #include <optional>
 
 #include "analysis/threads.h"
+#include "schedule/primitives/bind.h"
+#include "schedule/primitives/compute_at.h"
+#include "schedule/primitives/get_consumers.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/sample_categorical.h"
+#include "schedule/primitives/set_scope.h"
+#include "schedule/primitives/split.h"
 #include "search/loop_kinds.h"
 #include "search/rules/block_conditions.h"
 #include "search/rules/target_limits.h"

@@ -1,5 +1,6 @@
 #include "search/rules/inline_constant_scalars.h"
 
+#include "schedule/primitives/compute_inline.h"
 #include "search/rules/block_conditions.h"
 
 namespace tilewright::search {

@@ -1,6 +1,7 @@
 #include "search/rules/multi_level_tiling_wide_vector.h"
 
 #include "ir/build.h"
+#include "schedule/primitives/split.h"
 
 namespace tilewright::search {
 

@@ -1,5 +1,7 @@
 #include "search/rules/parallelize_vectorize_unroll.h"
 
+#include "schedule/primitives/annotate.h"
+#include "schedule/primitives/sample_categorical.h"
 #include "search/rules/block_conditions.h"
 
 namespace tilewright::search {

@@ -1,5 +1,9 @@
 #include "search/rules/random_compute_location.h"
 
+#include "schedule/primitives/compute_at.h"
+#include "schedule/primitives/get_producers.h"
+#include "schedule/primitives/sample_compute_location.h"
+#include "schedule/primitives/unannotate.h"
 #include "search/loop_kinds.h"
 #include "search/rules/block_conditions.h"
 

@@ -3,6 +3,20 @@
 #include <array>
 
 #include "ir/build.h"
+#include "schedule/primitives/cache_write.h"
+#include "schedule/primitives/compute_at.h"
+#include "schedule/primitives/compute_inline.h"
+#include "schedule/primitives/fuse.h"
+#include "schedule/primitives/get_consumers.h"
+#include "schedule/primitives/get_loops.h"
+#include "schedule/primitives/get_producers.h"
+#include "schedule/primitives/reorder.h"
+#include "schedule/primitives/reverse_compute_at.h"
+#include "schedule/primitives/sample_compute_location.h"
+#include "schedule/primitives/sample_perfect_tile.h"
+#include "schedule/primitives/set_scope.h"
+#include "schedule/primitives/split.h"
+#include "schedule/primitives/unroll.h"
 #include "search/bind_block.h"
 #include "search/rules/block_conditions.h"
 

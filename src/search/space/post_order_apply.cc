@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "schedule/primitives/get_block.h"
 #include "search/rules/apply_custom_rule.h"
 
 namespace tilewright::search {

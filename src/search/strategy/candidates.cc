@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ir/build.h"
+#include "schedule/primitives/enter_postproc.h"
 
 namespace tilewright::search {
 

@@ -2,13 +2,15 @@
 
 #include <fmt/format.h>
 
+#include "schedule/primitives/sample_categorical.h"
+
 namespace tilewright::search {
 
 using schedule::Random;
 using schedule::Value;
 
 std::vector<double> weights_of(const schedule::Instruction& instruction) {
-  const auto* draw = std::get_if<schedule::SampleCategorical>(&instruction);
+  const auto* draw = instruction.as<schedule::SampleCategorical>();
   return draw ? draw->probs : std::vector<double>();
 }
 

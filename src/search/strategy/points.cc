@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <set>
 
+#include "schedule/primitives/sample_categorical.h"
+#include "schedule/primitives/sample_compute_location.h"
+#include "schedule/primitives/sample_partitioned_tile.h"
+#include "schedule/primitives/sample_perfect_tile.h"
 #include "search/batch.h"
 #include "search/mutators/mutator.h"
 
@@ -57,15 +61,15 @@ bool Point::is_neighbor_of(const Point& other) const {
 std::vector<Value> alternatives(const schedule::Step& draw) {
   std::vector<Value> result;
   const auto add = [&](int64_t number) { result.emplace_back().data = number; };
-  if (const auto* one = std::get_if<schedule::SampleCategorical>(&draw.instruction)) {
+  if (const auto* one = draw.instruction.as<schedule::SampleCategorical>()) {
     for (size_t way = 0; way < one->probs.size(); ++way) {
       if (one->probs[way] > 0 && static_cast<int64_t>(way) != one->decision.value) add(static_cast<int64_t>(way));
     }
-  } else if (const auto* tile = std::get_if<schedule::SamplePerfectTile>(&draw.instruction)) {
+  } else if (const auto* tile = draw.instruction.as<schedule::SamplePerfectTile>()) {
     if (tile->decision.value) return moved_factors(*tile->decision.value, tile->max_innermost_factor);
-  } else if (const auto* parts = std::get_if<schedule::SamplePartitionedTile>(&draw.instruction)) {
+  } else if (const auto* parts = draw.instruction.as<schedule::SamplePartitionedTile>()) {
     if (parts->decision.value) return moved_factors(*parts->decision.value, -1);
-  } else if (const auto* place = std::get_if<schedule::SampleComputeLocation>(&draw.instruction)) {
+  } else if (const auto* place = draw.instruction.as<schedule::SampleComputeLocation>()) {
     // Places that are not possible become the next lower one: such points are seen to be known ones.
     for (int64_t near = -2; place->decision.value && near <= *place->decision.value + 2; ++near) {
       if (near != *place->decision.value) add(near);
