@@ -1,11 +1,14 @@
 """The table of tensor intrinsics."""
 
+import itertools
+
 import pytest
 
 import tilewright as tw
 from tilewright import _core
 from tilewright.script import tir as T
-from tilewright.tensor_intrin import TensorIntrin, cuda, x86
+from tilewright.tensor_intrin import TensorIntrin, cuda, hexagon, rocm, x86
+from tilewright.testing.check import check_equivalent
 
 
 @T.prim_func
@@ -79,11 +82,23 @@ def test_shipped_descriptions_and_implementations_verify(name):
     [
         (cuda.shared_16x16_to_ldmatrix_32x8_layout, cuda.ldmatrix_32x8_to_shared_16x16_layout, (16, 16)),
         (cuda.shared_32x16_to_ldmatrix_32x16_layout, cuda.ldmatrix_32x16_to_shared_32x16_layout_b, (32, 16)),
+        *(
+            (
+                getattr(rocm, f"shared_{rows}x{columns}_to_local_64x{rows * columns // 64}_layout_{operand}"),
+                getattr(
+                    rocm,
+                    f"thread_id_shared_access_64x{rows * columns // 64}_to_{rows}x{columns}_layout_{operand}",
+                ),
+                (rows, columns),
+            )
+            for rows, columns, operand in ((16, 4, "A"), (4, 16, "B"), (16, 16, "A"), (16, 16, "B"), (16, 16, "C"))
+        ),
     ],
 )
 def test_layouts_of_warps_turn_around(there, back, shape):
     places = {there(i, j) for i in range(shape[0]) for j in range(shape[1])}
-    assert places == {(thread, local) for thread in range(32) for local in range(shape[0] * shape[1] // 32)}
+    threads = 64 if there.__name__.startswith("shared") and "_64x" in there.__name__ else 32
+    assert places == set(itertools.product(range(threads), range(shape[0] * shape[1] // threads)))
     assert all(back(*there(i, j)) == (i, j) for i in range(shape[0]) for j in range(shape[1]))
 
 
@@ -91,6 +106,31 @@ def test_groups_of_products_on_gpus():
     for group in (
         cuda.get_wmma_intrin_group("shared.dyn", "shared", "float16", "float32", trans_b=True),
         cuda.get_mma_intrin_group("shared", "global", "float16", "float16", "float32", False, True, False),
+        cuda.get_mma_intrin_group("shared.dyn", "shared.dyn", "float16", "float16", "float32", False, False),
+        cuda.get_mma_intrin_group(
+            "shared", "shared.dyn", "float16", "float16", "float32", False, True, store_to_smem_dtype="float16"
+        ),
     ):
         assert sorted(group) == ["compute", "init", "load_a", "load_b", "store"]
         assert all(name in TensorIntrin.names() for name in group.values())
+    with pytest.raises(tw.ArgumentError, match="mma_store_16x16_i32_shared_dyn_simple_"):
+        cuda.get_mma_intrin_group("shared", "shared.dyn", "int8", "int8", "int32", False, True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(name for name in TensorIntrin.names() if "mfma_fill" in name or "mfma_load" in name or "mfma_store" in name),
+        *(name for name in TensorIntrin.names() if name.endswith("_simple_")),
+    ],
+)
+def test_what_moves_registers_does_what_its_description_says(name):
+    intrin = TensorIntrin.get(name)
+    check_equivalent(intrin.desc, intrin.impl)
+
+
+def test_what_other_processors_have_is_found_by_name():
+    for module, names in ((rocm, rocm.__all__), (hexagon, hexagon.__all__)):
+        found = {getattr(module, name) for name in names if name.endswith("_INTRIN") or name.startswith("DMA_")}
+        assert found and found <= set(TensorIntrin.names())
+    assert len([name for name in rocm.__all__ if name.startswith("ROCM_MFMA_")]) == 13

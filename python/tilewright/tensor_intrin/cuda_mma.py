@@ -247,9 +247,12 @@ def get_mma_fill_intrin(dtype: str, local_size: int) -> tuple[Any, Any]:
     return desc, impl
 
 
-def get_mma_store_intrin(dtype: str, local_size: int, scope: str = "global") -> tuple[Any, Any]:
-    """Registers into memory."""
+def get_mma_store_intrin(
+    dtype: str, local_size: int, scope: str = "global", use_mma_store_intrinic: bool = True
+) -> tuple[Any, Any]:
+    """Registers into memory, by mma_store or each thread its own, one by one."""
     layout = shared_16x16_to_ldmatrix_32x8_layout
+    back = mma_store_32x8_to_shared_16x16_layout
 
     @T.prim_func
     def desc(a: T.handle, c: T.handle) -> None:
@@ -278,13 +281,25 @@ def get_mma_store_intrin(dtype: str, local_size: int, scope: str = "global") -> 
                     T.mma_store(16, 16, C.access_ptr("w"), A.data, A.elem_offset + local_size * tx, s1, dtype=dtype)
                 )
 
-    return desc, impl
+    @T.prim_func
+    def by_threads(a: T.handle, c: T.handle) -> None:
+        s1, s0 = T.int32(), T.int32()
+        A = T.match_buffer(a, (32, local_size), dtype, scope="warp", offset_factor=1)
+        C = T.match_buffer(c, (16, 16), dtype, scope=scope, offset_factor=1, strides=[s1, s0])
+        with T.block("root"):
+            T.reads(A[0:32, 0:local_size])
+            T.writes(C[0:16, 0:16])
+            for tx in T.thread_binding(32, "threadIdx.x"):
+                for local_id in range(local_size):
+                    C[back(tx, local_id)[0], back(tx, local_id)[1]] = A[tx, local_id]
+
+    return desc, impl if use_mma_store_intrinic else by_threads
 
 
-def _add(variable: str, name: str, pair: tuple[Any, Any]) -> None:
+def _add(variable: str, name: str, pair: tuple[Any, Any], ending: str = "_INTRIN") -> None:
     TensorIntrin.register(name, *pair)
-    globals()[f"{variable}_INTRIN"] = name
-    __all__.append(f"{variable}_INTRIN")
+    globals()[variable + ending] = name
+    __all__.append(variable + ending)
 
 
 def _register() -> None:
@@ -318,6 +333,11 @@ def _register() -> None:
         short = _SHORT[dtype]
         _add(f"MMA_fill_16x16_{short}", f"mma_fill_16x16_{short}", get_mma_fill_intrin(dtype, 8))
         _add(f"MMA_store_16x16_{short}_global", f"mma_store_16x16_{short}_global_", get_mma_store_intrin(dtype, 8))
+    for dtype, simple in (("float32", ""), ("float32", "simple_"), ("float16", "simple_")):
+        short = f"{_SHORT[dtype]}_shared_dyn"
+        pair = get_mma_store_intrin(dtype, 8, "shared.dyn", not simple)
+        ending = "_INTRIN_SIMPLE" if simple else "_INTRIN"
+        _add(f"MMA_store_16x16_{short}", f"mma_store_16x16_{short}_{simple}", pair, ending)
 
 
 _register()
@@ -334,9 +354,11 @@ def get_mma_intrin_group(
     not_use_mma_store_intrinic: bool = True,
     store_to_smem_dtype: str = "",
 ) -> dict[str, str]:
-    """The names of the intrinsics of one product: init, load_a, load_b, compute and store."""
-    if not_use_mma_store_intrinic or store_to_smem_dtype or store_scope != "global":
-        raise ValueError("results are stored by mma_store to global memory only (not_use_mma_store_intrinic=False)")
+    """The names of the intrinsics of one product: init, load_a, load_b, compute and store.
+
+    An ArgumentError names the one that there is none of.
+    """
+    stored = _SHORT[store_to_smem_dtype or out_dtype]
     dyn = "_dyn" if load_scope == "shared.dyn" else ""
     mark_a, mark_b = "_trans" if trans_a else "", "_trans" if trans_b else ""
     product = f"{_SHORT[a_dtype]}{_SHORT[b_dtype]}{_SHORT[out_dtype]}"
@@ -345,7 +367,8 @@ def get_mma_intrin_group(
         "load_a": f"mma_ldmatrix_{_SHORT[a_dtype]}_a{mark_a}{dyn}",
         "load_b": f"mma_ldmatrix_{_SHORT[b_dtype]}_b{mark_b}{dyn}",
         "compute": f"mma_{product}{'_trans_a' if trans_a else ''}{'_trans_b' if trans_b else ''}",
-        "store": f"mma_store_16x16_{_SHORT[out_dtype]}_global_",
+        "store": f"mma_store_16x16_{stored}_{store_scope.replace('.', '_')}_"
+        f"{'simple_' if not_use_mma_store_intrinic else ''}",
     }
     for name in group.values():
         TensorIntrin.get(name)

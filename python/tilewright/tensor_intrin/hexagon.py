@@ -1,4 +1,4 @@
-"""Tensor intrinsics of Hexagon: thirty-two sums of products. Data: no code is generated for them yet."""
+"""Tensor intrinsics of Hexagon: thirty-two sums of products, copies. Data: no code is generated for them yet."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from tilewright.tensor_intrin.table import TensorIntrin
 from tilewright.tensor_intrin.words import dot_of_rows, on_rows, word, words
 
 __all__ = [
+    "DMA_READ_128_i8",
+    "DMA_READ_128_u8",
     "VDMPY_i16i16i32_INTRIN",
     "VRMPY_u8i8i32_INTRIN",
     "VRMPY_u8i8i32_VTCM_INTRIN",
@@ -54,3 +56,37 @@ _WORDS = ("int16", "int16", "int32")
 TensorIntrin.register(
     VDMPY_i16i16i32_INTRIN, dot_of_rows(32, _WORDS, columns=2), on_rows(32, _WORDS, _by_vdmpy, columns=2)
 )
+
+
+def get_dma_read_intrin(dtype: str, bytes_read: int = 128) -> tuple[Any, Any]:
+    """Bytes from memory into the processor's own (VTCM), by its engine for copies."""
+
+    @T.prim_func
+    def desc(a: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (bytes_read,), dtype, offset_factor=1, scope="global")
+        C = T.match_buffer(c, (bytes_read,), dtype, offset_factor=1, scope="global.vtcm")
+        with T.block("root"):
+            T.reads(A[0:bytes_read])
+            T.writes(C[0:bytes_read])
+            for i in range(bytes_read):
+                with T.block("load"):
+                    vii = T.axis.remap("S", [i])
+                    C[vii] = A[vii]
+
+    @T.prim_func
+    def impl(a: T.handle, c: T.handle) -> None:
+        A = T.match_buffer(a, (bytes_read,), dtype, offset_factor=1, scope="global")
+        C = T.match_buffer(c, (bytes_read,), dtype, offset_factor=1, scope="global.vtcm")
+        with T.block("root"):
+            T.reads(A[0:bytes_read])
+            T.writes(C[0:bytes_read])
+            T.evaluate(
+                T.call_extern("int32", "hexagon_user_dma_1d_sync", C.access_ptr("w"), A.access_ptr("r"), bytes_read)
+            )
+
+    return desc, impl
+
+
+DMA_READ_128_u8, DMA_READ_128_i8 = "dma_read_128_u8", "dma_read_128_i8"
+TensorIntrin.register(DMA_READ_128_u8, *get_dma_read_intrin("uint8"))
+TensorIntrin.register(DMA_READ_128_i8, *get_dma_read_intrin("int8"))

@@ -1,12 +1,14 @@
-"""Tensor intrinsics of AMD's GPUs: a sum of four products of bytes. Data: no code is generated for them yet."""
+"""Tensor intrinsics of AMD's GPUs. Data: no code is generated for them yet."""
 
 from __future__ import annotations
 
 from tilewright.script import tir as T
+from tilewright.tensor_intrin import rocm_mfma
 from tilewright.tensor_intrin.dot_product_common import dot_of_four
+from tilewright.tensor_intrin.rocm_mfma import *  # noqa: F403
 from tilewright.tensor_intrin.table import TensorIntrin
 
-__all__ = ["AMDGPU_SDOT4_INTRIN"]
+__all__ = ["AMDGPU_SDOT4_INTRIN", *rocm_mfma.__all__]
 
 
 @T.prim_func
