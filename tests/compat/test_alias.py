@@ -705,3 +705,81 @@ def test_tuning_in_the_space_of_a_function(python, tmp_path):
         "Tilewright has no tvm.meta_schedule.testing.tune_te yet",
         "Tilewright has no Relax programs yet: tune their functions by tune_tir",
     ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "from tvm.arith.analyzer import Analyzer, ConstIntBound, ModularSet, ProofStrength",
+        "from tvm.arith.int_set import IntervalSet, IntSet",
+        "from tvm.arith.iter_affine_map import IterMapLevel, detect_iter_map",
+        "from tvm.driver.build_module import build, lower",
+        "from tvm.ir.container import Array, Map",
+        "from tvm.ir.expr import GlobalVar, PrimExpr, Range",
+        "from tvm.ir.function import BaseFunc",
+        "from tvm.ir.op import Op",
+        "from tvm.ir.type import PointerType, PrimType",
+        "from tvm.runtime.object import Object",
+        "from tvm.target.target import Target",
+        "from tvm.te.operation import compute, create_prim_func, placeholder, reduce_axis",
+        "from tvm.te.tensor import Tensor",
+        "from tvm.testing.utils import assert_allclose",
+        "from tvm.tir.analysis import find_anchor_block",
+        "from tvm.tir.expr import BinaryOpExpr, CallEffectKind, CmpExpr, ConstExpr",
+        "from tvm.tir.schedule.state import CachedFlags",
+    ],
+)
+def test_names_stand_where_tvm_has_them(line):
+    code, _, err = run("-c", f"import tilewright.compat.tvm\n{line}")
+    assert code == 0, err
+
+
+def test_modules_of_packages_are_attributes_of_theirs(python):
+    assert python(
+        "import tilewright.compat.tvm, tvm",
+        "print(tvm.ir.expr.Range is tvm.ir.Range, tvm.arith.analyzer.Analyzer is tvm.arith.Analyzer)",
+        """
+        try:
+            tvm.ir.expr.Nothing
+        except AttributeError as error:
+            print(error)
+        """,
+    ) == ["True True", "Tilewright has no tvm.ir.Nothing yet"]
+
+
+def test_kinds_of_expressions(python):
+    assert python(
+        "import tilewright.compat.tvm, tvm",
+        "from tvm import tir",
+        "x = tir.Var('x', 'int32')",
+        "print([isinstance(x + 1, kind) for kind in (tir.BinaryOpExpr, tir.CmpExpr, tir.ConstExpr)])",
+        "print(isinstance(x < 1, tir.CmpExpr), isinstance(tir.const(1), tir.ConstExpr))",
+        "print(isinstance(tir.convert([1])[0], tir.IntImm), isinstance((x,), tvm.ir.Array))",
+    ) == ["[True, False, False]", "True True", "True True"]
+
+
+def test_where_two_programs_differ_first(python):
+    assert python(
+        "import tilewright.compat.tvm, tvm",
+        "from tvm import tir",
+        "x = tir.Var('x', 'int32')",
+        "print(tvm.ir.get_first_structural_mismatch(x + 1, x + 1))",
+        "print(tuple(tvm.ir.get_first_structural_mismatch(x + 1, x + 2)))",
+    ) == ["None", "('<root>.b.value', '<root>.b.value')"]
+
+
+def test_what_llvm_knows(python):
+    assert python(
+        "import tilewright.compat.tvm, tvm",
+        "from tvm.target import codegen",
+        "haswell = tvm.target.Target('llvm -mcpu=haswell')",
+        "print(codegen.target_has_features('avx2', haswell), codegen.target_has_features(['avx512f'], haswell))",
+        "with haswell: print(codegen.llvm_cpu_has_features('avx2'), codegen.llvm_get_vector_width())",
+        "print('avx2' in codegen.llvm_get_cpu_features(haswell), codegen.llvm_version_major())",
+    ) == ["True False", "True 256", "True 19"]
+
+
+def test_what_nobody_has_code_for_is_skipped(tmp_path):
+    (tmp_path / "test_it.py").write_text("import tvm.testing\n@tvm.testing.requires_cudnn\ndef test_it(): assert False")
+    code, out, _ = run("-m", "pytest", "-q", "-p", "tilewright.compat.tvm", "-p", "no:cacheprovider", str(tmp_path))
+    assert code == 0 and "1 skipped" in out

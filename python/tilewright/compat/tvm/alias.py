@@ -13,8 +13,25 @@ from typing import Any
 
 HOME = "tilewright.compat.tvm"
 
+#: Modules of TVM whose names all stand in the package around them here.
+IN_THEIR_PACKAGE = {
+    "tvm.arith": ("analyzer", "bound", "int_set", "int_solver", "iter_affine_map", "pattern"),
+    "tvm.ir": ("attrs", "container", "expr", "function", "op", "type"),
+    "tvm.runtime": ("container", "object", "script_printer"),
+    "tvm.target": ("tag", "target"),
+    "tvm.te": ("operation", "tensor"),
+    "tvm.testing": ("utils",),
+    "tvm.driver": ("build_module",),
+    "tvm.tir": ("generic",),
+}
+
 #: Modules of TVM that are modules of Tilewright as they stand.
 SAME = {
+    **{
+        f"{package}.{module}": f"tilewright.compat.{package}"
+        for package, modules in IN_THEIR_PACKAGE.items()
+        for module in modules
+    },
     "tvm.script.ir": "tilewright.script.ir",
     "tvm.script.parser.ir": "tilewright.script.ir",
     "tvm.script.parser.tir": "tilewright.compat.tvm.script.tir",
@@ -86,9 +103,11 @@ def missing_module(name: str) -> ModuleNotFoundError:
 
 
 def missing(module: str) -> Callable[[str], Any]:
-    """The ``__getattr__`` of the module that stands for `module`."""
+    """The ``__getattr__`` of the module that stands for `module`: it knows the modules of ``SAME`` that lie in it."""
 
     def getattr_(name: str) -> Any:
+        if f"{module}.{name}" in SAME:
+            return importlib.import_module(SAME[f"{module}.{name}"])
         raise AttributeError(f"Tilewright has no {module}.{name} yet", name=name)
 
     return getattr_

@@ -1,11 +1,69 @@
-"""tvm.target.codegen: the numbers of LLVM's intrinsics, which are their names here."""
+"""tvm.target.codegen: what LLVM knows. The numbers of its intrinsics are their names here."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tilewright import _core
 from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.target import Target
 from tilewright.script.tir.intrinsics import llvm_lookup_intrinsic_id
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.target.codegen")
 
-__all__ = ["llvm_lookup_intrinsic_id"]
+__all__ = [
+    "llvm_cpu_has_features",
+    "llvm_get_cpu_features",
+    "llvm_get_intrinsic_name",
+    "llvm_get_system_cpu",
+    "llvm_get_vector_width",
+    "llvm_lookup_intrinsic_id",
+    "llvm_version_major",
+    "target_has_features",
+]
+
+
+def llvm_get_intrinsic_name(intrin_id: str) -> str:
+    """The name of an intrinsic."""
+    return intrin_id
+
+
+def llvm_version_major(allow_none: bool = False) -> int:
+    """LLVM's version."""
+    return int(_core.llvm_version().split(".")[0])
+
+
+def llvm_get_system_cpu() -> str:
+    """This machine's processor as LLVM names it."""
+    return str(_core.Target("native").cpu)
+
+
+def _target(target: Any) -> Any:
+    return target if isinstance(target, _core.Target) else Target.current(allow_none=True) or _core.Target("native")
+
+
+def llvm_get_cpu_features(target: Any = None) -> dict[str, str]:
+    """The instruction sets that code for the target may use."""
+    return dict.fromkeys(_target(target).features, "")
+
+
+def _has_all(features: str | Sequence[str] | Mapping[str, Any], target: Any) -> bool:
+    wanted = [features] if isinstance(features, str) else list(features)
+    return set(wanted) <= set(_target(target).features)
+
+
+def llvm_cpu_has_features(cpu_features: str | Sequence[str], target: Any = None) -> bool:
+    """Whether code for the target may use all of these instruction sets."""
+    return _has_all(cpu_features, target)
+
+
+def target_has_features(cpu_features: str | Sequence[str], target: Any = None) -> bool:
+    """Whether code for the target may use all of these instruction sets."""
+    return _has_all(cpu_features, target)
+
+
+def llvm_get_vector_width(target: Any = None) -> int:
+    """Bits of the target's vectors."""
+    return int(_target(target).vector_bits)

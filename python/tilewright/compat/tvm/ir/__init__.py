@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping as Map
+from collections.abc import Sequence as Array
 from typing import Any
 
 from tilewright import _core
@@ -15,6 +17,7 @@ from tilewright.compat.tvm.ir import diagnostics, transform
 from tilewright.compat.tvm.ir.base import (
     Node,
     assert_structural_equal,
+    get_first_structural_mismatch,
     load_json,
     make_node,
     save_json,
@@ -24,11 +27,16 @@ from tilewright.compat.tvm.ir.base import (
 
 __getattr__ = missing("tvm.ir")
 
+DictAttrs = Map
+
 __all__ = [
+    "Array",
     "BaseExpr",
     "BaseFunc",
+    "DictAttrs",
     "GlobalVar",
     "IRModule",
+    "Map",
     "Node",
     "Op",
     "PointerType",
@@ -40,6 +48,7 @@ __all__ = [
     "Type",
     "assert_structural_equal",
     "diagnostics",
+    "get_first_structural_mismatch",
     "load_json",
     "make_node",
     "save_json",

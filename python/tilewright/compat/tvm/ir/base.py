@@ -7,7 +7,7 @@ from typing import Any
 from tilewright import _core
 from tilewright._core import Node
 from tilewright.compat.tvm.alias import missing
-from tilewright.compat.tvm.runtime.object_path import ObjectPath
+from tilewright.compat.tvm.runtime.object_path import ObjectPath, ObjectPathPair
 from tilewright.ir import load_json, save_json
 
 __path__: list[str] = []
@@ -16,6 +16,7 @@ __getattr__ = missing("tvm.ir.base")
 __all__ = [
     "Node",
     "assert_structural_equal",
+    "get_first_structural_mismatch",
     "load_json",
     "make_node",
     "save_json",
@@ -101,6 +102,15 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
         f"{lhs.script(path_to_underline=[left], syntax_sugar=False)}\n"
         f"and rhs at {right}:\n{rhs.script(path_to_underline=[right], syntax_sugar=False)}"
     )
+
+
+def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> ObjectPathPair | None:
+    """Where two programs differ first, on both sides; None where they are equal but for names."""
+    lhs, rhs = _as_node(lhs), _as_node(rhs)
+    found = _core.structural_mismatch(lhs, rhs, map_free_vars)
+    if found is None:
+        return None
+    return ObjectPathPair(*(ObjectPath.from_text(root, found[0]) for root in (lhs, rhs)))
 
 
 def structural_hash(node: Any, map_free_vars: bool = False) -> int:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from tilewright import _core
+from tilewright._core import Node as Object
+from tilewright._core import const
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.runtime import module, ndarray
 from tilewright.compat.tvm.runtime import ndarray as nd
@@ -12,26 +15,51 @@ from tilewright.compat.tvm.runtime.data_type import DataType
 from tilewright.compat.tvm.runtime.device import Device, cpu, cuda, device
 from tilewright.compat.tvm.runtime.module import Module, load_module
 from tilewright.compat.tvm.runtime.ndarray import NDArray, array
-from tilewright.compat.tvm.runtime.object_path import ObjectPath
+from tilewright.compat.tvm.runtime.object_path import ObjectPath, ObjectPathPair
 
 __getattr__ = missing("tvm.runtime")
 
+String = str
+ShapeTuple = tuple
+
 __all__ = [
     "DataType",
+    "DataTypeCode",
     "Device",
     "Module",
     "NDArray",
+    "Object",
     "ObjectPath",
+    "ObjectPathPair",
+    "ShapeTuple",
+    "String",
     "array",
+    "const",
     "convert",
     "cpu",
     "cuda",
     "device",
+    "enabled",
     "load_module",
     "module",
     "nd",
     "ndarray",
 ]
+
+
+class DataTypeCode(enum.IntEnum):
+    """What kind of number a data type is, as DLPack counts."""
+
+    INT = 0
+    UINT = 1
+    FLOAT = 2
+    HANDLE = 3
+    BFLOAT = 4
+
+
+def enabled(target: str) -> bool:
+    """Whether code for such a target can be made and run here."""
+    return target.split()[0] in ("cpu", "llvm")
 
 
 def convert(value: Any) -> Any:

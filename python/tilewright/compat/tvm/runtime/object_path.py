@@ -7,14 +7,14 @@ their keys.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright.compat.tvm.alias import missing
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.runtime.object_path")
 
-__all__ = ["ObjectPath"]
+__all__ = ["ObjectPath", "ObjectPathPair"]
 
 _STEP = re.compile(r"\.(\w+)|\[(\d+)\]|\['([^']*)'\]")
 
@@ -96,3 +96,10 @@ class ObjectPath(str):
                 path = path.array_index(int(index))
                 at = at[int(index)] if at and int(index) < len(at) else None
         return path
+
+
+class ObjectPathPair(NamedTuple):
+    """Places that are compared."""
+
+    lhs_path: ObjectPath
+    rhs_path: ObjectPath

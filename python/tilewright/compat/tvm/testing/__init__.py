@@ -23,7 +23,45 @@ from tilewright.testing.allclose import assert_allclose
 from tilewright.testing.fixtures import fixture, main, parameter, parameters, pytest_generate_tests
 from tilewright.testing.requires import Requirement, host_features, requires_package
 
-__getattr__ = missing("tvm.testing")
+_missing = missing("tvm.testing")
+
+#: What tests of TVM may need and Tilewright has no code for, each with a mark "requires_..." of its own.
+_OF_OTHERS = frozenset(
+    [
+        "adreno_opencl_vulkan",
+        "adreno_vulkan_opencl",
+        "aprofile_aem_fvp",
+        "cmsisnn",
+        "corstone300",
+        "cublas",
+        "cudagraph",
+        "cudnn",
+        "cutlass",
+        "ethosn",
+        "ethosu",
+        "hipblas",
+        "libtorch",
+        "matrixcore",
+        "micro",
+        "mps",
+        "mrvl",
+        "multi_gpu",
+        "nvptx",
+        "openclml",
+        "rpc",
+        "tensorrt",
+        "vitis_ai",
+        "webgpu",
+    ]
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Their marks skip tests."""
+    if name.removeprefix("requires_") in _OF_OTHERS:
+        return Requirement(name.removeprefix("requires_").replace("_", " "))
+    return _missing(name)
+
 
 requires_llvm = Requirement("llvm", available=True)
 requires_cuda = Requirement("cuda")
@@ -58,6 +96,21 @@ def skip_if_32bit(reason: str = "") -> Callable[[Any], Any]:
     return lambda test: test
 
 
+def skip_if_wheel_test(test: Any) -> Any:
+    """The mark of tests that do not run on a wheel of TVM."""
+    return test
+
+
+def slow(test: Any) -> Any:
+    """The mark of tests that take long: they run."""
+    return test
+
+
+def is_ampere_or_newer() -> bool:
+    """Whether there is such a GPU."""
+    return False
+
+
 class CompareBeforeAfter(before_after.CompareBeforeAfter):
     """A test that compares what a transformation makes of a program with what is expected."""
 
@@ -82,6 +135,7 @@ __all__ = [
     "enabled_targets",
     "exclude_targets",
     "fixture",
+    "is_ampere_or_newer",
     "known_failing_targets",
     "main",
     "parameter",
@@ -109,5 +163,7 @@ __all__ = [
     "requires_x86_avx512",
     "requires_x86_vnni",
     "skip_if_32bit",
+    "skip_if_wheel_test",
+    "slow",
     "uses_gpu",
 ]

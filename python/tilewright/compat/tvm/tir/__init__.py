@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from tilewright._core import const
 from tilewright.compat.tvm.alias import missing
+from tilewright.compat.tvm.driver import build
+from tilewright.compat.tvm.runtime import convert
 from tilewright.compat.tvm.tir import (
     analysis,
     block_dependence_info,
@@ -43,5 +46,6 @@ __all__ = [
         "StmtSRef",
         "Trace",
     ),
+    *("build", "const", "convert"),
     *(buffer.__all__ + expr.__all__ + function.__all__ + op.__all__ + stmt.__all__),
 ]

@@ -9,6 +9,7 @@ from tilewright import _core, ir
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.transform import Pass, PassInfo
 from tilewright.errors import ScriptError
+from tilewright.meta_schedule import find_anchor_block
 from tilewright.numpy_dtype import numpy_dtype
 
 __path__: list[str] = []
@@ -20,6 +21,7 @@ __all__ = [
     "detect_buffer_access_lca",
     "estimate_tir_flops",
     "expr_deep_equal",
+    "find_anchor_block",
     "get_block_access_region",
     "get_block_read_write_region",
     "undefined_vars",

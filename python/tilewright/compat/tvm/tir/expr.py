@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from tilewright import _core
@@ -42,6 +43,14 @@ from tilewright.script.tir import intrinsics
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.expr")
 
+#: Kinds of expressions, for isinstance().
+BinaryOpExpr = Add | Sub | Mul | Div | Mod | FloorDiv | FloorMod | Min | Max
+CmpExpr = EQ | NE | LT | LE | GT | GE
+LogicalExpr = And | Or | Not
+ConstExpr = IntImm | FloatImm | StringImm
+PrimExprWithOp = PrimExpr
+ExprOp = PrimExpr
+
 __all__ = [
     "EQ",
     "GE",
@@ -51,18 +60,24 @@ __all__ = [
     "NE",
     "Add",
     "And",
+    "BinaryOpExpr",
     "Broadcast",
     "BufferLoad",
     "Call",
+    "CallEffectKind",
     "Cast",
+    "CmpExpr",
     "CommReducer",
+    "ConstExpr",
     "Div",
+    "ExprOp",
     "FloatImm",
     "FloorDiv",
     "FloorMod",
     "IntImm",
     "IterVar",
     "Let",
+    "LogicalExpr",
     "Max",
     "Min",
     "Mod",
@@ -70,6 +85,7 @@ __all__ = [
     "Not",
     "Or",
     "PrimExpr",
+    "PrimExprWithOp",
     "Ramp",
     "Select",
     "Shuffle",
@@ -78,6 +94,19 @@ __all__ = [
     "Sub",
     "Var",
 ]
+
+
+class CallEffectKind(enum.IntEnum):
+    """What a call does beside giving a value."""
+
+    ExprAnnotation = 0
+    Pure = 1
+    ReadState = 2
+    UpdateState = 3
+    Opaque = UpdateState
+    SpecialCallArg = 4
+    EmbedInfo = 5
+    ControlJump = 6
 
 
 class Var(metaclass=Renamed):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright import _core
 from tilewright._core import BlockRV, ExprRV, LoopRV
@@ -32,6 +32,14 @@ def checked_debug_mask(mask: str | int) -> None:
         raise ValueError(f"debug_mask is 'all', 'none' or a number, not {mask!r}")
 
 
+class CachedFlags(NamedTuple):
+    """What TVM's schedules keep of each block."""
+
+    affine_binding: bool
+    region_cover: bool
+    stage_pipeline: bool
+
+
 class StateAsTVM:
     """What a schedule knows, and what TVM's tests ask beside it."""
 
@@ -41,9 +49,10 @@ class StateAsTVM:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._state, name)
 
-    def _get_cached_flags(self, block_sref: Any) -> Any:
-        """affine_binding, region_cover and stage_pipeline of a block."""
-        return self._state.get_block_flags(block_sref)
+    def _get_cached_flags(self, block_sref: Any) -> CachedFlags:
+        """What is known of a block."""
+        flags = self._state.get_block_flags(block_sref)
+        return CachedFlags(flags.affine_binding, flags.region_cover, flags.stage_pipeline)
 
 
 class ScheduleAsTVM(_core.Schedule):

@@ -6,12 +6,12 @@ import enum
 from typing import Any
 
 from tilewright.compat.tvm.alias import Renamed, missing
-from tilewright.compat.tvm.tir.schedule.schedule import Schedule, StateAsTVM
+from tilewright.compat.tvm.tir.schedule.schedule import CachedFlags, Schedule, StateAsTVM
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.tir.schedule.state")
 
-__all__ = ["ScheduleDebugMask", "ScheduleState"]
+__all__ = ["CachedFlags", "ScheduleDebugMask", "ScheduleState"]
 
 
 class ScheduleDebugMask(enum.IntEnum):
