@@ -2974,6 +2974,7 @@ class Tuner:
         seed: int,
         threads: int,
         target: str,
+        cold: bool,
         fresh: bool,
         reference_timeout: float,
         versions: str,

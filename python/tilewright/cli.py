@@ -166,6 +166,7 @@ def tune(
     seconds: Annotated[float | None, typer.Option(help="Stop after so much wall time.")] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same candidates.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads to tune for.")] = 1,
+    cold: Annotated[bool, typer.Option("--cold", help="Calls before which the caches hold other data.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the database and the kernels.")] = Path("out"),
     database: Annotated[
         str | None, typer.Option(help="File of records, or postgresql://...; default: tilewright.db in --out.")
@@ -195,7 +196,7 @@ def tune(
     again = options_text(program=program, space=space, seconds=seconds, seed=seed or None, sizes=",".join(sizes or []))
     again += options_text(threads=threads if threads > 1 else None, out=out if out != Path("out") else None)
     again += options_text(database=without_password(database) if database else None)
-    more = shlex.join(["tilewright", "tune", str(file), "--trials", str(2 * trials), *again])
+    more = shlex.join(["tilewright", "tune", str(file), "--trials", str(2 * trials), *again, *["--cold"] * cold])
 
     def by_rules(found: Any) -> Space:
         return space_for_cpu(found, target, {name: given[name] for name in open_sizes_of(found) if name in given})
@@ -224,6 +225,7 @@ def tune(
                 seed=seed,
                 threads=threads,
                 sizes=sizes_of[each.name],
+                cold=cold,
                 database=records,
                 fresh=fresh,
                 progress=None if quiet else "json" if as_json else "auto",

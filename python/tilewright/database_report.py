@@ -14,7 +14,16 @@ from typing import Any
 from tilewright import _core, ir, machine
 from tilewright.errors import Error
 from tilewright.kernel import compile_task
-from tilewright.records import kept_refusals, kept_times, read_database, schedule_of, serves, sizes_of, title_of
+from tilewright.records import (
+    is_cold,
+    kept_refusals,
+    kept_times,
+    read_database,
+    schedule_of,
+    serves,
+    sizes_of,
+    title_of,
+)
 from tilewright.script.scripts import from_source
 from tilewright.tables import Table
 from tilewright.task import Task, task_of
@@ -278,7 +287,7 @@ def _known_task(workload: dict[str, Any]) -> tuple[Task | None, str]:
     try:
         program = from_source(workload["script"])
         module = ir.IRModule({"main": program}) if isinstance(program, ir.PrimFunc) else program
-        return task_of(module, sizes_of(workload)), ""
+        return task_of(module, sizes_of(workload), cold=is_cold(workload)), ""
     except Error as error:
         return None, f"the program cannot be read: {str(error).partition(chr(10))[0]}"
 
@@ -355,4 +364,5 @@ def _roofline(task: Task, target: str, best: list[dict[str, Any]]) -> Roofline |
         return None
     roofs = machine.roofs(measured.num_cores)
     work = task.work
-    return Roofline(work, best[0]["median"], roofs, roofs.binding(work.flops, work.bytes, work.dtype))
+    roof = roofs.binding(work.flops, work.bytes, work.dtype, cold=task.cold)
+    return Roofline(work, best[0]["median"], roofs, roof)

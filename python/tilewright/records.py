@@ -16,7 +16,7 @@ from tilewright.errors import Error, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.postgres_store import PostgresStore, is_server
 from tilewright.schedule import Schedule, Trace
-from tilewright.task import module_of
+from tilewright.task import Task, module_of
 
 
 def open_database(path: str | os.PathLike[str] | None) -> Any:
@@ -65,18 +65,28 @@ def read_database(path: str | os.PathLike[str]) -> Any:
     return _core.Database.open(os.fspath(path), read_only=True)
 
 
-def workload_key(module: ir.Module, sizes: Mapping[str, int]) -> str:
-    """The name that a program has in databases: with the sizes of its calls, where it leaves some open."""
-    return _key_of(_core.structural_hash(module), sizes_text(sizes))
+#: Beside the sizes of calls, where the caches hold other data before each: parameters have no blanks in their names.
+_COLD = "cold caches"
 
 
-def sizes_text(sizes: Mapping[str, int]) -> str:
-    """Sizes as databases hold them."""
-    return json.dumps(dict(sorted(sizes.items()))) if sizes else ""
+def workload_key(task: Task) -> str:
+    """The name that a program has in databases: with what its calls are like, where that is not said by the program."""
+    return _key_of(_core.structural_hash(task.module), sizes_text(task))
+
+
+def sizes_text(task: Task) -> str:
+    """The sizes of calls, and whether caches are cold, as databases hold them."""
+    said = dict(sorted(task.sizes.items())) | ({_COLD: 1} if task.cold else {})
+    return json.dumps(said) if said else ""
 
 
 def _key_of(program: str, sizes: str) -> str:
     return hashlib.blake2b((program + sizes).encode(), digest_size=16).hexdigest() if sizes else program
+
+
+def is_cold(workload: Mapping[str, Any]) -> bool:
+    """Whether the caches hold other data before each call."""
+    return _COLD in workload["sizes"]
 
 
 def sizes_of(workload: Mapping[str, Any]) -> dict[str, int]:
@@ -96,17 +106,18 @@ def sizes_of(workload: Mapping[str, Any]) -> dict[str, int]:
             f"the sizes of program {workload['hash'][:12]} ({workload['name']}) are damaged: {text[:40]!r}",
             "take a copy of the database from before, or tune the program for these sizes again",
         )
-    return sizes
+    return {name: size for name, size in sizes.items() if name != _COLD}
 
 
 def title_of(workload: Mapping[str, Any]) -> str:
-    """What a program is called in reports: "double (n=1000)"."""
+    """What a program is called in reports: "double (n=1000)", "double (cold caches)"."""
     try:
-        sizes = ", ".join(f"{name}={size}" for name, size in sizes_of(workload).items())
+        said = [f"{name}={size}" for name, size in sizes_of(workload).items()]
     except ResourceError:
-        sizes = "of damaged sizes"
+        said = ["of damaged sizes"]
+    said += [_COLD] if is_cold(workload) else []
     name = workload["name"] or workload["hash"][:12]
-    return f"{name} ({sizes})" if sizes else str(name)
+    return f"{name} ({', '.join(said)})" if said else str(name)
 
 
 #: sessions whose times a file keeps
@@ -157,7 +168,8 @@ def schedule_of(module: ir.Module, trace: str) -> Schedule:
 def best_schedule(program: Any, database: str | os.PathLike[str], target: TargetLike = "native") -> Any:
     """The fastest recorded schedule of a program for a target, applied to it.
 
-    Of a program that leaves sizes open, the records of the sizes that it was tuned for last come first. A record is one
+    Of a program that leaves sizes open, the records of the sizes that it was tuned for last come first; those of calls
+    with cold caches come last. A record is one
     for the target if it was measured on the same processor, with at most as many threads as the target
     has cores.
 
@@ -171,8 +183,9 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
     store = read_database(database)
     path, key = store.path, _core.structural_hash(module)
     # Of a program that leaves sizes open, the sizes that it was tuned for last.
-    keys = [each["hash"] for each in store.workloads() if _key_of(key, each["sizes"]) == each["hash"]]
-    rows = [row for each in reversed(keys) for row in store.top_k(each, "", sys.maxsize)]
+    known = [each for each in reversed(store.workloads()) if _key_of(key, each["sizes"]) == each["hash"]]
+    keys = [each["hash"] for each in sorted(known, key=is_cold)]
+    rows = [row for each in keys for row in store.top_k(each, "", sys.maxsize)]
     if not rows:
         harmed = sum(store.count_outcomes(each, "").get("damaged", 0) for each in keys)
         if harmed:

@@ -36,6 +36,7 @@ class Task:
         reduction_length: the longest sum that a result depends on; error bounds grow with its root.
         work: operations and compulsory traffic of one call.
         sizes: those that the program leaves open, by name.
+        cold: whether the caches hold other data before each call.
     """
 
     module: ir.Module
@@ -45,6 +46,7 @@ class Task:
     work: Work
     reduction_length: int
     sizes: Mapping[str, int] = field(default_factory=dict)
+    cold: bool = False
 
     @property
     def sized(self) -> Task:
@@ -72,12 +74,13 @@ def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
     return ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program
 
 
-def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = None) -> Task:
+def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = None, *, cold: bool = False) -> Task:
     """Looks at a program.
 
     Args:
         program: what to look at.
         sizes: what the sizes are that it leaves open, by name.
+        cold: whether the caches hold other data before each call.
 
     Raises:
         tilewright.ArgumentError: a module with several functions and none called "main"; a parameter whose size is not
@@ -102,7 +105,7 @@ def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = 
     )
     floats = [p.dtype for p in parameters if "float" in p.dtype]
     work = Work(facts["flops"] or facts["int_ops"], facts["bytes"], floats[0] if floats else "int32", facts["exact"])
-    return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes or {})
+    return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes or {}, cold)
 
 
 def sizes_of(program: ir.PrimFunc | ir.Module, arrays: Mapping[str, Any]) -> dict[str, int]:

@@ -25,7 +25,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
                                      const nb::callable& arguments, const nb::callable& judge_reference,
                                      int64_t reduction_length, std::shared_ptr<Database> database, int64_t trials,
                                      double seconds, int64_t patience, double target_seconds, double bound_seconds,
-                                     uint64_t seed, int threads, const std::string& target, bool fresh,
+                                     uint64_t seed, int threads, const std::string& target, bool cold, bool fresh,
                                      double reference_timeout, const std::string& versions) {
   TuneTask task;
   task.module = module;
@@ -55,6 +55,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   options.fresh = fresh;
   options.target = unwrap(Target::parse(target)).with_num_cores(threads);
   options.pipeline.threads = threads;
+  options.pipeline.cold = cold;
   options.pipeline.reference_timeout = reference_timeout;
   options.versions = versions;
   auto result = std::make_unique<PyTuner>();
@@ -104,7 +105,7 @@ void bind_tuner(nb::module_& m) {
            nb::arg("cost_model").none(), nb::arg("relatives"), nb::arg("arguments"), nb::arg("judge_reference"),
            nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"), nb::arg("seconds"), nb::arg("patience"),
            nb::arg("target_seconds"), nb::arg("bound_seconds"), nb::arg("seed"), nb::arg("threads"), nb::arg("target"),
-           nb::arg("fresh"), nb::arg("reference_timeout"), nb::arg("versions"))
+           nb::arg("cold"), nb::arg("fresh"), nb::arg("reference_timeout"), nb::arg("versions"))
       .def(
           "step",
           [](PyTuner& self, double seconds) {

@@ -74,7 +74,7 @@ def test_a_session_that_was_pruned_goes_on(tmp_path: Path) -> None:
     program, path = matmul(16, 16, 16), tmp_path / "records.db"
     first = tw.tune(program, space=tiles, trials=5, database=path, progress=None)
     run(str(path), "--prune", "1")
-    assert read_database(path).records(workload_key(first.task.module, {}), "")[0]["median"] > 0
+    assert read_database(path).records(workload_key(first.task), "")[0]["median"] > 0
     again = tw.tune(program, space=tiles, trials=5, database=path, progress=None)
     assert again.progress.earlier < 5 and again.progress.trials == 5 and again.record is not None
 

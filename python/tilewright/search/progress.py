@@ -58,7 +58,8 @@ class Describe:
     def __init__(self, task: Task, threads: int) -> None:
         self.task, self.threads = task, threads
         # Before anything else runs: measuring the roof takes the whole machine.
-        self._roof = machine.roofs(threads).binding(task.work.flops, task.work.bytes, task.work.dtype)
+        work = task.work
+        self._roof = machine.roofs(threads).binding(work.flops, work.bytes, work.dtype, cold=task.cold)
 
     def start(self) -> str:
         """The first line."""

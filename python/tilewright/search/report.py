@@ -236,7 +236,7 @@ def _sizes(task: Task) -> tuple[tuple[str, int], ...]:
 def _key_of_rows(result: TuneResult, space: Space, counts: tuple[int, ...]) -> str:
     """The name that a comparison has in the database: another program, schedule, peer or machine is another one."""
     facts = [
-        workload_key(result.task.module, result.task.sizes),
+        workload_key(result.task),
         result.best_record().trace,
         result.best_record().target,
         "" if space.reference is None else [peer_name(space, _sizes(result.task)), _fingerprint(space.reference)],
@@ -341,11 +341,11 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     rows: list[Row] = []
     slow: Timing | None = None
     for threads in counts:
-        times = timing.compare(functions, task.work, threads=threads, rounds=rounds)
+        times = timing.compare(functions, task.work, threads=threads, cold=task.cold, rounds=rounds)
         if slow is None or has_parallel_loop(task.module):
             # Minutes may pass in a naive program: it gets three turns, after the others.
             naive = {"untuned": KernelCalls(untuned, values)}
-            slow = timing.compare(naive, task.work, threads=threads, rounds=3)["untuned"]
+            slow = timing.compare(naive, task.work, threads=threads, cold=task.cold, rounds=3)["untuned"]
         slow = dataclasses.replace(slow, threads=threads, roof=times["best"].roof)
         rows += [row("untuned", slow), row("best found", times["best"], times.get("called"), times.get("peer"))]
         if "peer" in times:

@@ -161,7 +161,7 @@ class TuneResult:
             for what, seconds in found.items()
             if seconds > 0
         ]
-        threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}"
+        threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}{', cold caches' * self.task.cold}"
         beside = company(self._cache["disturbed"]) if "disturbed" in self._cache else ""
         return Table(f"{self.task.entry}, {threads}, {self.progress.trials} trials{beside}", columns, tuple(rows))
 
@@ -175,7 +175,7 @@ class TuneResult:
                     values = [aligned(array) for array in make_arrays(self.task, self.inputs, seed=0).values()]
                     kernels = {"as written": compile_task(self.task), "best found": self.kernel}
                     calls = {what: KernelCalls(kernel, values) for what, kernel in kernels.items()}
-                    timed = compare(calls, self.task.work, threads=self.threads, rounds=5)
+                    timed = compare(calls, self.task.work, threads=self.threads, cold=self.task.cold, rounds=5)
                     times = {what: timing.median for what, timing in timed.items()}
                     self._cache["disturbed"] = max(timing.disturbed for timing in timed.values())
             self._cache["times"] = times
@@ -292,6 +292,7 @@ def tune(
     threads: int | None = None,
     inputs: Mapping[str, Any] | None = None,
     sizes: Mapping[str, int] | None = None,
+    cold: bool = False,
     database: str | os.PathLike[str] | None = None,
     target: str = "native",
     fresh: bool = False,
@@ -321,6 +322,8 @@ def tune(
         inputs: arguments where random ones make no sense, by the name of the parameter.
         sizes: what a program that leaves sizes open is tuned for, by their names; what `inputs` says need not be here.
             The kernel is right for all sizes.
+        cold: measure calls before which the caches hold other data, as where a kernel runs once in a while; records of
+            such calls stand apart.
         database: file of records, made if it is not there, or "postgresql://user@host/name"; in memory by default. A
             search that was interrupted goes on from its records.
         target: "native", or a target such as "llvm -mcpu=skylake-avx512".
@@ -350,8 +353,8 @@ def tune(
     seconds, target_seconds = limits.positive("seconds", seconds), limits.positive("target_seconds", target_seconds)
     if patience is not None:
         patience = limits.whole("patience", patience, 1, "it is a number above 0, or None for no limit")
-    _check_kinds(space, inputs, sizes, fresh, strategy, cost_model, database)
-    task = task_of(program, {**sizes_of(program, inputs or {}), **(sizes or {})})
+    _check_kinds(space, inputs, sizes, cold, fresh, strategy, cost_model, database)
+    task = task_of(program, {**sizes_of(program, inputs or {}), **(sizes or {})}, cold=cold)
     if space is None:
         space = space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes)
     if not isinstance(space, Space):
@@ -390,11 +393,12 @@ def _warn_of_peer(result: TuneResult, space: Space) -> None:
 
 
 def _check_kinds(
-    space: Any, inputs: Any, sizes: Any, fresh: Any, strategy: Any, cost_model: Any, database: Any
+    space: Any, inputs: Any, sizes: Any, cold: Any, fresh: Any, strategy: Any, cost_model: Any, database: Any
 ) -> None:
     limits.kind("space", space, Callable | None, "a function of a schedule, or None for a space by rules")
     limits.kind("inputs", inputs, Mapping | None, "a dict of arrays by the names of parameters, or None")
     limits.kind("sizes", sizes, Mapping | None, "a dict of numbers by the names of sizes, or None")
+    limits.kind("cold", cold, bool, "True or False")
     limits.kind("fresh", fresh, bool, "True or False")
     limits.kind("strategy", strategy, str | _core.SearchStrategy, "the name of a strategy, or a SearchStrategy")
     hint = "such as tilewright.meta_schedule.ResidualModel()"
@@ -407,7 +411,7 @@ def _check_kinds(
 def _bound(task: Task, threads: int) -> float:
     """Seconds that the limits of this machine leave a call."""
     work = task.work
-    return machine.roofs(threads).binding(work.flops, work.bytes, work.dtype).seconds
+    return machine.roofs(threads).binding(work.flops, work.bytes, work.dtype, cold=task.cold).seconds
 
 
 class _Search:
@@ -431,7 +435,7 @@ class _Search:
     ) -> None:
         self.space, self.task, self.threads, self.seed = space, task, threads, seed
         self.target = _core.Target(target).with_num_cores(threads)
-        self.key = workload_key(task.module, task.sizes)
+        self.key = workload_key(task)
         self.strategy, self.cost_model = strategy, cost_model
         self.expectations = Expectations(task, {**space.inputs, **(inputs or {})}, seed, seconds=seconds)
         self.interrupts = Interrupts()
@@ -446,6 +450,7 @@ class _Search:
             "seed": seed,
             "threads": threads,
             "target": target,
+            "cold": task.cold,
             "fresh": fresh,
             "reference_timeout": REFERENCE_DEADLINE,
             "versions": _versions(),
@@ -464,7 +469,7 @@ class _Search:
             name=self.task.entry,
             script=script,
             workload=self.key,
-            sizes=sizes_text(self.task.sizes),
+            sizes=sizes_text(self.task),
             space=space_hash(self.space, first.trace, replayable, self.strategy),
             context=self._context(first),
             cost_model=self.cost_model,
