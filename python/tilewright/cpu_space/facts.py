@@ -307,26 +307,38 @@ def _find_accesses(node: ir.Block, sizes: Sizes) -> _Accesses | None:
     if len(stores) != 1 or not isinstance(stores[0], ir.BufferStore):
         return None
     variables = [axis.var for axis in node.iter_vars]
-    loads = [load for load in loads if not load.buffer.same_as(stores[0].buffer)]
-    periods = tuple(_period([*loads, stores[0]], variable) for variable in variables)
+    analyzer = arith.Analyzer()
+    for axis in node.iter_vars:
+        extent = constant(axis.dom.extent) if axis.dom is not None else None
+        if extent:
+            analyzer.bind(axis.var, ir.Range(0, extent))
+    accesses = [
+        (access.buffer, tuple(analyzer.simplify(index) for index in access.indices))
+        for access in (stores[0], *loads)
+        if access is stores[0] or not access.buffer.same_as(stores[0].buffer)
+    ]
+    periods = tuple(_period([indices for _, indices in accesses], variable) for variable in variables)
+    store, *reads = (_operand(buffer, indices, variables, periods, sizes) for buffer, indices in accesses)
     return (
-        _operand(stores[0], variables, periods, sizes),
-        tuple(_operand(load, variables, periods, sizes) for load in loads),
+        store,
+        tuple(reads),
         periods,
         tuple(i for i, variable in enumerate(variables) if steps_of_conditions(node, variable) > 1),
     )
 
 
-def _operand(access: Any, variables: list[ir.Var], periods: tuple[int, ...], sizes: Sizes) -> Operand:
+def _operand(
+    buffer: ir.Buffer, indices: tuple[Any, ...], variables: list[ir.Var], periods: tuple[int, ...], sizes: Sizes
+) -> Operand:
     steps: list[int | None] = []
     step: int | None = 1
-    for extent in reversed(access.buffer.shape):
+    for extent in reversed(buffer.shape):
         steps.append(step)
         size = sizes.value(extent)
         step = None if step is None or size is None else step * size
     steps.reverse()
-    strides = tuple(_stride(access.indices, steps, *each) for each in zip(variables, periods, strict=True))
-    return Operand(access.buffer, tuple(access.indices), strides)
+    strides = tuple(_stride(indices, steps, *each) for each in zip(variables, periods, strict=True))
+    return Operand(buffer, indices, strides)
 
 
 def _stride(indices: Any, steps: list[int | None], variable: ir.Var, period: int) -> int | None:
@@ -366,7 +378,7 @@ def _uses(index: Any, variable: ir.Var) -> bool:
     return used
 
 
-def _period(accesses: list[Any], variable: ir.Var) -> int:
+def _period(accesses: list[tuple[Any, ...]], variable: ir.Var) -> int:
     period = 0
 
     def look(inner: Any) -> None:
@@ -374,7 +386,7 @@ def _period(accesses: list[Any], variable: ir.Var) -> int:
         if isinstance(inner, (ir.FloorDiv, ir.FloorMod)) and coefficient(inner.a, variable) == 1:
             period = math.gcd(period, constant(inner.b) or 0)
 
-    for access in accesses:
-        for index in access.indices:
+    for indices in accesses:
+        for index in indices:
             _core.visit(index, look)
     return period
