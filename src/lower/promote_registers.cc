@@ -8,7 +8,8 @@
 //
 // A slot is one value of the type of its accesses; the code generator makes it a value in SSA form, carried through
 // serial loops as a phi, never memory. Slots are as wide as the widest access to their elements; a narrower one picks
-// or replaces lanes.
+// or replaces lanes. What a store leaves out by its predicate keeps its value only where some access may read it: else
+// sums of a tile that is cut off would be blended with themselves in each step.
 //
 // Needs      constant indices (unroll_loops)
 // Ensures    every buffer of scope "local" is either a set of slots or reported with the reason why not; those that are
@@ -16,8 +17,10 @@
 // Placement  after unroll_loops
 #include <algorithm>
 #include <map>
+#include <unordered_set>
 
 #include "ir/build.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
@@ -33,6 +36,12 @@ struct Span {
   int64_t stride = 1;
 };
 
+/// What a load sees: the lanes for which its predicate holds.
+struct Look {
+  Span span;
+  Expr predicate;  ///< may be absent: all lanes
+};
+
 struct Slot {
   int64_t start;
   int lanes;
@@ -46,6 +55,8 @@ struct LocalBuffer {
   int64_t size = 0;
   int64_t stride = 1;  ///< of the vector accesses; elements are numbered so that these are consecutive
   std::vector<Span> spans;
+  std::vector<Look> looks;
+  std::unordered_set<NodeRef> inside;  ///< variables that are defined where it lives
   std::string problem;
   std::vector<Slot> slots;
 };
@@ -62,6 +73,54 @@ std::optional<Span> constant_span(const Expr& index, int lanes) {
   }
   if (auto value = const_int(index)) return Span{*value, 1};
   return std::nullopt;
+}
+
+std::optional<int64_t> integer_at(const Expr& vector, int lane) {
+  if (const Broadcast* same = vector.as<Broadcast>()) return const_int(same->value);
+  if (const Ramp* ramp = vector.as<Ramp>()) {
+    auto base = const_int(ramp->base), stride = const_int(ramp->stride);
+    if (base && stride) return *base + lane * *stride;
+  }
+  return std::nullopt;
+}
+
+/// Whether a predicate holds for a lane, where that is known.
+std::optional<bool> holds_at(const Expr& predicate, int lane) {
+  if (const And* both = predicate.as<And>()) {
+    auto a = holds_at(both->a, lane), b = holds_at(both->b, lane);
+    if ((a && !*a) || (b && !*b)) return false;
+    return a && b ? std::optional<bool>(true) : std::nullopt;
+  }
+  std::optional<bool> known;
+  auto compare = [&](const auto* node, auto holds) {
+    if (!node) return;
+    auto a = integer_at(node->a, lane), b = integer_at(node->b, lane);
+    if (a && b) known = holds(*a, *b);
+  };
+  compare(predicate.as<LT>(), std::less<>());
+  compare(predicate.as<LE>(), std::less_equal<>());
+  compare(predicate.as<GT>(), std::greater<>());
+  compare(predicate.as<GE>(), std::greater_equal<>());
+  return known;
+}
+
+bool has_predicate(const Look& look) { return look.predicate.defined(); }
+
+std::unordered_set<NodeRef> variables_of(const Stmt& body) {
+  std::unordered_set<NodeRef> found;
+  visit(body, [&](const Ref<Var>& v, Visitor& walk) {
+    if (walk.role() == Role::kDef) found.insert(v);
+  });
+  return found;
+}
+
+/// Whether an expression has one value wherever these variables are in scope.
+bool is_steady(const Expr& expr, const std::unordered_set<NodeRef>& inside) {
+  bool steady = true;
+  visit(
+      expr, [&](const Ref<BufferLoad>&) { steady = false; }, [&](const Ref<Call>&) { steady = false; },
+      [&](const Ref<Var>& v) { steady &= inside.count(v) == 0; });
+  return steady;
 }
 
 class Promoter {
@@ -83,6 +142,13 @@ class Promoter {
     });
     if (locals_.empty()) return body;
     collect(body);
+    visit(body, [&](const Ref<Allocate>& allocate, Visitor& v) {
+      LocalBuffer* local = find(allocate->buffer_var);
+      if (local && std::any_of(local->looks.begin(), local->looks.end(), has_predicate)) {
+        local->inside = variables_of(allocate->body);
+      }
+      v.descend(allocate);
+    });
     for (const NodeRef& v : order_) finish(locals_.at(v));
     return replace(body);
   }
@@ -97,7 +163,8 @@ class Promoter {
     return local && local->problem.empty() ? local : nullptr;
   }
 
-  void note(const Ref<Buffer>& buffer, const Expr& index, int lanes) {
+  /// `seen`: a load, under this predicate.
+  void note(const Ref<Buffer>& buffer, const Expr& index, int lanes, const Expr* seen = nullptr) {
     LocalBuffer* local = find(buffer->data);
     if (!local || !local->problem.empty()) return;
     auto span = constant_span(index, lanes);
@@ -110,6 +177,7 @@ class Promoter {
     } else {
       local->size = std::max(local->size, span->start + (span->lanes - 1) * span->stride + 1);
       local->spans.push_back(*span);
+      if (seen) local->looks.push_back({*span, *seen});
     }
   }
 
@@ -127,6 +195,7 @@ class Promoter {
     if (local.stride == 1 || !local.problem.empty()) return;
     local.size = (local.size + local.stride - 1) / local.stride * local.stride;
     for (Span& span : local.spans) span = renumber(local, span);
+    for (Look& look : local.looks) look.span = renumber(local, look.span);
   }
   static Span renumber(const LocalBuffer& local, const Span& span) {
     if (local.stride == 1) return span;
@@ -138,7 +207,7 @@ class Promoter {
     visit(
         body,
         [&](const Ref<BufferLoad>& load, Visitor& v) {
-          note(load->buffer, load->indices[0], Expr(load).dtype().lanes);
+          note(load->buffer, load->indices[0], Expr(load).dtype().lanes, &load->predicate);
           v(load->indices[0]);
           v(load->predicate);
         },
@@ -222,10 +291,28 @@ class Promoter {
     return make<Shuffle>({{whole}, lanes});
   }
 
+  /// Whether a load may see what a store leaves out.
+  static bool is_left_out_seen(const LocalBuffer& local, const Span& span, const Expr& predicate) {
+    for (const Look& look : local.looks) {
+      int64_t end = look.span.start + look.span.lanes;
+      if (end <= span.start || span.start + span.lanes <= look.span.start) continue;
+      bool same = look.predicate.defined() && look.span.start == span.start && look.span.lanes == span.lanes &&
+                  same_expr(look.predicate, predicate) && is_steady(predicate, local.inside);
+      if (same) continue;
+      if (span.lanes == 1) return true;
+      for (int64_t e = std::max(look.span.start, span.start); e < std::min(end, span.start + span.lanes); ++e) {
+        if (holds_at(predicate, static_cast<int>(e - span.start)) == true) continue;
+        bool all = !look.predicate.defined() || look.span.lanes == 1;
+        if (all || holds_at(look.predicate, static_cast<int>(e - look.span.start)) != false) return true;
+      }
+    }
+    return false;
+  }
+
   static Stmt write(const LocalBuffer& local, const Span& span, const Expr& value, const Expr& predicate) {
     const Slot& slot = slot_of(local, span.start);
     Expr next = value;
-    if (predicate.defined()) {
+    if (predicate.defined() && is_left_out_seen(local, span, predicate)) {
       Expr old = read(local, span);
       next = make<Select>({predicate, next, old});
     }

@@ -1,0 +1,114 @@
+"""Registers of tiles that are cut off: what a predicate leaves out is kept where something may read it, and only there."""
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import te
+from tilewright.script import tir as T
+from tilewright.testing import check_equivalent
+
+TARGET = "llvm -mcpu=x86-64-v3"
+
+
+@T.prim_func
+def sums_of_some_lanes(A: T.Buffer((4, 5), "float32"), B: T.Buffer((5,), "float32")):
+    with T.block("root"):
+        X = T.alloc_buffer((8,), scope="local")
+        for j in T.vectorized(8):
+            if j < 5:
+                X[j] = T.float32(0)
+        for i in range(4):
+            for j in T.vectorized(8):
+                if j < 5:
+                    X[j] = X[j] + A[i, j]
+        for j in T.vectorized(8):
+            if j < 5:
+                B[j] = X[j]
+
+
+@T.prim_func
+def sums_of_fewer_lanes(A: T.Buffer((4, 8), "float32"), B: T.Buffer((8,), "float32")):
+    with T.block("root"):
+        X = T.alloc_buffer((8,), scope="local")
+        for j in T.vectorized(8):
+            X[j] = T.float32(1)
+        for i in range(4):
+            for j in T.vectorized(8):
+                if j < 5:
+                    X[j] = X[j] + A[i, j]
+        for j in T.vectorized(8):
+            B[j] = X[j]
+
+
+@T.prim_func
+def lanes_that_depend(A: T.Buffer((8, 8), "float32"), B: T.Buffer((8, 8), "float32")):
+    with T.block("root"):
+        X = T.alloc_buffer((8,), scope="local")
+        for j in T.vectorized(8):
+            X[j] = T.float32(0)
+        for i in range(8):
+            for j in T.vectorized(8):
+                if j < i:
+                    X[j] = X[j] + A[i, j]
+            for j in T.vectorized(8):
+                if j < i:
+                    B[i, j] = X[j]
+
+
+@T.prim_func
+def lanes_of_a_call(A: T.Buffer((4, 8), "float32"), B: T.Buffer((8,), "float32"), n: T.int32):
+    with T.block("root"):
+        X = T.alloc_buffer((8,), scope="local")
+        for j in T.vectorized(8):
+            if j < n:
+                X[j] = T.float32(0)
+        for i in range(4):
+            for j in T.vectorized(8):
+                if j < n:
+                    X[j] = X[j] + A[i, j]
+        for j in T.vectorized(8):
+            if j < n:
+                B[j] = X[j]
+
+
+def blends(program: object) -> int:
+    return str(tw.lower(program, after="promote_registers", target=TARGET).script()).count("T.Select")
+
+
+@pytest.mark.parametrize("program", [sums_of_some_lanes, lanes_of_a_call])
+def test_lanes_that_nothing_reads_are_not_kept(program) -> None:
+    assert blends(program) == 0
+
+
+@pytest.mark.parametrize("program", [sums_of_fewer_lanes, lanes_that_depend])
+def test_lanes_that_are_read_later_are_kept(program) -> None:
+    assert blends(program) > 0
+
+
+@pytest.mark.parametrize("program", [sums_of_some_lanes, sums_of_fewer_lanes, lanes_that_depend])
+def test_lanes_hold_what_they_should(program) -> None:
+    check_equivalent(program, tw.lower(program, after="promote_registers", target=TARGET))
+    kernel = tw.compile(program, target=TARGET, schedule="as written")
+    rng = np.random.default_rng(0)
+    arrays = [rng.integers(-9, 9, [int(d) for d in b.shape]).astype("float32") for b in program.buffer_map.values()]
+    expected = [a.copy() for a in arrays]
+    tw.compile(program, target="interpreter")(*expected)
+    kernel(*arrays)
+    np.testing.assert_array_equal(arrays[-1], expected[-1])
+
+
+@pytest.mark.parametrize("n", range(9))
+def test_lanes_of_a_call_hold_what_they_should(n) -> None:
+    kernel = tw.compile(lanes_of_a_call, target=TARGET, schedule="as written")
+    a, b = np.arange(32, dtype="float32").reshape(4, 8), np.full(8, -1, "float32")
+    kernel(a, b, n)
+    np.testing.assert_array_equal(b, np.where(np.arange(8) < n, a.sum(0), -1).astype("float32"))
+
+
+def test_a_tile_that_is_cut_off_is_not_blended_with_itself() -> None:
+    """21 columns are two vectors of 16 lanes."""
+    a, b, k = te.placeholder((26, 48), name="A"), te.placeholder((48, 21), name="B"), te.reduce_axis((0, 48), name="k")
+    product = te.create_prim_func([a, b, te.compute((26, 21), lambda i, j: te.sum(a[i, k] * b[k, j], axis=[k]))])
+    kernel = tw.compile(product, target="llvm -mcpu=skylake-avx512 -num-cores=1", schedule="by rules")
+    assert "T.Select" not in kernel.inspect("tir")
