@@ -1,4 +1,4 @@
-"""Registers of tiles that are cut off: what a predicate leaves out is kept where something may read it, and only there."""
+"""Registers of tiles that are cut off: what a predicate leaves out is kept where something may read it, only there."""
 
 import numpy as np
 import pytest

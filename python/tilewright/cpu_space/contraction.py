@@ -8,9 +8,10 @@ from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial, step_after
 from tilewright.cpu_space.grouped_product import schedule_groups
-from tilewright.cpu_space.long_sums import in_parts
+from tilewright.cpu_space.long_sums import in_parts, in_several_sums
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
+from tilewright.cpu_space.plain import along_results, row_after_row
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.cpu_space.windows import window_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
@@ -19,6 +20,8 @@ from tilewright.schedule import BlockRV, LoopRV, Schedule
 _TILES = 16
 #: padded elements that are used less often are made where they are used
 _FEW_USES = 16
+#: sums that stay in registers while rows are added to them
+_FEW_VECTORS = 8
 #: tiles side by side of which those at the edges are worth code of their own
 _BETWEEN_EDGES = 8
 #: least multiply-adds that are worth waking other threads
@@ -33,7 +36,11 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     if windows and not draw.choose(2):
         _Contraction(schedule, facts, windows[draw.choose(min(len(windows), _TILES))], target, draw).run(True)
         return
+    along = along_results(facts, target)
+    if along is not None and _is_used_once(facts, along, target) and row_after_row(schedule, facts, along, target):
+        return
     facts = in_parts(schedule, lay_out_along_vectors(schedule, facts, target), draw)
+    facts = in_several_sums(schedule, facts, target)
     tiles = register_tiles(facts, target)
     if tiles and tiles[0].cycles > cycles_of_lanes_along(facts, target):
         return
@@ -42,6 +49,24 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     near = [tile for tile in tiles[:_TILES] if tile.cycles <= 2 * tiles[0].cycles]
     if near:
         _Contraction(schedule, facts, near[draw.choose(len(near))], target, draw).run()
+
+
+def _is_used_once(facts: Facts, along: int, target: _core.Target) -> bool:
+    """Whether most of the work is to bring an operand of which each element takes part in one product only, as the
+    matrix of a vector times a matrix."""
+    for read in facts.reads:
+        shape = [constant(extent) for extent in read.buffer.shape]
+        if None in shape or read.strides[along] != 1:
+            continue
+        elements = math.prod(extent or 1 for extent in shape)
+        if (
+            elements * bits_of(read.buffer.dtype) // 8 > target.l1_bytes
+            and facts.extent(along) * bits_of(facts.store.buffer.dtype) > _FEW_VECTORS * target.vector_bits
+            and math.prod(axis.extent for axis in facts.axes) <= 1.5 * elements
+            and all(read.varies(i) for i in (*facts.spatial, *facts.reduced) if facts.extent(i) > 1)
+        ):
+            return True
+    return False
 
 
 class _Contraction:

@@ -1,18 +1,22 @@
-"""Long sums of a contraction in parts, so that what the tiles of one part share stays in the second level: the parts
-are an axis of results, added up at the end."""
+"""Long sums of a contraction in parts, an axis of results that are added up at the end: so that what the tiles of one
+part share stays in the second level, or so that few results do not wait for one another."""
 
 from __future__ import annotations
 
 import math
 
+from tilewright import _core
 from tilewright.cpu_space.draw import Draw
 from tilewright.cpu_space.facts import Facts, facts_of
-from tilewright.schedule import Schedule
+from tilewright.cpu_space.register_tile import cycles_of_lanes_along, register_tiles
+from tilewright.schedule import LoopRV, Schedule
 
 #: what is used less often need not stay anywhere
 _FEWEST_USES = 8
 #: steps of one part
 _FEWEST, _MOST = 256, 1024
+#: sums that keep two ports busy for the four cycles that a multiply-add takes, and steps that are worth as many
+_LATENCY, _WORTH_SEVERAL = 8, 256
 
 
 def in_parts(schedule: Schedule, facts: Facts, draw: Draw) -> Facts:
@@ -27,13 +31,39 @@ def in_parts(schedule: Schedule, facts: Facts, draw: Draw) -> Facts:
     uses = [math.prod(facts.extent(i) for i in facts.spatial if not read.varies(i)) for read in facts.reads]
     if steps is None or min(uses) < _FEWEST_USES or draw.choose(2):
         return facts
-    spatial = [facts.axes[i].loop for i in facts.spatial]
     parts, _ = schedule.split(facts.axes[last].loop, [None, steps])
+    return _apart(schedule, facts, parts)
+
+
+def in_several_sums(schedule: Schedule, facts: Facts, target: _core.Target) -> Facts:
+    """The contraction that makes several sums of each result, where the best tile has so few of them that each step
+    waits for the one before; else the same as before."""
+    tiles = register_tiles(facts, target)
+    if not tiles or facts.phases or not facts.store.buffer.dtype.startswith("float"):
+        return facts
+    sums = tiles[0].vectors * math.prod(size for _, size in tiles[0].rows)
+    last = facts.reduced[-1]
+    if sums > _LATENCY // 2 or tiles[0].cycles > cycles_of_lanes_along(facts, target):
+        return facts
+    if not facts.axes[last].is_fixed or facts.extent(last) < _WORTH_SEVERAL:
+        return facts
+    several = math.ceil(_LATENCY / sums)
+    ways = [way for way in range(several, 2 * several) if facts.extent(last) % way == 0]
+    ways += [way for way in range(several, 1, -1) if facts.extent(last) % way == 0]
+    if not ways:
+        return facts
+    steps, parts = schedule.split(facts.axes[last].loop, [None, ways[0]])
+    schedule.reorder(parts, *(facts.axes[i].loop for i in facts.reduced if i != last), steps)
+    return _apart(schedule, facts, parts)
+
+
+def _apart(schedule: Schedule, facts: Facts, parts: LoopRV) -> Facts:
     partial = schedule.rfactor(parts, 0)
+    spatial = len(facts.spatial)
     # Loops in the order of the axes: the parts come first.
     for block in (partial, facts.block):
         own = schedule.get_loops(block)
-        schedule.reorder(own[len(spatial)], *own[: len(spatial)])
+        schedule.reorder(own[spatial], *own[:spatial])
     made = facts_of(schedule, partial)
     # What has a loop for each axis before has so after, too.
     assert made is not None

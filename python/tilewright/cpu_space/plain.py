@@ -16,6 +16,8 @@ _SHARED_WORK = 1 << 15
 _CHUNKS = 64
 #: steps of a sum that take as long as an element that is computed and stored
 _STEPS = 8
+#: rows that are added to sums of columns at a time, and columns that are worth a stream of their own
+_ROWS_TOGETHER, _LEAST_COLUMNS = 4, 256
 #: steps of a reduction that run without a loop
 _UNROLLED = 16
 
@@ -107,7 +109,8 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     """Partial sums in the lanes of vectors, along the results where these lie together, else along the reduction."""
     lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
     spatial = [facts.axes[i].loop for i in facts.spatial]
-    reduced = [facts.axes[i].loop for i in facts.reduced]
+    in_order = _nearest_last(facts)
+    reduced = [facts.axes[i].loop for i in in_order]
     total = math.prod(axis.extent for axis in facts.axes)
     along = along_results(facts, target)
     if along is not None:
@@ -116,11 +119,15 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     schedule.reorder(*spatial, *reduced)
     results = math.prod(facts.extent(i) for i in facts.spatial)
     last = reduced[-1]
-    if len(reduced) > 1:
-        last = attempt(schedule.fuse, *reduced) or last
+    together = _lying_together(facts, in_order)
+    if together > 1:
+        last = attempt(schedule.fuse, *reduced[-together:]) or last
+        reduced[-together:] = [last]
     if results < 2 * target.num_cores and target.num_cores > 1 and total > 2 * _SHARED_WORK:
         # Too few results to share among the cores: parts of the sums are shared.
-        part, _ = schedule.split(last, [4 * target.num_cores, None])
+        longest = max(reduced, key=lambda loop: constant(schedule.get(loop).extent) or 0)
+        part, each = schedule.split(longest, [4 * target.num_cores, None])
+        schedule.reorder(part, *(each if loop is longest else loop for loop in reduced))
         parts = attempt(schedule.rfactor, part, 0)
         if parts is not None:
             own = schedule.get_loops(parts)
@@ -131,6 +138,26 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
     share(schedule, spatial, total // _STEPS)
 
 
+def _nearest_last(facts: Facts) -> list[int]:
+    """The axes of a sum, the one last along which operands lie."""
+    together = [i for i in facts.reduced if all(read.strides[i] in (0, 1) for read in facts.reads)]
+    longest = max(together, key=facts.extent, default=facts.reduced[-1])
+    return [*(i for i in facts.reduced if i != longest), longest]
+
+
+def _lying_together(facts: Facts, reduced: list[int]) -> int:
+    """How many of the last axes are one in memory: taken together, no operand jumps from the end of one to the next
+    step of the other."""
+    count = 1
+    for outer, inner in zip(reversed(reduced[:-1]), reversed(reduced), strict=False):
+        for read in facts.reads:
+            step = read.strides[inner]
+            if step is None or read.strides[outer] != step * facts.extent(inner) or not facts.axes[inner].is_fixed:
+                return count
+        count += 1
+    return count
+
+
 def along_results(facts: Facts, target: _core.Target) -> int | None:
     """The axis that results lie along, where partial sums of neighbors in the lanes cost less than partial sums of one
     result: operands lie along it, or the sums are short."""
@@ -138,7 +165,7 @@ def along_results(facts: Facts, target: _core.Target) -> int | None:
     along = [i for i in facts.spatial if 2 * facts.extent(i) >= lanes and facts.store.strides[i] == 1]
     if not along:
         return None
-    axis, last = along[0], facts.reduced[-1]
+    axis, last = along[0], _nearest_last(facts)[-1]
     steps = math.prod(facts.extent(i) for i in facts.reduced)
     # Lanes of one result have to be brought together at its end.
     of_one = math.ceil(steps / lanes) * _loading(facts, last, lanes) + 2 * math.log2(lanes)
@@ -168,17 +195,7 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
     across = target.vector_registers // 2 >> draw.choose(3)
     head, vector = others, facts.axes[along].loop
     if not whole or math.ceil(facts.extent(along) / lanes) > across:
-        if (
-            whole
-            and is_fixed
-            and facts.extent(along) * width <= target.l1_bytes // 2
-            and (others or target.num_cores == 1)
-        ):
-            schedule.reorder(*head, *reduced, vector)
-            begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
-            for loop in (vector, *(schedule.get_loops(begin)[-1:] if begin else ())):
-                attempt(schedule.vectorize, loop)
-            share(schedule, head, total // _STEPS)
+        if row_after_row(schedule, facts, along, target):
             return
         column, vector = schedule.split(vector, [None, lanes * across])
         head = [*others, column]
@@ -196,6 +213,38 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
         for loop in reduced:
             attempt(schedule.unroll, loop)
     share(schedule, head, total // _STEPS)
+
+
+def row_after_row(schedule: Schedule, facts: Facts, along: int, target: _core.Target) -> bool:
+    """Adds rows to sums of columns as the rows lie in memory, a few at a time, while the sums of all columns stay in
+    the first level; whether it does."""
+    if not facts.axes[along].is_fixed or not all(facts.axes[i].is_fixed for i in facts.reduced):
+        return False
+    width = bits_of(facts.store.buffer.dtype) // 8
+    lanes, extent = target.vector_bits // 8 // width, facts.extent(along)
+    others = [facts.axes[i].loop for i in facts.spatial if i != along]
+    reduced = [facts.axes[i].loop for i in facts.reduced]
+    most = target.l1_bytes // 2 // width // lanes * lanes
+    if not others and target.num_cores > 1:
+        most = min(most, max(_LEAST_COLUMNS, math.ceil(extent / (2 * target.num_cores * lanes)) * lanes))
+    head, vector = others, facts.axes[along].loop
+    if extent > most:
+        column, vector = schedule.split(vector, [None, most])
+        head = [*others, column]
+    together: list[LoopRV] = []
+    if facts.extent(facts.reduced[-1]) >= 2 * _ROWS_TOGETHER:
+        # The sums are loaded and stored once for so many rows, each a stream that is fetched ahead.
+        reduced[-1], each = schedule.split(reduced[-1], [None, _ROWS_TOGETHER])
+        vectors, vector = schedule.split(vector, [None, lanes])
+        together = [vectors, each]
+    schedule.reorder(*head, *reduced, *together, vector)
+    begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
+    for loop in (vector, *(schedule.get_loops(begin)[-1:] if begin else ())):
+        attempt(schedule.vectorize, loop)
+    if together:
+        attempt(schedule.unroll, together[-1])
+    share(schedule, head, math.prod(axis.extent for axis in facts.axes) // _STEPS)
+    return True
 
 
 def vectorize(schedule: Schedule, loop: LoopRV, lanes: int) -> None:
