@@ -408,6 +408,10 @@ void Reader::block(const BlockRealize& realize) {
     const IterVar& axis = *block.iter_vars[i];
     LoopSum bound = sums_.read(realize.iter_values[i]);
     sums_.bind(axis.var, bound);
+    // What it is bound to may reach further, where a predicate cuts that off.
+    if (auto extent = const_int(axis.dom->extent); extent && is_const_int(axis.dom->min, 0)) {
+      sums_.limit(axis.var, *extent);
+    }
     if (axis.iter_type == IterType::kCommReduce) reduction_ |= sums_.levels(bound);
   }
   if (block.iter_vars.empty()) reduction_ = around;

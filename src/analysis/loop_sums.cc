@@ -250,6 +250,13 @@ LoopSum LoopSums::read(const Expr& e) {
   }
   if (is_call_to(e, Intrinsic::k_likely)) return read(Expr(e.as<Call>()->args[0]));
   BinaryOperands operands = binary_operands(e);
+  if (operands && (e.is<FloorDiv>() || e.is<FloorMod>())) {
+    auto limit = limits_.find(operands.a->get());
+    auto divisor = const_int(*operands.b);
+    if (limit != limits_.end() && divisor && limit->second <= *divisor) {
+      return e.is<FloorDiv>() ? constant(0) : read(*operands.a);
+    }
+  }
   if (operands && e.dtype().is_integral() && !e.dtype().is_bool()) {
     LoopSum a = read(*operands.a), b = read(*operands.b);
     switch (e.kind()) {

@@ -63,6 +63,8 @@ class LoopSums {
   uint32_t add_loop(int depth, const LoopSum& min, int64_t extent);
   /// What a variable stands for from now on.
   void bind(const NodeRef& var, const LoopSum& value) { bound_[var.get()] = value; }
+  /// That a variable is at least 0 and less than `extent`, even where what it stands for reaches further.
+  void limit(const NodeRef& var, int64_t extent) { limits_[var.get()] = extent; }
 
   static LoopSum constant(int64_t value);
   static LoopSum of_atom(uint32_t atom);
@@ -115,6 +117,7 @@ class LoopSums {
   std::vector<Atom> atoms_;
   std::vector<LoopSum> sums_;  ///< operands of atoms
   std::unordered_map<const NodeBase*, LoopSum> bound_;
+  std::unordered_map<const NodeBase*, int64_t> limits_;
 };
 
 }  // namespace tilewright::analysis

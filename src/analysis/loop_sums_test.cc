@@ -74,6 +74,15 @@ TEST_F(LoopSumsTest, SplitAndFusedIndices) {
   EXPECT_FALSE(sums.is_even(sums.read(floordiv(i, 4) + j), atoms[0]));
 }
 
+TEST_F(LoopSumsTest, LimitsOfAnAxisHoldWhereItsLoopsReachFurther) {
+  const Ref<Var> axis = var("axis");
+  sums.bind(axis, sums.read(i * 4 + j));  // to 23
+  sums.limit(axis, 18);                   // by a predicate
+  EXPECT_EQ(sums.read(floordiv(axis, 18) * 5 + k), sums.read(k));
+  EXPECT_EQ(sums.read(floormod(axis, 20)), sums.read(i * 4 + j));
+  EXPECT_FALSE(sums.read(floordiv(axis, 17)) == LoopSums::constant(0));
+}
+
 TEST_F(LoopSumsTest, DimensionsThatOneNumberIsTakenApartIntoAreThatNumber) {
   const Expr x = i * 9 + j * 2;
   const LoopSum whole = sums.read(x);

@@ -7,13 +7,13 @@ import math
 from tilewright import _core
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, constant, step_after
-from tilewright.cpu_space.register_tile import bits_of
+from tilewright.cpu_space.register_tile import bits_of, tile_of_lanes_along
 from tilewright.schedule import LoopRV, Schedule
 
 #: least work, in elements, that is worth a parallel loop
 _SHARED_WORK = 1 << 15
-#: parts of the work that are enough to share it evenly
-_CHUNKS = 64
+#: parts of the work for each core that are enough to share it evenly
+_CHUNKS = 16
 #: steps of a sum that take as long as an element that is computed and stored
 _STEPS = 8
 #: rows that are added to sums of columns at a time, and columns that are worth a stream of their own
@@ -35,7 +35,7 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         # One row of memory: no vector is cut off at the end of each short line.
         first, vector = schedule.split(schedule.fuse(*loops), [None, 4 * lanes])
         attempt(schedule.vectorize, vector)
-        share(schedule, [first], total)
+        share(schedule, [first], total, target)
         return
     others = [i for i in range(len(loops)) if i != axis]
     crossed = next(
@@ -58,7 +58,7 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         rest = [facts.axes[i].loop for i in others if i != crossed]
         schedule.reorder(*rest, rows[0], columns[0], rows[1], columns[1])
         attempt(schedule.vectorize, columns[1])
-        share(schedule, [*rest, rows[0]], total)
+        share(schedule, [*rest, rows[0]], total, target)
         return
     if axis != len(loops) - 1:
         schedule.reorder(*(loops[i] for i in others), loops[axis])
@@ -68,14 +68,14 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
         # Lines that fill no vector: lowering makes vectors across them.
         if target.num_cores > 1 and facts.axes[others[-1]].is_fixed and facts.extent(others[-1]) >= 4 * lanes:
             outer[-1], _ = schedule.split(outer[-1], [None, 4 * lanes])
-            share(schedule, outer, total)
+            share(schedule, outer, total, target)
         return
     if not facts.axes[axis].is_fixed or (not outer and facts.extent(axis) > 4 * lanes):
         first, vector = schedule.split(vector, [None, 4 * lanes])
         # A loop with a tail stays inside: fused with others, its tail cannot be told apart any more.
         outer = outer if outer and not facts.axes[axis].is_fixed else [first]
     attempt(schedule.vectorize, vector)
-    share(schedule, outer, total)
+    share(schedule, outer, total, target)
 
 
 def _is_flat(facts: Facts) -> bool:
@@ -88,17 +88,24 @@ def _is_flat(facts: Facts) -> bool:
     return True
 
 
-def share(schedule: Schedule, loops: list[LoopRV], total: int) -> None:
-    """Outer loops in parallel, as one, where there is work enough to wake other threads for: as many loops as make
-    enough chunks, since indices of loops that are one have to be taken apart again."""
+def share(schedule: Schedule, loops: list[LoopRV], total: int, target: _core.Target) -> None:
+    """Outer loops in parallel, as one, where there is work enough to wake other threads for. Of as few loops as make
+    enough chunks, and no more of the last one than that takes: indices of loops that are one have to be taken apart
+    again, in each step."""
     if not loops or total < _SHARED_WORK:
         return
+    enough = _CHUNKS * target.num_cores if target.num_cores > 1 else 1
     count, taken = 1, []
     for loop in loops:
-        taken.append(loop)
         extent = constant(schedule.get(loop).extent)
+        if extent is not None and taken and count * extent > 2 * enough:
+            parts = next(part for part in range(math.ceil(enough / count), extent + 1) if extent % part == 0)
+            if parts < extent:
+                loop, _ = schedule.split(loop, [parts, None])
+                extent = parts
+        taken.append(loop)
         count = 0 if extent is None else count * extent
-        if count >= _CHUNKS:
+        if count >= enough:
             break
     fused = attempt(schedule.fuse, *taken) if len(taken) > 1 else taken[0]
     if fused is not None:
@@ -134,8 +141,32 @@ def schedule_reduction(schedule: Schedule, facts: Facts, target: _core.Target, d
             attempt(schedule.vectorize, own[-1])
             attempt(schedule.parallel, schedule.get_loops(parts)[len(spatial)])
             return
+    if facts.is_contraction() and facts.axes[in_order[-1]].is_fixed:
+        last = _results_together(schedule, facts, spatial, reduced, target)
     vectorize(schedule, last, lanes)
-    share(schedule, spatial, total // _STEPS)
+    share(schedule, spatial, total // _STEPS, target)
+
+
+def _results_together(
+    schedule: Schedule, facts: Facts, spatial: list[LoopRV], reduced: list[LoopRV], target: _core.Target
+) -> LoopRV:
+    """A tile of results inside of the sum, which share what they load; returns the loop that becomes vectors, and
+    leaves the outer ones in `spatial`."""
+    lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
+    extent = constant(schedule.get(reduced[-1]).extent)
+    tile = tile_of_lanes_along(facts, target)
+    if extent is None or extent < 2 * lanes or not tile:
+        return reduced[-1]
+    inner = []
+    for i, size in tile.items():
+        place = facts.spatial.index(i)
+        spatial[place], each = schedule.split(spatial[place], [None, size])
+        inner.append(each)
+    steps, last = schedule.split(reduced[-1], [None, lanes])
+    schedule.reorder(*spatial, *reduced[:-1], steps, *inner, last)
+    for loop in inner:
+        schedule.unroll(loop)
+    return last
 
 
 def _nearest_last(facts: Facts) -> list[int]:
@@ -212,7 +243,7 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
     if is_fixed and math.prod(facts.extent(i) for i in facts.reduced) <= _UNROLLED:
         for loop in reduced:
             attempt(schedule.unroll, loop)
-    share(schedule, head, total // _STEPS)
+    share(schedule, head, total // _STEPS, target)
 
 
 def row_after_row(schedule: Schedule, facts: Facts, along: int, target: _core.Target) -> bool:
@@ -243,7 +274,7 @@ def row_after_row(schedule: Schedule, facts: Facts, along: int, target: _core.Ta
         attempt(schedule.vectorize, loop)
     if together:
         attempt(schedule.unroll, together[-1])
-    share(schedule, head, math.prod(axis.extent for axis in facts.axes) // _STEPS)
+    share(schedule, head, math.prod(axis.extent for axis in facts.axes) // _STEPS, target)
     return True
 
 

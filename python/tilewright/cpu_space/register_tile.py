@@ -25,6 +25,8 @@ _EXPOSED = 0.35
 _COPY_CYCLES, _TURN_CYCLES = 0.25, 1.0
 #: tiles that have to use a copy whose vectors lie side by side without it
 _LEAST_USES = 4
+#: of adding up the lanes of one result
+_END_CYCLES = 4.0
 #: cycles of a tile besides its steps
 _START_CYCLES = 30
 #: lines of the first level that fall on one another when they are this many bytes apart, and how many can
@@ -148,8 +150,31 @@ def cycles_of_lanes_along(facts: Facts, target: _core.Target) -> float:
     if any(read.strides[last] not in (0, 1) for read in facts.reads):
         return math.inf
     lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
-    # Each multiply-add loads its operands anew.
-    return math.prod(axis.extent for axis in facts.axes) / min(lanes, facts.extent(last)) * len(facts.reads) / 2
+    results = math.prod(facts.extent(i) for i in facts.spatial)
+    vectors = math.ceil(facts.extent(last) / lanes) * math.prod(facts.extent(i) for i in facts.reduced if i != last)
+    return results * (vectors * _cycles_of_results(facts, tile_of_lanes_along(facts, target)) + _END_CYCLES)
+
+
+def tile_of_lanes_along(facts: Facts, target: _core.Target) -> dict[int, int]:
+    """Results with partial sums in the lanes that are computed together, so that they share what they load: how many
+    along which axes."""
+    tiles = [{}]
+    for i in [i for i in facts.spatial if any(not read.varies(i) for read in facts.reads) and i not in facts.phases]:
+        sizes = [size for size in (2, 4, 8) if facts.divides(size, i) or 4 * size <= facts.extent(i)]
+        tiles += [tile | {i: size} for tile in tiles for size in sizes if len(tile) < 2]
+    most = target.vector_registers // 2
+    return min(
+        (tile for tile in tiles if math.prod(tile.values()) <= most),
+        key=lambda tile: (_cycles_of_results(facts, tile), math.prod(tile.values())),
+    )
+
+
+def _cycles_of_results(facts: Facts, tile: dict[int, int]) -> float:
+    """For a step of each result in a tile."""
+    loads = sum(math.prod(size for i, size in tile.items() if read.varies(i)) for read in facts.reads)
+    cut = math.prod(1.0 if facts.divides(size, i) else 1 + size / facts.extent(i) for i, size in tile.items())
+    sums = math.prod(tile.values())
+    return (max(0.5 * sums, loads / 2) + 0.35 * loads) / sums * cut
 
 
 def _copies(facts: Facts, axis: int, rows: dict[int, int]) -> list[int | None]:

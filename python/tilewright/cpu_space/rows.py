@@ -49,7 +49,7 @@ def schedule_rows(
         if len(own) > 1:
             vectorize(schedule, own[-1], lanes)
     work = math.prod(sizes.value(schedule.get(loop).extent) or 1 for loop in schedule.get_loops(output))
-    share(schedule, [row], work * (1 + len(moved)))
+    share(schedule, [row], work * (1 + len(moved)), target)
 
 
 def _depends_on_row(schedule: Schedule, block: BlockRV, row: LoopRV) -> bool:
