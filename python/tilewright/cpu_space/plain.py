@@ -94,11 +94,11 @@ def share(schedule: Schedule, loops: list[LoopRV], total: int, target: _core.Tar
     again, in each step."""
     if not loops or total < _SHARED_WORK:
         return
-    enough = _CHUNKS * target.num_cores if target.num_cores > 1 else 1
+    enough = _CHUNKS * target.num_cores if target.num_cores > 1 else 2
     count, taken = 1, []
     for loop in loops:
         extent = constant(schedule.get(loop).extent)
-        if extent is not None and taken and count * extent > 2 * enough:
+        if extent is not None and count > 1 and count * extent > 2 * enough:
             parts = next(part for part in range(math.ceil(enough / count), extent + 1) if extent % part == 0)
             if parts < extent:
                 loop, _ = schedule.split(loop, [parts, None])
