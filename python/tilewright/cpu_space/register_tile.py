@@ -158,7 +158,7 @@ def cycles_of_lanes_along(facts: Facts, target: _core.Target) -> float:
 def tile_of_lanes_along(facts: Facts, target: _core.Target) -> dict[int, int]:
     """Results with partial sums in the lanes that are computed together, so that they share what they load: how many
     along which axes."""
-    tiles = [{}]
+    tiles: list[dict[int, int]] = [{}]
     for i in [i for i in facts.spatial if any(not read.varies(i) for read in facts.reads) and i not in facts.phases]:
         sizes = [size for size in (2, 4, 8) if facts.divides(size, i) or 4 * size <= facts.extent(i)]
         tiles += [tile | {i: size} for tile in tiles for size in sizes if len(tile) < 2]
