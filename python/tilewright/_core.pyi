@@ -3626,6 +3626,12 @@ class SearchStrategy:
             cost_model: tells good candidates from bad ones; None for chance.
         """
 
+    @property
+    def takes_parts(self) -> bool:
+        """
+        Whether results of a batch may be told in parts, and the next batch be asked for between them.
+        """
+
     def generate_measure_candidates(self) -> list[MeasureCandidate] | None:
         """
         The next batch of candidates, which may be empty; None: the search is over.
@@ -3920,6 +3926,20 @@ class CostModel:
     def create(kind: str, *args: Any, **kwargs: Any) -> object:
         """
         A model by name: "xgb", "mlp", "random", "analytical", "residual"; "none" gives None.
+        """
+
+class ForgivingModel(CostModel):
+    """
+    Ranks as a model does until that fails: that is told once, and then all candidates are alike.
+    """
+
+    def __init__(self, model: CostModel, tell: Callable[[str], object]) -> None:
+        """
+        The model, but for its errors.
+
+        Args:
+            model: the one that is asked.
+            tell: receives a text of one line, once.
         """
 
 class AnalyticalModel(CostModel):

@@ -6,6 +6,7 @@
 
 #include "python/search_components.h"
 #include "search/cost_model/analytical.h"
+#include "search/cost_model/forgiving.h"
 #include "search/features/per_store_features.h"
 
 namespace tilewright::python {
@@ -233,6 +234,22 @@ void bind_cost_models(nb::module_& m) {
           },
           nb::arg("kind"), nb::arg("args"), nb::arg("kwargs"),
           "A model by name: \"xgb\", \"mlp\", \"random\", \"analytical\", \"residual\"; \"none\" gives None.");
+  nb::class_<search::ForgivingModel, CostModel>(
+      m, "ForgivingModel",
+      "Ranks as a model does until that fails: that is told once, and then all candidates are alike.")
+      .def(
+          "__init__",
+          [](search::ForgivingModel* self, std::shared_ptr<CostModel> model, nb::callable tell) {
+            auto held = std::make_shared<HeldCallable>(std::move(tell));
+            new (self) search::ForgivingModel(std::move(model), [held](const Diagnostic& error) {
+              nb::gil_scoped_acquire gil;
+              held->callable(error.message);
+            });
+          },
+          nb::arg("model"), nb::arg("tell"),
+          "The model, but for its errors.\n\nArgs:\n    model: the one that is asked.\n"
+          "    tell: receives a text of one line, once.",
+          nb::sig("def __init__(self, model: CostModel, tell: Callable[[str], object]) -> None"));
   nb::class_<search::AnalyticalModel, CostModel>(
       m, "AnalyticalModel", "Estimates by what limits a processor; learns nothing. Scores are calls a second.")
       .def(nb::init<>());

@@ -180,6 +180,8 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_base(nb::module_& m) {
           "    cost_model: tells good candidates from bad ones; None for chance.",
           nb::sig("def pre_tuning(self, max_trials: int, num_trials_per_iter: int, design_spaces: Sequence[Schedule], "
                   "database: Any = None, cost_model: Any = None) -> None"))
+      .def_prop_ro("takes_parts", &SearchStrategy::takes_parts,
+                   "Whether results of a batch may be told in parts, and the next batch be asked for between them.")
       .def("generate_measure_candidates", &generate,
            "The next batch of candidates, which may be empty; None: the search is over.",
            nb::sig("def generate_measure_candidates(self) -> list[MeasureCandidate] | None"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
 import subprocess
@@ -199,7 +200,7 @@ def test_a_session_goes_on_without_a_model_that_fails(tmp_path, caplog, answer):
     options = {"space": halves, "strategy": "evolutionary", "cost_model": Broken(), "database": "memory", "seed": 1}
     database = tune_tir(Two["add"], LLVM, tmp_path, 3, **options)
     assert any(record.is_valid() for record in database.get_all_tuning_records())
-    assert caplog.text.count("the session goes on without its cost model, which failed: ") == 1
+    assert caplog.text.count("the search goes on without its cost model, which failed: ") == 1
     assert ("KeyError: 'x'" if isinstance(answer, Exception) else "gave 1 scores for") in caplog.text
     assert "Traceback" not in caplog.text
 
@@ -269,3 +270,113 @@ def test_interrupted_sessions(tmp_path, how):
         time.sleep(0.05)
     assert processes_with(mark) == []
     assert compile_tir(database, Product, LLVM) is not None
+
+
+class Recorded(ms.Builder, ms.Runner):
+    """Measures nothing: the time of a program follows from its text; every seventh fails."""
+
+    def __init__(self):
+        self.measured = []
+
+    def build(self, build_inputs):
+        return [ms.BuilderResult(each.mod.script(), None) for each in build_inputs]
+
+    def run(self, runner_inputs):
+        return [self.future(each.artifact_path) for each in runner_inputs]
+
+    def future(self, script):
+        number = int.from_bytes(hashlib.blake2b(script.encode(), digest_size=4).digest())
+        self.measured.append(script)
+        result = (
+            ms.RunnerResult(None, "run_crash: signal 11") if number % 7 == 0 else ms.RunnerResult([1 + number], None)
+        )
+        return ms.RunnerFuture(lambda: True, lambda: result)
+
+
+class Stream(ms.MeasureCallback):
+    """What was told of, in order; interrupts as Ctrl-C does."""
+
+    def __init__(self, until=1000):
+        self.seen, self.until = [], until
+
+    def apply(self, scheduler, task_id, candidates, built, results):
+        self.seen += [(str(c.sch.trace), r.run_secs, r.error_msg) for c, r in zip(candidates, results, strict=True)]
+        if len(self.seen) >= self.until:
+            raise KeyboardInterrupt
+
+
+def recorded_session(folder, parts, until=1000, **options):
+    stream = Stream(until)
+    evolution = ms.EvolutionarySearch(population_size=48, init_min_unmeasured=16, genetic_num_iters=2)
+    if options.get("strategy", "evolutionary") == "evolutionary":
+        options["strategy"] = evolution
+    chosen = {"cost_model": "xgb", "seed": 5, "num_trials_per_iter": 6, **options}
+    space = ms.PostOrderApply()
+    callbacks = ["add-to-database", "update-cost-model", stream]
+    database = tune_tir(
+        Product, LLVM, folder, 30, space=space, builder=parts, runner=parts, measure_callbacks=callbacks, **chosen
+    )
+    return stream.seen, database
+
+
+@pytest.mark.parametrize(
+    ("strategy", "database"),
+    [("evolutionary", "json"), ("evolutionary", "sqlite"), ("evolutionary", "memory"), ("replay-trace", "json")],
+)
+def test_an_interrupted_session_goes_on_with_the_same_candidates(tmp_path, database, strategy):
+    options = {"database": database, "strategy": strategy}
+    whole, _ = recorded_session(tmp_path / "whole", Recorded(), **options)
+    parts, last = Recorded(), 0
+    for until in (6, 18):
+        seen, _ = recorded_session(tmp_path / "parts", parts, until, **options)
+        assert seen == whole[: len(seen)] and last < len(seen) < len(whole)
+        assert len(parts.measured) <= len(seen) + 6  # the batch under way
+        last = len(seen)
+    seen, kept = recorded_session(tmp_path / "parts", parts, **options)
+    assert seen == whole and len(whole) == 30
+    assert len(kept) == 30 and len(parts.measured) == 30
+    again, kept = recorded_session(tmp_path / "parts", parts, **options)
+    assert again == whole and len(parts.measured) == 30 and len(kept) == 30
+    longer, _ = recorded_session(tmp_path / "parts", parts, **options, seed=6)
+    assert longer != whole and len(parts.measured) == 60
+
+
+def test_harmed_notes(tmp_path):
+    """What is not known any more is measured, as a candidate like others."""
+    whole, _ = recorded_session(tmp_path / "whole", Recorded())
+    parts = Recorded()
+    recorded_session(tmp_path / "parts", parts, until=12)
+    (notes,) = (tmp_path / "parts" / "sessions").glob("*.jsonl")
+    lines = notes.read_bytes().splitlines(keepends=True)
+    notes.write_bytes(b"".join([b"\xff" + lines[0], *lines[1:-1], lines[-1][:20]]))
+    seen, kept = recorded_session(tmp_path / "parts", parts)
+    assert len(seen) == 30 and len(kept) >= 30 and {each[0] for each in seen} != {each[0] for each in whole}
+
+
+def test_without_a_seed_a_session_goes_on_where_the_last_was_interrupted(tmp_path):
+    parts = Recorded()
+    first, _ = recorded_session(tmp_path, parts, until=12, seed=None)
+    second, _ = recorded_session(tmp_path, parts, seed=None)
+    assert second[: len(first)] == first and len(parts.measured) == 30
+    third, _ = recorded_session(tmp_path, parts, seed=None)  # nothing was interrupted: a seed of its own
+    assert third != second and len(parts.measured) > 30
+
+
+def test_the_next_batch_is_built_while_the_last_one_is_measured(tmp_path, monkeypatch):
+    from tilewright.meta_schedule.task_scheduler import TaskScheduler
+
+    seen, draw = [], TaskScheduler._draw_batch
+
+    def watched(self, task_id, builder, runner):
+        task = self.tasks[task_id]
+        under_way = len(task.runner_futures or ())
+        batch = draw(self, task_id, builder, runner)
+        seen.append((len(task.latency_ms), under_way, None if batch is None else len(batch[0])))
+        return batch
+
+    monkeypatch.setattr(TaskScheduler, "_draw_batch", watched)
+    stream = Stream()
+    options = {"strategy": "replay-trace", "cost_model": "none", "seed": 1, "num_trials_per_iter": 8}
+    database = tune_tir(Product, LLVM, tmp_path, 20, measure_callbacks=["add-to-database", stream], **options)
+    assert len(database) == 20 and len(stream.seen) == 20
+    assert seen == [(0, 0, 8), (6, 2, 8), (14, 2, 4)]

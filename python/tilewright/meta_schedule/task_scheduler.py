@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import os
 import shutil
 import statistics
 import time
@@ -20,13 +21,13 @@ from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
-from tilewright.meta_schedule.cost_model.forgiving import forgiving
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.local_runner import LocalRunner
-from tilewright.meta_schedule.measure_callback import MeasureCallback, apply_all
+from tilewright.meta_schedule.measure_callback import AddToDatabase, MeasureCallback, apply_all
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.meta_schedule.session_journal import SessionJournal, Untold
 from tilewright.search.interrupts import Interrupts
 from tilewright.tables import Table
 from tilewright.user_lines import place_of
@@ -36,7 +37,11 @@ __all__ = ["GradientBased", "PyTaskScheduler", "RoundRobin", "TaskRecord", "Task
 #: milliseconds that stand for a trial that failed
 FAILED_MS = 1e9
 _LOGGER = logging.getLogger("tilewright.meta_schedule")
+#: of a batch, so much is told before the next one is drawn, which is built while the rest is being measured
+_TOLD_AHEAD = 0.75
 Answer = TypeVar("Answer")
+#: candidates, and what builder and runner gave for them
+Batch = tuple[list[Any], list[BuilderResult], list[RunnerFuture]]
 
 
 @dataclass(eq=False)
@@ -124,6 +129,10 @@ class TaskScheduler(ABC):
         self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
         self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
+        self._journals: dict[int, SessionJournal] = {}
+        self._ahead: dict[int, Batch | None] = {}  # the next batch of a task, drawn before its turn; None: it is over
+        self._may_draw: Callable[[int], bool] = lambda task_id: False  # whether the next batch is surely of the task
+        self._draw: Callable[[int], Batch | None] = lambda task_id: None
 
     @abstractmethod
     def next_task_id(self) -> int:
@@ -143,8 +152,10 @@ class TaskScheduler(ABC):
         cost_model: Any = None,
         *,
         max_seconds: float | None = None,
+        work_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        """One session.
+        """One session. Where it can be no other task's turn, the next batch is drawn and built while the last quarter
+        of the one before is measured.
 
         Args:
             tasks: the tasks, each with its space and its strategy.
@@ -158,6 +169,7 @@ class TaskScheduler(ABC):
             database: for strategies and callbacks.
             cost_model: likewise.
             max_seconds: no batch begins later.
+            work_dir: of the notes by which a session of the same seeds goes on with the same candidates; None for none.
 
         Raises:
             tilewright.ArgumentError: there is not one weight for each task.
@@ -174,19 +186,37 @@ class TaskScheduler(ABC):
         self.measure_callbacks = list(measure_callbacks)
         started = time.monotonic()
         interrupts = Interrupts()
+        sent = 0
+
+        def is_late() -> bool:
+            return max_seconds is not None and time.monotonic() - started >= max_seconds
+
+        def may_draw(task_id: int) -> bool:
+            task = self.tasks[task_id]
+            strategy = getattr(task.ctx, "search_strategy", None)
+            return (
+                isinstance(builder, MeasuringPipeline)
+                and self.remaining_tasks == 1
+                and len(task.latency_ms) + len(task.runner_futures or ()) < max_trials_per_task
+                and sent < max_trials_global
+                and not is_late()
+                and not interrupts.seen
+                and bool(getattr(strategy, "takes_parts", False))
+            )
+
+        self._may_draw, self._draw = may_draw, lambda task_id: self._draw_batch(task_id, builder, runner)
         try:
             with interrupts, interrupts.raised():
-                self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter)
-                sent = 0
+                self._begin(tasks, task_weights, max_trials_per_task, num_trials_per_iter, work_dir)
                 while sent < max_trials_global and not interrupts.seen:
-                    if max_seconds is not None and time.monotonic() - started >= max_seconds:
+                    if is_late():
                         self.stop_reason = "seconds"
                         break
                     task_id = self.next_task_id()
                     if task_id == -1:
                         self.stop_reason = "finished"
                         break
-                    sent += self._start_batch(task_id, max_trials_per_task, builder, runner)
+                    sent += self._start_batch(task_id, max_trials_per_task)
         except KeyboardInterrupt:  # another program's handler may raise it, too
             interrupts.seen = True
         if interrupts.seen:
@@ -200,8 +230,17 @@ class TaskScheduler(ABC):
         if len(self._failures) == len(self.tasks) and all(task.best_ms >= FAILED_MS for task in self.tasks):
             raise next(iter(self._failures.values()))
 
-    def _begin(self, tasks: Sequence[Any], weights: Sequence[float], trials: int, batch: int) -> None:
-        model = forgiving(self.cost_model)
+    def _begin(
+        self,
+        tasks: Sequence[Any],
+        weights: Sequence[float],
+        trials: int,
+        batch: int,
+        work_dir: str | os.PathLike[str] | None,
+    ) -> None:
+        model = self.cost_model
+        if isinstance(model, _core.CostModel):
+            model = _core.ForgivingModel(model, _LOGGER.error)
         for task_id, (context, weight) in enumerate(zip(tasks, weights, strict=True)):
             record = TaskRecord(context, float(weight), operations_of(context.mod))
             self.tasks.append(record)
@@ -214,10 +253,30 @@ class TaskScheduler(ABC):
                 context.logger.info("Total %d design space(s) generated", len(spaces))
                 for number, space in enumerate(spaces):
                     context.logger.debug("Design space #%d:\n%s\n%s", number, space.mod.script(), space.trace)
-                begin = functools.partial(context.pre_tuning, trials, batch, spaces, self.database, model)
+                database = (
+                    self.database
+                    if work_dir is None or not hasattr(context, "seed")
+                    else self._resumed(task_id, batch, Path(work_dir))
+                )
+                begin = functools.partial(context.pre_tuning, trials, batch, spaces, database, model)
                 self._attempt(task_id, "its strategy", begin)
                 if not record.is_terminated:
                     self._begun.add(task_id)
+
+    def _resumed(self, task_id: int, batch: int, work_dir: Path) -> Database | None:
+        """Finds what an earlier session of the task measured; the database as it was at its beginning."""
+        context = self.tasks[task_id].ctx
+        journal = SessionJournal(work_dir, context, batch, self.cost_model, self.database)
+        self._journals[task_id] = journal
+        if not journal.left or self.database is None:
+            return self.database
+        _LOGGER.info(
+            "Task #%d: %r goes on with a session of %d trials, which are not measured again",
+            task_id,
+            context.task_name,
+            journal.left,
+        )
+        return Untold(self.database, journal)
 
     def _attempt(self, task_id: int, what: str, action: Callable[[], Answer]) -> Answer | None:
         """What it gives; an error in it ends the task alone."""
@@ -233,29 +292,44 @@ class TaskScheduler(ABC):
             self.terminate_task(task_id)
             return None
 
-    def _start_batch(self, task_id: int, max_trials: int, builder: Builder, runner: Runner) -> int:
+    def _start_batch(self, task_id: int, max_trials: int) -> int:
         """Sends the next batch of a task away; how many candidates it has."""
         task = self.tasks[task_id]
         if len(task.latency_ms) >= max_trials:
             self.terminate_task(task_id)
             return 0
-        with Profiler.timeit("GenerateCandidates"):
-            candidates = self._attempt(task_id, "its strategy", task.ctx.generate_measure_candidates)
-        if candidates is None:
+        batch = self._ahead.pop(task_id) if task_id in self._ahead else self._draw(task_id)
+        if batch is None:
             if not task.is_terminated:
                 self.terminate_task(task_id)
             return 0
-        task.measure_candidates = list(candidates)
-        if isinstance(builder, MeasuringPipeline):
+        task.measure_candidates, task.builder_results, task.runner_futures = batch
+        return len(batch[0])
+
+    def _draw_batch(self, task_id: int, builder: Builder, runner: Runner) -> Batch | None:
+        """The next candidates of a task, sent to builder and runner; None: there are none, or the task has failed."""
+        task = self.tasks[task_id]
+        with Profiler.timeit("GenerateCandidates"):
+            candidates = self._attempt(task_id, "its strategy", task.ctx.generate_measure_candidates)
+        if candidates is None:
+            return None
+        candidates = list(candidates)
+        journal = self._journals.get(task_id)
+        known = [None if journal is None else journal.take(candidate) for candidate in candidates]
+        fresh = [candidate for candidate, before in zip(candidates, known, strict=True) if before is None]
+        if fresh and isinstance(builder, MeasuringPipeline):
             with Profiler.timeit("StartPipeline"):
                 self._attempt(task_id, "the program as it was written", functools.partial(builder.work_on, task.ctx))
             if task.is_terminated:
-                return 0
+                return None
         with Profiler.timeit("SendToBuilder"):
-            task.builder_results = _build(builder, task)
+            built = _build(builder, fresh, task.ctx.target) if fresh else []
         with Profiler.timeit("SendToRunner"):
-            task.runner_futures = _run(runner, task, self._reference_of(task, builder, runner))
-        return len(task.measure_candidates)
+            reference = self._reference_of(task, builder, runner) if fresh else None
+            futures = _run(runner, task, fresh, built, reference)
+        sent = zip(built, futures, strict=True)
+        pairs = [next(sent) if before is None else (before[0], _future_of(before[1])) for before in known]
+        return candidates, [each for each, _ in pairs], [future for _, future in pairs]
 
     def _reference_of(self, task: TaskRecord, builder: Builder, runner: Runner) -> Reference | None:
         """The program as it was written, built at the first batch, where the runner compares results."""
@@ -276,10 +350,15 @@ class TaskScheduler(ABC):
         return self._references[id(task)]
 
     def _finish(self, interrupted: bool) -> None:
+        self._may_draw = lambda task_id: False
         for task_id, task in enumerate(self.tasks):
-            if task.runner_futures is not None:
+            ahead = self._ahead.pop(task_id, None)
+            for batch in ((task.measure_candidates, task.builder_results, task.runner_futures), ahead):
+                if batch is None or batch[2] is None:
+                    continue
+                task.measure_candidates, task.builder_results, task.runner_futures = batch
                 if interrupted:
-                    task.runner_futures = [f if f.done() else _CANCELED for f in task.runner_futures]
+                    task.runner_futures = [f if f.done() else _CANCELED for f in batch[2]]
                 self.join_running_task(task_id)
             if not task.is_terminated:
                 self.terminate_task(task_id)
@@ -304,19 +383,47 @@ class TaskScheduler(ABC):
             raise ArgumentError.of(
                 "tune/nothing-under-way", f"task #{task_id} has no batch under way", "ask its runner_futures first"
             )
+        results: list[RunnerResult] = []
+        if task_id not in self._ahead and self._may_draw(task_id):
+            results += self._join_first(task_id, int(_TOLD_AHEAD * len(task.runner_futures)))
+            if not task.is_terminated and self._may_draw(task_id):
+                self._ahead[task_id] = self._draw(task_id)
+        results += self._join_first(task_id, None)
+        self.print_tuning_statistics()
+        return results
+
+    def _join_first(self, task_id: int, count: int | None) -> list[RunnerResult]:
+        """Waits for so many of the candidates that are under way, the first ones, or for all; tells of them."""
+        task = self.tasks[task_id]
         candidates, built, futures = task.measure_candidates, task.builder_results, task.runner_futures
+        assert candidates is not None and built is not None and futures is not None
         with Profiler.timeit("JoinRunnerFutures"):
-            results = [_result_of(future) for future in futures]
-        task.measure_candidates = task.builder_results = task.runner_futures = None
+            results = [_result_of(future) for future in futures[:count]]
+        if count is None:
+            task.measure_candidates = task.builder_results = task.runner_futures = None
+        else:
+            task.measure_candidates, task.builder_results = candidates[count:], built[count:]
+            task.runner_futures = futures[count:]
         kept = [i for i, result in enumerate(results) if result is not _CANCELED_RESULT]
+        if count is not None and not kept:
+            return []
         candidates, built = [candidates[i] for i in kept], [built[i] for i in kept]
         results = [results[i] for i in kept]
+        journal = self._journals.get(task_id)
+        if journal is not None:
+            journal.note(candidates, built, results)
         self._note(task_id, candidates, built, results)
         if not task.is_terminated:
             tell = functools.partial(task.ctx.notify_runner_results, candidates, results)
             self._attempt(task_id, "its strategy", tell)
-        apply_all(self.measure_callbacks, self, task_id, (candidates, built, results), _LOGGER)
-        self.print_tuning_statistics()
+        fresh = [i for i, each in enumerate(candidates) if journal is None or not journal.is_recorded(each)]
+        for callback in self.measure_callbacks:
+            told = (candidates, built, results)
+            if isinstance(callback, AddToDatabase):
+                told = tuple([each[i] for i in fresh] for each in told)  # type: ignore[assignment]
+            apply_all([callback], self, task_id, told, _LOGGER)
+        if journal is not None:
+            journal.tell(candidates)
         return results
 
     def _note(
@@ -428,9 +535,8 @@ def _result_of(future: RunnerFuture) -> RunnerResult:
         return RunnerResult(None, f"the runner raised\n{traceback.format_exc()}")
 
 
-def _build(builder: Builder, task: TaskRecord) -> list[BuilderResult]:
-    assert task.measure_candidates is not None
-    inputs = [BuilderInput(candidate.sch.mod, task.ctx.target) for candidate in task.measure_candidates]
+def _build(builder: Builder, candidates: Sequence[Any], target: Any) -> list[BuilderResult]:
+    inputs = [BuilderInput(candidate.sch.mod, target) for candidate in candidates]
     try:
         results = list(builder.build(inputs))
     except Exception:
@@ -448,14 +554,19 @@ def build_reference(builder: Builder, mod: ir.IRModule, target: Any) -> Referenc
     return None if built.artifact_path is None else Reference(built.artifact_path, length)
 
 
-def _run(runner: Runner, task: TaskRecord, reference: Reference | None) -> list[RunnerFuture]:
+def _run(
+    runner: Runner,
+    task: TaskRecord,
+    candidates: Sequence[Any],
+    results: Sequence[BuilderResult],
+    reference: Reference | None,
+) -> list[RunnerFuture]:
     """A future for each candidate; of those that were not built, one that says so."""
-    assert task.measure_candidates is not None and task.builder_results is not None
     target = task.ctx.target
     device = "llvm" if target is None else str(target.kind)
     inputs, places = [], []
     futures: list[RunnerFuture] = []
-    for candidate, built in zip(task.measure_candidates, task.builder_results, strict=True):
+    for candidate, built in zip(candidates, results, strict=True):
         futures.append(_future_of(RunnerResult(None, built.error_msg)))
         if built.error_msg is None and built.artifact_path is not None:
             places.append(len(futures) - 1)

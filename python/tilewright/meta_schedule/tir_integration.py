@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tilewright.machine import TargetLike
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.runner import Runner
+from tilewright.meta_schedule.session_journal import seed_of_session
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.meta_schedule.tune import tune_tasks
 from tilewright.schedule import Schedule
@@ -54,7 +56,8 @@ def tune_tir(
         space: where schedules come from, of each function.
         strategy: which of them are tried.
         num_tuning_cores: threads that draw candidates and processes that build: a number, "physical" or "logical".
-        seed: the same gives the same candidates; None for a random one.
+        seed: the same gives the same candidates, and a session of the same seed in the same `work_dir` goes on where
+            the last one ended; None for that of the session that was interrupted there, else a random one.
         special_space: another space for functions by name; None leaves the function out.
 
     Raises:
@@ -75,10 +78,14 @@ def tune_tir(
         for name, function in sorted(functions.items(), key=lambda item: str(item[0]))
         if isinstance(function, ir.PrimFunc) and special.get(str(name), space) is not None
     }
+    resolved = _core.Target(target)
+    if chosen:
+        programs = [str(resolved), *(_core.structural_hash(function) for function in chosen.values())]
+        seed = seed_of_session(Path(work_dir), programs, seed) % 2**32
     tasks = [
         TuneContext(
             function,
-            target=_core.Target(target),
+            target=resolved,
             space_generator=_own(special.get(name, space)),
             search_strategy=_own(strategy),
             task_name=name,

@@ -15,6 +15,7 @@ from tilewright.meta_schedule.measure_callback import MeasureCallback
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Runner
+from tilewright.meta_schedule.session_journal import end_session
 from tilewright.meta_schedule.session_logs import SessionLogs
 from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
@@ -48,7 +49,8 @@ def tune_tasks(
     Args:
         tasks: contexts, each with a program, a target, a space and a strategy.
         task_weights: how often each of the programs runs.
-        work_dir: for the logs, and for the database if it is a file.
+        work_dir: for the logs, for the database if it is a file, and for what a session of the same seeds goes on from:
+            what was measured before is told to the strategies and not measured again.
         max_trials_global: of all tasks.
         max_trials_per_task: of each; by default as many as of all.
         num_trials_per_iter: how many candidates a batch has.
@@ -84,7 +86,8 @@ def tune_tasks(
         database = Database.create(database, module_equality=module_equality, **place)
     own = [part for part, given in ((Builder, builder), (Runner, runner)) if isinstance(given, str)]
     made_builder, made_runner = _parts(builder, runner, tasks[0].num_threads, max_seconds)
-    scheduler = TaskScheduler.create(task_scheduler)
+    seed = {"seed": getattr(tasks[0], "seed", -1)} if task_scheduler == "gradient" else {}
+    scheduler = TaskScheduler.create(task_scheduler, **seed)
     with SessionLogs(Path(work_dir), [task.task_name for task in tasks]) as logs:
         for task, logger in zip(tasks, logs.tasks, strict=True):
             task.logger = logger
@@ -101,9 +104,12 @@ def tune_tasks(
                     made_runner,
                     MeasureCallback.create(measure_callbacks),
                     database,
-                    _cost_model(cost_model, tasks[0].num_threads),
+                    _cost_model(cost_model, tasks[0]),
                     max_seconds=max_seconds,
+                    work_dir=work_dir,
                 )
+                if scheduler.stop_reason != "canceled":
+                    end_session(Path(work_dir))
                 if post_optimization and scheduler.stop_reason != "canceled":
                     _descend(tasks, database, made_builder, made_runner)
         finally:
@@ -161,9 +167,10 @@ def _tell_times(session: Profiler, database: Database) -> None:
         database.keep_times("tune_tasks", session.get())
 
 
-def _cost_model(kind: Any, num_tuning_cores: int) -> Any:
+def _cost_model(kind: Any, first: Any) -> Any:
     if not isinstance(kind, str) or kind == "none":
         return None if kind == "none" else kind
     from tilewright.meta_schedule import CostModel
 
-    return CostModel.create(kind, num_tuning_cores=num_tuning_cores) if kind == "xgb" else CostModel.create(kind)
+    options = {"xgb": {"num_tuning_cores": first.num_threads}, "random": {"seed": getattr(first, "seed", None)}}
+    return CostModel.create(kind, **options.get(kind, {}))

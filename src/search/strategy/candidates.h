@@ -1,6 +1,7 @@
 // From schedules with decisions to candidates that can be measured: what strategies have in common.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -34,15 +35,22 @@ class Progress {
   /// ArgumentError "search/not-started" outside of pre_tuning() and post_tuning().
   Status check() const;
   Status finish();
-  bool is_over() const { return done_ >= max_trials_; }
-  size_t next_batch() const { return static_cast<size_t>(std::min(num_trials_per_iter_, max_trials_ - done_)); }
+  bool is_over() const { return left() <= 0; }
+  size_t next_batch() const { return static_cast<size_t>(std::min(num_trials_per_iter_, left())); }
   /// The number of the batch, which streams of random numbers are derived from.
   uint64_t take_round() { return round_++; }
-  void measured(size_t count) { done_ += static_cast<int64_t>(count); }
+  void handed_out(size_t count) { open_ += static_cast<int64_t>(count); }
+  void measured(size_t count) {
+    done_ += static_cast<int64_t>(count);
+    open_ = std::max<int64_t>(0, open_ - static_cast<int64_t>(count));
+  }
 
  private:
+  int64_t left() const { return max_trials_ - done_ - open_; }
+
   bool under_way_ = false;
   int64_t max_trials_ = 0, num_trials_per_iter_ = 0, done_ = 0;
+  int64_t open_ = 0;  ///< handed out, and not measured yet
   uint64_t round_ = 0;
 };
 

@@ -368,6 +368,7 @@ Result<std::optional<std::vector<MeasureCandidate>>> EvolutionarySearch::generat
   if (picked.empty() && ++empty_rounds_ >= options_.num_empty_iters_before_end) {
     return std::optional<std::vector<MeasureCandidate>>();
   }
+  progress_.handed_out(picked.size());
   return std::optional(as_candidates(std::move(picked), args_));
 }
 

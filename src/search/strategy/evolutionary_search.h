@@ -47,6 +47,7 @@ class EvolutionarySearch final : public SearchStrategy {
   Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
                                const std::vector<RunnerResult>& results) override;
   Status post_tuning() override;
+  bool takes_parts() const override { return true; }
   std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<EvolutionarySearch>(options_); }
 
   const EvolutionarySearchOptions& options() const { return options_; }

@@ -41,6 +41,7 @@ class GuidedSearch final : public SearchStrategy {
   Status post_tuning() override;
   bool runs_ahead() const override { return true; }
   DrawCounts draw_counts() const override { return points_.counts(); }
+  bool takes_parts() const override { return true; }
   std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<GuidedSearch>(options_, prior_); }
 
   const GuidedSearchOptions& options() const { return options_; }

@@ -55,6 +55,7 @@ Result<std::optional<std::vector<MeasureCandidate>>> ReplayFunc::generate_measur
     found.push_back(std::move(*drawn));
   }
   if (found.empty()) return std::optional<std::vector<MeasureCandidate>>();
+  progress_.handed_out(found.size());
   return std::optional(as_candidates(std::move(found), args_));
 }
 

@@ -13,6 +13,7 @@ class ReplayFunc final : public SearchStrategy {
   Status notify_runner_results(const std::vector<MeasureCandidate>& candidates,
                                const std::vector<RunnerResult>& results) override;
   Status post_tuning() override;
+  bool takes_parts() const override { return true; }
   std::shared_ptr<SearchStrategy> clone() const override { return std::make_shared<ReplayFunc>(); }
   const Refusals& refusals() const { return refusals_; }
 

@@ -41,6 +41,7 @@ Result<std::optional<std::vector<MeasureCandidate>>> ReplayTrace::generate_measu
     if (item) found.push_back(std::move(*item));
   }
   if (found.empty()) return std::optional<std::vector<MeasureCandidate>>();
+  progress_.handed_out(found.size());
   return std::optional(as_candidates(std::move(found), args_));
 }
 

@@ -44,6 +44,8 @@ class SearchStrategy {
   /// Whether the next batch may be asked for while the last one is being measured: its results are then told in turn,
   /// but one batch later.
   virtual bool runs_ahead() const { return false; }
+  /// Whether results of a batch may be told in parts, from the first on, and the next batch be asked for between them.
+  virtual bool takes_parts() const { return false; }
   virtual DrawCounts draw_counts() const { return {}; }
   virtual std::shared_ptr<SearchStrategy> clone() const = 0;
 };

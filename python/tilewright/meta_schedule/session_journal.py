@@ -1,0 +1,187 @@
+"""What sessions over tasks measured, in the order in which strategies were told: a session that was interrupted goes on
+with the same candidates, and nothing is measured twice.
+
+A file of lines for each task in ``WORK_DIR/sessions``: databases hold the records, these files their order and
+failures.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.meta_schedule.builder import BuilderResult
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload, equality_of
+from tilewright.meta_schedule.runner import RunnerResult
+
+__all__ = ["SessionJournal", "Untold", "end_session", "seed_of_session"]
+
+#: of the candidates that a seed gives; another one where strategies change, so that old sessions are not gone on with
+_STREAM = 1
+_FOLDER, _UNFINISHED = "sessions", "unfinished.json"
+
+
+class SessionJournal:
+    """Of one task.
+
+    Args:
+        work_dir: of the session.
+        context: the task.
+        batch: how many candidates a batch has.
+        cost_model: that ranks them.
+        database: which holds what was measured.
+    """
+
+    def __init__(self, work_dir: Path, context: Any, batch: int, cost_model: Any, database: Database | None) -> None:
+        target = None if context.target is None else str(context.target)
+        parts = [type(part).__name__ for part in (context.space_generator, context.search_strategy, cost_model)]
+        program = _core.structural_hash(context.mod)
+        key = json.dumps([_STREAM, program, target, context.seed, context.task_name, batch, *parts])
+        self._path = work_dir / _FOLDER / f"{hashlib.blake2b(key.encode(), digest_size=8).hexdigest()}.jsonl"
+        self._known: dict[str, list[tuple[list[float] | None, str | None, str | None]]] = {}
+        self._read()
+        self.pending = Counter({digest: len(results) for digest, results in self._known.items()})
+        self._taken: dict[int, str] = {}  # candidates that were measured before, by their identity
+        self._recorded: Counter[str] = Counter()  # of what was measured before, what the database has
+        if self._known and database is not None:
+            self._recorded.update(_digest(record.trace) for record in database.get_all_tuning_records())
+
+    def _read(self) -> None:
+        lines: list[bytes] = []
+        with contextlib.suppress(OSError):
+            lines = self._path.read_bytes().splitlines()
+        any_right = False
+        for line in lines:
+            try:
+                digest, seconds, build_error, run_error = json.loads(line)
+                self._known.setdefault(str(digest), []).append((seconds, build_error, run_error))
+                any_right |= bool(seconds)
+            except (ValueError, TypeError):  # harmed, or cut off: measured again
+                continue
+        if not any_right:  # whatever was wrong may be mended by now
+            self._known.clear()
+
+    def take(self, candidate: Any) -> tuple[BuilderResult, RunnerResult] | None:
+        """What was measured of it before; None where it was not."""
+        digest = _digest(candidate.sch.trace) if self._known else ""
+        results = self._known.get(digest)
+        if not results:
+            return None
+        seconds, build_error, run_error = results.pop(0)
+        self._taken[id(candidate)] = digest
+        return BuilderResult(None, build_error), RunnerResult(seconds, run_error)
+
+    def note(self, candidates: Sequence[Any], built: Sequence[BuilderResult], results: Sequence[RunnerResult]) -> None:
+        """Writes down what was measured; before anybody is told of it, so that whatever a database has is here."""
+        lines = []
+        for candidate, build, result in zip(candidates, built, results, strict=True):
+            if id(candidate) in self._taken:
+                continue
+            error = build.error_msg or result.error_msg
+            if error is None or " raised\n" not in error:  # not of a builder or a runner that failed itself
+                seconds = None if error else result.run_secs
+                lines.append(json.dumps([_digest(candidate.sch.trace), seconds, build.error_msg, result.error_msg]))
+        if lines:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            with self._path.open("a") as file:
+                file.write("".join(f"{line}\n" for line in lines))
+
+    def tell(self, candidates: Sequence[Any]) -> None:
+        """Strategy and callbacks were told of these."""
+        for candidate in candidates:
+            digest = self._taken.pop(id(candidate), None)
+            if digest is not None:
+                self.pending[digest] -= 1
+
+    def is_recorded(self, candidate: Any) -> bool:
+        """Whether it was measured before and the database has it; asked once, before it is told."""
+        digest = self._taken.get(id(candidate))
+        if digest is None or not self._recorded[digest]:
+            return False
+        self._recorded[digest] -= 1
+        return True
+
+    @property
+    def left(self) -> int:
+        """How many results of before are not told yet."""
+        return sum(self.pending.values())
+
+
+def _digest(trace: Any) -> str:
+    text = json.dumps(trace.as_json(remove_postproc=False), separators=(",", ":"))
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+class Untold(Database):
+    """A database as it was when a session was at this point: without what the session measures later.
+
+    Args:
+        database: all of it.
+        journal: of the session.
+    """
+
+    def __init__(self, database: Database, journal: SessionJournal) -> None:
+        super().__init__(equality_of(database).name)
+        self._database, self._journal = database, journal
+
+    def has_workload(self, mod: ir.IRModule) -> bool:
+        """As the database."""
+        return self._database.has_workload(mod)
+
+    def commit_workload(self, mod: ir.IRModule) -> Workload:
+        """As the database."""
+        return self._database.commit_workload(mod)
+
+    def commit_tuning_record(self, record: TuningRecord) -> None:
+        """As the database."""
+        self._database.commit_tuning_record(record)
+
+    def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
+        """The best of what is told."""
+        found = self._database.get_top_k(workload, top_k + self._journal.left)
+        return self._told(found)[:top_k]
+
+    def get_all_tuning_records(self) -> list[TuningRecord]:
+        """What is told."""
+        return self._told(self._database.get_all_tuning_records())
+
+    def __len__(self) -> int:
+        return len(self._database)
+
+    def _told(self, records: list[TuningRecord]) -> list[TuningRecord]:
+        if not self._journal.left:
+            return records
+        hidden, told = Counter(self._journal.pending), []
+        for record in records:
+            digest = _digest(record.trace)
+            if hidden[digest] > 0:
+                hidden[digest] -= 1
+            else:
+                told.append(record)
+        return told
+
+
+def seed_of_session(work_dir: Path, programs: Any, seed: int | None) -> int:
+    """The seed that is asked for; where any will do, that of the session of these programs that was interrupted in the
+    folder, else a random one. It is noted until :func:`end_session`."""
+    place, key = work_dir / _FOLDER / _UNFINISHED, hashlib.blake2b(repr(programs).encode(), digest_size=16).hexdigest()
+    if seed is None:
+        with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+            left = json.loads(place.read_text())
+            seed = int(left["seed"]) if left["programs"] == key else None
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps({"programs": key, "seed": seed}))
+    return seed
+
+
+def end_session(work_dir: Path) -> None:
+    """It was not interrupted: the next one draws a seed of its own."""
+    (work_dir / _FOLDER / _UNFINISHED).unlink(missing_ok=True)
