@@ -1,36 +1,48 @@
 """What holds for all tests."""
 
+import inspect
 import os
 import signal
+from pathlib import Path
 
-from tilewright.errors import Error
+import pytest
+
+#: For `tools/check_codes.py --raised`: a file for each process, with the codes of errors that came to be in it.
+RAISED = Path(os.environ.setdefault("TILEWRIGHT_RAISED_CODES", str(Path(__file__).parents[1] / "build/raised-codes")))
+RAISED.mkdir(parents=True, exist_ok=True)
+
+from tilewright.errors import Error  # noqa: E402  (the library reads the variable once)
 
 # A shell ignores Ctrl-C for what it starts in the background, and every process below inherits that; the tests that
 # interrupt a search need it back.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-#: codes of errors that came to be in this run, by this process
-_raised: set[str] = set()
-
 
 def _record_codes() -> None:
-    """From now on codes of errors are remembered; nothing else changes."""
+    """From now on codes of errors that Python makes are noted too; nothing else changes."""
+    noted: set[tuple[int, str]] = set()
 
     def get(self):
         return self.__dict__.get("code", "")
 
-    def remember(self, code):
-        _raised.add(code)
+    def note(self, code):
         self.__dict__["code"] = code
+        if code and (os.getpid(), code) not in noted:  # a process that was forked has a file of its own
+            noted.add((os.getpid(), code))
+            with (RAISED / f"{os.getpid()}.txt").open("a") as file:
+                file.write(f"{code}\n")
 
-    Error.code = property(get, remember)
+    Error.code = property(get, note)
 
 
 _record_codes()
 
 
-def pytest_sessionfinish(session):
-    """For `tools/check_codes.py --raised`: what was raised, one file for each process of the run."""
-    folder = session.config.rootpath / "build" / "raised-codes"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{os.getpid()}.txt").write_text("".join(f"{code}\n" for code in sorted(_raised) if code))
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item, call):
+    """Codes that a test names which this machine cannot run are not missed."""
+    report = yield
+    if report.skipped and hasattr(item, "function"):
+        with (RAISED / f"skipped-{os.getpid()}.txt").open("a") as file:
+            file.write(inspect.getsource(item.function))
+    return report

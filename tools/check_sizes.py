@@ -17,22 +17,28 @@ FOLDERS = ("src", "python", "tests", "tools", "benchmarks", "examples", "scripts
 CPP_SUFFIXES = (".cc", ".h", ".c")
 OTHER_SUFFIXES = (".py", ".cmake", ".sh", "")
 
-# Code formatted by clang-format: a body at namespace scope opens on a line that starts in column 0, or continues one
-# by indentation, and closes with a brace alone in column 0.
+# Code formatted by clang-format: what opens on a line of some indentation, or continues one by more of it, closes with a
+# brace alone at the same indentation. Functions have parentheses before their brace; classes and namespaces have none.
 OPENS = re.compile(r"\)[^;]*\{$")
+CLOSES = re.compile(r"( *)\}[;,)]*$")
 
 
 def cpp_functions(text: str) -> Iterator[tuple[str, int, int]]:
-    """Functions at namespace scope: the first line, its number, how many lines the function has."""
+    """Functions, methods too: the first line, its number, how many lines it has. What is inside of one is not told."""
     lines = text.splitlines()
-    start = 0
+    starts: dict[int, int] = {}  # by indentation: the line that began last
+    inside: list[tuple[str, int, int]] = []
     for number, line in enumerate(lines, start=1):
-        if line[:1] not in ("", " ", "}", "/", "#", ")"):
-            start = number
-        if line == "}" and start:
+        closed = CLOSES.fullmatch(line)
+        indentation = len(line) - len(line.lstrip())
+        if closed and indentation in starts:
+            start = starts.pop(indentation)
             if OPENS.search(header_of(lines, start)):
-                yield lines[start - 1], start, number - start + 1
-            start = 0
+                inside = [one for one in inside if one[1] < start]
+                inside.append((lines[start - 1].strip(), start, number - start + 1))
+        elif line.strip() and line.lstrip()[0] not in "}/#)":
+            starts[indentation] = number
+    yield from inside
 
 
 def header_of(lines: list[str], start: int) -> str:

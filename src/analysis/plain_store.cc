@@ -54,8 +54,10 @@ bool PlainStore::take(const Expr& e) {
     case Kind::kVar:
       vars.push_back(e.get());
       return true;
-    case Kind::kCast:
-      return take(e.as<Cast>()->value);
+    case Kind::kCast: {
+      const Expr& value = e.as<Cast>()->value;
+      return !(in_index_ && value.dtype().is_float()) && take(value);  // nothing says where such an index stays
+    }
     case Kind::kNot:
       return take(e.as<Not>()->a);
     case Kind::kSelect: {

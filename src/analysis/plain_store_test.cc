@@ -97,9 +97,16 @@ TEST_F(PlainStoreTest, AgreesWithTheGeneralAnalyses) {
   auto below = [&](int bound) { return static_cast<int>(random() % bound); };
   const Ref<Buffer> buffers[] = {a, b, c};
   auto at = [&]() -> Expr {
-    const Expr choices[] = {
-        vi, vj, vk, Expr(vi) + vk, i32(3), floormod(Expr(vj) + 1, i32(8)), outer, load(index, {vi})};
-    return choices[below(below(3) ? 4 : 8)];
+    const Expr choices[] = {vi,
+                            vj,
+                            vk,
+                            Expr(vi) + vk,
+                            i32(3),
+                            floormod(Expr(vj) + 1, i32(8)),
+                            outer,
+                            load(index, {vi}),
+                            cast(DataType::int_(32), cast(f32, vj) * float_imm(f32, 0.5))};
+    return choices[below(below(3) ? 4 : 9)];
   };
   auto value = [&](auto&& self, int depth) -> Expr {
     if (depth == 0) return below(3) ? load(buffers[below(3)], {at(), at()}) : Expr(float_imm(f32, below(5)));

@@ -10,6 +10,7 @@
 #include "ir/verify.h"
 #include "lower/passes.h"
 #include "support/interruption.h"
+#include "support/raised_codes.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::lower {
@@ -195,6 +196,7 @@ Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& modul
   }
   if (report) {
     report->promotions = std::move(context.promotions);
+    for (const Note& note : context.notes) note_raised(note.code);
     report->notes = std::move(context.notes);
   }
   return current;

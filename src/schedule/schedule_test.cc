@@ -121,6 +121,38 @@ TEST(Instructions, EveryParameterIsDocumented) {
   }
 }
 
+/// A kind that no schedule has, and that does what a primitive must not: its nodes are refused while they are made.
+struct Overlooks {
+  using Returns = None;
+};
+}  // namespace
+template <>
+const KindInfo& kind_of<Overlooks>() {
+  static const KindInfo info = [] {
+    KindInfo made{};
+    made.method = "overlooks";
+    made.family = Family::kTransform;
+    made.plan = [](const State&, const Instruction&) -> Result<Plan> {
+      throw Exception(argument_error("ir/type", "a condition is a number"));
+    };
+    made.for_each_handle = [](const Instruction&, const ReadHandle&) {};
+    return made;
+  }();
+  return info;
+}
+namespace {
+
+TEST(Schedules, AGapInAPrimitiveIsADefectAndChangesNothing) {
+  Schedule sch = start(matmul());
+  Ref<Module> before = sch.module();
+  auto refused = sch.apply(Instruction(Overlooks{}));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, "schedule/plan");
+  EXPECT_EQ(refused.error().blame, Blame::kInternal);
+  EXPECT_EQ(sch.module(), before);
+  EXPECT_EQ(sch.trace().size(), 0u);
+}
+
 TEST(Instructions, ValuesRoundTrip) {
   Split split{LoopRV{3}, {{None{}, int64_t{4}, ExprRV{7}}}, false, true};
   Instruction instruction = split;

@@ -1,5 +1,7 @@
 #include "support/diagnostic.h"
 
+#include "support/raised_codes.h"
+
 namespace tilewright {
 
 std::string_view blame_name(Blame blame) {
@@ -33,6 +35,7 @@ std::string Diagnostic::render() const {
 
 namespace {
 Diagnostic make_diagnostic(Blame blame, std::string code, std::string message, std::string hint) {
+  note_raised(code);
   Diagnostic d;
   d.blame = blame;
   d.code = std::move(code);

@@ -179,7 +179,7 @@ def test_results_are_compared(artifact, tmp_path):
     inputs = [RunnerInput(each.artifact_path, "llvm", fine.args_info, reference) for each in (fine, other)]
     right, refused = run(LocalRunner(evaluator_config=QUICK), *inputs)
     assert right.error_msg is None
-    assert "runner/wrong-result" in refused.error_msg or "computes something else" in refused.error_msg
+    assert "computes something else" in refused.error_msg
     broken = Reference(str(tmp_path / "missing.o"), 1)
     (failed,) = run(LocalRunner(), RunnerInput(fine.artifact_path, "llvm", fine.args_info, broken))
     assert failed.error_msg.startswith("LocalRunner: the program as it was written cannot be run")

@@ -1,3 +1,7 @@
+import os
+import subprocess
+import sys
+
 import pytest
 
 import check_codes
@@ -60,8 +64,18 @@ def test_what_a_run_has_raised(tree, tmp_path):
     assert list(check_codes.check_raised(root, tmp_path)) == []
 
 
-def test_what_a_unit_test_compares_with_counts_as_raised(tree, tmp_path):
+def test_what_a_test_only_compares_with_is_not_raised(tree, tmp_path):
     (tmp_path / "1.txt").write_text("other/code\n")
     test = 'EXPECT_EQ(r.error().code, "split/P1");'
     root = tree({"src/schedule/split.cc": SOURCE, "src/schedule/split_test.cc": test})
+    assert len(list(check_codes.check_raised(root, tmp_path))) == 1
+    (tmp_path / "skipped-1.txt").write_text("def test_it():\n    assert error.code == 'split/P1'\n")
     assert list(check_codes.check_raised(root, tmp_path)) == []
+
+
+def test_processes_leave_what_they_raise(tmp_path):
+    program = "import tilewright as tw\ntry: tw.Target('nothing')\nexcept tw.Error: pass"
+    environment = os.environ | {"TILEWRIGHT_RAISED_CODES": str(tmp_path)}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)
+    (file,) = tmp_path.iterdir()
+    assert file.read_text() == "target/kind\n"

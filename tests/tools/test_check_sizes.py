@@ -8,6 +8,12 @@ def cpp_function(lines):
     return "namespace tilewright {\n\nint g(int a,\n      int b) {\n" + body + "}\n\n}  // namespace tilewright\n"
 
 
+def cpp_method(lines):
+    body = "    if (a) {\n      f(1);\n    }\n" * ((lines - 4) // 3) + "    f(2);\n" * ((lines - 4) % 3)
+    method = "  explicit S(int a,\n             int b)\n      : a_(a) {\n" + body + "  }\n"
+    return "namespace {\n\nclass S {\n public:\n" + method + "  int a_ = 0;\n};\n\n}  // namespace\n"
+
+
 def python_function(lines):
     return "class C:\n    def g(self):\n" + "        pass\n" * (lines - 1)
 
@@ -32,6 +38,8 @@ def test_what_builds_leave_behind_is_not_ours(tree):
     ("name", "text", "place"),
     [
         ("src/ir/a.cc", cpp_function(101), "src/ir/a.cc:3: 101 lines"),
+        ("src/ir/a.cc", cpp_method(100), "src/ir/a.cc:5: 100 lines"),
+        ("src/ir/a.h", cpp_method(140), "src/ir/a.h:5: 140 lines"),
         ("tools/a.py", python_function(100), "tools/a.py:2: 100 lines"),
     ],
 )
@@ -44,6 +52,8 @@ def test_long_function(tree, name, text, place):
     ("name", "text"),
     [
         ("src/ir/a.cc", cpp_function(99)),
+        ("src/ir/a.cc", cpp_method(99)),
+        ("src/ir/a.cc", "class S {\n" + "  int f() {\n    return 1;\n  }\n" * 50 + "};\n"),
         ("src/ir/a.cc", "struct S {\n" + "  int f();\n" * 120 + "};\n"),
         ("src/ir/a.cc", "const int kTable[] = {\n" + "    1,\n" * 120 + "};\n"),
         ("tools/a.py", python_function(99)),

@@ -14,6 +14,7 @@
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 #include "support/interruption.h"
+#include "support/raised_codes.h"
 
 namespace tilewright::codegen {
 
@@ -228,6 +229,7 @@ Result<ObjectCode> compile(const Ref<Module>& lowered, const Target& target, con
   ObjectCode code;
   if (!target.runs_here()) code.platform = target.triple();
   for (const auto& [where, count] : state.library_calls) {
+    note_raised("codegen/scalar-call");
     code.notes.push_back({"codegen/scalar-call", where.first,
                           "T." + where.second + " is a call of the C library for each number, in " +
                               std::to_string(count) + (count == 1 ? " place" : " places")});
