@@ -143,7 +143,7 @@ const KindInfo& kind_of<Overlooks>() {
 namespace {
 
 TEST(Schedules, AGapInAPrimitiveIsADefectAndChangesNothing) {
-  Schedule sch = start(matmul());
+  Schedule sch = start(test::matmul(4));
   Ref<Module> before = sch.module();
   auto refused = sch.apply(Instruction(Overlooks{}));
   ASSERT_FALSE(refused.ok());

@@ -1,4 +1,5 @@
 // Diagnostics shown in the program they are about.
+#include <algorithm>
 #include <functional>
 #include <unordered_set>
 
@@ -9,6 +10,7 @@ namespace tilewright::script {
 namespace {
 
 constexpr int kContext = 2;
+constexpr size_t kOpening = 12;  ///< lines of what is not in the program
 
 std::string indented(const std::string& text) {
   std::string result = "  ";
@@ -19,16 +21,34 @@ std::string indented(const std::string& text) {
   return result;
 }
 
-bool contains(const NodeRef& program, const NodeRef& wanted) {
-  bool found = false;
+/// Whether both are the same loop or block, in programs of which one was made from the other.
+bool is_counterpart(const NodeRef& a, const NodeRef& b) {
+  if (a == b) return true;
+  if (const For* loop = a.as<For>()) return b.is<For>() && loop->loop_var == b.as<For>()->loop_var;
+  const BlockRealize *mine = a.as<BlockRealize>(), *other = b.as<BlockRealize>();
+  return mine && other && mine->block->id.value == other->block->id.value;
+}
+
+/// What the program has for the node: itself, or the same loop or block where a step was refused for what it would have
+/// made of it. Null where there is neither.
+NodeRef find_in(const NodeRef& program, const NodeRef& wanted) {
+  NodeRef found;
   std::unordered_set<const NodeBase*> seen;
   std::function<void(const NodeRef&)> walk = [&](const NodeRef& node) {
-    found = found || node == wanted;
-    if (found || !seen.insert(node.get()).second) return;
+    if (found == wanted || !seen.insert(node.get()).second) return;
+    if (is_counterpart(node, wanted)) found = node;
     for_each_child(node, [&](const NodeRef& child, Role) { walk(child); });
   };
   if (program.defined()) with_stack_for(program.depth(), [&] { walk(program); });
   return found;
+}
+
+/// The text of what the program does not have: the lines that begin it.
+std::string opening_of(const std::string& text) {
+  size_t end = 0, lines = 0, all = 1 + static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+  if (all <= kOpening + 1) return text;
+  for (; lines < kOpening; ++lines) end = text.find('\n', end) + 1;
+  return text.substr(0, end) + "(... " + std::to_string(all - lines) + " lines skipped ...)";
 }
 
 /// Where the user wrote the node, unless the diagnostic points at a place itself.
@@ -51,10 +71,10 @@ Diagnostic located(Diagnostic diagnostic, const NodeRef& program) {
   for (const ObjectPtr& object : diagnostic.nodes) {
     NodeRef node = kept(object);
     if (!node.defined()) continue;
-    if (contains(program, node)) {
-      options.obj_to_underline.push_back(node);
+    if (NodeRef there = find_in(program, node); there.defined()) {
+      options.obj_to_underline.push_back(there);
     } else {
-      diagnostic.message += "\n  about:\n" + indented(print(node));
+      diagnostic.message += "\n  about:\n" + indented(opening_of(print(node)));
     }
   }
   if (!options.obj_to_underline.empty()) {

@@ -7,6 +7,8 @@
 
 #include "ir/build.h"
 #include "ir/structural.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
 #include "script/interval.h"
 #include "script/printer_names.h"
 #include "script/printer_text.h"
@@ -549,6 +551,34 @@ TEST(Printer, RendersDiagnostics) {
   hint: take another)");
   d.nodes = {keep(i32(7))};
   EXPECT_EQ(render(d, func), "[split/P1] the loop is wrong\n  about:\n  7\n  hint: take another");
+}
+
+TEST(Printer, WhatAStepWouldHaveMadeIsShownWhereItIsNow) {
+  Ref<PrimFunc> func = matmul(4);
+  Ref<For> loop = func->body.as<BlockRealize>()->block->body.cast<For>();
+  For changed = *loop;
+  changed.kind = ForKind::kParallel;
+  Diagnostic d = schedule_error("split/P1", "the loop is wrong", "take another");
+  d.nodes = {keep(loop)};
+  std::string there = render(d, func);
+  d.nodes = {keep(make<For>(std::move(changed)))};
+  EXPECT_EQ(render(d, func), there);
+  const BlockRealize* realize = nullptr;
+  visit(func->body, [&](const Ref<BlockRealize>& r, Visitor& v) {
+    realize = r.as<BlockRealize>();
+    v.descend(r);
+  });
+  BlockRealize where = *realize;
+  where.predicate = lt(loop->loop_var, i32(3));
+  d.nodes = {keep(make<BlockRealize>(std::move(where)))};
+  std::string shown = render(d, func);
+  EXPECT_NE(shown.find("with T.block(\"C\"):\n             ^^"), std::string::npos) << shown;
+  EXPECT_EQ(shown.find("about:"), std::string::npos);
+  // What is new is shown by its first lines.
+  d.nodes = {keep(renew_defs(func->body.as<BlockRealize>()->block->body))};
+  shown = render(d, func);
+  EXPECT_NE(shown.find("about:"), std::string::npos);
+  EXPECT_LE(std::count(shown.begin(), shown.end(), '\n'), 16);
 }
 
 TEST(Printer, DiffShowsLinesThatDiffer) {
