@@ -226,7 +226,7 @@ class AccessVerifier {
     for (size_t d = 0; d < touched.region.size(); ++d) {
       const Range &own = *touched.region[d], &declared = *candidates.front()->region[d];
       if (depends_on_data(touched.region[d])) continue;
-      if (own.min == declared.min && is_const_int(own.extent, 1)) continue;
+      if (own.min == declared.min && is_const_int(own.extent, 1) && is_const_int(declared.extent, 1)) continue;
       goals.push_back(own.min + own.extent - (declared.min + declared.extent));
       goals.push_back(declared.min - own.min);
     }

@@ -346,7 +346,7 @@ class InitHoister {
       init.iter_vars.push_back(block.iter_vars[i]);
       values.push_back(realize.iter_values[i]);
     }
-    init.writes = block.writes;
+    init.writes = analysis::init_writes(block);
     init.name_hint = block.name_hint + "_init";
     init.body = block.init;
     init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;

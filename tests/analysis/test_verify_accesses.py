@@ -315,3 +315,32 @@ for i, k in T.grid(4, n):
 """,
     )
     assert "writes buffer 'B'" in refused(func, "verify/writes")
+
+
+@pytest.mark.parametrize("region", ["B[vi:vk]", "B[vi:vi]", "B[vi:vi + vk]", "B[vi:vi + 1 - vk]"])
+def test_regions_that_may_be_empty(region):
+    reduces = f"""
+for i, k in T.grid(8, 8):
+    with T.block("S"):
+        vi, vk = T.axis.remap("SR", [i, k])
+        T.reads(A[vk])
+        T.writes({region})
+        B[vi] = B[vi] + A[vk]"""
+    assert "outside of the regions it declares" in refused(program(A8, reduces), "verify/reads")
+
+
+def test_an_init_writes_what_it_stores_to_where_regions_speak_of_reduction_axes():
+    @T.prim_func
+    def func(A: T.Buffer((3,), "int32"), B: T.Buffer((4,), "int32")):
+        for i, k in T.grid(4, 3):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                T.reads(A[vk])
+                T.writes(B[T.max(vi - vk, 0) : vi + 1])
+                with T.init():
+                    B[vi] = 1
+                B[vi] = B[vi] * A[vk]
+
+    assert tw.compile(func)(np.array([2, 3, 5], "int32")).tolist() == [30] * 4
+    check_refused(func, lambda sch: sch.blockize(sch.get_loops("B")[1]), "blockize/P4")
+    check_refused(func, lambda sch: sch.decompose_reduction("B", sch.get_loops("B")[1]), "decompose_reduction/P1")
