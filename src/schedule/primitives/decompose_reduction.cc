@@ -30,6 +30,7 @@
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
+#include "schedule/primitives/decompose_reduction.h"
 #include "schedule/relocate.h"
 
 namespace tilewright::schedule {
