@@ -300,12 +300,18 @@ class Examine {
     });
   }
 
-  /// Of a buffer that the block writes, an instance reads only the elements that it writes itself.
+  /// Of a buffer that the block writes, an instance reads only the elements that it writes itself: those of no other
+  /// one, where it declares more than it touches.
   bool check_own_accesses() {
+    Regions own;
+    for (const Ref<BufferRegion>& write : block_->writes) {
+      Ref<BufferRegion> apart = disjoint_part(write);
+      own.push_back(apart.defined() ? apart : write);
+    }
     for (const Ref<BufferRegion>& read : block_->reads) {
       if (!written(read->buffer) || made_inside(read->buffer)) continue;
       reads_own_ = true;
-      if (!within(read, block_->writes)) {
+      if (!within(read, own) && !reads_within(read->buffer, own)) {
         return say("it reads and writes '" + read->buffer->name + "' at different elements");
       }
     }
@@ -316,20 +322,35 @@ class Examine {
     for (const Ref<BufferRegion>& read : block_access_region(make<Block>(std::move(body))).reads) {
       if (!written(read->buffer)) continue;
       reads_own_ = true;
-      if (!within(read, block_->writes)) {
+      if (!within(read, own)) {
         return say("it reads and writes '" + read->buffer->name + "' at different elements");
       }
     }
     return true;
   }
 
+  /// What the body reads of the buffer, where it declares more than that.
+  bool reads_within(const Ref<Buffer>& buffer, const Regions& own) {
+    if (!by_pointer_.empty()) return false;
+    const Regions reads = block_access_region(block_).reads;
+    return std::all_of(reads.begin(), reads.end(), [&](const Ref<BufferRegion>& read) {
+      return read->buffer->data != buffer->data || within(read, own);
+    });
+  }
+
   /// Different data-parallel axes, disjoint elements: of what is declared, or else of what the body stores to.
   bool check_disjoint(const Ref<BufferRegion>& write) {
-    if (is_disjoint(write)) return true;
-    for (const Ref<BufferRegion>& stored : block_access_region(block_).writes) {
-      if (stored->buffer == write->buffer && is_disjoint(stored)) return true;
-    }
+    if (disjoint_part(write).defined()) return true;
     return say("instances with different spatial axes may write the same elements of '" + write->buffer->name + "'");
+  }
+
+  Ref<BufferRegion> disjoint_part(const Ref<BufferRegion>& write) {
+    if (is_disjoint(write)) return write;
+    if (!by_pointer_.empty()) return {};
+    for (const Ref<BufferRegion>& stored : block_access_region(block_).writes) {
+      if (stored->buffer == write->buffer && is_disjoint(stored)) return stored;
+    }
+    return {};
   }
 
   bool is_disjoint(const Ref<BufferRegion>& write) {

@@ -53,13 +53,21 @@ bool all_written(const uint8_t* written, int bytes) {
 
 }  // namespace
 
+/// The access is one to the flat view of an argument with negative strides, whose elements lie in front of the first
+/// one too: only the memory itself says where it ends.
+bool Machine::shows_mirrored(const Access& access, const Slot* r) {
+  if (access.dimensions.size() != 1 || access.dimensions[0].stride != kNone) return false;
+  const Allocation* behind = memory_.find(r[access.data].i);
+  return behind && behind->site == -1 && offset_of(r[access.data].i) > 0;
+}
+
 /// Where the element lies; fails when it is outside of its buffer or of the memory.
 bool Machine::locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation) {
   int64_t offset = 0;
   for (const Access::Dimension& d : access.dimensions) {
     int64_t index = r[d.vector ? d.index + lane : d.index].i;
     int64_t extent = r[d.extent].i;
-    if (index < 0 || index >= extent) [[unlikely]]
+    if ((index < 0 || index >= extent) && !shows_mirrored(access, r)) [[unlikely]]
       return fail_bounds(access, r, lane);
     offset = d.stride == kNone ? offset * extent + index : offset + index * r[d.stride].i;
   }

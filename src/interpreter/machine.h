@@ -86,6 +86,7 @@ class Machine {
   // memory (access.cc)
   template <bool kWrite>
   bool access(const Insn& in, const Access& access, Slot* r);
+  bool shows_mirrored(const Access& access, const Slot* r);
   bool locate(const Access& access, const Slot* r, int lane, int64_t& byte, Allocation*& allocation);
   bool address(const Insn& in, Slot* r);
   bool allocate(Thread& thread, const Insn& in, Slot* r);

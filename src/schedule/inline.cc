@@ -19,10 +19,12 @@ Result<Assignment> assignment_of(const Place& place, const char* code) {
   const BufferStore* store = block.body.as<BufferStore>();
   bool plain = facts.role == analysis::BlockRole::kComplete && store && !store->predicate.defined() &&
                block.alloc_buffers.empty() && block.match_buffers.empty();
-  if (plain) return Assignment{store, store->buffer};
+  bool of_element = store && store->value.dtype() == store->buffer->dtype;
+  if (plain && of_element) return Assignment{store, store->buffer};
   std::string why = !facts.why.empty()                              ? facts.why
                     : facts.role == analysis::BlockRole::kReduction ? "it is a reduction"
                     : facts.role == analysis::BlockRole::kUpdate    ? "it updates elements that have a value before"
+                    : plain                                         ? "it stores a vector"
                                                                     : "its body is more than one store";
   return refuse(code, describe(place) + " is not one plain assignment: " + why, {place.node()});
 }

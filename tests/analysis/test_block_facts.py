@@ -353,3 +353,26 @@ def test_an_operand_that_a_result_may_skip_keeps_its_place(divisor, is_sure):
         check(before, swap)
     else:
         check_refused(before, swap, "reorder/P5")
+
+
+@pytest.mark.parametrize(("read", "is_own"), [("C[1, vi]", False), ("C[vi, 2]", True)])
+def test_a_block_that_declares_more_than_it_writes_reads_what_other_instances_write(read, is_own):
+    """Its rows are its own, though it declares all of C: that it reads C[1] is not covered by that."""
+    before = program(f"""def main(C: T.Buffer((4, 4))):
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            T.reads(C[0:4, 0:4])
+            T.writes(C[0:4, 0:4])
+            for j in range(4):
+                C[vi, j] = T.max(C[vi, j], {read} + T.float32(1))
+""")
+
+    def parallel(sch):
+        sch.parallel(sch.get_loops(sch.get_block("C"))[0])
+
+    if is_own:
+        check(before, parallel)
+    else:
+        error = check_refused(before, parallel, "parallel/P2")
+        assert "different elements" in str(error)

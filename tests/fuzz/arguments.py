@@ -28,24 +28,39 @@ class Arguments:
 
     @staticmethod
     def around(arrays: list[np.ndarray]) -> Arguments:
-        """Copies of the arrays, each between two guards, at addresses that are multiples of 64."""
+        """Copies of the arrays with their strides, each between two guards, the first byte at a multiple of 64."""
         placed, memory = [], []
         for array in arrays:
-            raw = np.full(array.nbytes + 2 * GUARD + 64, PATTERN, np.uint8)
-            start = GUARD + -(raw.ctypes.data + GUARD) % 64
-            inside = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+            below, above = reach(array)
+            raw = np.full(below + above + 2 * GUARD + 64, PATTERN, np.uint8)
+            start = GUARD + -(raw.ctypes.data + GUARD) % 64 + below
+            inside = np.ndarray(array.shape, array.dtype, raw, start, array.strides)
             inside[...] = array
             placed.append(inside)
             memory.append(raw)
         return Arguments(placed, memory)
 
     def damaged(self) -> int | None:
-        """The first array whose guards were overwritten."""
+        """The first array around whose elements, or between them, something was overwritten."""
         for position, (array, raw) in enumerate(zip(self.arrays, self.memory, strict=True)):
-            start = array.ctypes.data - raw.ctypes.data
-            if (raw[:start] != PATTERN).any() or (raw[start + array.nbytes :] != PATTERN).any():
+            start, (below, above) = array.ctypes.data - raw.ctypes.data, reach(array)
+            if (raw[: start - below] != PATTERN).any() or (raw[start + above :] != PATTERN).any():
                 return position
+            if below + above > array.nbytes:
+                own = np.ndarray((*array.shape, array.itemsize), np.uint8, raw, start, (*array.strides, 1)).copy()
+                rest = raw.copy()
+                np.ndarray(own.shape, np.uint8, rest, start, (*array.strides, 1))[...] = PATTERN
+                if (rest != PATTERN).any():
+                    return position
         return None
+
+
+def reach(array: np.ndarray) -> tuple[int, int]:
+    """How many bytes elements of the array lie below the address of the first one, and above it."""
+    if array.size == 0:
+        return 0, 0
+    ends = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
+    return -sum(end for end in ends if end < 0), sum(end for end in ends if end > 0) + array.itemsize
 
 
 def draw(func: ir.PrimFunc, sizes: dict[str, int], special: bool, seed: int) -> Arguments:
@@ -55,8 +70,27 @@ def draw(func: ir.PrimFunc, sizes: dict[str, int], special: bool, seed: int) -> 
     for param in func.params:
         buffer = func.buffer_map[param]
         shape = [size_of(extent, sizes) for extent in buffer.shape]
-        arrays.append(numbers(random, buffer.dtype, shape, special))
+        array = numbers(random, buffer.dtype, shape, special)
+        has_strides = len(buffer.strides) == array.ndim > 0
+        arrays.append(with_strides(random, array, list(buffer.strides)) if has_strides else array)
     return Arguments.around(arrays)
+
+
+def with_strides(random: np.random.Generator, array: np.ndarray, strides: list[ir.Expr]) -> np.ndarray:
+    """The array in memory as its buffer says: strides that it leaves open put elements next to one another or apart,
+    in this direction or in the other one."""
+    steps, span = [], 1
+    for extent, stride in zip(reversed(array.shape), reversed(strides), strict=True):
+        known = isinstance(stride, ir.IntImm)
+        step = stride.value if known else (span + int(random.integers(0, 3))) * int(random.choice([-1, 1, 1]))
+        steps.insert(0, step * array.itemsize)
+        span = max(span, abs(step) * max(extent, 1))
+    shaped = np.ndarray(array.shape, array.dtype, strides=None)
+    below, above = reach(np.lib.stride_tricks.as_strided(shaped, array.shape, steps))
+    memory = np.zeros(max(below + above, 1), np.uint8)
+    result = np.ndarray(array.shape, array.dtype, memory, below if array.size else 0, steps)
+    result[...] = array
+    return result
 
 
 def size_of(extent: ir.Expr, sizes: dict[str, int]) -> int:

@@ -49,6 +49,7 @@ class Buffer:
     bound: float = SMALL
     box: list[tuple[int, int]] | None = None
     is_param: bool = False
+    scope: str = "global"
 
     def readable(self, dimension: int) -> tuple[int, int]:
         if self.box is not None:
@@ -190,10 +191,25 @@ class Expressions:
                 text = self.index(extent, low, high)
             indices.append(text)
         access = f"{buffer.name}[{', '.join(indices) or '()'}]"
+        if len(indices) == 1 and self.index_buffer is not None and self.chance(0.04 * self.oddness):
+            return self.load_where_data_allow(buffer)
         if pads:
             self.rng.shuffle(pads)
             access = f"T.if_then_else({' and '.join(pads)}, {access}, {self.constant(buffer.dtype).text})"
         return Value(access, buffer.bound)
+
+    def load_where_data_allow(self, buffer: Buffer) -> Value:
+        """A load at an index that data give, if that lies inside."""
+        assert self.index_buffer is not None
+        at = self.index(self.index_buffer.shape[0], *self.index_buffer.readable(0))
+        self.loads.append(self.index_buffer)
+        place = self.plus(f"{self.index_buffer.name}[{at}]", self.rng.choice([-2, -1, 0, 1]))
+        low, high = buffer.readable(0) if isinstance(buffer.shape[0], int) else (0, buffer.shape[0])
+        inside, access = f"{low} <= {place} and {place} < {high}", f"{buffer.name}[{place}]"
+        if buffer.dtype == "bool" and self.chance(0.5):
+            return Value(f"({inside} and {access})")
+        constant = self.constant(buffer.dtype)
+        return Value(f"T.if_then_else({inside}, {access}, {constant.text})", max(buffer.bound, constant.bound))
 
     # ---- values
 
@@ -283,6 +299,11 @@ class Expressions:
         if dtype in FLOATS and self.chance(0.2):
             return Value(f"T.{self.rng.choice(['isnan', 'isinf', 'isfinite'])}({self.value(dtype, depth - 1).text})")
         operator = self.rng.choice(["==", "!=", "<", "<=", ">", ">="])
+        if dtype in INTS and self.chance(0.15 * self.oddness):
+            a, b = self.value(dtype, depth - 1).text, self.value(dtype, depth - 1).text
+            remainder = f"T.{self.rng.choice(['floormod', 'truncmod'])}({a}, {b}) {operator} T.{dtype}(1)"
+            zero = f"T.{dtype}(0)"
+            return Value(f"({b} != {zero} and {remainder})" if self.chance(0.5) else f"({b} == {zero} or {remainder})")
         return Value(f"({self.value(dtype, depth - 1).text} {operator} {self.value(dtype, depth - 1).text})")
 
     def integer(self, dtype: str, depth: int) -> Value:
@@ -295,6 +316,8 @@ class Expressions:
         if draw == 1:
             b = self.value(dtype, depth - 1).text
             name = self.rng.choice(["floordiv", "floormod", "truncdiv", "truncmod"])
+            if self.chance(0.3):
+                return Value(f"T.if_then_else({b} != T.{dtype}(0), T.{name}({a}, {b}), {a})")
             return Value(f"T.{name}({a}, T.bitwise_or({b}, T.{dtype}(1)))")
         if draw == 2:
             bits = self.rng.randrange(int(dtype.removeprefix("u").removeprefix("int")))

@@ -1,5 +1,6 @@
 """The random test itself: it draws what it says, finds what is planted, and makes it small."""
 
+import contextlib
 import dataclasses
 import random
 import sys
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from fuzz import arguments, intrinsics, judge, minimize, programs, session, steps
+from fuzz import arguments, expressions, intrinsics, judge, minimize, programs, session, steps
 from fuzz.judge import Case, Finding, Judge, NoCase
 from tilewright import ir, script, te
 
@@ -47,6 +48,17 @@ MARKS = {
     "stencils": " + 2])",
     "no dimensions": "[()] = ",
     "conditions of variables": "if (x",
+    "statements outside of blocks": "\n    A1[",
+    "vector code": "T.Ramp(",
+    "masks of vectors": ".vstore([",
+    "strides that the caller chooses": "', strides=(s",
+    "rows apart": "strides=(15, ",
+    "views with strides": "strides=[s",
+    "loops of threads": "T.thread_binding(",
+    "shared memory": "scope='shared'",
+    "divisions where data allow": "!= T.int32(0), T.",
+    "loads where data allow": " and I[",
+    "steps that do not commute": "= T.truncdiv(B",
 }
 
 
@@ -67,7 +79,7 @@ def test_programs_are_well_defined_and_have_everything() -> None:
     assert reasons.total() < 40, reasons
     together = "\n".join(texts)
     assert [what for what, mark in MARKS.items() if mark not in together] == []
-    assert [dtype for dtype in programs.DTYPES if dtype not in together] == []
+    assert [dtype for dtype in expressions.DTYPES if dtype not in together] == []
 
 
 def test_formulas_are_compared_with_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +240,7 @@ def test_a_planted_wrong_step_is_found_by_a_run(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setitem(steps.STEPS, "fuse", wrong)
     said: list[str] = []
-    result = session.Session(said.append, minimizing=100, child=Here()).run(100, 0, limit=1)
+    result = session.Session(said.append, minimizing=100, child=Here()).run(100, 1, limit=1)
     ((kind, _, case, number),) = result.findings
     assert kind == "step: ZeroDivisionError"
     assert [step.name for step in case.steps] == ["fuse"]
@@ -267,8 +279,8 @@ def test_children_answer_as_this_process_does() -> None:
 
 
 def test_steps_can_be_left_out() -> None:
-    result = session.Session(without=["split", "fuse"]).run(60, 20, programs=5)
-    assert result.next_seed == 25
+    result = session.Session(without=["split", "fuse"]).run(100, 20, programs=10)
+    assert result.next_seed == 30
     assert result.counts["split accepted"] + result.counts["fuse refused"] == 0 < result.counts["reorder accepted"]
 
 
@@ -377,3 +389,45 @@ def main(A: T.Buffer((4,)), C: T.Buffer((4,))):
     assert {region.buffer.name for region in [*node.reads, *node.writes]} == {"B_global"}
     sch.tensorize(sch.get_loops(again)[-1], intrinsics.of_tile(node, {"v0": 4}))
     sch.verify()
+
+
+def test_arrays_are_in_memory_as_buffers_say() -> None:
+    func = script.from_source("""
+@T.prim_func
+def main(pA: T.handle, pB: T.handle):
+    s = T.int32()
+    t = T.int32()
+    A = T.match_buffer(pA, (3, 4), strides=(s, t))
+    B = T.match_buffer(pB, (3, 4), "int8", strides=(7, 1))
+    for i, j in T.grid(3, 4):
+        with T.block("A"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            A[vi, vj] = A[vi, vj] + T.Cast("float32", B[vi, vj])
+""")
+    seen = set()
+    for seed in range(40):
+        given = arguments.draw(func, {}, special=False, seed=seed)
+        a, b = given.arrays
+        assert b.strides == (7, 1) and given.damaged() is None
+        seen.add(tuple(stride < 0 for stride in a.strides))
+        same = given.copy()
+        assert [array.strides for array in same.arrays] == [a.strides, b.strides]
+        assert arguments.difference(same.arrays, given.arrays) is None
+        tw.compile(func)(*same.arrays)
+        np.testing.assert_array_equal(same.arrays[0], a + b)
+        assert same.damaged() is None
+        gap = given.memory[1][b.ctypes.data - given.memory[1].ctypes.data :][4:7]
+        gap[0] = 0
+        assert given.damaged() == 1
+    assert len(seen) == 4
+
+
+def test_programs_for_threads_are_judged() -> None:
+    counts: Counter[str] = Counter()
+    for number in range(1000):
+        case = case_of(number)
+        if "T.thread_binding(" not in case.text or "shared" not in case.text:
+            continue
+        with contextlib.suppress(NoCase):
+            Judge(case, counts).sequence(number, without=set(steps.STEPS) - {"split", "reorder", "compute_at", "fuse"})
+    assert sum(count for name, count in counts.items() if name.endswith("accepted")) > 20

@@ -263,9 +263,31 @@ def viewed(A: T.Buffer((8,)), C: T.Buffer((8,))):
             C[vi] = V[0]
 
 
+@T.prim_func
+def vector_code(A: T.Buffer((8,)), D: T.Buffer((8,))):
+    B = T.alloc_buffer((8,))
+    C = T.alloc_buffer((8,))
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi]
+    for i in range(2):
+        with T.block("C"):
+            vi = T.axis.spatial(2, i)
+            C[T.Ramp(vi * 4, 1, 4)] = B[T.Ramp(vi * 4, 1, 4)]
+    for i in range(8):
+        with T.block("D"):
+            vi = T.axis.spatial(8, i)
+            D[vi] = C[vi]
+
+
 @pytest.mark.parametrize(
     ("program", "transform", "code"),
     [
+        (vector_code, inline("B"), "compute_inline/P4"),
+        (vector_code, inline("C"), "compute_inline/P1"),
+        (vector_code, reverse("C"), "reverse_compute_inline/P1"),
+        (vector_code, reverse("D"), "reverse_compute_inline/P2"),
         (workloads.matmul_relu(4, 4, 4), inline("C"), "compute_inline/P1"),
         (workloads.elementwise_chain(4, 4), inline("D"), "compute_inline/P2"),
         (two_writers, inline("B"), "compute_inline/P2"),

@@ -40,7 +40,8 @@ Ref<Block> inlined(const Ref<Block>& consumer, const Block& producer, const Assi
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
         Ref<BufferLoad> load = walk.descend(old);
         if (load->buffer != assignment.buffer) return load;
-        if (load->predicate.defined() || load.dtype() != assignment.buffer->dtype) good = false;
+        good &= !load->predicate.defined() && load.dtype() == assignment.buffer->dtype;
+        if (!good) return load;
         return substitute(assignment.store->value, bind_axes(producer, axes, load->indices));
       },
       [&](const Ref<MatchBufferRegion>& match, Rewriter& walk) -> NodeRef {

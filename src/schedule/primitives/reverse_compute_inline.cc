@@ -71,7 +71,7 @@ std::optional<std::vector<Expr>> load_indices(const BufferStore& store, const Re
   bool same = true;
   visit(store.value, [&](const Ref<BufferLoad>& load) {
     if (load->buffer != buffer) return;
-    same &= !load->predicate.defined();
+    same &= !load->predicate.defined() && load.dtype() == buffer->dtype;
     if (!indices) indices = load->indices;
     same &= std::equal(indices->begin(), indices->end(), load->indices.begin(), load->indices.end(), same_expr);
   });
