@@ -26,5 +26,6 @@ check:
 docs:
 	@scripts/setup --preset $(PRESET)
 	@.venv/bin/python tools/generate_reference.py
+	@.venv/bin/python tools/generate_api.py
 	@PATH=.venv/bin:$$PATH python tools/generate_stub.py
 	@PATH=.venv/bin:$$PATH python tools/generate_script_stub.py

@@ -1084,14 +1084,58 @@ class Module(Aux):
     def get_global_vars(self) -> list[Any]:
         """What calls the functions, in the order of their names."""
 
-def structural_equal(lhs: Node | None, rhs: Node | None, map_free_vars: bool = False) -> bool: ...
-def structural_mismatch(arg0: Node | None, arg1: Node | None, arg2: bool, /) -> object: ...
-def structural_hash(node: Node | None) -> str: ...
-def to_json(node: Node | None) -> str: ...
-def from_json(text: str) -> Node: ...
-def renew_defs(arg: Node | None, /) -> Node: ...
-def substitute(arg0: Node | None, arg1: dict[Any, Any], /) -> Node: ...
-def visit(root: Node | None, fn: Callable[..., Any]) -> None: ...
+def structural_equal(lhs: Node | None, rhs: Node | None, map_free_vars: bool = False) -> bool:
+    """
+    Whether two programs are the same up to the names of what they define.
+
+    Args:
+        lhs: a node.
+        rhs: another one.
+        map_free_vars: match free variables by their first occurrence, not by identity.
+    """
+
+def structural_mismatch(arg0: Node | None, arg1: Node | None, arg2: bool, /) -> object:
+    """
+    Where two programs differ first: the path there, why, and the nodes of both sides; None where they are equal.
+    """
+
+def structural_hash(node: Node | None) -> str:
+    """
+    32 hexadecimal digits, the same in every process; equal for programs that structural_equal() says are equal.
+    """
+
+def to_json(node: Node | None) -> str:
+    """
+    The node as JSON text; shared variables stay shared when it is read back.
+    """
+
+def from_json(text: str) -> Node:
+    """
+    The node that to_json() wrote.
+
+    Raises:
+        tilewright.ScriptError: the text is not IR in JSON form.
+    """
+
+def renew_defs(arg: Node | None, /) -> Node:
+    """
+    A copy that defines variables and buffers of its own: both can stand in one program.
+    """
+
+def substitute(node: Node | None, map: dict[Any, Any]) -> Node:
+    """
+    The node with expressions in place of variables.
+
+    Args:
+        node: an expression, a statement or a function.
+        map: variables, and what stands for each.
+    """
+
+def visit(root: Node | None, fn: Callable[..., Any]) -> None:
+    """
+    Calls the function with each node, parents before their children; what it returns does not matter.
+    """
+
 def post_order_visit(stmt: Node | None, fvisit: Callable[..., Any]) -> None:
     """Calls the function with each node once, after its children."""
 
@@ -1100,34 +1144,95 @@ def pre_order_visit(stmt: Node | None, fvisit: Callable[..., Any]) -> None:
     Calls the function with each node once, before its children, which it leaves out by giving False.
     """
 
-def rewrite(root: Node | None, fn: Callable[..., Any]) -> Node: ...
+def rewrite(root: Node | None, fn: Callable[..., Any]) -> Node:
+    """
+    A program in which the function replaced nodes, children before their parents: it returns another node, or None for the one that it got.
+    """
+
 def register_source(arg0: str, arg1: str, /) -> None: ...
 def intern_span(file: str, line: int, column: int, end_line: int, end_column: int, parent: int = 0) -> int: ...
 def span_of(arg: int, /) -> tuple[Any, ...]: ...
 def render_span(arg: int, /) -> str: ...
-def call_intrinsic(arg0: str, arg1: Sequence[ExprLike], /) -> Expr: ...
-def cast(arg0: str, arg1: ExprLike, /) -> Expr: ...
-def const(value: object, dtype: str | None = None) -> Expr: ...
-def truncdiv(a: ExprLike, b: ExprLike) -> Expr: ...
-def truncmod(a: ExprLike, b: ExprLike) -> Expr: ...
-def floordiv(a: ExprLike, b: ExprLike) -> Expr: ...
-def floormod(a: ExprLike, b: ExprLike) -> Expr: ...
-def ceildiv(a: ExprLike, b: ExprLike) -> Expr: ...
-def min(a: ExprLike, b: ExprLike) -> Expr: ...
-def max(a: ExprLike, b: ExprLike) -> Expr: ...
-def logical_and(a: ExprLike, b: ExprLike) -> Expr: ...
-def logical_or(a: ExprLike, b: ExprLike) -> Expr: ...
-def logical_not(arg: ExprLike, /) -> Expr: ...
-def select(arg0: ExprLike, arg1: ExprLike, arg2: ExprLike, /) -> Expr: ...
-def if_then_else(arg0: ExprLike, arg1: ExprLike, arg2: ExprLike, /) -> Expr: ...
-def min_value(dtype: str) -> Expr: ...
-def max_value(dtype: str) -> Expr: ...
+def call_intrinsic(name: str, args: Sequence[ExprLike]) -> Expr:
+    """
+    A call of an intrinsic by its name; docs/reference/intrinsics.md lists them.
+
+    Raises:
+        tilewright.ArgumentError: there is none of that name, or it does not take these arguments.
+    """
+
+def cast(dtype: str, value: ExprLike) -> Expr:
+    """
+    The value as another data type; the value itself where it has that type.
+    """
+
+def const(value: object, dtype: str | None = None) -> Expr:
+    """A constant: of int32, float32 or bool where no data type is given."""
+
+def truncdiv(a: ExprLike, b: ExprLike) -> Expr:
+    """The quotient of integers, rounded towards zero."""
+
+def truncmod(a: ExprLike, b: ExprLike) -> Expr:
+    """What truncdiv() leaves: of the sign of the dividend."""
+
+def floordiv(a: ExprLike, b: ExprLike) -> Expr:
+    """The quotient of integers, rounded down."""
+
+def floormod(a: ExprLike, b: ExprLike) -> Expr:
+    """What floordiv() leaves: of the sign of the divisor."""
+
+def ceildiv(a: ExprLike, b: ExprLike) -> Expr:
+    """The quotient of integers, rounded up."""
+
+def min(a: ExprLike, b: ExprLike) -> Expr:
+    """The smaller value."""
+
+def max(a: ExprLike, b: ExprLike) -> Expr:
+    """The larger value."""
+
+def logical_and(a: ExprLike, b: ExprLike) -> Expr:
+    """Whether both hold."""
+
+def logical_or(a: ExprLike, b: ExprLike) -> Expr:
+    """Whether one of them holds."""
+
+def logical_not(arg: ExprLike, /) -> Expr:
+    """Whether it does not hold."""
+
+def select(arg0: ExprLike, arg1: ExprLike, arg2: ExprLike, /) -> Expr:
+    """
+    The second value where the condition holds, else the third; both are computed.
+    """
+
+def if_then_else(arg0: ExprLike, arg1: ExprLike, arg2: ExprLike, /) -> Expr:
+    """
+    The second value where the condition holds, else the third; the other one is not computed, so it may read what is not there.
+    """
+
+def min_value(dtype: str) -> Expr:
+    """The least finite value of a data type."""
+
+def max_value(dtype: str) -> Expr:
+    """The greatest finite value of a data type."""
+
 def decl_buffer(
     shape: Sequence[ExprLike], dtype: str = "float32", name: str = "buffer", scope: str = "global"
-) -> Buffer: ...
-def seq(arg: Sequence[Stmt], /) -> Stmt: ...
-def as_module(arg: PrimFunc, /) -> Module: ...
-def with_function(arg0: Module, arg1: str, arg2: Func, /) -> Module: ...
+) -> Buffer:
+    """
+    A buffer without strides; a parameter or an allocation makes it one of a program.
+    """
+
+def seq(arg: Sequence[Stmt], /) -> Stmt:
+    """Statements one after the other, as one."""
+
+def as_module(arg: PrimFunc, /) -> Module:
+    """The function as the only one of a module."""
+
+def with_function(arg0: Module, arg1: str, arg2: Func, /) -> Module:
+    """
+    The module with a function under that name, added or in place of the one that it has.
+    """
+
 def mismatch_beyond_indices(lhs: Node | None, rhs: Node | None, map_free_vars: bool = False) -> tuple[Any, ...]:
     """
     Where two programs differ by more than the way integer index expressions are written, as structural_mismatch tells it, or

@@ -293,14 +293,23 @@ void bind_functions(nb::module_& m) {
   m.def(
       "structural_equal",
       [](const NodeRef& a, const NodeRef& b, bool map_free_vars) { return structural_equal(a, b, map_free_vars); },
-      nb::arg("lhs"), nb::arg("rhs"), nb::arg("map_free_vars") = false);
-  m.def("structural_mismatch", [](const NodeRef& a, const NodeRef& b, bool map_free_vars) -> nb::object {
-    auto found = find_mismatch(a, b, map_free_vars);
-    if (!found) return nb::none();
-    return nb::make_tuple(found->path, found->reason, found->lhs, found->rhs);
-  });
-  m.def("structural_hash", [](const NodeRef& node) { return structural_hash(node).hex(); }, nb::arg("node"));
-  m.def("to_json", [](const NodeRef& node) { return to_json(node); }, nb::arg("node"));
+      nb::arg("lhs"), nb::arg("rhs"), nb::arg("map_free_vars") = false,
+      "Whether two programs are the same up to the names of what they define.\n\nArgs:\n    lhs: a node.\n"
+      "    rhs: another one.\n    map_free_vars: match free variables by their first occurrence, not by identity.");
+  m.def(
+      "structural_mismatch",
+      [](const NodeRef& a, const NodeRef& b, bool map_free_vars) -> nb::object {
+        auto found = find_mismatch(a, b, map_free_vars);
+        if (!found) return nb::none();
+        return nb::make_tuple(found->path, found->reason, found->lhs, found->rhs);
+      },
+      "Where two programs differ first: the path there, why, and the nodes of both sides; None where they are equal.");
+  m.def(
+      "structural_hash", [](const NodeRef& node) { return structural_hash(node).hex(); }, nb::arg("node"),
+      "32 hexadecimal digits, the same in every process; equal for programs that structural_equal() says are equal.");
+  m.def(
+      "to_json", [](const NodeRef& node) { return to_json(node); }, nb::arg("node"),
+      "The node as JSON text; shared variables stay shared when it is read back.");
   m.def(
       "from_json",
       [](nb::str text) {
@@ -313,24 +322,37 @@ void bind_functions(nb::module_& m) {
         }
         return unwrap(from_json(std::string_view(data, static_cast<size_t>(size))));
       },
-      nb::arg("text"));
-  m.def("renew_defs", [](const NodeRef& node) -> NodeRef {
-    if (node.is<PrimFunc>()) return renew_defs(node.borrow<PrimFunc>());
-    return renew_defs(Stmt(node));
-  });
-  m.def("substitute", [](const NodeRef& node, nb::dict map) -> NodeRef {
-    VarMap vars;
-    for (auto [key, value] : map) vars.emplace(nb::cast<Ref<Var>>(key), nb::cast<Expr>(value));
-    if (node.sort() == Sort::kExpr) return substitute(Expr(node), vars);
-    if (node.is<PrimFunc>()) return substitute(node.borrow<PrimFunc>(), vars);
-    return substitute(Stmt(node), vars);
-  });
-  m.def("visit", &visit_python, nb::arg("root"), nb::arg("fn"));
+      nb::arg("text"),
+      "The node that to_json() wrote.\n\nRaises:\n    tilewright.ScriptError: the text is not IR in JSON form.");
+  m.def(
+      "renew_defs",
+      [](const NodeRef& node) -> NodeRef {
+        if (node.is<PrimFunc>()) return renew_defs(node.borrow<PrimFunc>());
+        return renew_defs(Stmt(node));
+      },
+      "A copy that defines variables and buffers of its own: both can stand in one program.");
+  m.def(
+      "substitute",
+      [](const NodeRef& node, nb::dict map) -> NodeRef {
+        VarMap vars;
+        for (auto [key, value] : map) vars.emplace(nb::cast<Ref<Var>>(key), nb::cast<Expr>(value));
+        if (node.sort() == Sort::kExpr) return substitute(Expr(node), vars);
+        if (node.is<PrimFunc>()) return substitute(node.borrow<PrimFunc>(), vars);
+        return substitute(Stmt(node), vars);
+      },
+      nb::arg("node"), nb::arg("map"),
+      "The node with expressions in place of variables.\n\nArgs:\n    node: an expression, a statement or a function.\n"
+      "    map: variables, and what stands for each.");
+  m.def("visit", &visit_python, nb::arg("root"), nb::arg("fn"),
+        "Calls the function with each node, parents before their children; what it returns does not matter.");
   m.def("post_order_visit", &post_order_visit_python, nb::arg("stmt"), nb::arg("fvisit"),
         "Calls the function with each node once, after its children.");
   m.def("pre_order_visit", &pre_order_visit_python, nb::arg("stmt"), nb::arg("fvisit"),
         "Calls the function with each node once, before its children, which it leaves out by giving False.");
-  m.def("rewrite", &rewrite_python, nb::arg("root"), nb::arg("fn"));
+  m.def(
+      "rewrite", &rewrite_python, nb::arg("root"), nb::arg("fn"),
+      "A program in which the function replaced nodes, children before their parents: it returns another node, or None "
+      "for the one that it got.");
   m.def("register_source", [](const std::string& file, const std::string& text) { register_source(file, text); });
   m.def(
       "intern_span",
@@ -347,14 +369,21 @@ void bind_functions(nb::module_& m) {
 }
 
 void bind_builders(nb::module_& m) {
-  m.def("call_intrinsic", [](const std::string& name, std::vector<Expr> args) {
-    Intrinsic intrinsic = find_intrinsic(name);
-    if (intrinsic == Intrinsic::kUnknown)
-      throw Exception(argument_error("ir/intrinsic-name", "no intrinsic is called '" + name + "'",
-                                     "docs/reference/intrinsics.md lists them"));
-    return call(intrinsic, std::move(args));
-  });
-  m.def("cast", [](DataType dtype, const Expr& value) { return cast(dtype, value); });
+  m.def(
+      "call_intrinsic",
+      [](const std::string& name, std::vector<Expr> args) {
+        Intrinsic intrinsic = find_intrinsic(name);
+        if (intrinsic == Intrinsic::kUnknown)
+          throw Exception(argument_error("ir/intrinsic-name", "no intrinsic is called '" + name + "'",
+                                         "docs/reference/intrinsics.md lists them"));
+        return call(intrinsic, std::move(args));
+      },
+      nb::arg("name"), nb::arg("args"),
+      "A call of an intrinsic by its name; docs/reference/intrinsics.md lists them.\n\nRaises:\n"
+      "    tilewright.ArgumentError: there is none of that name, or it does not take these arguments.");
+  m.def(
+      "cast", [](DataType dtype, const Expr& value) { return cast(dtype, value); }, nb::arg("dtype"), nb::arg("value"),
+      "The value as another data type; the value itself where it has that type.");
   m.def(
       "const",
       [](nb::object value, std::optional<DataType> dtype) -> Expr {
@@ -366,35 +395,52 @@ void bind_builders(nb::module_& m) {
         }
         return dtype ? cast(*dtype, e) : e;
       },
-      nb::arg("value"), nb::arg("dtype") = nb::none());
-#define TW_FUNCTION(name, function) \
-  m.def(name, [](Expr a, Expr b) { return function(std::move(a), std::move(b)); }, nb::arg("a"), nb::arg("b"))
-  TW_FUNCTION("truncdiv", truncdiv);
-  TW_FUNCTION("truncmod", truncmod);
-  TW_FUNCTION("floordiv", floordiv);
-  TW_FUNCTION("floormod", floormod);
-  TW_FUNCTION("ceildiv", ceildiv);
-  TW_FUNCTION("min", min);
-  TW_FUNCTION("max", max);
-  TW_FUNCTION("logical_and", logical_and);
-  TW_FUNCTION("logical_or", logical_or);
+      nb::arg("value"), nb::arg("dtype") = nb::none(),
+      "A constant: of int32, float32 or bool where no data type is given.");
+#define TW_FUNCTION(name, function, doc) \
+  m.def(name, [](Expr a, Expr b) { return function(std::move(a), std::move(b)); }, nb::arg("a"), nb::arg("b"), doc)
+  TW_FUNCTION("truncdiv", truncdiv, "The quotient of integers, rounded towards zero.");
+  TW_FUNCTION("truncmod", truncmod, "What truncdiv() leaves: of the sign of the dividend.");
+  TW_FUNCTION("floordiv", floordiv, "The quotient of integers, rounded down.");
+  TW_FUNCTION("floormod", floormod, "What floordiv() leaves: of the sign of the divisor.");
+  TW_FUNCTION("ceildiv", ceildiv, "The quotient of integers, rounded up.");
+  TW_FUNCTION("min", min, "The smaller value.");
+  TW_FUNCTION("max", max, "The larger value.");
+  TW_FUNCTION("logical_and", logical_and, "Whether both hold.");
+  TW_FUNCTION("logical_or", logical_or, "Whether one of them holds.");
 #undef TW_FUNCTION
-  m.def("logical_not", [](Expr a) { return logical_not(std::move(a)); });
-  m.def("select", [](Expr c, Expr t, Expr f) { return select(std::move(c), std::move(t), std::move(f)); });
-  m.def("if_then_else", [](Expr c, Expr t, Expr f) { return if_then_else(std::move(c), std::move(t), std::move(f)); });
-  m.def("min_value", [](DataType dtype) { return min_value(dtype); }, nb::arg("dtype"));
-  m.def("max_value", [](DataType dtype) { return max_value(dtype); }, nb::arg("dtype"));
+  m.def("logical_not", [](Expr a) { return logical_not(std::move(a)); }, "Whether it does not hold.");
+  m.def(
+      "select", [](Expr c, Expr t, Expr f) { return select(std::move(c), std::move(t), std::move(f)); },
+      "The second value where the condition holds, else the third; both are computed.");
+  m.def(
+      "if_then_else", [](Expr c, Expr t, Expr f) { return if_then_else(std::move(c), std::move(t), std::move(f)); },
+      "The second value where the condition holds, else the third; the other one is not computed, so it may read what "
+      "is not there.");
+  m.def(
+      "min_value", [](DataType dtype) { return min_value(dtype); }, nb::arg("dtype"),
+      "The least finite value of a data type.");
+  m.def(
+      "max_value", [](DataType dtype) { return max_value(dtype); }, nb::arg("dtype"),
+      "The greatest finite value of a data type.");
   m.def(
       "decl_buffer",
       [](std::vector<Expr> shape, DataType dtype, std::string name, std::string scope) {
         return decl_buffer(std::move(shape), dtype, std::move(name), std::move(scope));
       },
-      nb::arg("shape"), nb::arg("dtype") = "float32", nb::arg("name") = "buffer", nb::arg("scope") = "global");
-  m.def("seq", [](std::vector<Stmt> stmts) { return seq(std::move(stmts)); });
-  m.def("as_module", [](const Ref<PrimFunc>& func) { return as_module(func); });
-  m.def("with_function", [](const Ref<Module>& module, const std::string& name, const Func& func) {
-    return with_function(module, name, func);
-  });
+      nb::arg("shape"), nb::arg("dtype") = "float32", nb::arg("name") = "buffer", nb::arg("scope") = "global",
+      "A buffer without strides; a parameter or an allocation makes it one of a program.");
+  m.def(
+      "seq", [](std::vector<Stmt> stmts) { return seq(std::move(stmts)); }, "Statements one after the other, as one.");
+  m.def(
+      "as_module", [](const Ref<PrimFunc>& func) { return as_module(func); },
+      "The function as the only one of a module.");
+  m.def(
+      "with_function",
+      [](const Ref<Module>& module, const std::string& name, const Func& func) {
+        return with_function(module, name, func);
+      },
+      "The module with a function under that name, added or in place of the one that it has.");
 }
 
 void bind_enums(nb::module_& m) {

@@ -175,6 +175,16 @@ def visit_pass(parser: Parser, node: ast.Pass) -> None:
 
 
 def _ir_module(cls: type | None = None, *, check_well_formed: bool = True) -> Any:
+    """The module of the functions of a class: ``@I.ir_module`` above it; the class becomes an :class:`IRModule`.
+
+    Args:
+        cls: whose body has functions under ``@T.prim_func``, and calls of ``I.module_attrs``.
+        check_well_formed: refuse a module that is not well formed.
+
+    Raises:
+        tilewright.ScriptError: a function is not what a script may be; the text shows the line.
+        tilewright.ArgumentError: it is no class.
+    """
     if cls is None:
         decorator = _script.Boundary(lambda cls: _decorate(cls, sys._getframe(1), check_well_formed))
         decorator.script_dialect = "ir"
@@ -204,6 +214,7 @@ def _decorate(cls: Any, frame: FrameType, check_well_formed: bool) -> Any:
 _ir_module.__name__ = _ir_module.__qualname__ = "ir_module"
 ir_module: Callable[..., Any] = _script.Boundary(_ir_module)
 ir_module.script_dialect = "ir"  # type: ignore[attr-defined]
+ir_module.__doc__ = _ir_module.__doc__
 
 
 def is_module_class(frame: FrameType) -> bool:

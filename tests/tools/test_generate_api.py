@@ -1,0 +1,79 @@
+import pytest
+
+import generate_api
+
+
+class Shape:
+    """A shape, of :class:`tilewright.ir.Buffer` for ``n`` elements.
+
+    >>> Shape(3)
+    Shape(3)
+
+    Args:
+        size: elements,
+            at least one.
+
+    Raises:
+        tilewright.ArgumentError: there is none.
+    """
+
+    def __init__(self, size: int = 1) -> None:
+        pass
+
+    def area(self) -> int:
+        return 1
+
+    @property
+    def size(self) -> int:
+        return 1
+
+    @property
+    def side(self) -> int:
+        """Of a square."""
+        return 1
+
+
+Shape.__module__ = "tilewright.shape"
+
+
+def test_a_docstring_as_markdown():
+    text = generate_api.prose(Shape.__doc__)
+    assert text.startswith("A shape, of `Buffer` for `n` elements.\n\n```python\nShape(3)\n")
+    assert (
+        "*Args*\n\n- `size`: elements,\n  at least one.\n\n*Raises*\n\n- `tilewright.ArgumentError`: there is none."
+        in text
+    )
+
+
+def test_what_says_nothing_of_itself_is_noted():
+    wordless = []
+    text = "\n".join(generate_api.class_text(Shape, "Shape", wordless))
+    assert text.startswith("```python\nclass Shape(size: int = 1)\n```")
+    assert wordless == ["Shape.area"]  # the docstring of the class explains size
+    assert "`Shape.side`: Of a square." in text and "### Shape.area\n\n```python\narea() -> int\n```" in text
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("f(a: 'Sequence[int] | None' = None) -> 'Any'", "f(a: Sequence[int] | None = None) -> Any"),
+        ("f(self, a: tilewright._core.Buffer, /) -> ir.PrimFunc", "f(a: Buffer) -> PrimFunc"),
+        ("f(a: object = <Thing at 0x7f00>)", "f(a: object = <Thing>)"),
+        (
+            f"f({'a' * 60}: int, {'b' * 60}: dict[str, int])",
+            f"f(\n    {'a' * 60}: int,\n    {'b' * 60}: dict[str, int],\n)",
+        ),
+    ],
+)
+def test_signatures_as_one_writes_them(written, shown):
+    assert generate_api.readable(written) == shown
+
+
+def test_every_public_name_says_what_it_is():
+    texts, wordless = generate_api.texts()
+    assert wordless == []
+    page = texts[generate_api.FOLDER / "tilewright.md"]
+    assert "## tune\n" in page and "*Raises*" in page and "Source: `python/tilewright/search/session.py`" in page
+    rows = texts[generate_api.INTRINSICS].splitlines()
+    (row,) = [row for row in rows if row.startswith("| `dot_16x4_vnni` |")]
+    assert "A: uint8 4 (compact)<br>B: int8 16 x 4 (compact)<br>C: int32 16 (compact)" in row and "avx512vnni" in row
