@@ -17,19 +17,19 @@ class Stages(Writer):
         self.e.axes = axes
         access = f"{buffer.name}[{', '.join(indices)}]"
         self.let(depth)
-        value = self.e.value(buffer.dtype, 1 if self.oddness == 0 else 3)
+        value = self.value_for(buffer, 1 if self.oddness == 0 else 3)
         draw = self.rng.random() if self.chance(self.oddness) else 1.0
         if draw < (0.5 if self.e.lets else 0.12) and not is_new:
             self.add(depth, f"if {self.e.value('bool', 2).text}:")
             self.add(depth + 1, f"{access} = {value.text}")
             if self.chance(0.3):
-                other = self.e.value(buffer.dtype, 2)
+                other = self.value_for(buffer, 2)
                 self.add(depth, "else:")
                 self.add(depth + 1, f"{access} = {other.text}")
                 value.bound = max(value.bound, other.bound)
         elif draw < 0.18 and not is_new:
             self.add(depth, f"{access} = T.Select({self.e.value('bool', 2).text}, {value.text}, {access})")
-        elif draw < 0.28 and not is_new and self.grows(buffer, product([a.extent for a in axes])):
+        elif draw < 0.28 and not is_new and self.grows(buffer, product([a.extent for a in axes]), value):
             before = self.neighbor(buffer, indices) if self.chance(0.3) else access
             self.add(depth, f"{access} = {before} {self.accumulate(buffer.dtype, value.text)}")
             value.bound = buffer.bound + product([a.extent for a in axes]) * value.bound
@@ -38,7 +38,7 @@ class Stages(Writer):
             self.add(depth, f"{access} = x{self.names}")
         elif draw < 0.40:
             self.add(depth, f"{access} = {value.text}")
-            again = self.e.value(buffer.dtype, 1)
+            again = self.value_for(buffer, 1)
             self.add(depth, f"{access} = T.max({access}, {again.text})")
             value.bound = max(value.bound, again.bound)
         else:
@@ -77,7 +77,7 @@ class Stages(Writer):
             self.add(depth + 1, f"{access} = {init.text}")
         self.e.axes = order
         self.let(depth)
-        value = self.e.value(buffer.dtype, 2)
+        value = self.value_for(buffer, 2, sums=True)
         update, bound = self.update(buffer, access, value.text, value.bound, times)
         if self.chance(0.4 if self.e.lets else 0.08):
             self.add(depth, f"if {self.e.value('bool', 2).text if self.chance(0.6) else f'{access} < {value.text}'}:")
@@ -223,7 +223,7 @@ class Stages(Writer):
         depth = self.nest(axes, 1)
         self.e.axes = axes
         access = f"{buffer.name}[{', '.join(axis.name for axis in axes)}]"
-        value = self.e.value(buffer.dtype, 1)
+        value = self.value_for(buffer, 1)
         self.add(depth, f"{access} = T.max({access}, {value.text})")
         self.settle(buffer, False, max(buffer.bound, value.bound))
         return None
@@ -264,7 +264,7 @@ class Stages(Writer):
         depth = self.nest([axis], 1)
         self.e.axes = [axis]
         target = self.e.any_index(0, count) if self.chance(0.6) else self.e.index(count, 0, count)
-        value = self.e.value(buffer.dtype, 1)
+        value = self.value_for(buffer, 1, sums=True)
         if value.bound > 64:
             value.text, value.bound = self.e.constant(buffer.dtype).text, SMALL
         access = f"{buffer.name}[{target}]"
@@ -372,7 +372,7 @@ class Stages(Writer):
         self.add(depth, f"for {t.name} in range({extent}):")
         self.e.axes = [*axes, t]
         self.let(depth + 1)
-        value = self.e.value(buffer.dtype, 2)
+        value = self.value_for(buffer, 2)
         if not is_new and self.chance(0.6 if self.e.lets else 0.1):
             depth += 1
             self.add(depth, f"if {self.e.value('bool', 2).text}:")
@@ -390,10 +390,10 @@ class Stages(Writer):
         self.add(depth, f'{cell} = T.alloc_buffer((1,), "int32", scope="local")')
         self.add(depth, f"{cell}[0] = {self.rng.choice([0, 1, 2])}")
         self.e.axes = axes
-        value = self.e.value(buffer.dtype, 2)
+        value = self.value_for(buffer, 2)
         self.add(depth, f"{access} = {value.text}")
         self.add(depth, f"while {cell}[0] < {self.rng.choice([1, 2, 3])}:")
-        other = self.e.value(buffer.dtype, 1)
+        other = self.value_for(buffer, 1)
         self.add(depth + 1, f"{access} = T.max({access}, {other.text})")
         self.add(depth + 1, f"{cell}[0] = {cell}[0] + 1")
         self.settle(buffer, is_new, max(value.bound, other.bound))

@@ -40,7 +40,7 @@ class Statements(Stages):
             depth += 1
         if depth > 1 or self.chance(0.3):
             self.let(depth)
-        value = self.e.value(buffer.dtype, 2)
+        value = self.value_for(buffer, 2)
         if not is_new and self.chance(0.3):
             self.add(depth, f"if {self.e.condition(1).text}:")
             depth += 1
@@ -77,7 +77,7 @@ class Statements(Stages):
 
     def store_between(self, buffer: Buffer, loop: Axis) -> None:
         self.e.axes = [loop]
-        value = self.e.value(buffer.dtype, 1)
+        value = self.value_for(buffer, 1)
         index = self.e.index(buffer.shape[0], 0, int(buffer.shape[0]))
         self.add(2, f"{buffer.name}[{index}] = {value.text}")
         self.settle(buffer, False, max(buffer.bound, value.bound))
@@ -120,11 +120,11 @@ class Statements(Stages):
         depth = self.nest([v], 1) if has_axis else self.nest([], 1)
         inner = [Axis(self.name("t"), extent) for extent in buffer.shape[has_axis:]]
         self.e.axes, self.e.loads = [*([v] if has_axis else []), *inner], []
-        value = self.e.value(buffer.dtype, 2)
+        value = self.value_for(buffer, 2)
         condition = self.e.condition(1).text if self.chance(0.4) else ""
         indices = [*([v.name] if has_axis else []), *(axis.name for axis in inner)]
         access = f"{buffer.name}[{', '.join(indices)}]"
-        grows = self.chance(0.4) and self.grows(buffer, product(buffer.shape))
+        grows = self.chance(0.4) and self.grows(buffer, product(buffer.shape), value)
         if self.chance(0.8):
             ranges = [f"0:{extent}" for extent in buffer.shape]
             narrow = [v.name, *ranges[1:]] if has_axis else ranges

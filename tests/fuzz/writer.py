@@ -247,16 +247,42 @@ class Writer:
 
     # ---- what is written
 
+    def reads(self, buffer: Buffer, value: Value) -> bool:
+        """Whether the value may depend on what the buffer holds."""
+        variables = [variable.text for _, variable in self.e.lets]
+        return any(name in value.text for name in [f"{buffer.name}[", *variables])
+
+    def value_for(self, buffer: Buffer, depth: int, sums: bool = False) -> Value:
+        """A value to store to the buffer, or with `sums` to add to it.
+
+        Iterations that read what others have stored would square numbers again and again until they are rounded: they
+        get limits that they do not leave.
+        """
+        value = self.e.value(buffer.dtype, depth)
+        exact = buffer.dtype in FLOATS and self.rule == "exact"
+        if not exact or buffer not in self.buffers or not self.reads(buffer, value):
+            return value
+        if sums:
+            return self.e.constant(buffer.dtype)
+        if value.bound <= buffer.bound:
+            return value
+        low, high = (f"T.{buffer.dtype}({bound})" for bound in (-buffer.bound, buffer.bound))
+        return Value(f"T.max(T.min({value.text}, {high}), {low})", buffer.bound)
+
     def settle(self, buffer: Buffer, is_new: bool, bound: float) -> None:
         buffer.bound = bound if is_new else max(buffer.bound, bound)
         if is_new:
             self.buffers.append(buffer)
 
-    def grows(self, buffer: Buffer, times: int) -> bool:
-        """Whether that many additions to the buffer stay exact."""
+    def grows(self, buffer: Buffer, times: int, value: Value | None = None) -> bool:
+        """Whether that many additions (of the value) to the buffer stay exact."""
         if buffer.dtype not in FLOATS:
             return True
-        return self.rule == "exact" and buffer.bound + times * 64 < EXACT[buffer.dtype]
+        if value is not None and self.reads(buffer, value):
+            return False
+        # Bindings may run each of them twice.
+        most = max(32.0, value.bound if value is not None else 0.0)
+        return self.rule == "exact" and buffer.bound + 2 * times * most < EXACT[buffer.dtype]
 
     def accumulate(self, dtype: str, text: str) -> str:
         return f"or {text}" if dtype == "bool" else f"+ {text}"
