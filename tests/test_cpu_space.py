@@ -714,6 +714,11 @@ SUMS = {
     "short products of rows": product(4, 50, 7, turned=True),
     "column rests": product(13, 21, 40),
     "filters that fill no vectors": convolution(9, 7, 21),
+    "groups of three filters": convolution(9, 12, 12, groups=4),
+    "groups of ten filters": convolution(8, 9, 30, groups=3, stride=2, epilogue=True),
+    "groups of filters for one channel": te.create_prim_func(
+        formulas.depthwise_conv2d_nhwc(1, 9, 9, 10, 3, 1, 1, factor=3)
+    ),
 }
 
 
@@ -762,3 +767,8 @@ def test_divisions_that_no_step_reaches_do_not_limit_tiles():
     facts = facts_of(sch, sch.get_block("conv"))
     assert facts.periods == (0,) * 7
     assert [read.strides[3] for read in facts.reads] == [0, 1]
+
+
+def test_groups_of_filters_are_an_axis_of_their_own():
+    sch = scheduled(convolution(9, 12, 30, groups=3))
+    assert "% 10" in str(sch.trace) and "T.vectorized(16)" in sch.mod.script()

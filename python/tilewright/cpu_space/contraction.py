@@ -8,6 +8,7 @@ from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial, step_after
 from tilewright.cpu_space.grouped_product import schedule_groups
+from tilewright.cpu_space.groups import apart_by_groups
 from tilewright.cpu_space.long_sums import in_parts, in_several_sums
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
@@ -32,6 +33,7 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
     if schedule_groups(schedule, facts, target, draw):
         return
+    facts = apart_by_groups(schedule, facts, target)
     windows = window_tiles(facts, target)
     if windows and not draw.choose(2):
         _Contraction(schedule, facts, windows[draw.choose(min(len(windows), _TILES))], target, draw).run(True)
