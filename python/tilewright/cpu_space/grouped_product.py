@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, facts_of, is_plain, step_after
+from tilewright.cpu_space.facts import Facts, constant, facts_of, is_plain, step_after
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -141,10 +141,20 @@ def _fitting(facts: Facts, left: int, target: _core.Target) -> list[RegisterTile
             and tile.columns % _LANES == 0
             and facts.divides(tile.columns, tile.axis)
             and not any(b.varies(i) for i in facts.spatial if i != tile.axis)
+            and _has_registers(facts, tile, target)
             and rows not in [dict(other.rows) for other in found if other.columns == tile.columns]
         ):
             found.append(tile)
     return found[:16]
+
+
+def _has_registers(facts: Facts, tile: RegisterTile, target: _core.Target) -> bool:
+    """Whether all sums stay in registers: those of bytes with signs on both sides are corrected by one more sum for each
+    vector of columns, of constants."""
+    if {read.buffer.dtype for read in facts.reads} != {"int8"}:
+        return True
+    sums = tile.vectors * math.prod(size for _, size in tile.rows)
+    return sums + 2 * tile.vectors + 2 <= target.vector_registers
 
 
 class _Groups:
@@ -185,6 +195,9 @@ class _Groups:
         schedule.tensorize(lanes, self.intrin)
         for block in (begin, leaving):
             own = schedule.get_loops(block)[len(every) :]
+            if (constant(schedule.get(own[-1]).extent) or 0) > _LANES:
+                # Sums leave as the instruction has them, or their vectors would be taken apart in each step.
+                own[-1:] = schedule.split(own[-1], [None, _LANES])
             attempt(schedule.vectorize, own[-1])
             for loop in own[:-1]:
                 attempt(schedule.unroll, loop)

@@ -27,6 +27,7 @@
 #include <map>
 #include <mutex>
 
+#include "codegen/llvm/shared_corrections.h"
 #include "support/interruption.h"
 
 namespace tilewright::codegen {
@@ -129,6 +130,7 @@ bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunc
   passes.addPass(llvm::InstCombinePass());
   passes.addPass(llvm::SimplifyCFGPass());
   hoist();
+  passes.addPass(SharedCorrections());
   passes.addPass(llvm::DSEPass());                                   // what an unrolled sum stores between its steps
   passes.addPass(llvm::LoopUnrollPass(llvm::LoopUnrollOptions(3)));  // scalar loops, and where hints ask for it
   passes.addPass(llvm::InstCombinePass());
