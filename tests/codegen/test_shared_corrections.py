@@ -1,4 +1,4 @@
-"""Sums of bytes with signs: what the instruction takes too much is the same for all rows, and is taken away at the end."""
+"""Sums of bytes with signs: what the instruction adds too much is the same for all rows, taken away at the end."""
 
 import re
 

@@ -149,8 +149,8 @@ def _fitting(facts: Facts, left: int, target: _core.Target) -> list[RegisterTile
 
 
 def _has_registers(facts: Facts, tile: RegisterTile, target: _core.Target) -> bool:
-    """Whether all sums stay in registers: those of bytes with signs on both sides are corrected by one more sum for each
-    vector of columns, of constants."""
+    """Whether all sums stay in registers: those of bytes with signs on both sides are corrected by one more sum for
+    each vector of columns."""
     if {read.buffer.dtype for read in facts.reads} != {"int8"}:
         return True
     sums = tile.vectors * math.prod(size for _, size in tile.rows)
