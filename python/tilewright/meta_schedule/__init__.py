@@ -81,6 +81,7 @@ _NAMES: dict[str, str] = {
     "ExtractedTask": "extracted_task",
     "AnalyticalModel": "cost_model",
     "CostModel": "cost_model",
+    "MLPModel": "cost_model",
     "RandomModel": "cost_model",
     "ResidualModel": "cost_model",
     "XGBConfig": "cost_model",

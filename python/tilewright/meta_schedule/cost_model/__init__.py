@@ -3,6 +3,7 @@
 - :class:`XGBModel` learns from the features of what was measured: the published model.
 - :class:`AnalyticalModel` estimates from what limits a processor, and needs no measurements.
 - :class:`ResidualModel` estimates, and learns by how much the estimate is wrong.
+- :class:`MLPModel` learns to rank with a network, where PyTorch is installed.
 - :class:`RandomModel` draws.
 
 A subclass defines four methods::
@@ -23,6 +24,12 @@ from typing import Any
 
 from tilewright._core import AnalyticalModel, CostModel
 from tilewright.errors import ArgumentError
+from tilewright.meta_schedule.cost_model.mlp_model import (
+    MLPModel,
+    SegmentSumMLPConfig,
+    SegmentSumMLPTrainer,
+    TrainerConfig,
+)
 from tilewright.meta_schedule.cost_model.random_model import RandomModel
 from tilewright.meta_schedule.cost_model.warm_start import warm_start
 from tilewright.meta_schedule.cost_model.xgb_model import ResidualModel, XGBConfig, XGBModel
@@ -30,8 +37,12 @@ from tilewright.meta_schedule.cost_model.xgb_model import ResidualModel, XGBConf
 __all__ = [
     "AnalyticalModel",
     "CostModel",
+    "MLPModel",
     "RandomModel",
     "ResidualModel",
+    "SegmentSumMLPConfig",
+    "SegmentSumMLPTrainer",
+    "TrainerConfig",
     "XGBConfig",
     "XGBModel",
     "create",
@@ -40,6 +51,7 @@ __all__ = [
 
 _KINDS: dict[str, Any] = {
     "xgb": XGBModel,
+    "mlp": MLPModel,
     "random": RandomModel,
     "analytical": AnalyticalModel,
     "residual": ResidualModel,
@@ -47,7 +59,7 @@ _KINDS: dict[str, Any] = {
 
 
 def create(kind: str, *args: Any, **kwargs: Any) -> CostModel | None:
-    """A model by name: "xgb", "random", "analytical", "residual"; "none" gives None.
+    """A model by name: "xgb", "mlp", "random", "analytical", "residual"; "none" gives None.
 
     Without the package ``xgboost`` the models that learn with it become :class:`AnalyticalModel`, with a warning.
     """

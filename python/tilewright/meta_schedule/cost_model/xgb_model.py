@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tilewright._core import AnalyticalModel, CostModel, FeatureExtractor, structural_hash
+from tilewright._core import AnalyticalModel, CostModel, FeatureExtractor
 from tilewright.errors import ResourceError
+from tilewright.meta_schedule.cost_model.features_of import FAILED, cost_of, key_of, rows_of
 from tilewright.meta_schedule.cost_model.pack_sum import PackSum, early_stop
 from tilewright.meta_schedule.feature_extractor import create as create_extractor
 
@@ -21,7 +22,6 @@ __all__ = ["FeatureGroup", "ResidualModel", "XGBConfig", "XGBModel"]
 
 Array = NDArray[Any]
 _LOG = logging.getLogger("tilewright.meta_schedule")
-_FAILED = 1e10  # seconds of what could not be measured
 
 
 @dataclass
@@ -60,15 +60,6 @@ class FeatureGroup:
         self.features = self.features + features
         self.costs = np.concatenate([self.costs, costs])
         self.estimates = np.concatenate([self.estimates, estimates])
-
-
-def _rows(x: Any) -> Array:
-    array: Array = np.asarray(x.numpy() if hasattr(x, "numpy") else x, "float32")
-    return array
-
-
-def _cost(result: Any) -> float:
-    return float(np.median([float(s) for s in result.run_secs])) if result.run_secs else _FAILED
 
 
 class XGBModel(CostModel):
@@ -147,13 +138,13 @@ class XGBModel(CostModel):
         assert len(candidates) == len(results)
         if not candidates:
             return
-        features = [_rows(x) for x in self.extractor.extract_from(context, candidates)]
+        features = [rows_of(x) for x in self.extractor.extract_from(context, candidates)]
         kept = [i for i, x in enumerate(features) if len(x)]
         if not kept:
             return
-        costs = np.array([_cost(results[i]) for i in kept], "float32")
+        costs = np.array([cost_of(results[i]) for i in kept], "float32")
         estimates = self._estimates(context, [candidates[i] for i in kept])
-        key = _key(context)
+        key = key_of(context)
         group = self.data.get(key)
         new = [features[i] for i in kept]
         if group is None:
@@ -202,13 +193,13 @@ class XGBModel(CostModel):
         estimates = self._estimates(context, candidates)
         if self.data_size < self.num_warmup_samples or self.booster is None:
             return np.asarray(self._uninformed(estimates), "float64")
-        features = [_rows(x) for x in self.extractor.extract_from(context, candidates)]
+        features = [rows_of(x) for x in self.extractor.extract_from(context, candidates)]
         if not any(len(x) for x in features):
             return np.zeros(len(candidates))
         columns = next(x.shape[1] for x in features if len(x))
         packed = PackSum(xs=[x.reshape(-1, columns) for x in features], ys=None)
         predictions = packed.predict_with_score(self.booster.predict(packed.dmatrix, output_margin=True))
-        return np.asarray(self._scores(predictions, self.data.get(_key(context)), estimates), "float64")
+        return np.asarray(self._scores(predictions, self.data.get(key_of(context)), estimates), "float64")
 
     # ---- files ------------------------------------------------------------------------------------------------------
 
@@ -266,11 +257,6 @@ def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo) -> bytes:
     return b"" if file is None else file.read()
 
 
-def _key(context: Any) -> str:
-    module = getattr(context, "module", None)
-    return "" if module is None else str(structural_hash(module))
-
-
 class ResidualModel(XGBModel):
     """An estimate, and trees that learn by how much it is wrong.
 
@@ -306,6 +292,6 @@ def _expected(group: FeatureGroup | None, estimates: Array) -> Array:
     """Relative throughput by estimates, scaled as the measurements of the program say."""
     if group is None:  # of another program: the best of these counts as the best there is
         return np.asarray(np.min(estimates) / estimates)
-    measured = group.costs < _FAILED
+    measured = group.costs < FAILED
     scale = np.exp(np.median(np.log(group.costs[measured] / group.estimates[measured]))) if measured.any() else 1.0
     return np.asarray(np.maximum(group.min_cost / (scale * estimates), 1e-2))

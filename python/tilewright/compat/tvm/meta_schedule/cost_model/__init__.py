@@ -8,11 +8,20 @@ from typing import Any, ClassVar
 from tilewright import _core
 from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.compat.tvm.meta_schedule.derived import call_derived
-from tilewright.meta_schedule.cost_model import AnalyticalModel, RandomModel, ResidualModel, XGBModel, create
+from tilewright.meta_schedule.cost_model import AnalyticalModel, MLPModel, RandomModel, ResidualModel, XGBModel, create
 
 __getattr__ = missing("tvm.meta_schedule.cost_model")
 
-__all__ = ["AnalyticalModel", "CostModel", "PyCostModel", "RandomModel", "ResidualModel", "XGBModel", "create"]
+__all__ = [
+    "AnalyticalModel",
+    "CostModel",
+    "MLPModel",
+    "PyCostModel",
+    "RandomModel",
+    "ResidualModel",
+    "XGBModel",
+    "create",
+]
 
 
 class CostModel(metaclass=Renamed):

@@ -1,0 +1,116 @@
+"""The cost model that learns with PyTorch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright import meta_schedule as ms
+from tilewright.meta_schedule import cost_model as cm
+from tilewright.meta_schedule.cost_model import mlp_model
+from tilewright.testing.workloads import matmul
+
+
+def test_without_pytorch_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for make in (ms.MLPModel, lambda: ms.CostModel.create("mlp")):
+        with pytest.raises(tw.ResourceError, match="learns with PyTorch, which cannot be imported") as error:
+            make()
+        assert error.value.code == "cost_model/torch" and "pip install torch" in str(error.value)
+
+
+torch = pytest.importorskip("torch")
+
+
+def candidates(count: int, seed: int) -> list[SimpleNamespace]:
+    """Tilings of a product."""
+    found = []
+    for i in range(count):
+        sch = tw.Schedule(matmul(64, 64, 64), seed=seed + i)
+        loops = sch.get_loops(sch.get_block("C"))
+        i, j = (sch.split(loop, sch.sample_perfect_tile(loop, n=2, max_innermost_factor=64)) for loop in loops[:2])
+        sch.reorder(i[0], j[0], loops[2], i[1], j[1])
+        sch.vectorize(j[1])
+        found.append(SimpleNamespace(sch=sch, args_info=[]))
+    return found
+
+
+def seconds(candidate: SimpleNamespace) -> float:
+    """What an estimate says, which is to be learned."""
+    return 1.0 / float(ms.AnalyticalModel().predict(CONTEXT, [candidate])[0])
+
+
+def results(of: list[SimpleNamespace]) -> list[SimpleNamespace]:
+    return [SimpleNamespace(run_secs=[seconds(c)], error_msg=None) for c in of]
+
+
+CONTEXT = ms.TuneContext(matmul(64, 64, 64), target="llvm -mcpu=znver4 -num-cores=2")
+
+
+def right_pairs(model: ms.CostModel, of: list[SimpleNamespace]) -> float:
+    scores, times = model.predict(CONTEXT, of), np.array([seconds(c) for c in of])
+    pairs = times[:, None] < times[None, :]
+    return float((scores[:, None] > scores[None, :])[pairs].mean())
+
+
+def test_it_learns_to_rank_and_is_kept_in_a_file(tmp_path: Path) -> None:
+    model = ms.MLPModel()
+    known, new = candidates(48, 1), candidates(32, 1000)
+    model.update(CONTEXT, known, results(known))
+    assert right_pairs(model, new) > 0.85
+    more = candidates(4, 2000)
+    model.update(CONTEXT, more, results(more))  # few: learned beside
+    assert model.trainer.data_size == 52 and right_pairs(model, new) > 0.85
+    model.save(str(tmp_path / "model"))
+    again = ms.MLPModel()
+    again.load(str(tmp_path / "model"))
+    np.testing.assert_array_equal(again.predict(CONTEXT, new), model.predict(CONTEXT, new))
+    assert again.trainer.data_size == 52
+    (tmp_path / "other").write_text("no model")
+    with pytest.raises(tw.ResourceError, match="is no saved cost model"):
+        again.load(str(tmp_path / "other"))
+
+
+def test_frozen_and_the_same_twice() -> None:
+    known = candidates(24, 1)
+    frozen = cm.MLPModel(trainer=cm.SegmentSumMLPTrainer(cm.TrainerConfig(frozen=True)))
+    before = frozen.predict(CONTEXT, known)
+    frozen.update(CONTEXT, known, results(known))
+    np.testing.assert_array_equal(frozen.predict(CONTEXT, known), before)
+    one, other = ms.MLPModel(), ms.MLPModel()
+    for model in (one, other):
+        model.update(CONTEXT, known, results(known))
+    np.testing.assert_array_equal(one.predict(CONTEXT, known), other.predict(CONTEXT, known))
+    assert one.predict(CONTEXT, []).shape == (0,)
+
+
+def test_the_loss_is_least_for_the_right_order() -> None:
+    labels = torch.tensor([1.0, 0.5, 0.2, 0.0])
+    right, wrong = (
+        mlp_model.lambda_rank_loss(torch, scores, labels)
+        for scores in (torch.tensor([3.0, 2, 1, 0]), torch.arange(4.0))
+    )
+    assert 0 < right < wrong
+    scores = torch.zeros(4, requires_grad=True)
+    mlp_model.lambda_rank_loss(torch, scores, labels).backward()
+    assert scores.grad[0] < 0 < scores.grad[3]  # the best is to rise, the worst to fall
+
+
+def test_a_session_with_it(tmp_path: Path) -> None:
+    database = ms.tune_tir(
+        matmul(32, 32, 32),
+        "llvm -num-cores=1",
+        tmp_path,
+        12,
+        num_trials_per_iter=6,
+        cost_model="mlp",
+        strategy=ms.EvolutionarySearch(population_size=32, init_min_unmeasured=16, genetic_num_iters=2),
+        database="memory",
+        seed=1,
+    )
+    assert len(database) == 12 and ms.compile_tir(database, matmul(32, 32, 32), "llvm -num-cores=1") is not None
