@@ -538,6 +538,27 @@ DataType check(Dict&) {
 
 }  // namespace
 
+/// Of an expression, as a tree: what stands in several places counts each time, since whatever looks at a program comes
+/// by that often.
+constexpr size_t kMostNodesOfAnExpression = size_t{1} << 17;
+/// Shallower ones cannot grow much beyond that; deeper ones are counted at each so many levels, and in statements.
+constexpr uint32_t kDepthToCount = 16, kLevelsToCount = 4;
+
+void check_size(const NodeRef& expr) {
+  std::vector<const NodeRef*> left{&expr};
+  for (size_t count = 1; !left.empty(); ++count) {
+    if (count > kMostNodesOfAnExpression) {
+      throw Exception(script_error("ir/too-large",
+                                   "an expression has more than " + std::to_string(kMostNodesOfAnExpression) +
+                                       " operations, counting what stands in several places each time",
+                                   "store what is used several times to a buffer, and read it from there"));
+    }
+    const NodeRef& node = *left.back();
+    left.pop_back();
+    for_each_child(node, [&](const NodeRef& child, Role) { left.push_back(&child); });
+  }
+}
+
 template <class T>
 Ref<T> make(T data, SpanId span) {
   DataType dtype = check(data);
@@ -546,8 +567,16 @@ Ref<T> make(T data, SpanId span) {
   node->dtype = dtype;
   node->span = span ? span : current_span();
   uint32_t depth = 0;
-  for_each_child(result, [&](const NodeRef& child, Role) { depth = std::max(depth, child.depth()); });
+  for_each_child(result, [&](const NodeRef& child, Role) {
+    depth = std::max(depth, child.depth());
+    if constexpr (std::is_same_v<typename KindOf<T>::SortHandle, Stmt>) {
+      if (child.depth() > kDepthToCount && child.sort() == Sort::kExpr) check_size(child);
+    }
+  });
   node->depth = depth + 1;
+  if constexpr (std::is_same_v<typename KindOf<T>::SortHandle, Expr>) {
+    if (depth > kDepthToCount && depth % kLevelsToCount == 0) check_size(result);
+  }
   if (node->depth > kMaxDepth) {
     throw Exception(script_error("ir/too-deep",
                                  "the program nests deeper than " + std::to_string(kMaxDepth) + " levels",

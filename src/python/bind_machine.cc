@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "python/json_text.h"
 #include "python/module.h"
 #include "runtime/roofs.h"
 #include "support/host_cpu.h"
@@ -16,7 +17,7 @@ namespace {
 Target make_target(nb::object description) {
   std::string text;
   if (nb::isinstance<nb::dict>(description)) {
-    text = nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(description));
+    text = json_text(description, "target/json", "a target");
   } else if (nb::isinstance<nb::str>(description)) {
     text = nb::cast<std::string>(description);
   } else if (nb::isinstance<Target>(description)) {

@@ -135,7 +135,8 @@ class Arguments {
     return (*found)->shape.size();
   }
 
-  Value value(nb::handle object, const Param& param) {
+  Value value(nb::handle object, const Param& param, int depth = 0) {
+    if (depth > kMostNesting) unfit(param, "lists and dicts that are nested without end");
     if (object.is_none()) return {None{}};
     if (PyBool_Check(object.ptr())) return {object.ptr() == Py_True};
     if (nb::isinstance<PyLoop>(object)) return {own(*self_, nb::cast<const PyLoop&>(object), info_.method)};
@@ -153,7 +154,7 @@ class Arguments {
           unfit(param, "a " + class_name(object) + " whose element " + std::to_string(list.size()) + " is " +
                            nb::cast<std::string>(nb::repr(item)));
         }
-        list.push_back(value(item, param));
+        list.push_back(value(item, param, depth + 1));
       }
       return {std::move(list)};
     }
@@ -161,7 +162,7 @@ class Arguments {
       std::map<std::string, Value> sorted;
       for (auto [key, item] : nb::borrow<nb::dict>(object)) {
         if (!PyUnicode_Check(key.ptr())) unfit(param, "a dict with a key that is no string");
-        sorted.emplace(nb::cast<std::string>(key), value(item, param));
+        sorted.emplace(nb::cast<std::string>(key), value(item, param, depth + 1));
       }
       return {Value::Dict(sorted.begin(), sorted.end())};
     }
@@ -190,7 +191,7 @@ class Arguments {
     long long number = index.is_valid() ? PyLong_AsLongLongAndOverflow(index.ptr(), &overflow) : 0;
     if (!index.is_valid() || overflow) {
       PyErr_Clear();
-      unfit(param, "an integer beyond 64 bits");
+      unfit(param, overflow ? "an integer beyond 64 bits" : "a '" + class_name(object) + "'");
     }
     return number;
   }
@@ -223,6 +224,8 @@ class Arguments {
                             param.type + ", not " + got,
                         "its signature is " + info_.signature()));
   }
+
+  static constexpr int kMostNesting = 48;  ///< a list that holds itself has no end
 
   const SchedulePtr& self_;
   const KindInfo& info_;

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "python/json_text.h"
 #include "python/schedule_objects.h"
 #include "python/wording.h"
 
@@ -346,9 +347,8 @@ void apply_trace(PyTrace& self, const SchedulePtr& sch, bool remove_postproc, co
 }
 
 PyTrace trace_from_json(nb::handle json) {
-  std::string text = PyUnicode_Check(json.ptr())
-                         ? nb::cast<std::string>(json)
-                         : nb::cast<std::string>(nb::module_::import_("json").attr("dumps")(json));
+  std::string text =
+      PyUnicode_Check(json.ptr()) ? nb::cast<std::string>(json) : json_text(json, "trace/json", "a trace");
   return {unwrap(Trace::from_json(text))};
 }
 

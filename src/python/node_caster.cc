@@ -126,25 +126,37 @@ NodeRef constant_from_python(nb::handle object) noexcept {
   }
 }
 
-NodeRef value_from_python(nb::handle object) {
+namespace {
+
+/// One that holds itself has no end.
+constexpr int kMostNesting = 48;
+
+NodeRef nested_value_from_python(nb::handle object, int depth) {
   NodeRef node(nb::detail::get_node(object, 0, nullptr));
   if (node.defined()) return node;
   node = constant_from_python(object);
   if (node.defined()) return node;
+  if (depth > kMostNesting) throw nb::type_error("lists and dicts are nested without end");
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
     List list;
-    for (nb::handle item : nb::borrow<nb::object>(object)) list.items.push_back(value_from_python(item));
+    for (nb::handle item : nb::borrow<nb::object>(object)) {
+      list.items.push_back(nested_value_from_python(item, depth + 1));
+    }
     return make<List>(std::move(list));
   }
   if (PyDict_Check(object.ptr())) {
     Dict dict;
     for (auto [key, item] : nb::borrow<nb::dict>(object)) {
-      dict.items.set(nb::cast<std::string>(nb::str(key)), value_from_python(item));
+      dict.items.set(nb::cast<std::string>(nb::str(key)), nested_value_from_python(item, depth + 1));
     }
     return make<Dict>(std::move(dict));
   }
   throw nb::type_error("an annotation holds numbers, strings, expressions, lists and dicts of them");
 }
+
+}  // namespace
+
+NodeRef value_from_python(nb::handle object) { return nested_value_from_python(object, 0); }
 
 nb::object node_to_python(const NodeRef& node) { return nb::steal(nb::detail::put_node(node.get(), nullptr)); }
 

@@ -149,7 +149,13 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
     if (may_take_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
   } catch (const Exception& e) {
     // Making a node was refused; the state is untouched.
-    if (e.diagnostic().code == "ir/int-range") {
+    const std::string& code = e.diagnostic().code;
+    if (code == "ir/too-large" || code == "ir/too-deep") {
+      return schedule_error("schedule/too-large",
+                            std::string(kind_info(instruction).method) + "(): " + e.diagnostic().message,
+                            "leave a block in between, which computes it once");
+    }
+    if (code == "ir/int-range") {
       return schedule_error(
           "schedule/range", std::string(kind_info(instruction).method) + "(): " + e.diagnostic().message,
           "the program would need larger numbers than its indices have: take smaller ones, or indices of int64");

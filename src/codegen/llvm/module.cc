@@ -74,7 +74,10 @@ class ModuleEmitter {
                             "give each a global_symbol of its own");
       }
     }
-    std::set<std::string> called = called_functions();
+    const Calls calls = calls_of_functions();
+    TW_RETURN_IF_ERROR(refuse_recursion(calls));
+    std::set<std::string> called;
+    for (const auto& [caller, callees] : calls) called.insert(callees.begin(), callees.end());
     for (Compiled& item : items_) declare(item, called.count(item.name) != 0);
     std::vector<std::string> names;
     std::vector<Entry> entries;
@@ -99,14 +102,38 @@ class ModuleEmitter {
     return !func.ret_type.defined() || (tuple && tuple->fields.empty());
   }
 
-  std::set<std::string> called_functions() {
-    std::set<std::string> names;
+  using Calls = std::map<std::string, std::set<std::string>>;  ///< what each function calls
+
+  Calls calls_of_functions() {
+    Calls calls;
     for (const Compiled& item : items_) {
       visit(item.func->body, [&](const Ref<Call>& call) {
-        if (const GlobalVar* callee = call->op.as<GlobalVar>()) names.insert(callee->name_hint);
+        if (const GlobalVar* callee = call->op.as<GlobalVar>()) calls[item.name].insert(callee->name_hint);
       });
     }
-    return names;
+    return calls;
+  }
+
+  /// Nothing would stop a recursion before it has used up the stack of the process.
+  static Status refuse_recursion(const Calls& calls) {
+    for (const auto& [name, callees] : calls) {
+      std::vector<std::string> reached(callees.begin(), callees.end());
+      std::set<std::string> seen(callees.begin(), callees.end());
+      while (!reached.empty()) {
+        const std::string at = reached.back();
+        reached.pop_back();
+        if (at == name) {
+          return script_error("codegen/recursion", "function '" + name + "' calls itself, directly or through others",
+                              "write a loop; ir.interpret runs functions that call themselves");
+        }
+        auto next = calls.find(at);
+        if (next == calls.end()) continue;
+        for (const std::string& callee : next->second) {
+          if (seen.insert(callee).second) reached.push_back(callee);
+        }
+      }
+    }
+    return Ok{};
   }
 
   llvm::Type* type_of(DataType type) {
