@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tilewright import _core
+from tilewright import _core, limits
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.notes import Note, announced, notes_of, warn, warn_of_threads
@@ -228,7 +228,9 @@ class Kernel(_core.KernelBase):
         Raises:
             ResourceError: The folder cannot be written to, or there is no C compiler to link the library with.
         """
-        return _export(_alone(self._need_program(), self.name, name or self.name), folder, name or self.name)
+        name = self.name if name is None else name
+        limits.kind("name", name, str, "the name of the files and of the function")
+        return _export(_alone(self._need_program(), self.name, name), folder, name)
 
     def benchmark(self, *args: Any, threads: int = 1, cold: bool = False) -> Timing:
         """Time the kernel on these arguments, against the limits of this machine.
@@ -305,6 +307,7 @@ class KernelModule(Mapping[str, Kernel]):
 
     def export(self, folder: str | os.PathLike[str], name: str) -> Exported:
         """Write all kernels as one library, as :meth:`Kernel.export` does; `name` is that of the files only."""
+        limits.kind("name", name, str, "the name of the files")
         return _export(next(iter(self._kernels.values()))._need_program(), folder, name)
 
 
@@ -564,6 +567,7 @@ def set_num_threads(count: int) -> None:
 
     0 restores the default: one per core that this process may use, or ``TILEWRIGHT_NUM_THREADS``.
     """
+    limits.kind("count", count, int, "a number of threads, or 0 for the default")
     warn_of_threads(count)
     _core.set_num_threads(count)
 

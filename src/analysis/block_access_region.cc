@@ -211,21 +211,23 @@ BlockAccess block_access_region(const Ref<Block>& block) {
 BlockAccess found_access_region(const Ref<Block>& block) { return Detector(block).result(block->init.defined()); }
 
 std::vector<Ref<BufferRegion>> init_writes(const Block& block) {
-  std::unordered_set<NodeRef> reduced;
+  std::unordered_set<NodeRef> spatial;
   for (const Ref<IterVar>& axis : block.iter_vars) {
-    if (axis->iter_type == IterType::kCommReduce) reduced.insert(axis->var);
+    if (axis->iter_type != IterType::kCommReduce) spatial.insert(axis->var);
   }
-  auto speaks_of_them = [&](const Ref<BufferRegion>& region) {
-    return uses_any_var(region, [&](const Ref<Var>& v) { return reduced.contains(v); });
+  auto speaks_of_more = [&](const Ref<BufferRegion>& write) {
+    return std::any_of(write->region.begin(), write->region.end(), [&](const Ref<Range>& range) {
+      return uses_any_var(range, [&](const Ref<Var>& v) { return !spatial.contains(v); });
+    });
   };
   std::vector<Ref<BufferRegion>> result = block.writes;
-  if (reduced.empty() || std::none_of(result.begin(), result.end(), speaks_of_them)) return result;
+  if (std::none_of(result.begin(), result.end(), speaks_of_more)) return result;
   Block init = block;
   init.body = init.init;
   init.init = {};
   const std::vector<Ref<BufferRegion>> found = block_access_region(make<Block>(std::move(init))).writes;
   for (Ref<BufferRegion>& region : result) {
-    if (!speaks_of_them(region)) continue;
+    if (!speaks_of_more(region)) continue;
     auto own = std::find_if(found.begin(), found.end(), [&](const auto& f) { return f->buffer == region->buffer; });
     if (own != found.end()) {
       region = *own;

@@ -1,18 +1,48 @@
 #include "runtime/library.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <fstream>
 
 #include "runtime/runtime.h"
 
 namespace tilewright::runtime {
+namespace {
+
+/// A file that an interrupted copy or a full disk left has not all that its headers promise. The system maps such a
+/// file and ends the process when it touches what is not there.
+bool is_cut_off(const std::string& path) {
+  std::error_code error;
+  const uintmax_t size = std::filesystem::file_size(path, error);
+  std::ifstream file(path, std::ios::binary);
+  Elf64_Ehdr header;
+  if (error || !file.read(reinterpret_cast<char*>(&header), sizeof header)) return false;
+  if (std::string_view(reinterpret_cast<const char*>(header.e_ident), SELFMAG) != ELFMAG) return false;
+  if (header.e_ident[EI_CLASS] != ELFCLASS64) return false;
+  auto beyond = [&](uint64_t begin, uint64_t bytes) { return begin > size || bytes > size - begin; };
+  if (beyond(header.e_shoff, uint64_t{header.e_shnum} * header.e_shentsize)) return true;
+  if (header.e_phentsize != sizeof(Elf64_Phdr)) return false;
+  file.seekg(static_cast<std::streamoff>(header.e_phoff));
+  for (int i = 0; i < header.e_phnum; ++i) {
+    Elf64_Phdr part;
+    if (!file.read(reinterpret_cast<char*>(&part), sizeof part) || beyond(part.p_offset, part.p_filesz)) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const Library>> Library::open(const std::string& path) {
   // A name without a slash would be searched for in the system's folders.
   std::error_code error;
   std::string absolute = std::filesystem::absolute(path, error).string();
+  if (!error && is_cut_off(absolute)) {
+    return resource_error("library/open", fmt::format("{} is cut off: there is less of it than its headers say", path),
+                          "copy or export it again");
+  }
   void* handle = error ? nullptr : dlopen(absolute.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
     const char* reason = error ? nullptr : dlerror();

@@ -119,9 +119,12 @@ def test_a_module_is_one_library(tmp_path: Path) -> None:
 
 
 def test_names_of_files_are_plain(tmp_path: Path) -> None:
-    with pytest.raises(tw.ArgumentError) as error:
-        tw.compile(saxpy).export(tmp_path, "../escape")
-    assert error.value.code == "export/name"
+    for name in ("../escape", ""):
+        with pytest.raises(tw.ArgumentError) as error:
+            tw.compile(saxpy).export(tmp_path, name)
+        assert error.value.code == "export/name"
+    with pytest.raises(tw.ArgumentError, match="name is 5; it is the name of the files"):
+        tw.compile(saxpy).export(tmp_path, 5)  # type: ignore[arg-type]
 
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:

@@ -107,7 +107,8 @@ class Program:
         start = self.random.choice(["100", "100", "D[vi]", "vi"])
         if self.random.random() < 0.2:  # regions may speak of reduction axes, which the init does not have
             out += f"{indent}T.reads(C[0:16, 0:2], D[0:16])\n"
-            out += f"{indent}T.writes(C[T.max({row} - v{self.axes[1][0]}, 0) : {row} + 1, 0:2])\n"
+            other = self.random.choice(["v" + self.axes[1][0], self.axes[1][4]])
+            out += f"{indent}T.writes(C[T.max({row} - ({other}), 0) : {row} + 1, 0:2])\n"
         steps = " + ".join(f"v{name} * {3 + 4 * number}" for number, (name, *_) in enumerate(self.axes[1:]))
         out += f"{indent}with T.init():\n{indent}    C[{row}, {column}] = {start}\n"
         return out + f"{indent}C[{row}, {column}] = C[{row}, {column}] * 3 + {steps} + 1\n"

@@ -385,6 +385,8 @@ def test_number_of_threads(kernels):
             np.testing.assert_array_equal(numbers, np.arange(1000))
         tw.set_num_threads(0)
         assert tw.get_num_threads() == before
+        with pytest.raises(tw.ArgumentError, match="count is None; it is a number of threads"):
+            tw.set_num_threads(None)
         for count in (-1, 5000):
             with pytest.raises(tw.ArgumentError, match=f"the number of threads is {count}") as error:
                 tw.set_num_threads(count)

@@ -4,6 +4,7 @@ import gc
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -56,6 +57,17 @@ def test_refuses_what_is_no_library(tmp_path, content):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(tw.ResourceError, match="cannot be loaded") as error:
+        tw.load(path)
+    assert error.value.code == "library/open"
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9, 0.999])
+def test_refuses_what_was_cut_off(library_path, tmp_path, share):
+    """The system would end the process with SIGBUS."""
+    whole = Path(library_path).read_bytes()
+    path = tmp_path / "kernel.so"
+    path.write_bytes(whole[: int(len(whole) * share)])
+    with pytest.raises(tw.ResourceError, match="is cut off") as error:
         tw.load(path)
     assert error.value.code == "library/open"
 
