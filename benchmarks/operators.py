@@ -5,9 +5,10 @@
 
 One shape of each family, or all four with --full. Each program is compiled by rules (no search), tuned over the space
 of the same rules, and then both kernels and PyTorch's operator are timed in turn in one run, on one thread. Weights
-of PyTorch lie as its convolutions like them, before the clock runs; so do its images (channels last). Printed: the
-least times, since other work of the machine only adds to them, GFLOP/s of the tuned kernel, and PyTorch's time as a
-multiple of each. A transposed convolution counts the zeros between its pixels, too.
+of PyTorch lie as its convolutions like them, before the clock runs; so do its images (channels last). All arrays begin
+at multiples of 64 bytes. Printed: the least times, since other work of the machine only adds to them, GFLOP/s of the
+tuned kernel, and PyTorch's time as a multiple of each. A transposed convolution counts the zeros between its pixels,
+too.
 
 With the interpreter of an environment that has apache-tvm and xgboost (see peer.py), TVM's MetaSchedule tunes the same
 operators, and its kernels take their turn. Its searches last minutes each; their records stay in FOLDER, so that each
@@ -32,7 +33,7 @@ from shapes import in_turn
 
 import tilewright as tw
 from tilewright import te, timing
-from tilewright.arguments import make_arrays
+from tilewright.arguments import aligned, make_arrays
 from tilewright.task import task_of
 from tilewright.testing import formulas
 
@@ -103,7 +104,8 @@ def run(family: str, number: int, options: argparse.Namespace, tvm: Peer | None)
     result = tw.tune(program, trials=options.trials, target=options.target, progress=None)
     spent = time.perf_counter() - start
     tuned = result.kernel if result.record else by_rules
-    arrays = list(make_arrays(task, {}, 0).values())
+    # As those of TVM and PyTorch are; NumPy's begin anywhere.
+    arrays = [aligned(array) for array in make_arrays(task, {}, 0).values()]
     functions: dict[str, Any] = {"by rules": lambda: by_rules(*arrays), "tuned": lambda: tuned(*arrays)}
     if (other := pytorch(family, shape, arrays)) is not None:
         functions["PyTorch"] = other

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,12 +33,18 @@ def random_array(parameter: Parameter, generator: np.random.Generator) -> Array:
     return np.asarray(values).astype(numpy_dtype(parameter.dtype))
 
 
-def aligned(array: Array) -> Array:
-    """A copy that begins at a multiple of 64 bytes, as the arguments of candidates do: where vectors cross the lines of
-    the cache, a kernel takes up to half as long again."""
-    memory = np.empty(array.nbytes + 64, np.uint8)
+def aligned_zeros(shape: Sequence[int], dtype: Any) -> Array:
+    """Zeros that begin at a multiple of 64 bytes: where vectors cross the lines of the cache, a kernel takes up to half
+    as long again. NumPy's own arrays begin at any multiple of 16."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    memory = np.zeros(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
-    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def aligned(array: Array) -> Array:
+    """A copy that begins at a multiple of 64 bytes, as the arguments of candidates do."""
+    copy = aligned_zeros(array.shape, array.dtype)
     copy[...] = array
     return copy
 

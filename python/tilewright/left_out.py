@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tilewright import _core, ir
+from tilewright.arguments import aligned_zeros
 from tilewright.errors import ArgumentError, Error
 from tilewright.numpy_dtype import numpy_dtype
 
@@ -76,7 +77,7 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
         if name in missing:
             buffer = function.buffer_map[param]
             shape = [_number(extent, sizes, name) for extent in buffer.shape]
-            made[name] = np.zeros(shape, numpy_dtype(buffer.dtype))
+            made[name] = aligned_zeros(shape, numpy_dtype(buffer.dtype))
     return [values.get(name, made.get(name)) for name in names], list(made.values())
 
 

@@ -58,6 +58,24 @@ def test_the_result_is_returned() -> None:
     np.testing.assert_allclose(tw.compile(product, "interpreter")(a, b), c, rtol=1e-6)
 
 
+@pytest.mark.parametrize("shape", [(1, 1), (3, 5), (100, 1000)])
+def test_results_begin_where_vectors_do(shape: tuple[int, int]) -> None:
+    """At a multiple of a line of the cache, wherever the arguments begin."""
+
+    @T.prim_func
+    def doubled(A: T.Buffer(shape, "float32"), B: T.Buffer(shape, "float32")):
+        for i, j in T.grid(shape[0], shape[1]):
+            B[i, j] = A[i, j] * T.float32(2)
+
+    kernel = tw.compile(doubled)
+    kept = []
+    for _ in range(5):
+        result = kernel(np.ones(shape, "float32"))
+        assert result.ctypes.data % 64 == 0 and result.flags.c_contiguous and result.flags.writeable
+        np.testing.assert_array_equal(result, np.full(shape, 2, "float32"))
+        kept.append(result)
+
+
 def test_several_of_symbolic_sizes_before_and_between_the_inputs() -> None:
     kernel = tw.compile(extremes)
     a = np.arange(5, dtype="float32")
