@@ -37,8 +37,8 @@ int64_t next_power_of_two(int64_t n) {
 
 /// One masked vector is better than several short ones where much is computed with it and little is stored: masked
 /// stores are slow on many processors.
-bool computes_in_registers(const Stmt& body) {
-  bool found = false;
+bool computes_much(const Stmt& body) {
+  bool found = calls_elementary_function(body);
   visit(
       body, [&](const Ref<For>&) { found = true; },
       [&](const Ref<BufferStore>& store) { found |= is_local(*store->buffer); });
@@ -96,7 +96,7 @@ class Splitter {
     std::vector<Stmt> parts;
     int64_t full = extent / native_, rest = extent % native_;
     if (full > 0) parts.push_back(outer(native_, int_imm(type_, full), ForKind::kUnrolled, {}));
-    if (rest > 0 && computes_in_registers(loop_->body)) {
+    if (rest > 0 && computes_much(loop_->body)) {
       int64_t lanes = next_power_of_two(rest);
       parts.push_back(vector(int_imm(type_, full * native_), lanes, lanes == rest ? Expr() : loop_->extent));
       rest = 0;

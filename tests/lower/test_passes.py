@@ -774,3 +774,22 @@ def test_deep_nests_compile_fast() -> None:
     start = time.monotonic()
     tw.compile(program, schedule="as written")
     assert time.monotonic() - start < 5  # half a second on an idle machine
+
+
+def test_rests_that_compute_much_are_one_vector() -> None:
+    """13 of 16 lanes at once, not 8, 4 and 1 after one another."""
+
+    @T.prim_func
+    def powers(A: T.Buffer((13,), "float32"), B: T.Buffer((13,), "float32")):
+        for i in T.vectorized(13):
+            B[i] = T.exp(A[i])
+
+    @T.prim_func
+    def copies(A: T.Buffer((13,), "float32"), B: T.Buffer((13,), "float32")):
+        for i in T.vectorized(13):
+            B[i] = A[i] + T.float32(1)
+
+    wide = "llvm -mcpu=skylake-avx512"
+    assert tw.lower(powers, target=wide).script().count("T.exp") == 1
+    assert tw.lower(copies, target=wide).script().count("T.Broadcast(T.float32(1.0), ") == 2
+    check_equivalent(powers, tw.lower(powers, target=wide))

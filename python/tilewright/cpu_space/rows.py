@@ -32,7 +32,9 @@ def schedule_rows(
         if schedule.get(block).writes and is_plain(schedule, schedule.get_loops(block))
     ]
     sums = [block for block in earlier if not is_spatial(schedule.get(block))]
-    if not sums or any(_lies_along_results(schedule, block, target) for block in sums):
+    if not sums or all(_is_short(schedule, block, lanes) for block in sums):
+        return
+    if any(_lies_along_results(schedule, block, target) for block in sums):
         return
     moved: list[BlockRV] = []
     for block in reversed(earlier):
@@ -50,6 +52,11 @@ def schedule_rows(
             vectorize(schedule, own[-1], lanes)
     work = math.prod(sizes.value(schedule.get(loop).extent) or 1 for loop in schedule.get_loops(output))
     share(schedule, [row], work * (1 + len(moved)), target)
+
+
+def _is_short(schedule: Schedule, block: BlockRV, lanes: int) -> bool:
+    facts = facts_of(schedule, block)
+    return facts is not None and math.prod(facts.extent(i) for i in facts.reduced) < lanes
 
 
 def _depends_on_row(schedule: Schedule, block: BlockRV, row: LoopRV) -> bool:
