@@ -772,3 +772,32 @@ def test_divisions_that_no_step_reaches_do_not_limit_tiles():
 def test_groups_of_filters_are_an_axis_of_their_own():
     sch = scheduled(convolution(9, 12, 30, groups=3))
     assert "% 10" in str(sch.trace) and "T.vectorized(16)" in sch.mod.script()
+
+
+def test_columns_that_fill_the_second_level_are_made_in_parts_along_one_axis_of_the_sum():
+    """27 times 256 steps of 32 columns take 864 KiB, 9 times 256 a third."""
+    program = te.create_prim_func(formulas.conv3d_ndhwc(1, 16, 14, 14, 256, 256, 3, 1, 1, 1, 1))
+    script = scheduled(program, "llvm -mcpu=znver4 -num-cores=1").mod.script()
+    assert "conv3d_ndhwc_rf = T.alloc_buffer((3, 1, 16, 14, 14, 256))" in script
+    small = te.create_prim_func(formulas.conv3d_ndhwc(1, 16, 14, 14, 64, 64, 3, 1, 1, 1, 1))
+    assert "_rf" not in scheduled(small, "llvm -mcpu=znver4 -num-cores=1").mod.script()
+
+
+def test_parts_along_one_axis_of_the_sum_are_right(monkeypatch):
+    """With a second level so small that a small program has parts."""
+    program = te.create_prim_func(formulas.conv2d_nhwc(1, 10, 11, 24, 32, 3, 1, 1))
+    expected = [array.copy() for array in make_arrays(task_of(program), {}, 0).values()]
+    tw.compile(program, target="interpreter")(*expected)
+    for target in (*TARGETS, "llvm -mcpu=skylake-avx512 -num-cores=2"):
+        monkeypatch.setattr("tilewright.cpu_space.long_sums._SHARE", 12000 / tw.Target(target).l2_bytes)
+        sch = scheduled(program, target)
+        assert "_rf" in sch.mod.script()
+        arrays = list(make_arrays(task_of(program), {}, 0).values())
+        tw.compile(sch, target=tw.Target(target))(*arrays)
+        np.testing.assert_allclose(arrays[-1], expected[-1], rtol=1e-4, atol=1e-5)
+
+
+def test_rows_shorter_than_a_vector_run_step_by_step():
+    sch = scheduled(softmax(1000, 10))
+    tops = {sch.get(sch.get_loops(block)[0]).loop_var for block in sch.get_child_blocks(sch.get_block("root"))}
+    assert len(tops) == 4

@@ -41,7 +41,7 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     along = along_results(facts, target)
     if along is not None and _is_used_once(facts, along, target) and row_after_row(schedule, facts, along, target):
         return
-    facts = in_parts(schedule, lay_out_along_vectors(schedule, facts, target), draw)
+    facts = in_parts(schedule, lay_out_along_vectors(schedule, facts, target), target, draw)
     facts = in_several_sums(schedule, facts, target)
     tiles = register_tiles(facts, target)
     if tiles and tiles[0].cycles > cycles_of_lanes_along(facts, target):
@@ -107,6 +107,9 @@ class _Contraction:
             columns_first = False
         elif draw.choose(2) and copied is None:
             columns_first = not columns_first
+        if columns_first and copied is None:
+            batch = self._apart_from_columns()
+            rows = [i for i in rows if i not in batch]
         order = batch + (columns + rows if columns_first else rows + columns)
         if not windows:
             order = [i for i in order if i not in with_tail] + [i for i in order if i in with_tail]
@@ -240,11 +243,21 @@ class _Contraction:
     def _columns_first(self) -> bool:
         """Whether what a group of columns needs stays in the second level while the rows pass, and all does not."""
         facts, tile = self.facts, self.tile
+        apart = self._apart_from_columns()
         for read in facts.reads:
-            if read.varies(tile.axis) and not any(read.varies(i) for i in facts.spatial if i != tile.axis):
-                every = math.prod(axis.extent for i, axis in enumerate(facts.axes) if read.varies(i))
+            if read.varies(tile.axis) and any(facts.extent(i) > 1 and not read.varies(i) for i in facts.spatial):
+                every = math.prod(axis.extent for i, axis in enumerate(facts.axes) if read.varies(i) and i not in apart)
                 return every * 4 > self.target.l2_bytes // 2
         return False
+
+    def _apart_from_columns(self) -> list[int]:
+        """Axes that columns differ in: the parts of a long sum."""
+        facts, tile = self.facts, self.tile
+        return [
+            i
+            for i in facts.spatial
+            if i != tile.axis and any(read.varies(i) and read.varies(tile.axis) for read in facts.reads)
+        ]
 
     def _panels(self, copied: int) -> int:
         """How many groups of columns are copied at a time: as many as fill half of the second level."""

@@ -8,30 +8,60 @@ import math
 from tilewright import _core
 from tilewright.cpu_space.draw import Draw
 from tilewright.cpu_space.facts import Facts, facts_of
-from tilewright.cpu_space.register_tile import cycles_of_lanes_along, register_tiles
+from tilewright.cpu_space.register_tile import bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import LoopRV, Schedule
 
 #: what is used less often need not stay anywhere
 _FEWEST_USES = 8
 #: steps of one part
 _FEWEST, _MOST = 256, 1024
+#: of the second level that the columns of a tile may take, and rows that are worth the results of all parts
+_SHARE, _FEWEST_ROWS = 0.7, 64
 #: sums that keep two ports busy for the four cycles that a multiply-add takes, and steps that are worth as many
 _LATENCY, _WORTH_SEVERAL = 8, 256
 
 
-def in_parts(schedule: Schedule, facts: Facts, draw: Draw) -> Facts:
+def in_parts(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> Facts:
     """The contraction that makes the parts, where a sum is long and can be taken apart evenly; else the same as before.
 
     The block that adds the parts up takes its place, and is found as the block that it was.
     """
-    if len(facts.reduced) != 1 or facts.phases or not facts.store.buffer.dtype.startswith("float"):
+    if facts.phases or not facts.store.buffer.dtype.startswith("float"):
         return facts
+    if len(facts.reduced) > 1:
+        return _by_an_axis(schedule, facts, target, draw)
     last = facts.reduced[0]
     steps = _steps(facts.extent(last)) if facts.axes[last].is_fixed else None
     uses = [math.prod(facts.extent(i) for i in facts.spatial if not read.varies(i)) for read in facts.reads]
     if steps is None or min(uses) < _FEWEST_USES or draw.choose(2):
         return facts
     parts, _ = schedule.split(facts.axes[last].loop, [None, steps])
+    return _apart(schedule, facts, parts)
+
+
+def _by_an_axis(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> Facts:
+    """One of several axes of the sum that the parts are along, where the columns of a tile take too much of the second
+    level for all steps, and not for those of a part."""
+    tiles = register_tiles(facts, target)
+    if not tiles or tiles[0].copied is not None:
+        return facts
+    columns = [read for read in facts.reads if read.varies(tiles[0].axis)]
+    if len(columns) != 1 or any(columns[0].varies(i) for i in facts.spatial if i != tiles[0].axis):
+        return facts
+    uses = math.prod(facts.extent(i) for i in facts.spatial if not columns[0].varies(i))
+    steps = math.prod(facts.extent(i) for i in facts.reduced if columns[0].varies(i))
+    panel = steps * tiles[0].columns * bits_of(columns[0].buffer.dtype) // 8
+    most = _SHARE * target.l2_bytes
+    ways = [
+        i
+        for i in facts.reduced[:-1]
+        if facts.axes[i].is_fixed and columns[0].varies(i) and panel / facts.extent(i) <= most
+    ]
+    if panel <= most or not ways or uses < _FEWEST_ROWS or draw.choose(2):
+        return facts
+    chosen = min(ways, key=lambda i: (facts.extent(i), i))
+    parts = facts.axes[chosen].loop
+    schedule.reorder(parts, *(facts.axes[i].loop for i in facts.reduced if i != chosen))
     return _apart(schedule, facts, parts)
 
 
