@@ -108,7 +108,7 @@ class _Contraction:
         elif draw.choose(2) and copied is None:
             columns_first = not columns_first
         if columns_first and copied is None:
-            batch = self._apart_from_columns()
+            batch = [i for i in self._apart_from_columns() if i in outer]
             rows = [i for i in rows if i not in batch]
         order = batch + (columns + rows if columns_first else rows + columns)
         if not windows:
