@@ -22,6 +22,14 @@ bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer) {
   return found;
 }
 
+arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer) {
+  auto fails = [&](const Expr& end) { return end.defined() && may_divide_by_zero(end, analyzer); };
+  for (arith::IntSet& set : box) {
+    if (fails(set.min) || fails(set.max)) set = arith::IntSet::everything();
+  }
+  return box;
+}
+
 bool may_fail(const Expr& e, arith::Analyzer& analyzer) {
   bool found = may_divide_by_zero(e, analyzer);
   visit(

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "arith/analyzer.h"
+#include "arith/int_set.h"
 #include "ir/expr.h"
 #include "ir/reduction_step.h"
 
@@ -11,6 +12,9 @@ namespace tilewright::analysis {
 /// Whether it divides by what is not proved to be other than zero. Where nothing of a program runs for a size of zero,
 /// what a schedule computes ahead of it must not fail either.
 bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer);
+
+/// The box with open ends instead of such that divide by what may be zero.
+arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer);
 
 /// Whether it divides by what may be zero, reads what is not proved to lie inside of its buffer, or calls what does
 /// more than to compute a value.

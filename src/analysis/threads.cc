@@ -102,6 +102,18 @@ std::optional<Obstacle> why_data_changes_threads(const Tree& tree, int one, int 
 
 }  // namespace
 
+std::optional<Obstacle> why_no_block_around(const Tree& tree, int at) {
+  for (int loop = at; loop < tree[at].end; ++loop) {
+    int around = tree[loop].is_loop ? same_threads(tree, loop) : Tree::kNone;
+    if (around == Tree::kNone || tree.contains(at, around)) continue;
+    return Obstacle{described(tree.for_at(around)) + " and " + described(tree.for_at(loop)) +
+                        " inside it are both bound to " + tree.for_at(loop).thread_binding->thread_tag +
+                        ", and a block would stand between them",
+                    {tree.stmt(around), tree.stmt(loop)}};
+  }
+  return std::nullopt;
+}
+
 std::optional<Obstacle> why_not_same_threads(const Tree& tree, int loop) {
   int around = same_threads(tree, loop);
   if (around == Tree::kNone) return std::nullopt;
@@ -111,6 +123,11 @@ std::optional<Obstacle> why_not_same_threads(const Tree& tree, int loop) {
                      inner.thread_binding->thread_tag;
   if (tree[loop].scope != tree[around].scope) {
     return Obstacle{pair + ", and a block stands between them", both};
+  }
+  for (int between = tree[loop].parent; between != around; between = tree[between].parent) {
+    auto axis = tree[between].is_loop ? thread_axis(tree.for_at(between)) : std::nullopt;
+    if (!axis || axis->level != ThreadAxis::Level::kBlock) continue;
+    return Obstacle{pair + ", and " + described(tree.for_at(between)) + " runs blocks of threads between them", both};
   }
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, tree[around].parent);

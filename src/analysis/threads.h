@@ -29,6 +29,10 @@ std::vector<int> joined_loops(const Tree& tree, int at, const Ref<Buffer>& buffe
 /// The loop around `loop` that is bound to the same axis; kNone if there is none.
 int same_threads(const Tree& tree, int loop);
 
+/// Why no block may stand around the statement: below it is a loop that is bound again to an axis of a loop around it,
+/// and the same threads run both only within one block.
+std::optional<Obstacle> why_no_block_around(const Tree& tree, int at);
+
 /// Why the loop, bound again to an axis, would not do the same as when each thread ran all of it: another extent than
 /// the loop around, blocks that differ between the threads, parts of a reduction, results that others do not see.
 /// Nothing for a loop that is not bound again.

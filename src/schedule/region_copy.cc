@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/block_facts.h"
+#include "analysis/divisors.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "schedule/inline.h"
@@ -237,7 +238,11 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
                     {tree.stmt(block), at.loop.node()});
     }
   }
-  Copy copy = make_copy(buffer, storage_scope, region_below(at, choice.chosen, buffer, reads, storage_scope), false);
+  arith::Region region = region_below(at, choice.chosen, buffer, reads, storage_scope);
+  arith::Analyzer outside;
+  analysis::bind_above(outside, tree, at.loop.at);
+  region = arith::clip_to_shape(analysis::without_failing_ends(arith::box_of(region), outside), buffer->shape, outside);
+  Copy copy = make_copy(buffer, storage_scope, std::move(region), false);
   Expr condition = reads ? has_value(at, choice, buffer, copy.region) : bool_imm(true);
   if (!condition.defined()) {
     return refuse(codes.values,

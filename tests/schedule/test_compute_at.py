@@ -1,5 +1,9 @@
+import contextlib
+
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
@@ -397,3 +401,39 @@ def main(A: T.Buffer((2, 3)), C: T.Buffer((4,))):
         check(program, at("B", "C", 0))
     else:
         check_refused(program, at("B", "C", 0), "compute_at/P1")
+
+
+@pytest.mark.parametrize("step", ["compute_at", "reverse_compute_at", "read_at"])
+def test_regions_divide_by_no_size_of_zero(step):
+    """Where n is 0 the reader does not run, and nothing divides by n; what is computed for it must not either."""
+
+    @T.prim_func
+    def rows(a: T.handle, b: T.handle):
+        n, m = T.int32(), T.int32()
+        A = T.match_buffer(a, (n,))
+        B = T.match_buffer(b, (n, m))
+        S = T.alloc_buffer((n * 2,))
+        for i in range(n * 2):
+            with T.block("S"):
+                v = T.axis.spatial(n * 2, i)
+                S[v] = A[v % n] + T.float32(1)
+        for j, i in T.grid(m, n):
+            with T.block("B"):
+                v, w = T.axis.remap("SS", [i, j])
+                B[v, w] = S[w % (n * 2)] + A[v]
+
+    sch = tw.Schedule(rows)
+    if step == "compute_at":
+        sch.compute_at("S", sch.get_loops("B")[0])
+    elif step == "read_at":
+        sch.read_at(sch.get_loops("B")[0], "B", 0, "local")
+    else:
+        copy = sch.cache_read("B", 0, "local")
+        with contextlib.suppress(tw.ScheduleError):
+            sch.reverse_compute_at("B", sch.get_loops(copy)[0])
+    for n, m in ((0, 3), (4, 5), (3, 0)):
+        a, b = np.arange(n, dtype="float32"), np.zeros((n, m), "float32")
+        want = a[np.arange(m) % (2 * n) % n][None, :] + 1 + a[:, None] if n else b
+        for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+            kernel(a, b)
+            np.testing.assert_array_equal(b, want)

@@ -161,3 +161,19 @@ def test_p5_loops_that_depend_on_data():
                 B[vi] = T.if_then_else(vi < 8, A[vi], T.float32(0))
 
     check_refused(ragged, decompose("B", 0), "decompose_padding/P5")
+
+
+def test_loops_of_threads_stay_as_long_as_others_of_their_axis():
+    @T.prim_func
+    def padded(A: T.Buffer((3,)), B: T.Buffer((4,)), C: T.Buffer((4,))):
+        for i in T.thread_binding(4, thread="threadIdx.x"):
+            with T.block("C"):
+                v = T.axis.spatial(4, i)
+                C[v] = T.float32(1)
+        for i in T.thread_binding(4, thread="threadIdx.x"):
+            with T.block("B"):
+                v = T.axis.spatial(4, i)
+                B[v] = T.if_then_else(v >= 1, A[v - 1], T.float32(0))
+
+    sch = check(padded, lambda sch: sch.decompose_padding("B", sch.get_loops("B")[0]))
+    assert [int(sch.get(sch.get_loops(name)[0]).extent) for name in ("B_pad_const", "B")] == [4, 4]

@@ -184,3 +184,24 @@ def test_blocks_around_do_not_speak_of_sizes_that_a_view_defines(step):
             sch.cache_read("outer", 0, "local")
 
     check(viewed, transform)
+
+
+def test_axes_of_parts_beyond_a_domain_keep_it():
+    """A split without a rest of one row leaves seven iterations in which no row is started, and no element is of."""
+
+    @T.prim_func
+    def sums(A: T.Buffer((1, 4)), B: T.Buffer((2,))):
+        for i, k in T.grid(1, 4):
+            with T.block("B"):
+                v, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[v * 2] = T.float32(2)
+                B[v * 2] = B[v * 2] + A[v, vk]
+
+    def transform(sch):
+        outer, _ = sch.split(sch.get_loops("B")[0], [8, None], preserve_unit_iters=False)
+        sch.loop_partition(outer, [1])
+
+    sch = check(sums, transform)
+    axes = [int(sch.get(block).iter_vars[0].dom.extent) for block in (sch.get_block("B_i_00"), sch.get_block("B_i_01"))]
+    assert axes == [1, 1]

@@ -216,3 +216,32 @@ def test_a_copy_of_nothing_has_no_elements():
             a = np.ones(size, "float32")
             kernel(a)
             assert (a == 0).all()
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_conditions_of_a_copy_have_their_data_by_then(is_late):
+    """The copy of A would stand in front of all blocks, and ask M, which one of them makes first."""
+    makes = """for i in range(8):
+        with T.block("M"):
+            v = T.axis.spatial(8, i)
+            M[v] = A[v] > T.float32(0)
+"""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8,)), N: T.Buffer((8,), "bool"), B: T.Buffer((8,))):
+    M = T.alloc_buffer((8,), "bool")
+    {makes}
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            T.where({"M" if is_late else "N"}[i])
+            B[v] = A[v] + T.float32(1)
+""")
+
+    def transform(sch):
+        sch.reindex_cache_read("B", 0, "local", lambda v: (v,))
+
+    if is_late:
+        check_refused(program, transform, "reindex_cache_read/P6")
+    else:
+        check(program, transform)

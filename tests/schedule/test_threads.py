@@ -466,3 +466,50 @@ def test_each_block_has_its_tile_whatever_can_be_proved_of_it():
         sch.fuse(*sch.get_loops(copy)[2:])
 
     check(columns, fused)
+
+
+def test_threads_around_blocks_of_threads_are_not_bound_again_inside():
+    """What both virtual threads fill together would have to be outside of their loop, and inside of that of blocks."""
+
+    @T.prim_func
+    def main(A: T.Buffer((4, 4)), B: T.Buffer((2, 4))):
+        for x in T.thread_binding(2, thread="vthread.x"):
+            for b in T.thread_binding(2, thread="blockIdx.x"):
+                for j in range(4):
+                    with T.block("B"):
+                        v, w = T.axis.remap("SS", [b, j])
+                        B[v, w] = A[3, w]
+
+    def filled(sch, axis):
+        copy = sch.cache_read("B", 0, "shared")
+        sch.compute_at(copy, sch.get_loops("B")[1], preserve_unit_loops=True)
+        sch.bind(sch.split(sch.get_loops(copy)[-1], [None, 2])[1], axis)
+
+    check_refused(main, lambda sch: filled(sch, "vthread.x"), "bind/P7")
+    check(main, lambda sch: filled(sch, "threadIdx.x"))
+
+
+@T.prim_func
+def fetched_together(A: T.Buffer((8, 4)), B: T.Buffer((8, 4))):
+    S = T.alloc_buffer((8, 4), scope="shared")
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        for i in range(8):
+            for u in T.thread_binding(4, thread="threadIdx.x"):
+                with T.block("S"):
+                    v, w = T.axis.remap("SS", [i, u])
+                    S[v, w] = A[v, w]
+            with T.block("B"):
+                v, w = T.axis.remap("SS", [i, t])
+                B[v, w] = S[v, 3 - w]
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (lambda sch: sch.blockize(sch.get_loops("S")[2]), "blockize/P1"),
+        (lambda sch: sch.loop_partition(sch.get_loops("S")[1], [3]), "loop_partition/P5"),
+    ],
+)
+def test_no_block_comes_between_loops_of_the_same_threads(step, code):
+    error = check_refused(fetched_together, step, code)
+    assert "both bound to threadIdx.x" in str(error)

@@ -15,7 +15,7 @@
 // stays what it was, and where. An init moves into the new block, as a block of its own over all that is inside.
 //
 // Requires  P1 one block stands below the loop, and only loops between; or the blocks are different and stand next to
-//              each other, with only loops around each
+//              each other, with only loops around each; none inside is bound again to an axis of one outside
 //           P2 each axis divides into what the outer loops give and what the inner loops give
 //           P3 conditions on blocks speak of the outer loops, of the inner loops, or of whole axes
 //           P4 an init that moves runs for each element exactly once, before its first step: the inner loops take the
@@ -28,6 +28,7 @@
 #include "analysis/divisors.h"
 #include "analysis/independence.h"
 #include "analysis/reduction_start.h"
+#include "analysis/threads.h"
 #include "arith/iter_map.h"
 #include "ir/build.h"
 #include "ir/structural.h"
@@ -447,8 +448,9 @@ Ref<Block> around(std::string name, const OuterAxes& outer, Stmt init, Stmt body
   return make<Block>(std::move(block));
 }
 
-/// Loops that go inside are known inside only: their ranges must not speak of outer loops.
+/// Loops that go inside are known inside only: their ranges must not speak of outer loops, nor threads be the same.
 Status check_ranges(const Tree& tree, int top, const std::vector<int>& loops) {
+  if (auto obstacle = analysis::why_no_block_around(tree, top)) return refuse("blockize/P1", *obstacle);
   for (int at : loops) {
     const For& loop = tree.for_at(at);
     for (int other : tree.loops_above(top)) {

@@ -24,6 +24,7 @@
 #include <algorithm>
 
 #include "analysis/binding_reads.h"
+#include "analysis/divisors.h"
 #include "analysis/scope.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
@@ -99,7 +100,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
         arith::Analyzer around;
         analysis::bind_above(around, tree, loop.at, varying);
         arith::Region region = analysis::bound_region(*tree.realize_at(consumer), read);
-        arith::Box box = analysis::relaxed(region, tree, varying, around);
+        arith::Box box = analysis::without_failing_ends(analysis::relaxed(region, tree, varying, around), analyzer);
         AxisSets sets = solve_axes(block.block(), write, box, Fit::kTouch, analyzer);
         needed = needed ? arith::unite(*needed, sets, analyzer) : sets;
       }

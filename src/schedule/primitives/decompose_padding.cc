@@ -264,6 +264,7 @@ class Decompose {
       Stmt below = i + 1 < loops_.size() ? tree.stmt(loops_[i + 1]) : Stmt(block_.node());
       if (loop.body != below) return Tree::kNone;
       if (realize_.iter_values[axis] != loop.loop_var) continue;
+      if (loop.thread_binding.defined()) return Tree::kNone;  // all loops of an axis have one extent
       for (size_t other = 0; other < realize_.iter_values.size(); ++other) {
         if (other != axis && uses_var(realize_.iter_values[other], loop.loop_var)) return Tree::kNone;
       }

@@ -20,11 +20,14 @@
 //           P2 its range is constant
 //           P3 lengths are positive, and at most one is inferred
 //           P4 the lengths leave at least one iteration for what is inferred, or for one more loop
-//           P5 a block is below it, and the loop drives no reduction axis: each part would begin it anew
+//           P5 a block is below it, and the loop drives no reduction axis: each part would begin it anew; no
+//              loop below is bound again to an axis of one around, as blocks come to stand between them
 #include "schedule/primitives/loop_partition.h"
 
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
+#include "analysis/threads.h"
+#include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/numeric.h"
 #include "ir/substitute.h"
@@ -111,13 +114,20 @@ Ref<For> make_part(const For& loop, const std::string& suffix, int64_t first, in
   named.body = rewrite(
       copy->body,
       [&](const Ref<BlockRealize>& old, Rewriter& walk) -> Stmt {
-        // An axis that is the loop takes no other values than the loop.
+        // An axis that is the loop takes no other values than the loop; where that is longer, a condition keeps the
+        // axis inside of its domain.
         BlockRealize realize = *walk.descend(old);
         Block block = *realize.block;
         block.name_hint += ending;
         for (size_t i = 0; i < block.iter_vars.size(); ++i) {
           if (old->iter_values[i] != copy->loop_var) continue;
           IterVar axis = *block.iter_vars[i];
+          arith::Analyzer analyzer;
+          Expr low = cast(loop.loop_var.dtype(), axis.dom->min),
+               end = low + cast(loop.loop_var.dtype(), axis.dom->extent);
+          if (!analyzer.can_prove(le(low, domain->min)) || !analyzer.can_prove(le(domain->min + domain->extent, end))) {
+            continue;
+          }
           axis.dom = range(cast(axis.var.dtype(), domain->min), cast(axis.var.dtype(), domain->extent));
           block.iter_vars[i] = make<IterVar>(std::move(axis));
         }
@@ -140,6 +150,7 @@ Result<Plan> plan(const State& state, const LoopPartition& partition) {
     return refuse("loop_partition/P2", "the range of " + describe(place) + " is not constant", {place.node()});
   }
   TW_TRY(lengths, find_lengths(state, partition, place, *extent));
+  if (auto obstacle = analysis::why_no_block_around(tree, place.at)) return refuse("loop_partition/P5", *obstacle);
   std::vector<int> blocks = tree.child_blocks(place.at);
   if (blocks.empty()) {
     return refuse("loop_partition/P5", "there is no block below " + describe(place), {place.node()});

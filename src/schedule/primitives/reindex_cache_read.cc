@@ -27,6 +27,7 @@
 //              buffer in blocks only
 #include "schedule/primitives/reindex_cache_read.h"
 
+#include "analysis/binding_reads.h"
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
 #include "schedule/relocate.h"
@@ -101,7 +102,8 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
   int copier = after.block(made->id.value);
-  if (choice.written) {
+  // The block's own condition may ask for data, which have to be there by then.
+  if (choice.written || !analysis::binding_reads(*after.realize_at(copier)).empty()) {
     auto obstacle = analysis::why_inputs_incomplete(after, copier);
     if (obstacle) return refuse("reindex_cache_read/P6", *obstacle);
   }

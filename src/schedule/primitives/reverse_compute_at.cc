@@ -23,6 +23,7 @@
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
+#include "analysis/divisors.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "schedule/primitives/reverse_compute_at.h"
@@ -74,7 +75,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
       for (const Ref<BufferRegion>& write : tree.block_at(producer).writes) {
         if (write->buffer != read->buffer) continue;
         arith::Region region = analysis::bound_region(*tree.realize_at(producer), write);
-        arith::Box box = analysis::relaxed(region, tree, below, analyzer);
+        arith::Box box = analysis::without_failing_ends(analysis::relaxed(region, tree, below, analyzer), analyzer);
         AxisSets sets = solve_axes(block.block(), read, box, Fit::kWithin, analyzer);
         possible = possible ? arith::intersect(*possible, sets, analyzer) : sets;
       }
