@@ -37,7 +37,8 @@ class Roofs:
     """Measured limits for a number of threads.
 
     Attributes:
-        peaks: floating-point operations per second by dtype.
+        peaks: operations per second by the dtype of what is multiplied or added; of "int8" and "bfloat16" those of dot
+            products, whose sums are wider, where the processor has instructions for them.
         levels: from the fastest to the largest.
     """
 
@@ -125,10 +126,13 @@ def _probe(threads: int) -> Roofs:
     levels = [
         Level(n, size, raw[f"{n.lower()}_read"]) for n, size in sizes.items() if size and raw[f"{n.lower()}_read"]
     ]
+    float32 = max(raw["f32_flops"].values())
     peaks = {
-        "float32": max(raw["f32_flops"].values()),
+        "float32": float32,
         "float64": max(raw["f64_flops"].values()),
+        "bfloat16": max(float32, raw["bf16_dot"]),
         "int32": raw["i32_add"],
+        "int8": max(raw["i32_add"], raw["i8_dot"]),
     }
     return Roofs(threads, peaks, (*levels, Level("memory", 0, raw["dram_read"])))
 

@@ -21,12 +21,12 @@ from tilewright.task import Task, module_of
 
 def open_database(path: str | os.PathLike[str] | None) -> Any:
     """Opens a file of records, making it and its folder if they are not there, or "postgresql://..."; None is one in
-    memory.
+    memory, and so is "memory", as :mod:`tilewright.meta_schedule` has it.
 
     Raises:
         tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
     """
-    if path is None:
+    if path is None or path == "memory":
         return _core.Database.in_memory()
     if is_server(path):
         return PostgresStore(str(path))

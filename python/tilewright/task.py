@@ -103,8 +103,7 @@ def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = 
     parameters = tuple(
         Parameter(name, dtype, tuple(shape), role, name in partly) for name, dtype, shape, role in facts["params"]
     )
-    floats = [p.dtype for p in parameters if "float" in p.dtype]
-    work = Work(facts["flops"] or facts["int_ops"], facts["bytes"], floats[0] if floats else "int32", facts["exact"])
+    work = _work_of(facts, [p.dtype for p in parameters])
     return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes or {}, cold)
 
 
@@ -160,5 +159,13 @@ def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:
     sized = _core.substitute(function, constants)
     assert isinstance(sized, ir.PrimFunc)
     facts = _core.analyze_work(sized)
+    return _work_of(facts, dtypes)
+
+
+def _work_of(facts: Mapping[str, Any], dtypes: Sequence[str]) -> Work:
+    """Of the kind of operations that there are more of: a product of bytes may end in some of floats."""
     floats = [dtype for dtype in dtypes if "float" in dtype]
-    return Work(facts["flops"] or facts["int_ops"], facts["bytes"], floats[0] if floats else "int32", facts["exact"])
+    if floats and facts["flops"] >= facts["int_ops"]:
+        return Work(facts["flops"], facts["bytes"], floats[0], facts["exact"])
+    small = any(dtype in ("int8", "uint8") for dtype in dtypes)
+    return Work(facts["int_ops"], facts["bytes"], "int8" if small else "int32", facts["exact"])

@@ -116,7 +116,10 @@ class Guard {
       Expr inside = bool_imm(true);
       for (const auto& [index, masked] : ends_of(indices[d], access.mask())) {
         Expr low = ge(index, zero(index.dtype()));
-        Expr high = lt(index, cast(index.dtype(), access.named->shape[d]));
+        // In the wider type: the low bits of an extent of 64 say nothing.
+        const Expr& extent = access.named->shape[d];
+        const bool is_wider = extent.dtype().bits > index.dtype().bits;
+        Expr high = is_wider ? lt(cast(extent.dtype(), index), extent) : lt(index, cast(index.dtype(), extent));
         Expr both = analyzer_.can_prove(low) ? bool_imm(true) : low;
         if (!analyzer_.can_prove(high)) both = logical_and(both, high);
         if (!is_true(both)) inside = logical_and(inside, masked.defined() ? logical_or(masked, both) : both);

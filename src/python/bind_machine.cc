@@ -51,9 +51,9 @@ nb::dict measure_roofs(int threads) {
   result["f32_flops"] = f32;
   result["f64_flops"] = f64;
   const std::pair<const char*, double> rates[] = {
-      {"i32_add", roofs.i32_add},     {"i32_mul", roofs.i32_mul}, {"i8_dot", roofs.i8_dot},
-      {"l1_read", roofs.l1_read},     {"l2_read", roofs.l2_read}, {"l3_read", roofs.l3_read},
-      {"dram_read", roofs.dram_read},
+      {"i32_add", roofs.i32_add},   {"i32_mul", roofs.i32_mul},     {"i8_dot", roofs.i8_dot},
+      {"bf16_dot", roofs.bf16_dot}, {"l1_read", roofs.l1_read},     {"l2_read", roofs.l2_read},
+      {"l3_read", roofs.l3_read},   {"dram_read", roofs.dram_read},
   };
   for (auto [name, rate] : rates) result[name] = rate;
   return result;

@@ -82,6 +82,9 @@ COMPUTE_LOOP(add_avx512, "avx512f", "vpbroadcastd", kThree, kThree, "%%zmm24", "
              EACH24(PADDD_Z), UPPER, WITH_HIGH)
 COMPUTE_LOOP(mul_avx512, "avx512f", "vpbroadcastd", kThree, kThree, "%%zmm24", "%%zmm25", EACH24(CLEAR_Z),
              EACH24(PMULLD_Z), UPPER, WITH_HIGH)
+#define BF16_DOT_Z(i) "vdpbf16ps %%zmm24, %%zmm25, %%zmm" #i "\n\t"
+COMPUTE_LOOP(dot_avx512bf16, "avx512f", "vbroadcastss", kOneF, kTinyF, "%%zmm24", "%%zmm25", EACH24(CLEAR_Z),
+             EACH24(BF16_DOT_Z), UPPER, WITH_HIGH)
 COMPUTE_LOOP(dot_avx512vnni, "avx512f", "vpbroadcastd", kThree, kThree, "%%zmm24", "%%zmm25", EACH24(CLEAR_Z),
              EACH24(DOT_Z), UPPER, WITH_HIGH)
 
@@ -136,6 +139,7 @@ void tw_find_roof_loops(tw_roof_loops* loops) {
     loops->i32_add = probe(add_avx512, 24 * 16);
     loops->i32_mul = probe(mul_avx512, 24 * 16);
     if (tw_has_cpu_feature(host, TW_CPU_avx512vnni)) loops->i8_dot = probe(dot_avx512vnni, 24 * 16 * 8);
+    if (tw_has_cpu_feature(host, TW_CPU_avx512bf16)) loops->bf16_dot = probe(dot_avx512bf16, 24 * 16 * 4);
     loops->read = read_avx512;
   }
 }

@@ -22,7 +22,7 @@ typedef struct tw_roof_loops {
   int32_t best_level;
   tw_compute_probe f32[TW_NUM_LEVELS];
   tw_compute_probe f64[TW_NUM_LEVELS];
-  tw_compute_probe i32_add, i32_mul, i8_dot;
+  tw_compute_probe i32_add, i32_mul, i8_dot, bf16_dot;
   tw_read_loop read;
 } tw_roof_loops;
 

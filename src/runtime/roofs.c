@@ -160,6 +160,7 @@ static void* measure(void* argument) {
   r.i32_add = compute_rate(m, t->loops.i32_add);
   r.i32_mul = compute_rate(m, t->loops.i32_mul);
   r.i8_dot = compute_rate(m, t->loops.i8_dot);
+  r.bf16_dot = compute_rate(m, t->loops.bf16_dot);
   r.l1_read = read_rate(m, t->cache_bytes[0], kCacheSlice);
   r.l2_read = read_rate(m, t->cache_bytes[1], kCacheSlice);
   r.l3_read = read_rate(m, t->cache_bytes[2], kCacheSlice);

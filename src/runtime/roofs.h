@@ -34,6 +34,9 @@ typedef struct tw_roofs {
   double i32_mul;
   double i8_dot;
 
+  /* Products of bfloat16 summed in float32, by an instruction for that; counted like i8_dot. */
+  double bf16_dot;
+
   /* Bytes read from data that lies in the cache, or in memory. */
   double l1_read;
   double l2_read;

@@ -24,7 +24,10 @@ void expect_sound(const tw_roofs& roofs) {
   EXPECT_EQ(roofs.l2_read > 0, cpu->l2_bytes > 0);
   EXPECT_EQ(roofs.l3_read > 0, cpu->l3_bytes > 0);
   EXPECT_GT(roofs.dram_read, 1e7);
-  for (double rate : {roofs.i32_mul, roofs.i8_dot, roofs.l1_read, roofs.dram_read}) EXPECT_TRUE(std::isfinite(rate));
+  for (double rate : {roofs.i32_mul, roofs.i8_dot, roofs.bf16_dot, roofs.l1_read, roofs.dram_read}) {
+    EXPECT_TRUE(std::isfinite(rate));
+  }
+  EXPECT_EQ(roofs.bf16_dot > 0, avx512 && tw_has_cpu_feature(tw_host_cpu_features(), TW_CPU_avx512bf16));
 }
 
 TEST(Roofs, OfOneThread) {

@@ -148,3 +148,26 @@ def test_what_loops_prove_costs_nothing():
     ).inspect("asm")
     unasked = tw.compile(gather(), schedule="as written")
     assert "assert" not in unasked.inspect("tir")
+
+
+@pytest.mark.parametrize("n", [4, 5, 2**31 - 1, 2**31 + 1, 2**32 - 1, 2**32 + 2, 2**33])
+def test_extents_beyond_the_type_of_indices(n):
+    @T.prim_func
+    def through(B: T.Buffer((4,), "int8"), I: T.Buffer((4,), "int32"), n: T.int64):
+        A = T.alloc_buffer((n,), "int8")
+        for i in range(4):
+            with T.block("A"):
+                v = T.axis.spatial(4, i)
+                A[I[v]] = T.Cast("int8", v + 1)
+        for i in range(4):
+            with T.block("B"):
+                v = T.axis.spatial(4, i)
+                B[v] = A[I[3 - v]]
+
+    kernel = tw.compile(through, check_bounds=True, schedule="as written")
+    index, b = np.arange(4, dtype="int32"), np.zeros(4, "int8")
+    kernel(b, index, n)
+    assert b.tolist() == [4, 3, 2, 1]
+    for far in (-1, n) if n < 2**31 else (-1,):
+        with pytest.raises(tw.ArgumentError, match="block 'A' writes 'A' at index"):
+            kernel(b, np.array([0, 1, far, 3], "int32"), n)
