@@ -182,7 +182,7 @@ def _layouts(schedule: Schedule, name: str) -> list[_Layout]:
         for old, new in zip(before, after, strict=True):
             if old is None or new is None or old.same_as(new):
                 continue
-            _, index_map, padding, _ = step.attrs
+            index_map, padding = step.inputs[1], step.attrs[2]
             if isinstance(padding, ir.IndexMap):
                 raise ArgumentError(
                     f"the schedule has changed the layout of the parameter {old.name}, with a function of its indices "

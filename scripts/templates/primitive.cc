@@ -19,7 +19,7 @@ Result<Plan> plan(const State& state, const @Name@& @name@) {
   }
   TreeEdit edit(*place.tree);
   edit.replace(place.at, <the new statement>);
-  return give_loops(place.func, edit.finish(), {<the variables of new loops>});
+  return give_loops(place.func, edit.finish(), {<the variables of new loops, if it gives any>});
 }
 
 }  // namespace tilewright::schedule

@@ -15,8 +15,10 @@ namespace {
 
 class Detector {
  public:
-  Detector(const IterDomains& inputs, IterMapLevel level, bool keep_trivial, Analyzer& analyzer)
-      : reader_(inputs, level != IterMapLevel::kNoCheck, keep_trivial, analyzer), inputs_(inputs), level_(level) {}
+  Detector(const IterDomains& inputs, IterMapLevel level, bool keep_trivial, bool fuse_first, Analyzer& analyzer)
+      : reader_(inputs, level != IterMapLevel::kNoCheck, keep_trivial, fuse_first, analyzer),
+        inputs_(inputs),
+        level_(level) {}
 
   IterMapResult run(const std::vector<Expr>& indices, const Expr& predicate) {
     if (predicate.defined()) reader_.read_predicate(predicate);
@@ -38,6 +40,7 @@ class Detector {
     if (!result.errors.empty()) result.indices.clear();
     return result;
   }
+  bool divides_sums() const { return reader_.divides_sums(); }
 
  private:
   std::optional<IterSumExpr> read_index(const Expr& index) {
@@ -94,8 +97,14 @@ uint32_t depth_of(const std::vector<Expr>& indices, const Expr& predicate) {
 IterMapResult detect_iter_map(const std::vector<Expr>& indices, const IterDomains& inputs, const Expr& predicate,
                               IterMapLevel level, Analyzer& analyzer, bool keep_trivial) {
   IterMapResult result;
-  with_stack_for(depth_of(indices, predicate),
-                 [&] { result = Detector(inputs, level, keep_trivial, analyzer).run(indices, predicate); });
+  with_stack_for(depth_of(indices, predicate), [&] {
+    Detector detector(inputs, level, keep_trivial, false, analyzer);
+    result = detector.run(indices, predicate);
+    if (result.ok() || !detector.divides_sums()) return;
+    // Two theorems may have read digits of the same loops in ways that do not go together.
+    IterMapResult other = Detector(inputs, level, keep_trivial, true, analyzer).run(indices, predicate);
+    if (other.ok()) result = std::move(other);
+  });
   return result;
 }
 

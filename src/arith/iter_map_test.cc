@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 #include <set>
@@ -354,6 +355,55 @@ TEST_F(SubspaceTest, RandomNests) {
     }
   }
   EXPECT_GT(accepted, 120);
+}
+
+/// Digits of two loops fused, of any radixes: each begins and ends within the outer loop, within the inner one, or
+/// reaches from one into the other.
+TEST_F(IterMapTest, DigitsOfFusedLoops) {
+  std::vector<Expr> tiles{floordiv(i * 128 + j, 896) * 14 + floordiv(floormod(i * 128 + j, 112), 8),
+                          floordiv(floormod(i * 128 + j, 896), 112) * 8 + floormod(i * 128 + j, 8)};
+  inputs = {{i, 0, 98}, {j, 0, 128}};
+  accept(tiles, IterMapLevel::kBijective);
+  int reaching = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    std::mt19937_64 random(seed);
+    auto pick = [&](int count) { return static_cast<int>(random() % static_cast<uint64_t>(count)); };
+    static constexpr int64_t kPrimes[] = {2, 2, 3, 5};
+    std::vector<int64_t> primes;
+    for (int at = 0, count = 3 + pick(3); at < count; ++at) primes.push_back(kPrimes[pick(4)]);
+    int64_t outer = 1, inner = 1;
+    for (int64_t prime : primes) (pick(2) ? outer : inner) *= prime;
+    std::shuffle(primes.begin(), primes.end(), random);
+    inputs = {{i, 0, outer}, {j, 0, inner}};
+    Expr fused = i * inner + j;
+    std::vector<std::pair<Expr, int64_t>> digits;  // least first
+    int64_t below = 1;
+    for (size_t at = 0; at < primes.size();) {
+      int64_t radix = 1;
+      for (int taken = 1 + pick(2); taken > 0 && at < primes.size(); --taken) radix *= primes[at++];
+      bool last = at == primes.size();
+      reaching += below < inner && below * radix > inner;
+      Expr digit = pick(2) || last ? floordiv(fused, below) : floordiv(floormod(fused, below * radix), below);
+      digits.emplace_back(last ? digit : floormod(digit, radix), radix);
+      below *= radix;
+    }
+    std::shuffle(digits.begin(), digits.end(), random);
+    std::vector<Expr> indices;
+    for (size_t at = 0; at < digits.size(); ++at) {
+      bool joins = at > 0 && pick(2);
+      if (joins) {
+        indices.back() = indices.back() * digits[at].second + digits[at].first;
+      } else {
+        indices.push_back(digits[at].first);
+      }
+    }
+    accept(indices, IterMapLevel::kBijective);
+    if (HasFailure()) {
+      ADD_FAILURE() << "seed " << seed << ", " << outer << " x " << inner;
+      return;
+    }
+  }
+  EXPECT_GT(reaching, 100);
 }
 
 /// Random chains of splits and fusions, some spoilt: what is accepted is checked by enumeration, and chains without

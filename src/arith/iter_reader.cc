@@ -5,8 +5,8 @@
 
 namespace tilewright::arith {
 
-IterReader::IterReader(const IterDomains& inputs, bool checked, bool keep_trivial, Analyzer& analyzer)
-    : sums_(analyzer), factors_(sums_.factors()), inputs_(inputs), checked_(checked) {
+IterReader::IterReader(const IterDomains& inputs, bool checked, bool keep_trivial, bool fuse_first, Analyzer& analyzer)
+    : sums_(analyzer), factors_(sums_.factors()), inputs_(inputs), checked_(checked), fuse_first_(fuse_first) {
   for (const auto& [variable, range] : inputs) {
     if (!keep_trivial && is_const_int(range->extent, 1)) {
       values_[variable] = range->min;
@@ -76,6 +76,11 @@ std::optional<IterSumExpr> IterReader::divide(IterSumExpr sum, const Expr& divis
   if (!factors_.non_negative(divisor)) return std::nullopt;  // and not 0, since it divides
   use_constraints(sum);
   sums_.join_digits(sum);
+  divides_sums_ |= sum.args.size() > 1;
+  if (fuse_first_ && sum.args.size() > 1) {
+    auto split = as_one_split(sum);
+    if (split && factors_.divides(divisor, split->extent)) return digits(*split, divisor, quotient);
+  }
   // T1
   IterSumExpr whole = of_base(factors_.div(sum.base, divisor));
   IterSumExpr rest = of_base(factors_.mod(sum.base, divisor));

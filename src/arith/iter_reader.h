@@ -19,8 +19,10 @@ class IterReader {
     Expr low;  ///< value of the pattern where the mark is 0
   };
 
-  /// `keep_trivial`: inputs of extent 1 stay iterators.
-  IterReader(const IterDomains& inputs, bool checked, bool keep_trivial, Analyzer& analyzer);
+  /// `keep_trivial`: inputs of extent 1 stay iterators. `fuse_first`: what is divided becomes one iterator wherever it
+  /// can, also where a theorem would take a part of it alone. (98 x 128 loops fused: the quotient by 896 is that of the
+  /// outer loop by 7, but digits of 112 are of both loops together, and go with the quotient by 896 of both.)
+  IterReader(const IterDomains& inputs, bool checked, bool keep_trivial, bool fuse_first, Analyzer& analyzer);
 
   /// Nothing when the expression is no sum of splits; errors() may say why.
   std::optional<IterSumExpr> read(const Expr& e);
@@ -35,6 +37,8 @@ class IterReader {
   const std::vector<Constraint>& constraints() const { return constraints_; }
   const Marks& marks() const { return marks_; }
   bool checked() const { return checked_; }
+  /// Whether `fuse_first` might make a difference.
+  bool divides_sums() const { return divides_sums_; }
   void fail(std::string why) { errors_.push_back(std::move(why)); }
 
  private:
@@ -54,7 +58,8 @@ class IterReader {
   IterSums sums_;
   Factors& factors_;
   const IterDomains& inputs_;
-  const bool checked_;
+  const bool checked_, fuse_first_;
+  bool divides_sums_ = false;
   std::unordered_map<NodeRef, Expr> values_;  ///< inputs of extent 1
   Marks marks_;                               ///< the other inputs
   std::vector<IterMarkPtr> fused_;

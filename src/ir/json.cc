@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/field_content.h"
+#include "ir/object_graph.h"
 #include "ir/traverse.h"
 
 namespace tilewright {
@@ -186,7 +187,9 @@ std::string to_json(const NodeRef& root) {
 
 Result<NodeRef> from_json(std::string_view text) {
   try {
-    return Reader().read(Json::parse(text));
+    Json document = Json::parse(text);
+    bool graph = document.is_object() && !document.contains("tilewright") && document.contains("nodes");
+    return graph ? from_object_graph(text) : Reader().read(document);
   } catch (const BadContent& bad) {
     return script_error("json/content", bad.what, "only text written by to_json can be read");
   } catch (const Json::exception& e) {

@@ -15,7 +15,7 @@
 namespace tilewright {
 
 std::string to_json(const NodeRef& root);
-/// ScriptError "json/..." for anything that to_json would not have written.
+/// Also what TVM writes of index maps and expressions (ir/object_graph.h). ScriptError "json/..." for anything else.
 Result<NodeRef> from_json(std::string_view text);
 
 /// Base64 of RFC 4648.

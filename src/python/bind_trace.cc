@@ -86,8 +86,8 @@ nb::object to_python(const Value& value, const SchedulePtr& owner) {
 
 nb::object output_to_python(const KindInfo& kind, uint32_t number, const SchedulePtr& owner) {
   if (number == LoopRV::kNone) return nb::none();
-  if (kind.return_type.find("Loop") != std::string::npos) return to_python({LoopRV{number}}, owner);
-  if (kind.return_type.find("Block") != std::string::npos) return to_python({BlockRV{number}}, owner);
+  if (kind.gives == HandleKind::kLoop) return to_python({LoopRV{number}}, owner);
+  if (kind.gives == HandleKind::kBlock) return to_python({BlockRV{number}}, owner);
   return to_python({ExprRV{number}}, owner);
 }
 

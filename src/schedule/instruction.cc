@@ -24,6 +24,19 @@ std::string return_type() {
   return "list[ExprRV | None]";
 }
 
+template <class R>
+constexpr HandleKind kind_given() {
+  if constexpr (is_vector<R>) {
+    return kind_given<typename R::value_type>();
+  } else if constexpr (std::is_same_v<R, LoopRV>) {
+    return HandleKind::kLoop;
+  } else if constexpr (std::is_same_v<R, BlockRV>) {
+    return HandleKind::kBlock;
+  } else {
+    return HandleKind::kExpr;
+  }
+}
+
 template <class I>
 std::vector<Value> read_values(const Instruction& instruction) {
   std::vector<Value> result;
@@ -124,6 +137,16 @@ Instruction change_handles(const Instruction& instruction, const ChangeHandle& f
   return result;
 }
 
+/// Whether a word stands in a list of words.
+constexpr bool names(std::string_view list, std::string_view word) {
+  for (size_t at = list.find(word); at != std::string_view::npos; at = list.find(word, at + 1)) {
+    bool begins = at == 0 || list[at - 1] == ' ';
+    bool ends = at + word.size() == list.size() || list[at + word.size()] == ' ';
+    if (begins && ends) return true;
+  }
+  return false;
+}
+
 template <class I>
 KindInfo describe(std::string_view kind, std::string_view method) {
   KindInfo info{};
@@ -133,6 +156,7 @@ KindInfo describe(std::string_view kind, std::string_view method) {
   if constexpr (requires { I::kPositional; }) info.positional = I::kPositional;
   using R = typename I::Returns;
   info.returns = std::is_same_v<R, None> ? Shape::kNothing : is_vector<R> ? Shape::kMany : Shape::kOne;
+  info.gives = kind_given<R>();
   info.return_type = return_type<R>();
   info.doc = I::kDoc;
   static_assert(::tilewright::detail::count_fields<I>() == I::Members::count, "a field is missing in Members");
@@ -144,6 +168,13 @@ KindInfo describe(std::string_view kind, std::string_view method) {
     param.star = is_star<F>;
     param.flat = is_flat<F>;
     param.omit_empty = is_omit_empty<F>;
+    param.touched = std::is_same_v<F, TouchedBuffer>;
+    if constexpr (requires { I::kAmongInputs; }) {
+      param.among_inputs = names(I::kAmongInputs, name);
+      if (param.among_inputs) param.role = FieldRole::kInput;
+      param.flat |= param.omit_empty;  // handles beyond what TVM records are further inputs
+    }
+    if constexpr (requires { I::kSide; }) param.side = name == I::kSide;
     param.required = static_cast<int>(info.params.size()) < I::kRequired && !param.star;
     param.default_value = param.omit_empty ? Value{None{}} : FieldTraits<F>::to(field);
     param.type = FieldTraits<F>::type();
@@ -241,17 +272,36 @@ const KindInfo* find_method(std::string_view method) {
 
 std::vector<Value> values_of(const Instruction& instruction) { return kind_info(instruction).values(instruction); }
 
+namespace {
+
+Value side_number(const std::string& side) { return {static_cast<int64_t>(side == "write")}; }
+Value side_of(int64_t number) { return {std::string(number == 1 ? "write" : "read")}; }
+bool is_side_number(const Value& value) {
+  const int64_t* number = value.as<int64_t>();
+  return number && (*number == 0 || *number == 1);
+}
+
+}  // namespace
+
 RecordedParts parts_of(const Instruction& instruction) {
   const KindInfo& info = kind_info(instruction);
   std::vector<Value> values = values_of(instruction);
   RecordedParts parts;
   for (size_t i = 0; i < values.size(); ++i) {
-    if (info.params[i].role == FieldRole::kAttr) {
-      parts.attrs.push_back(std::move(values[i]));
-    } else if (info.params[i].flat) {
-      for (const Value& item : *values[i].as<Value::List>()) parts.inputs.push_back(item);
-    } else if (info.params[i].role == FieldRole::kInput) {
-      parts.inputs.push_back(std::move(values[i]));
+    const Param& param = info.params[i];
+    if (param.role == FieldRole::kDecision) continue;
+    std::vector<Value>& list = param.role == FieldRole::kAttr ? parts.attrs : parts.inputs;
+    const Value::List* items = values[i].as<Value::List>();
+    const std::string* text = values[i].as<std::string>();
+    if (param.flat) {
+      list.insert(list.end(), items->begin(), items->end());
+    } else if (param.touched && items) {
+      list.push_back((*items)[1]);
+      list.push_back(side_number(*(*items)[0].as<std::string>()));
+    } else if (param.side && text) {
+      list.push_back(side_number(*text));
+    } else {
+      list.push_back(std::move(values[i]));
     }
   }
   return parts;
@@ -264,13 +314,25 @@ Result<Instruction> from_parts(const KindInfo& info, const RecordedParts& parts,
     std::optional<Value>& value = values.emplace_back();
     if (param.role == FieldRole::kDecision) {
       value = decision;
-    } else if (param.role == FieldRole::kAttr) {
-      if (attr != parts.attrs.end()) value = *attr++;
-    } else if (param.flat) {
-      value = Value{Value::List(input, parts.inputs.end())};
+      continue;
+    }
+    // Older records have all constants among the attributes, sides as texts, and lists of handles as they are.
+    bool is_list = input != parts.inputs.end() && input->as<Value::List>() != nullptr;
+    if (param.flat) {
+      value = param.omit_empty && is_list ? *input : Value{Value::List(input, parts.inputs.end())};
       input = parts.inputs.end();
-    } else if (input != parts.inputs.end()) {
-      value = *input++;
+      continue;
+    }
+    bool among_inputs = param.role == FieldRole::kInput && input != parts.inputs.end() && !(param.takes_map && is_list);
+    if (!among_inputs && attr == parts.attrs.end()) continue;
+    if (!among_inputs && param.role == FieldRole::kInput && !param.among_inputs) continue;
+    auto& next = among_inputs ? input : attr;
+    value = *next++;
+    bool more = next != (among_inputs ? parts.inputs.end() : parts.attrs.end());
+    if (param.touched && value->as<int64_t>() && more && is_side_number(*next)) {
+      value = Value{Value::List{side_of(*(next++)->as<int64_t>()), *value}};
+    } else if (param.side && is_side_number(*value)) {
+      value = side_of(*value->as<int64_t>());
     }
   }
   if (input != parts.inputs.end() || attr != parts.attrs.end()) {

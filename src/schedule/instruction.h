@@ -59,9 +59,12 @@ enum class FieldRole {
 struct Param {
   std::string_view name;
   FieldRole role;
-  bool star = false;        ///< *args in Python
-  bool flat = false;        ///< a list whose items JSON writes among the inputs
-  bool omit_empty = false;  ///< not printed where empty
+  bool star = false;          ///< *args in Python
+  bool flat = false;          ///< a list whose items JSON writes among the inputs
+  bool omit_empty = false;    ///< not printed where empty
+  bool among_inputs = false;  ///< a constant that traces write among the inputs
+  bool side = false;          ///< "read" or "write", which traces write as 0 or 1
+  bool touched = false;       ///< a pair of a side and a position, which traces write as the position, then 0 or 1
   bool required = false;
   Value default_value;
   std::string type;           ///< as in the Python stub
@@ -78,6 +81,7 @@ struct KindInfo {
   Family family;
   bool positional = false;  ///< printed without the parameter's name
   Shape returns;
+  HandleKind gives;         ///< of its outputs, where it has any
   std::string return_type;  ///< as in the Python stub
   std::string_view doc;
   std::vector<Param> params;
@@ -105,7 +109,8 @@ const KindInfo* find_method(std::string_view method);
 
 /// One value per parameter.
 std::vector<Value> values_of(const Instruction& instruction);
-/// The parameters as traces write them: without the decision, lists of inputs flattened.
+/// The parameters as TVM's traces write them: without the decision, lists of inputs flattened. An aggregate's
+/// kAmongInputs names constants that stand among the inputs, its kSide the parameter that is written as a number.
 struct RecordedParts {
   std::vector<Value> inputs, attrs;
 };

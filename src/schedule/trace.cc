@@ -128,8 +128,8 @@ std::string python_line(const std::vector<std::string>& outputs, Shape returns, 
 }  // namespace
 
 std::vector<std::string> HandleNames::define(const Step& step) {
-  const std::string& type = kind_info(step.instruction).return_type;
-  char letter = type.find("Loop") != std::string::npos ? 'l' : type.find("Block") != std::string::npos ? 'b' : 'v';
+  HandleKind kind = kind_info(step.instruction).gives;
+  char letter = kind == HandleKind::kLoop ? 'l' : kind == HandleKind::kBlock ? 'b' : 'v';
   std::vector<std::string> result;
   for (uint32_t number : step.outputs) {
     if (number == LoopRV::kNone) {

@@ -77,7 +77,7 @@ class Reader {
       return bad("an instruction is a list of its kind, inputs, attributes and outputs");
     }
     std::string kind = entry[0].get<std::string>();
-    const KindInfo* info = find_kind(kind);
+    const KindInfo* info = find_kind(kind == "Reindex" ? "ReIndex" : kind);  // as older records say
     if (!info) return bad("there is no instruction '" + kind + "'");
     RecordedParts parts;
     for (const Json& input : entry[1]) {

@@ -74,13 +74,6 @@ Result<ModuleEquality> parse_module_equality(std::string_view name) {
                         "known: structural, ignore-ndarray, anchor-block");
 }
 
-std::string_view module_equality_name(ModuleEquality equality) {
-  for (const auto& [known, name] : kNames) {
-    if (known == equality) return name;
-  }
-  return {};
-}
-
 Ref<Block> find_anchor_block(const Ref<Module>& module) {
   std::vector<Candidate> found = blocks_with_init(module);
   if (found.size() == 1) return found[0].block;

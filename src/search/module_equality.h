@@ -9,7 +9,6 @@ namespace tilewright::search {
 
 /// "structural", "ignore-ndarray", "anchor-block". ArgumentError "search/equality" for other names.
 Result<ModuleEquality> parse_module_equality(std::string_view name);
-std::string_view module_equality_name(ModuleEquality equality);
 
 /// Programs that count as the same have the same hash.
 Hash128 module_hash(const Ref<Module>& module, ModuleEquality equality);

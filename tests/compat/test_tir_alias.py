@@ -334,3 +334,9 @@ def test_targets_of_tests(target, dev):
 
 def test_the_device_of_the_target(dev):
     assert dev == tvm.cpu()
+
+
+def test_axes_that_memory_keeps_together_again():
+    sch = tir.Schedule(double)
+    sch.set_axis_separator("B", ("write", 0), None)
+    assert list(sch.mod["main"].buffer_map[sch.mod["main"].params[1]].axis_separators) == []

@@ -13,6 +13,8 @@ struct AnnotateBufferAccess {
                          &AnnotateBufferAccess::buf_type, &AnnotateBufferAccess::gen_new_ranges>;
   using Returns = None;
   static constexpr int kRequired = 4;
+  static constexpr std::string_view kAmongInputs = "buffer_index buf_type gen_new_ranges";
+  static constexpr std::string_view kSide = "buf_type";
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Declare which region of a buffer a block touches.
 

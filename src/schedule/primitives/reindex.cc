@@ -83,7 +83,7 @@ Status check_values(const State& state, const Request& request) {
                 {block.node()}, "let the axes have the domains that the loops give them");
 }
 
-Result<Request> check(const State& state, const Reindex& reindex) {
+Result<Request> check(const State& state, const ReIndex& reindex) {
   TW_TRY(block, state.find(reindex.block));
   const Tree& tree = *block.tree;
   Request request{block, tree[block.at].scope, 0, {}, false, {}, {}};
@@ -111,7 +111,7 @@ Result<Request> check(const State& state, const Reindex& reindex) {
 
 }  // namespace
 
-Result<Plan> plan(const State& state, const Reindex& reindex) {
+Result<Plan> plan(const State& state, const ReIndex& reindex) {
   TW_TRY(request, check(state, reindex));
   const Tree& tree = *request.block.tree;
   const Block& block = request.block.block();
@@ -170,7 +170,7 @@ Result<Plan> plan(const State& state, const Reindex& reindex) {
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "reindex/P5"));
   TW_RETURN_IF_ERROR(recheck_execution(after, changed, "reindex/P5"));
   plan.outputs.push_back(Handle::block(request.block.func, *copy));
-  Reindex recorded = reindex;
+  ReIndex recorded = reindex;
   recorded.buffer.kind = request.reads ? "read" : "write";
   recorded.buffer.index = request.position;
   plan.recorded = std::move(recorded);

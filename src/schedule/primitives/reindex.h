@@ -4,10 +4,10 @@
 
 namespace tilewright::schedule {
 
-struct Reindex {
+struct ReIndex {
   BlockRV block;
   TouchedBuffer buffer;
-  using Members = Fields<&Reindex::block, &Reindex::buffer>;
+  using Members = Fields<&ReIndex::block, &ReIndex::buffer>;
   using Returns = BlockRV;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
@@ -25,6 +25,6 @@ Returns:
     The copying block, named after the buffer that it writes: BUFFER_reindex.)";
 };
 
-Result<Plan> plan(const State& state, const Reindex& instruction);
+Result<Plan> plan(const State& state, const ReIndex& instruction);
 
 }  // namespace tilewright::schedule

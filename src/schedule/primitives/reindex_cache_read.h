@@ -13,6 +13,7 @@ struct ReindexCacheRead {
                          &ReindexCacheRead::storage_scope, &ReindexCacheRead::index_map>;
   using Returns = BlockRV;
   static constexpr int kRequired = 4;
+  static constexpr std::string_view kAmongInputs = "index_map";
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Copy what a block reads of a buffer into a new one, with indices of your choice.

@@ -13,6 +13,7 @@ struct ReindexCacheWrite {
                          &ReindexCacheWrite::storage_scope, &ReindexCacheWrite::index_map>;
   using Returns = BlockRV;
   static constexpr int kRequired = 4;
+  static constexpr std::string_view kAmongInputs = "index_map";
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc =
       R"(Let a block write a new buffer with indices of your choice, and copy that back to the old one.

@@ -10,6 +10,7 @@ struct ReorderBlockIterVar {
   using Members = Fields<&ReorderBlockIterVar::block, &ReorderBlockIterVar::new_order>;
   using Returns = None;
   static constexpr int kRequired = 2;
+  static constexpr std::string_view kAmongInputs = "new_order";
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Put the axes of a block into another order; loops stay as they are.
 

@@ -16,6 +16,7 @@ struct TransformLayout {
              &TransformLayout::pad_value, &TransformLayout::assume_injective_transform, &TransformLayout::values>;
   using Returns = None;
   static constexpr int kRequired = 3;
+  static constexpr std::string_view kAmongInputs = "index_map";
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Store the elements of a buffer in another order.
 

@@ -12,6 +12,7 @@ struct UnsafeHideBufferAccess {
                          &UnsafeHideBufferAccess::buf_index_array>;
   using Returns = None;
   static constexpr int kRequired = 3;
+  static constexpr std::string_view kAmongInputs = "buf_type buf_index_array";
   static constexpr Family kFamily = Family::kTransform;
   static constexpr std::string_view kDoc = R"(Take regions out of what a block declares to touch.
 

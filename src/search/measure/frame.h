@@ -30,7 +30,6 @@ class FrameReader {
   void append(std::string_view bytes) { buffer_.append(bytes); }
   /// None: the next frame is not complete yet. An error: the stream is garbage from here on.
   Result<std::optional<Frame>> next();
-  bool has_partial_frame() const { return buffer_.size() > begin_; }
 
  private:
   std::string buffer_;

@@ -103,7 +103,7 @@ struct MultiLevelTilingTensorCore::Product {
     const TouchedBuffer touched[] = {{"read", 0}, {"read", 1}, {"write", 0}};
     BlockRV* reindexed[] = {&product.reindex_a, &product.reindex_b, &product.reindex_result};
     for (size_t i : {2, 0, 1}) {
-      TW_TRY(copy, schedule.apply(Reindex{.block = block, .buffer = touched[i]}));
+      TW_TRY(copy, schedule.apply(ReIndex{.block = block, .buffer = touched[i]}));
       *reindexed[i] = copy;
     }
     std::vector<Ref<IndexMap>> maps;

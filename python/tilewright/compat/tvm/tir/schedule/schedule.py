@@ -64,7 +64,18 @@ class ScheduleAsTVM(_core.Schedule):
         return StateAsTVM(_core.Schedule.state.__get__(self))
 
 
-_OWN: dict[str, Any] = {"reorder": reorder, "rfactor": rfactor, "split": split, "vectorize": vectorize}
+def set_axis_separator(self: Any, block: Any, buffer: Any, axis_separators: list[int] | None) -> None:
+    """Says which axes of a buffer memory keeps apart; None: none."""
+    _core.Schedule.set_axis_separator(self, block, buffer, axis_separators or [])
+
+
+_OWN: dict[str, Any] = {
+    "reorder": reorder,
+    "rfactor": rfactor,
+    "set_axis_separator": set_axis_separator,
+    "split": split,
+    "vectorize": vectorize,
+}
 for _name, _method in list(vars(_core.Schedule).items()):
     if not _name.startswith("_") and callable(_method):
         setattr(ScheduleAsTVM, _name, translated(_name, _OWN.get(_name, _method)))
