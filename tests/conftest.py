@@ -1,5 +1,6 @@
 """What holds for all tests."""
 
+import contextlib
 import inspect
 import os
 import signal
@@ -10,6 +11,8 @@ import pytest
 #: For `tools/check_codes.py --raised`: a file for each process, with the codes of errors that came to be in it.
 RAISED = Path(os.environ.setdefault("TILEWRIGHT_RAISED_CODES", str(Path(__file__).parents[1] / "build/raised-codes")))
 RAISED.mkdir(parents=True, exist_ok=True)
+with contextlib.suppress(OSError):
+    RAISED.chmod(0o777)  # some tests become another user
 
 from tilewright.errors import Error  # noqa: E402  (the library reads the variable once)
 
@@ -29,7 +32,7 @@ def _record_codes() -> None:
         self.__dict__["code"] = code
         if code and (os.getpid(), code) not in noted:  # a process that was forked has a file of its own
             noted.add((os.getpid(), code))
-            with (RAISED / f"{os.getpid()}.txt").open("a") as file:
+            with contextlib.suppress(OSError), (RAISED / f"{os.getpid()}.txt").open("a") as file:
                 file.write(f"{code}\n")
 
     Error.code = property(get, note)
