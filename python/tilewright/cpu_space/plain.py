@@ -226,8 +226,12 @@ def _columns(schedule: Schedule, facts: Facts, along: int, target: _core.Target,
     across = target.vector_registers // 2 >> draw.choose(3)
     head, vector = others, facts.axes[along].loop
     if not whole or math.ceil(facts.extent(along) / lanes) > across:
-        if row_after_row(schedule, facts, along, target):
+        steps = math.prod(facts.extent(i) for i in facts.reduced)
+        if steps > _UNROLLED and row_after_row(schedule, facts, along, target):
             return
+        if is_fixed and steps <= _UNROLLED:
+            # Steps that run without a loop keep a core busy with few vectors at a time.
+            across = min(across, 4)
         column, vector = schedule.split(vector, [None, lanes * across])
         head = [*others, column]
     schedule.reorder(*head, *reduced, vector)
