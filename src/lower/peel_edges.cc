@@ -5,7 +5,8 @@
 //     B[j] = A[T.max(j - 1, 0)] + A[j]                      for j in range(63):
 //                                                             B[j + 1] = A[j] + A[j + 1]
 //
-// So stencils whose edges are clamped, or zeros by if_then_else, have plain loops for what lies between the edges. What
+// So stencils whose edges are clamped, or zeros by if_then_else, or those of the other side ((j + 1) % 64), have plain
+// loops for what lies between the edges. What
 // is stored, and in which order, stays. The iterations of a parallel loop stay one loop: its body branches. Loops that
 // are to be unrolled, or are short, or hold registers, stay as they are; so do large bodies, as each copy costs build
 // time. A loop's "pragma_loop_partition_hint" decides instead, where there is one: 0 keeps it whole, 1 does not.
@@ -33,6 +34,8 @@ using arith::IntSet;
 constexpr int64_t kMostAccesses = 120, kMostCopied = 1500;
 /// Iterations of a loop, and full vectors of a vectorized one, that are worth it.
 constexpr int64_t kFewestIterations = 8, kFewestVectors = 4;
+/// Of an index that wraps around, so many times the iterations of the edge.
+constexpr int64_t kLeastBetween = 4;
 
 bool is_lazy(const Call& call) { return intrinsic_of(call) == Intrinsic::k_if_then_else; }
 
@@ -167,6 +170,21 @@ class Peeler {
         if (to > all.from && to < all.to) inner.to = std::min(inner.to, to);
       }
     };
+    // An index that wraps around once, near an end of the loop: (i + 7) % n.
+    auto consider_wrap = [&](const Expr& dividend, const Expr& divisor) {
+      auto turns = dividend.dtype().is_int() ? turns_of(dividend, divisor) : std::nullopt;
+      if (!turns || turns->second != turns->first + 1) return;
+      const Expr border = int_imm(dividend.dtype(), turns->second * *const_int(divisor));
+      auto line = line_of(ge(dividend, border), loop.loop_var, inside, true, analyzer_, variables_);
+      auto q = line ? const_int(line->q) : std::nullopt;
+      if (!q) return;
+      const bool grows = line->p > 0;
+      const int64_t crossed =
+          grows ? -*const_int(floordiv(i64(*q), i64(line->p))) : *const_int(floordiv(i64(*q), i64(-line->p))) + 1;
+      const int64_t before = crossed - all.from, after = all.to - crossed;
+      if (std::min(before, after) * kLeastBetween > all.to - all.from) return;
+      consider((before < after) == grows ? ge(dividend, border) : lt(dividend, border));
+    };
     auto look = [&](const Expr& value) {
       visit(
           value,
@@ -179,7 +197,8 @@ class Peeler {
           },
           [&](const Ref<Min>& e) {
             if (e.dtype().is_int()) consider(winner_moves(e->a, e->b, false, loop.loop_var));
-          });
+          },
+          [&](const Ref<FloorMod>& e) { consider_wrap(e->a, e->b); });
     };
     visit(
         loop.body,
@@ -230,7 +249,22 @@ class Peeler {
           return r.descend(select);
         },
         [&](const Ref<Max>& e, Rewriter& r) -> Expr { return extreme(e, ge(e->a, e->b), le(e->a, e->b), r); },
-        [&](const Ref<Min>& e, Rewriter& r) -> Expr { return extreme(e, le(e->a, e->b), ge(e->a, e->b), r); });
+        [&](const Ref<Min>& e, Rewriter& r) -> Expr { return extreme(e, le(e->a, e->b), ge(e->a, e->b), r); },
+        [&](const Ref<FloorMod>& e, Rewriter& r) -> Expr {
+          auto turns = e->a.dtype().is_int() ? turns_of(e->a, e->b) : std::nullopt;
+          if (!turns || turns->first != turns->second || !variables_.decides(ge(e->a, zero(e->a.dtype())))) {
+            return r.descend(e);
+          }
+          return r(e->a) - int_imm(e->a.dtype(), turns->first * *const_int(e->b));
+        });
+  }
+
+  /// The least and the greatest number of whole periods in a dividend.
+  std::optional<std::pair<int64_t, int64_t>> turns_of(const Expr& dividend, const Expr& divisor) {
+    auto period = const_int(divisor);
+    if (!period || *period < 1 || dividend.dtype().is_vector()) return std::nullopt;
+    const arith::ConstIntBound bound = analyzer_.const_int_bound(dividend);
+    return std::pair(floor_div(bound.min_value, *period), floor_div(bound.max_value, *period));
   }
 
   Expr choice(const Ref<Call>& call, Rewriter& r) {
@@ -274,7 +308,8 @@ bool has_choices(const Stmt& body) {
   bool found = false;
   visit(
       body, [&](const Ref<Call>& call) { found |= is_lazy(*call); }, [&](const Ref<Select>&) { found = true; },
-      [&](const Ref<Max>& e) { found |= e.dtype().is_int(); }, [&](const Ref<Min>& e) { found |= e.dtype().is_int(); });
+      [&](const Ref<Max>& e) { found |= e.dtype().is_int(); }, [&](const Ref<Min>& e) { found |= e.dtype().is_int(); },
+      [&](const Ref<FloorMod>& e) { found |= e.dtype().is_int(); });
   return found;
 }
 

@@ -114,3 +114,55 @@ def test_what_is_asked_first_makes_the_next_question_safe():
             B[j] = T.if_then_else(j < 40 and I[T.min(j, 39)] > 0, A[T.min(j, 39)], T.float32(0))
 
     check_equivalent(program, tw.lower(program, after="peel_edges"))
+
+
+def turned_around(n, shift, kind="serial"):
+    """Neighbors on the other side: B[j] = A[(j + shift) % n] + A[j]."""
+    loop = {"serial": T.serial, "parallel": T.parallel, "vectorized": T.vectorized}[kind]
+
+    @T.prim_func(private=True)
+    def program(A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32")):
+        for j in loop(n):
+            B[j] = A[(j + shift) % n] + A[j]
+
+    return program
+
+
+@pytest.mark.parametrize("shift", [1, 7, -3, 63, 64, 57, 32, 129, 0])
+@pytest.mark.parametrize("kind", ["serial", "parallel", "vectorized"])
+def test_indices_that_wrap_around_are_plain_between_the_edges(shift, kind):
+    program = turned_around(64, shift, kind)
+    lowered = tw.lower(program, after="simplify_indices", target="llvm -mcpu=haswell")
+    text = lowered.script()
+    # Half of the iterations are no edge.
+    assert ("%" in text) == (shift == 32), text
+    check_equivalent(program, tw.lower(program, after="peel_edges"))
+    check_equivalent(program, lowered)
+
+
+def test_an_index_that_goes_backward_wraps_around():
+    @T.prim_func(private=True)
+    def backward(A: T.Buffer((50,), "float32"), B: T.Buffer((50,), "float32")):
+        for j in range(50):
+            B[j] = A[(52 - j) % 50]
+
+    lowered = tw.lower(backward, after="simplify_indices", target="llvm -mcpu=haswell")
+    assert "%" not in lowered.script()
+    check_equivalent(backward, lowered)
+
+
+def test_remainders_of_data_stay():
+    """Data wraps: nothing is known of its sums."""
+
+    @T.prim_func(private=True)
+    def data(A: T.Buffer((64,), "int32"), B: T.Buffer((64,), "int32")):
+        for j in range(64):
+            B[j] = (A[j] + 7) % 64
+
+    @T.prim_func(private=True)
+    def wrapped(B: T.Buffer((64,), "int8")):
+        for j in range(64):
+            B[j] = T.floormod(T.Cast("int8", j) * T.int8(4) + T.int8(7), T.int8(100))
+
+    for program in (data, wrapped):
+        check_equivalent(program, tw.lower(program, after="simplify_indices", target="llvm -mcpu=haswell"))
