@@ -8,12 +8,17 @@
 
 #include <vector>
 
-#include "ir/stmt.h"
+#include "analysis/tree.h"
 
 namespace tilewright::analysis {
 
 /// Single elements, in terms of what is around the block. Blocks do not declare them.
 std::vector<Ref<BufferRegion>> binding_reads(const BlockRealize& realize);
+/// Of a block of a program other than the root, which mostly reads nothing that early.
+inline std::vector<Ref<BufferRegion>> binding_reads(const Tree& tree, int block) {
+  if (!tree[block].binds_data) return {};
+  return binding_reads(*tree.realize_at(block));
+}
 /// Whether one of them is an element of the buffer, by its own name.
 bool binding_reads(const BlockRealize& realize, const Ref<Buffer>& buffer);
 

@@ -8,9 +8,9 @@
 namespace tilewright::analysis {
 
 /// "n", "i * 4 + 3"; parts that nest too deep become "...".
-std::string brief(const Expr& e);
+[[gnu::cold]] std::string brief(const Expr& e);
 /// "A[i, 0:n]"
-std::string brief(const Ref<BufferRegion>& region);
-std::string brief(const Ref<Buffer>& buffer, const arith::Box& box);
+[[gnu::cold]] std::string brief(const Ref<BufferRegion>& region);
+[[gnu::cold]] std::string brief(const Ref<Buffer>& buffer, const arith::Box& box);
 
 }  // namespace tilewright::analysis

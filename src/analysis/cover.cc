@@ -17,16 +17,22 @@
 
 namespace tilewright::analysis {
 
+bool is_unconditional(const Tree& tree, int from, int block) {
+  for (int at = tree[block].parent; at != from; at = tree[at].parent) {
+    Kind kind = tree[at].node->kind;
+    bool known =
+        kind == Kind::kFor || kind == Kind::kSeqStmt || kind == Kind::kAllocateConst || kind == Kind::kDeclBuffer;
+    if (!known) return false;
+  }
+  return true;
+}
+
 std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int block) {
+  if (!is_unconditional(tree, from, block)) return std::nullopt;
   std::vector<int> loops;
   loops.reserve(16);
   for (int at = tree[block].parent; at != from; at = tree[at].parent) {
-    Kind kind = tree[at].node->kind;
-    if (kind == Kind::kFor) {
-      loops.push_back(at);
-    } else if (kind != Kind::kSeqStmt && kind != Kind::kAllocateConst && kind != Kind::kDeclBuffer) {
-      return std::nullopt;
-    }
+    if (tree[at].is_loop) loops.push_back(at);
   }
   std::reverse(loops.begin(), loops.end());
   return loops;
@@ -73,7 +79,7 @@ void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::
     if (std::find(except.begin(), except.end(), at) != except.end()) continue;
     if (tree[at].is_loop) {
       const For& loop = tree.for_at(at);
-      analyzer.bind(loop.loop_var, range(loop.min, loop.extent));
+      analyzer.bind(loop.loop_var, loop.min, loop.extent);
     } else if (tree[at].is_block) {
       for (const Ref<IterVar>& axis : tree.block_at(at).iter_vars) analyzer.bind(axis->var, axis->dom);
     }
@@ -100,139 +106,6 @@ arith::Region bound_region(const BlockRealize& realize, const Ref<BufferRegion>&
   result.reserve(region->region.size());
   for (const Ref<Range>& r : region->region) result.push_back(range(bound(r->min), bound(r->extent)));
   return result;
-}
-
-namespace {
-
-bool uses_inputs(const Expr& e, const arith::IterDomains& inputs) {
-  return uses_any_var(e, [&](const Ref<Var>& v) {
-    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == v; });
-  });
-}
-
-/// Of a conjunction, the terms that bound one start of a region are taken away from `predicate` and applied to the
-/// box: the iterations where `start < bound` holds reach the points of the box below the bound, all of them.
-class Clips {
- public:
-  Clips(const arith::Region& region, const arith::IterDomains& inputs, const Expr& predicate, arith::Analyzer& analyzer)
-      : region_(region), inputs_(inputs), analyzer_(analyzer), rest_(bool_imm(true)) {
-    take(predicate);
-  }
-  const Expr& rest() const { return rest_; }
-
-  void apply(arith::Box& box) const {
-    for (const Clip& clip : clips_) {
-      arith::IntSet& set = box[clip.dim];
-      if (clip.at_most.defined()) set.max = analyzer_.simplify(min(set.max, clip.at_most));
-      if (clip.at_least.defined()) set.min = analyzer_.simplify(max(set.min, clip.at_least));
-    }
-  }
-
- private:
-  struct Clip {
-    size_t dim;
-    Expr at_most, at_least;
-  };
-
-  void take(const Expr& term) {
-    if (const And* both = term.as<And>()) {
-      take(both->a);
-      take(both->b);
-      return;
-    }
-    bool taken = is_true(term);
-    if (const LT* n = term.as<LT>()) taken = below(n->a, n->b - 1) || above(n->b, n->a + 1);
-    if (const LE* n = term.as<LE>()) taken = below(n->a, n->b) || above(n->b, n->a);
-    if (const GT* n = term.as<GT>()) taken = above(n->a, n->b + 1) || below(n->b, n->a - 1);
-    if (const GE* n = term.as<GE>()) taken = above(n->a, n->b) || below(n->b, n->a);
-    if (!taken) rest_ = logical_and(rest_, term);
-  }
-
-  bool below(const Expr& start, const Expr& limit) {
-    auto found = find(start, limit);
-    if (found) clips_.push_back({found->first, limit + found->second, {}});
-    return found.has_value();
-  }
-  bool above(const Expr& start, const Expr& limit) {
-    auto found = find(start, limit);
-    if (found) clips_.push_back({found->first, {}, limit + found->second});
-    return found.has_value();
-  }
-  /// The dimension that begins a constant behind `start`, and that constant; the limit must be one for all iterations.
-  std::optional<std::pair<size_t, Expr>> find(const Expr& start, const Expr& limit) {
-    if (uses_inputs(limit, inputs_) || !uses_inputs(start, inputs_)) return std::nullopt;
-    for (size_t d = 0; d < region_.size(); ++d) {
-      if (!is_const_int(region_[d]->extent, 1)) continue;
-      Expr behind = analyzer_.simplify(region_[d]->min - start);
-      if (const_int(behind)) return std::pair(d, behind);
-    }
-    return std::nullopt;
-  }
-
-  const arith::Region& region_;
-  const arith::IterDomains& inputs_;
-  arith::Analyzer& analyzer_;
-  Expr rest_;
-  std::vector<Clip> clips_;
-};
-
-bool proves_all(const Expr& predicate, arith::Analyzer& analyzer) {
-  if (const And* both = predicate.as<And>()) return proves_all(both->a, analyzer) && proves_all(both->b, analyzer);
-  return analyzer.can_prove(predicate);
-}
-
-}  // namespace
-
-void assume_all(const Expr& predicate, arith::Analyzer& analyzer) {
-  if (const And* both = predicate.as<And>()) {
-    assume_all(both->a, analyzer);
-    assume_all(both->b, analyzer);
-  } else if (!is_true(predicate)) {
-    analyzer.assume(predicate);
-  }
-}
-
-Expr outer_condition(const Expr& predicate, const arith::IterDomains& inputs) {
-  if (const And* both = predicate.as<And>()) {
-    return logical_and(outer_condition(both->a, inputs), outer_condition(both->b, inputs));
-  }
-  return uses_inputs(predicate, inputs) ? Expr(bool_imm(true)) : predicate;
-}
-
-std::optional<arith::Box> surely_reached(const arith::Region& region, const arith::IterDomains& inputs,
-                                         const Expr& predicate, arith::Analyzer& analyzer) {
-  if (is_true(predicate)) {
-    if (auto box = arith::plain_box(region, inputs)) return box;
-  }
-  // A loop of one iteration is no loop: what is left of a condition without it may hold for none of the others.
-  const VarMap units = units_of(inputs);
-  arith::IterDomains moving = inputs;
-  std::erase_if(moving, [&](const auto& input) { return units.count(input.first); });
-  arith::Region reached = region;
-  Expr condition = predicate;
-  if (!units.empty()) {
-    for (Ref<Range>& r : reached) r = range(substitute(r->min, units), substitute(r->extent, units));
-    for (auto& [loop_var, domain] : moving) {
-      domain = range(substitute(domain->min, units), substitute(domain->extent, units));
-    }
-    condition = substitute(predicate, units);
-  }
-  Clips clips(reached, moving, condition, analyzer);
-  // Where such a condition fails, nothing is reached.
-  if (!proves_all(outer_condition(clips.rest(), moving), analyzer)) return std::nullopt;
-  auto box = arith::region_lower_bound(reached, moving, clips.rest(), analyzer);
-  if (box) {
-    clips.apply(*box);
-  } else if (!is_true(predicate)) {
-    // Digits of one iterator, such as i // 6 and i % 6, may need the predicate to come out even.
-    box = arith::region_lower_bound(reached, moving, condition, analyzer);
-  }
-  // A bound that one loop sets to another is no box of all of them together.
-  for (size_t d = 0; box && d < box->size(); ++d) {
-    const arith::IntSet& set = (*box)[d];
-    if (set.is_bounded() && (uses_inputs(set.min, inputs) || uses_inputs(set.max, inputs))) return std::nullopt;
-  }
-  return box;
 }
 
 bool is_one_to_one(const std::vector<Expr>& values, const arith::IterDomains& inputs, const Expr& predicate,
@@ -424,12 +297,13 @@ arith::Box required(const BlockRealize& realize, const Ref<BufferRegion>& read, 
 
 namespace {
 
-std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
+[[gnu::cold]] std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
 
 /// An isolated block depends on the loops through its axes only.
 std::optional<Obstacle> why_not_isolated(const Tree& tree, int block) {
   const auto& outside = FreeVars::of(tree.block_ref(block));
-  for (int at : tree.loops_above(block)) {
+  for (int at = tree[block].parent; at != tree[block].scope; at = tree[at].parent) {
+    if (!tree[at].is_loop) continue;
     const Ref<Var>& loop_var = tree.for_at(at).loop_var;
     if (outside.contains(loop_var)) {
       return Obstacle{quoted(tree.block_at(block)) + " uses the loop variable '" + loop_var->name_hint +
@@ -453,21 +327,29 @@ bool only_conditions_between(const Tree& tree, int from, int block) {
 
 /// A block with the loops between it and what it has in common with another one.
 struct Side {
-  BlockRealize realize;
+  Side(const BlockRealize& realize, std::vector<int> around) : given(&realize), loops(std::move(around)) {}
+
+  const BlockRealize& realize() const { return changed ? *changed : *given; }
+  void replace(const VarMap& map) {
+    if (!changed) changed = *given;
+    for (Expr& value : changed->iter_values) value = substitute(value, map);
+    changed->predicate = substitute(changed->predicate, map);
+  }
+
+  const BlockRealize* given;
+  std::optional<BlockRealize> changed;  ///< what it counts as, where that differs
   std::vector<int> loops;
 };
 
 /// A loop that is bound again to an axis runs one iteration for each thread. It counts as a whole where the threads
 /// share what they write, which takes loops around that are among `joined`.
 Side side_of(const Tree& tree, int block, std::vector<int> loops, const std::vector<int>& joined) {
-  Side side{*tree.realize_at(block), std::move(loops)};
+  Side side(*tree.realize_at(block), std::move(loops));
   std::erase_if(side.loops, [&](int at) {
     int around = same_threads(tree, at);
     if (around == Tree::kNone || std::find(joined.begin(), joined.end(), around) != joined.end()) return false;
     const Ref<Var>& own = tree.for_at(at).loop_var;
-    VarMap map{{own, cast(own.dtype(), tree.for_at(around).loop_var)}};
-    for (Expr& value : side.realize.iter_values) value = substitute(value, map);
-    side.realize.predicate = substitute(side.realize.predicate, map);
+    side.replace({{own, cast(own.dtype(), tree.for_at(around).loop_var)}});
     return true;
   });
   return side;
@@ -485,52 +367,62 @@ void unite_threads(const Tree& tree, const Ref<Buffer>& buffer, Side& writer, Si
     if (other == reader.loops.end()) return false;
     // Both count as constant: the writer's variable stands for the thread.
     const Ref<Var>& own = tree.for_at(*other).loop_var;
-    VarMap map{{own, cast(own.dtype(), one.loop_var)}};
-    for (Expr& value : reader.realize.iter_values) value = substitute(value, map);
-    reader.realize.predicate = substitute(reader.realize.predicate, map);
+    reader.replace({{own, cast(own.dtype(), one.loop_var)}});
     reader.loops.erase(other);
     return true;
   });
+}
+
+bool depends_on(const Side& side, const For& loop) {
+  auto depends = [&](const Expr& e) { return uses_var(e, loop.loop_var); };
+  const auto& values = side.realize().iter_values;
+  return std::any_of(values.begin(), values.end(), depends) || depends(side.realize().predicate);
 }
 
 /// With those of the outer loops that the block depends on.
 std::vector<int> with_outer(const Tree& tree, const std::vector<int>& outer, const Side& side) {
   std::vector<int> loops;
   for (int at : outer) {
-    auto depends = [&](const Expr& e) { return uses_var(e, tree.for_at(at).loop_var); };
-    const auto& values = side.realize.iter_values;
-    if (std::any_of(values.begin(), values.end(), depends) || depends(side.realize.predicate)) loops.push_back(at);
+    if (depends_on(side, tree.for_at(at))) loops.push_back(at);
   }
   loops.insert(loops.end(), side.loops.begin(), side.loops.end());
   return loops;
 }
 
+/// These loops for arith/digits.h, if it knows them; false where it does not.
+bool count_loops(const Tree& tree, const std::vector<int>& outer, const Side& side, arith::Counters& counters) {
+  auto add = [&](const For& loop) { return arith::add_counter(counters, loop.loop_var, loop.min, loop.extent); };
+  for (int at : outer) {
+    if (depends_on(side, tree.for_at(at)) && !add(tree.for_at(at))) return false;
+  }
+  return std::all_of(side.loops.begin(), side.loops.end(), [&](int at) { return add(tree.for_at(at)); });
+}
+
 /// Two blocks below the statement `lca`, one of which writes what the other reads, or stores over.
 struct Flow {
   const Tree& tree;
-  int lca;
+  int lca, first, second;
   const Ref<Buffer>& buffer;
   const std::vector<Ref<BufferRegion>>& regions;  ///< of the second one
   const char* verb;                               ///< what it does with them
   const arith::Region& exists;
   Side writer, reader;
-  std::vector<NodeRef> nodes;
 };
 
 /// Whether plain digits of loops, without conditions, cover what is read: the usual case, seen without an analyzer.
 bool plainly_covered(const Flow& flow, const std::vector<int>& joined) {
-  const BlockRealize &writer = flow.writer.realize, &reader = flow.reader.realize;
+  const BlockRealize &writer = flow.writer.realize(), &reader = flow.reader.realize();
   if (!is_true(writer.predicate) || !is_true(reader.predicate)) return false;
-  auto writing = counters_of(flow.tree, with_outer(flow.tree, joined, flow.writer)),
-       reading = counters_of(flow.tree, with_outer(flow.tree, joined, flow.reader));
-  if (!writing || !reading) return false;
+  arith::Counters writing, reading;
+  if (!count_loops(flow.tree, joined, flow.writer, writing)) return false;
+  if (!count_loops(flow.tree, joined, flow.reader, reading)) return false;
   arith::Counters around;  // loops of one iteration are no loops
   for (int at = flow.lca; at != Tree::kNone; at = flow.tree[at].parent) {
     if (!flow.tree[at].is_loop) continue;
     const For& loop = flow.tree.for_at(at);
     if (!arith::add_counter(around, loop.loop_var, loop.min, loop.extent) || around.back().extent > 1) continue;
-    writing->push_back(around.back());
-    reading->push_back(around.back());
+    writing.push_back(around.back());
+    reading.push_back(around.back());
   }
   arith::Bindings written{writer.block->iter_vars, writer.iter_values},
       read_by{reader.block->iter_vars, reader.iter_values};
@@ -547,12 +439,12 @@ bool plainly_covered(const Flow& flow, const std::vector<int>& joined) {
   }
   for (const Ref<BufferRegion>& read : flow.regions) {
     if (!flow.tree.same_memory(read->buffer, flow.buffer)) continue;
-    auto need = arith::plain_reach(read->region, read_by, *reading);
+    auto need = arith::plain_reach(read->region, read_by, reading);
     if (!need) return false;
     need->insert(need->end(), domain.begin(), domain.end());
     bool covered =
         std::any_of(writer.block->writes.begin(), writer.block->writes.end(), [&](const Ref<BufferRegion>& write) {
-          auto has = write->buffer == read->buffer ? arith::plain_cover(write->region, reductions, written, *writing)
+          auto has = write->buffer == read->buffer ? arith::plain_cover(write->region, reductions, written, writing)
                                                    : std::nullopt;
           return has && arith::is_inside(*need, *has, around);
         });
@@ -564,7 +456,7 @@ bool plainly_covered(const Flow& flow, const std::vector<int>& joined) {
 /// Where all iterations of the loops `joined` around both write before any reads.
 std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>& joined) {
   const Tree& tree = flow.tree;
-  const BlockRealize &writer = flow.writer.realize, &reader = flow.reader.realize;
+  const BlockRealize &writer = flow.writer.realize(), &reader = flow.reader.realize();
   std::vector<int> writer_loops = with_outer(tree, joined, flow.writer);
   std::vector<int> reader_loops = with_outer(tree, joined, flow.reader);
   arith::Analyzer analyzer;
@@ -586,7 +478,8 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
       if (known.empty()) known = ", and nothing can be proved to be complete by then";
       std::string pair =
           quoted(*reader.block) + " " + flow.verb + " '" + flow.buffer->name + "' of " + quoted(*writer.block);
-      return Obstacle{pair + "; it needs " + brief(flow.buffer, need) + known, flow.nodes};
+      return Obstacle{pair + "; it needs " + brief(flow.buffer, need) + known,
+                      {tree.stmt(flow.first), tree.stmt(flow.second)}};
     }
   }
   return std::nullopt;
@@ -595,19 +488,19 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
 std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
                                         const std::vector<Ref<BufferRegion>>& regions, const char* verb,
                                         const arith::Region& exists) {
-  std::vector<NodeRef> both = {tree.stmt(producer), tree.stmt(consumer)};
+  auto both = [&]() -> std::vector<NodeRef> { return {tree.stmt(producer), tree.stmt(consumer)}; };
   int positions[] = {producer, consumer};
   int lca = tree.common_ancestor(positions);
   auto writer_loops = loops_between(tree, lca, producer);
-  if (!writer_loops) return Obstacle{quoted(tree.block_at(producer)) + " runs on a condition", both};
+  if (!writer_loops) return Obstacle{quoted(tree.block_at(producer)) + " runs on a condition", both()};
   if (!only_conditions_between(tree, lca, consumer)) {
-    return Obstacle{quoted(tree.block_at(consumer)) + " stands below a statement that defines variables", both};
+    return Obstacle{quoted(tree.block_at(consumer)) + " stands below a statement that defines variables", both()};
   }
   for (int at : {producer, consumer}) {
     if (auto obstacle = why_not_isolated(tree, at)) return obstacle;
   }
   if (const std::string& undeclared = BlockFacts::of(tree.block_ref(consumer)).undeclared; !undeclared.empty()) {
-    return Obstacle{"what " + quoted(tree.block_at(consumer)) + " " + verb + " is not known: " + undeclared, both};
+    return Obstacle{"what " + quoted(tree.block_at(consumer)) + " " + verb + " is not known: " + undeclared, both()};
   }
   std::vector<int> reader_loops = tree.loops_above(consumer);
   std::erase_if(reader_loops, [&](int at) { return at <= lca; });
@@ -615,8 +508,9 @@ std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int cons
   Side writer = side_of(tree, producer, *std::move(writer_loops), joined);
   Side reader = side_of(tree, consumer, std::move(reader_loops), joined);
   unite_threads(tree, buffer, writer, reader);
-  Flow flow{tree, lca, buffer, regions, verb, exists, std::move(writer), std::move(reader), std::move(both)};
-  bool together = with_outer(tree, joined, flow.writer).size() > flow.writer.loops.size();
+  Flow flow{tree, lca, producer, consumer, buffer, regions, verb, exists, std::move(writer), std::move(reader)};
+  bool together =
+      std::any_of(joined.begin(), joined.end(), [&](int at) { return depends_on(flow.writer, tree.for_at(at)); });
   if (plainly_covered(flow, {}) || (together && plainly_covered(flow, joined))) return std::nullopt;
   auto obstacle = why_not_covered(flow, {});
   return obstacle && together && !why_not_covered(flow, joined) ? std::nullopt : obstacle;
@@ -631,7 +525,7 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
   if (exists.empty() && findings.known(key)) return std::nullopt;
   auto obstacle = why_not_reached(tree, producer, consumer, buffer, BlockFacts::of(tree.block_ref(consumer)).takes,
                                   "reads", exists);
-  if (auto bound = binding_reads(*tree.realize_at(consumer)); !obstacle && !bound.empty()) {
+  if (auto bound = binding_reads(tree, consumer); !obstacle && !bound.empty()) {
     obstacle = why_not_reached(tree, producer, consumer, buffer, bound, "reads", exists);
   }
   if (!obstacle && exists.empty()) findings.note(key, true);
@@ -646,7 +540,7 @@ namespace {
 
 /// The same of what is read where the block's axes are bound, and its condition.
 std::optional<Obstacle> why_binding_incomplete(const Tree& tree, int block, const Scope& scope, int reader) {
-  for (const Ref<BufferRegion>& region : binding_reads(*tree.realize_at(block))) {
+  for (const Ref<BufferRegion>& region : binding_reads(tree, block)) {
     for (int child : scope.writers(region->buffer)) {
       int writer = tree.block(scope.children()[child]->block->id.value);
       if (child == reader) continue;

@@ -26,6 +26,8 @@ struct Obstacle {
 /// The loops strictly between a statement `from` and a block below it, outermost first; nothing where something else
 /// than loops, sequences and unconditional statements stands between.
 std::optional<std::vector<int>> loops_between(const Tree& tree, int from, int block);
+/// Whether nothing else stands there.
+bool is_unconditional(const Tree& tree, int from, int block);
 /// As inputs of an iteration map, and as domains over which a region is relaxed.
 arith::IterDomains inputs_of(const Tree& tree, const std::vector<int>& loops);
 arith::Domains domains_of(const Tree& tree, const std::vector<int>& loops);

@@ -20,7 +20,7 @@
 namespace tilewright::analysis {
 namespace {
 
-std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
+[[gnu::cold]] std::string quoted(const Block& block) { return "block '" + block.name_hint + "'"; }
 
 /// The blocks directly below a loop, and what they do to one another's buffers.
 class Below {
@@ -35,7 +35,7 @@ class Below {
     if (about_ == Tree::kNone) return true;
     const Block& block = tree_.block_at(about_);
     return tree_.touches(block.writes, buffer) || tree_.touches(block.reads, buffer) ||
-           tree_.touches(binding_reads(*tree_.realize_at(about_)), buffer);
+           tree_.touches(binding_reads(tree_, about_), buffer);
   }
 
   /// A block before `at` writes the buffer.
@@ -57,11 +57,11 @@ class Below {
         return Dependent{Conflict::kOtherBlock,
                          {quoted(tree_.block_at(at)) + " cannot run in any order: " + facts.why, {tree_.stmt(at)}}};
       }
-      if (!loops_between(tree_, loop_, at)) {
+      if (!is_unconditional(tree_, loop_, at)) {
         return Dependent{Conflict::kOtherBlock,
                          {quoted(tree_.block_at(at)) + " runs on a condition", {tree_.stmt(at)}}};
       }
-      for (const Ref<BufferRegion>& read : binding_reads(*tree_.realize_at(at))) {
+      for (const Ref<BufferRegion>& read : binding_reads(tree_, at)) {
         if (!tree_.touches(tree_.block_at(at).writes, read->buffer)) continue;
         return Dependent{Conflict::kOtherBlock,
                          {"what " + quoted(tree_.block_at(at)) + " writes to '" + read->buffer->name +
@@ -98,7 +98,7 @@ class Below {
   std::optional<Dependent> check_pair(int writer, int other, const Ref<Buffer>& buffer, bool overwriting) const {
     const Block &first = tree_.block_at(writer), &second = tree_.block_at(other);
     bool reads = tree_.touches(BlockFacts::of(tree_.block_ref(other)).takes, buffer) ||
-                 tree_.touches(binding_reads(*tree_.realize_at(other)), buffer),
+                 tree_.touches(binding_reads(tree_, other), buffer),
          writes = tree_.touches(second.writes, buffer);
     auto both = [&]() -> std::vector<NodeRef> { return {tree_.stmt(writer), tree_.stmt(other)}; };
     if (writes) {
@@ -313,17 +313,16 @@ bool writes_disjoint(const Tree& tree, int loop, int block) {
   bool drives = std::any_of(realize.iter_values.begin(), realize.iter_values.end(),
                             [&](const Expr& value) { return uses_var(value, tree.for_at(loop).loop_var); });
   if (!drives) return false;
-  std::vector<int> inner = {loop};
-  if (auto between = loops_between(tree, loop, block)) inner.insert(inner.end(), between->begin(), between->end());
   // What is one to one in all loops is so where the outer ones stand still: (a * 32 + b) // 40 and (a * 32 + b) % 40
   // are digits of one number, not of b alone.
-  std::vector<int> all = tree.loops_above(block);
-  bool around = std::find(all.begin(), all.end(), loop) != all.end();
-  if (around) {
-    bool apart = Findings::of(tree).answer({Findings::Question::kToldApart, block, 0, nullptr},
-                                           [&] { return axes_tell_apart(tree, all, block); });
-    if (apart || all.size() == inner.size()) return apart;
-  }
+  const bool around = tree.contains(loop, block) && tree[loop].scope == tree[block].scope;
+  const bool apart = around && Findings::of(tree).answer({Findings::Question::kToldApart, block, 0, nullptr}, [&] {
+    return axes_tell_apart(tree, tree.loops_above(block), block);
+  });
+  if (apart) return true;
+  std::vector<int> inner = {loop};
+  if (auto between = loops_between(tree, loop, block)) inner.insert(inner.end(), between->begin(), between->end());
+  if (around && tree.loops_above(block).size() == inner.size()) return false;
   return axes_tell_apart(tree, inner, block);
 }
 

@@ -76,6 +76,8 @@ const NodeBase* bare_statement_in(const Stmt& stmt) {
 const Scope& Scope::of(const Block& block) {
   return block.id.memo.get<Scope>([&] {
     Scope scope;
+    scope.children_.reserve(8);
+    scope.uses_.reserve(24);
     for (const Def<Buffer>& buffer : block.alloc_buffers) scope.allocated_.push_back(buffer->data.get());
     for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
       scope.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
@@ -85,9 +87,11 @@ const Scope& Scope::of(const Block& block) {
     for (int child = 0; child < static_cast<int>(scope.children_.size()); ++child) {
       const Block& block = *scope.children_[child]->block;
       for (const auto& write : block.writes) scope.uses_.push_back({scope.memory(write->buffer), child, true});
-      for (const auto& read : taken_by(*scope.children_[child])) {
+      auto note_read = [&](const Ref<BufferRegion>& read) {
         scope.uses_.push_back({scope.memory(read->buffer), child, false});
-      }
+      };
+      for (const auto& read : block.reads) note_read(read);
+      for (const auto& read : binding_reads(*scope.children_[child])) note_read(read);
     }
     return scope;
   });

@@ -64,11 +64,11 @@ int same_threads(const Tree& tree, int loop) {
 
 namespace {
 
-std::string described(const For& loop) { return "loop '" + loop.loop_var->name_hint + "'"; }
+[[gnu::cold]] std::string described(const For& loop) { return "loop '" + loop.loop_var->name_hint + "'"; }
 
 bool reads(const Tree& tree, int block, const Ref<Buffer>& buffer) {
   return tree.touches(BlockFacts::of(tree.block_ref(block)).takes, buffer) ||
-         tree.touches(binding_reads(*tree.realize_at(block)), buffer);
+         tree.touches(binding_reads(tree, block), buffer);
 }
 
 /// What the threads write in their parts of the loop, every reader finds.
@@ -118,33 +118,37 @@ std::optional<Obstacle> why_not_same_threads(const Tree& tree, int loop) {
   int around = same_threads(tree, loop);
   if (around == Tree::kNone) return std::nullopt;
   const For &inner = tree.for_at(loop), &outer = tree.for_at(around);
-  std::vector<NodeRef> both = {tree.stmt(around), tree.stmt(loop)};
-  std::string pair = described(outer) + " and " + described(inner) + " inside it are both bound to " +
-                     inner.thread_binding->thread_tag;
+  auto obstacle = [&](const std::string& why) {
+    return Obstacle{described(outer) + " and " + described(inner) + " inside it are both bound to " +
+                        inner.thread_binding->thread_tag + ", and " + why,
+                    {tree.stmt(around), tree.stmt(loop)}};
+  };
   if (tree[loop].scope != tree[around].scope) {
-    return Obstacle{pair + ", and a block stands between them", both};
+    return obstacle("a block stands between them");
   }
   for (int between = tree[loop].parent; between != around; between = tree[between].parent) {
     auto axis = tree[between].is_loop ? thread_axis(tree.for_at(between)) : std::nullopt;
     if (!axis || axis->level != ThreadAxis::Level::kBlock) continue;
-    return Obstacle{pair + ", and " + described(tree.for_at(between)) + " runs blocks of threads between them", both};
+    return obstacle(described(tree.for_at(between)) + " runs blocks of threads between them");
   }
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, tree[around].parent);
-  if (!analyzer.can_prove_equal(inner.min, outer.min) || !analyzer.can_prove_equal(inner.extent, outer.extent)) {
-    return Obstacle{pair + ", and do not provably have the same range", both};
+  auto is_same = [](const Expr& a, const Expr& b) { return const_int(a) && const_int(a) == const_int(b); };
+  auto provably_same = [&] {
+    arith::Analyzer analyzer;
+    bind_above(analyzer, tree, tree[around].parent);
+    return analyzer.can_prove_equal(inner.min, outer.min) && analyzer.can_prove_equal(inner.extent, outer.extent);
+  };
+  if (!(is_same(inner.min, outer.min) && is_same(inner.extent, outer.extent)) && !provably_same()) {
+    return obstacle("do not provably have the same range");
   }
   if (uses_var(inner.body, outer.loop_var)) {
-    return Obstacle{pair + ", and what stands below depends on both", both};
+    return obstacle("what stands below depends on both");
   }
   for (int at : tree.child_blocks(loop)) {
     const BlockRealize& realize = *tree.realize_at(at);
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       if (!is_reduction_axis(realize.block->iter_vars[i]) || !uses_var(realize.iter_values[i], inner.loop_var))
         continue;
-      return Obstacle{
-          pair + ", and each thread would run a part of the reduction of block '" + realize.block->name_hint + "' only",
-          both};
+      return obstacle("each thread would run a part of the reduction of block '" + realize.block->name_hint + "' only");
     }
   }
   return why_results_are_lost(tree, loop);
@@ -155,8 +159,12 @@ std::optional<Obstacle> why_threads_differ(const Tree& tree, int at) {
   for (int around = at; around != Tree::kNone; around = tree[around].parent) {
     if (tree[around].is_loop && thread_axis(tree.for_at(around))) kernel = around;
   }
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, tree[kernel].parent);
+  auto same_extent = [&](const Expr& a, const Expr& b) {
+    if (const_int(a) && const_int(a) == const_int(b)) return true;
+    arith::Analyzer analyzer;
+    bind_above(analyzer, tree, tree[kernel].parent);
+    return analyzer.can_prove_equal(a, b);
+  };
   std::vector<int> first;  // that are bound to each axis
   for (int loop = kernel; loop < tree[kernel].end; ++loop) {
     auto axis = tree[loop].is_loop ? thread_axis(tree.for_at(loop)) : std::nullopt;
@@ -168,7 +176,7 @@ std::optional<Obstacle> why_threads_differ(const Tree& tree, int at) {
       continue;
     }
     const For &one = tree.for_at(*known), &other = tree.for_at(loop);
-    if (!analyzer.can_prove_equal(one.extent, other.extent)) {
+    if (!same_extent(one.extent, other.extent)) {
       return Obstacle{described(one) + " and " + described(other) + " of one kernel are both bound to " +
                           one.thread_binding->thread_tag + ", and do not provably have the same extent",
                       {tree.stmt(*known), tree.stmt(loop)}};

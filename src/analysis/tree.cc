@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <functional>
-#include <optional>
 
+#include "ir/op.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
+#include "support/inline_vector.h"
 
 namespace tilewright::analysis {
 
@@ -15,14 +16,14 @@ class TreeBuilder {
   using Entry = Tree::Entry;
   static constexpr int kNone = Tree::kNone;
 
-  explicit TreeBuilder(const Tree* before) : before_(before) {
+  TreeBuilder(const Tree* before, Tree& tree) : before_(before), tree_(tree) {
     if (!before) return;
     moved_.assign(before->size(), kNone);
     tree_.entries_.reserve(before->size() + 8);
     tree_.blocks_.reserve(before->blocks_.size() + 4);
   }
 
-  Tree build(const Ref<Block>& root) && {
+  void build(const Ref<Block>& root) {
     Entry entry{};
     entry.node = root.get();
     entry.parent = entry.scope = kNone;
@@ -31,9 +32,8 @@ class TreeBuilder {
     note(0);
     add_block(*root, 0, false, before_ ? 0 : kNone);
     tree_.entries_[0].end = tree_.size();
-    tree_.loop_index_ = merged(&Tree::loop_index_, std::move(new_loops_));
-    tree_.block_index_ = merged(&Tree::block_index_, std::move(new_blocks_));
-    return std::move(tree_);
+    tree_.loop_index_ = merged(&Tree::loop_index_, new_loops_);
+    tree_.block_index_ = merged(&Tree::block_index_, new_blocks_);
   }
 
  private:
@@ -44,15 +44,20 @@ class TreeBuilder {
     const Entry& entry = tree_.entries_[at];
     if (entry.is_loop) {
       const For& loop = tree_.for_at(at);
-      if (!entry.in_init) new_loops_.emplace_back(loop.loop_var.get(), at);
+      if (!entry.in_init) new_loops_.push_back({loop.loop_var.get(), at});
       if (loop.kind != ForKind::kSerial && loop.kind != ForKind::kUnrolled) tree_.concurrent_loops_.push_back(at);
     } else if (entry.is_block) {
+      tree_.entries_[at].binds_data = at > 0 && binds_data(*tree_.realize_at(at));
       if (!entry.in_init) {
         tree_.blocks_.push_back(at);
-        new_blocks_.emplace_back(tree_.block_at(at).id.value, at);
+        new_blocks_.push_back({tree_.block_at(at).id.value, at});
       }
       note_views(at);
     }
+  }
+  static bool binds_data(const BlockRealize& realize) {
+    auto reads = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
+    return reads(realize.predicate) || std::any_of(realize.iter_values.begin(), realize.iter_values.end(), reads);
   }
   void note_views(int at) {
     for (const Ref<MatchBufferRegion>& match : tree_.block_at(at).match_buffers) {
@@ -146,10 +151,10 @@ class TreeBuilder {
   }
 
   /// The index of the old tree at the new positions, and what is new.
-  template <class Index>
-  Index merged(Index Tree::* which, Index added) const {
+  template <class Index, class Added>
+  Index merged(Index Tree::* which, Added& added) const {
     std::sort(added.begin(), added.end());
-    if (!before_) return added;
+    if (!before_) return Index(added.begin(), added.end());
     Index result((before_->*which).size() + added.size());
     auto to = result.begin();
     auto next = added.begin();
@@ -163,18 +168,18 @@ class TreeBuilder {
   }
 
   const Tree* before_;
-  Tree tree_;
+  Tree& tree_;
   std::vector<int> moved_;  ///< where the entries of the old tree are now
-  std::vector<std::pair<const NodeBase*, int>> new_loops_;
-  std::vector<std::pair<uint64_t, int>> new_blocks_;
+  InlineVector<std::pair<const NodeBase*, int>, 16> new_loops_;
+  InlineVector<std::pair<uint64_t, int>, 8> new_blocks_;
 };
 
 namespace {
 
 Tree built(const Ref<Block>& root, const Tree* before) {
-  std::optional<Tree> tree;
-  with_stack_for(root.depth(), [&] { tree = TreeBuilder(before).build(root); });
-  return std::move(*tree);
+  Tree tree;
+  with_stack_for(root.depth(), [&] { TreeBuilder(before, tree).build(root); });
+  return tree;
 }
 
 const Tree& known_tree(const Ref<Block>& root, const Tree* before) {

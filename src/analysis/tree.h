@@ -20,12 +20,13 @@ class Tree : public Memo::Fact {
   static constexpr int kNone = -1;
   struct Entry {
     const NodeBase* node;
-    int parent;     ///< kNone for the root
-    int end;        ///< one past the last descendant
-    int scope;      ///< the block that encloses this statement (not itself); kNone for the root
-    bool in_init;   ///< inside the init of a block: no handle reaches it
-    bool is_block;  ///< the root, or a BlockRealize
-    bool is_loop;   ///< a For
+    int parent;       ///< kNone for the root
+    int end;          ///< one past the last descendant
+    int scope;        ///< the block that encloses this statement (not itself); kNone for the root
+    bool in_init;     ///< inside the init of a block: no handle reaches it
+    bool is_block;    ///< the root, or a BlockRealize
+    bool is_loop;     ///< a For
+    bool binds_data;  ///< a BlockRealize that reads buffers to bind axes, or for its condition (binding_reads.h)
   };
 
   static const Tree& of(const Ref<Block>& root);

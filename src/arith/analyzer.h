@@ -34,6 +34,7 @@ class Analyzer {
   /// From now on the variable lies in [min, min + extent), which is taken to be not empty: code inside the loop runs.
   /// A new binding replaces an older one.
   void bind(const Ref<Var>& var, const Ref<Range>& range);
+  void bind(const Ref<Var>& var, const Expr& min, const Expr& extent);
   /// From now on the variable stands for the value.
   void bind(const Ref<Var>& var, const Expr& value);
   /// From now on the condition holds.

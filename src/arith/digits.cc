@@ -1,7 +1,6 @@
 #include "arith/digits.h"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
 #include "arith/linear.h"
@@ -17,16 +16,6 @@ bool is_small(int64_t x) { return -kLimit < x && x < kLimit; }
 
 /// Expressions that are walked by plain recursion.
 constexpr uint32_t kDeepest = 64;
-
-/// Some digits, in place.
-struct FewDigits {
-  std::array<Digit, 16> items;
-  size_t size = 0;
-
-  void push_back(const Digit& digit) { items[size++] = digit; }
-  const Digit* begin() const { return items.data(); }
-  const Digit* end() const { return items.data() + size; }
-};
 
 class Reader {
  public:
@@ -62,7 +51,6 @@ class Reader {
     for (const Counter& input : inputs_) {
       if (input.var != e.get()) continue;
       if (input.extent > 1 && scale != 0) {
-        if (sum.digits.capacity() == 0) sum.digits.reserve(inputs_.size());
         sum.digits.push_back({input.var, 1, input.extent, scale});
       }
       return true;
@@ -113,8 +101,7 @@ class Reader {
     DigitSum inner;
     if (!read(x, 1, inner) || !inner.fixed.empty() || inner.constant < 0) return false;
     int64_t lowest = inner.constant % c, below = lowest;
-    FewDigits high, low;
-    if (inner.digits.size() > high.items.size()) return false;
+    Digits high, low;
     for (const Digit& digit : inner.digits) {
       if (digit.scale < 0) return false;
       if (digit.scale % c == 0) {
@@ -147,12 +134,10 @@ class Reader {
 };
 
 /// All digits of the same variable behind one another, the lower ones first.
-std::vector<Digit> by_variable(const std::vector<DigitSum>& sums) {
-  std::vector<Digit> all;
-  size_t count = 0;
-  for (const DigitSum& sum : sums) count += sum.digits.size();
-  all.reserve(count);
-  for (const DigitSum& sum : sums) all.insert(all.end(), sum.digits.begin(), sum.digits.end());
+using AllDigits = InlineVector<Digit, 24>;
+AllDigits by_variable(const std::vector<DigitSum>& sums) {
+  AllDigits all;
+  for (const DigitSum& sum : sums) all.append(sum.digits.begin(), sum.digits.end());
   std::sort(all.begin(), all.end(), [](const Digit& a, const Digit& b) {
     return a.var != b.var ? std::less<>()(a.var, b.var) : a.lower < b.lower;
   });
@@ -170,7 +155,7 @@ bool fits_type(const DigitSum& sum, const Expr& e) {
 }
 
 /// From the least significant digit on, each scale is what the digits below it span.
-bool is_contiguous(std::vector<Digit>& digits) {
+bool is_contiguous(Digits& digits) {
   std::sort(digits.begin(), digits.end(), [](const Digit& a, const Digit& b) { return a.scale < b.scale; });
   for (size_t i = 1; i < digits.size(); ++i) {
     if (digits[i].scale != digits[i - 1].scale * digits[i - 1].extent) return false;
@@ -208,7 +193,7 @@ bool read_digits(const Expr& e, Reader& reader, DigitSum& sum) {
 
 /// Where digits of one variable do not overlap, they run independently of one another.
 bool are_independent(const std::vector<DigitSum>& sums) {
-  std::vector<Digit> all = by_variable(sums);
+  const AllDigits all = by_variable(sums);
   for (size_t i = 1; i < all.size(); ++i) {
     if (all[i].var == all[i - 1].var && all[i].lower < all[i - 1].lower * all[i - 1].extent) return false;
   }
@@ -239,7 +224,7 @@ bool plainly_one_to_one(const std::vector<Expr>& values, const Counters& inputs)
 TellsApart tells_apart(const std::vector<Expr>& values, const Counters& inputs) {
   auto sums = independent_digits(values, inputs);
   if (!sums) return TellsApart::kUnknown;
-  std::vector<Digit> all = by_variable(*sums);
+  const AllDigits all = by_variable(*sums);
   size_t next = 0;
   // The digits of each variable give it back.
   for (const auto& [loop_var, extent] : inputs) {
@@ -277,19 +262,19 @@ std::optional<std::vector<DigitSum>> digits_of_starts(const Region& region, cons
   return independent_digits(starts, inputs);
 }
 
-/// From what the digits reach at least to what they reach at most, and `extent` - 1 on.
-Reach reach_of(const DigitSum& sum, int64_t extent) {
-  Reach reach{sum.fixed, sum.constant, sum.constant + extent - 1};
+/// From what the digits reach at least to what they reach at most, and `extent` - 1 on. Takes the terms away.
+Reach reach_of(DigitSum& sum, int64_t extent) {
+  Reach reach{std::move(sum.fixed), sum.constant, sum.constant + extent - 1};
   for (const Digit& digit : sum.digits) {
     (digit.scale < 0 ? reach.first : reach.last) += digit.scale * (digit.extent - 1);
   }
   return reach;
 }
 
-IntSet hull_of(const DigitSum& sum, const Ref<Range>& range) {
+IntSet hull_of(DigitSum& sum, const Ref<Range>& range) {
   Reach reach = reach_of(sum, range->extent.as<IntImm>()->value);
   Expr base;
-  for (const auto& [value, scale] : sum.fixed) {
+  for (const auto& [value, scale] : reach.fixed) {
     Expr term = scale == 1 ? value : value * scale;
     base = base.defined() ? base + term : term;
   }
@@ -323,7 +308,8 @@ namespace {
 /// variables around can make of them.
 bool is_inside(const Reach& inner, const Reach& outer, Reader& around) {
   DigitSum rest;
-  std::vector<bool> met(outer.fixed.size());
+  InlineVector<bool, 4> met;
+  for (size_t i = 0; i < outer.fixed.size(); ++i) met.push_back(false);
   for (const FixedTerm& term : inner.fixed) {
     size_t same = 0;
     auto is_same = [&](const FixedTerm& other) {

@@ -13,6 +13,7 @@
 
 #include "arith/int_set.h"
 #include "arith/iter_map.h"
+#include "support/inline_vector.h"
 
 namespace tilewright::arith {
 
@@ -26,10 +27,12 @@ struct FixedTerm {
   Expr value;
   int64_t scale;
 };
+using Digits = InlineVector<Digit, 6>;
+using FixedTerms = InlineVector<FixedTerm, 2>;
 /// The sum of the digits, the terms and the constant.
 struct DigitSum {
-  std::vector<Digit> digits;
-  std::vector<FixedTerm> fixed;
+  Digits digits;
+  FixedTerms fixed;
   int64_t constant = 0;
 };
 
@@ -38,7 +41,7 @@ struct Counter {
   const NodeBase* var;
   int64_t extent;
 };
-using Counters = std::vector<Counter>;
+using Counters = InlineVector<Counter, 16>;
 /// Nothing where a range has other ends than constants, or another start than 0.
 std::optional<Counters> counters_of(const IterDomains& inputs);
 /// Adds one for a loop over that range; false where it is not of this kind.
@@ -62,7 +65,7 @@ struct Bindings {
 };
 /// From the sum of the terms and `first` to that of the terms and `last`.
 struct Reach {
-  std::vector<FixedTerm> fixed;
+  FixedTerms fixed;
   int64_t first, last;
 };
 /// For each dimension, whatever the values of the variables `around` are.

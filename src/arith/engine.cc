@@ -13,7 +13,8 @@ Analyzer::~Analyzer() = default;
 Analyzer::Analyzer(Analyzer&&) noexcept = default;
 Analyzer& Analyzer::operator=(Analyzer&&) noexcept = default;
 
-void Analyzer::bind(const Ref<Var>& var, const Ref<Range>& range) { engine_->bind(var, range); }
+void Analyzer::bind(const Ref<Var>& var, const Ref<Range>& range) { engine_->bind(var, range->min, range->extent); }
+void Analyzer::bind(const Ref<Var>& var, const Expr& min, const Expr& extent) { engine_->bind(var, min, extent); }
 void Analyzer::bind(const Ref<Var>& var, const Expr& value) { engine_->bind(var, value); }
 void Analyzer::assume(const Expr& condition) { engine_->assume(condition); }
 Analyzer::Scope Analyzer::constraint(const Expr& condition) { return {engine_.get(), engine_->enter(condition)}; }
@@ -82,38 +83,44 @@ void Engine::trim() {
   }
 }
 
-const Engine::VarInfo* Engine::info(const Expr& var) const {
-  if (vars_.empty()) return nullptr;
-  auto it = vars_.find(var);
-  return it == vars_.end() ? nullptr : &it->second;
+const Engine::VarInfo* Engine::info(const NodeBase* var) const {
+  const VarInfo* found = vars_.find(var);
+  return found && found->known ? found : nullptr;
+}
+
+void Engine::put(const Ref<Var>& var, VarInfo info) {
+  info.known = true;
+  if (VarInfo* old = vars_.find(var)) {
+    *old = std::move(info);
+  } else {
+    vars_.insert(var, std::move(info));
+  }
 }
 
 void Engine::bind(const Ref<Var>& var, const Expr& value) {
   Expr simple = simplify(value);
   forget();
   VarInfo info;
-  info.var = var;
   // A value that mentions the variable itself would be replaced for ever.
   if (simple == var) return;
   info.value = simple;
-  vars_[var] = std::move(info);
+  put(var, std::move(info));
   has_values_ = true;
 }
 
-void Engine::bind(const Ref<Var>& var, const Ref<Range>& range) {
-  vars_.erase(var);  // a range may not depend on what the variable was before
+void Engine::bind(const Ref<Var>& var, const Expr& from, const Expr& count_of) {
+  if (VarInfo* old = vars_.find(var)) *old = {};  // a range may not depend on what the variable was before
   forget();
-  Expr min = simplify(range->min), extent = simplify(range->extent);
+  Expr min = simplify(from), extent = simplify(count_of);
   if (is_const_int(extent, 1)) return bind(var, min);
   VarInfo info;
-  info.var = var;
   info.bound = ConstIntBound::of_type(var.dtype());
   if (!is_index(var.dtype())) {
     ConstIntBound low = bound(min), high = bound(min) + bound(extent) - ConstIntBound::single(1);
     ConstIntBound inside{low.min_value, high.max_value};
     if (!inside.is_empty()) info.bound = intersect(info.bound, inside);
     forget();
-    vars_[var] = std::move(info);
+    put(var, std::move(info));
     return;
   }
   const IntImm *first = min.as<IntImm>(), *count = extent.as<IntImm>();
@@ -122,7 +129,7 @@ void Engine::bind(const Ref<Var>& var, const Ref<Range>& range) {
     if (inside.is_empty()) return;  // code that never runs: nothing to rely on
     info.bound = intersect(info.bound, inside);
     has_values_ |= info.bound.is_single();
-    vars_[var] = std::move(info);
+    put(var, std::move(info));
     return;
   }
   Linear low = flat(min);
@@ -146,7 +153,7 @@ void Engine::bind(const Ref<Var>& var, const Ref<Range>& range) {
   }
   forget();
   has_values_ |= info.bound.is_single();
-  vars_[var] = std::move(info);
+  put(var, std::move(info));
 }
 
 void Engine::assume(const Expr& condition) {

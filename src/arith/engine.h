@@ -18,7 +18,6 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "arith/analyzer.h"
@@ -30,7 +29,7 @@ namespace tilewright::arith {
 class Engine {
  public:
   // ---- context
-  void bind(const Ref<Var>& var, const Ref<Range>& range);
+  void bind(const Ref<Var>& var, const Expr& min, const Expr& extent);
   void bind(const Ref<Var>& var, const Expr& value);
   void assume(const Expr& condition);
   size_t enter(const Expr& condition);
@@ -59,7 +58,7 @@ class Engine {
 
  private:
   struct VarInfo {
-    Ref<Var> var;
+    bool known = false;
     Expr value;  ///< null unless bound to an expression
     ConstIntBound bound;
     std::vector<Linear> facts;  ///< each is >= 0: symbolic ends of the range
@@ -89,7 +88,10 @@ class Engine {
   void learn_residue(const Expr& a, const Expr& b);
   ConstIntBound known(Fingerprint terms) const;
   std::optional<bool> known_truth(Fingerprint condition) const;
-  const VarInfo* info(const Expr& var) const;
+  /// Null for a variable of which nothing is known.
+  const VarInfo* info(const NodeBase* var) const;
+  const VarInfo* info(const Expr& var) const { return info(var.get()); }
+  void put(const Ref<Var>& var, VarInfo info);
 
   // bounds_of.cc
   ConstIntBound compute_bound(const Expr& e);
@@ -219,7 +221,7 @@ class Engine {
   std::optional<Linear> without_quotient(const Linear& goal, const Term& term);
   Linear multiplied(const Linear& fact, const Expr& factor);
 
-  std::unordered_map<NodeRef, VarInfo> vars_;
+  NodeTable<VarInfo> vars_;
   std::vector<Linear> facts_;  ///< each is >= 0
   std::vector<KnownBound> bounds_;
   std::vector<KnownTruth> truths_;

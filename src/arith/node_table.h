@@ -14,13 +14,14 @@ template <class V>
 class NodeTable {
  public:
   /// Valid until the next insertion.
-  V* find(const NodeRef& node) {
+  V* find(const NodeRef& node) { return const_cast<V*>(std::as_const(*this).find(node.get())); }
+  const V* find(const NodeBase* node) const {
     if (slots_.empty()) return nullptr;
-    for (size_t at = start(node.get());; at = (at + 1) & mask()) {
+    for (size_t at = start(node);; at = (at + 1) & mask()) {
       uint32_t slot = slots_[at];
       if (slot == 0) return nullptr;
-      Entry& entry = entries_[slot - 1];
-      if (entry.node == node) return &entry.value;
+      const Entry& entry = entries_[slot - 1];
+      if (entry.node.get() == node) return &entry.value;
     }
   }
   /// The node must not be in the table. Valid until the next insertion.

@@ -60,11 +60,11 @@ bool Engine::PlainSum::difference(const Engine& engine, const Expr& a, const Exp
   exact = engine.runs_freely();
   for (size_t i = 0; i < size; ++i) {
     if (terms[i].coeff == 0) continue;
-    auto known = engine.vars_.find(NodeRef(terms[i].var));
-    if (known == engine.vars_.end() || known->second.value.defined()) return false;
-    const ConstIntBound& range = known->second.bound;
+    const VarInfo* known = engine.info(terms[i].var);
+    if (!known || known->value.defined()) return false;
+    const ConstIntBound& range = known->bound;
     if (!range.is_finite()) return false;
-    exact &= known->second.facts.empty();
+    exact &= known->facts.empty();
     bool grows = terms[i].coeff > 0;
     least += static_cast<__int128>(terms[i].coeff) * (grows ? range.min_value : range.max_value);
     most += static_cast<__int128>(terms[i].coeff) * (grows ? range.max_value : range.min_value);
@@ -84,11 +84,11 @@ bool Engine::extremes(const Expr& e, Extremes& found, bool& exact) const {
     return is_near(number->value);
   }
   if (!e.is<Var>()) return extremes_of_binary(e, found, exact);
-  auto known = vars_.find(e);
-  if (known == vars_.end() || known->second.value.defined()) return false;
-  const ConstIntBound& range = known->second.bound;
+  const VarInfo* known = info(e);
+  if (!known || known->value.defined()) return false;
+  const ConstIntBound& range = known->bound;
   if (!range.is_finite() || !is_near(range.min_value) || !is_near(range.max_value)) return false;
-  exact &= known->second.facts.empty() && range.min_value <= range.max_value;
+  exact &= known->facts.empty() && range.min_value <= range.max_value;
   found = {range.min_value, range.max_value, range.min_value, range.max_value};
   return true;
 }

@@ -15,9 +15,9 @@ Expr Engine::simplify_index(const Expr& e) {
   }
   if (!has_values_ && bounds_.empty()) {
     auto runs_beyond = [&](const Expr& variable, int64_t divisor) {
-      auto known = vars_.find(variable);
-      if (known == vars_.end() || !known->second.facts.empty() || !runs_freely()) return false;
-      const ConstIntBound& range = known->second.bound;
+      const VarInfo* known = info(variable);
+      if (!known || !known->facts.empty() || !runs_freely()) return false;
+      const ConstIntBound& range = known->bound;
       return range.min_value == 0 && range.is_finite() && range.max_value >= divisor;
     };
     if (Expr sum = simplified_sum(e, runs_beyond); sum.defined()) return sum;

@@ -10,7 +10,7 @@
 namespace tilewright {
 namespace {
 
-[[noreturn]] void refuse(const char* code, std::string message, std::string hint = {}) {
+[[noreturn, gnu::cold]] void refuse(const char* code, std::string message, std::string hint = {}) {
   throw Exception(script_error(code, std::move(message), std::move(hint)));
 }
 
@@ -156,6 +156,7 @@ Ref<Range> range_of(Expr extent) {
 
 void promote(Expr& a, Expr& b) {
   if (!a.defined() || !b.defined()) refuse("ir/missing-operand", "an operator needs two operands");
+  if (a.dtype() == b.dtype()) return;
   a = spread(a, b.dtype());
   b = spread(b, a.dtype());
   DataType ta = a.dtype(), tb = b.dtype();

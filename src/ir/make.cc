@@ -6,6 +6,7 @@
 #include <limits>
 #include <unordered_map>
 
+#include "ir/children.h"
 #include "ir/numeric.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
@@ -14,38 +15,34 @@
 namespace tilewright {
 namespace {
 
-[[noreturn]] void refuse(const char* code, std::string message, std::string hint = {}) {
+[[noreturn, gnu::cold]] void refuse(const char* code, std::string message, std::string hint = {}) {
   throw Exception(script_error(code, std::move(message), std::move(hint)));
 }
 
-void need(bool defined, std::string_view kind, std::string_view field) {
-  if (!defined) refuse("ir/missing-operand", std::string(kind) + " needs a value for '" + std::string(field) + "'");
+[[noreturn, gnu::cold]] void refuse_missing(std::string_view kind, std::string_view field) {
+  refuse("ir/missing-operand", std::string(kind) + " needs a value for '" + std::string(field) + "'");
 }
 
-/// Non-null for every handle that the catalog does not allow to be null.
-template <class T>
-void need_operands(const T& node, std::initializer_list<std::string_view> nullable = {}) {
+/// Non-null for every handle but those that the catalog allows to be null; elements of lists are never null.
+template <auto... Nullable, class T>
+void need_operands(const T& node) {
   for_each_field(node, [&](std::string_view name, const auto& field) {
+    auto need = [&](const NodeRef& operand) {
+      if (!operand.defined()) refuse_missing(kind_name(KindOf<T>::kind), name);
+    };
     using F = std::remove_cvref_t<decltype(field)>;
     if constexpr (std::is_base_of_v<NodeRef, F>) {
-      if (!field.defined() && std::find(nullable.begin(), nullable.end(), name) == nullable.end()) {
-        need(false, kind_name(KindOf<T>::kind), name);
-      }
+      [[maybe_unused]] auto at = static_cast<const void*>(&field);
+      if (!((at == static_cast<const void*>(&(node.*Nullable))) || ...)) need(field);
     }
-  });
-  // Elements of lists are never null.
-  for_each_field(node, [&](std::string_view name, const auto& field) {
-    auto need_item = [&](const NodeRef& item) {
-      if (!item.defined()) need(false, kind_name(KindOf<T>::kind), name);
-    };
     if constexpr (requires { field.begin()->defined(); }) {
-      for (const auto& item : field) need_item(item);
+      for (const auto& item : field) need(item);
     }
     if constexpr (requires { field.begin()->second.defined(); }) {
-      for (const auto& [key, item] : field) need_item(item);
+      for (const auto& [key, item] : field) need(item);
     }
     if constexpr (requires { field.begin()->first.defined(); }) {
-      for (const auto& [key, item] : field) need_item(key);
+      for (const auto& [key, item] : field) need(key);
     }
   });
 }
@@ -264,12 +261,12 @@ DataType check(Select& v) {
 }
 template <>
 DataType check(BufferLoad& v) {
-  need_operands(v, {"predicate"});
+  need_operands<&BufferLoad::predicate>(v);
   return access_type(v.buffer, v.indices, v.predicate);
 }
 template <>
 DataType check(BufferStore& v) {
-  need_operands(v, {"predicate"});
+  need_operands<&BufferStore::predicate>(v);
   DataType type = access_type(v.buffer, v.indices, v.predicate);
   if (type != v.value.dtype()) {
     refuse("ir/store-dtype",
@@ -355,12 +352,12 @@ DataType check(Range& v) {
 }
 template <>
 DataType check(IterVar& v) {
-  need_operands(v, {"dom"});
+  need_operands<&IterVar::dom>(v);
   return DataType::void_();
 }
 template <>
 DataType check(Buffer& v) {
-  need_operands(v, {"elem_offset"});
+  need_operands<&Buffer::elem_offset>(v);
   if (!v.data.dtype().is_handle()) refuse("ir/buffer-data", "the data of buffer '" + v.name + "' must be a pointer");
   if (v.strides.size() > v.shape.size()) {  // fewer: ir/strides.h
     refuse("ir/buffer-strides", "buffer '" + v.name + "' has " + std::to_string(v.shape.size()) + " dimensions and " +
@@ -429,7 +426,7 @@ DataType check(TensorData& v) {
 }
 template <>
 DataType check(IndexMap& v) {
-  need_operands(v, {"inverse_index_map"});
+  need_operands<&IndexMap::inverse_index_map>(v);
   if (v.inverse_index_map.defined() && !v.inverse_index_map.is<IndexMap>()) {
     refuse("ir/missing-operand", "the inverse of an index map is no index map");
   }
@@ -437,7 +434,7 @@ DataType check(IndexMap& v) {
 }
 template <>
 DataType check(AttrStmt& v) {
-  need_operands(v, {"node"});
+  need_operands<&AttrStmt::node>(v);
   return DataType::void_();
 }
 template <>
@@ -448,7 +445,7 @@ DataType check(AssertStmt& v) {
 }
 template <>
 DataType check(IfThenElse& v) {
-  need_operands(v, {"else_case"});
+  need_operands<&IfThenElse::else_case>(v);
   need_bool(v.condition, "the condition of 'if'");
   return DataType::void_();
 }
@@ -460,7 +457,7 @@ DataType check(While& v) {
 }
 template <>
 DataType check(For& v) {
-  need_operands(v, {"thread_binding"});
+  need_operands<&For::thread_binding>(v);
   if (v.loop_var.dtype() != v.min.dtype() || v.min.dtype() != v.extent.dtype()) {
     refuse("ir/dtype-mismatch", "loop variable '" + v.loop_var->name_hint + "' is " + v.loop_var.dtype().str() +
                                     ", its range " + v.min.dtype().str() + " and " + v.extent.dtype().str());
@@ -489,7 +486,7 @@ DataType check(SeqStmt& v) {
 }
 template <>
 DataType check(Block& v) {
-  need_operands(v, {"init"});
+  need_operands<&Block::init>(v);
   static std::atomic<uint64_t> next{1};
   if (v.id.value == 0) v.id.value = next.fetch_add(1);
   return DataType::void_();
@@ -528,7 +525,10 @@ DataType check(PrimFunc& v) {
 }
 template <>
 DataType check(Module& v) {
-  std::sort(v.functions.begin(), v.functions.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  auto before = [](const auto& a, const auto& b) { return a.first < b.first; };
+  if (!std::is_sorted(v.functions.begin(), v.functions.end(), before)) {
+    std::sort(v.functions.begin(), v.functions.end(), before);
+  }
   return DataType::void_();
 }
 template <>
@@ -559,28 +559,30 @@ void check_size(const NodeRef& expr) {
   }
 }
 
+[[noreturn, gnu::cold]] static void refuse_depth() {
+  refuse("ir/too-deep", "the program nests deeper than " + std::to_string(kMaxDepth) + " levels",
+         "bind parts of it with LetStmt, or use a loop");
+}
+
 template <class T>
 Ref<T> make(T data, SpanId span) {
+  using SortHandle = typename KindOf<T>::SortHandle;
   DataType dtype = check(data);
+  uint32_t below = 0;
+  detail::read_children(data, [&](const NodeRef& child, auto) {
+    below = std::max(below, child.depth());
+    if constexpr (std::is_same_v<SortHandle, Stmt>) {
+      if (child.depth() > kDepthToCount && child.sort() == Sort::kExpr) check_size(child);
+    }
+  });
+  if (below >= kMaxDepth) refuse_depth();
   auto* node = new NodeOf<T>(std::move(data));
   Ref<T> result(node);
   node->dtype = dtype;
   node->span = span ? span : current_span();
-  uint32_t depth = 0;
-  for_each_child(result, [&](const NodeRef& child, Role) {
-    depth = std::max(depth, child.depth());
-    if constexpr (std::is_same_v<typename KindOf<T>::SortHandle, Stmt>) {
-      if (child.depth() > kDepthToCount && child.sort() == Sort::kExpr) check_size(child);
-    }
-  });
-  node->depth = depth + 1;
-  if constexpr (std::is_same_v<typename KindOf<T>::SortHandle, Expr>) {
-    if (depth > kDepthToCount && depth % kLevelsToCount == 0) check_size(result);
-  }
-  if (node->depth > kMaxDepth) {
-    throw Exception(script_error("ir/too-deep",
-                                 "the program nests deeper than " + std::to_string(kMaxDepth) + " levels",
-                                 "bind parts of it with LetStmt, or use a loop"));
+  node->depth = below + 1;
+  if constexpr (std::is_same_v<SortHandle, Expr>) {
+    if (below > kDepthToCount && below % kLevelsToCount == 0) check_size(result);
   }
   return result;
 }

@@ -112,9 +112,18 @@ namespace {
 
 /// Arithmetic of variables and numbers, which most index expressions are: told without a visitor.
 bool is_arithmetic(const Expr& e) {
-  if (e.is<Var>() || e.is<IntImm>()) return true;
-  BinaryOperands operands = binary_operands(e);
-  return operands && is_arithmetic(*operands.a) && is_arithmetic(*operands.b);
+  switch (e.kind()) {
+    case Kind::kVar:
+    case Kind::kIntImm:
+      return true;
+#define TW_CASE(Name) \
+  case Kind::k##Name: \
+    return is_arithmetic(e.as<Name>()->a) && is_arithmetic(e.as<Name>()->b);
+      TW_BINARY_KINDS(TW_CASE)
+#undef TW_CASE
+    default:
+      return false;
+  }
 }
 
 }  // namespace

@@ -1,53 +1,21 @@
 #include "ir/traverse.h"
 
+#include "ir/children.h"
 #include "support/diagnostic.h"
 
 namespace tilewright {
 namespace {
 
-template <class T>
-constexpr bool is_handle = std::is_base_of_v<NodeRef, T>;
-template <class T>
-constexpr bool is_def = false;
-template <class T>
-constexpr bool is_def<Def<T>> = true;
+using detail::is_def;
+using detail::is_handle;
 template <class T>
 constexpr Role role_of = is_def<T> ? Role::kDef : Role::kChild;
 
-// ---- reading children, by the type of the field (declared first: each overload calls the others)
-
-template <class T>
-void read_field(const T& field, detail::ChildFn fn, void* context);
-template <class T>
-void read_field(const std::vector<T>& field, detail::ChildFn fn, void* context);
-template <class A, class B>
-void read_field(const std::pair<A, B>& field, detail::ChildFn fn, void* context);
-void read_field(const Annotations& field, detail::ChildFn fn, void* context);
-
-template <class T>
-void read_field(const T& field, detail::ChildFn fn, void* context) {
-  if constexpr (is_handle<T>) {
-    if (field.defined()) fn(context, field, role_of<T>);
-  }  // anything else is data
-}
-template <class T>
-void read_field(const std::vector<T>& field, detail::ChildFn fn, void* context) {
-  for (const T& item : field) read_field(item, fn, context);
-}
-template <class A, class B>
-void read_field(const std::pair<A, B>& field, detail::ChildFn fn, void* context) {
-  read_field(field.first, fn, context);
-  read_field(field.second, fn, context);
-}
-void read_field(const Annotations& field, detail::ChildFn fn, void* context) {
-  for (const auto& entry : field.entries()) read_field(entry.second, fn, context);
-}
-
 template <class T>
 void read_children(const NodeBase* node, detail::ChildFn fn, void* context) {
-  static_assert(detail::count_fields<T>() == T::Members::count, "a field is missing in Members");
-  for_each_field(static_cast<const NodeOf<T>*>(node)->data,
-                 [&](std::string_view, const auto& field) { read_field(field, fn, context); });
+  detail::read_children(static_cast<const NodeOf<T>*>(node)->data, [&](const NodeRef& child, auto is_def) {
+    fn(context, child, is_def ? Role::kDef : Role::kChild);
+  });
 }
 
 // ---- replacing children

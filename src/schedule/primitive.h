@@ -11,16 +11,19 @@
 
 namespace tilewright::schedule {
 
+// Refusals are rare: what leads to one stands apart from the code that runs.
+
 /// A ScheduleError about some nodes, which are underlined where the message is shown with the program.
-Diagnostic refuse(std::string code, std::string message, std::initializer_list<NodeRef> nodes, std::string hint = {});
+[[gnu::cold]] Diagnostic refuse(std::string code, std::string message, std::initializer_list<NodeRef> nodes,
+                                std::string hint = {});
 
 /// A refusal because of what an analysis found.
-Diagnostic refuse(std::string code, const analysis::Obstacle& obstacle, std::string hint = {});
+[[gnu::cold]] Diagnostic refuse(std::string code, const analysis::Obstacle& obstacle, std::string hint = {});
 
 /// "loop 'i' (extent 100)", "block 'C'".
-std::string describe(const Place& place);
-std::string describe_loop(const For& loop);
-std::string describe_block(const Block& block);
+[[gnu::cold]] std::string describe(const Place& place);
+[[gnu::cold]] std::string describe_loop(const For& loop);
+[[gnu::cold]] std::string describe_block(const Block& block);
 using analysis::brief;
 
 /// The loop is serial and carries neither annotation nor thread axis.

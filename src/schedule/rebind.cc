@@ -12,7 +12,9 @@ namespace tilewright::schedule {
 
 Rebind::Rebind(const analysis::Tree& tree, int at, bool preserve_unit_iters)
     : preserve_unit_iters_(preserve_unit_iters) {
-  for (int loop : tree.loops_above(at)) {
+  const std::vector<int> around = tree.loops_above(at);
+  inputs_.reserve(around.size() + 4);
+  for (int loop : around) {
     const For& outer = tree.for_at(loop);
     bind(outer.loop_var, outer.min, outer.extent);
   }
@@ -20,12 +22,15 @@ Rebind::Rebind(const analysis::Tree& tree, int at, bool preserve_unit_iters)
 
 void Rebind::bind(const Ref<Var>& loop_var, const Expr& min, const Expr& extent) {
   if (preserve_unit_iters_ && is_const_int(extent, 1)) return;
-  inputs_.emplace_back(loop_var, range(min, extent));
+  inputs_.push_back({loop_var, min, extent});
   if (is_const_int(extent, 1)) fixed_.push_back(loop_var);
 }
 
 arith::Analyzer& Rebind::analyzer() {
-  for (; known_ < inputs_.size(); ++known_) analyzer_.bind(inputs_[known_].first, inputs_[known_].second);
+  for (; known_ < inputs_.size(); ++known_) {
+    const Input& input = inputs_[known_];
+    analyzer_.bind(input.loop_var, input.min, input.extent);
+  }
   return analyzer_;
 }
 
@@ -76,7 +81,9 @@ void Rebind::rebind_axes(BlockRealize& realize) {
   }
   // Term by term, (a * 7 + b) % 6 is as well (a + b) % 6, which hides that its neighbor is (a * 7 + b) // 6. Seen as
   // digits of one iterator the two stay what they are.
-  arith::IterMapResult map = arith::detect_iter_map(realize.iter_values, inputs_, realize.predicate,
+  arith::IterDomains domains;
+  for (const Input& input : inputs_) domains.emplace_back(input.loop_var, range(input.min, input.extent));
+  arith::IterMapResult map = arith::detect_iter_map(realize.iter_values, domains, realize.predicate,
                                                     arith::IterMapLevel::kSurjective, analyzer());
   if (!map.ok()) return;
   for (size_t i = 0; i < map.indices.size(); ++i) {

@@ -32,7 +32,11 @@ class Rebind {
 
   arith::Analyzer analyzer_;  ///< knows the first `known_` inputs
   size_t known_ = 0;
-  arith::IterDomains inputs_;    ///< all loops around what is being rebound
+  struct Input {
+    Ref<Var> loop_var;
+    Expr min, extent;
+  };
+  std::vector<Input> inputs_;    ///< all loops around what is being rebound
   std::vector<Ref<Var>> fixed_;  ///< those of them with one iteration
   VarMap map_;
   bool preserve_unit_iters_;

@@ -416,11 +416,13 @@ class Nest {
     IntSet set = wanted.is_bounded() ? wanted : bound;
     // Where the bound is provably the tighter one, the loop is that long; else a condition keeps to it.
     Expr min = set.min, max = set.max;
-    if (analyzer_.can_prove(le(min, bound.min))) min = bound.min;
-    if (analyzer_.can_prove(ge(max, bound.max))) max = bound.max;
+    if (min != bound.min && analyzer_.can_prove(le(min, bound.min))) min = bound.min;
+    if (max != bound.max && analyzer_.can_prove(ge(max, bound.max))) max = bound.max;
     // A loop whose length varies is no gain over a condition.
     bool tighter = min != set.min || max != set.max;
     if (tighter && varies(max - min) && !varies(set.max - set.min)) std::tie(min, max) = std::pair(set.min, set.max);
+    // Where it runs from one end of the bound to the other, it keeps to it without being asked.
+    const bool begins_there = min == bound.min, ends_there = max == bound.max;
     DataType dtype = axis->var.dtype();
     min = cast(dtype, analyzer_.simplify(min));
     Expr extent = cast(dtype, analyzer_.simplify(max - min + 1));
@@ -433,6 +435,7 @@ class Nest {
     }
     values_.push_back(value);
     // Constants stand on one side, and unit loops nowhere: 1 <= i * 8 + ax0 and i * 8 + ax0 < 25.
+    if (begins_there && ends_there) return;
     auto [moving, constant] = split_constant(analyzer_.simplify(value));
     Expr low = le(analyzer_.simplify(bound.min - constant), moving);
     Expr high = lt(moving, analyzer_.simplify(bound.max + 1 - constant));

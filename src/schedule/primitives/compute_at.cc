@@ -86,8 +86,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
     std::vector<int> below = tree.loops_above(consumer);
     std::erase_if(below, [&](int at) { return at <= loop.at; });
     std::vector<Ref<BufferRegion>> reads = tree.block_at(consumer).reads;
-    for (Ref<BufferRegion>& read : analysis::binding_reads(*tree.realize_at(consumer)))
-      reads.push_back(std::move(read));
+    for (Ref<BufferRegion>& read : analysis::binding_reads(tree, consumer)) reads.push_back(std::move(read));
     for (const Ref<BufferRegion>& read : reads) {
       for (const Ref<BufferRegion>& write : block.block().writes) {
         if (write->buffer != read->buffer) continue;

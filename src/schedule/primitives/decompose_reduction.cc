@@ -115,7 +115,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
     const For& old = tree.for_at(at);
     if (drives(tree, at, realize, analysis::is_data_parallel)) {
       copied.push_back(at);
-      analyzer.bind(old.loop_var, range(old.min, old.extent));
+      analyzer.bind(old.loop_var, old.min, old.extent);
       loop_vars.emplace(old.loop_var, var(old.loop_var->name_hint + "_init", old.loop_var.dtype()));
     } else {
       reduction.push_back(tree.stmt(at).borrow<For>());

@@ -144,10 +144,11 @@ Result<Plan> plan(const State& state, const Split& split) {
   }
 
   std::vector<Ref<Var>> vars;
-  Expr value = zero(loop.loop_var.dtype());
+  const Expr start = zero(loop.loop_var.dtype());
+  Expr value = start;
   for (size_t i = 0; i < nest.extents.size(); ++i) {
     vars.push_back(var(loop.loop_var->name_hint + "_" + std::to_string(i), loop.loop_var.dtype()));
-    rebind.bind(vars[i], zero(vars[i].dtype()), nest.extents[i]);
+    rebind.bind(vars[i], start, nest.extents[i]);
     value = value * nest.extents[i] + vars[i];
   }
   rebind.replace(loop.loop_var, value);
@@ -168,7 +169,7 @@ Result<Plan> plan(const State& state, const Split& split) {
   Stmt nested = rebind(loop.body, condition);
   for (size_t i = vars.size(); i-- > 0;) {
     nested = make<For>({.loop_var = vars[i],
-                        .min = zero(vars[i].dtype()),
+                        .min = start,
                         .extent = nest.extents[i],
                         .thread_binding = {},
                         .annotations = {},

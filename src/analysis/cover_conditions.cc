@@ -1,0 +1,143 @@
+// What of a region is surely reached where a block runs on a condition (cover.h).
+#include <algorithm>
+
+#include "analysis/cover.h"
+#include "arith/region_bound.h"
+#include "ir/build.h"
+#include "ir/substitute.h"
+
+namespace tilewright::analysis {
+namespace {
+
+bool uses_inputs(const Expr& e, const arith::IterDomains& inputs) {
+  return uses_any_var(e, [&](const Ref<Var>& v) {
+    return std::any_of(inputs.begin(), inputs.end(), [&](const auto& input) { return input.first == v; });
+  });
+}
+
+/// Of a conjunction, the terms that bound one start of a region are taken away from `predicate` and applied to the
+/// box: the iterations where `start < bound` holds reach the points of the box below the bound, all of them.
+class Clips {
+ public:
+  Clips(const arith::Region& region, const arith::IterDomains& inputs, const Expr& predicate, arith::Analyzer& analyzer)
+      : region_(region), inputs_(inputs), analyzer_(analyzer), rest_(bool_imm(true)) {
+    take(predicate);
+  }
+  const Expr& rest() const { return rest_; }
+
+  void apply(arith::Box& box) const {
+    for (const Clip& clip : clips_) {
+      arith::IntSet& set = box[clip.dim];
+      if (clip.at_most.defined()) set.max = analyzer_.simplify(min(set.max, clip.at_most));
+      if (clip.at_least.defined()) set.min = analyzer_.simplify(max(set.min, clip.at_least));
+    }
+  }
+
+ private:
+  struct Clip {
+    size_t dim;
+    Expr at_most, at_least;
+  };
+
+  void take(const Expr& term) {
+    if (const And* both = term.as<And>()) {
+      take(both->a);
+      take(both->b);
+      return;
+    }
+    bool taken = is_true(term);
+    if (const LT* n = term.as<LT>()) taken = below(n->a, n->b - 1) || above(n->b, n->a + 1);
+    if (const LE* n = term.as<LE>()) taken = below(n->a, n->b) || above(n->b, n->a);
+    if (const GT* n = term.as<GT>()) taken = above(n->a, n->b + 1) || below(n->b, n->a - 1);
+    if (const GE* n = term.as<GE>()) taken = above(n->a, n->b) || below(n->b, n->a);
+    if (!taken) rest_ = logical_and(rest_, term);
+  }
+
+  bool below(const Expr& start, const Expr& limit) {
+    auto found = find(start, limit);
+    if (found) clips_.push_back({found->first, limit + found->second, {}});
+    return found.has_value();
+  }
+  bool above(const Expr& start, const Expr& limit) {
+    auto found = find(start, limit);
+    if (found) clips_.push_back({found->first, {}, limit + found->second});
+    return found.has_value();
+  }
+  /// The dimension that begins a constant behind `start`, and that constant; the limit must be one for all iterations.
+  std::optional<std::pair<size_t, Expr>> find(const Expr& start, const Expr& limit) {
+    if (uses_inputs(limit, inputs_) || !uses_inputs(start, inputs_)) return std::nullopt;
+    for (size_t d = 0; d < region_.size(); ++d) {
+      if (!is_const_int(region_[d]->extent, 1)) continue;
+      Expr behind = analyzer_.simplify(region_[d]->min - start);
+      if (const_int(behind)) return std::pair(d, behind);
+    }
+    return std::nullopt;
+  }
+
+  const arith::Region& region_;
+  const arith::IterDomains& inputs_;
+  arith::Analyzer& analyzer_;
+  Expr rest_;
+  std::vector<Clip> clips_;
+};
+
+bool proves_all(const Expr& predicate, arith::Analyzer& analyzer) {
+  if (const And* both = predicate.as<And>()) return proves_all(both->a, analyzer) && proves_all(both->b, analyzer);
+  return analyzer.can_prove(predicate);
+}
+
+}  // namespace
+
+void assume_all(const Expr& predicate, arith::Analyzer& analyzer) {
+  if (const And* both = predicate.as<And>()) {
+    assume_all(both->a, analyzer);
+    assume_all(both->b, analyzer);
+  } else if (!is_true(predicate)) {
+    analyzer.assume(predicate);
+  }
+}
+
+Expr outer_condition(const Expr& predicate, const arith::IterDomains& inputs) {
+  if (const And* both = predicate.as<And>()) {
+    return logical_and(outer_condition(both->a, inputs), outer_condition(both->b, inputs));
+  }
+  return uses_inputs(predicate, inputs) ? Expr(bool_imm(true)) : predicate;
+}
+
+std::optional<arith::Box> surely_reached(const arith::Region& region, const arith::IterDomains& inputs,
+                                         const Expr& predicate, arith::Analyzer& analyzer) {
+  if (is_true(predicate)) {
+    if (auto box = arith::plain_box(region, inputs)) return box;
+  }
+  // A loop of one iteration is no loop: what is left of a condition without it may hold for none of the others.
+  const VarMap units = units_of(inputs);
+  arith::IterDomains moving = inputs;
+  std::erase_if(moving, [&](const auto& input) { return units.count(input.first); });
+  arith::Region reached = region;
+  Expr condition = predicate;
+  if (!units.empty()) {
+    for (Ref<Range>& r : reached) r = range(substitute(r->min, units), substitute(r->extent, units));
+    for (auto& [loop_var, domain] : moving) {
+      domain = range(substitute(domain->min, units), substitute(domain->extent, units));
+    }
+    condition = substitute(predicate, units);
+  }
+  Clips clips(reached, moving, condition, analyzer);
+  // Where such a condition fails, nothing is reached.
+  if (!proves_all(outer_condition(clips.rest(), moving), analyzer)) return std::nullopt;
+  auto box = arith::region_lower_bound(reached, moving, clips.rest(), analyzer);
+  if (box) {
+    clips.apply(*box);
+  } else if (!is_true(predicate)) {
+    // Digits of one iterator, such as i // 6 and i % 6, may need the predicate to come out even.
+    box = arith::region_lower_bound(reached, moving, condition, analyzer);
+  }
+  // A bound that one loop sets to another is no box of all of them together.
+  for (size_t d = 0; box && d < box->size(); ++d) {
+    const arith::IntSet& set = (*box)[d];
+    if (set.is_bounded() && (uses_inputs(set.min, inputs) || uses_inputs(set.max, inputs))) return std::nullopt;
+  }
+  return box;
+}
+
+}  // namespace tilewright::analysis
