@@ -7,17 +7,24 @@ round takes the median of several. What counts is processor time, so that other 
 With the interpreter of an environment that has `apache-tvm` (see peer.py), rounds of both sides alternate; printed are
 medians of the rounds, and the ratio with the middle half of its values.
 
+`in a row`: replays follow one another, each on a program of its own that nothing has looked at, as in a search; else
+the program is parsed in between, and the code and the data of a replay have left the caches.
+
 `inline each of N blocks` is the time per step in a chain of that many elementwise blocks, all but the last inlined from
 the first on: it shows whether a step pays for what it touches or for the whole program.
+
+Memory is that of one schedule among a thousand that live, each of which has replayed the tiling of the same product.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
 import time
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from peer import Peer, quartiles, serve
 
@@ -139,69 +146,141 @@ def sketch_cuda(sch: Any, side: Side) -> None:
     sch.decompose_reduction(block, k_0)
 
 
-def first_loop(block: str) -> Callable[[Any, Side], Any]:
-    return lambda sch, side: sch.get_loops(side.block(sch, block))[0]
+class Subject(NamedTuple):
+    """A program, and the blocks in it that steps are taken on."""
+
+    text: str
+    block: str
+    axes: int
+    producer: str = ""
+    consumer: str = ""
+    inlined: str = ""  #: into its producer
 
 
-def blocks_of(*names: str) -> Callable[[Any, Side], Any]:
-    return lambda sch, side: [side.block(sch, name) for name in names]
+SUBJECTS = {
+    "product": Subject(PRODUCT, "C", 3),
+    "conv2d": Subject(CONV2D, "conv", 7, "pad", "bias", "relu"),
+    "chain of 40": Subject(chain(40), "block20", 2, "block19", "block21", "block21"),
+}
+Prepare = Callable[["Any", "Side", Subject], Any]
+Act = Callable[[Any, Any], Any]
 
 
-#: Name: the program, what is done before the step (its result is passed on), the step.
-STEPS: dict[str, tuple[str, Callable[[Any, Side], Any], Callable[[Any, Any], Any]]] = {
-    "product: split": (PRODUCT, first_loop("C"), lambda sch, loop: sch.split(loop, [None, 8])),
-    "product: split with a tail": (PRODUCT, first_loop("C"), lambda sch, loop: sch.split(loop, [None, 7])),
-    "product: reorder": (
-        PRODUCT,
-        lambda sch, side: sch.get_loops(side.block(sch, "C")),
-        lambda sch, loops: sch.reorder(*reversed(loops)),
+def loops(sch: Any, side: Side, on: Subject) -> Any:
+    return sch.get_loops(side.block(sch, on.block))
+
+
+def block(sch: Any, side: Side, on: Subject) -> Any:
+    return side.block(sch, on.block)
+
+
+def producer(sch: Any, side: Side, on: Subject) -> Any:
+    return side.block(sch, on.producer)
+
+
+def consumer(sch: Any, side: Side, on: Subject) -> Any:
+    return side.block(sch, on.consumer)
+
+
+def producer_and_loop(sch: Any, side: Side, on: Subject) -> Any:
+    return producer(sch, side, on), loops(sch, side, on)[0]
+
+
+def consumer_and_loop(sch: Any, side: Side, on: Subject) -> Any:
+    return consumer(sch, side, on), loops(sch, side, on)[0]
+
+
+def reduction(sch: Any, side: Side, on: Subject) -> Any:
+    """The block and the outermost loop of its reduction."""
+    return block(sch, side, on), loops(sch, side, on)[2 if on.block == "C" else 4]
+
+
+def annotated(sch: Any, side: Side, on: Subject) -> Any:
+    loop = loops(sch, side, on)[0]
+    sch.annotate(loop, "key", 1)
+    return loop
+
+
+ALL = ("product", "conv2d", "chain of 40")
+#: Of a primitive: the programs, what is done before the step (its result is passed on), the step.
+PRIMITIVES: dict[str, tuple[tuple[str, ...], Prepare, Act]] = {
+    "get_block": (ALL, lambda sch, side, on: (side, on.block), lambda sch, given: given[0].block(sch, given[1])),
+    "get_loops": (ALL, block, lambda sch, found: sch.get_loops(found)),
+    "get_producers": (ALL, block, lambda sch, found: sch.get_producers(found)),
+    "get_consumers": (ALL, block, lambda sch, found: sch.get_consumers(found)),
+    "sample_perfect_tile": (ALL, loops, lambda sch, found: sch.sample_perfect_tile(found[1], 4)),
+    "sample_categorical": (ALL, block, lambda sch, _: sch.sample_categorical([1, 2, 4], [0.3, 0.3, 0.4])),
+    "sample_compute_location": (ALL, block, lambda sch, found: sch.sample_compute_location(found)),
+    "split": (ALL, loops, lambda sch, found: sch.split(found[1], [None, 8])),
+    "split with a tail": (ALL, loops, lambda sch, found: sch.split(found[1], [None, 5])),
+    "loop_partition": (ALL, loops, lambda sch, found: sch.loop_partition(found[1], [5, None])),
+    "fuse": (ALL, loops, lambda sch, found: sch.fuse(*found[:2])),
+    "reorder": (ALL, loops, lambda sch, found: sch.reorder(*reversed(found))),
+    "reorder_block_iter_var": (
+        ALL,
+        lambda sch, side, on: (block(sch, side, on), [1, 0, *range(2, on.axes)]),
+        lambda sch, found: sch.reorder_block_iter_var(*found),
     ),
-    "product: parallel": (PRODUCT, first_loop("C"), lambda sch, loop: sch.parallel(loop)),
-    "product: cache_read": (PRODUCT, blocks_of("C"), lambda sch, found: sch.cache_read(found[0], 0, "global")),
-    "product: cache_write": (PRODUCT, blocks_of("C"), lambda sch, found: sch.cache_write(found[0], 0, "global")),
-    "product: decompose_reduction": (
-        PRODUCT,
-        lambda sch, side: (block := side.block(sch, "C"), sch.get_loops(block)[2]),
-        lambda sch, found: sch.decompose_reduction(*found),
+    "add_unit_loop": (ALL, loops, lambda sch, found: sch.add_unit_loop(found[0])),
+    "parallel": (ALL, loops, lambda sch, found: sch.parallel(found[0])),
+    "vectorize": (ALL, loops, lambda sch, found: sch.vectorize(found[1])),
+    "unroll": (ALL, loops, lambda sch, found: sch.unroll(found[1])),
+    "bind": (ALL, loops, lambda sch, found: sch.bind(found[0], "blockIdx.x")),
+    "annotate": (ALL, loops, lambda sch, found: sch.annotate(found[0], "key", 1)),
+    "unannotate": (ALL, annotated, lambda sch, found: sch.unannotate(found, "key")),
+    "cache_read": (ALL, block, lambda sch, found: sch.cache_read(found, 0, "global")),
+    "cache_write": (ALL, block, lambda sch, found: sch.cache_write(found, 0, "global")),
+    "reindex": (ALL, block, lambda sch, found: sch.reindex(found, ("write", 0))),
+    "transform_layout": (
+        ALL,
+        block,
+        lambda sch, found: sch.transform_layout(found, ("write", 0), lambda *at: [*at[:-1], at[-1] // 4, at[-1] % 4]),
     ),
-    "conv2d: compute_inline": (CONV2D, blocks_of("pad"), lambda sch, found: sch.compute_inline(found[0])),
-    "conv2d: reverse_compute_inline": (
-        CONV2D,
-        blocks_of("relu"),
-        lambda sch, found: sch.reverse_compute_inline(found[0]),
+    "transform_block_layout": (
+        ("product", "chain of 40"),
+        block,
+        lambda sch, found: sch.transform_block_layout(found, lambda i, *rest: [i // 4, i % 4, *rest]),
     ),
-    "conv2d: compute_at": (
-        CONV2D,
-        lambda sch, side: (side.block(sch, "pad"), sch.get_loops(side.block(sch, "conv"))[1]),
-        lambda sch, found: sch.compute_at(*found),
+    "storage_align": (ALL[1:], block, lambda sch, found: sch.storage_align(found, 0, -2, 32, 8)),
+    "set_scope": (ALL[1:], block, lambda sch, found: sch.set_scope(found, 0, "shared")),
+    "blockize": (ALL, loops, lambda sch, found: sch.blockize(found[1])),
+    "compute_at": (ALL[1:], producer_and_loop, lambda sch, found: sch.compute_at(*found)),
+    "reverse_compute_at": (ALL[1:], consumer_and_loop, lambda sch, found: sch.reverse_compute_at(*found)),
+    "compute_inline": (ALL[1:], producer, lambda sch, found: sch.compute_inline(found)),
+    "reverse_compute_inline": (
+        ALL[1:],
+        lambda sch, side, on: side.block(sch, on.inlined),
+        lambda sch, found: sch.reverse_compute_inline(found),
     ),
-    "conv2d: reverse_compute_at": (
-        CONV2D,
-        lambda sch, side: (side.block(sch, "bias"), sch.get_loops(side.block(sch, "conv"))[3]),
-        lambda sch, found: sch.reverse_compute_at(*found),
+    "decompose_reduction": (ALL[:2], reduction, lambda sch, found: sch.decompose_reduction(*found)),
+    "rfactor": (ALL[:2], reduction, lambda sch, found: sch.rfactor(found[1], 0)),
+    "pad_einsum": (("product",), block, lambda sch, found: sch.pad_einsum(found, [96, 96, 96])),
+    "decompose_padding": (
+        ("conv2d",),
+        lambda sch, side, on: (producer(sch, side, on), sch.get_loops(producer(sch, side, on))[1]),
+        lambda sch, found: sch.decompose_padding(*found),
     ),
-    "chain of 40: split": (chain(40), first_loop("block20"), lambda sch, loop: sch.split(loop, [None, 8])),
-    "chain of 40: compute_at": (
-        chain(40),
-        lambda sch, side: (side.block(sch, "block20"), sch.get_loops(side.block(sch, "block21"))[0]),
-        lambda sch, found: sch.compute_at(*found),
-    ),
-    "chain of 40: compute_inline": (
-        chain(40),
-        blocks_of("block20"),
-        lambda sch, found: sch.compute_inline(found[0]),
-    ),
-    "chain of 40: cache_read": (
-        chain(40),
-        blocks_of("block20"),
-        lambda sch, found: sch.cache_read(found[0], 0, "global"),
-    ),
+}
+#: Name: the subject, and the primitive.
+STEPS = {
+    f"{subject}: {name}": (SUBJECTS[subject], prepare, act)
+    for subject in ALL
+    for name, (subjects, prepare, act) in PRIMITIVES.items()
+    if subject in subjects
 }
 REPLAYS = {
     "product: replay of its tiling": (PRODUCT, tile_product),
     "conv2d: replay of its tiling": (CONV2D, tile_conv2d),
     "product: replay of its CUDA sketch": (PRODUCT, sketch_cuda),
 }
+#: The same, one after another on programs that are ready: as a search does it, whose code is in the caches.
+IN_A_ROW = {f"{name}, in a row": how for name, how in REPLAYS.items()}
+MEMORY = "a tiled product that lives"
+
+
+def resident() -> float:
+    """KiB of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**10
 
 
 class Side:
@@ -225,32 +304,56 @@ class Side:
     def fresh(self, text: str) -> Any:
         return self.schedule(self.parse(text.format(**self.words)), seed=1)
 
-    def measure(self, name: str) -> float:
-        """Seconds of a step, of a replay, or per block of a chain."""
+    def measure(self, name: str) -> float | None:
+        """Seconds of a step, of a replay, or per block of a chain, or KiB. None where a side refuses the step."""
         if name.startswith("inline each of "):
             return self._inline_all(int(name.split()[3]))
+        if name == MEMORY:
+            return self._memory()
+        if name in IN_A_ROW:
+            return self._replay(*IN_A_ROW[name], in_a_row=True)
         if name in REPLAYS:
             return self._replay(*REPLAYS[name])
-        text, prepare, act = STEPS[name]
+        subject, prepare, act = STEPS[name]
         spent = []
         for _ in range(5):
-            sch = self.fresh(text)
-            given = prepare(sch, self)
+            sch = self.fresh(subject.text)
+            given = prepare(sch, self, subject)
             start = time.process_time()
-            act(sch, given)
+            try:
+                act(sch, given)
+            except Exception:
+                return None
             spent.append(time.process_time() - start)
         return statistics.median(spent)
 
-    def _replay(self, text: str, schedule: Callable[[Any, Side], None]) -> float:
+    def _replay(self, text: str, schedule: Callable[[Any, Side], None], *, in_a_row: bool = False) -> float:
         recorded = self.fresh(text)
         schedule(recorded, self)
+        count = 20
+        ready = [self.fresh(text) for _ in range(count)] if in_a_row else []
         spent = []
-        for _ in range(20):
-            sch = self.fresh(text)
+        for _ in range(count):
+            sch = ready.pop() if in_a_row else self.fresh(text)
             start = time.process_time()
             recorded.trace.apply_to_schedule(sch, remove_postproc=False)
             spent.append(time.process_time() - start)
         return statistics.median(spent)
+
+    def _memory(self) -> float:
+        """KiB that a schedule of a tiled product takes, of a thousand that live at the same time."""
+        recorded = self.fresh(PRODUCT)
+        tile_product(recorded, self)
+        program, living = recorded.trace, []
+        module = self.parse(PRODUCT.format(**self.words))
+        for _ in range(100):  # memory that is allocated once
+            living.append(self.schedule(module, seed=1))
+            program.apply_to_schedule(living[-1], remove_postproc=False)
+        before = resident()
+        for _ in range(1000):
+            living.append(self.schedule(module, seed=1))
+            program.apply_to_schedule(living[-1], remove_postproc=False)
+        return (resident() - before) / 1000
 
     def _inline_all(self, blocks: int) -> float:
         sch = self.fresh(chain(blocks))
@@ -274,21 +377,38 @@ def main() -> None:
         serve(side.measure)
         return
     other = Peer(options.peer, __file__) if options.peer else None
-    names = [*STEPS, *REPLAYS, *(f"inline each of {n} blocks" for n in options.chain)]
-    print(f"{'':36}{'us':>10}" + (f"{'peer us':>12}{'ratio':>8}{'':4}half of them" if other else ""))
+    names = [*STEPS, *REPLAYS, *IN_A_ROW, *(f"inline each of {n} blocks" for n in options.chain), MEMORY]
+    print(f"{'':44}{'us':>10}" + (f"{'peer us':>12}{'ratio':>8}{'':4}half of them" if other else ""))
     for name in names:
         if options.only not in name:
             continue
         own, theirs = [], []
-        for _ in range(options.rounds):
+        for _ in range(1 if name == MEMORY else options.rounds):
             own.append(side.measure(name))
             if other:
                 theirs.append(other.measure(name))
-        row = f"{name:36}{statistics.median(own) * 1e6:>10.1f}"
-        if other:
-            low, middle, high = quartiles(theirs, own)
-            row += f"{statistics.median(theirs) * 1e6:>12.1f}{middle:>8.1f}    {low:.1f} to {high:.1f}"
-        print(row, flush=True)
+        print(row(name, own, theirs), flush=True)
+
+
+def row(name: str, own: list[float | None], theirs: list[float | None]) -> str:
+    """A line of the table: in microseconds, or KiB."""
+    unit = 1 if name == MEMORY else 1e6
+
+    def column(values: list[float | None], width: int) -> str:
+        known = [value for value in values if value is not None]
+        return f"{statistics.median(known) * unit:>{width}.1f}" if known else f"{'refused':>{width}}"
+
+    text = f"{name + (', KiB' if name == MEMORY else ''):44}{column(own, 10)}"
+    if not theirs:
+        return text
+    text += column(theirs, 12)
+    pairs = [(a, b) for a, b in zip(theirs, own, strict=True) if a is not None and b is not None]
+    if len(pairs) == 1:
+        return text + f"{pairs[0][0] / pairs[0][1]:>8.1f}"
+    if pairs:
+        low, middle, high = quartiles(*zip(*pairs, strict=True))
+        text += f"{middle:>8.1f}    {low:.1f} to {high:.1f}"
+    return text
 
 
 if __name__ == "__main__":
