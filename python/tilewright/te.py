@@ -41,6 +41,7 @@ __all__ = [
     "min",
     "placeholder",
     "prod",
+    "program_of",
     "reduce_axis",
     "size_var",
     "sum",
@@ -340,6 +341,33 @@ def extern(
         raise ArgumentError(f"the function of te.extern gives a {type(body).__name__} instead of a statement or a call")
     op.body = body
     return op.tensors[0] if len(op.tensors) == 1 else op.tensors
+
+
+def program_of(tensors: Tensor | Sequence[Any]) -> _core.PrimFunc:
+    """The program that computes tensors: those of a list are its parameters, in this order; of one tensor the inputs
+    that it is computed of come before it, as it meets them.
+
+    Args:
+        tensors: as above.
+
+    Raises:
+        tilewright.ArgumentError: an input is missing among the parameters, or a parameter is no tensor.
+    """
+    if not isinstance(tensors, Tensor):
+        return create_prim_func(list(tensors))
+    inputs: list[Tensor] = []
+    seen: list[Tensor] = []
+    stack = [tensors]
+    while stack:
+        tensor = stack.pop()
+        if tensor in seen:
+            continue
+        seen.append(tensor)
+        if isinstance(tensor.op, PlaceholderOp):
+            inputs.append(tensor)
+        else:
+            stack += reversed(tensor.op.input_tensors)
+    return create_prim_func([*inputs, tensors])
 
 
 def create_prim_func(

@@ -8,7 +8,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
-from tilewright import notes, timing
+from tilewright import notes, te, timing
 from tilewright.script import tir as T
 from tilewright.search import report, session
 
@@ -256,6 +256,18 @@ def test_a_schedule_that_is_slower_than_the_program_as_written_is_not_delivered(
     again = tw.tune(scaled, space=columns_first, trials=2, database=file, progress=None)
     assert (again.progress.earlier, again.progress.trials) == (2, 2)
     assert not again.schedule.trace.insts
+
+
+def test_formulas() -> None:
+    a, b = te.placeholder((16, 24), name="A"), te.placeholder((24, 32), name="B")
+    k = te.reduce_axis((0, 24), name="k")
+    c = te.compute((16, 32), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    d = te.compute((16, 32), lambda i, j: c[i, j] + b[0, j], name="D")
+    x, y = (np.random.default_rng(0).integers(-4, 4, shape).astype("float32") for shape in ((16, 24), (24, 32)))
+    np.testing.assert_array_equal(tw.tune(d, trials=1, progress=None).kernel(x, y), x @ y + y[0])
+    np.testing.assert_array_equal(tw.tune([b, a, d], trials=1, progress=None).kernel(y, x), x @ y + y[0])
+    with pytest.raises(tw.ArgumentError, match="the input 'A' is not among the parameters"):
+        tw.tune([b, d])
 
 
 def test_what_cannot_be_tuned_and_limits_that_make_no_sense() -> None:

@@ -10,13 +10,13 @@ import os
 import platform
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import _core, ir, limits, machine, notes
+from tilewright import _core, ir, limits, machine, notes, te
 from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.kernel import compile_task
@@ -283,7 +283,7 @@ def _versions() -> str:
 
 
 def tune(
-    program: ir.PrimFunc | ir.Module | Space,
+    program: ir.PrimFunc | ir.Module | Space | te.Tensor | Sequence[te.Tensor],
     *,
     space: Space | Callable[[Schedule], object] | None = None,
     trials: int = 64,
@@ -312,7 +312,8 @@ def tune(
     the end the best are timed against one another.
 
     Args:
-        program: what to tune; a :class:`Space` brings its own program.
+        program: what to tune: a function, a module with one, or what :func:`tilewright.te.program_of` takes: the
+            tensors of a formula, inputs and outputs, or the output alone. A :class:`Space` brings its own program.
         space: a function that schedules, with ``sch.sample_*`` where it leaves something open. Without one the space is
             made from the program: tiles for registers and caches, packed operands, vectors, parallel loops.
         trials: candidates to measure, failed ones included.
@@ -341,6 +342,8 @@ def tune(
         tilewright.ScheduleError: the space fails on its very first sample.
         tilewright.ResourceError: the database or the helper processes fail.
     """
+    if isinstance(program, te.Tensor | list | tuple):
+        program = te.program_of(program)
     if isinstance(program, Space):
         space = space or program
         program = program.program
