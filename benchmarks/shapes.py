@@ -144,8 +144,10 @@ def gather(n: int, m: int, k: int) -> Any:
 
 HALVES, BYTES = ("float16", "float16", "float32"), ("uint8", "int8", "int32")
 
-#: programs, and PyTorch's function of the same arrays where it has one
-PROGRAMS: dict[str, tuple[Callable[[], Any], Callable[..., Any] | None]] = {
+#: what makes a program, and PyTorch's function of the same arrays where it has one
+Made = tuple[Callable[[], Any], Callable[..., Any] | None]
+
+PROGRAMS: dict[str, Made] = {
     "product 197x197x768": (lambda: product(197, 197, 768), lambda t, a, b: t.matmul(a, b)),
     "product 251x257x263": (lambda: product(251, 257, 263), lambda t, a, b: t.matmul(a, b)),
     "product 127x509x257": (lambda: product(127, 509, 257), lambda t, a, b: t.matmul(a, b)),
@@ -320,8 +322,8 @@ def in_turn(
     return least
 
 
-def run(name: str, target: tw.Target) -> dict[str, float]:
-    make, other = PROGRAMS[name]
+def run(name: str, made: Made, target: tw.Target) -> dict[str, float]:
+    make, other = made
     program = make()
     arrays = list(make_arrays(task_of(program), INPUTS.get(name, {}), 0).values())
     ruled = tw.compile(program, target, schedule="by rules")
@@ -343,9 +345,9 @@ def bfloat16(torch: Any, array: Any) -> Any:
     return torch.from_numpy(array.view("int16")).view(torch.bfloat16)
 
 
-def main() -> None:
+def main(programs: dict[str, Made]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", default=list(PROGRAMS))
+    parser.add_argument("names", nargs="*", default=list(programs))
     parser.add_argument("--target", default="native")
     options = parser.parse_args()
     target = tw.Target(options.target).with_num_cores(1)
@@ -353,7 +355,7 @@ def main() -> None:
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     against: dict[str, list[float]] = {"as written": [], "PyTorch": []}
     for name in options.names:
-        times = run(name, target)
+        times = run(name, programs[name], target)
         row = [name, *(timing.format_seconds(times[way]) if way in times else "" for way in ("by rules", *against))]
         for way, found in against.items():
             if way in times:
@@ -370,4 +372,4 @@ def main() -> None:
 
 if __name__ == "__main__":
     np.seterr(all="ignore")
-    main()
+    main(PROGRAMS)
