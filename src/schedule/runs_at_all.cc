@@ -11,6 +11,15 @@
 
 namespace tilewright::schedule {
 
+Expr all_positive(const std::vector<Expr>& extents, arith::Analyzer& analyzer) {
+  Expr condition = bool_imm(true);
+  for (const Expr& extent : extents) {
+    Expr some = gt(extent, zero(extent.dtype()));
+    if (!analyzer.can_prove(some)) condition = logical_and(condition, some);
+  }
+  return condition;
+}
+
 Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>& write, const std::vector<int>& loops,
                  arith::Analyzer& analyzer) {
   const BlockRealize& realize = *tree.realize_at(block);
@@ -28,17 +37,11 @@ Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
                             [&](const Ref<Range>& r) { return drives(r->min) || drives(r->extent); });
     if (!says && std::none_of(steps.begin(), steps.end(), drives)) extents.push_back(loop.extent);
   }
-  Expr condition = bool_imm(true);
-  for (const Expr& extent : extents) {
-    Expr some = gt(extent, zero(extent.dtype()));
-    if (analyzer.can_prove(some)) continue;
-    auto is_inner = [&](const Ref<Var>& v) {
-      return std::any_of(loops.begin(), loops.end(), [&](int at) { return tree.for_at(at).loop_var == v; });
-    };
-    if (uses_any_var(some, is_inner) || effect_of(some) != Effect::kPure) return {};
-    condition = logical_and(condition, some);
-  }
-  return condition;
+  Expr condition = all_positive(extents, analyzer);
+  auto is_inner = [&](const Ref<Var>& v) {
+    return std::any_of(loops.begin(), loops.end(), [&](int at) { return tree.for_at(at).loop_var == v; });
+  };
+  return uses_any_var(condition, is_inner) || effect_of(condition) != Effect::kPure ? Expr() : condition;
 }
 
 bool surely_runs(const analysis::Tree& tree, int block, const Ref<BufferRegion>& write, const std::vector<int>& loops,

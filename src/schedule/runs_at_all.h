@@ -12,6 +12,8 @@
 
 namespace tilewright::schedule {
 
+/// What is not proved of "all of these are greater than 0".
+Expr all_positive(const std::vector<Expr>& extents, arith::Analyzer& analyzer);
 /// The condition under which the block runs for each element of `write` that it reaches while `loops` run: that its
 /// reductions have steps, and so have loops that say nothing of what is written. Null where that differs between them.
 Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>& write, const std::vector<int>& loops,

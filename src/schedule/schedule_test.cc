@@ -133,7 +133,7 @@ const KindInfo& kind_of<Overlooks>() {
     made.method = "overlooks";
     made.family = Family::kTransform;
     made.plan = [](const State&, const Instruction&) -> Result<Plan> {
-      throw Exception(argument_error("ir/type", "a condition is a number"));
+      throw Exception(argument_error("ir/float-dtype", "a number of floats is none"));
     };
     made.for_each_handle = [](const Instruction&, const ReadHandle&) {};
     return made;

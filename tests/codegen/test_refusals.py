@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -165,7 +166,8 @@ def test_files_of_the_package_may_be_missing(tmp_path: Path) -> None:
         "    print(error.code)\n"
     )
     command = [sys.executable, str(script)]
-    out = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env={"PYTHONPATH": "."})
+    environment = os.environ | {"PYTHONPATH": "."}
+    out = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, env=environment)
     assert out.stdout.strip() == "export/package"
 
 

@@ -25,7 +25,7 @@ from tilewright.meta_schedule import (
     TensorInfo,
 )
 from tilewright.meta_schedule.evaluator import evaluate
-from tilewright.meta_schedule.local_runner import default_alloc_argument
+from tilewright.meta_schedule.local_runner import compare_results, default_alloc_argument, load_artifact
 from tilewright.meta_schedule.runner import Reference
 from tilewright.script import tir as T
 
@@ -180,6 +180,11 @@ def test_results_are_compared(artifact, tmp_path):
     right, refused = run(LocalRunner(evaluator_config=QUICK), *inputs)
     assert right.error_msg is None
     assert "computes something else" in refused.error_msg
+    infos = [info.as_json() for info in fine.args_info]
+    compare_results(load_artifact(fine.artifact_path), reference, infos)
+    with pytest.raises(tw.ScheduleError) as error:
+        compare_results(load_artifact(other.artifact_path), reference, infos)
+    assert error.value.code == "runner/wrong-result"
     broken = Reference(str(tmp_path / "missing.o"), 1)
     (failed,) = run(LocalRunner(), RunnerInput(fine.artifact_path, "llvm", fine.args_info, broken))
     assert failed.error_msg.startswith("LocalRunner: the program as it was written cannot be run")

@@ -354,13 +354,11 @@ class Factoring {
   Expr has_steps() const {
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, *chain_.block.tree, chain_.block.at);
-    Expr condition = bool_imm(true);
+    std::vector<Expr> extents;
     for (size_t i = 0; i < chain_.loops.size(); ++i) {
-      if (!chain_.removed(i)) continue;
-      Expr some = gt(chain_.at(i).extent, zero(chain_.at(i).extent.dtype()));
-      if (!analyzer.can_prove(some)) condition = logical_and(condition, some);
+      if (chain_.removed(i)) extents.push_back(chain_.at(i).extent);
     }
-    return condition;
+    return all_positive(extents, analyzer);
   }
 
   /// The terms of the condition that know nothing of loops that reduce.
