@@ -1,0 +1,127 @@
+"""Sums of all shapes by rules: along several axes, long, short, of few results or rows, in groups, in parts."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from test_cpu_space import TARGETS, convolution, product, scheduled, softmax
+from tilewright import cpu_space, te
+from tilewright.arguments import make_arrays
+from tilewright.cpu_space.facts import facts_of
+from tilewright.cpu_space.register_tile import register_tiles
+from tilewright.task import task_of
+from tilewright.testing import formulas
+
+
+def jumping_sums(a, b, c):
+    x, i, k = te.placeholder((a, b, c), name="X"), te.reduce_axis((0, a), name="i"), te.reduce_axis((0, c), name="k")
+    return te.create_prim_func([x, te.compute((b,), lambda j: te.sum(x[i, j, k], axis=[i, k]), name="Y")])
+
+
+def vector_times(n, k):
+    a, x, r = te.placeholder((k, n), name="A"), te.placeholder((k,), name="x"), te.reduce_axis((0, k), name="r")
+    return te.create_prim_func([a, x, te.compute((n,), lambda j: te.sum(a[r, j] * x[r], axis=[r]), name="y")])
+
+
+#: what each is for: axes of a sum that do not lie together; rows added one after the other, with rests; few columns and
+#: long sums; short and long products of rows, with rests along each axis
+SUMS = {
+    "axes apart": jumping_sums(5, 9, 70),
+    "axes apart, short": jumping_sums(70, 9, 5),
+    "rows after one another": vector_times(1100, 41),
+    "few columns": vector_times(10, 770),
+    "one column of a product": product(3, 3, 1030),
+    "products of rows": product(8, 24, 64, turned=True),
+    "products of rows with rests": product(19, 37, 101, turned=True),
+    "short products of rows": product(4, 50, 7, turned=True),
+    "column rests": product(13, 21, 40),
+    "filters that fill no vectors": convolution(9, 7, 21),
+    "groups of three filters": convolution(9, 12, 12, groups=4),
+    "groups of ten filters": convolution(8, 9, 30, groups=3, stride=2, epilogue=True),
+    "groups of filters for one channel": te.create_prim_func(
+        formulas.depthwise_conv2d_nhwc(1, 9, 9, 10, 3, 1, 1, factor=3)
+    ),
+}
+
+
+@pytest.mark.parametrize("target", [*TARGETS, "llvm -mcpu=skylake-avx512 -num-cores=3"])
+@pytest.mark.parametrize("name", SUMS)
+def test_sums_of_all_shapes_are_right(name, target):
+    program = SUMS[name]
+    expected = [array.copy() for array in make_arrays(task_of(program), {}, 3).values()]
+    tw.compile(program, target="interpreter")(*expected)
+    for best in (True, False):
+        sch = tw.Schedule(program, seed=7)
+        cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
+        arrays = list(make_arrays(task_of(program), {}, 3).values())
+        tw.compile(sch, target=tw.Target(target))(*arrays)
+        np.testing.assert_allclose(arrays[-1], expected[-1], rtol=2e-5, atol=2e-5)
+
+
+def test_a_sum_along_axes_apart_has_vectors_along_memory():
+    script = scheduled(jumping_sums(30, 50, 70)).mod.script()
+    assert "T.vectorized(70)" in script and "fused" not in script
+
+
+def test_a_vector_times_a_matrix_goes_through_the_matrix_once():
+    """Rows in the order of memory, a few at a time, and not columns by columns."""
+    sch = scheduled(vector_times(1024, 512))
+    rows, columns, together, lanes = (int(sch.get(loop).extent) for loop in sch.get_loops("y_update"))
+    assert (rows, columns, together, lanes) == (128, 64, 4, 16)
+
+
+def test_few_results_have_several_sums_each():
+    facts = facts_of(sch := tw.Schedule(vector_times(10, 800)), sch.get_block("y"))
+    assert register_tiles(facts, tw.Target(TARGETS[0]))[0].vectors == 1
+    text = tw.compile(vector_times(10, 800), target=TARGETS[0], schedule="by rules").inspect("tir")
+    assert len(set(re.findall(r"y_rf_local_\d+", text))) == 8
+
+
+def test_products_of_rows_share_what_they_load():
+    text = tw.compile(product(16, 64, 256, turned=True), target=TARGETS[0], schedule="by rules").inspect("tir")
+    assert len(set(re.findall(r"C_lanes_\d+ =", text))) == 16
+    assert "//" not in text
+
+
+def test_divisions_that_no_step_reaches_do_not_limit_tiles():
+    """`co // filters` is 0 in each channel of a convolution that has one group."""
+    sch = tw.Schedule(convolution(9, 7, 21))
+    facts = facts_of(sch, sch.get_block("conv"))
+    assert facts.periods == (0,) * 7
+    assert [read.strides[3] for read in facts.reads] == [0, 1]
+
+
+def test_groups_of_filters_are_an_axis_of_their_own():
+    sch = scheduled(convolution(9, 12, 30, groups=3))
+    assert "% 10" in str(sch.trace) and "T.vectorized(16)" in sch.mod.script()
+
+
+def test_columns_that_fill_the_second_level_are_made_in_parts_along_one_axis_of_the_sum():
+    """27 times 256 steps of 32 columns take 864 KiB, 9 times 256 a third."""
+    program = te.create_prim_func(formulas.conv3d_ndhwc(1, 16, 14, 14, 256, 256, 3, 1, 1, 1, 1))
+    script = scheduled(program, "llvm -mcpu=znver4 -num-cores=1").mod.script()
+    assert "conv3d_ndhwc_rf = T.alloc_buffer((3, 1, 16, 14, 14, 256))" in script
+    small = te.create_prim_func(formulas.conv3d_ndhwc(1, 16, 14, 14, 64, 64, 3, 1, 1, 1, 1))
+    assert "_rf" not in scheduled(small, "llvm -mcpu=znver4 -num-cores=1").mod.script()
+
+
+def test_parts_along_one_axis_of_the_sum_are_right(monkeypatch):
+    """With a second level so small that a small program has parts."""
+    program = te.create_prim_func(formulas.conv2d_nhwc(1, 10, 11, 24, 32, 3, 1, 1))
+    expected = [array.copy() for array in make_arrays(task_of(program), {}, 0).values()]
+    tw.compile(program, target="interpreter")(*expected)
+    for target in (*TARGETS, "llvm -mcpu=skylake-avx512 -num-cores=2"):
+        monkeypatch.setattr("tilewright.cpu_space.long_sums._SHARE", 12000 / tw.Target(target).l2_bytes)
+        sch = scheduled(program, target)
+        assert "_rf" in sch.mod.script()
+        arrays = list(make_arrays(task_of(program), {}, 0).values())
+        tw.compile(sch, target=tw.Target(target))(*arrays)
+        np.testing.assert_allclose(arrays[-1], expected[-1], rtol=1e-4, atol=1e-5)
+
+
+def test_rows_shorter_than_a_vector_run_step_by_step():
+    sch = scheduled(softmax(1000, 10))
+    tops = {sch.get(sch.get_loops(block)[0]).loop_var for block in sch.get_child_blocks(sch.get_block("root"))}
+    assert len(tops) == 4
