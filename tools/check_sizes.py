@@ -17,8 +17,8 @@ FOLDERS = ("src", "python", "tests", "tools", "benchmarks", "examples", "scripts
 CPP_SUFFIXES = (".cc", ".h", ".c")
 OTHER_SUFFIXES = (".py", ".cmake", ".sh", "")
 
-# Code formatted by clang-format: what opens on a line of some indentation, or continues one by more of it, closes with a
-# brace alone at the same indentation. Functions have parentheses before their brace; classes and namespaces have none.
+# Code formatted by clang-format: what opens on a line of some indentation, or continues one by more of it, closes with
+# a brace alone at the same indentation. Functions have parentheses before their brace, classes and namespaces have none
 OPENS = re.compile(r"\)[^;]*\{$")
 CLOSES = re.compile(r"( *)\}[;,)]*$")
 

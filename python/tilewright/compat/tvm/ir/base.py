@@ -107,7 +107,7 @@ def assert_structural_equal(lhs: Any, rhs: Any, map_free_vars: bool = False) -> 
 def get_first_structural_mismatch(lhs: Any, rhs: Any, map_free_vars: bool = False) -> ObjectPathPair | None:
     """Where two programs differ first, on both sides; None where they are equal but for names."""
     lhs, rhs = _as_node(lhs), _as_node(rhs)
-    found = _core.structural_mismatch(lhs, rhs, map_free_vars)
+    found: Any = _core.structural_mismatch(lhs, rhs, map_free_vars)
     if found is None:
         return None
     return ObjectPathPair(*(ObjectPath.from_text(root, found[0]) for root in (lhs, rhs)))

@@ -20,7 +20,7 @@ from tilewright.compat.tvm.runtime.object_path import ObjectPath, ObjectPathPair
 __getattr__ = missing("tvm.runtime")
 
 String = str
-ShapeTuple = tuple
+ShapeTuple: Any = tuple
 
 __all__ = [
     "DataType",
