@@ -312,8 +312,8 @@ def tune(
     the end the best are timed against one another.
 
     Args:
-        program: what to tune: a function, a module with one, or what :func:`tilewright.te.program_of` takes: the
-            tensors of a formula, inputs and outputs, or the output alone. A :class:`Space` brings its own program.
+        program: a function, a module with one, or what :func:`tilewright.te.program_of` takes: the tensors of a
+            formula, or its output alone. A :class:`Space` brings its own program.
         space: a function that schedules, with ``sch.sample_*`` where it leaves something open. Without one the space is
             made from the program: tiles for registers and caches, packed operands, vectors, parallel loops.
         trials: candidates to measure, failed ones included.
@@ -363,7 +363,6 @@ def tune(
     if not isinstance(space, Space):
         space = Space(program, space, name=getattr(space, "__name__", "space"))
     notes.warn_of_threads(threads)
-
     from tilewright.search.progress import reporter
 
     if isinstance(strategy, str):
