@@ -430,8 +430,14 @@ Result<std::optional<std::string>> SqliteDatabase::meta(const std::string& key) 
 
 Result<std::unique_ptr<Database>> Database::open(const std::string& path, const DatabaseOptions& options) {
   TW_TRY(exists, recognize_database(path));
-  if (!exists && options.read_only)
-    return resource_error("database/missing", fmt::format("{}: there is no such database", path), "check the path");
+  if (!exists && options.read_only) {
+    std::error_code error;
+    return std::filesystem::exists(path, error)
+               ? resource_error("database/missing", fmt::format("{}: the file is empty, it holds no records", path),
+                                "take a copy from before; tuning makes a new database of it")
+               : resource_error("database/missing", fmt::format("{}: there is no such database", path),
+                                "check the path");
+  }
   if (!exists) TW_RETURN_IF_ERROR(create_database(path));
 
   sqlite::OpenOptions how;
