@@ -3697,7 +3697,7 @@ class MeasureCandidate:
 
     @property
     def sch(self) -> Schedule:
-        """The schedule."""
+        """The schedule, the same object each time."""
 
     @property
     def args_info(self) -> list[Any]:
@@ -3777,6 +3777,10 @@ class ReplayFunc(SearchStrategy):
     def refusals(self) -> dict[str, int]:
         """How many candidates of this search were dropped, by reason."""
 
+    @property
+    def first_refusals(self) -> dict[str, str]:
+        """What was said of the first candidate that was dropped, by reason."""
+
 class ReplayTrace(SearchStrategy):
     """Points at random: the trace of a design space, drawn anew."""
 
@@ -3791,6 +3795,10 @@ class ReplayTrace(SearchStrategy):
     @property
     def refusals(self) -> dict[str, int]:
         """How many candidates of this search were dropped, by reason."""
+
+    @property
+    def first_refusals(self) -> dict[str, str]:
+        """What was said of the first candidate that was dropped, by reason."""
 
 class EvolutionarySearch(SearchStrategy):
     """
@@ -3826,6 +3834,10 @@ class EvolutionarySearch(SearchStrategy):
     @property
     def refusals(self) -> dict[str, int]:
         """How many candidates of this search were dropped, by reason."""
+
+    @property
+    def first_refusals(self) -> dict[str, str]:
+        """What was said of the first candidate that was dropped, by reason."""
 
     def sample_init_population(self, num: int) -> list[Schedule]:
         """

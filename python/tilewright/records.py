@@ -155,7 +155,7 @@ def kept_refusals(store: Any, workload: str, target: str) -> dict[str, tuple[int
 
 
 def _tell_damage(store: Any, what: str) -> None:
-    warnings.warn(f"{store.path}: {what} is damaged and left out; the next session notes it anew", stacklevel=4)
+    warnings.warn(f"{store.path}: {what} is damaged and left out", stacklevel=4)
 
 
 def schedule_of(module: ir.Module, trace: str) -> Schedule:
@@ -198,9 +198,21 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
             f"{path} holds no record of this program\n  hint: records belong to the exact program; tune it first"
         )
     wanted = _core.Target(target)
+    unusable = ""
     for row in rows:
-        if _text_serves(row["target"], wanted):
+        if not _text_serves(row["target"], wanted):
+            continue
+        try:
             return schedule_of(module, row["trace"])
+        except Error as error:  # of a version with other steps, or harmed
+            unusable = str(error).partition("\n")[0]
+            _tell_damage(store, f"the schedule of record {row['id']}, which cannot be applied ({unusable}),")
+    if unusable:
+        raise ResourceError.of(
+            "database/damaged-records",
+            f"none of the schedules that {path} holds of this program can be applied: {unusable}",
+            "take a copy of the database from before, or tune the program again",
+        )
     others = ", ".join(sorted({row["target"] for row in rows}))
     raise ResourceError(
         f"{path} holds no record of this program for {wanted}, only for {others}\n"

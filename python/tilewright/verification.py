@@ -336,7 +336,10 @@ def _blamed(
             return _difference_error(problem, "which step did it was not found in time")
         if compared.problem is not None:
             line = schedule.trace.as_python()[count - 1]
-            return _difference_error(problem, f"it differs first after step {count - 1} of the trace: {line}")
+            by_intrinsic = schedule.trace.insts[count - 1].kind.name == "Tensorize"
+            return _difference_error(
+                problem, f"it differs first after step {count - 1} of the trace: {line}", _INTRINSIC * by_intrinsic
+            )
     return _difference_error(problem, "which step did it cannot be told")
 
 
@@ -345,11 +348,15 @@ def _decisions(schedule: Schedule, count: int) -> dict[Any, Any]:
     return {step: decision for step, decision in schedule.trace.decisions.items() if step in kept}
 
 
-def _difference_error(problem: str, step: str) -> ScheduleError:
+_INTRINSIC = "the implementation of that intrinsic does something else than its description, if it is one of your own"
+_STATED = "if that step states something (unsafe_..., assume_...), that does not hold"
+
+
+def _difference_error(problem: str, step: str, why: str = "") -> ScheduleError:
     error = ScheduleError(
         f"the scheduled program does not compute what the original does: {problem}\n  {step}\n"
-        "  hint: if that step states something (unsafe_..., assume_...), that does not hold; otherwise this is "
-        "a defect of Tilewright, please report it with the script and the trace"
+        f"  hint: {why or _STATED}; otherwise this is a defect of Tilewright, please report it with the script and the "
+        "trace"
     )
     error.code = "schedule/verify"
     return error

@@ -215,7 +215,9 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_base(nb::module_& m) {
 }
 
 void bind_candidate(nb::module_& m) {
-  nb::class_<MeasureCandidate>(m, "MeasureCandidate", "A point of a space: it can be built and measured.")
+  // One that Python made keeps the schedule that it gave out: handles belong to that one.
+  nb::class_<MeasureCandidate>(m, "MeasureCandidate", "A point of a space: it can be built and measured.",
+                               nb::dynamic_attr())
       .def(
           "__init__",
           [](MeasureCandidate* self, const SchedulePtr& sch, const nb::object& args_info) {
@@ -231,10 +233,16 @@ void bind_candidate(nb::module_& m) {
           nb::sig("def __init__(self, sch: Schedule, args_info: Sequence[Any] | None = None) -> None"))
       .def_prop_ro(
           "sch",
-          [](const MeasureCandidate& self) {
-            return python::to_python(self.schedule, self.schedule.rewound(0).module());
+          [](nb::handle self) {
+            constexpr const char* kGiven = "_sch";
+            if (nb::hasattr(self, kGiven)) return nb::object(self.attr(kGiven));
+            const auto& candidate = nb::cast<const MeasureCandidate&>(self);
+            nb::object schedule =
+                nb::cast(python::to_python(candidate.schedule, candidate.schedule.rewound(0).module()));
+            self.attr(kGiven) = schedule;
+            return schedule;
           },
-          "The schedule.", nb::sig("def sch(self) -> Schedule"))
+          "The schedule, the same object each time.", nb::sig("def sch(self) -> Schedule"))
       .def_prop_ro(
           "args_info",
           [](const MeasureCandidate& self) {
@@ -251,6 +259,14 @@ void bind_refusals(nb::class_<Strategy, SearchStrategy>& cls) {
   cls.def_prop_ro(
       "refusals", [](const Strategy& self) { return self.refusals().counts(); },
       "How many candidates of this search were dropped, by reason.");
+  cls.def_prop_ro(
+      "first_refusals",
+      [](const Strategy& self) {
+        std::map<std::string, std::string> messages;
+        for (const auto& [code, reason] : self.refusals().reasons()) messages[code] = reason.second;
+        return messages;
+      },
+      "What was said of the first candidate that was dropped, by reason.");
 }
 
 std::shared_ptr<SearchStrategy> create(const std::string& kind, nb::kwargs options) {

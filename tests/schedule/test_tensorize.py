@@ -71,6 +71,22 @@ def test_a_product():
     assert "T.Broadcast" in text
 
 
+def test_an_implementation_that_does_something_else():
+    @T.prim_func
+    def twice(A: T.Buffer((4, 4)), B: T.Buffer((4, 4)), C: T.Buffer((4, 4))):
+        with T.block("root"):
+            T.reads(C[0:4, 0:4], A[0:4, 0:4], B[0:4, 0:4])
+            T.writes(C[0:4, 0:4])
+            for i, k in T.grid(4, 4):
+                C[i, 0:4] = C[i, 0:4] + T.broadcast(A[i, k] * 2.0, 4) * B[k, 0:4]
+
+    TensorIntrin.register("test_twice", tile_desc, twice, override=True)
+    sch = tw.Schedule(workloads.matmul(8, 8, 8))
+    sch.tensorize(tile(sch), "test_twice")
+    with pytest.raises(tw.ScheduleError, match=r"it differs first after step .*tensorize.*\n.*than its description"):
+        sch.verify()
+
+
 def test_a_block_that_is_there_already():
     def transform(sch):
         sch.tensorize(sch.blockize(tile(sch)), "test_tile")
@@ -319,6 +335,12 @@ def test_a_product_by_fragments_of_a_gpu():
 
 def test_p1_no_such_intrinsic():
     check_refused(workloads.matmul(8, 8, 8), lambda sch: sch.tensorize(tile(sch), "test_nothing"), "tensorize/P1")
+
+
+def test_a_name_that_was_nearly_right():
+    sch = tw.Schedule(workloads.matmul(8, 8, 8))
+    with pytest.raises(tw.ScheduleError, match="did you mean 'test_tile'"):
+        sch.tensorize(tile(sch), "tets_tile")
 
 
 def test_p2_an_init_is_in_the_way():

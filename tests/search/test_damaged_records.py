@@ -183,6 +183,19 @@ def test_texts_of_programs_and_notes(file: Path) -> None:
     check(tw.compile(scale, database=file))
 
 
+def test_steps_that_nobody_knows(file: Path) -> None:
+    """As a newer version may write: what it knows of the program besides stays usable."""
+    with contextlib.closing(sqlite3.connect(file)) as connection, connection:
+        best, trace = connection.execute("SELECT id, trace FROM record ORDER BY median").fetchone()
+    harm(file, "record", "trace", trace.replace("Split", "Cleave"), f"id = {best}")
+    with pytest.warns(UserWarning, match=f"the schedule of record {best}, which cannot be applied .*Cleave"):
+        check(tw.compile(scale, database=file))
+    harm(file, "record", "trace", trace.replace("Split", "Cleave"))
+    with pytest.warns(UserWarning, match="Cleave"), pytest.raises(tw.ResourceError, match="can be applied") as error:
+        tw.compile(scale, database=file)
+    assert error.value.code == "database/damaged-records"
+
+
 def test_sizes(tmp_path: Path) -> None:
     @T.prim_func
     def double(x: T.handle, y: T.handle):

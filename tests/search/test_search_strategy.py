@@ -350,3 +350,11 @@ def test_evolution_finds_what_chance_does_not():
     batches = search(context, 40, 8, cost_model=CountsSixes())
     best = [max(list(sch.trace.decisions.values()).count(6) for sch in batch) for batch in batches]
     assert max(best) == 6 and best[0] >= 3
+
+
+def test_a_candidate_has_one_schedule() -> None:
+    """Handles of what it gave out once are those of what it gives out later."""
+    schedule = tw.Schedule(workloads.matmul(8, 8, 8))
+    candidate = ms.MeasureCandidate(schedule, [])
+    (i, _, _) = candidate.sch.get_loops(candidate.sch.get_block("C"))
+    assert candidate.sch.get(i).extent == 8 and candidate.sch is candidate.sch

@@ -89,6 +89,21 @@ def test_a_product_by_rules(tmp_path, runner):
     assert compile_tir(database, Two["add"], LLVM) is None
 
 
+def test_a_module_of_one_function_is_found_as_either(tmp_path, runner):
+    @tw.script.ir_module
+    class Module:
+        @T.prim_func
+        def main(A: T.Buffer((128,), "float32"), B: T.Buffer((128,), "float32")):
+            for i in range(128):
+                with T.block("B"):
+                    vi = T.axis.spatial(128, i)
+                    B[vi] = A[vi] * 2.0
+
+    database = tune(Module, tmp_path, runner)
+    assert compile_tir(database, Module, LLVM) is not None
+    assert compile_tir(database, Module["main"], LLVM) is not None
+
+
 def test_the_same_seed_gives_the_same_candidates(tmp_path, runner):
     traces = []
     for run in ("first", "second"):
@@ -167,6 +182,19 @@ def test_programs_without_constant_sizes_go_to_a_builder_and_a_runner(tmp_path, 
     space.schedule_rules, space.postprocs, space.mutators = [], [], []
     tune_tir(symbolic, LLVM, tmp_path, 2, strategy="replay-trace", cost_model="none", space=space, seed=1)
     assert used and sum(used) >= 2
+
+
+def test_a_postprocessor_that_raises_is_told(tmp_path, caplog):
+    class Broken(ms.Postproc):
+        def initialize(self, context): ...
+
+        def apply(self, sch):
+            raise ValueError("a mistake of mine")
+
+    space = ms.ScheduleFn(lambda sch: None)
+    space.schedule_rules, space.postprocs, space.mutators = [], [Broken()], []
+    tune_tir(Two["add"], LLVM, tmp_path, 4, strategy="evolutionary", cost_model="random", space=space)
+    assert "x postproc/exception (" in caplog.text and "ValueError: a mistake of mine" in caplog.text
 
 
 def test_a_task_without_candidates_says_why(tmp_path, caplog):

@@ -518,9 +518,12 @@ PyTaskScheduler = TaskScheduler
 
 def _why_none(context: Any) -> str:
     """What became of the points of a search that has no candidates."""
-    refusals = getattr(getattr(context, "search_strategy", None), "refusals", None)
+    strategy = getattr(context, "search_strategy", None)
+    refusals = getattr(strategy, "refusals", None)
     if refusals:
-        return "its space has no valid point: " + ", ".join(f"{n} x {code}" for code, n in sorted(refusals.items()))
+        said = getattr(strategy, "first_refusals", {})
+        reasons = [f"{n} x {code}{said.get(code) and f' ({said[code]})'}" for code, n in sorted(refusals.items())]
+        return f"its space has no valid point: {', '.join(reasons)}"
     return "its strategy gave no candidates"
 
 

@@ -119,8 +119,14 @@ def _own(part: Any) -> Any:
 
 
 def compile_tir(database: Database, mod: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule | None:
-    """The best schedule of a program that the database has for the target; None without one."""
+    """The best schedule of a program that the database has for the target; None without one. What :func:`tune_tir`
+    found for a module of one function is found by that module and by the function."""
     from tilewright.meta_schedule import normalize_module
 
-    module = normalize_module(mod)
-    return database.query_schedule(module, target, "main")
+    found = database.query_schedule(normalize_module(mod), target, "main")
+    if found is None and isinstance(mod, ir.IRModule) and len(mod.functions) == 1:
+        # A function is tuned as one whose buffers do not overlap, which the module need not say.
+        (function,) = dict(mod.functions).values()
+        if isinstance(function, ir.PrimFunc):
+            found = database.query_schedule(normalize_module(function), target, "main")
+    return found

@@ -31,6 +31,7 @@
 #include "schedule/primitive.h"
 #include "schedule/primitives/blockize.h"
 #include "schedule/primitives/tensorize.h"
+#include "support/closest.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -290,8 +291,11 @@ Result<Plan> plan(const State& state, const Tensorize& tensorize) {
   auto intrin = find_tensor_intrin(tensorize.tensor_intrin);
   TW_TRY(place, state.find(tensorize.block_or_loop));
   if (!intrin) {
-    return refuse("tensorize/P1", "no tensor intrinsic '" + tensorize.tensor_intrin + "' is registered", {},
-                  "import tilewright.tensor_intrin has those of known processors; TensorIntrin.register() adds one");
+    const std::string meant = closest_name(tensorize.tensor_intrin, tensor_intrin_names());
+    return refuse(
+        "tensorize/P1", "no tensor intrinsic '" + tensorize.tensor_intrin + "' is registered", {},
+        (meant.empty() ? "" : "did you mean '" + meant + "'? ") +
+            "import tilewright.tensor_intrin has those of known processors; TensorIntrin.register() adds one");
   }
   Ref<Block> root = place.tree->block_ref(0);
   int at = place.at;
