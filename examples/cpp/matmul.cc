@@ -9,6 +9,7 @@
 #include "codegen/codegen.h"
 #include "codegen/loader.h"
 #include "lower/pipeline.h"
+#include "schedule/instructions.h"
 #include "schedule/schedule.h"
 #include "script/ir_builder.h"
 #include "script/printer.h"

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <deque>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -536,8 +537,10 @@ Record Tuner::Impl::record_of(const std::string& trace, const std::string& decis
   record.decisions = decisions;
   record.seed = options.seed;
   record.versions = options.versions;
-  record.verification = fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {:.6g}, "program": {}}})",
-                                    tolerances_json(*arguments), largest, nlohmann::json(program_check).dump());
+  record.verification = fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {}, "program": {}}})",
+                                    tolerances_json(*arguments),
+                                    std::isfinite(largest) ? fmt::format("{:.6g}", largest) : "null",  // as JSON has it
+                                    nlohmann::json(program_check).dump());
   return record;
 }
 

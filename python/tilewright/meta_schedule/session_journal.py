@@ -168,18 +168,26 @@ class Untold(Database):
         return told
 
 
+def _key_of(programs: Any) -> str:
+    return hashlib.blake2b(repr(programs).encode(), digest_size=16).hexdigest()
+
+
 def seed_of_session(work_dir: Path, programs: Any, seed: int | None) -> int:
     """The seed that is asked for; where any will do, that of the session of these programs that was interrupted in the
-    folder, else a random one. It is noted until :func:`end_session`."""
-    place, key = work_dir / _FOLDER / _UNFINISHED, hashlib.blake2b(repr(programs).encode(), digest_size=16).hexdigest()
+    folder, else a random one."""
+    place, key = work_dir / _FOLDER / _UNFINISHED, _key_of(programs)
     if seed is None:
         with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
             left = json.loads(place.read_text())
             seed = int(left["seed"]) if left["programs"] == key else None
-    seed = secrets.randbelow(2**31) if seed is None else seed
+    return secrets.randbelow(2**31) if seed is None else seed
+
+
+def begin_session(work_dir: Path, programs: Any, seed: int) -> None:
+    """Notes the seed of a session until :func:`end_session`."""
+    place = work_dir / _FOLDER / _UNFINISHED
     place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_text(json.dumps({"programs": key, "seed": seed}))
-    return seed
+    place.write_text(json.dumps({"programs": _key_of(programs), "seed": seed}))
 
 
 def end_session(work_dir: Path) -> None:

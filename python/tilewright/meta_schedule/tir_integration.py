@@ -14,9 +14,9 @@ from tilewright.machine import TargetLike
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database
 from tilewright.meta_schedule.runner import Runner
-from tilewright.meta_schedule.session_journal import seed_of_session
+from tilewright.meta_schedule.session_journal import begin_session, seed_of_session
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
-from tilewright.meta_schedule.tune import tune_tasks
+from tilewright.meta_schedule.tune import check_asked, tune_tasks
 from tilewright.schedule import Schedule
 
 __all__ = ["compile_tir", "fork_seed", "tune_tir"]
@@ -79,9 +79,9 @@ def tune_tir(
         if isinstance(function, ir.PrimFunc) and special.get(str(name), space) is not None
     }
     resolved = _core.Target(target)
-    if chosen:
-        programs = [str(resolved), *(_core.structural_hash(function) for function in chosen.values())]
-        seed = seed_of_session(Path(work_dir), programs, seed) % 2**32
+    limits.kind("work_dir", work_dir, str | os.PathLike, "the path of a folder")
+    programs = [str(resolved), *(_core.structural_hash(function) for function in chosen.values())]
+    seed = seed_of_session(Path(work_dir), programs, seed)
     tasks = [
         TuneContext(
             function,
@@ -92,8 +92,20 @@ def tune_tir(
             rand_state=stream,
             num_threads=num_tuning_cores,
         )
-        for (name, function), stream in zip(chosen.items(), fork_seed(seed, len(chosen)), strict=True)
+        for (name, function), stream in zip(chosen.items(), fork_seed(seed % 2**32, len(chosen)), strict=True)
     ]
+    check_asked(
+        tasks,
+        work_dir,
+        max_trials_global,
+        max_trials_per_task,
+        num_trials_per_iter,
+        builder,
+        runner,
+        database,
+        max_seconds,
+    )
+    begin_session(Path(work_dir), programs, seed)
     return tune_tasks(
         tasks=tasks,
         task_weights=[1.0] * len(tasks),

@@ -67,20 +67,23 @@ def tune_tasks(
     Raises:
         tilewright.ArgumentError: there is no task, or not one weight for each.
     """
-    if not tasks:
-        raise ArgumentError.of("tune/no-task", "there is no task to tune", "pass at least one context")
     if len(tasks) != len(task_weights):
         raise ArgumentError.of(
             "tune/weights",
             f"there are {len(tasks)} tasks and {len(task_weights)} weights",
             "give one weight for each task",
         )
-    max_trials_global = limits.whole("max_trials_global", max_trials_global, 1)
-    num_trials_per_iter = limits.whole("num_trials_per_iter", num_trials_per_iter, 1, "a batch has at least 1 trial")
-    if max_trials_per_task is not None:
-        max_trials_per_task = limits.whole("max_trials_per_task", max_trials_per_task, 1)
-    max_seconds = limits.positive("max_seconds", max_seconds)
-    _check_kinds(tasks, work_dir, builder, runner, database)
+    check_asked(
+        tasks,
+        work_dir,
+        max_trials_global,
+        max_trials_per_task,
+        num_trials_per_iter,
+        builder,
+        runner,
+        database,
+        max_seconds,
+    )
     if isinstance(database, str):
         place = {} if database == "memory" else {"work_dir": work_dir}
         database = Database.create(database, module_equality=module_equality, **place)
@@ -120,8 +123,26 @@ def tune_tasks(
     return database
 
 
-def _check_kinds(tasks: Sequence[Any], work_dir: Any, builder: Any, runner: Any, database: Any) -> None:
-    """What would fail at the first batch, or at each, is told before."""
+def check_asked(
+    tasks: Sequence[Any],
+    work_dir: Any,
+    max_trials_global: Any,
+    max_trials_per_task: Any,
+    num_trials_per_iter: Any,
+    builder: Any,
+    runner: Any,
+    database: Any,
+    max_seconds: Any,
+) -> None:
+    """What would fail at the first batch, or at each, is told before anything is written; arguments as of
+    :func:`tune_tasks`."""
+    if not tasks:
+        raise ArgumentError.of("tune/no-task", "there is no task to tune", "pass at least one context")
+    limits.whole("max_trials_global", max_trials_global, 1)
+    limits.whole("num_trials_per_iter", num_trials_per_iter, 1, "a batch has at least 1 trial")
+    if max_trials_per_task is not None:
+        limits.whole("max_trials_per_task", max_trials_per_task, 1)
+    limits.positive("max_seconds", max_seconds)
     limits.kind("work_dir", work_dir, str | os.PathLike, "the path of a folder")
     for name, part, method in (("builder", builder, "build"), ("runner", runner, "run")):
         if not isinstance(part, str) and not hasattr(part, method):

@@ -52,6 +52,11 @@ void mark_damage(Record& record, const char* lost) {
     text.clear();
   };
   must_be_json("trace", record.trace);
+  // Of candidates with wrong results, older versions wrote numbers as JSON does not have them.
+  for (const std::string number : {": nan", ": -nan", ": inf"}) {
+    const size_t at = record.verification.find(number);
+    if (at != std::string::npos) record.verification.replace(at, number.size(), ": null");
+  }
   must_be_json("verification", record.verification);
   record.error = readable(record.error);  // messages quote what kernels wrote
   if (found.empty()) return;
