@@ -42,6 +42,7 @@
 #include "schedule/edit.h"
 #include "schedule/primitives/rfactor.h"
 #include "schedule/relocate.h"
+#include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
 namespace {
