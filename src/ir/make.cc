@@ -544,18 +544,32 @@ constexpr size_t kMostNodesOfAnExpression = size_t{1} << 17;
 /// Shallower ones cannot grow much beyond that; deeper ones are counted at each so many levels, and in statements.
 constexpr uint32_t kDepthToCount = 16, kLevelsToCount = 4;
 
+[[noreturn, gnu::cold]] static void refuse_size() {
+  refuse("ir/too-large",
+         "an expression has more than " + std::to_string(kMostNodesOfAnExpression) +
+             " operations, counting what stands in several places each time",
+         "store what is used several times to a buffer, and read it from there");
+}
+
+/// Arithmetic, of which long expressions consist, is walked without asking each node for a list of its children: a
+/// chain of blocks that are inlined one after another is counted at each of them.
 void check_size(const NodeRef& expr) {
-  std::vector<const NodeRef*> left{&expr};
-  for (size_t count = 1; !left.empty(); ++count) {
-    if (count > kMostNodesOfAnExpression) {
-      throw Exception(script_error("ir/too-large",
-                                   "an expression has more than " + std::to_string(kMostNodesOfAnExpression) +
-                                       " operations, counting what stands in several places each time",
-                                   "store what is used several times to a buffer, and read it from there"));
+  std::vector<const NodeRef*> left;
+  left.reserve(64);
+  const NodeRef* node = &expr;
+  for (size_t count = 1;; ++count) {
+    if (count > kMostNodesOfAnExpression) refuse_size();
+    if (BinaryOperands operands = binary_operands(static_cast<const Expr&>(*node))) {
+      left.push_back(operands.b);
+      node = operands.a;
+      continue;
     }
-    const NodeRef& node = *left.back();
+    if (!node->is<Var>() && !node->is<IntImm>() && !node->is<FloatImm>()) {
+      for_each_child(*node, [&](const NodeRef& child, Role) { left.push_back(&child); });
+    }
+    if (left.empty()) return;
+    node = left.back();
     left.pop_back();
-    for_each_child(node, [&](const NodeRef& child, Role) { left.push_back(&child); });
   }
 }
 
