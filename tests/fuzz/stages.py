@@ -177,22 +177,33 @@ class Stages(Writer):
         return None
 
     def biased(self) -> None:
-        """A sum of integers, and another buffer that holds it with something added."""
-        dtype = self.rng.choice([dtype for dtype in self.dtypes if dtype in INTS] or ["int32"])
-        extent = self.rng.choice(EXTENTS)
-        total, result = (Buffer(self.name("B"), dtype, [extent]) for _ in range(2))
-        v, k = Axis(self.name("v"), extent), Axis(self.name("k"), self.rng.choice([2, 3, 4]), is_reduction=True)
-        depth = self.nest([v, k], 1)
-        self.e.axes = [v, k]
+        """A sum, and another buffer that holds it with something added."""
+        exact = [*INTS, *(FLOATS if self.rule == "exact" else [])]
+        dtype = self.rng.choice([dtype for dtype in self.dtypes if dtype in exact] or ["int32"])
+        shape: list[Extent] = [self.rng.choice(EXTENTS), *([self.rng.choice([2, 3, 4])] if self.chance(0.4) else [])]
+        total, result = (Buffer(self.name("B"), dtype, list(shape)) for _ in range(2))
+        axes = [Axis(self.name("v"), extent) for extent in shape]
+        k = Axis(self.name("k"), self.rng.choice([2, 3, 4]), is_reduction=True)
+        depth = self.nest([*axes, k], 1)
+        self.e.axes = [*axes, k]
+        term = self.e.value(dtype, 1)
+        if dtype in FLOATS and 8 * term.bound >= EXACT[dtype]:
+            term = self.e.constant(dtype)
+        indices = ", ".join(axis.name for axis in axes)
         self.add(depth, "with T.init():")
-        self.add(depth + 1, f"{total.name}[{v.name}] = T.{dtype}(0)")
-        self.add(depth, f"{total.name}[{v.name}] = {total.name}[{v.name}] + {self.e.value(dtype, 1).text}")
-        v = Axis(self.name("v"), extent)
-        depth = self.nest([v], 1)
-        self.e.axes = [v]
-        self.add(depth, f"{result.name}[{v.name}] = {total.name}[{v.name}] + {self.e.value(dtype, 1).text}")
+        self.add(depth + 1, f"{total.name}[{indices}] = T.{dtype}(0)")
+        self.add(depth, f"{total.name}[{indices}] = {total.name}[{indices}] + {term.text}")
+        axes = [Axis(self.name("v"), extent) for extent in shape]
+        indices = ", ".join(axis.name for axis in axes)
+        depth = self.nest(axes, 1)
+        self.e.axes = axes
+        bias = self.e.value(dtype, 1)
+        if dtype in FLOATS and 8 * term.bound + bias.bound >= EXACT[dtype]:
+            bias = self.e.constant(dtype)
+        joined = self.rng.choice([f"{total.name}[{indices}] + {bias.text}", f"{bias.text} + {total.name}[{indices}]"])
+        self.add(depth, f"{result.name}[{indices}] = {joined}")
         self.hidden.append(total)
-        self.settle(result, True, 0.0)
+        self.settle(result, True, 8 * term.bound + bias.bound)
 
     def chain(self) -> None:
         """What one buffer holds, element by element, in a new one: blocks that can be moved into one another."""
