@@ -4,6 +4,7 @@
 #include <span>
 #include <unordered_map>
 
+#include "ir/verify.h"
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"
 
@@ -110,6 +111,11 @@ constexpr size_t kKeptEvery = 8;
 
 Result<Schedule> Schedule::make(const Ref<Module>& module, uint64_t seed) {
   TW_TRY(state, State::make(module, Random(seed)));
+  // Steps rely on what a program that was read or built node by node need not fulfill. Functions by themselves: one may
+  // stand in a module under two names.
+  for (const auto& [name, function] : state.module()->functions) {
+    TW_RETURN_IF_ERROR(verify(function, Stage::kScheduled, Rules::kLanguage));
+  }
   return Schedule(std::move(state));
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import ir
+from tilewright import meta_schedule as ms
 from tilewright.script import tir as T
 
 
@@ -68,3 +70,25 @@ def test_numbers_beyond_the_type_of_indices_are_refused(step):
         step(sch)
     assert refusal.value.code == "schedule/range"
     assert sch.mod.same_as(sch.original)
+
+
+def test_a_function_may_stand_in_a_module_under_two_names():
+    sch = tw.Schedule(ir.IRModule({"f": bits, "g": bits}))
+    sch.unroll(sch.get_loops(sch.get_block("C", func_name="g"))[0])
+    assert "unroll" in sch.mod.script() and ir.structural_equal(sch.mod.functions["f"], bits)
+
+
+def test_spaces_of_a_search_are_of_programs_that_hold():
+    """Whatever the program misses, rules and features do not get to see it."""
+    text = ir.save_json(bits)
+    for position, elements in enumerate(all_lists(json.loads(text))):
+        for missing in range(len(elements)):
+            changed = json.loads(text)
+            del list(all_lists(changed))[position][missing]
+            try:
+                loaded = ir.load_json(json.dumps(changed))
+            except tw.ScriptError:
+                continue
+            context = ms.TuneContext(mod=loaded, target=tw.Target("llvm"), space_generator="post-order-apply")
+            with contextlib.suppress(tw.ScriptError):
+                context.generate_design_space()
