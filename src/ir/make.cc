@@ -538,39 +538,13 @@ DataType check(Dict&) {
 
 }  // namespace
 
-/// Of an expression, as a tree: what stands in several places counts each time, since whatever looks at a program comes
-/// by that often.
-constexpr size_t kMostNodesOfAnExpression = size_t{1} << 17;
-/// Shallower ones cannot grow much beyond that; deeper ones are counted at each so many levels, and in statements.
-constexpr uint32_t kDepthToCount = 16, kLevelsToCount = 4;
+constexpr uint32_t kMostOperations = uint32_t{1} << 17;
 
 [[noreturn, gnu::cold]] static void refuse_size() {
   refuse("ir/too-large",
-         "an expression has more than " + std::to_string(kMostNodesOfAnExpression) +
+         "an expression has more than " + std::to_string(kMostOperations) +
              " operations, counting what stands in several places each time",
          "store what is used several times to a buffer, and read it from there");
-}
-
-/// Arithmetic, of which long expressions consist, is walked without asking each node for a list of its children: a
-/// chain of blocks that are inlined one after another is counted at each of them.
-void check_size(const NodeRef& expr) {
-  std::vector<const NodeRef*> left;
-  left.reserve(64);
-  const NodeRef* node = &expr;
-  for (size_t count = 1;; ++count) {
-    if (count > kMostNodesOfAnExpression) refuse_size();
-    if (BinaryOperands operands = binary_operands(static_cast<const Expr&>(*node))) {
-      left.push_back(operands.b);
-      node = operands.a;
-      continue;
-    }
-    if (!node->is<Var>() && !node->is<IntImm>() && !node->is<FloatImm>()) {
-      for_each_child(*node, [&](const NodeRef& child, Role) { left.push_back(&child); });
-    }
-    if (left.empty()) return;
-    node = left.back();
-    left.pop_back();
-  }
 }
 
 [[noreturn, gnu::cold]] static void refuse_depth() {
@@ -583,21 +557,21 @@ Ref<T> make(T data, SpanId span) {
   using SortHandle = typename KindOf<T>::SortHandle;
   DataType dtype = check(data);
   uint32_t below = 0;
+  uint64_t operations = 1;
   detail::read_children(data, [&](const NodeRef& child, auto) {
     below = std::max(below, child.depth());
-    if constexpr (std::is_same_v<SortHandle, Stmt>) {
-      if (child.depth() > kDepthToCount && child.sort() == Sort::kExpr) check_size(child);
+    if constexpr (std::is_same_v<SortHandle, Expr>) {
+      if (child.defined() && child.sort() == Sort::kExpr) operations += child.get()->operations;
     }
   });
   if (below >= kMaxDepth) refuse_depth();
+  if (operations > kMostOperations) refuse_size();
   auto* node = new NodeOf<T>(std::move(data));
   Ref<T> result(node);
   node->dtype = dtype;
   node->span = span ? span : current_span();
   node->depth = below + 1;
-  if constexpr (std::is_same_v<SortHandle, Expr>) {
-    if (below > kDepthToCount && below % kLevelsToCount == 0) check_size(result);
-  }
+  node->operations = static_cast<uint32_t>(operations);
   return result;
 }
 

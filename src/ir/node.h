@@ -55,6 +55,9 @@ class NodeBase {
   DataType dtype;      ///< of expressions: derived by make(); void otherwise
   uint32_t depth = 1;  ///< 1 + the largest depth of a child
   SpanId span = 0;     ///< takes no part in equality
+  /// Of an expression: itself and those in it. What stands in several places counts each time, since whatever looks at
+  /// a program comes by that often.
+  uint32_t operations = 1;
 
   virtual ~NodeBase() = default;
   static void* operator new(size_t bytes) { return allocate_node(bytes); }
