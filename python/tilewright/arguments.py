@@ -39,7 +39,8 @@ def aligned_zeros(shape: Sequence[int], dtype: Any) -> Array:
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.zeros(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
-    return memory[start : start + size].view(dtype).reshape(shape)
+    zeros: Array = memory[start : start + size].view(dtype).reshape(shape)
+    return zeros
 
 
 def aligned(array: Array) -> Array:

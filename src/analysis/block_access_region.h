@@ -24,8 +24,8 @@ BlockAccess block_access_region(const Ref<Block>& block);
 /// By the analysis for all blocks alone, which agrees with the shorter one for usual blocks.
 BlockAccess found_access_region(const Ref<Block>& block);
 
-/// What the init of a block writes: the regions that the block declares, but where these speak of more than spatial axes
-/// (of reduction axes, or of loops around them, which the init leaves), those of its own accesses.
+/// What the init of a block writes: the regions that the block declares, but where these speak of more than spatial
+/// axes (of reduction axes, or of loops around them, which the init leaves), those of its own accesses.
 std::vector<Ref<BufferRegion>> init_writes(const Block& block);
 
 }  // namespace tilewright::analysis

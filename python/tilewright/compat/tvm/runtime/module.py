@@ -102,7 +102,7 @@ def export_library(self: Any, file_name: str | Path) -> Path:
     if path.suffix != ".so":
         raise ValueError(f"Tilewright exports shared libraries, so {path.name!r} has to end in '.so'")
     # The file's name is not that of a function.
-    kernels = KernelModule({self.name: self}) if isinstance(self, Kernel) else self
+    kernels: Any = KernelModule({self.name: self}) if isinstance(self, Kernel) else self
     return Path(kernels.export(path.parent, path.stem).library)
 
 
