@@ -214,6 +214,7 @@ def _tensors_in(expressions: Sequence[_core.Expr]) -> list[Tensor]:
             found[tensor] = None
 
     for expression in expressions:
+        _core.Evaluate(expression)  # a statement refuses what is too large to be looked at
         _core.visit(expression, look)
     return list(found)
 

@@ -538,6 +538,7 @@ DataType check(Dict&) {
 
 }  // namespace
 
+/// Of an expression in a statement: what looks at statements comes by each of them. Counts end just above.
 constexpr uint32_t kMostOperations = uint32_t{1} << 17;
 
 [[noreturn, gnu::cold]] static void refuse_size() {
@@ -560,18 +561,18 @@ Ref<T> make(T data, SpanId span) {
   uint64_t operations = 1;
   detail::read_children(data, [&](const NodeRef& child, auto) {
     below = std::max(below, child.depth());
-    if constexpr (std::is_same_v<SortHandle, Expr>) {
+    if constexpr (std::is_same_v<SortHandle, Expr> || std::is_same_v<SortHandle, Stmt>) {
       if (child.defined() && child.sort() == Sort::kExpr) operations += child.get()->operations;
     }
   });
   if (below >= kMaxDepth) refuse_depth();
-  if (operations > kMostOperations) refuse_size();
+  if (std::is_same_v<SortHandle, Stmt> && operations > kMostOperations) refuse_size();
   auto* node = new NodeOf<T>(std::move(data));
   Ref<T> result(node);
   node->dtype = dtype;
   node->span = span ? span : current_span();
   node->depth = below + 1;
-  node->operations = static_cast<uint32_t>(operations);
+  node->operations = static_cast<uint32_t>(std::min<uint64_t>(operations, kMostOperations + 1));
   return result;
 }
 
