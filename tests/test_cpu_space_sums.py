@@ -11,6 +11,7 @@ from tilewright import cpu_space, te
 from tilewright.arguments import make_arrays
 from tilewright.cpu_space.facts import facts_of
 from tilewright.cpu_space.register_tile import register_tiles
+from tilewright.script import tir as T
 from tilewright.task import task_of
 from tilewright.testing import formulas
 
@@ -125,3 +126,27 @@ def test_rows_shorter_than_a_vector_run_step_by_step():
     sch = scheduled(softmax(1000, 10))
     tops = {sch.get(sch.get_loops(block)[0]).loop_var for block in sch.get_child_blocks(sch.get_block("root"))}
     assert len(tops) == 4
+
+
+def test_a_sum_whose_axis_is_not_there_any_more() -> None:
+    """Of extent 1, and simplified away by a step before."""
+
+    @T.prim_func
+    def main(X: T.Buffer((3, 1), "int64"), Y: T.Buffer((6, 6), "int64")):
+        for i, j, k in T.grid(6, 6, 1):
+            with T.block("Y"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    Y[vi, vj] = T.int64(1)
+                Y[vi, vj] = Y[vi, vj] + X[vj // 2, vk]
+
+    for target in ("llvm -mcpu=haswell -num-cores=4", "llvm -mcpu=znver4 -num-cores=1"):
+        for best in (True, False):
+            sch = tw.Schedule(main, seed=1)
+            sch.transform_block_layout("Y", lambda i, j, k: (j // 2, i, j % 2, k))
+            sch.cache_write("Y", 0, "local")
+            cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
+            x = np.arange(3, dtype="int64").reshape(3, 1)
+            y = np.zeros((6, 6), "int64")
+            tw.ir.interpret(sch.mod, "main", x, y)
+            np.testing.assert_array_equal(y, np.broadcast_to(1 + x[np.arange(6) // 2, 0], (6, 6)))

@@ -84,7 +84,15 @@ Stmt substitute_folding(const Stmt& body, const Ref<Var>& v, const Expr& value) 
   auto fold = [](const auto& node, Rewriter& r) -> Expr {
     Expr a = r(node->a), b = r(node->b);
     if (a == node->a && b == node->b) return node;
-    return vector_binary(Expr(node).kind(), a, b);
+    const Kind kind = Expr(node).kind();
+    // Which a condition around it keeps from running: any number will do, as in a kernel whose divisor is no constant.
+    const bool divides = kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
+    const Broadcast* same = b.as<Broadcast>();
+    if (divides && is_const_int(same ? same->value : b, 0)) {
+      const Expr number = zero(a.dtype().element());
+      return to_lanes(number, std::max(a.dtype().lanes, b.dtype().lanes));
+    }
+    return vector_binary(kind, a, b);
   };
 #define TW_FOLD(Name) [&](const Ref<Name>& node, Rewriter& r) -> Expr { return fold(node, r); }
   return rewrite(

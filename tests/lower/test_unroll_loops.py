@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import check_equivalent
 
@@ -52,3 +53,20 @@ def test_inner_annotations_decide_for_themselves():
     sch.annotate(i, "pragma_auto_unroll_max_step", 100)
     sch.annotate(k, "pragma_auto_unroll_max_step", 0)
     assert tw.lower(sch.mod, after="unroll_loops").script().count("T.float32(0.5)") == 1
+
+
+@pytest.mark.parametrize("operation", ["T.floordiv", "T.floormod", "T.truncdiv", "T.truncmod"])
+@pytest.mark.parametrize("loop", ["T.unroll", "T.vectorized", "T.serial"])
+def test_divisions_that_do_not_run_where_the_divisor_is_zero(loop: str, operation: str) -> None:
+    func = from_source(f"""
+@T.prim_func
+def func(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
+    for k in {loop}(8):
+        B[k] = T.if_then_else(k - 3 != 0, {operation}(A[k], k - 3), 1000)
+""")
+    a = np.array([7, -7, 5, 4, -9, 8, 100, -100], "int32")
+    expected = np.zeros(8, "int32")
+    tw.compile(func, target="interpreter", schedule="as written")(a, expected)
+    assert expected[3] == 1000
+    np.testing.assert_array_equal(tw.compile(func, schedule="as written")(a), expected)
+    np.testing.assert_array_equal(tw.compile(func)(a), expected)

@@ -204,3 +204,17 @@ def test_one_element_that_a_table_finds():
                 B[vi, vj] = A[T.max(vi, 0), vk]
 
     check(one, lambda sch: sch.cache_index("B", "local"))
+
+
+def test_numbers_stay():
+    """Of an axis with one value, `v + 2` is 2; so is the number of lanes."""
+
+    @T.prim_func
+    def lanes(A: T.Buffer((3, 1), "int8"), B: T.Buffer((2,), "int8")):
+        for i in range(1):
+            with T.block("B"):
+                v = T.axis.spatial(1, i)
+                B[T.Ramp(v, 1, 2)] = T.Broadcast(A[v + 2, v], 2)
+
+    sch = check(lanes, lambda sch: sch.cache_index("B", "global", 0))
+    assert "index_var_0" in sch.mod.script()

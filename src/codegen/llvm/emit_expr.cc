@@ -268,6 +268,7 @@ llvm::Value* FunctionEmitter::emit_division(Kind kind, DataType type, Value* a, 
   if (constant && constant->getSplatValue()) constant = constant->getSplatValue();
   auto* number = llvm::dyn_cast_or_null<llvm::ConstantInt>(constant);
   llvm::Type* t = a->getType();
+  if (number && number->isZero()) return llvm::Constant::getNullValue(t);
   if (!number) {
     Value* zero = llvm::Constant::getNullValue(t);
     b = builder_.CreateSelect(builder_.CreateICmpEQ(b, zero), llvm::ConstantInt::get(t, 1), b);

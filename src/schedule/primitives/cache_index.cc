@@ -246,8 +246,10 @@ int top_of(const Tree& tree, int scope, int block) {
 Ref<Block> look_up(const Ref<Block>& block, const std::vector<Table>& tables, Candidates& candidates) {
   auto replaced = [&](const Expr& root, const Table& table) {
     auto walk = [&](auto&& self, const Expr& e) -> Expr {
-      // An axis stays what it is, also where a computation gives just that: T.max(v, 0).
-      if (!e.is<Var>() && candidates.same(e, table.e)) return load(table.buffer, table.axes);
+      // An axis stays what it is, also where a computation gives just that: T.max(v, 0). So does a number, of lanes
+      // say.
+      const bool stays = e.is<Var>() || e.is<IntImm>() || e.is<FloatImm>();
+      if (!stays && candidates.same(e, table.e)) return load(table.buffer, table.axes);
       struct Context {
         decltype(self)& again;
       } context{self};
