@@ -12,10 +12,14 @@ from tilewright import ir, script
 
 
 def is_describable(node: ir.Block) -> bool:
-    """One store, of its axes alone, to elements whose indices are axes or numbers."""
+    """One store, of its axes alone, to elements whose indices are axes or numbers; to one element in each step but for
+    those of a reduction, as implementations go through a tile in another order."""
     if re.search(r"^\w+ = T\.u?int\d+\(\)$", node.script(), re.MULTILINE):
         return False  # what other blocks or the sizes say
     names = {axis.var.name for axis in node.iter_vars}
+    written = {str(part.min) for region in node.writes for part in region.region}
+    if any(axis.iter_type != ir.IterType.COMM_REDUCE and axis.var.name not in written for axis in node.iter_vars):
+        return False
     parts = [part for region in [*node.reads, *node.writes] for part in region.region]
     return isinstance(node.body, ir.BufferStore) and all(
         str(part.extent) == "1" and (str(part.min) in names or isinstance(part.min, ir.IntImm)) for part in parts
