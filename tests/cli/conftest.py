@@ -36,7 +36,7 @@ def product(A: T.Buffer((N, N), "float32"), B: T.Buffer((N, N), "float32"), C: T
 def tiles(sch):
     i, j, k = sch.get_loops(sch.get_block("C"))
     i_tiles = sch.split(i, factors=sch.sample_perfect_tile(i, n=2, max_innermost_factor=16))
-    j_out, j_in = sch.split(j, factors=[None, sch.sample_categorical([8, 16], [0.5, 0.5])])
+    j_out, j_in = sch.split(j, factors=[None, sch.sample_categorical([8, 16], [1 / 3, 2 / 3])])
     sch.reorder(i_tiles[0], j_out, k, i_tiles[1], j_in)
     sch.vectorize(j_in)
     sch.decompose_reduction(sch.get_block("C"), k)

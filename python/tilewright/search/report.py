@@ -443,8 +443,8 @@ def _difference(name: str, got: NDArray[Any], answer: Any, reduction_length: int
 
 def runnable_schedule(result: TuneResult, program: str) -> str:
     """The best schedule as Python that can be pasted under the script; `program` stands for the program there."""
-    steps = "\n".join(f"    {line}" for line in result.schedule.trace.as_python()) or "    pass"
+    _, _, steps = str(result.schedule.trace).partition("def apply_trace(sch: tw.Schedule) -> None:\n")
     return (
-        f"import tilewright as tw\n\n\ndef apply_schedule(sch: tw.Schedule) -> None:\n{steps}\n\n\n"
+        f"import tilewright as tw\n\n\ndef apply_schedule(sch: tw.Schedule) -> None:\n{steps.rstrip()}\n\n\n"
         f"sch = tw.Schedule({program})\napply_schedule(sch)"
     )
