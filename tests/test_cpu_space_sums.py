@@ -128,7 +128,8 @@ def test_rows_shorter_than_a_vector_run_step_by_step():
     assert len(tops) == 4
 
 
-def test_a_sum_whose_axis_is_not_there_any_more() -> None:
+@pytest.mark.parametrize("copied", [False, True])
+def test_a_sum_whose_axis_is_not_there_any_more(copied: bool) -> None:
     """Of extent 1, and simplified away by a step before."""
 
     @T.prim_func
@@ -144,7 +145,8 @@ def test_a_sum_whose_axis_is_not_there_any_more() -> None:
         for best in (True, False):
             sch = tw.Schedule(main, seed=1)
             sch.transform_block_layout("Y", lambda i, j, k: (j // 2, i, j % 2, k))
-            sch.cache_write("Y", 0, "local")
+            if copied:
+                sch.cache_write("Y", 0, "local")
             cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
             x = np.arange(3, dtype="int64").reshape(3, 1)
             y = np.zeros((6, 6), "int64")

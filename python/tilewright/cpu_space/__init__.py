@@ -135,7 +135,8 @@ def schedule_for_cpu(
     split_phases(schedule, blocks)
     for block in blocks:
         facts = attempt(facts_of, schedule, block, typical)
-        if facts is not None and facts.is_contraction():
+        # The axes of a sum may be gone: of one step, and left out by a step of the schedule.
+        if facts is not None and facts.reduced and facts.is_contraction():
             attempt(schedule_contraction, schedule, facts, target, draw)
     for output in attempt(schedule.get_output_blocks, root) or []:
         attempt(schedule_rows, schedule, blocks, output, target, typical)
