@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tilewright as tw
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 
@@ -36,3 +37,17 @@ class Endless:
     def main(A: T.Buffer((1,), "int32")):
         while A[0] != 100:
             A[0] = A[0] % 2
+
+
+@T.prim_func
+def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
+    for i, j in T.grid(64, 96):
+        with T.block("Y"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] * T.float32(2)
+
+
+def tiles(sch: tw.Schedule) -> None:
+    i, j = sch.get_loops(sch.get_block("Y"))
+    sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
+    sch.split(j, factors=sch.sample_perfect_tile(j, n=3))

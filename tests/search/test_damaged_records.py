@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.search.programs import scale, tiles
 from typer.testing import CliRunner
 
 import tilewright as tw
@@ -20,21 +21,6 @@ from tilewright.cli import app
 from tilewright.database_report import report_on
 from tilewright.records import best_schedule, open_database, read_database, sizes_of
 from tilewright.script import tir as T
-
-
-@T.prim_func
-def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
-    for i, j in T.grid(64, 96):
-        with T.block("Y"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vi, vj] * T.float32(2)
-
-
-def tiles(sch: tw.Schedule) -> None:
-    i, j = sch.get_loops(sch.get_block("Y"))
-    sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
-    sch.split(j, factors=sch.sample_perfect_tile(j, n=3))
-
 
 TRIALS = 4
 #: column -> what is written there: bytes that are no UTF-8, text that is no JSON

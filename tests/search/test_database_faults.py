@@ -13,13 +13,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.search.programs import scale, tiles
 from typer.testing import CliRunner, Result
 
 import tilewright as tw
 from tilewright import _core
 from tilewright.cli import app
 from tilewright.records import open_database
-from tilewright.script import tir as T
 
 SCRIPT = """\
 import tilewright as tw
@@ -40,20 +40,6 @@ def tiles(sch):
     sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
     sch.split(j, factors=sch.sample_perfect_tile(j, n=3))
 """
-
-
-@T.prim_func
-def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
-    for i, j in T.grid(64, 96):
-        with T.block("Y"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vi, vj] * T.float32(2)
-
-
-def tiles(sch: tw.Schedule) -> None:
-    i, j = sch.get_loops(sch.get_block("Y"))
-    sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
-    sch.split(j, factors=sch.sample_perfect_tile(j, n=3))
 
 
 @pytest.fixture

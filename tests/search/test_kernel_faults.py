@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.search.programs import scale, tiles
 from typer.testing import CliRunner
 
 import tilewright as tw
@@ -180,20 +181,6 @@ def helpers(mode: str) -> list[int]:
     return found
 
 
-@T.prim_func
-def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
-    for i, j in T.grid(64, 96):
-        with T.block("Y"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vi, vj] * T.float32(2)
-
-
-def many_tiles(sch: tw.Schedule) -> None:
-    i, j = sch.get_loops(sch.get_block("Y"))
-    sch.split(i, factors=sch.sample_perfect_tile(i, n=3))
-    sch.split(j, factors=sch.sample_perfect_tile(j, n=3))
-
-
 @pytest.mark.parametrize("mode", ["build", "measure"])
 def test_what_a_helper_killed_from_outside_was_doing_is_done_again(mode: str) -> None:
     victims: list[tuple[int, float]] = []
@@ -210,7 +197,7 @@ def test_what_a_helper_killed_from_outside_was_doing_is_done_again(mode: str) ->
         elif victims:
             successors.update(set(helpers(mode)) - {victims[0][0]})
 
-    result = tw.tune(scale, space=many_tiles, trials=40, progress=kill_one)
+    result = tw.tune(scale, space=tiles, trials=40, progress=kill_one)
     assert victims and result.stop_reason == "trials" and result.record is not None
     assert result.progress.trials == 40
     assert successors
@@ -221,7 +208,7 @@ def test_what_a_helper_killed_from_outside_was_doing_is_done_again(mode: str) ->
 def test_a_helper_that_cannot_start_ends_the_search(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TILEWRIGHT_HELPER", "/bin/false")
     with pytest.raises(tw.ResourceError, match="the helper /bin/false does not start") as caught:
-        tw.tune(scale, space=many_tiles, trials=1, progress=None)
+        tw.tune(scale, space=tiles, trials=1, progress=None)
     assert caught.value.code == "measure/helper-start" and "hint:" in str(caught.value)
     monkeypatch.setenv("TILEWRIGHT_HELPER", str(tmp_path / "nothing"))
     result = CliRunner().invoke(app, [*TUNE, "--trials", "1", "--quiet", "--out", str(tmp_path)])

@@ -94,34 +94,27 @@ def tune_tir(
         )
         for (name, function), stream in zip(chosen.items(), fork_seed(seed % 2**32, len(chosen)), strict=True)
     ]
-    check_asked(
-        tasks,
-        work_dir,
-        max_trials_global,
-        max_trials_per_task,
-        num_trials_per_iter,
-        builder,
-        runner,
-        database,
-        max_seconds,
-    )
+    asked: dict[str, Any] = {
+        "work_dir": work_dir,
+        "max_trials_global": max_trials_global,
+        "max_trials_per_task": max_trials_per_task,
+        "num_trials_per_iter": num_trials_per_iter,
+        "builder": builder,
+        "runner": runner,
+        "database": database,
+        "max_seconds": max_seconds,
+    }
+    check_asked(tasks, **asked)
     begin_session(Path(work_dir), programs, seed)
     return tune_tasks(
         tasks=tasks,
         task_weights=[1.0] * len(tasks),
-        work_dir=work_dir,
-        max_trials_global=max_trials_global,
-        max_trials_per_task=max_trials_per_task,
-        num_trials_per_iter=num_trials_per_iter,
-        builder=builder,
-        runner=runner,
-        database=database,
         cost_model=cost_model,
         measure_callbacks=measure_callbacks,
         task_scheduler=task_scheduler,
         module_equality=module_equality,
         post_optimization=post_optimization,
-        max_seconds=max_seconds,
+        **asked,
     )
 
 
