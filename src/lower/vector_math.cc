@@ -49,7 +49,15 @@ Expr to_lanes(const Expr& value, int lanes) {
   return lanes == 1 || value.dtype().is_vector() ? value : broadcast(value, lanes);
 }
 
+bool divides(Kind kind) {
+  return kind == Kind::kDiv || kind == Kind::kMod || kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
+}
+
 Expr vector_binary(Kind kind, const Expr& a, const Expr& b) {
+  const Broadcast* same = b.as<Broadcast>();
+  if (divides(kind) && is_const_int(same ? same->value : b, 0)) {
+    return to_lanes(zero(a.dtype().element()), std::max(a.dtype().lanes, b.dtype().lanes));
+  }
   if (a.dtype().is_scalar() && b.dtype().is_scalar()) return binary(kind, a, b);
   int lanes = std::max(a.dtype().lanes, b.dtype().lanes);
   const Ramp *ra = a.as<Ramp>(), *rb = b.as<Ramp>();
@@ -84,15 +92,7 @@ Stmt substitute_folding(const Stmt& body, const Ref<Var>& v, const Expr& value) 
   auto fold = [](const auto& node, Rewriter& r) -> Expr {
     Expr a = r(node->a), b = r(node->b);
     if (a == node->a && b == node->b) return node;
-    const Kind kind = Expr(node).kind();
-    // Which a condition around it keeps from running: any number will do, as in a kernel whose divisor is no constant.
-    const bool divides = kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
-    const Broadcast* same = b.as<Broadcast>();
-    if (divides && is_const_int(same ? same->value : b, 0)) {
-      const Expr number = zero(a.dtype().element());
-      return to_lanes(number, std::max(a.dtype().lanes, b.dtype().lanes));
-    }
-    return vector_binary(kind, a, b);
+    return vector_binary(Expr(node).kind(), a, b);
   };
 #define TW_FOLD(Name) [&](const Ref<Name>& node, Rewriter& r) -> Expr { return fold(node, r); }
   return rewrite(

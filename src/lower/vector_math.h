@@ -20,7 +20,9 @@ bool calls_elementary_function(const Stmt& body);
 /// Conditions that hold together; hints that one is likely are dropped.
 void split_conjunction(const Expr& condition, std::vector<Expr>& atoms);
 
-/// As binary() of ir/build.h, for any mix of lanes.
+bool divides(Kind kind);
+/// As binary() of ir/build.h, for any mix of lanes. A division by the constant 0, which a condition keeps from running,
+/// is some number, as in a kernel whose divisor is no constant.
 Expr vector_binary(Kind kind, const Expr& a, const Expr& b);
 /// A scalar in every lane; a vector as it is.
 Expr to_lanes(const Expr& value, int lanes);

@@ -333,10 +333,6 @@ class LaneSpreader {
     }
   }
 
-  static bool divides(Kind kind) {
-    return kind == Kind::kDiv || kind == Kind::kMod || kind == Kind::kFloorDiv || kind == Kind::kFloorMod;
-  }
-
   /// Lanes that do not ask for a quotient may have no number to divide by: what they load under the mask is 0.
   Expr divisor(const Expr& y) const {
     if (!mask_.defined() || !y.dtype().is_vector() || !y.dtype().is_integral() || y.is<Broadcast>()) return y;
