@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
 import tilewright as tw
 from codegen.elementwise import FLOATS, LANES, SIGNED, SIZE, UNSIGNED, numpy_type, run
+from tilewright import ir
 from tilewright.script import tir as T
 
 RANDOM = np.random.default_rng(7)
@@ -64,6 +67,30 @@ def test_division_by_zero_does_not_trap(lanes: int) -> None:
     a, b = integers("int32"), np.zeros(SIZE, "int32")
     run(T.floordiv, [a, b], "int32", lanes)
     run(T.truncmod, [np.full(SIZE, -(2**31), "int32"), np.full(SIZE, -1, "int32")], "int32", lanes)
+
+
+@pytest.mark.parametrize("operation", [T.floordiv, T.truncdiv, T.floormod, T.truncmod])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint32", "int64"])
+def test_lanes_that_do_not_divide_may_have_zero_for_a_divisor(dtype: str, operation: Callable[..., ir.Expr]) -> None:
+    """Divisors are constants of the lanes, 0 among them, where data choose the lanes that divide."""
+
+    @T.prim_func
+    def main(X: T.Buffer((4,), dtype), mask: T.Buffer((4,), "int32"), Y: T.Buffer((4,), dtype)):
+        Y[T.Ramp(0, 1, 4)] = operation(
+            X[T.Ramp(0, 1, 4)],
+            T.Select(
+                mask[T.Ramp(0, 1, 4)] != T.Broadcast(0, 4),
+                T.Cast(dtype + "x4", T.Ramp(0, 6, 4)),
+                T.Cast(dtype + "x4", T.Broadcast(1, 4)),
+            ),
+        )
+
+    for mask in ([0, 1, 1, 1], [0, 0, 1, 0], [0, 0, 0, 0]):
+        values, chosen = integers(dtype)[:4], np.array(mask, "int32")
+        wanted, got = np.zeros(4, dtype), np.zeros(4, dtype)
+        ir.interpret(ir.as_module(main), "main", values, chosen, wanted)
+        tw.compile(main)(values, chosen, got)
+        np.testing.assert_array_equal(got, wanted)
 
 
 @pytest.mark.parametrize("lanes", LANES)

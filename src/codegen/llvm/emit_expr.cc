@@ -269,10 +269,9 @@ llvm::Value* FunctionEmitter::emit_division(Kind kind, DataType type, Value* a, 
   auto* number = llvm::dyn_cast_or_null<llvm::ConstantInt>(constant);
   llvm::Type* t = a->getType();
   if (number && number->isZero()) return llvm::Constant::getNullValue(t);
-  if (!number) {
-    Value* zero = llvm::Constant::getNullValue(t);
-    b = builder_.CreateSelect(builder_.CreateICmpEQ(b, zero), llvm::ConstantInt::get(t, 1), b);
-  }
+  // No select: LLVM 19 (instsimplify) takes a division by `select(mask, <0, 6, 12>, <1, 1, 1>)` for one by 1, since one
+  // lane that is 0 makes poison of all lanes for it.
+  if (!number) b = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::umax, b, llvm::ConstantInt::get(t, 1));
   if (type.is_uint() || nonnegative) {
     return quotient ? builder_.CreateUDiv(a, b) : builder_.CreateURem(a, b);
   }
