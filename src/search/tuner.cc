@@ -14,6 +14,7 @@
 #include "lower/pipeline.h"
 #include "search/cost_model/forgiving.h"
 #include "search/database/damage.h"
+#include "search/finals.h"
 #include "search/measure/candidate.h"
 #include "search/measure/process_limits.h"
 #include "search/space/space_generator.h"
@@ -27,8 +28,10 @@ constexpr size_t kFinalists = 4;
 /// The program as it was written takes part in the finals where its first call, which finds nothing in the caches, took
 /// at most so many times as long as the best candidate, or so little time.
 constexpr double kFirstCallFactor = 4, kShortFirstCall = 2e-3;
-/// Of the time of the best candidate, what the program as it was written has to take at most to be delivered instead.
-constexpr double kClearlyFaster = 0.98;
+/// How many times as long as the program as it was written the best candidate has to take for that to be delivered.
+constexpr double kClearlySlower = 1.02;
+/// Likewise what came first, where nothing but times of the search are known.
+constexpr double kFarSlower = 1.25;
 /// So near to what the machine allows nothing more is to be gained.
 constexpr double kNearBound = 1.03;
 /// Seconds that the finals may take; of a search of few seconds, this share of them.
@@ -194,6 +197,8 @@ struct Tuner::Impl {
   bool began = false;            // the strategy, which has to be told of the end
   std::map<int64_t, Good> good;  // by index
   std::vector<Good> finalists;
+  int64_t first_record = 0;                             ///< of the candidate that came first, if it is right
+  int64_t winner_before = 0;                            ///< of earlier finals, likewise
   size_t unbuilt_finalists = 0;                         // that are being built and checked
   std::shared_ptr<const std::string> reference_object;  // of the program as it was written
   std::string program_check = "unchecked";
@@ -227,6 +232,7 @@ struct Tuner::Impl {
   Status take_finalist(const Measured& measured);
   Status begin_turns();
   Status end_finals(const FinalsResult& result);
+  Status deliver(const FinalsResult& result);
   bool may_win_as_written() const;
   Result<int64_t> commit_as_written(const std::vector<double>& seconds);
   Record record_of(const std::string& trace, const std::string& decisions, double largest) const;
@@ -468,7 +474,9 @@ Status Tuner::Impl::begin_trial(size_t place) {
   ++batch.missing;
   const Result<Ref<Module>>& made = lower_once(schedule.module());
   if (made.ok()) {
-    pipeline->submit(make_candidate(id, *made, options.target, task.function));
+    Candidate candidate = make_candidate(id, *made, options.target, task.function);
+    candidate.is_baseline = index == 0;
+    pipeline->submit(std::move(candidate));
     return Ok{};
   }
   // A candidate that cannot be lowered is a trial like any other that fails: it is recorded.
@@ -564,17 +572,26 @@ Status Tuner::Impl::begin_finals() {
   for (const auto& [index, candidate] : good) finalists.push_back(candidate);
   std::stable_sort(finalists.begin(), finalists.end(), [](auto& a, auto& b) { return a.seconds < b.seconds; });
   if (finalists.size() > kFinalists) finalists.resize(kFinalists);
-  // What nobody searches for, the first candidate, is what a search is compared with: a disturbance takes it away last.
-  auto first = good.find(0);
-  if (first != good.end() && std::none_of(finalists.begin(), finalists.end(), [&](const Good& candidate) {
-        return candidate.record == first->second.record;
-      })) {
-    finalists.push_back(first->second);
+  const auto add = [&](const Good& added) {
+    const auto is_it = [&](const Good& candidate) { return candidate.record == added.record; };
+    if (std::none_of(finalists.begin(), finalists.end(), is_it)) finalists.push_back(added);
+  };
+  // What nobody searches for, the first candidate, is what a search is compared with.
+  if (auto first = good.find(0); first != good.end()) {
+    first_record = first->second.record;
+    add(first->second);
   }
   TW_TRY(before, database->best(workload, target));
-  const auto is_there = [&](const Good& candidate) { return candidate.record == before->id; };
-  if (before && std::none_of(finalists.begin(), finalists.end(), is_there))
-    finalists.push_back({before->id, before->median(), before->trace, {}});
+  if (before) add({before->id, before->median(), before->trace, {}});
+  TW_TRY(earlier, database->finals(workload, target));
+  if (earlier) {
+    TW_TRY(records, database->records(workload, target));
+    for (const Record& record : records) {
+      if (record.id != earlier->winner || !record.is_ok()) continue;
+      winner_before = record.id;
+      add({record.id, record.median(), record.trace, {}});
+    }
+  }
   status.phase = "finals";
   for (size_t i = 0; i < finalists.size(); ++i) {
     if (finalists[i].object) continue;
@@ -620,33 +637,41 @@ Status Tuner::Impl::begin_turns() {
 Status Tuner::Impl::end_finals(const FinalsResult& result) {
   if (outcome.stop_reason == "canceled") return settle(outcome.stop_reason);
   if (result.error) note_failure(*result.error);
-  // Without any round, the order stays that of the search.
-  Finals finals;
-  double best = kInfinity;
-  for (size_t i = 0; i < finalists.size(); ++i) {
-    Record times;
-    const bool timed = !result.error && i < result.seconds.size() && !result.seconds[i].empty();
-    times.seconds = timed ? result.seconds[i] : std::vector<double>{finalists[i].seconds};
-    if (times.median() >= best) continue;
-    best = times.median();
-    finals = {finalists[i].record, times.seconds, last_record};
-    outcome.object = finalists[i].object;
-  }
-  if (!result.error && result.seconds.size() > finalists.size() && !result.seconds.back().empty()) {
-    Record written;
-    written.seconds = result.seconds.back();
-    if (written.median() < kClearlyFaster * best) {
-      TW_TRY(id, commit_as_written(written.seconds));
-      last_record = std::max(last_record, id);
-      finals = {id, written.seconds, last_record};
-      outcome.object = reference_object;
-    }
-  }
-  if (finals.winner) TW_RETURN_IF_ERROR(database->commit_finals(workload, target, finals));
+  if (!finalists.empty()) TW_RETURN_IF_ERROR(deliver(result));
   TW_RETURN_IF_ERROR(settle(outcome.stop_reason));
   // What failed as it would be delivered is not delivered.
   if (finalists.empty()) outcome.best.reset();
   return Ok{};
+}
+
+/// Commits the winner.
+Status Tuner::Impl::deliver(const FinalsResult& result) {
+  const bool timed = !result.error && result.seconds.size() >= finalists.size();
+  std::vector<size_t> standing;  // what is known already
+  for (const int64_t record : {winner_before, first_record}) {
+    for (size_t i = 0; i < finalists.size(); ++i) {
+      if (finalists[i].record == record) standing.push_back(i);
+    }
+  }
+  size_t winner = 0;  // in the order of the search
+  if (standing.empty()) standing.push_back(winner);
+  if (timed) {
+    winner = winner_of(result, standing, finalists.size());
+  } else if (finalists[standing.front()].seconds < kFarSlower * finalists[winner].seconds) {
+    winner = standing.front();
+  }
+  outcome.object = finalists[winner].object;
+  Finals finals{finalists[winner].record, {finalists[winner].seconds}, last_record};
+  if (timed) finals.seconds = seconds_in_finals(result, winner);
+  if (timed && result.seconds.size() > finalists.size() &&
+      ratio_in_finals(result, winner, finalists.size()).low > kClearlySlower) {
+    finals.seconds = seconds_in_finals(result, finalists.size());
+    TW_TRY(id, commit_as_written(finals.seconds));
+    finals.winner = id;
+    finals.last_record = last_record = std::max(last_record, id);
+    outcome.object = reference_object;
+  }
+  return database->commit_finals(workload, target, finals);
 }
 
 Status Tuner::Impl::finish_search() {

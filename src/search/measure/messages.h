@@ -177,14 +177,14 @@ struct TurnsReply {
   static constexpr auto kKind = MessageKind::kTimed;
   uint64_t id = 0;
   std::string message;  ///< empty unless a kernel failed
-  /// Round by round, seconds per call of each kernel: seconds[round * kernels + kernel]. Only undisturbed
-  /// rounds; where there is none, one round of the least times.
+  /// Round by round, seconds per call of each kernel: seconds[round * kernels + kernel]; and which of them other work
+  /// of the machine disturbed. Of those, with one thread, the seconds of the processor.
   std::vector<double> seconds;
-  int32_t rejected = 0;
+  std::vector<uint8_t> disturbed;
 
   template <class A>
   void fields(A& a) {
-    a(id, message, seconds, rejected);
+    a(id, message, seconds, disturbed);
   }
 };
 

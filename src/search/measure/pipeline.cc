@@ -85,7 +85,7 @@ void MeasurePipeline::Loop::begin_finals(FinalsRequest request) {
     const std::lock_guard lock(mutex_);
     finals_outbox_.reset();
     if (halted_) {
-      finals_outbox_ = FinalsResult{{}, 0, stop_reason()};
+      finals_outbox_ = FinalsResult{.error = stop_reason()};
       return;
     }
     finals_inbox_ = std::move(request);

@@ -64,6 +64,8 @@ struct Candidate {
   bool reference = false;
   /// Called once and compared, like any other, but not timed: the finals will do that.
   bool check_only = false;
+  /// Timed to the end, however much slower than the incumbent it seems: others are compared with it.
+  bool is_baseline = false;
 };
 
 struct Measured {
@@ -102,16 +104,16 @@ struct FinalsRequest {
     std::string entry;
   };
   std::vector<Kernel> kernels;
-  int rounds = 20;
+  int rounds = 20;  ///< without disturbance, of each kernel in the same rounds as the first
   double slice_seconds = 1e-3;
   double budget_seconds = 5;
 };
 struct FinalsResult {
-  /// seconds[kernel][round], rounds without disturbance only, or one of the least times where there is none; compare
-  /// with paired_ratio().
-  std::vector<std::vector<double>> seconds;
-  int rejected = 0;
-  std::optional<Diagnostic> error;
+  /// seconds[kernel][round]: what other work of the machine disturbed is among them; with one thread they are seconds
+  /// of the processor then.
+  std::vector<std::vector<double>> seconds{};
+  std::vector<std::vector<bool>> disturbed{};  ///< likewise
+  std::optional<Diagnostic> error{};
 };
 
 class MeasurePipeline {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "search/measure/control_block.h"
 #include "search/measure/pipeline_loop.h"
@@ -158,7 +159,7 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
   Proceed proceed;
   proceed.id = reply.id;
   proceed.rules = options_.race;
-  proceed.rules.incumbent = incumbent();
+  proceed.rules.incumbent = worker.job->candidate.is_baseline ? std::numeric_limits<double>::infinity() : incumbent();
   proceed.best_probe = best_probe_;
   CheckReport& check = worker.job->result.check;
   check = arguments_->check_outputs(&cancel_);
@@ -241,12 +242,16 @@ bool MeasurePipeline::Loop::on_measured(Worker& worker, const Frame& frame) {
 bool MeasurePipeline::Loop::on_timed(Worker& worker, const Frame& frame) {
   TurnsReply reply;
   if (!decode_message(frame, reply) || reply.id != worker.request) return false;
+  if (reply.seconds.size() != reply.disturbed.size()) return false;
   worker.state = State::kIdle;
   FinalsResult result;
   const size_t kernels = finals_->kernels.size();
   result.seconds.resize(kernels);
-  for (size_t i = 0; i < reply.seconds.size(); ++i) result.seconds[i % kernels].push_back(reply.seconds[i]);
-  result.rejected = reply.rejected;
+  result.disturbed.resize(kernels);
+  for (size_t i = 0; i < reply.seconds.size(); ++i) {
+    result.seconds[i % kernels].push_back(reply.seconds[i]);
+    result.disturbed[i % kernels].push_back(reply.disturbed[i] != 0);
+  }
   if (!reply.message.empty()) result.error = resource_error("measure/run-error", reply.message);
   finish_finals(std::move(result));
   return true;
@@ -350,7 +355,7 @@ void MeasurePipeline::Loop::on_dead(Worker& worker, int wait_status) {
   } else if (job) {
     finish(std::move(*job), death.outcome, death.error);
   } else if (finals_ && worker.measures && was_ready && !(from_outside && finals_retries_++ < kMaxRetries)) {
-    finish_finals(FinalsResult{{}, 0, death.error});
+    finish_finals(FinalsResult{.error = death.error});
   }
   if (!was_ready && ++failed_starts_ >= kMaxFailedStarts) {
     halt(resource_error("measure/helper-start",

@@ -124,7 +124,7 @@ void MeasurePipeline::Loop::take_inbox() {
       to_build_.push_back(std::move(job));
     }
   }
-  if (stopping_ && finals_) finish_finals(FinalsResult{{}, 0, stop_reason()});
+  if (stopping_ && finals_) finish_finals(FinalsResult{.error = stop_reason()});
 }
 
 void MeasurePipeline::Loop::dispatch() {
@@ -194,7 +194,7 @@ void MeasurePipeline::Loop::dispatch_measurement() {
   const Candidate& candidate = worker.job->candidate;
   worker.cpu_before = worker.process->processor_seconds();
   worker.limit = candidate.reference ? options_.reference_timeout
-                 : candidate.check_only
+                 : candidate.check_only || candidate.is_baseline
                      ? run_timeout_
                      : std::min(run_timeout_, options_.race.first_stop_ratio * best + options_.kill_grace);
   const auto now = Clock::now();
@@ -316,7 +316,7 @@ void MeasurePipeline::Loop::halt(const std::optional<Diagnostic>& why) {
     if (worker.state != State::kNone) lose(worker);
   }
   drop_queued();
-  if (finals_) finish_finals(FinalsResult{{}, 0, stop_reason()});
+  if (finals_) finish_finals(FinalsResult{.error = stop_reason()});
   const std::lock_guard lock(mutex_);
   halted_ = true;
   changed_.notify_all();
