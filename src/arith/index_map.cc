@@ -345,8 +345,54 @@ std::vector<Ref<Range>> map_region(const IndexMap& map, const std::vector<Ref<Ra
   return result;
 }
 
+namespace {
+
+/// Whether the index runs against the map: it is taken away, or times a negative number.
+bool is_mirrored(const IndexMap& map, const Ref<Var>& index) {
+  auto is_index = [&](const Ref<Var>& v) { return v == index; };
+  bool found = false;
+  for (const Expr& e : map.final_indices) {
+    visit(
+        e,
+        [&](const Ref<Sub>& sub, Visitor& walk) {
+          found |= uses_any_var(sub->b, is_index);
+          walk.descend(sub);
+        },
+        [&](const Ref<Mul>& mul, Visitor& walk) {
+          auto factor = const_int(mul->b);
+          found |= factor && *factor < 0 && uses_any_var(mul->a, is_index);
+          walk.descend(mul);
+        });
+  }
+  return found;
+}
+
+}  // namespace
+
 Result<InvertedMap> invert(const IndexMap& map, const std::vector<Expr>& shape, Analyzer& analyzer) {
-  return Inverter(map, shape, analyzer).run();
+  auto direct = Inverter(map, shape, analyzer).run();
+  if (direct.ok() || map.initial_indices.size() != shape.size()) return direct;
+  // What counts down, such as 7 - i, counts up in the index of the array turned around.
+  std::vector<bool> mirrored;
+  VarMap values;
+  Analyzer plain;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    const Def<Var>& index = map.initial_indices[d];
+    mirrored.push_back(is_mirrored(map, index));
+    if (mirrored[d]) values[index] = cast(index.dtype(), shape[d]) - 1 - index;
+  }
+  if (values.empty()) return direct;
+  IndexMap turned = map;
+  for (Expr& e : turned.final_indices) e = plain.simplify(substitute(e, values));
+  auto inverted = Inverter(turned, shape, analyzer).run();
+  if (!inverted.ok()) return direct;
+  IndexMap inverse = *inverted->inverse;
+  for (size_t d = 0; d < shape.size(); ++d) {
+    Expr& index = inverse.final_indices[d];
+    if (mirrored[d]) index = plain.simplify(cast(index.dtype(), shape[d]) - 1 - index);
+  }
+  inverted->inverse = make<IndexMap>(std::move(inverse));
+  return inverted;
 }
 
 Expr not_negative(const Expr& extent, const std::vector<Expr>& shape) {

@@ -65,6 +65,37 @@ VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const st
   return map;
 }
 
+std::optional<arith::InvertedMap> invert_access(const Block& block, const std::vector<Expr>& indices,
+                                                arith::Analyzer& analyzer) {
+  IndexMap map;
+  VarMap from_zero;
+  std::vector<Expr> extents;
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    map.initial_indices.emplace_back(var(axis->var->name_hint, axis->var.dtype()));
+    from_zero[axis->var] = axis->dom->min + map.initial_indices.back();
+    extents.push_back(axis->dom->extent);
+  }
+  for (const Expr& index : indices) map.final_indices.push_back(substitute(index, from_zero));
+  auto inverted = arith::invert(map, extents, analyzer);
+  if (!inverted.ok() || inverted->holes) return std::nullopt;
+  return std::move(*inverted);
+}
+
+VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::vector<Expr>& element,
+               arith::Analyzer& analyzer) {
+  VarMap indices, axes;
+  for (size_t d = 0; d < element.size(); ++d) {
+    const Def<Var>& index = back.inverse->initial_indices[d];
+    indices[index] = cast(index.dtype(), element[d]);
+  }
+  for (size_t i = 0; i < block.iter_vars.size(); ++i) {
+    const Ref<IterVar>& axis = block.iter_vars[i];
+    Expr offset = cast(axis->var.dtype(), substitute(back.inverse->final_indices[i], indices));
+    axes[axis->var] = analyzer.simplify(axis->dom->min + offset);
+  }
+  return axes;
+}
+
 Ref<Block> with_reads_of_indices(Block block) {
   bool found = false;
   auto look = [&](const std::vector<Ref<BufferRegion>>& regions) {

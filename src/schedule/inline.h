@@ -2,6 +2,7 @@
 #pragma once
 
 #include "analysis/scope.h"
+#include "arith/index_map.h"
 #include "ir/substitute.h"
 #include "schedule/primitive.h"
 
@@ -21,6 +22,15 @@ std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const
 
 /// Axes in terms of the indices of an access; axes of one value are that value.
 VarMap bind_axes(const Block& block, const std::vector<Ref<Var>>& axes, const std::vector<Expr>& indices);
+
+/// The way from the element that a block touches, at indices that are one to one in its axes, back to the axes. Nothing
+/// where they are not, or where elements in between are touched by none.
+std::optional<arith::InvertedMap> invert_access(const Block& block, const std::vector<Expr>& indices,
+                                                arith::Analyzer& analyzer);
+
+/// Axes in terms of the element that is touched.
+VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::vector<Expr>& element,
+               arith::Analyzer& analyzer);
 
 /// The copying block, where data selects what is copied: that data is read too.
 Ref<Block> with_reads_of_indices(Block block);

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -50,6 +51,36 @@ def test_indices_that_are_axes_in_other_words(transform):
                 C[v] = B[v // 10 * 10 + v % 10] * T.float32(2)
 
     check(digits, transform)
+
+
+# Stored at, loaded at, the shape between: maps that are one to one.
+ONE_TO_ONE = [
+    ("7 - vi, vj", "vi, vj", (8, 6)),
+    ("vi, vj", "7 - vi, vj", (8, 6)),
+    ("7 - vi, vj", "vi, 5 - vj", (8, 6)),
+    ("vj, 7 - vi", "5 - vj, vi", (6, 8)),
+    ("vi // 4, vj, vi % 4", "(7 - vi) // 4, 5 - vj, (7 - vi) % 4", (2, 6, 4)),
+    ("vi * 6 + vj,", "47 - (vi * 6 + vj),", (48,)),
+]
+
+
+@pytest.mark.parametrize("transform", [inline("B"), reverse("C")])
+@pytest.mark.parametrize(("stored", "loaded", "shape"), ONE_TO_ONE)
+def test_indices_that_tell_the_axes(transform, stored, loaded, shape):
+    program = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8, 6)), C: T.Buffer((8, 6))):
+    B = T.alloc_buffer({shape})
+    for i, j in T.grid(8, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[{stored}] = A[vi, vj] * T.float32(2)
+    for i, j in T.grid(8, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[{loaded}] + T.float32(1)
+""")
+    check(program, transform)
 
 
 def test_padding_into_a_convolution():

@@ -221,6 +221,12 @@ def test_bind_names_and_repetitions():
     for axis in ["threadIdx", "threadIdx.w", "warp.x", ""]:
         check_refused(transpose, lambda sch, axis=axis: sch.bind(loops_of(sch, "B")[0], axis), "bind/P6")
 
+    def virtual(sch):
+        for loop in loops_of(sch, "B"):
+            sch.bind(loop, "vthread")
+
+    assert check(transpose, virtual).mod.script().count('thread="vthread"') == 2
+
     def twice(sch):
         for loop in loops_of(sch, "B"):
             sch.bind(loop, "blockIdx.x")

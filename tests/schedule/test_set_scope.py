@@ -32,6 +32,7 @@ def test_the_buffer_moves_with_all_its_accesses():
 def test_the_same_scope_changes_nothing():
     before = workloads.elementwise_chain(4, 6)
     check(before, lambda sch: sch.set_scope("B", 0, "global"), before)
+    check(before, lambda sch: sch.set_scope("D", 0, "global"), before)  # a parameter
 
 
 @T.prim_func

@@ -12,7 +12,7 @@
 //              nothing else of that block: the threads put its parts together
 //           P4 no two iterations write the same element
 //           P5 none reads what another one writes
-//           P6 the axis is blockIdx, threadIdx or vthread with .x, .y or .z
+//           P6 the axis is blockIdx, threadIdx or vthread with .x, .y or .z, or vthread alone: one more axis each time
 //           P7 a loop around or below with the same axis means the same threads: the inner one then runs one iteration
 //              on each. They have the same range, what stands below depends on the inner one only and does not
 //              accumulate over it, and what it writes is in memory that the threads share, or used by the same thread
@@ -41,8 +41,7 @@ Status check_threads(const Ref<Block>& root, const Ref<Var>& loop_var) {
 
 Result<Plan> plan(const State& state, const Bind& bind) {
   TW_TRY(place, state.find(bind.loop));
-  auto axis = ThreadAxis::parse(bind.thread_axis);
-  if (!axis || !axis->is_unique()) {
+  if (!ThreadAxis::parse(bind.thread_axis)) {
     return refuse("bind/P6", "'" + bind.thread_axis + "' is no thread axis", {place.node()},
                   "use blockIdx, threadIdx or vthread with .x, .y or .z");
   }

@@ -13,12 +13,13 @@
 //
 // Requires  P1 the block is one plain assignment, complete
 //           P2 its buffer is allocated in the scope, and no other block writes it
-//           P3 the indices of the store are the axes, each once
-//           P4 it has consumers, and they read the buffer by loads only
-//           P5 what it reads is complete where it stands and where its consumers stand
-//           P6 the consumers read only what it has written
-//           P9 parallel loops around them stay independent
+//           P3 the indices of the store tell the axes: each occurs once, or they are one to one, such as (v // 4, v %
+//           4) P4 it has consumers, and they read the buffer by loads only P5 what it reads is complete where it stands
+//           and where its consumers stand P6 the consumers read only what it has written P9 parallel loops around them
+//           stay independent
 #include "schedule/primitives/compute_inline.h"
+
+#include <functional>
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
@@ -31,9 +32,24 @@
 namespace tilewright::schedule {
 namespace {
 
+using AxesOfElement = std::function<VarMap(const std::vector<Expr>&)>;
+
+/// What the axes are where an element of the buffer is made; null where its indices do not tell them.
+AxesOfElement axes_of_element(const Block& producer, const std::vector<Expr>& indices) {
+  if (auto axes = axes_by_dimension(producer, indices)) {
+    return [&producer, axes = *axes](const std::vector<Expr>& element) { return bind_axes(producer, axes, element); };
+  }
+  arith::Analyzer analyzer;
+  auto back = invert_access(producer, indices, analyzer);
+  if (!back || !is_const_int(back->padding, 0)) return nullptr;
+  return [&producer, back = *back](const std::vector<Expr>& element) {
+    arith::Analyzer analyzer;
+    return axes_at(producer, back, element, analyzer);
+  };
+}
+
 /// The consumer with loads replaced; null if it uses the buffer in another way.
-Ref<Block> inlined(const Ref<Block>& consumer, const Block& producer, const Assignment& assignment,
-                   const std::vector<Ref<Var>>& axes) {
+Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, const AxesOfElement& axes) {
   bool good = true;
   Ref<Block> after = rewrite(
       consumer,
@@ -42,7 +58,7 @@ Ref<Block> inlined(const Ref<Block>& consumer, const Block& producer, const Assi
         if (load->buffer != assignment.buffer) return load;
         good &= !load->predicate.defined() && load.dtype() == assignment.buffer->dtype;
         if (!good) return load;
-        return substitute(assignment.store->value, bind_axes(producer, axes, load->indices));
+        return substitute(assignment.store->value, axes(load->indices));
       },
       [&](const Ref<MatchBufferRegion>& match, Rewriter& walk) -> NodeRef {
         good &= match->source->buffer != assignment.buffer;
@@ -94,17 +110,17 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
   int self = scope.child(block.block().id.value);
   TW_RETURN_IF_ERROR(check_producer(block, scope, self, assignment));
-  auto axes = axes_by_dimension(block.block(), assignment.store->indices);
+  AxesOfElement axes = axes_of_element(block.block(), assignment.store->indices);
   if (!axes) {
     return refuse("compute_inline/P3",
-                  describe(block) + " stores to '" + assignment.buffer->name + "' at other indices than its axes",
+                  describe(block) + " stores to '" + assignment.buffer->name + "' at indices that do not tell its axes",
                   {block.node()});
   }
   TreeEdit edit(tree);
   edit.remove(block.at);
   for (int child : scope.consumers(self)) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
-    Ref<Block> after = inlined(tree.block_ref(consumer), block.block(), assignment, *axes);
+    Ref<Block> after = inlined(tree.block_ref(consumer), assignment, axes);
     if (!after.defined() || analysis::binding_reads(*tree.realize_at(consumer), assignment.buffer)) {
       return refuse(
           "compute_inline/P4",

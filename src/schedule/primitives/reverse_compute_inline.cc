@@ -126,30 +126,14 @@ std::optional<Axes> axes_of_consumer(const Block& consumer, const std::vector<Ex
     }
     return Axes{bind_axes(consumer, *axes, stored), condition.take()};
   }
-  IndexMap map;
-  VarMap fresh;
-  std::vector<Expr> extents;
-  for (const Ref<IterVar>& axis : consumer.iter_vars) {
-    map.initial_indices.emplace_back(var(axis->var->name_hint, axis->var.dtype()));
-    fresh[axis->var] = axis->dom->min + map.initial_indices.back();
-    extents.push_back(axis->dom->extent);
-  }
-  for (const Expr& index : loaded) map.final_indices.push_back(substitute(index, fresh));
-  auto inverted = arith::invert(map, extents, condition.analyzer());
-  if (!inverted.ok() || inverted->holes) return std::nullopt;
-  VarMap stored_at;
-  for (size_t d = 0; d < stored.size(); ++d) {
-    const Def<Var>& index = inverted->inverse->initial_indices[d];
-    stored_at[index] = cast(index.dtype(), stored[d]);
-  }
+  auto back = invert_access(consumer, loaded, condition.analyzer());
+  if (!back) return std::nullopt;
   Axes axes;
-  for (size_t i = 0; i < consumer.iter_vars.size(); ++i) {
-    const Ref<IterVar>& axis = consumer.iter_vars[i];
-    Expr offset = cast(axis->var.dtype(), substitute(inverted->inverse->final_indices[i], stored_at));
-    axes.values[axis->var] = condition.analyzer().simplify(axis->dom->min + offset);
+  axes.values = axes_at(consumer, *back, stored, condition.analyzer());
+  for (const Ref<IterVar>& axis : consumer.iter_vars) {
     within(axes.values[axis->var], axis->dom->min, axis->dom->extent);
   }
-  for (size_t d = 0; d < stored.size(); ++d) within(stored[d], zero(stored[d].dtype()), inverted->shape[d]);
+  for (size_t d = 0; d < stored.size(); ++d) within(stored[d], zero(stored[d].dtype()), back->shape[d]);
   axes.conditions = condition.take();
   return axes;
 }

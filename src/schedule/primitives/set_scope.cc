@@ -9,7 +9,7 @@
 //
 // Requires  P1 the block writes the buffer
 //           P2 the scope is a storage scope
-//           P3 a block allocates the buffer
+//           P3 a block allocates the buffer, unless it is in that memory already
 //           P4 threads that had the buffer together, or each for itself, see the same in the other memory
 #include <algorithm>
 
@@ -65,17 +65,18 @@ Result<Plan> plan(const State& state, const SetScope& set) {
                   "use \"global\", \"local\" or \"shared\"");
   }
   const Ref<Buffer>& buffer = block.block().writes[position]->buffer;
-  if (!is_allocated(tree, buffer)) {
+  std::string scope = set.storage_scope.empty() ? "global" : set.storage_scope;
+  const bool moves = scope != buffer->scope();
+  if (moves && !is_allocated(tree, buffer)) {
     return refuse("set_scope/P3", "no block allocates '" + buffer->name + "': it is a parameter or a view",
                   {block.node()},
                   "write a copy of it: sch.cache_write(..., storage_scope=\"" + set.storage_scope + "\")");
   }
   SetScope recorded = set;
   recorded.buffer_index = position;
-  std::string scope = set.storage_scope.empty() ? "global" : set.storage_scope;
   Plan plan;
   plan.func = block.func;
-  if (scope != buffer->scope()) {
+  if (moves) {
     plan.root = with_scope(tree.block_ref(0), buffer, scope);
     const Tree& after = Tree::of(plan.root);
     TW_RETURN_IF_ERROR(recheck_execution(after, after.block(block.block().id.value), "set_scope/P4"));

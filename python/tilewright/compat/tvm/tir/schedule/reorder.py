@@ -42,13 +42,25 @@ def _leaves_gaps(total: Any) -> bool:
     return False
 
 
+def _about(condition: Any, loops: dict[Any, Any]) -> Any:
+    """What a condition says of these loops alone: what it says of loops around them holds or does not for all of them."""
+    if isinstance(condition, ir.And):
+        a, b = _about(condition.a, loops), _about(condition.b, loops)
+        return a if b is None else b if a is None else ir.And(a, b)
+    named: list[Any] = []
+    _core.post_order_visit(condition, lambda node: named.append(node) if isinstance(node, ir.Var) else None)
+    return condition if all(any(v.same_as(loop) for loop in loops) for v in named) else None
+
+
 def _is_affine(realize: Any, loops: dict[Any, Any]) -> bool:
     """Whether the axes are sums of splits of the loops that leave nothing out; TVM lets them overlap."""
+    predicate = _about(realize.predicate, loops)
+    predicate = ir.IntImm("bool", 1) if predicate is None else predicate
     for level in (_core.IterMapLevel.Surjective, _core.IterMapLevel.NoCheck):
-        found = _core.detect_iter_map(list(realize.iter_values), loops, realize.predicate, level)
+        found = _core.detect_iter_map(list(realize.iter_values), loops, predicate, level)
         if not found.errors:
             return not any(_leaves_gaps(total) for total in found.indices)
-        if not isinstance(realize.predicate, ir.IntImm):
+        if not isinstance(predicate, ir.IntImm):
             return False
     return False
 
