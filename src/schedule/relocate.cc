@@ -1,6 +1,7 @@
 #include "schedule/relocate.h"
 
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "analysis/block_facts.h"
@@ -99,11 +100,67 @@ std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::A
   return best;
 }
 
+/// Axes of which an index is built as a number of its digits, the most significant first.
+struct Digit {
+  int axis;
+  int64_t scale, extent;
+};
+
+/// Nothing where the index is no such number, or of one digit.
+std::optional<std::vector<Digit>> digits_of(const Block& block, const Expr& index, Expr& offset) {
+  std::vector<Term> terms;
+  collect_terms(index, false, terms);
+  std::vector<Digit> digits;
+  offset = zero(index.dtype());
+  for (const auto& [term, negative] : terms) {
+    const Mul* product = term.as<Mul>();
+    int axis = axis_number(block, product ? product->a : term);
+    auto scale = product ? const_int(product->b) : 1;
+    if (axis >= 0 && scale && *scale > 0 && !negative) {
+      const Ref<Range>& dom = block.iter_vars[axis]->dom;
+      auto extent = const_int(dom->extent);
+      if (!is_const_int(dom->min, 0) || !extent || *extent < 1) return std::nullopt;
+      digits.push_back({axis, *scale, *extent});
+    } else if (uses_any_var(term, [&](const Ref<Var>& v) { return axis_number(block, v) >= 0; })) {
+      return std::nullopt;
+    } else {
+      offset = negative ? offset - term : offset + term;
+    }
+  }
+  std::sort(digits.begin(), digits.end(),
+            [](const Digit& a, const Digit& b) { return std::pair(a.scale, a.extent) > std::pair(b.scale, b.extent); });
+  if (digits.size() < 2 || digits.back().scale != 1) return std::nullopt;
+  for (size_t k = 0; k + 1 < digits.size(); ++k) {
+    if (digits[k].scale != digits[k + 1].scale * digits[k + 1].extent) return std::nullopt;
+  }
+  return digits;
+}
+
+/// The digits of numbers from `first` to `last`, down to the first digit that differs; whether any is known.
+bool solve_digits(const std::vector<Digit>& digits, const Expr& first, const Expr& last, arith::Analyzer& analyzer,
+                  const std::function<void(int, IntSet)>& found) {
+  for (const Digit& digit : digits) {
+    Expr low = floordiv(first, digit.scale), high = floordiv(last, digit.scale);
+    const bool is_point = analyzer.can_prove_equal(low, high);
+    const bool is_top = &digit == &digits.front();
+    if (!is_point && (is_top || digit.scale != 1)) return !is_top;
+    if (!is_top) std::tie(low, high) = std::pair(floormod(low, digit.extent), floormod(high, digit.extent));
+    low = analyzer.simplify(low);
+    found(digit.axis, is_point ? IntSet::point(low) : IntSet::interval(low, analyzer.simplify(high)));
+    if (!is_point) break;
+  }
+  return true;
+}
+
 }  // namespace
 
 AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const arith::Box& box, Fit fit,
                     arith::Analyzer& analyzer) {
   AxisSets sets(block.iter_vars.size());
+  auto narrow = [&](int axis, IntSet set) {
+    IntSet& old = sets[axis];
+    old = old.is_everything() ? std::move(set) : arith::intersect(old, set, analyzer);
+  };
   for (size_t d = 0; d < box.size(); ++d) {
     if (!box[d].is_bounded()) continue;
     const Range& range = *region->region[d];
@@ -115,6 +172,11 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
       first = first * *divisor;
       last = last * *divisor + (*divisor - 1);
       index = Expr(quotient->a);
+    }
+    if (is_const_int(range.extent, 1)) {
+      Expr offset;
+      auto digits = digits_of(block, index, offset);
+      if (digits && solve_digits(*digits, first - offset, last - offset, analyzer, narrow)) continue;
     }
     std::optional<Solved> solved = take_apart(block, index, analyzer);
     if (!solved) continue;
@@ -128,8 +190,7 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
     Expr min = floordiv(low + (solved->scale - 1), solved->scale), max = floordiv(high, solved->scale);
     IntSet set = IntSet::interval(analyzer.simplify(min), analyzer.simplify(max));
     if (analyzer.can_prove_equal(set.min, set.max)) set = IntSet::point(set.min);
-    IntSet& old = sets[solved->axis];
-    old = old.is_everything() ? set : arith::intersect(old, set, analyzer);
+    narrow(solved->axis, std::move(set));
   }
   return sets;
 }

@@ -1,5 +1,9 @@
 """Which instances compute_at and reverse_compute_at choose: reversed, tiled, clipped and reshaped accesses."""
 
+import math
+
+import pytest
+
 from tilewright.script import tir as T
 from tilewright.testing import check
 
@@ -132,3 +136,28 @@ def test_a_constant_beside_the_loops():
     check(before, lambda sch: sch.compute_at("B", sch.get_loops("C")[0]))
     check(before, lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0]))
     check(before, lambda sch: sch.compute_inline("B"))
+
+
+@T.prim_func
+def flattened(A: T.Buffer((8, 3, 4)), C: T.Buffer((96,))):
+    B = T.alloc_buffer((96,))
+    for i, j, k in T.grid(8, 3, 4):
+        with T.block("B"):
+            vi, vj, vk = T.axis.remap("SSS", [i, j, k])
+            B[vi * 12 + vj * 4 + vk] = A[vi, vj, vk] * T.float32(2)
+    for i in range(96):
+        with T.block("C"):
+            vi = T.axis.spatial(96, i)
+            C[vi] = B[vi] + T.float32(1)
+
+
+@pytest.mark.parametrize(("factors", "instances"), [([96, 1], 1), ([24, 4], 4), ([48, 2], 2), ([8, 12], 12)])
+def test_the_axes_of_a_flat_index_are_its_digits(factors, instances):
+    """So many of the block that computes a flattened array are run for a part of its consumer."""
+
+    def move(sch):
+        sch.compute_at("B", sch.split(sch.get_loops("C")[0], factors)[0])
+
+    sch = check(flattened, move)
+    own = sch.get_loops("B")[1:]
+    assert math.prod(sch.get(loop).extent.value for loop in own) == instances
