@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import tilewright as tw
 from codegen.elementwise import FLOATS, NARROW, SIGNED, UNSIGNED, numpy_type, run
 from tilewright.script import tir as T
 
@@ -57,3 +58,33 @@ def test_reinterpret_keeps_the_bits() -> None:
     a = RANDOM.normal(size=37).astype("float32")
     got = run(lambda x: T.reinterpret("int32", x), [a], "int32", 8)
     np.testing.assert_array_equal(got, a.view("int32"))
+
+
+@pytest.mark.parametrize("lanes", [1, 8, 16])
+@pytest.mark.parametrize("to", [*SIGNED, *UNSIGNED])
+@pytest.mark.parametrize("source", ["float16", "float32", "float64"])
+def test_out_of_range_is_the_nearest_integer(source: str, to: str, lanes: int) -> None:
+    limits = np.iinfo(to)
+    ends = [np.dtype(source).type(limit) for limit in (limits.min, -1, 0, 1, limits.max)]
+    with np.errstate(over="ignore"):
+        near = [np.nextafter(end, np.dtype(source).type(way)) for end in ends for way in (-np.inf, np.inf)]
+    halves = [np.dtype(source).type(float(end) + step) for end in ends for step in (-1.5, -0.5, 0.5, 1.5)]
+    a = np.array([*ends, *near, *halves, np.nan, -np.nan, np.inf, -np.inf, -0.0], numpy_type(source))
+    expected = [0 if np.isnan(x) else limits.max if x == np.inf else limits.min if x == -np.inf else int(x) for x in a]
+    got = run(lambda x: T.Cast(to, x), [a], to, lanes)
+    np.testing.assert_array_equal(got, np.clip(np.array(expected, object), limits.min, limits.max).astype(to))
+
+
+@pytest.mark.parametrize("to", ["int8", "uint8", "int16", "uint16"])
+def test_narrow_integers_take_one_comparison(to: str) -> None:
+    """Cut off at the ends of the range before the conversion, which then is never out of range."""
+
+    @T.prim_func
+    def convert(X: T.Buffer((64,), "float32"), Y: T.Buffer((64,), to)):
+        for i in T.vectorized(64):
+            with T.block("Y"):
+                vi = T.axis.spatial(64, i)
+                Y[vi] = T.Cast(to, X[vi])
+
+    text = tw.compile(convert, "llvm -mcpu=skylake-avx512", schedule="as written").inspect("asm")
+    assert text.count("vcmp") <= text.count("vcvttps2dq") == 4

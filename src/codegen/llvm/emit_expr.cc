@@ -364,6 +364,16 @@ llvm::Value* FunctionEmitter::float_to_int(Value* value, DataType to) {
   llvm::Type *real = value->getType(), *target = type_of(to);
   auto least = static_cast<double>(int_min(to.element()));
   double beyond = std::ldexp(1.0, to.is_int() ? to.bits - 1 : to.bits);  // the first number that is too large
+  if (llvm::APFloat::semanticsPrecision(real->getScalarType()->getFltSemantics()) > static_cast<unsigned>(to.bits)) {
+    // Both ends of the range are such numbers: cut off there before, nothing is out of range.
+    value = builder_.CreateSelect(builder_.CreateFCmpORD(value, value), value, llvm::Constant::getNullValue(real));
+    Value* most = splat(beyond - 1, real);
+    value = builder_.CreateSelect(builder_.CreateFCmpOLT(value, most), value, most);
+    value = builder_.CreateSelect(builder_.CreateFCmpOGT(value, splat(least, real)), value, splat(least, real));
+    if (to.bits >= 32) return to.is_int() ? builder_.CreateFPToSI(value, target) : builder_.CreateFPToUI(value, target);
+    // Processors convert to numbers of 32 bits.
+    return builder_.CreateTrunc(builder_.CreateFPToSI(value, type_of(DataType::int_(32, to.lanes))), target);
+  }
   Value* large = builder_.CreateFCmpOGE(value, splat(beyond, real));
   Value* small = builder_.CreateFCmpOLT(value, splat(least, real));
   Value* in_range = builder_.CreateAnd(builder_.CreateFCmpOGE(value, splat(least, real)),

@@ -86,7 +86,8 @@ llvm::Function* define(ModuleState& state, Intrinsic intrinsic, llvm::ArrayRef<V
   function->setWillReturn();
   function->setDoesNotAccessMemory();
   llvm::IRBuilder<> builder(llvm::BasicBlock::Create(context, "entry", function));
-  Site site{builder, state.has_fma};
+  const bool tables = state.target.has("avx512f") && state.target.vector_bits >= 512;
+  Site site{builder, state.has_fma, tables};
   llvm::SmallVector<Real, 2> values;
   for (llvm::Argument& arg : function->args()) values.push_back({&site, &arg});
   if (!single) {

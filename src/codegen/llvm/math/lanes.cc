@@ -1,7 +1,10 @@
 #include "codegen/llvm/math/lanes.h"
 
+#include <llvm/IR/IntrinsicsX86.h>
 #include <llvm/IR/MDBuilder.h>
 #include <llvm/IR/Module.h>
+
+#include <numeric>
 
 namespace tilewright::codegen::math {
 namespace {
@@ -32,6 +35,26 @@ Whole Whole::lookup(llvm::ArrayRef<uint64_t> table) const {
     global->setUnnamedAddr(llvm::GlobalValue::UnnamedAddr::Global);
   }
   return {at, b.CreateLoad(b.getInt64Ty(), b.CreateGEP(b.getInt64Ty(), global, value))};
+}
+
+Real lookup(const Whole& places, llvm::ArrayRef<float> table) {
+  llvm::IRBuilder<>& b = places.at->builder;
+  const unsigned lanes = lanes_of(places.value), all = static_cast<unsigned>(table.size());
+  Value* chosen = places.value;
+  if (lanes == 1) {
+    chosen = b.CreateInsertElement(llvm::PoisonValue::get(with_lanes(chosen->getType(), all)), chosen, uint64_t{0});
+  } else if (lanes < all) {
+    llvm::SmallVector<int, 16> picks(all, -1);
+    std::iota(picks.begin(), picks.begin() + lanes, 0);
+    chosen = b.CreateShuffleVector(chosen, picks);
+  }
+  llvm::Constant* data = llvm::ConstantDataVector::get(b.getContext(), table);
+  Value* found = b.CreateIntrinsic(llvm::Intrinsic::x86_avx512_permvar_sf_512, {}, {data, chosen});
+  if (lanes == 1) return {places.at, b.CreateExtractElement(found, uint64_t{0})};
+  if (lanes == all) return {places.at, found};
+  llvm::SmallVector<int, 16> first(lanes);
+  std::iota(first.begin(), first.end(), 0);
+  return {places.at, b.CreateShuffleVector(found, first)};
 }
 
 Real Real::constant(double c) const { return {at, llvm::ConstantFP::get(value->getType(), c)}; }

@@ -15,7 +15,8 @@ namespace tilewright::codegen::math {
 /// Where instructions go, and what the target has.
 struct Site {
   llvm::IRBuilder<>& builder;
-  bool fused;  ///< has a fused multiplication and addition
+  bool fused;   ///< has a fused multiplication and addition
+  bool tables;  ///< takes elements of a table of 16 float32 from a register
 };
 
 /// A truth value for each lane.
@@ -34,12 +35,17 @@ struct Whole {
   [[nodiscard]] Whole lookup(llvm::ArrayRef<uint64_t> table) const;
 };
 
+struct Real;
+/// Where the target takes them from a register: the elements of a table that the lowest four bits say.
+Real lookup(const Whole& places, llvm::ArrayRef<float> table);
+
 struct Real {
   Site* at;
   llvm::Value* value;
 
   [[nodiscard]] Real constant(double c) const;
   [[nodiscard]] bool fused() const { return at->fused; }
+  [[nodiscard]] bool tables() const { return at->tables; }
   Real operator-() const;
 };
 

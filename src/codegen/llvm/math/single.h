@@ -5,6 +5,7 @@
 
 #include <vector>
 
+#include "codegen/llvm/math/error_function_pieces.h"
 #include "codegen/llvm/math/exponential.h"
 
 namespace tilewright::codegen::math::single {
@@ -127,12 +128,24 @@ S tanh(const S& x) {
   return copysign(select(magnitude < 0.625, near, far), x);
 }
 
+/// For 0 <= x <= 4; see the tables.
+template <class S>
+S erf_of_pieces(const S& x) {
+  auto piece = bits(mad(x, x.constant(kPiecesOfErf), x.constant(0x1.8p23)));
+  S t = x - lookup(piece, kCentersOfErf);
+  auto pair = [&](size_t i) { return mad(lookup(piece, kTermsOfErf[i + 1]), t, lookup(piece, kTermsOfErf[i])); };
+  S square = t * t;
+  S slope = mad(pair(5), square * square, mad(pair(3), square, pair(1)));
+  return mad(t, slope, t) + lookup(piece, kTermsOfErf[0]);
+}
+
 /// 1 - e^P(x), P being close to log(1 - erf(x)): with e^P = 2^n (1 + q) that is (1 - 2^n) - 2^n q, which does not
 /// cancel near 0, where n is 0. Up to 4 (float32 is 1 there) an error of P makes one of 2^-27.9 relative to erf.
 template <class S>
 S erf(const S& x) {
   S magnitude = abs(x);
   magnitude = select(magnitude > 4.0, x.constant(4.0), magnitude);
+  if (x.tables()) return copysign(erf_of_pieces(magnitude), x);
   S slope = polynomial_by_pairs(magnitude, {-9.256348272423942e-06, 0.00011764197399352638, -0.0006328392139700878,
                                             0.0016670314900765204, -0.00016039979189144682, -0.019153062072491206,
                                             0.10277783007481264, 0.6366193820049209, 0.1283791716107439});
