@@ -260,7 +260,7 @@ class LaneSpreader {
     if (!reason.empty()) return l;
     if (index.dtype().is_scalar()) {
       // The same element in every lane. Under a mask it may not exist where no lane asks for it.
-      if (mask_.defined() && index == l->indices[0] && !l->predicate.defined()) {
+      if (mask_.defined() && !first_lane_is_active() && index == l->indices[0] && !l->predicate.defined()) {
         Expr spread_index = broadcast(index, lanes_);
         return make<BufferLoad>({l->buffer, {spread_index}, mask_}, l.span());
       }
@@ -271,6 +271,15 @@ class LaneSpreader {
     Expr predicate = mask_;
     if (l->predicate.defined()) predicate = under(spread(l->predicate));
     return make<BufferLoad>({l->buffer, {index}, predicate}, l.span());
+  }
+
+  /// Whether the mask of a vector that is cut off at its end surely leaves something of it.
+  bool first_lane_is_active() {
+    const LT* less = mask_.as<LT>();
+    if (!less) return false;
+    const Ramp* places = less->a.as<Ramp>();
+    const Broadcast* end = less->b.as<Broadcast>();
+    return places && end && analyzer_.can_prove_less(places->base, end->value);
   }
 
   Expr spread(const Expr& e) {

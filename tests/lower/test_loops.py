@@ -376,3 +376,25 @@ def test_stores_of_an_unrolled_loop_that_fill_memory_together_are_one():
     assert lowered.script().count("B_1[") == 1 and "T.Shuffle" in lowered.script()
     a = np.random.default_rng(0).integers(-128, 128, (4, 32), "int8")
     np.testing.assert_array_equal(tw.compile(packed, schedule="as written")(a), a.T)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_cut_off_vector_reads_what_its_lanes_share_once(whole: bool) -> None:
+    """A row of a table: its number is the same in all lanes, and what is read of it lies side by side. Where no lane
+    may be left, the number is not read either."""
+    n = 44
+
+    @T.prim_func
+    def row(table: T.Buffer((9, n), "float32"), index: T.Buffer((3,), "int32"), end: T.int32, Y: T.Buffer((3, n))):
+        for i in range(3):
+            for j in T.vectorized(48):
+                with T.block("Y"):
+                    T.where(j < n if whole else j < end)
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    Y[vi, vj] = table[index[vi], vj]
+
+    text = tw.lower(row, after="vectorize_loops").script()
+    assert ("index_1.vload" in text) != whole and ("T.Ramp(index_1[i] * 44 + 32, 1, 16)" in text) == whole
+    table, index, y = random(9, n), np.array([4, 0, 8], "int32"), np.zeros((3, n), "float32")
+    tw.compile(row, schedule="as written")(table, index, n, y)
+    np.testing.assert_array_equal(y, table[index])
