@@ -8,7 +8,8 @@
 // Needs      nothing
 // Ensures    no Prefetch. The last dimension is taken to be contiguous: where it is not, fewer lines are asked for,
 //            which changes speed only.
-// Placement  first: the address is a load, which the other passes know
+// Placement  after plan_allocations and check_races, which go by the region that is named: from an address, anything
+//            may be reached. Before the others: the address is a load, which these know
 #include <algorithm>
 
 #include "ir/build.h"

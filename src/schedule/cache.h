@@ -75,7 +75,7 @@ Ref<Block> redirect(const Ref<Block>& block, const Copy& copy, bool reads, bool 
 bool uses_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer);
 /// Why the outermost block around `scope` inside of which the buffer is written might leave elements of it without a
 /// value that the scope declares to read, though only a condition keeps it from reading them: a copy reads all of them.
-/// Parameters come with values.
+/// Parameters come with values; what blocks of the scope itself write is for others to judge.
 std::optional<analysis::Obstacle> why_not_all_written(const State& state, const Place& place, int scope,
                                                       const Ref<Buffer>& buffer);
 
