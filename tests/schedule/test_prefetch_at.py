@@ -129,3 +129,14 @@ def test_parallel_iterations_keep_what_they_copy_and_ask_for():
     a, b = np.arange(320, dtype="float32").reshape(8, 40), np.zeros((8, 40), "float32")
     tw.compile(sch, schedule="as written")(a, b)
     np.testing.assert_array_equal(b, a + 1)
+
+
+def test_nothing_is_asked_for_of_registers():
+    sch = tw.Schedule(rows)
+    hint = sch.prefetch_at(sch.get_loops("B")[1], "B", 0)
+    sch.cache_read(hint, 0, "local")
+    assert "T.prefetch(A_local" in sch.mod.script()
+    assert "prefetch" not in tw.lower(sch.mod).script().replace("A_prefetch", "")
+    a, b = np.arange(320, dtype="float32").reshape(8, 40), np.zeros((8, 40), "float32")
+    tw.compile(sch)(a, b)
+    np.testing.assert_array_equal(b, a + 1)
