@@ -42,3 +42,17 @@ def test_what_was_perhaps_meant():
     with pytest.raises(AttributeError) as caught:
         _ = tw.zzzzzz
     assert "did you mean" not in str(caught.value)
+
+
+def test_products_of_floats_do_without_instructions_on_tensors() -> None:
+    """Their scripts take a second to read."""
+    code = """
+import sys, tilewright as tw
+from tilewright.testing import workloads
+kernel = tw.compile(workloads.matmul(64, 64, 64), "llvm -mcpu=znver4", schedule="by rules")
+assert "C_local" in kernel.inspect("tir")
+print(*sys.modules)
+"""
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "tilewright.cpu_space" in loaded
+    assert "tilewright.tensor_intrin" not in loaded

@@ -29,7 +29,9 @@ def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw
     """Whether a contraction has such an instruction, and takes it. Sizes that leave a rest are rounded up."""
     if len(facts.reads) != 2 or facts.phases:
         return False
-    # The instructions are scripts; reading them takes longer than most schedules.
+    if bits_of(facts.store.buffer.dtype) != 32 or any(bits_of(read.buffer.dtype) > 16 for read in facts.reads):
+        return False
+    # The instructions are scripts; reading them, once in a process, takes longer than a hundred schedules.
     from tilewright.tensor_intrin.x86 import best_dot
 
     for left in range(2):
@@ -134,7 +136,7 @@ def _fitting(facts: Facts, left: int, target: _core.Target) -> list[RegisterTile
     """Tiles of whole instructions, the one that the model expects most of first."""
     b, axis = facts.reads[1 - left], _columns(facts, left)
     found: list[RegisterTile] = []
-    for tile in register_tiles(facts, target):
+    for tile in sorted(register_tiles(facts, target), key=lambda tile: _corrected(facts, tile)):
         rows = dict(tile.rows)
         if (
             tile.axis == axis
@@ -146,6 +148,13 @@ def _fitting(facts: Facts, left: int, target: _core.Target) -> list[RegisterTile
         ):
             found.append(tile)
     return found[:16]
+
+
+def _corrected(facts: Facts, tile: RegisterTile) -> float:
+    """Cycles, with those of one more sum for each vector of columns, which corrects bytes with signs on both sides."""
+    if {read.buffer.dtype for read in facts.reads} != {"int8"}:
+        return tile.cycles
+    return tile.cycles * (1 + 1 / math.prod(size for _, size in tile.rows))
 
 
 def _has_registers(facts: Facts, tile: RegisterTile, target: _core.Target) -> bool:
