@@ -340,7 +340,10 @@ int Compiler::call(const Expr& e) {
     case Intrinsic::k_reinterpret: {
       int dst = take(lanes_of(e.dtype()));
       DataType from = arg(0).dtype();
-      if (from.bytes() != e.dtype().bytes() || lanes_of(from) != lanes_of(e.dtype())) {
+      const bool whole_bytes = from.bits % 8 == 0 && e.dtype().bits % 8 == 0;
+      if (lanes_of(from) == lanes_of(e.dtype())
+              ? from.bytes() != e.dtype().bytes()
+              : !whole_bytes || lanes_of(from) * from.bits != lanes_of(e.dtype()) * e.dtype().bits) {
         return unsupported("a reinterpretation of " + from.str() + " as " + e.dtype().str(), e);
       }
       emit(Op::kReinterpret, e.dtype(), dst, expr(arg(0)), kNone, kNone, static_cast<int>(from.code) << 8 | from.bits);

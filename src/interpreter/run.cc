@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "interpreter/machine.h"
 #include "ir/meaning.h"
@@ -27,12 +28,18 @@ int64_t wrapped(const Insn& in, uint64_t value) {
   return in.is_unsigned ? static_cast<int64_t>(value << shift >> shift) : static_cast<int64_t>(value << shift) >> shift;
 }
 
-/// Bits of a value as they lie in memory, read as another type of the same size.
-Slot reinterpreted(DataType from, DataType to, Slot value) {
-  std::byte bytes[8] = {};
-  store_element(from, from.is_float() ? value.f : 0, from.is_float() ? 0 : value.i, bytes);
-  if (to.is_float()) return {.f = load_float(to, bytes)};
-  return {.i = load_int(to, bytes)};
+/// Bits of values as they lie in memory, read as others of the same size together.
+void reinterpret(DataType from, const Slot* values, int count, DataType to, Slot* results, int results_count) {
+  // Elements of less than a byte have one each.
+  std::vector<std::byte> bytes(static_cast<size_t>(std::max(count * from.bytes(), results_count * to.bytes())));
+  for (int i = 0; i < count; ++i) {
+    const Slot value = values[i];
+    store_element(from, from.is_float() ? value.f : 0, from.is_float() ? 0 : value.i, &bytes[i * from.bytes()]);
+  }
+  for (int i = 0; i < results_count; ++i) {
+    const std::byte* place = &bytes[i * to.bytes()];
+    results[i] = to.is_float() ? Slot{.f = load_float(to, place)} : Slot{.i = load_int(to, place)};
+  }
 }
 
 /// Negative where one is, the largest number where it overflows.
@@ -123,6 +130,12 @@ void Machine::math(const Insn& in, Slot* r) {
 }
 
 void Machine::convert(const Insn& in, Slot* r) {
+  if (in.op == Op::kReinterpret) {
+    const DataType from{static_cast<TypeCode>(in.extra >> 8), static_cast<uint8_t>(in.extra & 0xFF), 1, false};
+    const bool whole_bytes = from.bits % 8 == 0 && in.bits % 8 == 0;
+    const int count = whole_bytes ? in.lanes * in.bits / from.bits : in.lanes;
+    return reinterpret(from, &r[in.a], count, type_of(in), &r[in.dst], in.lanes);
+  }
   for (int k = 0; k < in.lanes; ++k) {
     const Slot a = r[in.a + k];
     Slot& result = r[in.dst + k];
@@ -139,13 +152,8 @@ void Machine::convert(const Insn& in, Slot* r) {
       case Op::kFloatToFloat:
         result.f = round_float(type_of(in), a.f);
         break;
-      case Op::kToBool:
+      default:
         result.i = in.extra ? a.f != 0 : a.i != 0;
-        break;
-      default: {
-        DataType from{static_cast<TypeCode>(in.extra >> 8), static_cast<uint8_t>(in.extra & 0xFF), 1, false};
-        result = reinterpreted(from, type_of(in), a);
-      }
     }
   }
 }

@@ -165,12 +165,43 @@ class LaneSpreader {
       values[place] = next.value;
       if (place == 0) base = next.indices[0].as<Ramp>()->base;
     }
+    Expr index = ramp(base, one(base.dtype()), static_cast<int>(stride) * lanes_);
+    if (Expr words = loaded_as_words(values); words.defined()) {
+      return make<BufferStore>({store->buffer, words, {index}, {}}, stmts[first].span());
+    }
     std::vector<Expr> lanes;
     for (int lane = 0; lane < lanes_; ++lane) {
       for (int64_t k = 0; k < stride; ++k) lanes.push_back(i32(k * lanes_ + lane));
     }
-    Expr index = ramp(base, one(base.dtype()), static_cast<int>(stride) * lanes_);
     return make<BufferStore>({store->buffer, make<Shuffle>({values, lanes}), {index}, {}}, stmts[first].span());
+  }
+
+  /// Small numbers that lie side by side, as one for each lane: A[r * lane + 0], A[r * lane + 1], ... as the word at
+  /// r * lane.
+  Expr loaded_as_words(const std::vector<Expr>& values) {
+    const BufferLoad* first = values[0].as<BufferLoad>();
+    const Ramp* rows = first && !first->predicate.defined() ? first->indices[0].as<Ramp>() : nullptr;
+    const auto group = static_cast<int>(values.size());
+    const int bits = rows ? group * first->buffer->dtype.bits : 0;
+    if (first && first->buffer->dtype.bits % 8 != 0) return {};
+    if (bits != 16 && bits != 32 && bits != 64) return {};
+    for (int k = 1; k < group; ++k) {
+      const BufferLoad* next = values[static_cast<size_t>(k)].as<BufferLoad>();
+      const Ramp* index = next && !next->predicate.defined() ? next->indices[0].as<Ramp>() : nullptr;
+      if (!index || next->buffer != first->buffer || !analyzer_.can_prove_equal(index->base, rows->base + k) ||
+          !analyzer_.can_prove_equal(index->stride, rows->stride)) {
+        return {};
+      }
+    }
+    const DataType word = DataType::int_(bits);
+    auto bits_as = [](DataType type, Expr value) { return tilewright::call(type, "tir.reinterpret", {std::move(value)}); };
+    std::vector<Expr> words, lanes;
+    for (int lane = 0; lane < lanes_; ++lane) {
+      Expr place = ramp(analyzer_.simplify(rows->base + rows->stride * i32(lane)), one(rows->base.dtype()), group);
+      words.push_back(bits_as(word, make<BufferLoad>({first->buffer, {place}, {}})));
+      lanes.push_back(i32(lane));
+    }
+    return bits_as(values[0].dtype().element().with_lanes(group * lanes_), make<Shuffle>({words, lanes}));
   }
 
   /// Whether the value is the same before `store`.

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from codegen.elementwise import numpy_type
 from tilewright import _core
 from tilewright.script import tir as T
 from tilewright.testing import check_equivalent
@@ -398,3 +399,29 @@ def test_a_cut_off_vector_reads_what_its_lanes_share_once(whole: bool) -> None:
     table, index, y = random(9, n), np.array([4, 0, 8], "int32"), np.zeros((3, n), "float32")
     tw.compile(row, schedule="as written")(table, index, n, y)
     np.testing.assert_array_equal(y, table[index])
+
+
+@pytest.mark.parametrize(("dtype", "group"), [("int8", 4), ("uint8", 2), ("bfloat16", 2), ("int16", 4), ("float32", 2)])
+def test_small_numbers_side_by_side_are_loaded_as_words(dtype: str, group: int) -> None:
+    """As groups are packed whose numbers lie along the rows: one word for each lane."""
+    lanes, groups = 16, 5
+
+    @T.prim_func
+    def packed(A: T.Buffer((lanes, groups * group), dtype), B: T.Buffer((groups, lanes, group), dtype)):
+        for g in range(groups):
+            for j in T.vectorized(lanes):
+                for k in T.unroll(group):
+                    with T.block("B"):
+                        vg, vj, vk = T.axis.remap("SSS", [g, j, k])
+                        B[vg, vj, vk] = A[vj, vg * group + vk]
+
+    lowered = tw.lower(packed, after="vectorize_loops", target="llvm -mcpu=skylake-avx512")
+    bits = group * {"int8": 8, "uint8": 8, "bfloat16": 16, "int16": 16, "float32": 32}[dtype]
+    assert lowered.script().count(f'T.reinterpret("int{bits}", A_1[') == lanes
+    a = np.random.default_rng(0).integers(0, 100, (lanes, groups * group)).astype(numpy_type(dtype))
+    expected = a.reshape(lanes, groups, group).transpose(1, 0, 2)
+    b = np.zeros(expected.shape, a.dtype)
+    for run in (tw.compile(packed, schedule="as written"), lambda *args: _core.interpret(lowered, "packed", *args)):
+        b[:] = 0
+        run(a, b)
+        np.testing.assert_array_equal(b, expected)

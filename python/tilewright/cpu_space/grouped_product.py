@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, constant, facts_of, is_plain, step_after
+from tilewright.cpu_space.facts import Facts, constant, facts_of, is_conditional, is_plain, step_after
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -232,9 +232,15 @@ class _Groups:
         layout = ir.IndexMap(indices, [j // _LANES, *others, k // self.group, j % _LANES, k % self.group])
         schedule.transform_layout(packed, ("write", 0), layout)
         own = schedule.get_loops(packed)
-        if len(own) != len(indices) or dimensions[0] != len(indices) - 1:
+        if len(own) != len(indices):
             return
-        panels, neighbors, lanes = schedule.split(own[dimensions[0]], [None, _NEIGHBORS, _LANES])
+        turned = dimensions[1] == len(indices) - 1
+        if not turned and dimensions[0] != len(indices) - 1:
+            return
+        # Groups that lie in a line each are words, which vectors are made of where nothing decides between values.
+        if turned and is_conditional(schedule.get(packed)):
+            return
+        panels, neighbors, lanes = schedule.split(own[dimensions[0]], [None, 1 if turned else _NEIGHBORS, _LANES])
         groups, each = schedule.split(own[dimensions[1]], [None, self.group])
         rest = [loop for n, loop in enumerate(own) if n not in dimensions]
         schedule.reorder(*rest, panels, groups, neighbors, lanes, each)
