@@ -8,6 +8,7 @@
 #include "analysis/findings.h"
 #include "analysis/free_vars.h"
 #include "analysis/scope.h"
+#include "analysis/sizes.h"
 #include "analysis/threads.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
@@ -75,6 +76,7 @@ VarMap units_of(const arith::IterDomains& inputs) {
 }
 
 void bind_above(arith::Analyzer& analyzer, const Tree& tree, int at, const std::vector<int>& except) {
+  assume_sizes(analyzer, tree);
   for (; at != Tree::kNone; at = tree[at].parent) {
     if (std::find(except.begin(), except.end(), at) != except.end()) continue;
     if (tree[at].is_loop) {
@@ -461,6 +463,7 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
   std::vector<int> reader_loops = with_outer(tree, joined, flow.reader);
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, flow.lca, joined);
+  assume_runs_around(analyzer, tree, flow.lca);
   // Else nothing is read.
   assume_all(outer_condition(reader.predicate, inputs_of(tree, reader_loops)), analyzer);
   for (const Ref<BufferRegion>& read : flow.regions) {

@@ -209,6 +209,7 @@ class Engine {
   // prove.cc
   using Settles = std::function<bool(const Linear&)>;
   bool search(const Linear& goal, int depth, int& budget);
+  bool any_stated_fact(const Term& term, const Settles& settles);
   bool any_fact_about(const Term& term, const Settles& settles);
   bool any_fact_of_product(const Term& term, const Mul& mul, const Settles& settles);
   bool any_fact_of_quotient(const Term& term, const FloorDiv& div, const Settles& settles);
@@ -241,7 +242,5 @@ class Engine {
 
 /// The binary node of the kind, with these operands.
 Expr as_written(Kind kind, const Expr& a, const Expr& b);
-/// The expression of type `type` that the form stands for; never null when it came from expressions of that type.
-Expr must_expr(const Linear& linear, DataType type);
 
 }  // namespace tilewright::arith

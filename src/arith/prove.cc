@@ -46,19 +46,33 @@ bool Engine::search(const Linear& goal, int depth, int& budget) {
     divide_by_content(next);
     return bound(next).min_value >= 0 || search(next, depth - 1, budget);
   };
+  // goal - (c / f) fact, multiplied by |f| where f does not divide c; c and f have the same sign. The multiple of an
+  // integer is at least 0 where it is above -|f|.
+  auto without = [&](const Term& term, const Linear& fact) -> std::optional<Linear> {
+    const Term* in_fact = fact.find(term.fp);
+    if (budget <= 0 || fact.bad || !in_fact || (in_fact->coeff < 0) != (term.coeff < 0)) return std::nullopt;
+    const int64_t common = gcd(term.coeff, in_fact->coeff), c = term.coeff / common;
+    const int64_t f = in_fact->coeff < 0 ? -(in_fact->coeff / common) : in_fact->coeff / common;
+    Linear next = goal;
+    next.scale(f);
+    next.add(fact, c < 0 ? c : -c);
+    next.add_constant(f - 1);
+    return next;
+  };
+  // Of products more can be derived than there is budget for: what is stated comes first.
+  if (std::any_of(goal.terms.begin(), goal.terms.end(), [](const Term& t) { return t.atom.is<Mul>(); })) {
+    for (const Term& term : goal.terms) {
+      auto settles_at_once = [&](const Linear& fact) {
+        auto next = without(term, fact);
+        return next && !next->bad && bound(*next).min_value >= 0;
+      };
+      if (any_stated_fact(term, settles_at_once)) return true;
+    }
+  }
   for (const Term& term : goal.terms) {
-    // goal - (c / f) fact, multiplied by |f| where f does not divide c; c and f have the same sign. The multiple of an
-    // integer is at least 0 where it is above -|f|.
     auto settles = [&](const Linear& fact) {
-      const Term* in_fact = fact.find(term.fp);
-      if (budget <= 0 || fact.bad || !in_fact || (in_fact->coeff < 0) != (term.coeff < 0)) return false;
-      const int64_t common = gcd(term.coeff, in_fact->coeff), c = term.coeff / common;
-      const int64_t f = in_fact->coeff < 0 ? -(in_fact->coeff / common) : in_fact->coeff / common;
-      Linear next = goal;
-      next.scale(f);
-      next.add(fact, c < 0 ? c : -c);
-      next.add_constant(f - 1);
-      return holds(std::move(next));
+      auto next = without(term, fact);
+      return next && holds(std::move(*next));
     };
     if (any_fact_about(term, settles)) return true;
     if (auto next = without_quotient(goal, term); next && holds(std::move(*next))) return true;
@@ -108,8 +122,8 @@ std::optional<Linear> Engine::without_quotient(const Linear& goal, const Term& t
   return next;
 }
 
-/// Offers facts that mention the term's atom until one settles the goal.
-bool Engine::any_fact_about(const Term& term, const Settles& settles) {
+/// Offers facts that mention the term's atom until one settles the goal: those that were told.
+bool Engine::any_stated_fact(const Term& term, const Settles& settles) {
   for (size_t i = 0; i < facts_.size(); ++i) {  // a search below adds facts, and takes them away
     if (facts_[i].find(term.fp) && settles(Linear(facts_[i]))) return true;
   }
@@ -118,6 +132,12 @@ bool Engine::any_fact_about(const Term& term, const Settles& settles) {
       if (settles(fact)) return true;
     }
   }
+  return false;
+}
+
+/// The same, and those that follow from what its atom is.
+bool Engine::any_fact_about(const Term& term, const Settles& settles) {
+  if (any_stated_fact(term, settles)) return true;
   if (const Mul* mul = term.atom.as<Mul>()) return any_fact_of_product(term, *mul, settles);
   if (const FloorDiv* div = term.atom.as<FloorDiv>()) return any_fact_of_quotient(term, *div, settles);
   if (const FloorMod* mod = term.atom.as<FloorMod>()) {

@@ -1,0 +1,80 @@
+#include "analysis/sizes.h"
+
+#include <algorithm>
+
+#include "ir/build.h"
+
+namespace tilewright::analysis {
+namespace {
+
+/// Extents of the buffers that blocks access, as variables that no loop or axis of the program binds. A fact of the
+/// root block.
+class FreeSizes : public Memo::Fact {
+ public:
+  static const std::vector<Expr>& of(const Tree& tree) {
+    return tree.block_at(0).id.memo.get<FreeSizes>([&] { return FreeSizes(tree); }).sizes_;
+  }
+
+ private:
+  explicit FreeSizes(const Tree& tree) {
+    for (int at : tree.blocks()) {
+      const Block& block = tree.block_at(at);
+      for (const auto* regions : {&block.reads, &block.writes}) {
+        for (const Ref<BufferRegion>& region : *regions) add_all(tree, region->buffer->shape);
+      }
+    }
+  }
+
+  void add_all(const Tree& tree, const std::vector<Expr>& shape) {
+    for (const Expr& extent : shape) {
+      if (!extent.is<Var>() || !extent.dtype().is_int() || tree.loop(extent) != Tree::kNone) continue;
+      if (std::find(sizes_.begin(), sizes_.end(), extent) == sizes_.end() && !is_axis(tree, extent)) {
+        sizes_.push_back(extent);
+      }
+    }
+  }
+
+  static bool is_axis(const Tree& tree, const Expr& v) {
+    return std::any_of(tree.blocks().begin(), tree.blocks().end(), [&](int at) {
+      const auto& axes = tree.block_at(at).iter_vars;
+      return std::any_of(axes.begin(), axes.end(), [&](const Ref<IterVar>& axis) { return axis->var == v; });
+    });
+  }
+
+  std::vector<Expr> sizes_;
+};
+
+/// `e` is at least 1: so are sizes that it is a multiple of. (e + c) // d is, for 0 <= c < d, where e is.
+void assume_positive(arith::Analyzer& analyzer, const std::vector<Expr>& sizes, const Expr& e) {
+  if (const Mul* product = e.as<Mul>()) {
+    assume_positive(analyzer, sizes, product->a);
+    assume_positive(analyzer, sizes, product->b);
+  } else if (const FloorDiv* blocks = e.as<FloorDiv>()) {
+    const Add* sum = blocks->a.as<Add>();
+    auto rest = sum ? const_int(sum->b) : std::nullopt, divisor = const_int(blocks->b);
+    if (rest && divisor && 0 <= *rest && *rest < *divisor) assume_positive(analyzer, sizes, sum->a);
+  } else if (std::find(sizes.begin(), sizes.end(), e) != sizes.end()) {
+    analyzer.assume(ge(e, one(e.dtype())));
+  }
+}
+
+}  // namespace
+
+void assume_sizes(arith::Analyzer& analyzer, const Tree& tree) {
+  for (const Expr& size : FreeSizes::of(tree)) analyzer.assume(ge(size, zero(size.dtype())));
+}
+
+void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<int>& loops) {
+  for (int at : loops) {
+    const Expr& extent = tree.for_at(at).extent;
+    if (!extent.is<IntImm>()) assume_positive(analyzer, FreeSizes::of(tree), extent);
+  }
+}
+
+void assume_runs_around(arith::Analyzer& analyzer, const Tree& tree, int at) {
+  for (; at != Tree::kNone; at = tree[at].parent) {
+    if (tree[at].is_loop) assume_runs(analyzer, tree, {at});
+  }
+}
+
+}  // namespace tilewright::analysis

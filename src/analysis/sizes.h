@@ -1,0 +1,22 @@
+// What is known of sizes that a program leaves open.
+//
+//   A: T.Buffer((m, n))
+//   for f in range(n * m):              inside of the loop m and n are at least 1: f // n and f % n have values there,
+//     ... A[f // n, f % n] ...          and are the digits of f
+#pragma once
+
+#include <vector>
+
+#include "analysis/tree.h"
+#include "arith/analyzer.h"
+
+namespace tilewright::analysis {
+
+/// The extents of buffers are not negative.
+void assume_sizes(arith::Analyzer& analyzer, const Tree& tree);
+/// The loops run: no factor of their extents is 0.
+void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<int>& loops);
+/// The same of the loops around a statement, itself included. Not for what comes to stand outside of them.
+void assume_runs_around(arith::Analyzer& analyzer, const Tree& tree, int at);
+
+}  // namespace tilewright::analysis
