@@ -176,8 +176,8 @@ void promote(Expr& a, Expr& b) {
                                            other.bits >= number.dtype().bits);
     if (fits) target = other;
   }
-  a = cast(target.with_lanes(ta.lanes), a);
-  b = cast(target.with_lanes(tb.lanes), b);
+  a = cast(ta.with_element(target), a);
+  b = cast(tb.with_element(target), b);
 }
 
 Expr cast(DataType dtype, Expr value) {

@@ -1,6 +1,8 @@
 #include "ir/object_graph.h"
 
 #include <charconv>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -12,6 +14,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr int kMaxDepth = 500;
+
+constexpr std::pair<std::string_view, Kind> kBinary[] = {
+#define TW_ROW(Name) {"tir." #Name, Kind::k##Name},
+    TW_BINARY_KINDS(TW_ROW)
+#undef TW_ROW
+};
 
 struct BadGraph {
   std::string what;
@@ -85,30 +93,14 @@ class GraphReader {
   }
 
   NodeRef make_node(const Json& object) {
-    static const std::unordered_map<std::string, Kind> kBinary = {{"tir.Add", Kind::kAdd},
-                                                                  {"tir.Sub", Kind::kSub},
-                                                                  {"tir.Mul", Kind::kMul},
-                                                                  {"tir.Div", Kind::kDiv},
-                                                                  {"tir.Mod", Kind::kMod},
-                                                                  {"tir.FloorDiv", Kind::kFloorDiv},
-                                                                  {"tir.FloorMod", Kind::kFloorMod},
-                                                                  {"tir.Min", Kind::kMin},
-                                                                  {"tir.Max", Kind::kMax},
-                                                                  {"tir.EQ", Kind::kEQ},
-                                                                  {"tir.NE", Kind::kNE},
-                                                                  {"tir.LT", Kind::kLT},
-                                                                  {"tir.LE", Kind::kLE},
-                                                                  {"tir.GT", Kind::kGT},
-                                                                  {"tir.GE", Kind::kGE},
-                                                                  {"tir.And", Kind::kAnd},
-                                                                  {"tir.Or", Kind::kOr}};
     const std::string key = key_of(object);
-    if (auto it = kBinary.find(key); it != kBinary.end()) {
-      return binary(it->second, expr(object, "a"), expr(object, "b"));
+    for (const auto& [binary_key, kind] : kBinary) {
+      if (binary_key == key) return binary(kind, expr(object, "a"), expr(object, "b"));
     }
     if (key == "tir.Var" || key == "tir.SizeVar") {
-      const Json& attrs = object.at("attrs");
-      return var(name(text(object, attrs.contains("name") ? "name" : "name_hint")), dtype(object));
+      const bool is_old = object.at("attrs").contains("name_hint");
+      const std::string hint = name(text(object, is_old ? "name_hint" : "name"));
+      return key == "tir.Var" ? var(hint, dtype(object)) : size_var(hint, dtype(object));
     }
     if (key == "IntImm") return int_imm(dtype(object), number<int64_t>(text(object, "value")));
     if (key == "FloatImm") return float_imm(dtype(object), number<double>(text(object, "value")));
@@ -132,7 +124,108 @@ class GraphReader {
   int depth_ = 0;
 };
 
+/// Numbers nodes as it meets them.
+class GraphWriter {
+ public:
+  /// Number 0 stands for none. BadGraph for a node of another kind.
+  size_t add(const NodeRef& node) {
+    if (!node.defined()) return 0;
+    if (auto it = numbers_.find(node); it != numbers_.end()) return it->second;
+    if (++depth_ > kMaxDepth) throw BadGraph{"too deep"};
+    const size_t number = numbers_[node] = nodes_.size();
+    nodes_.emplace_back();
+    Json written = write(node);
+    nodes_[number] = std::move(written);
+    --depth_;
+    return number;
+  }
+
+  std::string document(size_t root) {
+    return Json{{"root", root},
+                {"nodes", std::move(nodes_)},
+                {"b64ndarrays", Json::array()},
+                {"attrs", {{"tvm_version", "0.20.0"}}}}
+        .dump();
+  }
+
+ private:
+  using Attrs = std::map<std::string, std::string>;
+
+  size_t append(Json node) {
+    nodes_.push_back(std::move(node));
+    return nodes_.size() - 1;
+  }
+  std::string ref(const NodeRef& node) { return std::to_string(add(node)); }
+  template <class T>
+  std::string list(const std::vector<T>& items) {
+    const size_t number = append({});
+    Json data = Json::array();
+    for (const T& item : items) data.push_back(add(item));
+    Json array = {{"type_key", "Array"}};
+    if (!data.empty()) array["data"] = std::move(data);
+    nodes_[number] = std::move(array);
+    return std::to_string(number);
+  }
+  static Json object(std::string_view key, Attrs attrs) { return {{"type_key", key}, {"attrs", std::move(attrs)}}; }
+  /// Of an expression: what all of them have.
+  static Json typed(std::string_view key, const NodeRef& node, Attrs attrs) {
+    attrs["dtype"] = node.get()->dtype.str();
+    attrs["span"] = "0";
+    return object(key, std::move(attrs));
+  }
+
+  Json write(const NodeRef& node) {
+    if (const IndexMap* map = node.as<IndexMap>()) {
+      Attrs attrs = {{"initial_indices", list(map->initial_indices)}};
+      attrs["final_indices"] = list(map->final_indices);
+      attrs["inverse_index_map"] = ref(map->inverse_index_map);
+      return object("tir.IndexMap", std::move(attrs));
+    }
+    const DataType dtype = node.get()->dtype;
+    if (node.sort() != Sort::kExpr || !dtype.is_scalar()) throw BadGraph{"no index map"};
+    if (const Var* variable = node.as<Var>(); variable && variable->type_annotation.is<PrimType>()) {
+      Attrs attrs = {
+          {"name", std::to_string(append({{"type_key", "runtime.String"}, {"repr_str", variable->name_hint}}))}};
+      attrs["type_annotation"] = std::to_string(append(object("PrimType", {{"dtype", dtype.str()}})));
+      return typed(variable->is_size ? "tir.SizeVar" : "tir.Var", node, std::move(attrs));
+    }
+    if (const IntImm* imm = node.as<IntImm>()) return typed("IntImm", node, {{"value", std::to_string(imm->value)}});
+    if (const FloatImm* imm = node.as<FloatImm>(); imm && std::isfinite(imm->value))
+      return typed("FloatImm", node, {{"value", Json(imm->value).dump()}});
+    if (const Cast* cast = node.as<Cast>()) return typed("tir.Cast", node, {{"value", ref(cast->value)}});
+    if (const Not* negated = node.as<Not>()) return typed("tir.Not", node, {{"a", ref(negated->a)}});
+    if (const Select* select = node.as<Select>()) {
+      Attrs attrs = {{"condition", ref(select->condition)}};
+      attrs["true_value"] = ref(select->true_value);
+      attrs["false_value"] = ref(select->false_value);
+      return typed("tir.Select", node, std::move(attrs));
+    }
+    for (const auto& [key, kind] : kBinary) {
+      if (node.kind() != kind) continue;
+      const BinaryOperands operands = binary_operands(Expr(node));
+      Attrs attrs = {{"a", ref(*operands.a)}};
+      attrs["b"] = ref(*operands.b);
+      return typed(key, node, std::move(attrs));
+    }
+    throw BadGraph{"no index map"};
+  }
+
+  Json nodes_ = Json::array({Json{{"type_key", ""}}});
+  std::unordered_map<NodeRef, size_t> numbers_;
+  int depth_ = 0;
+};
+
 }  // namespace
+
+std::optional<std::string> to_object_graph(const NodeRef& node) {
+  try {
+    GraphWriter writer;
+    const size_t root = writer.add(node);
+    return writer.document(root);
+  } catch (const BadGraph&) {
+    return std::nullopt;
+  }
+}
 
 Result<NodeRef> from_object_graph(std::string_view text) {
   constexpr const char* kHint = "TVM's JSON of index maps and expressions can be read";

@@ -111,7 +111,7 @@ class Widener {
  private:
   static Expr widened(const Expr& e) {
     if (auto value = const_int(e); value && e.dtype() == kNarrow) return i64(*value);
-    return e.dtype().element() == kNarrow ? cast(kWide.with_lanes(e.dtype().lanes), e) : e;
+    return e.dtype().element() == kNarrow ? cast(e.dtype().with_element(kWide), e) : e;
   }
   static Expr wide(const Expr& e, Rewriter& r) { return widened(r(e)); }
 

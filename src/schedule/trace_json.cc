@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/json.h"
+#include "ir/object_graph.h"
 #include "schedule/trace.h"
 
 namespace tilewright::schedule {
@@ -25,7 +26,10 @@ Json to_json(const Value& value, bool is_input, const HandleNames& names) {
     Json operator()(ExprRV rv) const { return names.of(rv.index); }
     Json operator()(const NodeRef& node) const {
       bool written = node.is<IndexMap>() || (node.defined() && node.sort() == Sort::kExpr);
-      return written ? Json(tilewright::to_json(node)) : Json(nullptr);
+      if (!written) return Json(nullptr);
+      // What TVM's layout has no place for, a load in a padding value for instance, is written as nodes of ours.
+      auto graph = to_object_graph(node);
+      return Json(graph ? *graph : tilewright::to_json(node));
     }
     Json operator()(const Value::List& list) const {
       Json result = Json::array();
