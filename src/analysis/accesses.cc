@@ -302,17 +302,6 @@ Ref<BufferRegion> Access::region() const {
   return behind_views(std::move(touched), *views);
 }
 
-bool Access::is_update() const {
-  const BufferStore* store = site.as<BufferStore>();
-  if (!store) return false;
-  bool same = false;
-  visit(store->value, [&](const Ref<BufferLoad>& load) {
-    same |= load->buffer == store->buffer && std::equal(load->indices.begin(), load->indices.end(),
-                                                        store->indices.begin(), store->indices.end(), same_expr);
-  });
-  return same;
-}
-
 bool Access::is_conditional() const {
   if (mask().defined()) return true;
   Surroundings inner = inside_block(around);

@@ -67,8 +67,6 @@ struct Access {
   const std::vector<Expr>* indices() const;
   /// The condition on lanes of a load or store; null for none.
   Expr mask() const;
-  /// A store of a value that reads the same element.
-  bool is_update() const;
   /// It may not happen, or not as often as the loops around it run, inside of the innermost block.
   bool is_conditional() const;
 };

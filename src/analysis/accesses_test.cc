@@ -22,7 +22,7 @@ Ref<IterVar> axis(const Ref<Var>& v, int extent) {
   return make<IterVar>({range_of(i32(extent)), v, IterType::kDataPar, ""});
 }
 
-/// "r A[i]", "w B[j]", in order; "?" behind those that may not happen, "+" behind updates, "|" and what surely holds.
+/// "r A[i]", "w B[j]", in order; "?" behind those that may not happen, "|" and what surely holds.
 std::vector<std::string> walk(const NodeRef& root, Nested nested = Nested::kEnter) {
   std::vector<std::string> lines;
   for_each_access(root, nested, [&](const Access& access) {
@@ -30,7 +30,6 @@ std::vector<std::string> walk(const NodeRef& root, Nested nested = Nested::kEnte
     std::string line = std::string(access.reads ? "r" : "") + (access.writes ? "w" : "") + " ";
     line += region.defined() ? brief(region) : "*" + access.pointer->name_hint;
     if (access.is_conditional()) line += "?";
-    if (access.is_update()) line += "+";
     if (access.in_init) line += " init";
     if (Expr known = known_conditions(access.around); !is_true(known))
       line += " | " + brief(arith::Analyzer().simplify(known));
@@ -46,7 +45,7 @@ const Ref<Var> i = var("i"), j = var("j");
 TEST(Accesses, ValueBeforeStoreAndIndicesBehindTheirLoad) {
   Ref<Buffer> at = decl_buffer({i32(16)}, DataType::int_(32), "I");
   Stmt body = loop(i, i32(16), store(B, load(A, {load(at, {i})}) + load(B, {i}), {i}));
-  EXPECT_EQ(walk(body), (Lines{"r A[I[i]]", "r I[i]", "r B[i]", "w B[i]+"}));
+  EXPECT_EQ(walk(body), (Lines{"r A[I[i]]", "r I[i]", "r B[i]", "w B[i]"}));
 }
 
 TEST(Accesses, ConditionsOfBranchesMasksAndLoopsWithoutEnd) {
@@ -93,10 +92,10 @@ TEST(Accesses, AxesPredicatesInitsAndClosedBlocks) {
   block.init = store(B, float_imm(kFloat, 0), {v});
   block.body = store(B, load(B, {v}) + load(A, {v}), {v});
   Stmt body = loop(i, i32(20), realize(block, {i}, lt(i, i32(16))));
-  EXPECT_EQ(walk(body), (Lines{"w B[v] init | i < 16", "r B[v] | i < 16", "r A[v] | i < 16", "w B[v]+ | i < 16"}));
+  EXPECT_EQ(walk(body), (Lines{"w B[v] init | i < 16", "r B[v] | i < 16", "r A[v] | i < 16", "w B[v] | i < 16"}));
   EXPECT_EQ(walk(body, Nested::kDeclared), (Lines{"r A[v]? | i < 16", "w B[v]? | i < 16"}));
   // Of the block itself, its axes stay what they are.
-  EXPECT_EQ(walk(make<Block>(block)), (Lines{"w B[v] init", "r B[v]", "r A[v]", "w B[v]+"}));
+  EXPECT_EQ(walk(make<Block>(block)), (Lines{"w B[v] init", "r B[v]", "r A[v]", "w B[v]"}));
 }
 
 TEST(Accesses, PointersAndAddresses) {

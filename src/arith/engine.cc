@@ -324,10 +324,4 @@ std::optional<bool> Engine::known_truth(Fingerprint condition) const {
   return std::nullopt;
 }
 
-Expr must_expr(const Linear& linear, DataType type) {
-  std::optional<Expr> result = to_expr(linear, type);
-  TW_CHECK(result.has_value());
-  return *result;
-}
-
 }  // namespace tilewright::arith

@@ -83,12 +83,6 @@ void draw_composition(Random& random, int total, int64_t parts, std::vector<int>
 
 }  // namespace
 
-double count_tilings(int64_t extent, int64_t n, int64_t max_last) {
-  double total = 0;
-  for (const Last& last : possible_last(factorize(extent), n, max_last)) total += last.lists;
-  return total;
-}
-
 std::vector<int64_t> draw_tiling(Random& random, int64_t extent, int64_t n, int64_t max_last) {
   std::vector<PrimePower> primes = factorize(extent);
   std::vector<Last> candidates = possible_last(primes, n, max_last);

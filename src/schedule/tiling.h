@@ -17,7 +17,4 @@ std::vector<int64_t> draw_tiling(Random& random, int64_t extent, int64_t n, int6
 std::vector<int64_t> draw_partitioned_tiling(Random& random, int64_t extent, int64_t n, size_t position,
                                              int64_t inner_factor);
 
-/// How many lists draw_tiling() draws from, as a double: it exceeds 64 bits for long lists.
-double count_tilings(int64_t extent, int64_t n, int64_t max_last);
-
 }  // namespace tilewright::schedule

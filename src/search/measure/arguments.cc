@@ -11,7 +11,6 @@
 #include <cstring>
 #include <fstream>
 
-#include "ir/numeric.h"
 #include "search/measure/control_block.h"
 
 namespace tilewright::search {
@@ -54,37 +53,6 @@ std::vector<Placement> place_arguments(std::span<const ArgumentSpec> specs, size
     places.push_back(place);
   }
   return places;
-}
-
-std::vector<std::byte> random_values(DataType dtype, int64_t count, uint64_t seed) {
-  std::vector<std::byte> values(static_cast<size_t>(count) * static_cast<size_t>(dtype.bytes()));
-  uint64_t state = seed;
-  const auto next = [&] {  // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014)
-    uint64_t z = state += 0x9e3779b97f4a7c15;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-    z = (z ^ z >> 27) * 0x94d049bb133111eb;
-    return z ^ z >> 31;
-  };
-  // The bias of a remainder of 64 bits is far below what matters here.
-  const auto between = [&](int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(next() % static_cast<uint64_t>(high - low + 1));
-  };
-  for (int64_t i = 0; i < count; ++i) {
-    double real = 0;
-    int64_t integer = 0;
-    if (dtype.is_float() && dtype.bits >= 32) {
-      real = std::ldexp(static_cast<double>(next() >> 11), -52) - 1;
-    } else if (dtype.is_float()) {
-      real = static_cast<double>(between(-3, 3));
-    } else if (dtype.is_int()) {
-      // An int4 ends at 7, an int2 at 1.
-      integer = between(std::max<int64_t>(-8, int_min(dtype)), std::min<int64_t>(8, int_max(dtype)));
-    } else {
-      integer = between(0, dtype.is_bool() ? 1 : dtype.bits < 4 ? int_max(dtype) : 8);
-    }
-    store_element(dtype, real, integer, values.data() + static_cast<size_t>(i) * static_cast<size_t>(dtype.bytes()));
-  }
-  return values;
 }
 
 Result<std::shared_ptr<Arguments>> Arguments::create(std::vector<ArgumentSpec> specs, std::vector<int64_t> scalars) {

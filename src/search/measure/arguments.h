@@ -57,11 +57,6 @@ std::vector<Placement> place_arguments(std::span<const ArgumentSpec> specs, size
 
 inline constexpr std::byte kMarginPattern{0xc5};
 
-/// Inputs that make mistakes visible: floats of 32 and 64 bits are uniform in [-1, 1). Narrower floats are integers
-/// from -3 to 3, whose sums are exact as long as they are short, so that results can be compared exactly. Integers lie
-/// between -8 and 8, unsigned ones between 0 and 8. The same on every machine.
-std::vector<std::byte> random_values(DataType dtype, int64_t count, uint64_t seed);
-
 struct ControlBlock;
 
 class Arguments {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "codegen/loader.h"
-#include "codegen/signature.h"
 #include "ir/compact.h"
 #include "ir/json.h"
 #include "lower/pipeline.h"
@@ -50,28 +49,6 @@ Diagnostic reference_failure(const std::string& name, const Measured& measured) 
                           "arrays that hold indices are given with inputs={name: array}; calling "
                           "tw.compile(program, target='interpreter') names the block and the index");
   }
-}
-
-Result<std::vector<ArgumentSpec>> argument_specs(const Ref<PrimFunc>& func) {
-  TW_TRY(signature, codegen::signature_of(func, "measured"));
-  std::vector<ArgumentSpec> specs;
-  for (const codegen::Signature::Param& param : signature.params) {
-    if (!param.buffer) continue;
-    ArgumentSpec spec;
-    spec.name = param.name;
-    spec.dtype = param.buffer->dtype;
-    spec.role = param.written ? ArgumentRole::kOutput : ArgumentRole::kInput;
-    spec.alignment = std::max<int32_t>(spec.alignment, static_cast<int32_t>(param.alignment));
-    for (const codegen::Signature::Dim& dim : param.shape) {
-      if (dim.kind != TW_DIM_CONSTANT) {
-        return argument_error("measure/symbolic-shape", fmt::format("the shape of {} is not constant", param.name),
-                              "give the program's symbolic sizes values before it is tuned");
-      }
-      spec.shape.push_back(dim.value);
-    }
-    specs.push_back(std::move(spec));
-  }
-  return specs;
 }
 
 Result<std::string> compile_candidate(std::string_view module, std::string_view options) {

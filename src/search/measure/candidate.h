@@ -24,11 +24,6 @@ Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, c
 /// Why nothing can be compared with the program as it was written, `measured` having failed.
 Diagnostic reference_failure(const std::string& name, const Measured& measured);
 
-/// One spec for each buffer parameter, in order. What the function writes is an output; one that it reads before that
-/// has to be made ArgumentRole::kInOut by the caller, who knows (running the untuned program on two different fills
-/// tells). ArgumentError for shapes that are not constant.
-Result<std::vector<ArgumentSpec>> argument_specs(const Ref<PrimFunc>& func);
-
 // The helper's side of make_candidate().
 Result<std::string> compile_candidate(std::string_view module, std::string_view options);
 Result<CallableKernel> load_candidate(std::string_view object, const std::string& entry);

@@ -14,11 +14,4 @@ static_assert(std::size(kNames) == kNumOutcomes);
 
 std::string_view outcome_name(Outcome outcome) { return kNames[static_cast<int>(outcome)]; }
 
-std::optional<Outcome> parse_outcome(std::string_view name) {
-  for (int i = 0; i < kNumOutcomes; ++i) {
-    if (kNames[i] == name) return static_cast<Outcome>(i);
-  }
-  return std::nullopt;
-}
-
 }  // namespace tilewright::search

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace tilewright::search {
@@ -24,6 +23,5 @@ inline constexpr int kNumOutcomes = 11;
 
 /// "ok", "build_error", ...: what records and counters are called.
 std::string_view outcome_name(Outcome outcome);
-std::optional<Outcome> parse_outcome(std::string_view name);
 
 }  // namespace tilewright::search

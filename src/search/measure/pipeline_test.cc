@@ -1,6 +1,7 @@
 #include "search/measure/pipeline.h"
 
 #include <cmath>
+#include <set>
 #include <thread>
 
 #include "search/database/folder_for_test.h"
@@ -289,12 +290,10 @@ TEST(CpuPlan, ReservesCoresForMeasuring) {
   EXPECT_EQ(plan_cpus({{0, 0}, {1, 1}}, 99).measure.size(), 2u);
 }
 
-TEST(Outcome, NamesAreUniqueAndParse) {
-  for (int i = 0; i < kNumOutcomes; ++i) {
-    const auto outcome = static_cast<Outcome>(i);
-    EXPECT_EQ(parse_outcome(outcome_name(outcome)), outcome);
-  }
-  EXPECT_FALSE(parse_outcome("fine"));
+TEST(Outcome, NamesAreUnique) {
+  std::set<std::string_view> names;
+  for (int i = 0; i < kNumOutcomes; ++i) names.insert(outcome_name(static_cast<Outcome>(i)));
+  EXPECT_EQ(names.size(), static_cast<size_t>(kNumOutcomes));
 }
 
 }  // namespace
