@@ -35,6 +35,7 @@ class Examine {
   }
 
   void run() {
+    if (is_taken_at_its_word(*block_)) return believe();
     facts_.undeclared = why_undeclared();
     if (facts_.undeclared.empty() && !by_pointer_.empty()) {
       facts_.undeclared = "it uses the pointer '" + by_pointer_ + "' other than by loads and stores";
@@ -77,6 +78,36 @@ class Examine {
     return false;
   }
 
+  /// From axes and regions alone.
+  void believe() {
+    bool apart = true;
+    Regions own;
+    for (const Ref<BufferRegion>& write : block_->writes) {
+      facts_.writes_all.push_back(is_disjoint(write));
+      apart &= facts_.writes_all.back();
+      own.push_back(write);
+    }
+    facts_.takes = block_->reads;
+    take_partial_writes();
+    facts_.compound = true;
+    if (!check_axes() || !check_signature()) return;
+    for (const Ref<BufferRegion>& read : block_->reads) {
+      if (!written(read->buffer)) continue;
+      reads_own_ = true;
+      if (!apart || !within(read, own)) {
+        say("it reads and writes '" + read->buffer->name + "' at different elements");
+        return;
+      }
+    }
+    if (!reads_own_ && std::any_of(block_->iter_vars.begin(), block_->iter_vars.end(), is_reduction_axis)) {
+      say("it has a reduction axis, but does not say that it reads what it writes");
+      return;
+    }
+    facts_.commutative = !reads_own_;
+    facts_.role = reads_own_ || !apart ? BlockRole::kUpdate : BlockRole::kComplete;
+    if (!reads_own_ && !apart) say("its instances may write the same elements of '" + partial_ + "'");
+  }
+
   bool check_axes() {
     for (const Ref<IterVar>& axis : block_->iter_vars) {
       if (!is_data_parallel(axis) && !is_reduction_axis(axis)) {
@@ -117,6 +148,9 @@ class Examine {
             if (effect == Effect::kUpdateState || intrinsic_of(*call) == Intrinsic::kUnknown) {
               found = "it calls something with an effect of its own";
             }
+          },
+          [&](const Ref<BlockRealize>& inner, Visitor& walk) {
+            if (!is_taken_at_its_word(*inner->block)) walk.descend(inner);
           },
           [&](const Ref<AssertStmt>&) { found = "it holds an assertion"; },
           [&](const Ref<AttrStmt>&) { found = "it holds an attribute statement"; },
@@ -182,7 +216,7 @@ class Examine {
     for_each_access(block_, Nested::kDeclared, [&](const Access& access) {
       if (!why.empty() || access.form == Access::Form::kView || access.site.is<DeclBuffer>()) return;
       if (access.form == Access::Form::kPointer && !access.named.defined()) {
-        if (is_declared(access.pointer)) {
+        if (is_declared(access.pointer) && !belies(access)) {
           by_pointer_ = access.pointer->name_hint;
           return;
         }
@@ -216,9 +250,18 @@ class Examine {
   }
 
   bool is_declared(const Ref<Var>& pointer) const {
-    auto is_behind = [&](const Ref<BufferRegion>& region) { return region->buffer->data == pointer; };
-    return std::any_of(block_->reads.begin(), block_->reads.end(), is_behind) ||
-           std::any_of(block_->writes.begin(), block_->writes.end(), is_behind);
+    return is_behind_one_of(block_->reads, pointer) || is_behind_one_of(block_->writes, pointer);
+  }
+  static bool is_behind_one_of(const Regions& regions, const Ref<Var>& pointer) {
+    return std::any_of(regions.begin(), regions.end(),
+                       [&](const Ref<BufferRegion>& region) { return region->buffer->data == pointer; });
+  }
+  /// access_ptr() says that what is behind the pointer is read or written, and the block does not.
+  bool belies(const Access& access) const {
+    const Call* call = access.site.as<Call>();
+    if (!call || intrinsic_of(*call) != Intrinsic::k_tvm_access_ptr) return false;
+    return (access.reads && !is_behind_one_of(block_->reads, access.pointer)) ||
+           (access.writes && !is_behind_one_of(block_->writes, access.pointer));
   }
 
   /// What is behind a pointer to a view is read, replaced as a whole, or both.
@@ -504,6 +547,18 @@ bool judge_plainly(const PlainBlock& plain, BlockFacts& facts) {
 }
 
 }  // namespace
+
+namespace {
+constexpr const char* kWord = "tilewright.taken_at_its_word";
+const NodeRef& the_mark() {
+  static const NodeRef mark = string_imm("");
+  return mark;
+}
+}  // namespace
+
+void take_at_its_word(Block& block) { block.annotations.set(kWord, the_mark()); }
+bool is_taken_at_its_word(const Block& block) { return block.annotations.get(kWord) == the_mark(); }
+void forget_its_word(Block& block) { block.annotations.erase(kWord); }
 
 bool is_data_parallel(const Ref<IterVar>& axis) { return axis->iter_type == IterType::kDataPar; }
 bool is_reduction_axis(const Ref<IterVar>& axis) { return axis->iter_type == IterType::kCommReduce; }

@@ -50,6 +50,14 @@ class BlockFacts : public Memo::Fact {
   std::vector<Ref<BufferRegion>> takes;
 };
 
+/// A mark that takes a block at its word, whatever stands in its body: its data-parallel axes run in any order, it
+/// touches what it declares, and sets all that it declares to write where its instances write apart. Steps are tried on
+/// blocks with such marks (schedule/declarations.h), and no program keeps one. It is an annotation with a value that
+/// nobody else can make.
+void take_at_its_word(Block& block);
+bool is_taken_at_its_word(const Block& block);
+void forget_its_word(Block& block);
+
 bool is_data_parallel(const Ref<IterVar>& axis);
 bool is_reduction_axis(const Ref<IterVar>& axis);
 

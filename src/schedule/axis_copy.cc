@@ -233,7 +233,9 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
   const Tree& tree = *block.tree;
   const BlockRealize& realize = *tree.realize_at(block.at);
   auto loops = analysis::loops_between(tree, outside, block.at);
-  if (!loops) return refuse(code, describe(block) + " runs on a condition", {block.node()});
+  if (!loops)
+    return refuse(code, describe(block) + " runs on a condition", {block.node()},
+                  "take the copy before its loops are put under a condition");
   VarMap renamed;
   std::vector<const For*> kept, dropped;
   std::vector<Ref<Var>> names;

@@ -232,21 +232,27 @@ bool uses_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer) {
   return found;
 }
 
+Status check_pointers(const Tree& tree, const std::vector<int>& blocks, const Copy& copy, const char* code) {
+  if (copy.same_layout()) return Ok{};
+  for (int at : blocks) {
+    if (!uses_pointer(tree.block_ref(at), copy.original)) continue;
+    return refuse(code,
+                  describe_block(tree.block_at(at)) + " uses the pointer of '" + copy.original->name +
+                      "', and the elements of a copy would lie otherwise in memory",
+                  {tree.stmt(at)}, "a copy of the whole of a compact buffer is laid out like it");
+  }
+  return Ok{};
+}
+
 std::optional<analysis::Obstacle> why_not_all_written(const State& state, const Place& place, int block,
                                                       const Ref<Buffer>& buffer) {
   const auto& map = state.function_at(place.func).as<PrimFunc>()->buffer_map;
   if (std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second == buffer; })) return {};
   const Tree& tree = *place.tree;
-  if (!analysis::Scope::of(tree.block_at(block)).writers(buffer).empty()) return std::nullopt;
-  for (int at = block; at != Tree::kNone; at = tree[at].scope) {
-    const auto& allocated = tree.block_at(at).alloc_buffers;
-    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) {
-      return analysis::Obstacle{"nothing has written '" + buffer->name + "' where " +
-                                    describe_block(tree.block_at(at)) + " allocates it: there is nothing to copy",
-                                {place.node()}};
-    }
-    if (tree[at].scope == Tree::kNone) break;
+  for (int at = block; tree[at].scope != Tree::kNone; at = tree[at].scope) {
     const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
+    const auto& allocated = tree.block_at(at).alloc_buffers;
+    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) return std::nullopt;
     std::vector<int> writers = scope.writers(buffer);
     if (writers.empty()) continue;
     if (writers.size() > 1) return analysis::why_inputs_incomplete(tree, at);

@@ -17,13 +17,18 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
       return refuse(codes.bare_statement, problem.obstacle,
                     "put it into a block, so that the script says what it reads and writes");
     case analysis::Conflict::kOtherBlock:
-      return refuse(codes.other_block, problem.obstacle);
+      return refuse(codes.other_block, problem.obstacle,
+                    "what stands below has to be blocks whose instances are independent: decompose_reduction() takes a "
+                    "start apart, T.reads and T.writes say what a call touches");
     case analysis::Conflict::kReduction:
       return refuse(codes.reduction, problem.obstacle, "take a loop that drives spatial axes only");
     case analysis::Conflict::kWrite:
-      return refuse(codes.write, problem.obstacle);
+      return refuse(codes.write, problem.obstacle,
+                    "take a loop whose iterations write elements of their own; a buffer that each iteration fills for "
+                    "itself may be computed inside (compute_at)");
     case analysis::Conflict::kRead:
-      return refuse(codes.read, problem.obstacle);
+      return refuse(codes.read, problem.obstacle,
+                    "let each iteration compute what it reads (compute_at), or take a loop further out");
   }
   return {};
 }

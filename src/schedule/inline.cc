@@ -13,7 +13,8 @@ namespace tilewright::schedule {
 Result<Assignment> assignment_of(const Place& place, const char* code) {
   const Block& block = place.block();
   if ((*place.tree)[place.at].scope == analysis::Tree::kNone) {
-    return refuse(code, describe(place) + " is the root block, which stands in no other", {place.node()});
+    return refuse(code, describe(place) + " is the root block, which stands in no other", {place.node()},
+                  "name one of the blocks inside");
   }
   const auto& facts = analysis::BlockFacts::of(place.tree->block_ref(place.at));
   const BufferStore* store = block.body.as<BufferStore>();
@@ -26,18 +27,13 @@ Result<Assignment> assignment_of(const Place& place, const char* code) {
                     : facts.role == analysis::BlockRole::kUpdate    ? "it updates elements that have a value before"
                     : plain                                         ? "it stores a vector"
                                                                     : "its body is more than one store";
-  return refuse(code, describe(place) + " is not one plain assignment: " + why, {place.node()});
+  return refuse(code, describe(place) + " is not one plain assignment: " + why, {place.node()},
+                "blocks whose body is one store of a scalar, without T.init(), can be inlined");
 }
 
 std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices) {
-  std::optional<arith::Analyzer> analyzer;
-  auto shortest_form = [&](const Expr& index) {
-    if (!analyzer) {
-      analyzer.emplace();
-      for (const Ref<IterVar>& axis : block.iter_vars) analyzer->bind(axis->var, axis->dom);
-    }
-    return analyzer->simplify(index);
-  };
+  arith::Analyzer analyzer;
+  for (const Ref<IterVar>& axis : block.iter_vars) analyzer.bind(axis->var, axis->dom);
   auto axis_of = [&](const Expr& index) -> Ref<Var> {
     for (const Ref<IterVar>& axis : block.iter_vars) {
       if (index == axis->var) return axis->var;
@@ -48,7 +44,7 @@ std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const
   for (const Expr& index : indices) {
     Ref<Var> found = axis_of(index);
     if (!found.defined() && !is_const_int(index, 0)) {
-      Expr shortest = shortest_form(index);  // v // 8 * 8 + v % 8 is the axis, too
+      Expr shortest = analyzer.simplify(index);  // v // 8 * 8 + v % 8 is the axis, too
       found = axis_of(shortest);
       if (!found.defined() && !is_const_int(shortest, 0)) return std::nullopt;
     }

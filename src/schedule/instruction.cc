@@ -154,6 +154,7 @@ KindInfo describe(std::string_view kind, std::string_view method) {
   info.method = method;
   info.family = I::kFamily;
   if constexpr (requires { I::kPositional; }) info.positional = I::kPositional;
+  if constexpr (requires { I::kBelieves; }) info.believes = I::kBelieves;
   using R = typename I::Returns;
   info.returns = std::is_same_v<R, None> ? Shape::kNothing : is_vector<R> ? Shape::kMany : Shape::kOne;
   info.gives = kind_given<R>();
@@ -259,13 +260,6 @@ std::span<const KindInfo> all_kinds() { return table(); }
 const KindInfo* find_kind(std::string_view kind) {
   for (const KindInfo& info : table()) {
     if (info.kind == kind) return &info;
-  }
-  return nullptr;
-}
-
-const KindInfo* find_method(std::string_view method) {
-  for (const KindInfo& info : table()) {
-    if (info.method == method) return &info;
   }
   return nullptr;
 }

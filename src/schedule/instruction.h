@@ -80,6 +80,7 @@ struct KindInfo {
   std::string_view method;  ///< "split"
   Family family;
   bool positional = false;  ///< printed without the parameter's name
+  bool believes = false;    ///< takes blocks that cannot be seen into at their word (declarations.h)
   Shape returns;
   HandleKind gives;         ///< of its outputs, where it has any
   std::string return_type;  ///< as in the Python stub
@@ -103,9 +104,8 @@ struct KindInfo {
 
 std::span<const KindInfo> all_kinds();
 inline const KindInfo& kind_info(const Instruction& instruction) { return instruction.info(); }
-/// By kind ("Split") or by method ("split"); null if there is none.
+/// By kind ("Split"); null if there is none.
 const KindInfo* find_kind(std::string_view kind);
-const KindInfo* find_method(std::string_view method);
 
 /// One value per parameter.
 std::vector<Value> values_of(const Instruction& instruction);

@@ -41,7 +41,8 @@ Status require_plain_loop(const Place& place, const char* code) {
 
 Status require_zero_start(const Place& place, const char* code) {
   if (is_const_int(place.loop().min, 0)) return Ok{};
-  return refuse(code, describe(place) + " starts at " + brief(place.loop().min) + ", not at 0", {place.node()});
+  return refuse(code, describe(place) + " starts at " + brief(place.loop().min) + ", not at 0", {place.node()},
+                "write the loop from 0, and add its start to the indices");
 }
 
 Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions) {

@@ -58,7 +58,7 @@ Result<AtLoop> at_loop(const State& state, LoopRV loop_rv, BlockRV block_rv, con
   for (int child : at.blocks) {
     if (!analysis::loops_between(tree, loop.at, child)) {
       return refuse(code, describe_block(tree.block_at(child)) + " runs on a condition",
-                    {loop.node(), tree.stmt(child)});
+                    {loop.node(), tree.stmt(child)}, "copy for a block that runs in each iteration");
     }
   }
   at.statements = statements_of(tree, loop.at);
@@ -158,7 +158,8 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
     bool inside = reads ? statement >= choice.near : statement <= choice.near;
     if (reads && inside && has(node.writes, buffer)) {
       return refuse(code, describe_block(node) + " writes '" + buffer->name + "', which the copy would not see",
-                    {at.loop.node(), tree.stmt(block)});
+                    {at.loop.node(), tree.stmt(block)},
+                    "copy at a loop that stands behind that block, or inside of its loops");
     }
     if (inside && (has(node.reads, buffer) || has(node.writes, buffer))) choice.touched.push_back(block);
   }
@@ -166,7 +167,7 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
     return refuse(
         code,
         "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-        {at.block.node()});
+        {at.block.node()}, "copy outside of the block that makes the view");
   }
   return choice;
 }
@@ -225,7 +226,8 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   }
   TW_TRY(choice, choose(at, buffer, reads, codes.order));
   for (int block : choice.chosen) {
-    if (auto obstacle = why_region_unknown(tree, block, buffer, reads)) return refuse(codes.values, *obstacle);
+    if (auto obstacle = why_region_unknown(tree, block, buffer, reads))
+      return refuse(codes.values, *obstacle, "copy at a loop in which all that is read is complete");
     if (reads || analysis::BlockFacts::of(tree.block_ref(block)).role == analysis::BlockRole::kUpdate) continue;
     std::vector<int> loops = *analysis::loops_between(tree, at.loop.at, block);
     arith::Analyzer analyzer;
@@ -235,7 +237,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
       return refuse(codes.values,
                     describe_block(tree.block_at(block)) + " may have no step at all, and leave what '" + buffer->name +
                         "' holds: its copy would have no value then",
-                    {tree.stmt(block), at.loop.node()});
+                    {tree.stmt(block), at.loop.node()}, "decompose_reduction() sets the elements first");
     }
   }
   arith::Region region = region_below(at, choice.chosen, buffer, reads, storage_scope);
@@ -247,7 +249,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   if (!condition.defined()) {
     return refuse(codes.values,
                   "what writes '" + buffer->name + "' may have no step at all: a copy would have no value to read then",
-                  {at.block.node(), at.loop.node()});
+                  {at.block.node(), at.loop.node()}, "decompose_reduction() sets the elements first");
   }
   RegionBlock frame = region_block(at, copy.region);
   Ref<Block> made;
@@ -278,7 +280,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
       obstacle = analysis::why_inputs_incomplete(after, block);
     }
   }
-  if (obstacle) return refuse(codes.values, *obstacle);
+  if (obstacle) return refuse(codes.values, *obstacle, "copy at another loop, or before the loops are changed");
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, codes.execution));
   plan.outputs.push_back(Handle::block(at.block.func, *made));
   return plan;

@@ -6,6 +6,7 @@
 
 #include "analysis/block_facts.h"
 #include "analysis/independence.h"
+#include "analysis/sizes.h"
 #include "analysis/threads.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
@@ -224,7 +225,7 @@ Status check_only_writer(const Place& block, const analysis::Scope& scope, int s
       return refuse(code,
                     describe_block(*scope.children()[reader]->block) + " reads '" + name + "' before " +
                         describe(block) + " writes it",
-                    {block.node()});
+                    {block.node()}, "move what reads it first, or this block while they stand in loops of their own");
     }
     if (scope.writers(write->buffer).size() > 1) {
       return refuse(code,
@@ -247,7 +248,8 @@ Status check_same_scope(const Move& move) {
   }
   if (tree.contains(move.loop.at, move.block.at)) {
     return refuse(move.codes.scope, describe(move.loop) + " is an ancestor of " + describe(move.block),
-                  {move.block.node(), move.loop.node()});
+                  {move.block.node(), move.loop.node()},
+                  "the block is inside of that loop already; name a loop of another block");
   }
   return Ok{};
 }
@@ -282,7 +284,7 @@ Status check_order_of_steps(const Move& move, const Tree& after, int moved) {
   return refuse(move.codes.role,
                 describe(move.block) + " combines values in a way whose order matters, and the loops around " +
                     describe(move.loop) + " would bring its steps in another one",
-                {move.block.node(), move.loop.node()});
+                {move.block.node(), move.loop.node()}, "move the block before its loops are changed");
 }
 
 Status check_block_role(const Move& move) {
@@ -292,12 +294,12 @@ Status check_block_role(const Move& move) {
   if (!good) {
     std::string why = facts.why.empty() ? "it updates elements that another block has set" : facts.why;
     return refuse(move.codes.role, describe(move.block) + " is neither a complete block nor a reduction block: " + why,
-                  {move.block.node()});
+                  {move.block.node()}, "move it before its reduction is decomposed");
   }
   std::vector<int> loops = tree.loops_above(move.block.at);
   int from = loops.empty() ? tree[move.block.at].parent : tree[loops.front()].parent;
   if (auto obstacle = analysis::why_irregular_reduction(tree, from, move.block.at)) {
-    return refuse(move.codes.role, *obstacle);
+    return refuse(move.codes.role, *obstacle, "move it before the loops of its reduction are changed");
   }
   if (!facts.commutative && !runs_in_order_of_axes(tree, move.block.at)) {
     return refuse(move.codes.role,
@@ -390,18 +392,23 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
   const BlockRealize was = where_it_runs(before, old_at), is = where_it_runs(after, new_at);
   int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
   auto new_loops = analysis::loops_between(after, new_scope, new_at);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, before, old_scope);
+  arith::Analyzer analyzer, where_it_ran, where_it_runs_now;
+  for (arith::Analyzer* one : {&analyzer, &where_it_ran, &where_it_runs_now}) {
+    analysis::bind_above(*one, before, old_scope);
+  }
+  analysis::assume_runs(where_it_ran, before, before.loops_above(old_at));
+  if (new_loops) analysis::assume_runs(where_it_runs_now, after, *new_loops);
   for (size_t i = 0; i < was.block->writes.size(); ++i) {
     const Ref<BufferRegion>& write = was.block->writes[i];
-    arith::Box all = analysis::touched(was, write, before, before.loops_above(old_at), analyzer);
+    arith::Box all = analysis::touched(was, write, before, before.loops_above(old_at), where_it_ran);
     std::optional<arith::Box> now;
     arith::Box most;
     if (new_loops) {
       now = analysis::produced(is, is.block->writes[i], after, *new_loops, analyzer);
-      most = analysis::touched(is, is.block->writes[i], after, *new_loops, analyzer);
+      most = analysis::touched(is, is.block->writes[i], after, *new_loops, where_it_runs_now);
     }
-    bool same = now && arith::proves_subset(all, *now, analyzer) && arith::proves_subset(most, all, analyzer);
+    bool same =
+        now && arith::proves_subset(all, *now, where_it_ran) && arith::proves_subset(most, all, where_it_runs_now);
     if (same) continue;
     return refuse(code,
                   "in the new place " + describe_block(*was.block) + " would not provably write the same of '" +
@@ -431,6 +438,8 @@ std::optional<arith::Box> instances_now(const Tree& tree, int block) {
   analysis::bind_above(analyzer, tree, scope);
   auto all = analysis::surely_reached(points, analysis::inputs_of(tree, loops), realize.predicate, analyzer);
   if (!all) return std::nullopt;
+  // Where one of the loops does not run, there are none, and nothing is asked of them.
+  analysis::assume_runs(analyzer, tree, loops);
   arith::Box most = arith::relax_region(points, analysis::domains_of(tree, loops), analyzer, realize.predicate);
   return arith::proves_subset(most, *all, analyzer) ? all : std::nullopt;
 }
@@ -557,6 +566,7 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, move.loop.at);
+  analysis::assume_runs_around(analyzer, tree, move.loop.at);
   std::vector<Ref<Var>> around{move.loop.loop().loop_var};
   for (int at : tree.loops_above(move.loop.at)) around.push_back(tree.for_at(at).loop_var);
   Nest nest(move.preserve_unit_loops, std::move(around), conditions_of(tree, move.block.at).steady, analyzer);

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/verify.h"
+#include "schedule/declarations.h"
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"
 
@@ -65,8 +66,9 @@ Status replay_steps(Steps steps, size_t first, size_t draw, Renumbering numbers,
     const Step& step = *steps[at];
     Instruction instruction = step.instruction;
     if (!numbers.apply(instruction)) {
-      return at_step(schedule_error("trace/handle", "it uses a handle that no earlier step gives"), first + at,
-                     step.instruction);
+      return at_step(schedule_error("trace/handle", "it uses a handle that no earlier step gives",
+                                    "the trace is not complete: its steps come from another one"),
+                     first + at, step.instruction);
     }
     if (step.draws()) {
       Value decision = options.decide ? options.decide(draw, step, instruction) : Value{None{}};
@@ -150,8 +152,11 @@ Result<Outputs> Schedule::apply(Instruction instruction) {
   std::optional<Plan> planned;
   try {
     Result<Plan> result = kind_info(instruction).plan(state_, instruction);
-    if (!result.ok()) return std::move(result.error());
-    planned = std::move(*result);
+    if (result.ok()) {
+      planned = std::move(*result);
+    } else if (!(planned = plan_by_declarations(state_, instruction))) {
+      return std::move(result.error());
+    }
     if (may_take_buffers(state_, *planned)) TW_RETURN_IF_ERROR(check_owned_buffers(state_, *planned));
   } catch (const Exception& e) {
     // Making a node was refused; the state is untouched.

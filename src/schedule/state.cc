@@ -67,7 +67,8 @@ bool Handle::is_root_mark() const {
 
 Result<State> State::make(const Ref<Module>& module, Random random) {
   if (module->functions.empty()) {
-    return schedule_error("schedule/module", "the module has no function to schedule");
+    return schedule_error("schedule/module", "the module has no function to schedule",
+                          "pass a function made with @T.prim_func, or a module that holds one");
   }
   State state(make_distinct(module), random);
   const auto& functions = state.module_->functions;

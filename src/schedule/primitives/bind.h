@@ -11,6 +11,7 @@ struct Bind {
   using Returns = None;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run on the threads of a GPU.
 
 Args:

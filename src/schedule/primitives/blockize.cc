@@ -331,16 +331,12 @@ class Division {
     collect_terms(predicate, terms);
     // An inner loop of one iteration leaves nothing out by itself.
     const VarMap units = analysis::units_of(inner_);
-    const bool runs = inner_loops_run();
     for (const Expr& term : terms) {
-      // What reads data, or divides, is not asked where no loop or earlier term inside has let the block run.
-      bool is_late = (!runs || !is_true(inner_condition_)) &&
-                     (effect_of(term) != Effect::kPure || analysis::may_divide_by_zero(term, analyzer_));
-      if (!uses_loop(term, inner_) && !is_late) {
+      if (!uses_loop(term, inner_)) {
         outer_condition_ = logical_and(outer_condition_, term);
         continue;
       }
-      if (Expr without = analyzer_.simplify(substitute(term, units)); !uses_loop(without, inner_) && !is_late) {
+      if (Expr without = analyzer_.simplify(substitute(term, units)); !uses_loop(without, inner_)) {
         outer_condition_ = logical_and(outer_condition_, without);
         continue;
       }
@@ -354,16 +350,6 @@ class Division {
       inner_condition_ = logical_and(inner_condition_, inside);
     }
     return Ok{};
-  }
-
-  bool inner_loops_run() const {
-    arith::Analyzer analyzer;
-    for (int at : inner_loops_) {
-      analysis::bind_above(analyzer, tree_, tree_[at].parent);
-      const Expr& extent = tree_.for_at(at).extent;
-      if (!analyzer.can_prove(gt(extent, zero(extent.dtype())))) return false;
-    }
-    return true;
   }
 
   /// The term with each whole axis value in it expressed by the outer axes and the inner loops.
@@ -464,7 +450,8 @@ Ref<Block> around(std::string name, const OuterAxes& outer, Stmt init, Stmt body
 
 /// Loops that go inside are known inside only: their ranges must not speak of outer loops, nor threads be the same.
 Status check_ranges(const Tree& tree, int top, const std::vector<int>& loops) {
-  if (auto obstacle = analysis::why_no_block_around(tree, top)) return refuse("blockize/P1", *obstacle);
+  if (auto obstacle = analysis::why_no_block_around(tree, top))
+    return refuse("blockize/P1", *obstacle, "blockize the outer one of the two, or before the inner one is bound");
   for (int at : loops) {
     const For& loop = tree.for_at(at);
     for (int other : tree.loops_above(top)) {
@@ -474,7 +461,7 @@ Status check_ranges(const Tree& tree, int top, const std::vector<int>& loops) {
       return refuse("blockize/P2",
                     "the range of " + describe_loop(loop) + " depends on " + describe_loop(tree.for_at(other)) +
                         ", which stays outside of the new block",
-                    {tree.stmt(at), tree.stmt(other)});
+                    {tree.stmt(at), tree.stmt(other)}, "take the outer loop into the block too");
     }
   }
   return Ok{};
@@ -506,7 +493,8 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
     return refuse(
         "blockize/P1",
         "something else than loops stands between " + describe(place) + " and " + describe_block(tree.block_at(block)),
-        {place.node(), tree.stmt(block)});
+        {place.node(), tree.stmt(block)},
+        "the loops of the new block contain loops and one block only; blockize an inner loop");
   }
   TW_RETURN_IF_ERROR(check_ranges(tree, place.at, loops_inside(tree, place.at, block)));
   OuterAxes outer;
@@ -581,7 +569,7 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
     blocks.push_back(place);
     if ((*place.tree)[place.at].parent == Tree::kNone) {
       return refuse("blockize/P1", "no block can stand around the root block: it is the body of the function",
-                    {place.node()});
+                    {place.node()}, "name blocks inside of it");
     }
   }
   if (blocks.empty()) {
@@ -607,7 +595,7 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
     }
     if (condition.defined() && !structural_equal(condition, division.outer_condition())) {
       return refuse("blockize/P5", describe_block(inner) + " runs on another condition than the blocks before it",
-                    {tree.stmt(block)});
+                    {tree.stmt(block)}, "split their loops alike before, or join them while no loop has a remainder");
     }
     condition = division.outer_condition();
     name += inner.name_hint + "_";

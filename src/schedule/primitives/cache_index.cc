@@ -282,7 +282,8 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
   int scope = tree[block.at].scope;
-  if (scope == Tree::kNone) return refuse("cache_index/P1", "the root block has no axes", {block.node()});
+  if (scope == Tree::kNone)
+    return refuse("cache_index/P1", "the root block has no axes", {block.node()}, "name a block inside of it");
   if (cache.cse_thresh < 0) {
     return refuse("cache_index/P1", "the threshold is " + std::to_string(cache.cse_thresh), {}, "0 is the least");
   }
@@ -298,7 +299,7 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
     return refuse("cache_index/P3",
                   "the stores of " + describe(block) + " compute nothing of its axes alone" +
                       (cache.cse_thresh == 0 ? "" : " " + std::to_string(cache.cse_thresh) + " times"),
-                  {block.node()});
+                  {block.node()}, "cse_thresh=0 takes every index that computes something");
   }
   for (int at : tree.loops_above(block.at)) {
     for (int other : tree.loops_above(block.at)) {
@@ -325,7 +326,8 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
   int reader = after.block(block.block().id.value);
   for (const Table& table : tables) {
     auto obstacle = analysis::why_not_covered(after, after.block(table.block->id.value), reader, table.buffer);
-    if (obstacle) return refuse("cache_index/P4", *obstacle);
+    if (obstacle)
+      return refuse("cache_index/P4", *obstacle, "cache the indices before the loops around the block are changed");
     TW_RETURN_IF_ERROR(recheck_execution(after, after.block(table.block->id.value), "cache_index/P4"));
     plan.outputs.push_back(Handle::block(block.func, *table.block));
   }

@@ -83,7 +83,8 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
   Update update{block, tree[block.at].scope, 0, {}, {}};
-  if (update.scope == Tree::kNone) return refuse("cache_inplace/P1", "the root block stays", {block.node()});
+  if (update.scope == Tree::kNone)
+    return refuse("cache_inplace/P1", "the root block stays", {block.node()}, "name a block inside of it");
   TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_inplace/P1"));
   update.position = position;
   update.read = block.block().reads[position];
@@ -108,7 +109,7 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
   if (!facts.undeclared.empty() && facts.trusted.empty()) {
     return refuse("cache_inplace/P4", "what " + describe(block) + " touches is not known: " + facts.undeclared,
-                  {block.node()});
+                  {block.node()}, "declare with T.reads and T.writes all that the block touches");
   }
   arith::Analyzer analyzer;
   for (const Ref<IterVar>& axis : block.block().iter_vars) analyzer.bind(axis->var, axis->dom);
@@ -122,7 +123,10 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
                       " as they were, and does not declare to read them",
                   {block.node()}, "declare them with T.reads");
   }
-  if (auto obstacle = why_not_set_before(state, block, buffer)) return refuse("cache_inplace/P4", *obstacle);
+  if (auto obstacle = why_not_set_before(state, block, buffer))
+    return refuse(
+        "cache_inplace/P4", *obstacle,
+        "values from before have to come from a parameter, or from one complete writer that stands before the block");
   return update;
 }
 
@@ -143,11 +147,7 @@ Result<Plan> plan(const State& state, const CacheInplace& cache) {
   Copy in = make_copy(buffer, cache.storage_scope, copy_of(update.read), false), out = in;
   in.condition = out.condition = realize.predicate;
   out.region = copy_of(update.write);
-  if (uses_pointer(tree.block_ref(update.block.at), buffer) && !in.same_layout()) {
-    return refuse("cache_inplace/P4",
-                  describe(update.block) + " uses the pointer of '" + buffer->name + "', whose elements lie apart",
-                  {update.block.node()});
-  }
+  TW_RETURN_IF_ERROR(check_pointers(tree, {update.block.at}, in, "cache_inplace/P4"));
 
   Ref<Block> reader, writer;
   TreeEdit edit(tree);

@@ -23,7 +23,6 @@
 
 #include "analysis/accesses.h"
 #include "analysis/block_facts.h"
-#include "analysis/divisors.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/cache_read.h"
@@ -65,7 +64,7 @@ Result<std::vector<int>> find_consumers(const State& state, const CacheRead& cac
                         (writer == Tree::kNone ? ""
                          : before              ? " before it is written"
                                                : " after it is written"),
-                    {consumer.node(), request.block.node()});
+                    {consumer.node(), request.block.node()}, "sch.get_consumers() gives the blocks that read it");
     }
     chosen.push_back(consumer.at);
   }
@@ -78,7 +77,8 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   const Tree& tree = *request.block.tree;
   const Ref<Buffer>& buffer = request.block.block().reads[request.position]->buffer;
   if (auto obstacle = why_not_all_written(state, request.block, request.scope, buffer)) {
-    return refuse("cache_read/P4", *obstacle);
+    return refuse("cache_read/P4", *obstacle,
+                  "let a block write all of the buffer before, or cache what another block reads");
   }
   arith::Region region;
   for (const Expr& extent : buffer->shape) region.push_back(range_of(extent));
@@ -87,19 +87,7 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, request.scope);
-  const arith::Box read = arith::box_of(region);
-  arith::Region shape;
-  for (const Expr& extent : buffer->shape) shape.push_back(range_of(extent));
-  const arith::Box inside = arith::intersect(read, arith::box_of(shape), analyzer);
-  const bool is_nothing = std::any_of(inside.begin(), inside.end(), [](const auto& set) { return set.is_nothing; });
-  if (is_nothing || analysis::has_failing_ends(read, analyzer)) {
-    return refuse("cache_read/P4",
-                  "what " + describe_block(tree.block_at(request.scope)) + " declares to read of '" + buffer->name +
-                      (is_nothing ? "' lies outside of it: there is nothing to copy"
-                                  : "' divides by what may be zero where nothing is read"),
-                  {request.block.node()});
-  }
-  region = arith::clip_to_shape(read, buffer->shape, analyzer);
+  region = arith::clip_to_shape(arith::box_of(region), buffer->shape, analyzer);
   return std::pair(start_of(tree, request.scope), make_copy(buffer, cache.storage_scope, region, true));
 }
 
@@ -115,7 +103,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
     return refuse("cache_read/P3",
                   describe_block(producer) + ", which writes '" + buffer->name +
                       "', is neither a complete nor a reduction block" + (facts.why.empty() ? "" : ": " + facts.why),
-                  {tree.stmt(request.writer), request.block.node()});
+                  {tree.stmt(request.writer), request.block.node()}, "cache before its reduction is decomposed");
   }
   CopyPlace place = before_first(tree, request.scope, request.writer, request.readers);
   int outside = tree[place.near].parent;
@@ -136,7 +124,8 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
     return refuse("cache_read/P4",
                   "it cannot be proved what of '" + buffer->name + "' " + describe_block(producer) +
                       " has written where the copy would stand",
-                  {tree.stmt(request.writer), request.block.node()});
+                  {tree.stmt(request.writer), request.block.node()},
+                  "cache before the loops around the writer are changed");
   }
   Copy copy = make_copy(buffer, cache.storage_scope, arith::clip_to_shape(written->box, buffer->shape, analyzer),
                         place.is_direct(tree));
@@ -161,7 +150,8 @@ Result<int> find_writer(const Request& request, const analysis::Scope& scope, co
       return refuse("cache_read/P3",
                     describe_block(tree.block_at(reader)) + " reads '" + buffer->name + "' before " +
                         describe_block(tree.block_at(writer)) + " writes it, in each iteration of a loop",
-                    {tree.stmt(writer), request.block.node()});
+                    {tree.stmt(writer), request.block.node()},
+                    "a copy can hold the values of one iteration only; cache what the later block reads");
     }
   }
   return writer;
@@ -200,7 +190,8 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
   Request request{block, tree[block.at].scope, 0, Tree::kNone, {}};
-  if (request.scope == Tree::kNone) return refuse("cache_read/P1", "the root block is no reader", {block.node()});
+  if (request.scope == Tree::kNone)
+    return refuse("cache_read/P1", "the root block is no reader", {block.node()}, "name a block inside of it");
   TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_read/P1"));
   request.position = position;
   if (!find_memory_scope(cache.storage_scope)) {
@@ -225,6 +216,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
   if (writer <= block.at) request.writer = writer;
   TW_TRY(chosen, choose_copy(state, cache, request));
   const auto& [place, copy] = chosen;
+  TW_RETURN_IF_ERROR(check_pointers(tree, request.readers, copy, "cache_read/P4"));
 
   Ref<Block> made;
   TreeEdit edit(tree);
@@ -243,7 +235,8 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
     if (holds_everything(state, request, copy, request.readers[i])) continue;
     obstacle = analysis::why_not_covered(after, copier, reader, copy.cache, copy.whole());
   }
-  if (obstacle) return refuse("cache_read/P4", *obstacle);
+  if (obstacle)
+    return refuse("cache_read/P4", *obstacle, "cache before the loops of the writer and the readers are changed");
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_read/P9"));
   plan.outputs.push_back(Handle::block(block.func, *made));
   CacheRead recorded = cache;

@@ -47,7 +47,8 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
   Request request{block, tree[block.at].scope, 0, {}, {}, {}};
-  if (request.scope == Tree::kNone) return refuse("cache_write/P1", "the root block is no writer", {block.node()});
+  if (request.scope == Tree::kNone)
+    return refuse("cache_write/P1", "the root block is no writer", {block.node()}, "name a block inside of it");
   TW_TRY(position, buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "cache_write/P1"));
   request.position = position;
   request.write = block.block().writes[position];
@@ -78,7 +79,7 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
     return refuse("cache_write/P3",
                   describe(block) + " is neither a complete nor a reduction block: " +
                       (facts.why.empty() ? std::string("it updates elements that have a value before") : facts.why),
-                  {block.node()});
+                  {block.node()}, "cache before its reduction is decomposed, or cache_inplace() what it updates");
   }
   for (int child : scope.readers(buffer)) {
     int reader = tree.block(scope.children()[child]->block->id.value);
@@ -92,7 +93,7 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
         std::find(request.readers.begin(), request.readers.end(), consumer.at) == request.readers.end()) {
       return refuse("cache_write/P5",
                     describe(consumer) + " does not read '" + buffer->name + "' in the scope of " + describe(block),
-                    {consumer.node(), block.node()});
+                    {consumer.node(), block.node()}, "sch.get_consumers() gives the blocks that read it");
     }
     if (analysis::binding_reads(*tree.realize_at(consumer.at), buffer)) {
       return refuse(
@@ -115,7 +116,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Re
       return refuse("cache_write/P4",
                     describe_block(tree.block_at(reader)) + " reads '" + request.write->buffer->name + "' before " +
                         describe(request.block) + " writes it, in each iteration of a loop",
-                    {tree.stmt(reader), request.block.node()});
+                    {tree.stmt(reader), request.block.node()}, "cache before the two blocks are put into one loop");
     }
     if (std::find(request.redirected.begin(), request.redirected.end(), reader) == request.redirected.end()) {
       later.push_back(reader);
@@ -161,6 +162,9 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
   const Tree& tree = *request.block.tree;
   TW_TRY(chosen, choose_copy(cache, request));
   const auto& [place, copy] = chosen;
+  std::vector<int> changed = request.redirected;
+  changed.push_back(request.block.at);
+  TW_RETURN_IF_ERROR(check_pointers(tree, changed, copy, "cache_write/P4"));
 
   Ref<Block> made;
   TreeEdit edit(tree);
@@ -184,7 +188,7 @@ Result<Plan> plan(const State& state, const CacheWrite& cache) {
     obstacle = redirected ? analysis::why_not_covered(after, writer, reader, copy.cache, copy.whole())
                           : analysis::why_not_covered(after, copier, reader, copy.original);
   }
-  if (obstacle) return refuse("cache_write/P4", *obstacle);
+  if (obstacle) return refuse("cache_write/P4", *obstacle, "cache before the loops around the block are changed");
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "cache_write/P9"));
   TW_RETURN_IF_ERROR(recheck_execution(after, writer, "cache_write/P9"));
   plan.outputs.push_back(Handle::block(request.block.func, *made));

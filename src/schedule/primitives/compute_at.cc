@@ -26,6 +26,7 @@
 #include "analysis/binding_reads.h"
 #include "analysis/divisors.h"
 #include "analysis/scope.h"
+#include "analysis/sizes.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
 #include "schedule/primitives/compute_at.h"
@@ -71,6 +72,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
   move.last = static_cast<int>(statements.size());
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, loop.at);
+  analysis::assume_runs_around(analyzer, tree, loop.at);
   std::optional<AxisSets> needed;
   auto position = [&](int child) { return tree.block(scope.children()[child]->block->id.value); };
   for (int child : scope.consumers(self)) {
@@ -98,6 +100,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
         varying.insert(varying.end(), below.begin(), below.end());
         arith::Analyzer around;
         analysis::bind_above(around, tree, loop.at, varying);
+        analysis::assume_runs_around(around, tree, loop.at);
         arith::Region region = analysis::bound_region(*tree.realize_at(consumer), read);
         arith::Box box = analysis::without_failing_ends(analysis::relaxed(region, tree, varying, around), analyzer);
         AxisSets sets = solve_axes(block.block(), write, box, Fit::kTouch, analyzer);

@@ -13,6 +13,7 @@ struct ComputeAt {
   using Returns = None;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc =
       R"(Move a producer under a loop of its consumers, and compute there only what they need.
 

@@ -19,12 +19,10 @@
 //           stay independent
 #include "schedule/primitives/compute_inline.h"
 
-#include <algorithm>
 #include <functional>
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
-#include "analysis/plain_store.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
@@ -50,45 +48,16 @@ AxesOfElement axes_of_element(const Block& producer, const std::vector<Expr>& in
   };
 }
 
-/// By axes of the only consumer those of the producer, where the one can take the other's place: whatever it loads of
-/// the buffer is at the axes that the producer stores to, and they are called alike. Then the value is not built anew,
-/// which in a chain of such blocks would take longer with each of them. Empty where that is not so.
-VarMap axes_taken_over(const Block& consumer, const Assignment& assignment, const Block& producer) {
-  const auto& plain = analysis::PlainBlock::of(consumer);
-  if (!plain || plain->init) return {};
-  auto is_axis_of = [](const Block& block, const Expr& e) {
-    return std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
-                       [&](const auto& axis) { return axis->var == e; });
-  };
-  VarMap taken;
-  for (const BufferLoad* load : plain->body.loads) {
-    if (load->buffer != assignment.buffer) continue;
-    for (size_t d = 0; d < load->indices.size(); ++d) {
-      const Expr &from = load->indices[d], &to = assignment.store->indices[d];
-      if (!is_axis_of(consumer, from) || !is_axis_of(producer, to) || from.dtype() != to.dtype()) return {};
-      if (from.as<Var>()->name_hint != to.as<Var>()->name_hint) return {};
-      if (taken.emplace(from, to).first->second != to) return {};
-    }
-  }
-  return taken.size() == producer.iter_vars.size() ? taken : VarMap{};
-}
-
 /// The consumer with loads replaced; null if it uses the buffer in another way.
-Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, const AxesOfElement& axes,
-                   const VarMap& taken) {
+Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, const AxesOfElement& axes) {
   bool good = true;
   Ref<Block> after = rewrite(
       consumer,
-      [&](const Ref<Var>& v, Rewriter&) -> Expr {
-        auto it = taken.find(v);
-        return it == taken.end() ? Expr(v) : it->second;
-      },
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
         Ref<BufferLoad> load = walk.descend(old);
         if (load->buffer != assignment.buffer) return load;
         good &= !load->predicate.defined() && load.dtype() == assignment.buffer->dtype;
         if (!good) return load;
-        if (!taken.empty()) return assignment.store->value;
         return substitute(assignment.store->value, axes(load->indices));
       },
       [&](const Ref<MatchBufferRegion>& match, Rewriter& walk) -> NodeRef {
@@ -115,17 +84,20 @@ Status check_producer(const Place& block, const analysis::Scope& scope, int self
     return refuse(
         "compute_inline/P2",
         describe(block) + " is an output block: '" + assignment.buffer->name + "' is not allocated in the scope",
-        {block.node()});
+        {block.node()}, "an output stays; reverse_compute_inline() takes the block into the one before");
   }
   TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "compute_inline/P2"));
   if (scope.consumers(self).empty()) {
-    return refuse("compute_inline/P4", describe(block) + " has no consumers", {block.node()});
+    return refuse("compute_inline/P4", describe(block) + " has no consumers", {block.node()},
+                  "name a block whose result others read");
   }
-  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return refuse("compute_inline/P5", *obstacle);
+  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at))
+    return refuse("compute_inline/P5", *obstacle,
+                  "inline before the loops of its consumers are changed, or inline those that stand between first");
   for (int child : scope.consumers(self)) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
     if (auto obstacle = analysis::why_not_covered(tree, block.at, consumer, assignment.buffer)) {
-      return refuse("compute_inline/P6", *obstacle);
+      return refuse("compute_inline/P6", *obstacle, "inline what is written once, before any of its readers");
     }
   }
   return Ok{};
@@ -145,21 +117,20 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   if (!axes) {
     return refuse("compute_inline/P3",
                   describe(block) + " stores to '" + assignment.buffer->name + "' at indices that do not tell its axes",
-                  {block.node()});
+                  {block.node()},
+                  "the axes of the block have to follow from where it stores: C[vi, vj], C[vi * 4 + vj]");
   }
   TreeEdit edit(tree);
   edit.remove(block.at);
-  const std::vector<int> consumers = scope.consumers(self);
-  for (int child : consumers) {
+  for (int child : scope.consumers(self)) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
-    VarMap taken;
-    if (consumers.size() == 1) taken = axes_taken_over(tree.block_at(consumer), assignment, block.block());
-    Ref<Block> after = inlined(tree.block_ref(consumer), assignment, axes, taken);
+    Ref<Block> after = inlined(tree.block_ref(consumer), assignment, axes);
     if (!after.defined() || analysis::binding_reads(*tree.realize_at(consumer), assignment.buffer)) {
       return refuse(
           "compute_inline/P4",
           describe_block(tree.block_at(consumer)) + " uses '" + assignment.buffer->name + "' other than by plain loads",
-          {tree.stmt(consumer), block.node()});
+          {tree.stmt(consumer), block.node()},
+          "blocks that use its pointer, or a view of it, need the buffer itself: leave this one in memory");
     }
     BlockRealize realize = *tree.realize_at(consumer);
     realize.block = after;
@@ -170,9 +141,10 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   });
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
-  for (int child : consumers) {
+  for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);
-    if (auto obstacle = analysis::why_inputs_incomplete(after, consumer)) return refuse("compute_inline/P5", *obstacle);
+    if (auto obstacle = analysis::why_inputs_incomplete(after, consumer))
+      return refuse("compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");
     TW_RETURN_IF_ERROR(recheck_execution(after, consumer, "compute_inline/P9"));
   }
   return plan;

@@ -52,12 +52,13 @@ Result<Padding> find_padding(const Place& block) {
   const Call* call = assignment.store->value.as<Call>();
   if (!call || intrinsic_of(*call) != Intrinsic::k_if_then_else) {
     return refuse("decompose_padding/P1", describe(block) + " stores no T.if_then_else(condition, value, constant)",
-                  {block.node()});
+                  {block.node()},
+                  "pad_einsum(), transform_layout(pad_value=...) and scripts of that form leave such blocks");
   }
   Padding padding{assignment.store, Expr(call->args[0]), Expr(call->args[1]), Expr(call->args[2])};
   if (!const_int(padding.constant) && !const_float(padding.constant)) {
     return refuse("decompose_padding/P1", "what " + describe(block) + " pads with is not a constant",
-                  {block.node(), padding.constant});
+                  {block.node(), padding.constant}, "the buffer is filled with one value first: pad with a constant");
   }
   return padding;
 }
@@ -138,7 +139,7 @@ Status check_settled(const Place& block, const std::vector<int>& loops) {
   for (const Expr& value : realize.iter_values) look(value);
   if (!reads) return Ok{};
   return refuse("decompose_padding/P5", "the loops or the condition around " + describe(block) + " depend on data",
-                {block.node()});
+                {block.node()}, "loops over constant or symbolic sizes can be copied");
 }
 
 class Decompose {
@@ -339,7 +340,8 @@ Result<Plan> plan(const State& state, const DecomposePadding& decompose) {
   for (int child : scope.consumers(self)) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
     if (auto obstacle = analysis::why_not_covered(tree, block.at, consumer, padding.store->buffer)) {
-      return refuse("decompose_padding/P4", *obstacle);
+      return refuse("decompose_padding/P4", *obstacle,
+                    "take a loop further out, or decompose before the block is moved");
     }
   }
   Decompose change(block, padding, inside, loops, outside);

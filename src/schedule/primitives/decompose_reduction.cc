@@ -50,7 +50,7 @@ Status check(const Place& block, const Place& loop) {
     return refuse("decompose_reduction/P1",
                   describe(block) + " is not a reduction block" +
                       (facts.why.empty() ? std::string(": it has no init") : ": " + facts.why),
-                  {block.node()});
+                  {block.node()}, "name a block with T.init()");
   }
   std::vector<int> loops = tree.loops_above(block.at);
   if (block.func != loop.func || std::find(loops.begin(), loops.end(), loop.at) == loops.end()) {
@@ -66,7 +66,8 @@ Status check(const Place& block, const Place& loop) {
     }
   }
   if (auto obstacle = analysis::why_irregular_reduction(tree, tree[loop.at].parent, block.at, true)) {
-    return refuse("decompose_reduction/P4", *obstacle);
+    return refuse("decompose_reduction/P4", *obstacle,
+                  "decompose before the loops of the reduction are changed, or at a loop further out");
   }
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[block.at].scope));
   int self = scope.child(block.block().id.value);
@@ -76,7 +77,7 @@ Status check(const Place& block, const Place& loop) {
     if (!tree.contains(loop.at, consumer)) continue;
     for (const Ref<BufferRegion>& write : block.block().writes) {
       if (auto obstacle = analysis::why_not_covered(tree, block.at, consumer, write->buffer)) {
-        return refuse("decompose_reduction/P5", *obstacle);
+        return refuse("decompose_reduction/P5", *obstacle, "decompose at a loop further out");
       }
     }
   }
@@ -124,7 +125,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   analysis::ReductionStart start = analysis::reduction_start(realize, reduction, analyzer);
   if (!start.condition.defined()) {
     return refuse("decompose_reduction/P4", describe_block(*realize.block) + " cannot be decomposed: " + start.why_not,
-                  {tree.stmt(block)});
+                  {tree.stmt(block)}, "decompose before the loops around the block are changed");
   }
   for (const Ref<For>& loop : reduction) {
     for (int at : copied) {
@@ -132,7 +133,7 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
       if (!uses_var(inner.min, loop->loop_var) && !uses_var(inner.extent, loop->loop_var)) continue;
       return refuse("decompose_reduction/P4",
                     describe_loop(inner) + " depends on " + describe_loop(*loop) + ", which drives the reduction",
-                    {tree.stmt(at), loop});
+                    {tree.stmt(at), loop}, "decompose at a loop further out, where that loop is still one");
     }
   }
   auto renamed = [&](const Expr& e) { return substitute(e, loop_vars); };
@@ -181,7 +182,7 @@ Status check_settled(const Place& block, const Stmt& nest) {
   return refuse("decompose_reduction/P6",
                 "the loops or the condition of " + describe(block) + " read '" +
                     changing.as<BufferLoad>()->buffer->name + "', which a block of the scope writes",
-                {block.node(), changing});
+                {block.node(), changing}, "decompose before the two blocks are put into one loop");
 }
 
 }  // namespace
@@ -204,7 +205,8 @@ Result<Plan> plan(const State& state, const DecomposeReduction& decompose) {
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
   int first = after.block(init->id.value);
-  if (auto obstacle = analysis::why_inputs_incomplete(after, first)) return refuse("decompose_reduction/P6", *obstacle);
+  if (auto obstacle = analysis::why_inputs_incomplete(after, first))
+    return refuse("decompose_reduction/P6", *obstacle, "decompose at a loop further out");
   TW_RETURN_IF_ERROR(recheck_execution(after, first, "decompose_reduction/P9"));
   plan.outputs.push_back(Handle::block(block.func, *init));
   return plan;

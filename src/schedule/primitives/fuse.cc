@@ -49,7 +49,8 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
     for (const Place& outer : loops) {
       if (uses_var(place.loop().extent, outer.loop().loop_var)) {
         return refuse("fuse/P5", "the extent of " + describe(place) + " depends on " + describe(outer),
-                      {place.node(), outer.node()});
+                      {place.node(), outer.node()},
+                      "fuse loops of a rectangle; the extent of an inner one must not speak of an outer one");
       }
     }
     loops.push_back(place);

@@ -51,7 +51,8 @@ Result<analysis::Reducer> find_sum(const Place& block, const analysis::Scope& sc
       why = found.reducer ? "it is not a sum" : found.why_not;
     }
   }
-  return refuse("fuse_reduction_epilogue/P1", describe(block) + " cannot take an addend: " + why, {block.node()});
+  return refuse("fuse_reduction_epilogue/P1", describe(block) + " cannot take an addend: " + why, {block.node()},
+                "take a block with T.init() of 0 that adds up");
 }
 
 struct Epilogue {
@@ -119,7 +120,8 @@ Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
   if (reduction.func != epilogue.func || scope_at == Tree::kNone || tree[epilogue.at].scope != scope_at) {
     return refuse("fuse_reduction_epilogue/P3",
                   describe(reduction) + " and " + describe(epilogue) + " are not in the same block scope",
-                  {reduction.node(), epilogue.node()});
+                  {reduction.node(), epilogue.node()},
+                  "both stand directly in one block; fuse before one of them is moved into another");
   }
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(scope_at));
   int self = scope.child(reduction.block().id.value), other = scope.child(epilogue.block().id.value);
@@ -129,17 +131,17 @@ Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
   if (scope.readers(partial) != std::vector<int>{other} || other_name(tree, scope_at, partial).defined()) {
     return refuse("fuse_reduction_epilogue/P2",
                   describe(epilogue) + " is not the only block that reads '" + partial->name + "'",
-                  {reduction.node(), epilogue.node()});
+                  {reduction.node(), epilogue.node()}, "give other readers a copy of their own (cache_read) before");
   }
   auto axes = axes_by_dimension(epilogue.block(), found.element->indices);
   if (!axes) {
     return refuse("fuse_reduction_epilogue/P2",
                   describe(epilogue) + " reads '" + partial->name + "' at other indices than its axes",
-                  {epilogue.node()});
+                  {epilogue.node()}, "the epilogue has to read the sum at its own axes: D[vi, vj] = C[vi, vj] + ...");
   }
   TW_RETURN_IF_ERROR(check_only_writer(epilogue, scope, other, "fuse_reduction_epilogue/P4"));
   if (auto obstacle = analysis::why_inputs_incomplete(tree, epilogue.at)) {
-    return refuse("fuse_reduction_epilogue/P5", *obstacle);
+    return refuse("fuse_reduction_epilogue/P5", *obstacle, "fuse before the loops of the two blocks are changed");
   }
   VarMap map = bind_axes(epilogue.block(), *axes, sum.indices);
   TreeEdit edit(tree);
@@ -155,21 +157,22 @@ Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
   int at = after.block(reduction.block().id.value);
   const auto& facts = analysis::BlockFacts::of(after.block_ref(at));
   if (facts.role != analysis::BlockRole::kReduction) {
-    return refuse("fuse_reduction_epilogue/P6", "the block would be no reduction: " + facts.why, {reduction.node()});
+    return refuse("fuse_reduction_epilogue/P6", "the block would be no reduction: " + facts.why, {reduction.node()},
+                  "fuse before the reduction is changed");
   }
   std::vector<int> loops = after.loops_above(at);
   int from = loops.empty() ? after[at].parent : after[loops.front()].parent;
   if (auto obstacle = analysis::why_irregular_reduction(after, from, at)) {
-    return refuse("fuse_reduction_epilogue/P6", *obstacle);
+    return refuse("fuse_reduction_epilogue/P6", *obstacle, "fuse before the loops of the reduction are changed");
   }
   if (auto obstacle = analysis::why_inputs_incomplete(after, at)) {
-    return refuse("fuse_reduction_epilogue/P5", *obstacle);
+    return refuse("fuse_reduction_epilogue/P5", *obstacle, "fuse before the loops of the two blocks are changed");
   }
   TW_RETURN_IF_ERROR(check_same_outputs(tree, epilogue.at, after, at, "fuse_reduction_epilogue/P6"));
   for (int child : scope.consumers(other)) {
     int consumer = after.block(scope.children()[child]->block->id.value);
     if (auto obstacle = analysis::why_not_covered(after, at, consumer, found.assignment.buffer)) {
-      return refuse("fuse_reduction_epilogue/P6", *obstacle);
+      return refuse("fuse_reduction_epilogue/P6", *obstacle, "fuse before the loops of the two blocks are changed");
     }
   }
   TW_RETURN_IF_ERROR(recheck_execution(after, at, "fuse_reduction_epilogue/P7"));

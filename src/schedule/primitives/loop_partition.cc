@@ -147,13 +147,17 @@ Result<Plan> plan(const State& state, const LoopPartition& partition) {
   TW_RETURN_IF_ERROR(require_plain_loop(place, "loop_partition/P1"));
   auto min = const_int(loop.min), extent = const_int(loop.extent);
   if (!min || !extent) {
-    return refuse("loop_partition/P2", "the range of " + describe(place) + " is not constant", {place.node()});
+    return refuse("loop_partition/P2", "the range of " + describe(place) + " is not constant", {place.node()},
+                  "sch.split() takes loops of symbolic sizes");
   }
   TW_TRY(lengths, find_lengths(state, partition, place, *extent));
-  if (auto obstacle = analysis::why_no_block_around(tree, place.at)) return refuse("loop_partition/P5", *obstacle);
+  if (auto obstacle = analysis::why_no_block_around(tree, place.at))
+    return refuse("loop_partition/P5", *obstacle,
+                  "partition the outer one of the two, or before the inner one is bound");
   std::vector<int> blocks = tree.child_blocks(place.at);
   if (blocks.empty()) {
-    return refuse("loop_partition/P5", "there is no block below " + describe(place), {place.node()});
+    return refuse("loop_partition/P5", "there is no block below " + describe(place), {place.node()},
+                  "partition a loop around blocks");
   }
   for (int at : blocks) {
     const BlockRealize& realize = *tree.realize_at(at);

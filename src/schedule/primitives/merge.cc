@@ -70,11 +70,12 @@ Status check_extents(const Tree& tree, const std::vector<std::vector<int>>& nest
         if (!uses_var(loop.extent, tree.for_at(nest[outer]).loop_var)) continue;
         return refuse("merge/P5",
                       "the extent of " + describe_loop(loop) + " depends on " + describe_loop(tree.for_at(nest[outer])),
-                      {tree.stmt(nest[i])});
+                      {tree.stmt(nest[i])}, "merge loops of rectangles");
       }
       if (loop.loop_var.dtype() != first.loop_var.dtype() || !analyzer.can_prove_equal(loop.extent, first.extent)) {
         return refuse("merge/P5", describe_loop(loop) + " and " + describe_loop(first) + " are not equally long",
-                      {tree.stmt(nest[i]), tree.stmt(nests[0][i])});
+                      {tree.stmt(nest[i]), tree.stmt(nests[0][i])},
+                      "merge loops of one length; split() or loop_partition() makes parts of equal lengths");
       }
     }
   }
@@ -99,7 +100,8 @@ Status check_passed(const Tree& tree, int passed, int moved) {
       if (!meets(one.writes, other) && !meets(other.writes, one)) continue;
       return refuse("merge/P6",
                     describe_block(one) + " and " + describe_block(other) + " would change places, and use one buffer",
-                    {tree.stmt(a), tree.stmt(b)});
+                    {tree.stmt(a), tree.stmt(b)},
+                    "merge before they share a buffer, or move one into the loops of the other with compute_at()");
     }
   }
   return Ok{};
@@ -122,7 +124,8 @@ Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nest
     for (int top : tops) {
       if (at < std::min(top, tops.back()) || at > std::max(top, tops.back())) continue;
       if (analysis::bare_statement_in(tree.stmt(at))) {
-        return refuse("merge/P6", "between the nests stands a statement outside of any block", {tree.stmt(at)});
+        return refuse("merge/P6", "between the nests stands a statement outside of any block", {tree.stmt(at)},
+                      "put it into a block");
       }
       TW_RETURN_IF_ERROR(check_passed(tree, at, top));
     }
@@ -140,11 +143,12 @@ Result<Plan> plan(const State& state, const Merge& merge) {
     for (const Place& other : loops) {
       if (other.func != place.func || (*other.tree)[other.at].scope != (*place.tree)[place.at].scope) {
         return refuse("merge/P2", describe(place) + " and " + describe(other) + " are not in the same block scope",
-                      {place.node(), other.node()});
+                      {place.node(), other.node()}, "both loops have to stand in one block");
       }
       if (other.tree->contains(other.at, place.at) || other.tree->contains(place.at, other.at)) {
         return refuse("merge/P1", describe(place) + " and " + describe(other) + " do not stand beside each other",
-                      {place.node(), other.node()});
+                      {place.node(), other.node()},
+                      "merge the outermost loops of two neighboring nests, or loops inside of merged ones");
       }
     }
     loops.push_back(place);
@@ -195,9 +199,12 @@ Result<Plan> plan(const State& state, const Merge& merge) {
   const Tree& after = Tree::of(plan.root);
   std::vector<int> chain;
   for (const Ref<Var>& loop_var : vars) chain.push_back(after.loop(loop_var));
-  if (auto problem = analysis::why_order_matters(after, chain)) return refuse("merge/P6", problem->obstacle);
+  if (auto problem = analysis::why_order_matters(after, chain))
+    return refuse("merge/P6", problem->obstacle, "merge nests whose iterations do not depend on one another");
   for (int block : after.child_blocks(chain.front())) {
-    if (auto obstacle = analysis::why_inputs_incomplete(after, block)) return refuse("merge/P6", *obstacle);
+    if (auto obstacle = analysis::why_inputs_incomplete(after, block))
+      return refuse("merge/P6", *obstacle,
+                    "a block that reads what the other nest writes moves with compute_at() or reverse_compute_at()");
     TW_RETURN_IF_ERROR(recheck_execution(after, block, "merge/P7"));
   }
   return plan;

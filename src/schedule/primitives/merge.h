@@ -10,6 +10,7 @@ struct Merge {
   using Returns = LoopRV;
   static constexpr int kRequired = 0;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Make one loop nest out of several that stand beside one another.
 
 Args:

@@ -10,6 +10,7 @@ struct Parallel {
   using Returns = None;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Let the iterations of a loop run on several cores.
 
 Args:

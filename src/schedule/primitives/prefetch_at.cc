@@ -51,7 +51,8 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   TW_TRY(position,
          buffer_position(prefetch.read_buffer_index, at.block.block().reads, at.block, "read", "prefetch_at/P1"));
   if (prefetch.distance < 1) {
-    return refuse("prefetch_at/P2", "the distance is " + std::to_string(prefetch.distance) + ", not positive", {});
+    return refuse("prefetch_at/P2", "the distance is " + std::to_string(prefetch.distance) + ", not positive", {},
+                  "1 is the next iteration");
   }
   const Ref<Buffer>& buffer = at.block.block().reads[position]->buffer;
   const For& loop = at.loop.loop();
@@ -67,7 +68,7 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
   if (!analysis::Scope::of(tree.block_at(at.scope)).writers(buffer).empty() ||
       other_name(tree, at.scope, buffer).defined()) {
     return refuse("prefetch_at/P4", "in the scope of " + describe(at.block) + ", '" + buffer->name + "' is written",
-                  {at.block.node()});
+                  {at.block.node()}, "prefetch what is only read there");
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, at.block.at);
@@ -78,12 +79,12 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
       return refuse("prefetch_at/P5",
                     "where " + describe(at.block) + " reads '" + buffer->name +
                         "' depends on data that it reads on a condition only",
-                    {at.block.node()});
+                    {at.block.node()}, "prefetch what is read at indices that loops alone decide");
     }
     if (!analysis::may_divide_by_zero(r->min, analyzer) && !analysis::may_divide_by_zero(r->extent, analyzer)) continue;
     return refuse("prefetch_at/P5",
                   describe(at.block) + " reads '" + buffer->name + "' at indices that divide by a size that may be 0",
-                  {at.block.node()});
+                  {at.block.node()}, "split by a constant instead");
   }
   Expr later = loop.loop_var + constant(loop.loop_var.dtype(), prefetch.distance);
   frame.values[axis] = later;

@@ -49,7 +49,7 @@ Status check_values(const State& state, const Request& request) {
   if (Ref<Buffer> other = other_name(tree, request.scope, request.buffer); other.defined()) {
     return refuse("reindex/P4",
                   "in the scope of " + describe(block) + ", '" + name + "' is known as '" + other->name + "' too",
-                  {block.node()});
+                  {block.node()}, "reindex outside of the block that makes the view");
   }
   if (request.reads) {
     if (tree.touches(block.block().writes, request.buffer)) {
@@ -57,7 +57,7 @@ Status check_values(const State& state, const Request& request) {
                     "reindex the write: it takes what the block reads of its results along");
     }
     if (auto obstacle = why_not_all_written(state, block, request.scope, request.buffer))
-      return refuse("reindex/P5", *obstacle);
+      return refuse("reindex/P5", *obstacle, "let a block write all of the buffer before");
     return check_inside(block, request.indices, request.buffer, "reindex/P5");
   }
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
@@ -87,7 +87,8 @@ Result<Request> check(const State& state, const ReIndex& reindex) {
   TW_TRY(block, state.find(reindex.block));
   const Tree& tree = *block.tree;
   Request request{block, tree[block.at].scope, 0, {}, false, {}, {}};
-  if (request.scope == Tree::kNone) return refuse("reindex/P1", "the root block has no axes", {block.node()});
+  if (request.scope == Tree::kNone)
+    return refuse("reindex/P1", "the root block has no axes", {block.node()}, "name a block inside of it");
   TW_TRY(chosen, touched_position(reindex.buffer, block, "reindex/P1"));
   std::tie(request.reads, request.position) = chosen;
   request.buffer = (request.reads ? block.block().reads : block.block().writes)[request.position]->buffer;
@@ -166,7 +167,8 @@ Result<Plan> plan(const State& state, const ReIndex& reindex) {
     obstacle = request.reads ? analysis::why_not_covered(after, copier, changed, cache)
                              : analysis::why_not_covered(after, changed, copier, cache);
   }
-  if (obstacle) return refuse("reindex/P5", *obstacle);
+  if (obstacle)
+    return refuse("reindex/P5", *obstacle, "reindex before the loops of the writer and the readers are changed");
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "reindex/P5"));
   TW_RETURN_IF_ERROR(recheck_execution(after, changed, "reindex/P5"));
   plan.outputs.push_back(Handle::block(request.block.func, *copy));

@@ -53,7 +53,7 @@ Result<Choice> choose_place(const State& state, const Place& block, int scope_at
     return refuse(
         "reindex_cache_read/P3",
         "in the scope of " + describe(block) + ", '" + buffer->name + "' is known as '" + other->name + "' too",
-        {block.node()});
+        {block.node()}, "cache the buffer outside of the block that makes the view");
   }
   std::vector<int> writers = scope.writers(buffer);
   int writer = writers.empty() ? Tree::kNone : tree.block(scope.children()[writers[0]]->block->id.value);
@@ -63,11 +63,12 @@ Result<Choice> choose_place(const State& state, const Place& block, int scope_at
                   writers.size() > 1 ? "several blocks write '" + buffer->name + "'"
                                      : describe_block(tree.block_at(writer)) + " writes '" + buffer->name + "' while " +
                                            describe(block) + " reads it",
-                  {tree.stmt(writer), block.node()});
+                  {tree.stmt(writer), block.node()},
+                  "cache before its reduction is decomposed, and before the loops of the two blocks are joined");
   }
   if (writer != Tree::kNone && writer < block.at) return Choice{before_first(tree, scope_at, writer, {block.at}), true};
   if (auto obstacle = why_not_all_written(state, block, scope_at, buffer)) {
-    return refuse("reindex_cache_read/P6", *obstacle);
+    return refuse("reindex_cache_read/P6", *obstacle, "let a block write all of the buffer before");
   }
   return Choice{start_of(tree, scope_at), false};
 }
@@ -78,7 +79,8 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
   int scope = tree[block.at].scope;
-  if (scope == Tree::kNone) return refuse("reindex_cache_read/P1", "the root block is no reader", {block.node()});
+  if (scope == Tree::kNone)
+    return refuse("reindex_cache_read/P1", "the root block is no reader", {block.node()}, "name a block inside of it");
   TW_TRY(position,
          buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "reindex_cache_read/P1"));
   if (!find_memory_scope(cache.storage_scope)) {
@@ -105,7 +107,9 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
   // The block's own condition may ask for data, which have to be there by then.
   if (choice.written || !analysis::binding_reads(*after.realize_at(copier)).empty()) {
     auto obstacle = analysis::why_inputs_incomplete(after, copier);
-    if (obstacle) return refuse("reindex_cache_read/P6", *obstacle);
+    if (obstacle)
+      return refuse("reindex_cache_read/P6", *obstacle,
+                    "cache before the loops of the writer and the reader are changed");
   }
   TW_RETURN_IF_ERROR(recheck_execution(after, copier, "reindex_cache_read/P6"));
   plan.outputs.push_back(Handle::block(block.func, *made));

@@ -42,7 +42,10 @@ Result<CopyPlace> choose_place(const Place& block, int scope_at, const Ref<Buffe
                   "in the scope of " + describe(block) + " stands a statement outside of any block",
                   {NodeRef(scope.bare_statement())}, "put it into a block");
   }
-  auto no = [&](std::string why) { return refuse("reindex_cache_write/P3", std::move(why), {block.node()}); };
+  auto no = [&](std::string why) {
+    return refuse("reindex_cache_write/P3", std::move(why), {block.node()},
+                  "cache before its reduction is decomposed, and outside of blocks that make views");
+  };
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
   if (facts.role != analysis::BlockRole::kComplete && facts.role != analysis::BlockRole::kReduction) {
     return no(describe(block) + " is neither a complete nor a reduction block: " +
@@ -88,7 +91,8 @@ Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
   TW_TRY(block, state.find(cache.block));
   const Tree& tree = *block.tree;
   int scope = tree[block.at].scope;
-  if (scope == Tree::kNone) return refuse("reindex_cache_write/P1", "the root block is no writer", {block.node()});
+  if (scope == Tree::kNone)
+    return refuse("reindex_cache_write/P1", "the root block is no writer", {block.node()}, "name a block inside of it");
   TW_TRY(position,
          buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "reindex_cache_write/P1"));
   if (!find_memory_scope(cache.storage_scope)) {
@@ -101,7 +105,8 @@ Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
   TW_TRY(axes, axis_cache(block, buffer, cache.storage_scope, *cache.index_map.map.as<IndexMap>(), codes));
   int outside = tree[place.near].parent;
   if (auto obstacle = analysis::why_init_not_first(tree, outside, block.at)) {
-    return refuse("reindex_cache_write/P6", *obstacle);
+    return refuse("reindex_cache_write/P6", *obstacle,
+                  "cache before the loops of the block and its readers are changed");
   }
   Ref<Block> made;
   TW_TRY(nest, axis_copy_nest(block, outside, axes, false, "reindex_cache_write/P7", &made));

@@ -68,7 +68,8 @@ Status check_ranges(const Tree& tree, const std::vector<int>& order) {
       return refuse("reorder/P3",
                     "the range of " + describe_loop(loop) + " depends on " + describe_loop(other) +
                         ", which would come to stand inside it",
-                    {tree.stmt(order[outer]), tree.stmt(order[inner])});
+                    {tree.stmt(order[outer]), tree.stmt(order[inner])},
+                    "keep the two loops in their order, or fuse() them");
     }
   }
   return Ok{};
@@ -89,7 +90,10 @@ std::vector<int> reduction_loops(const Tree& tree, const std::vector<int>& order
 
 /// Below `order`'s last loop, seen with the loops in that order.
 Status check_blocks(const Tree& tree, const std::vector<int>& chain, const std::vector<int>& order) {
-  if (auto problem = analysis::why_order_matters(tree, chain)) return refuse("reorder/P4", problem->obstacle);
+  if (auto problem = analysis::why_order_matters(tree, chain))
+    return refuse(
+        "reorder/P4", problem->obstacle,
+        "reorder before blocks that depend on one another share these loops, or before a reduction is decomposed");
   for (int block : tree.child_blocks(chain.back())) {
     const auto& facts = analysis::BlockFacts::of(tree.block_ref(block));
     if (!facts.commutative && reduction_loops(tree, chain, block) != reduction_loops(tree, order, block)) {
@@ -109,11 +113,11 @@ Result<Plan> plan(const State& state, const Reorder& reorder) {
     TW_TRY(place, state.find(rv));
     for (const Place& other : named) {
       if (other.func == place.func && other.at == place.at) {
-        return refuse("reorder/P1", describe(place) + " is named twice", {place.node()});
+        return refuse("reorder/P1", describe(place) + " is named twice", {place.node()}, "name each loop once");
       }
       if (other.func != place.func) {
         return refuse("reorder/P2", describe(place) + " and " + describe(other) + " are in different functions",
-                      {place.node(), other.node()});
+                      {place.node(), other.node()}, "reorder takes loops of one nest");
       }
     }
     named.push_back(place);
@@ -144,7 +148,10 @@ Result<Plan> plan(const State& state, const Reorder& reorder) {
   const Tree& after = Tree::of(plan.root);
   std::vector<int> new_chain;
   for (int at : order) new_chain.push_back(after.loop(tree.for_at(at).loop_var));
-  if (auto problem = analysis::why_order_matters(after, new_chain)) return refuse("reorder/P4", problem->obstacle);
+  if (auto problem = analysis::why_order_matters(after, new_chain))
+    return refuse(
+        "reorder/P4", problem->obstacle,
+        "keep the loops of a reduction inside of those that repeat it, and what a block reads complete before it runs");
   for (int block : after.child_blocks(new_chain.front())) {
     TW_RETURN_IF_ERROR(recheck_execution(after, block, "reorder/P6"));
   }

@@ -10,6 +10,7 @@ struct Reorder {
   using Returns = None;
   static constexpr int kRequired = 1;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc = R"(Put loops of one nest into another order.
 
 Args:

@@ -33,7 +33,9 @@ Result<Plan> plan(const State& state, const ReorderBlockIterVar& reorder) {
                   {place.node()}, "axes are numbered from 0 on");
   }
   const BlockRealize* realize = place.tree->realize_at(place.at);
-  if (!realize) return refuse("reorder_block_iter_var/P2", "the root block has no axes", {place.node()});
+  if (!realize)
+    return refuse("reorder_block_iter_var/P2", "the root block has no axes", {place.node()},
+                  "name a block inside of it");
   std::vector<Ref<IterVar>> axes;
   std::vector<Expr> values;
   for (int64_t from : reorder.new_order) {

@@ -25,6 +25,7 @@
 
 #include "analysis/divisors.h"
 #include "analysis/scope.h"
+#include "analysis/sizes.h"
 #include "ir/build.h"
 #include "schedule/primitives/reverse_compute_at.h"
 #include "schedule/primitives/reverse_compute_inline.h"
@@ -57,6 +58,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
   move.last = static_cast<int>(statements.size());
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, loop.at);
+  analysis::assume_runs_around(analyzer, tree, loop.at);
   std::optional<AxisSets> possible;
   auto position = [&](int child) { return tree.block(scope.children()[child]->block->id.value); };
   for (int child : scope.producers(self)) {

@@ -14,6 +14,7 @@ struct ReverseComputeAt {
   using Returns = None;
   static constexpr int kRequired = 2;
   static constexpr Family kFamily = Family::kTransform;
+  static constexpr bool kBelieves = true;
   static constexpr std::string_view kDoc =
       R"(Move a consumer under a loop of its producers, and compute there what they have just produced.
 

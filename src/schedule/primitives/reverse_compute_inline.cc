@@ -47,7 +47,9 @@ Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int sel
   if (producers.size() != 1) {
     return refuse("reverse_compute_inline/P2",
                   describe(block) + " has " + std::to_string(producers.size()) + " producers instead of one",
-                  {block.node()});
+                  {block.node()},
+                  "what is taken into its producer reads the result of one block; inline the others before with "
+                  "compute_inline()");
   }
   Place producer{block.func, &tree, tree.block(scope.children()[producers[0]]->block->id.value)};
   auto inner = assignment_of(producer, "reverse_compute_inline/P1");
@@ -60,7 +62,7 @@ Result<Pair> find_pair(const Place& block, const analysis::Scope& scope, int sel
   if (!local) {
     return refuse("reverse_compute_inline/P2",
                   "'" + buffer->name + "' is used by other blocks too, or outside of the scope",
-                  {producer.node(), block.node()});
+                  {producer.node(), block.node()}, "give other readers a copy of their own (cache_read) before");
   }
   return Pair{producer, *inner, outer};
 }
@@ -150,7 +152,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   TW_TRY(pair, find_pair(block, scope, self));
   TW_RETURN_IF_ERROR(check_only_writer(block, scope, self, "reverse_compute_inline/P4"));
   if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) {
-    return refuse("reverse_compute_inline/P5", *obstacle);
+    return refuse("reverse_compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");
   }
   const Ref<Buffer>& buffer = pair.inner.buffer;
   auto indices = load_indices(*pair.outer.store, buffer);
@@ -159,7 +161,8 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   if (!axes) {
     return refuse("reverse_compute_inline/P3",
                   describe(block) + " reads '" + buffer->name + "' at indices that do not tell its axes",
-                  {block.node()});
+                  {block.node()},
+                  "the block has to read it at indices that its axes follow from: B[vi, vj], B[vi * 4 + vj]");
   }
   // In terms of the producer's axes; what it stored becomes a value.
   const VarMap& map = axes->values;
@@ -198,9 +201,10 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   const auto& facts = analysis::BlockFacts::of(after.block_ref(at));
   if (facts.role != analysis::BlockRole::kComplete) {
     return refuse("reverse_compute_inline/P6", "the merged block would not be complete: " + facts.why,
-                  {block.node(), pair.producer.node()});
+                  {block.node(), pair.producer.node()}, "take what is computed into a block of its own");
   }
-  if (auto obstacle = analysis::why_inputs_incomplete(after, at)) return refuse("reverse_compute_inline/P5", *obstacle);
+  if (auto obstacle = analysis::why_inputs_incomplete(after, at))
+    return refuse("reverse_compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");
   // A consumer that ran for all values of its axes, on what its producer had surely computed, runs for all of them now.
   // Where a condition decides whether it reads at all, it may have run without any instance of the producer.
   bool runs_all = !may_not_read(pair.outer.store->value) && runs_whole_domain(tree, block.at) &&
@@ -214,7 +218,7 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
     if (runs_all && !analysis::why_not_covered(tree, block.at, tree.block(id), pair.outer.buffer)) continue;
     int consumer = after.block(id);
     if (auto obstacle = analysis::why_not_covered(after, at, consumer, pair.outer.buffer)) {
-      return refuse("reverse_compute_inline/P6", *obstacle);
+      return refuse("reverse_compute_inline/P6", *obstacle, "inline before the loops of the two blocks are changed");
     }
   }
   TW_RETURN_IF_ERROR(recheck_execution(after, at, "reverse_compute_inline/P9"));

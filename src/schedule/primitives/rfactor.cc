@@ -76,7 +76,8 @@ Status check_roles(Chain& chain) {
           {node, chain.block.node()}, "take a loop that drives the reduction alone");
     }
     if (factored && !reduction && !is_const_int(chain.at(i).extent, 1)) {
-      return refuse("rfactor/P3", describe_loop(chain.at(i)) + " drives no reduction axis", {node, chain.block.node()});
+      return refuse("rfactor/P3", describe_loop(chain.at(i)) + " drives no reduction axis", {node, chain.block.node()},
+                    "name loops of the reduction; split() one of them first for a part of it");
     }
     chain.reduces.push_back(reduction);
     if (reduction || factored) {
@@ -84,7 +85,8 @@ Status check_roles(Chain& chain) {
       for (const Expr& bound : {chain.at(i).min, chain.at(i).extent}) {
         bool varies = uses_any_var(bound, [&](const Ref<Var>& v) { return chain.block.tree->loop(v) != Tree::kNone; });
         if (!varies) continue;
-        return refuse("rfactor/P3", "the range of " + describe_loop(chain.at(i)) + " depends on another loop", {node});
+        return refuse("rfactor/P3", "the range of " + describe_loop(chain.at(i)) + " depends on another loop", {node},
+                      "factor loops of constant or symbolic lengths that depend on no other loop");
       }
     }
   }
@@ -99,7 +101,8 @@ Status check_place(const Chain& chain) {
       bool reads = false;
       visit(bound, [&](const Ref<BufferLoad>&) { reads = true; });
       if (reads) {
-        return refuse("rfactor/P4", "the range of " + describe_loop(loop) + " depends on data", {tree.stmt(at)});
+        return refuse("rfactor/P4", "the range of " + describe_loop(loop) + " depends on data", {tree.stmt(at)},
+                      "factor a loop of a constant or symbolic length");
       }
     }
   }
@@ -117,7 +120,7 @@ Status check_place(const Chain& chain) {
     if (tree.for_at(chain.loops[i]).body == below) continue;
     return refuse("rfactor/P4",
                   "below " + describe_loop(tree.for_at(at)) + " stands more than " + describe(chain.block),
-                  {tree.stmt(at), chain.block.node()});
+                  {tree.stmt(at), chain.block.node()}, "factor before other blocks are moved into these loops");
   }
   return Ok{};
 }
@@ -136,7 +139,7 @@ Result<Chain> find_chain(const Place& loop) {
     return refuse("rfactor/P1",
                   describe(chain.block) + " is not a reduction block" +
                       (facts.why.empty() ? std::string(": it has no init") : ": " + facts.why),
-                  {chain.block.node()});
+                  {chain.block.node()}, "name loops of a block with T.init()");
   }
   if (loop.loop().kind != ForKind::kSerial) {
     return refuse("rfactor/P2", describe(loop) + " is not serial", {loop.node()},
@@ -389,12 +392,15 @@ Status check_after(const Chain& chain, const analysis::Scope& scope, int self, c
   for (int at : {partial, block}) {
     const auto& facts = analysis::BlockFacts::of(after.block_ref(at));
     if (facts.role != analysis::BlockRole::kReduction && facts.role != analysis::BlockRole::kComplete) {
-      return refuse("rfactor/P8", describe(chain.block) + " would be no reduction: " + facts.why, {chain.block.node()});
+      return refuse("rfactor/P8", describe(chain.block) + " would be no reduction: " + facts.why, {chain.block.node()},
+                    "factor before the loops of the reduction are changed");
     }
     int from = after[after.loops_above(at).front()].parent;
-    if (auto obstacle = analysis::why_irregular_reduction(after, from, at)) return refuse("rfactor/P8", *obstacle);
+    if (auto obstacle = analysis::why_irregular_reduction(after, from, at))
+      return refuse("rfactor/P8", *obstacle, "factor before the loops of the reduction are changed");
     if (auto obstacle = analysis::why_inputs_incomplete(after, at)) {
-      return refuse(at == partial ? "rfactor/P7" : "rfactor/P8", *obstacle);
+      return refuse(at == partial ? "rfactor/P7" : "rfactor/P8", *obstacle,
+                    "factor before the loops of the reduction are changed");
     }
     TW_RETURN_IF_ERROR(recheck_execution(after, at, "rfactor/P9"));
   }
@@ -402,7 +408,7 @@ Status check_after(const Chain& chain, const analysis::Scope& scope, int self, c
     int consumer = after.block(scope.children()[child]->block->id.value);
     for (const Ref<BufferRegion>& write : chain.block.block().writes) {
       if (auto obstacle = analysis::why_not_covered(after, block, consumer, write->buffer)) {
-        return refuse("rfactor/P8", *obstacle);
+        return refuse("rfactor/P8", *obstacle, "factor before the loops of the reduction are changed");
       }
     }
   }
@@ -425,7 +431,7 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
     return refuse("rfactor/P6",
                   "factor_axis " + std::to_string(rfactor.factor_axis) + " is not between " +
                       std::to_string(-rank - 1) + " and " + std::to_string(rank),
-                  {chain.block.node()});
+                  {chain.block.node()}, "0 puts the new axis first, -1 last");
   }
   auto position = static_cast<size_t>(rfactor.factor_axis < 0 ? rfactor.factor_axis + rank + 1 : rfactor.factor_axis);
   int scope_at = tree[chain.block.at].scope;
@@ -434,7 +440,7 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   TW_RETURN_IF_ERROR(check_only_writer(chain.block, scope, self, "rfactor/P7"));
   int from = tree[chain.loops.front()].parent;
   if (auto obstacle = analysis::why_irregular_reduction(tree, from, chain.block.at)) {
-    return refuse("rfactor/P8", *obstacle);
+    return refuse("rfactor/P8", *obstacle, "factor before the loops of the reduction are changed");
   }
   Factoring factor(chain, *found.reducer, position);
   TreeEdit edit(tree);

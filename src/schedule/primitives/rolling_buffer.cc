@@ -113,7 +113,8 @@ Result<Roll> find_blocks(const State& state, const RollingBuffer& rolling) {
   TW_TRY(block, state.find(rolling.block));
   const Tree& tree = *block.tree;
   Roll roll{block, tree[block.at].scope, 0, {}, {}, {}, {}};
-  if (roll.scope == Tree::kNone) return refuse("rolling_buffer/P1", "the root block is no producer", {block.node()});
+  if (roll.scope == Tree::kNone)
+    return refuse("rolling_buffer/P1", "the root block is no producer", {block.node()}, "name a block inside of it");
   const auto& writes = block.block().writes;
   TW_TRY(position, buffer_position(rolling.write_buffer_index, writes, block, "write", "rolling_buffer/P1"));
   roll.position = position;
@@ -124,7 +125,8 @@ Result<Roll> find_blocks(const State& state, const RollingBuffer& rolling) {
     return refuse("rolling_buffer/P2", "several blocks write '" + roll.buffer->name + "'", {block.node()},
                   "take this step before the reduction is decomposed");
   }
-  if (auto obstacle = why_values_vary(tree, scope, block.at)) return refuse("rolling_buffer/P2", *obstacle);
+  if (auto obstacle = why_values_vary(tree, scope, block.at))
+    return refuse("rolling_buffer/P2", *obstacle, "roll what compute_at() has put under the loop of its consumer");
   if (scope.bare_statement()) {
     return refuse("rolling_buffer/P3",
                   "in the scope of " + describe(block) + " stands a statement outside of any block",
@@ -138,18 +140,18 @@ Result<Roll> find_blocks(const State& state, const RollingBuffer& rolling) {
     if (analysis::binding_reads(*tree.realize_at(reader), roll.buffer)) {
       return refuse("rolling_buffer/P3",
                     describe_block(tree.block_at(reader)) + " binds its axes to what '" + roll.buffer->name + "' holds",
-                    {tree.stmt(reader), block.node()});
+                    {tree.stmt(reader), block.node()}, "roll buffers that are read by plain loads");
     }
   }
   if (!own || roll.readers.empty() || !roll.buffer->strides.empty() ||
       has_other_use(tree.block_ref(roll.scope), roll.buffer)) {
     return refuse("rolling_buffer/P3",
                   "'" + roll.buffer->name + "' is not a buffer of the scope that other blocks read by plain loads",
-                  {block.node()});
+                  {block.node()}, "roll the result of a stage that compute_at() has put under a loop of its consumer");
   }
   for (int reader : roll.readers) {
     if (auto obstacle = analysis::why_not_covered(tree, block.at, reader, roll.buffer)) {
-      return refuse("rolling_buffer/P3", *obstacle);
+      return refuse("rolling_buffer/P3", *obstacle, "roll right after compute_at(), before other loops are changed");
     }
   }
   std::vector<int> all = roll.readers;
@@ -347,7 +349,7 @@ Result<Plan> plan(const State& state, const RollingBuffer& rolling) {
   if (!only_bounds_axes(realize.predicate, realize, analyzer)) {
     return refuse("rolling_buffer/P7",
                   describe(roll.block) + " runs on the condition " + analysis::brief(realize.predicate),
-                  {roll.block.node()});
+                  {roll.block.node()}, "roll before the block is given a condition: tile by factors that divide");
   }
   Plan plan = give_loops(roll.block.func, rolled(roll), {});
   RollingBuffer recorded = rolling;

@@ -20,7 +20,8 @@ Result<Plan> plan(const State& state, const SampleCategorical& sample) {
   double total = 0;
   for (double p : sample.probs) total += p >= 0 && std::isfinite(p) ? p : std::nan("");
   if (!(total > 0)) {
-    return refuse("sample_categorical/P2", "the probabilities must be finite, not negative, and not all 0", {});
+    return refuse("sample_categorical/P2", "the probabilities must be finite, not negative, and not all 0", {},
+                  "pass one weight for each candidate, such as [0.5, 0.5]");
   }
   Plan plan;
   int64_t decision = 0;

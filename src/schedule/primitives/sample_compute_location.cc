@@ -101,7 +101,8 @@ Result<std::vector<int64_t>> compute_locations(const State& state, BlockRV rv) {
 Result<Plan> plan(const State& state, const SampleComputeLocation& sample) {
   TW_TRY(block, state.find(sample.block));
   if (block.tree->realize_at(block.at) == nullptr) {
-    return refuse("sample_compute_location/P1", "the root block cannot be computed anywhere else", {block.node()});
+    return refuse("sample_compute_location/P1", "the root block cannot be computed anywhere else", {block.node()},
+                  "name a block inside of it");
   }
   if (sample.decision.value && *sample.decision.value < -2) {
     return refuse("sample_compute_location/P2",

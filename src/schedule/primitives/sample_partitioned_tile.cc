@@ -42,11 +42,13 @@ Result<Plan> plan(const State& state, const SamplePartitionedTile& sample) {
   const std::optional<std::vector<int64_t>>& given = sample.decision.value;
   if (given && given->size() != static_cast<size_t>(n)) {
     return refuse("sample_partitioned_tile/P4",
-                  "the decision has " + std::to_string(given->size()) + " factors instead of " + std::to_string(n), {});
+                  "the decision has " + std::to_string(given->size()) + " factors instead of " + std::to_string(n), {},
+                  "give one factor for each of the n loops");
   }
   auto extent = const_int(place.loop().extent);
   if (extent && *extent < 1) {
-    return refuse("sample_partitioned_tile/P3", describe(place) + " has no iterations to tile", {place.node()});
+    return refuse("sample_partitioned_tile/P3", describe(place) + " has no iterations to tile", {place.node()},
+                  "a loop with an extent of at least 1 has factors");
   }
   Plan plan;
   std::vector<int64_t> factors(static_cast<size_t>(n), 1);

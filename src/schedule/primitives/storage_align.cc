@@ -39,7 +39,8 @@ Result<Plan> plan(const State& state, const StorageAlign& align) {
   TW_TRY(position, buffer_position(align.buffer_index, block.block().writes, block, "write", "storage_align/P1"));
   const Ref<Buffer>& buffer = block.block().writes[position]->buffer;
   if (align.factor < 1) {
-    return refuse("storage_align/P2", "the factor is " + std::to_string(align.factor) + ", not positive", {});
+    return refuse("storage_align/P2", "the factor is " + std::to_string(align.factor) + ", not positive", {},
+                  "strides become multiples of factor, plus offset: (32, 8) for instance");
   }
   auto rank = static_cast<int64_t>(buffer->shape.size());
   if (align.axis < -rank || align.axis >= rank) {

@@ -106,7 +106,9 @@ class Replacement {
         return refuse("tensorize/P3",
                       "nothing in " + describe_block(block) + " is '" + described->name + "' of the description of '" +
                           intrin_.name + "'",
-                      {tree_.stmt(at_)});
+                      {tree_.stmt(at_)},
+                      "the block has to touch a buffer for each one of the description; cache_read() and cache_write() "
+                      "make them");
       }
       const Part& part = it->second;
       std::vector<Ref<Range>> region;
@@ -162,7 +164,7 @@ class Replacement {
         return refuse("tensorize/P5",
                       "'" + argument.buffer->name + "' of the intrinsic is written, and '" + other.buffer->name +
                           "' would be in the same buffer '" + other.region->buffer->name + "'",
-                      {tree_.stmt(at_)});
+                      {tree_.stmt(at_)}, "give the operand a buffer of its own with cache_read() or cache_write()");
       }
       TW_RETURN_IF_ERROR(check_layout(argument));
     }
@@ -233,7 +235,7 @@ class Replacement {
         return refuse("tensorize/P6",
                       "'" + argument.buffer->name + "' of the intrinsic lies in \"" + argument.buffer->scope() +
                           "\" memory, '" + argument.region->buffer->name + "' in \"" + scope + "\"",
-                      {tree_.stmt(at_)});
+                      {tree_.stmt(at_)}, "cache_read(), cache_write() and set_scope() bring it there");
       }
       moved[argument.buffer->data] = pointer_var(argument.buffer->name, argument.buffer->dtype, scope);
     }

@@ -30,7 +30,8 @@ Result<std::vector<int>> loops_of(const Place& block) {
   const Tree& tree = *block.tree;
   std::vector<int> loops = tree.loops_above(block.at);
   if (loops.empty()) {
-    return refuse("transform_block_layout/P1", describe(block) + " is in no loop", {block.node()});
+    return refuse("transform_block_layout/P1", describe(block) + " is in no loop", {block.node()},
+                  "add_unit_loop() gives it one");
   }
   for (size_t i = 0; i < loops.size(); ++i) {
     Place loop{block.func, block.tree, loops[i]};
@@ -88,7 +89,7 @@ Result<std::vector<IterType>> types_of(const Place& block, const IndexMap& map) 
     }
     if (spatial && reduction) {
       return refuse("transform_block_layout/P4", "the new index " + brief(e) + " mixes spatial and reduction axes",
-                    {block.node()});
+                    {block.node()}, "spatial indices are made of spatial axes, and reductions of reduction axes");
     }
     result.push_back(reduction ? IterType::kCommReduce : IterType::kDataPar);
   }
@@ -130,7 +131,9 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   TW_TRY(block, state.find(transform.block));
   const Tree& tree = *block.tree;
   const IndexMap& map = *transform.index_map.map.as<IndexMap>();
-  if (block.at == 0) return refuse("transform_block_layout/P1", "the root block is in no loop", {block.node()});
+  if (block.at == 0)
+    return refuse("transform_block_layout/P1", "the root block is in no loop", {block.node()},
+                  "name a block inside of it");
   TW_TRY(loops, loops_of(block));
   TW_RETURN_IF_ERROR(check_bindings(block, loops));
   std::vector<Expr> extents;
@@ -146,12 +149,13 @@ Result<Plan> plan(const State& state, const TransformBlockLayout& transform) {
   }
   TW_TRY(types, types_of(block, map));
   if (auto problem = analysis::why_order_matters(tree, loops)) {
-    return refuse("transform_block_layout/P5", problem->obstacle);
+    return refuse("transform_block_layout/P5", problem->obstacle,
+                  "transform the block before others are moved into its loops");
   }
   Ref<Block> old = tree.block_ref(block.at);
   if (!analysis::BlockFacts::of(old).commutative) {
     return refuse("transform_block_layout/P5", describe(block) + " combines values in a way whose order matters",
-                  {block.node()});
+                  {block.node()}, "keep the axes of its reduction in their order");
   }
   BlockRealize realize = *tree.realize_at(block.at);
   realize.iter_values.clear();

@@ -31,7 +31,8 @@ Result<Plan> plan(const State& state, const UnsafeHideBufferAccess& step) {
   for (int64_t position : step.buf_index_array) {
     if (position >= 0 && position < count) continue;
     return refuse("unsafe_hide_buffer_access/P2",
-                  describe(block) + " has no " + step.buf_type + " number " + std::to_string(position), {block.node()});
+                  describe(block) + " has no " + step.buf_type + " number " + std::to_string(position), {block.node()},
+                  "positions count from 0 in T.reads or T.writes");
   }
   TreeEdit edit(*block.tree);
   edit.change_block(block.at, [&](Block& changed) {

@@ -87,7 +87,8 @@ Result<Plan> plan(const State& state, const UnsafeSetDType& step) {
         walk.descend(decl);
       });
   if (other.defined()) {
-    return refuse("unsafe_set_dtype/P3", "the pointer of '" + buffer->name + "' is used here", {other, block.node()});
+    return refuse("unsafe_set_dtype/P3", "the pointer of '" + buffer->name + "' is used here", {other, block.node()},
+                  "give what uses the pointer a copy with cache_read() or cache_write()");
   }
   auto found = [&](const Ref<Buffer>& old) -> const Ref<Buffer>* {
     auto it = changed.find(old);
