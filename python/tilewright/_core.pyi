@@ -1616,6 +1616,7 @@ def interpret(
     timeout: float = 0.0,
     check_races: bool = True,
     check_uninitialized: bool = True,
+    lanes_in_step: bool = False,
     vscale: int = 2,
 ) -> object:
     """
@@ -1629,6 +1630,8 @@ def interpret(
         timeout: seconds after which it is stopped; 0: no limit.
         check_races: report iterations of parallel loops that depend on each other.
         check_uninitialized: report reads of memory that nothing has written.
+        lanes_in_step: iterations of vectorized loops may read what later ones write, as in lowered programs,
+            where each statement is done for all of them before the next one.
         vscale: what T.vscale() is.
 
     Returns:

@@ -32,8 +32,8 @@ class Note(NamedTuple):
     """Something about a kernel that its author may want to know.
 
     Attributes:
-        code: what it is about, for programs: ``"lower/not-vectorized"``, ``"lower/not-unrolled"`` and
-            ``"lower/not-in-registers"`` (the program asks for it), ``"lower/scalar-loop"`` (a serial loop that gains
+        code: what it is about, for programs: ``"lower/not-vectorized"``, ``"lower/not-unrolled"``,
+            ``"lower/not-in-registers"`` and ``"lower/not-aligned"`` (the program asks for it), ``"lower/scalar-loop"`` (a serial loop that gains
             nothing, or that cannot, from vectors), ``"lower/unproved-parallel"`` (a parallel loop whose iterations are
             not proved to be independent), ``"codegen/scalar-call"`` (a function that is called number by number).
         function: the function that it is in.
@@ -50,7 +50,12 @@ class Note(NamedTuple):
     @property
     def asked(self) -> bool:
         """Whether the program asks for what it did not get."""
-        return self.code in ("lower/not-vectorized", "lower/not-unrolled", "lower/not-in-registers")
+        return self.code in (
+            "lower/not-vectorized",
+            "lower/not-unrolled",
+            "lower/not-in-registers",
+            "lower/not-aligned",
+        )
 
 
 def notes_of(report: dict[str, Any]) -> tuple[Note, ...]:

@@ -11,7 +11,7 @@ namespace tilewright::analysis {
 std::vector<Ref<BufferRegion>> binding_reads(const BlockRealize& realize) {
   std::vector<Ref<BufferRegion>> regions;
   auto add = [&](const Expr& e) {
-    if (effect_of(e) == Effect::kPure) return;
+    if (e.is<Var>() || e.is<IntImm>() || effect_of(e) == Effect::kPure) return;
     visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
       BufferRegion region{load->buffer, {}};
       for (const Expr& index : load->indices) region.region.push_back(range(index, one(index.dtype())));

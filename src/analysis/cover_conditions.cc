@@ -4,6 +4,7 @@
 #include "analysis/cover.h"
 #include "arith/region_bound.h"
 #include "ir/build.h"
+#include "ir/numeric.h"
 #include "ir/substitute.h"
 
 namespace tilewright::analysis {
@@ -55,13 +56,23 @@ class Clips {
 
   bool below(const Expr& start, const Expr& limit) {
     auto found = find(start, limit);
-    if (found) clips_.push_back({found->first, limit + found->second, {}});
+    if (found) clips_.push_back({found->first, in_region(*found, limit), {}});
     return found.has_value();
   }
   bool above(const Expr& start, const Expr& limit) {
     auto found = find(start, limit);
-    if (found) clips_.push_back({found->first, {}, limit + found->second});
+    if (found) clips_.push_back({found->first, {}, in_region(*found, limit)});
     return found.has_value();
+  }
+  /// The limit of a start as one of the dimension, of its type.
+  Expr in_region(const std::pair<size_t, Expr>& found, const Expr& limit) const {
+    return cast(region_[found.first]->min.dtype(), limit + found.second);
+  }
+  /// Whether the type of an index holds the limit, which a condition may state in a wider one.
+  bool fits(const Expr& limit, DataType type) {
+    if (limit.dtype() == type) return true;
+    const arith::ConstIntBound values = analyzer_.const_int_bound(limit);
+    return values.min_value >= int_min(type) && values.max_value <= int_max(type);
   }
   /// The dimension that begins a constant behind `start`, and that constant; the limit must be one for all iterations.
   std::optional<std::pair<size_t, Expr>> find(const Expr& start, const Expr& limit) {
@@ -69,7 +80,7 @@ class Clips {
     for (size_t d = 0; d < region_.size(); ++d) {
       if (!is_const_int(region_[d]->extent, 1)) continue;
       Expr behind = analyzer_.simplify(region_[d]->min - start);
-      if (const_int(behind)) return std::pair(d, behind);
+      if (const_int(behind) && fits(limit + behind, region_[d]->min.dtype())) return std::pair(d, behind);
     }
     return std::nullopt;
   }
@@ -80,6 +91,16 @@ class Clips {
   Expr rest_;
   std::vector<Clip> clips_;
 };
+
+/// The conjunction with those of its terms that say nothing of the inputs, such as i + n < i + m, without them.
+Expr without_idle_inputs(const Expr& predicate, const arith::IterDomains& inputs, arith::Analyzer& analyzer) {
+  if (const And* both = predicate.as<And>()) {
+    return logical_and(without_idle_inputs(both->a, inputs, analyzer), without_idle_inputs(both->b, inputs, analyzer));
+  }
+  if (!uses_inputs(predicate, inputs)) return predicate;
+  Expr simple = analyzer.simplify(predicate);
+  return uses_inputs(simple, inputs) ? predicate : simple;
+}
 
 bool proves_all(const Expr& predicate, arith::Analyzer& analyzer) {
   if (const And* both = predicate.as<And>()) return proves_all(both->a, analyzer) && proves_all(both->b, analyzer);
@@ -122,6 +143,7 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
     }
     condition = substitute(predicate, units);
   }
+  condition = without_idle_inputs(condition, moving, analyzer);
   Clips clips(reached, moving, condition, analyzer);
   // Where such a condition fails, nothing is reached.
   if (!proves_all(outer_condition(clips.rest(), moving), analyzer)) return std::nullopt;

@@ -1,5 +1,7 @@
 #include "analysis/divisors.h"
 
+#include <algorithm>
+
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
@@ -22,10 +24,22 @@ bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer) {
   return found;
 }
 
+namespace {
+
+bool fails(const arith::IntSet& set, arith::Analyzer& analyzer) {
+  auto divides = [&](const Expr& end) { return end.defined() && may_divide_by_zero(end, analyzer); };
+  return divides(set.min) || divides(set.max);
+}
+
+}  // namespace
+
+bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer) {
+  return std::any_of(box.begin(), box.end(), [&](const arith::IntSet& set) { return fails(set, analyzer); });
+}
+
 arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer) {
-  auto fails = [&](const Expr& end) { return end.defined() && may_divide_by_zero(end, analyzer); };
   for (arith::IntSet& set : box) {
-    if (fails(set.min) || fails(set.max)) set = arith::IntSet::everything();
+    if (fails(set, analyzer)) set = arith::IntSet::everything();
   }
   return box;
 }

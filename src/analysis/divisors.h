@@ -13,7 +13,8 @@ namespace tilewright::analysis {
 /// what a schedule computes ahead of it must not fail either.
 bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer);
 
-/// The box with open ends instead of such that divide by what may be zero.
+/// Whether the box has ends that divide by what may be zero; the box with open ends instead of these.
+bool has_failing_ends(const arith::Box& box, arith::Analyzer& analyzer);
 arith::Box without_failing_ends(arith::Box box, arith::Analyzer& analyzer);
 
 /// Whether it divides by what may be zero, reads what is not proved to lie inside of its buffer, or calls what does

@@ -76,8 +76,11 @@ const NodeBase* bare_statement_in(const Stmt& stmt) {
 const Scope& Scope::of(const Block& block) {
   return block.id.memo.get<Scope>([&] {
     Scope scope;
-    scope.children_.reserve(8);
-    scope.uses_.reserve(24);
+    const SeqStmt* sequence = block.body.as<SeqStmt>();
+    const size_t expected = sequence ? sequence->seq.size() : 8;
+    scope.children_.reserve(expected);
+    scope.uses_.reserve(expected * 3);
+    scope.allocated_.reserve(block.alloc_buffers.size());
     for (const Def<Buffer>& buffer : block.alloc_buffers) scope.allocated_.push_back(buffer->data.get());
     for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
       scope.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());

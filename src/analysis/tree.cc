@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 #include "ir/op.h"
 #include "ir/traverse.h"
@@ -70,13 +71,13 @@ class TreeBuilder {
     const int shift = tree_.size() - first;
     const auto from = before_->entries_.begin();
     tree_.entries_.insert(tree_.entries_.end(), from + first, from + end);
-    for (int at = first; at < end; ++at) {
-      Entry& entry = tree_.entries_[at + shift];
+    const std::span<Entry> copies = std::span(tree_.entries_).subspan(first + shift);
+    for (Entry& entry : copies) {
       entry.parent = entry.parent >= first ? entry.parent + shift : parent;
       entry.scope = entry.scope >= first ? entry.scope + shift : scope;
       entry.end += shift;
-      moved_[at] = at + shift;
     }
+    std::iota(moved_.begin() + first, moved_.begin() + end, first + shift);
     auto copy_positions = [&](const std::vector<int>& from, std::vector<int>& to) {
       for (auto it = std::lower_bound(from.begin(), from.end(), first); it != from.end() && *it < end; ++it) {
         to.push_back(*it + shift);

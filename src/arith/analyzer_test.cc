@@ -307,6 +307,18 @@ TEST_F(AnalyzerTest, ConstantsBeyondTheTypeAreLeftAlone) {
   EXPECT_FALSE(analyzer.can_prove_equal(f, i64(0)));
 }
 
+TEST_F(AnalyzerTest, ConstantsThatWrapDecideNothing) {
+  Expr wrapped = make<Add>({i32(2), i32(2147483646)});
+  for (const Expr& e : {wrapped, Expr(make<Add>({wrapped, i32(1)})), Expr(make<Sub>({x, wrapped})), x * wrapped}) {
+    for (const Expr& condition : {Expr(make<GE>({e, i32(0)})), Expr(make<LT>({e, i32(0)}))}) {
+      EXPECT_FALSE(analyzer.can_prove(condition));
+      EXPECT_FALSE(const_int(analyzer.simplify(condition)));
+    }
+  }
+  EXPECT_EQ(analyzer.const_int_bound(wrapped).min_value, int_min(DataType::int_(32)));
+  EXPECT_TRUE(analyzer.can_prove(make<GE>({make<Add>({i32(2), i32(2147483645)}), i32(0)})));
+}
+
 TEST_F(AnalyzerTest, SharedSubexpressionsDoNotBlowUp) {
   Expr e = x;
   for (int step = 0; step < 200; ++step) e = make<Add>({e, make<Sub>({e, e})});

@@ -98,7 +98,7 @@ ConstIntBound Engine::compute_bound(const Expr& e) {
     bool grows = e.is<Add>() || e.is<Sub>() || e.is<Mul>() || e.is<Ramp>();
     if (may_wrap && grows && !range.is_finite()) return whole;
     if (range.within(whole)) return range;
-    if (may_wrap) return whole;
+    if (may_wrap || range.is_single()) return whole;
     ConstIntBound inside = intersect(range, whole);
     return inside.is_empty() ? whole : inside;
   };

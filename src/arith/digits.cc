@@ -33,6 +33,7 @@ class Reader {
       sum.constant += number->value * scale;
       return is_small(sum.constant);
     }
+    if (is_unfoldable(e)) return false;
     if (const Add* add = e.as<Add>()) return read(add->a, scale, sum) && read(add->b, scale, sum);
     if (const Sub* sub = e.as<Sub>()) return read(sub->a, scale, sum) && read(sub->b, -scale, sum);
     if (const Mul* mul = e.as<Mul>()) {

@@ -373,10 +373,10 @@ Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& a
   for (size_t i = 0; i < box.size(); ++i) {
     IntSet whole = IntSet::interval(zero(shape[i].dtype()), analyzer.simplify(shape[i] - 1));
     bool contained = proves_subset(box[i], whole, analyzer);
-    Ref<Range> range = (contained ? box[i] : intersect(box[i], whole, analyzer)).to_range(analyzer);
+    Ref<Range> part = (contained ? box[i] : intersect(box[i], whole, analyzer)).to_range(analyzer);
     // The shape of a buffer is never negative: all of it is as long as it says.
-    if (range.defined() && is_const_int(range->min, 0) && analyzer.can_prove_equal(range->extent, shape[i])) {
-      result.push_back(make<Range>({range->min, shape[i]}));
+    if (part.defined() && is_const_int(part->min, 0) && analyzer.can_prove_equal(part->extent, shape[i])) {
+      result.push_back(range(part->min, shape[i]));
       continue;
     }
     // Nothing of the box may be left, or nothing was in it: of a number of elements that depends on nothing but loops
@@ -386,10 +386,10 @@ Region clip_to_shape(const Box& box, const std::vector<Expr>& shape, Analyzer& a
       ConstIntBound count = analyzer.const_int_bound(extent);
       return count.has_min() && count.min_value < 0;
     };
-    if (range.defined() && may_be_negative(range->extent)) {
-      range = make<Range>({range->min, max(range->extent, zero(range->extent.dtype()))});
+    if (part.defined() && may_be_negative(part->extent)) {
+      part = make<Range>({part->min, max(part->extent, zero(part->extent.dtype()))});
     }
-    result.push_back(range.defined() ? range : make<Range>({zero(shape[i].dtype()), shape[i]}));
+    result.push_back(part.defined() ? part : range_of(shape[i]));
   }
   return result;
 }

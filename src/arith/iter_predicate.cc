@@ -52,8 +52,8 @@ bool IterReader::read_order(const Expr& a, const Expr& b, int64_t slack) {
   }
   IterSumExpr sum = sums_.add(std::move(*right), *left, true);
   sum.base = factors_.sub(sum.base, constant(sum.base.dtype(), slack));
-  if (sum.args.empty()) return true;
-  bool upper = !factors_.positive(sum.args[0].scale);  // -(...) + base >= 0
+  if (sum.args.empty()) return const_int(sum.base).value_or(0) >= 0;  // the loops have no part in it
+  bool upper = !factors_.positive(sum.args[0].scale);                 // -(...) + base >= 0
   if (upper) {
     Expr base = sum.base;
     sum = sums_.scaled(std::move(sum), constant(sum.base.dtype(), int64_t{-1}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/fold.h"
 
 namespace tilewright::arith {
 
@@ -93,6 +94,12 @@ Linear operator-(const Linear& a, const Linear& b) {
 
 bool fits(int64_t value, DataType type) { return wrap_int(type, value) == value; }
 
+bool is_unfoldable(const Expr& e) {
+  BinaryOperands operands = binary_operands(e);
+  return operands && operands.a->is<IntImm>() && operands.b->is<IntImm>() &&
+         !fold_binary(e.kind(), *operands.a, *operands.b);
+}
+
 namespace {
 
 constexpr uint32_t kShallow = 64;
@@ -120,6 +127,7 @@ class PlainTerms {
       sum.add_constant(number->value, scale);
       return true;
     }
+    if (is_unfoldable(e)) return false;
     if (const Add* add_ = e.as<Add>()) return add(add_->a, scale) && add(add_->b, scale);
     if (const Sub* sub = e.as<Sub>()) {
       return sub_fits(0, scale, &product) && add(sub->a, scale) && add(sub->b, product);

@@ -78,6 +78,9 @@ Expr simplified_sum(const Expr& e, const RunsBeyond& runs_beyond = {});
 /// Whether the integer type holds the value.
 bool fits(int64_t value, DataType type);
 
+/// An operator of two constants whose result leaves the type: it wraps, which no sum over the integers may overlook.
+bool is_unfoldable(const Expr& e);
+
 /// The expression, in type `type` (atoms of a narrower type are cast); nothing when a coefficient does not fit the
 /// type.
 std::optional<Expr> to_expr(const Linear& linear, DataType type);

@@ -40,6 +40,7 @@ bool Engine::PlainSum::add(const Expr& e, int64_t scale) {
     terms[size++] = {e.get(), scale};
     return true;
   }
+  if (is_unfoldable(e)) return false;
   if (const Add* sum = e.as<Add>()) return add(sum->a, scale) && add(sum->b, scale);
   if (const Sub* difference = e.as<Sub>()) {
     return sub_fits(0, scale, &product) && add(difference->a, scale) && add(difference->b, product);

@@ -48,15 +48,18 @@ void Engine::collect_flat(const Expr& e, int64_t scale, Linear& out) {
     case Kind::kIntImm:
       return out.add_constant(e.as<IntImm>()->value, scale);
     case Kind::kAdd:
+      if (is_unfoldable(e)) break;
       collect_flat(e.as<Add>()->a, scale, out);
       return collect_flat(e.as<Add>()->b, scale, out);
     case Kind::kSub: {
+      if (is_unfoldable(e)) break;
       int64_t negated = 0;
       if (!sub_fits(0, scale, &negated)) out.bad = true;
       collect_flat(e.as<Sub>()->a, scale, out);
       return collect_flat(e.as<Sub>()->b, negated, out);
     }
     case Kind::kMul:
+      if (is_unfoldable(e)) break;
       if (const IntImm* imm = e.as<Mul>()->b.as<IntImm>()) {
         int64_t product = 0;
         if (!mul_fits(scale, imm->value, &product)) out.bad = true;
@@ -106,7 +109,7 @@ void Engine::collect(const Expr& e, int64_t scale, Linear& out) {
       return collect_flat(simplify(e), scale, out);
   }
   // A sum that only this expression holds is taken apart in place; what others may ask for again is remembered.
-  bool sum = e.is<Add>() || e.is<Sub>();
+  bool sum = (e.is<Add>() || e.is<Sub>()) && !is_unfoldable(e);
   if (sum && e.get()->use_count() == 1) {
     int64_t second = scale;
     if (e.is<Sub>() && !sub_fits(0, scale, &second)) out.bad = true;
@@ -117,6 +120,16 @@ void Engine::collect(const Expr& e, int64_t scale, Linear& out) {
   out.add(linears_.insert(e, compute_linear(e)), scale);
 }
 
+namespace {
+
+/// A number that leaves its type has wrapped: what it is, is left to whoever computes it.
+Linear left_if_wraps(Linear sum, DataType type) {
+  sum.bad |= sum.is_constant() && !fits(sum.constant, type);
+  return sum;
+}
+
+}  // namespace
+
 Linear Engine::compute_linear(const Expr& e) {
   Linear out;
   switch (e.kind()) {
@@ -124,15 +137,15 @@ Linear Engine::compute_linear(const Expr& e) {
       collect(e.as<Add>()->a, 1, out);
       collect(e.as<Add>()->b, 1, out);
       recombine(out);
-      return out;
+      return left_if_wraps(std::move(out), e.dtype());
     case Kind::kSub:
       collect(e.as<Sub>()->a, 1, out);
       collect(e.as<Sub>()->b, -1, out);
       recombine(out);
-      return out;
+      return left_if_wraps(std::move(out), e.dtype());
     case Kind::kMul:
       collect_product(e.as<Mul>()->a, e.as<Mul>()->b, 1, out);
-      return out;
+      return left_if_wraps(std::move(out), e.dtype());
     case Kind::kFloorDiv:
     case Kind::kFloorMod: {
       bool quotient = e.is<FloorDiv>();

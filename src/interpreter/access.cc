@@ -190,6 +190,14 @@ bool Machine::are_steps(const Level& level, int site, int other) const {
   return starts || earlier.operation == step.operation;
 }
 
+/// Lanes do each part of a statement together before they do the next: what an earlier iteration did at an earlier
+/// place of the body came first in that order, too.
+bool Machine::in_step(const Level& level, int site, int earlier) const {
+  int loop = level.fork->site;
+  return options_.lanes_in_step && earlier < site && program_.sites[earlier].lanes == loop &&
+         program_.sites[site].lanes == loop;
+}
+
 namespace {
 std::pair<int64_t, int64_t> granules(Allocation& allocation, int64_t byte, int bytes) {
   if (!allocation.shadow) {
@@ -206,14 +214,17 @@ bool Machine::note_read(Allocation& allocation, int64_t byte, const Access& acce
     if (const Level* level = unordered(shadow.writer)) {
       bool threads = program_.loops[level->fork->site].is_thread;
       bool combined = are_steps(*level, access.site, shadow.writer_site) ||
+                      in_step(*level, access.site, shadow.writer_site) ||
                       (threads && is_reduction(access.site, shadow.writer_site));
       if (!combined) {
         return fail_race(*level, shadow.writer, shadow.writer_site, true, access, false, r, lane);
       }
     }
-    // An earlier reader that is unordered with this one says more about writers to come. A step of a reduction, which
-    // stores right after, says nothing that its store does not.
-    if (program_.sites[access.site].operation <= 0 && !unordered(shadow.reader)) {
+    // An earlier reader that is unordered with this one says more about writers to come, unless it is a lane at an
+    // earlier place. A step of a reduction, which stores right after, says nothing that its store does not.
+    const Level* level = unordered(shadow.reader);
+    bool says_more = level && !in_step(*level, access.site, shadow.reader_site);
+    if (program_.sites[access.site].operation <= 0 && !says_more) {
       shadow.reader = clock_;
       shadow.reader_site = access.site;
     }
@@ -237,7 +248,7 @@ bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& acc
       bool agrees =
           written && value && std::memcmp(allocation.data + byte, value, static_cast<size_t>(access.bytes)) == 0;
       bool combined = threads && (agrees || is_reduction(access.site, other));
-      if (!combined && !are_steps(*level, access.site, other)) {
+      if (!combined && !are_steps(*level, access.site, other) && !in_step(*level, access.site, other)) {
         return fail_race(*level, stamp, other, writes, access, true, r, lane);
       }
       if (threads) break;

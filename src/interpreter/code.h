@@ -130,6 +130,7 @@ struct Site {
   std::string what;  // name of an axis
   static constexpr int kInit = -1;
   int operation = 0;  // of the step of a reduction that this is part of; 0: of none, kInit: of an init
+  int lanes = kNone;  // the loop over lanes whose body this is part of, with no loop or block between; else kNone
 };
 /// An error that the code itself finds.
 struct Message {

@@ -123,7 +123,7 @@ int Compiler::constant(int64_t value) { return constant(Slot{.i = value}); }
 int Compiler::constant(double value) { return constant(Slot{.f = value}); }
 
 int Compiler::site(const NodeRef& node, const Ref<Buffer>& buffer, std::string what) {
-  program_.sites.push_back({node, block_, buffer, std::move(what), in_init_ ? Site::kInit : 0});
+  program_.sites.push_back({node, block_, buffer, std::move(what), in_init_ ? Site::kInit : 0, lanes_});
   return static_cast<int>(program_.sites.size()) - 1;
 }
 

@@ -89,6 +89,7 @@ class Compiler {
   // statements (compile_stmt.cc)
   void stmt(const Stmt& s);
   void for_loop(const Ref<For>& loop);
+  void while_loop(const While& loop);
   /// A loop over [start, start + extent); loop_site: of a parallel one, else kNone.
   void iterate(const Ref<Var>& var, int start, int extent, int loop_site, const Stmt& body);
   void threads(const NodeRef& node, const Ref<Var>& var, const std::string& tag, const Expr& min, const Expr& extent,
@@ -149,6 +150,7 @@ class Compiler {
   std::unordered_map<const NodeBase*, View> views_;
   Ref<Block> block_;
   bool in_init_ = false;
+  int lanes_ = kNone;                  // as Site::lanes
   std::optional<ReductionStep> step_;  // the store being compiled
   /// Domain of each loop variable, where it is known to hold.
   std::unordered_map<const NodeBase*, std::pair<Expr, Expr>> domains_;

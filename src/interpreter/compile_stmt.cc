@@ -25,7 +25,9 @@ void Compiler::iterate(const Ref<Var>& var, int start, int extent, int loop_site
   int top = here();
   if (parallel) emit({.op = Op::kIterate, .dst = counter});
   int waits = waits_;
+  int around = std::exchange(lanes_, parallel && program_.loops[loop_site].is_vector ? loop_site : kNone);
   with_definition(var, counter, [&] { stmt(body); });
+  lanes_ = around;
   // The next iteration may write what other threads still read.
   if (!parallel && waits_ != waits && together_) wait(body);
   emit({.op = Op::kLoop, .dst = counter, .a = stop, .b = top});
@@ -105,7 +107,9 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
   } else {
     int counter = take(1);
     size_t fork = emit({.op = Op::kFork, .dst = counter, .a = start, .b = count, .extra = loop_site});
+    int around = std::exchange(lanes_, kNone);
     with_definition(var, counter, [&] { stmt(body); });
+    lanes_ = around;
     emit({.op = Op::kJoin});
     (*code_)[fork].c = here();
   }
@@ -142,6 +146,16 @@ void Compiler::for_loop(const Ref<For>& loop) {
     }
   }
   if (domain.second) domains_.erase(loop->loop_var.get());
+}
+
+void Compiler::while_loop(const While& loop) {
+  int start = here();
+  int around = std::exchange(lanes_, kNone);
+  size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(loop.condition)});
+  under({loop.condition}, [&] { stmt(loop.body); });
+  lanes_ = around;
+  emit({.op = Op::kJump, .a = start});
+  (*code_)[skip].a = here();
 }
 
 void Compiler::attribute(const AttrStmt& attr, const NodeRef& node) {
@@ -275,6 +289,7 @@ void Compiler::init(const Block& block) {
 void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
   const Block& block = *realize.block;
   Ref<Block> outer = std::exchange(block_, realize.block);
+  int lanes = std::exchange(lanes_, kNone);
   size_t skip = 0;
   bool guarded = !is_true(realize.predicate);
   if (guarded) skip = emit({.op = Op::kJumpIfZero, .dst = expr(realize.predicate)});
@@ -307,6 +322,7 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
     views_.erase(match->buffer.get());
   }
   block_ = outer;
+  lanes_ = lanes;
 }
 
 // ---- dispatch --------------------------------------------------------------------------------------------------
@@ -390,15 +406,9 @@ void Compiler::stmt(const Stmt& s) {
     case Kind::kFor:
       for_loop(s.borrow<For>());
       break;
-    case Kind::kWhile: {
-      const While& loop = *s.as<While>();
-      int start = here();
-      size_t skip = emit({.op = Op::kJumpIfZero, .dst = expr(loop.condition)});
-      under({loop.condition}, [&] { stmt(loop.body); });
-      emit({.op = Op::kJump, .a = start});
-      (*code_)[skip].a = here();
+    case Kind::kWhile:
+      while_loop(*s.as<While>());
       break;
-    }
     case Kind::kBlockRealize:
       block(*s.as<BlockRealize>(), s);
       break;

@@ -47,6 +47,9 @@ struct InterpretOptions {
   double timeout_seconds = 0;  ///< 0: no limit
   bool check_races = true;
   bool check_uninitialized = true;
+  /// What vectorized loops promise in a lowered program: lanes do each statement together, so that one may read what a
+  /// later one writes. In a program as it is written, iterations are independent.
+  bool lanes_in_step = false;
   int vscale = 2;  ///< what T.vscale() is
   /// Asked every few milliseconds; false stops the program.
   std::function<bool()> keep_going = {};

@@ -107,6 +107,7 @@ class Machine {
   const Level* unordered(uint32_t stamp) const;
   bool is_reduction(int site, int other) const;
   bool are_steps(const Level& level, int site, int other) const;
+  bool in_step(const Level& level, int site, int earlier) const;
 
   // threads (threads.cc)
   Status schedule();

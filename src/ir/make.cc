@@ -60,6 +60,15 @@ void need_bool(const Expr& e, std::string_view what) {
   if (!e.dtype().is_bool()) refuse("ir/not-bool", std::string(what) + " must be bool, not " + e.dtype().str());
 }
 
+/// What decides whether something runs is one answer for all of it.
+void need_one_bool(const Expr& e, std::string_view what) {
+  need_bool(e, what);
+  if (e.dtype().is_vector()) {
+    refuse("ir/not-bool", std::string(what) + " must be one bool, not " + e.dtype().str(),
+           "a predicate decides for each lane of an access: A.vload([index], predicate=...)");
+  }
+}
+
 DataType vector_of(DataType element, const Expr& lanes, std::string_view kind) {
   if (!element.is_scalar()) refuse("ir/vector-of-vector", std::string(kind) + " of the vector type " + element.str());
   if (const IntImm* n = lanes.as<IntImm>()) {
@@ -403,7 +412,7 @@ DataType check_allocation(T& v) {
 template <>
 DataType check(Allocate& v) {
   check_allocation(v);
-  need_bool(v.condition, "the condition of an allocation");
+  need_one_bool(v.condition, "the condition of an allocation");
   return DataType::void_();
 }
 template <>
@@ -440,19 +449,19 @@ DataType check(AttrStmt& v) {
 template <>
 DataType check(AssertStmt& v) {
   need_operands(v);
-  need_bool(v.condition, "the condition of an assertion");
+  need_one_bool(v.condition, "the condition of an assertion");
   return DataType::void_();
 }
 template <>
 DataType check(IfThenElse& v) {
   need_operands<&IfThenElse::else_case>(v);
-  need_bool(v.condition, "the condition of 'if'");
+  need_one_bool(v.condition, "the condition of 'if'");
   return DataType::void_();
 }
 template <>
 DataType check(While& v) {
   need_operands(v);
-  need_bool(v.condition, "the condition of 'while'");
+  need_one_bool(v.condition, "the condition of 'while'");
   return DataType::void_();
 }
 template <>
@@ -494,7 +503,7 @@ DataType check(Block& v) {
 template <>
 DataType check(BlockRealize& v) {
   need_operands(v);
-  need_bool(v.predicate, "the predicate of a block");
+  need_one_bool(v.predicate, "the predicate of a block");
   if (v.iter_values.size() != v.block->iter_vars.size()) {
     refuse("ir/missing-binding",
            "block '" + v.block->name_hint + "' has " + std::to_string(v.block->iter_vars.size()) + " axes and " +

@@ -45,6 +45,8 @@ class Verifier {
   void undefine_buffer(const Ref<Buffer>& buffer);
   void use_buffer(const Ref<Buffer>& buffer, const NodeRef& where);
   void check_pointer(const Buffer& buffer, const NodeRef& where);
+  /// Memory of the caller for a buffer of the callee.
+  void pass_memory(const NodeRef& argument, const Buffer& wanted, const std::string& callee, const NodeRef& where);
   void check_size(const std::string& name, DataType type, const std::vector<Expr>& extents, const NodeRef& where);
 
   // kinds
@@ -86,6 +88,7 @@ class Verifier {
   bool closed_ = false;  // inside a function: nothing is free
   const Module* module_ = nullptr;
   std::unordered_set<const NodeBase*> defined_, ever_;
+  std::unordered_map<const NodeBase*, Ref<Buffer>> memory_;  ///< of pointers that came with a buffer
   std::unordered_set<uint64_t> blocks_;
   NodeRef scope_;               // the innermost block with axes around
   std::vector<Thread> nest_;    // thread loops around
@@ -164,7 +167,10 @@ void Verifier::define_buffer(const Ref<Buffer>& buffer, const NodeRef& where) {
   each(buffer->shape);
   each(buffer->strides);
   node(buffer->elem_offset);
-  if (!is_defined(buffer->data)) define(buffer->data, where);
+  if (!is_defined(buffer->data)) {
+    define(buffer->data, where);
+    memory_[buffer->data.get()] = buffer;
+  }
   define(buffer, where);
 }
 
@@ -446,6 +452,41 @@ void Verifier::call_function(const Call& call, const std::string& name, const No
                ", and the parameter " + wanted.str(),
            where);
     }
+    for (const auto& [param, buffer] : callee->buffer_map) {
+      if (param == callee->params[i]) pass_memory(call.args[i], *buffer, name, where);
+    }
+  }
+}
+
+namespace {
+
+/// Elements of a compact buffer of a known shape.
+std::optional<int64_t> known_elements(const Buffer& buffer) {
+  if (!buffer.strides.empty() || !is_const_int(buffer.elem_offset, 0)) return std::nullopt;
+  int64_t count = buffer.dtype.lanes;
+  for (const Expr& extent : buffer.shape) {
+    auto n = const_int(extent);
+    if (!n || __builtin_mul_overflow(count, *n, &count)) return std::nullopt;
+  }
+  return count;
+}
+
+}  // namespace
+
+void Verifier::pass_memory(const NodeRef& argument, const Buffer& wanted, const std::string& callee,
+                           const NodeRef& where) {
+  auto found = memory_.find(argument.get());
+  if (found == memory_.end()) return;
+  const Buffer& given = *found->second;
+  const std::string what =
+      "the memory of " + quoted(given.name) + ", which " + quoted(callee) + " takes for " + quoted(wanted.name) + ", ";
+  if (given.dtype.element() != wanted.dtype.element()) {
+    return fail("verify/call", what + "holds " + given.dtype.str() + " and not " + wanted.dtype.str(), where);
+  }
+  auto has = known_elements(given), needs = known_elements(wanted);
+  if (has && needs && *has < *needs) {
+    fail("verify/call", what + "has " + std::to_string(*has) + " of the " + std::to_string(*needs) + " elements",
+         where);
   }
 }
 

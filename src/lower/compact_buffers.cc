@@ -53,6 +53,8 @@ Ref<Range> loop_range(const For& loop) { return make<Range>({loop.min, loop.exte
 /// Collects, for each allocated buffer, the box of its accesses.
 class RegionCollector {
  public:
+  explicit RegionCollector(PassContext& context) : context_(context) {}
+
   std::unordered_map<NodeRef, Layout> run(const Ref<PrimFunc>& func) {
     assume_sizes(*func, analyzer_);
     assume_small(*func);
@@ -163,17 +165,42 @@ class RegionCollector {
   /// "buffer_dim_align": lists (index of the written buffer, dimension, factor, offset), as in TVM.
   void note_alignment(const Block& block) {
     const NodeRef annotation = block.annotations.get("buffer_dim_align");
+    if (!annotation.defined()) return;
     const List* list = annotation.as<List>();
-    if (!list) return;
-    for (const NodeRef& item : list->items) {
-      const List* entry = item.as<List>();
-      if (!entry || entry->items.size() != 4) continue;
-      int64_t numbers[4];
-      for (size_t i = 0; i < 4; ++i) numbers[i] = const_int(Expr(entry->items[i])).value_or(-1);
-      if (numbers[0] < 0 || numbers[0] >= static_cast<int64_t>(block.writes.size())) continue;
-      const Ref<Buffer>& buffer = block.writes[static_cast<size_t>(numbers[0])]->buffer;
-      alignments_[buffer].push_back({numbers[1], numbers[2], numbers[3]});
+    for (const NodeRef& item : list ? list->items : std::vector<NodeRef>{annotation}) {
+      if (std::string why = why_no_alignment(block, item); !why.empty()) {
+        context_.notes.push_back({"lower/not-aligned", context_.function,
+                                  "block '" + block.name_hint + "' asks for rows of a buffer to be aligned: " + why});
+      }
     }
+  }
+
+  /// Takes note of an entry of the annotation, or says why it cannot be done.
+  std::string why_no_alignment(const Block& block, const NodeRef& item) {
+    const List* entry = item.as<List>();
+    bool good = entry && entry->items.size() == 4;
+    int64_t numbers[4] = {};
+    for (size_t i = 0; good && i < 4; ++i) {
+      const IntImm* number = entry->items[i].as<IntImm>();
+      good = number != nullptr;
+      if (good) numbers[i] = number->value;
+    }
+    if (!good) return "an entry is no list (number of the write, dimension, factor, offset)";
+    const auto [write, dimension, factor, offset] = numbers;
+    if (write < 0 || write >= static_cast<int64_t>(block.writes.size())) {
+      return "it has no write " + std::to_string(write);
+    }
+    const Ref<Buffer>& buffer = block.writes[static_cast<size_t>(write)]->buffer;
+    if (dimension < 0 || dimension >= static_cast<int64_t>(buffer->shape.size())) {
+      return "'" + buffer->name + "' has no dimension " + std::to_string(dimension);
+    }
+    constexpr int64_t kMost = int64_t{1} << 20;
+    if (factor < 1 || factor > kMost || offset < -kMost || offset > kMost) {
+      return "the factor " + std::to_string(factor) + " or the offset " + std::to_string(offset) +
+             " is not from 1, or from -" + std::to_string(kMost) + ", to " + std::to_string(kMost);
+    }
+    alignments_[buffer].push_back({dimension, factor, offset});
+    return "";
   }
 
   /// Only what is known where the buffer is allocated may be part of its layout.
@@ -248,9 +275,9 @@ class RegionCollector {
     Expr stride = one(after.shape.back().dtype());
     for (size_t d = after.shape.size(); d-- > 0;) {
       for (const auto& [dimension, factor, offset] : it->second) {
-        if (dimension != static_cast<int64_t>(d) || factor < 1) continue;
+        if (dimension != static_cast<int64_t>(d)) continue;
         // The next stride that is offset modulo factor.
-        stride = stride + floormod(constant(stride.dtype(), factor + offset) - floormod(stride, factor), factor);
+        stride = stride + floormod(constant(stride.dtype(), offset) - floormod(stride, factor), factor);
       }
       strides[d] = analyzer_.simplify(stride);
       stride = strides[d] * after.shape[d];
@@ -262,6 +289,7 @@ class RegionCollector {
   struct Alignment {
     int64_t dimension, factor, offset;
   };
+  PassContext& context_;
   Analyzer analyzer_, small_;
   std::unordered_set<NodeRef> bound_;  ///< loop variables that the analyzer knows
   std::unordered_map<NodeRef, NodeRef> by_data_;
@@ -340,8 +368,8 @@ class Shifter {
 
 }  // namespace
 
-PassResult compact_buffers(const Ref<PrimFunc>& func, PassContext&) {
-  std::unordered_map<NodeRef, Layout> layouts = RegionCollector().run(func);
+PassResult compact_buffers(const Ref<PrimFunc>& func, PassContext& context) {
+  std::unordered_map<NodeRef, Layout> layouts = RegionCollector(context).run(func);
   if (layouts.empty()) return func;
   return with_body(func, Shifter(std::move(layouts)).run(func->body));
 }

@@ -6,11 +6,13 @@
 //     t = T.alloc_buffer((8,))             t_1 = T.decl_buffer((8,), data=t)
 //     ...                                  ...
 //
-// T.realize(B[...]) becomes an allocation of the whole of B.
+// T.realize(B[...]) becomes an allocation of the whole of B, unless B has memory there.
 //
 // Needs      no block has axes or an init
 // Ensures    no blocks and no T.realize; loops of one iteration are gone
 // Placement  after the passes that read regions of blocks
+#include <unordered_set>
+
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -42,8 +44,15 @@ PassResult lower_blocks(const Ref<PrimFunc>& func, PassContext&) {
     if (is_true(realize->predicate)) return inner;
     return make<IfThenElse>({realize->predicate, inner, {}}, realize.span());
   });
-  body = rewrite(body, [](const Ref<BufferRealize>& realize, Rewriter& r) -> Stmt {
-    return allocate(realize->buffer, r(realize->body), {});
+  std::unordered_set<NodeRef> in_memory;
+  for (const auto& [param, buffer] : func->buffer_map) in_memory.insert(buffer->data);
+  visit(body, [&](const Ref<Allocate>& allocated, Visitor& walk) {
+    in_memory.insert(allocated->buffer_var);
+    walk.descend(allocated);
+  });
+  body = rewrite(body, [&](const Ref<BufferRealize>& realize, Rewriter& r) -> Stmt {
+    Stmt inner = r(realize->body);
+    return in_memory.count(realize->buffer->data) ? inner : allocate(realize->buffer, inner, {});
   });
   return with_body(func, std::move(body));
 }

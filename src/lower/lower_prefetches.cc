@@ -7,8 +7,9 @@
 //
 // Needs      nothing
 // Ensures    no Prefetch. The last dimension is taken to be contiguous: where it is not, fewer lines are asked for,
-//            which changes speed only.
-// Placement  first: the address is a load, which the other passes know
+//            which changes speed only. Of registers nothing is asked for.
+// Placement  after plan_allocations and check_races, which go by the region that is named: from an address, anything
+//            may be reached. Before the others: the address is a load, which these know
 #include <algorithm>
 
 #include "ir/build.h"
@@ -42,7 +43,9 @@ Stmt requests(const BufferRegion& region) {
 }  // namespace
 
 PassResult lower_prefetches(const Ref<PrimFunc>& func, PassContext&) {
-  Stmt body = rewrite(func->body, [&](const Ref<Prefetch>& hint, Rewriter&) { return requests(*hint->region); });
+  Stmt body = rewrite(func->body, [&](const Ref<Prefetch>& hint, Rewriter&) {
+    return is_local(*hint->region->buffer) ? nop() : requests(*hint->region);
+  });
   return with_body(func, std::move(body));
 }
 

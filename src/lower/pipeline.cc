@@ -21,10 +21,11 @@ constexpr Targets kAll = Targets::kAll, kMachines = Targets::kMachines;
 
 /// The one list.
 constexpr Row kRows[] = {
-    {"lower_prefetches", lower_prefetches, kAll, kScheduled, "first: passes know loads, not what a hint speaks of"},
     {"plan_allocations", plan_allocations, kAll, kScheduled,
      "while blocks are whole: axes tell which loops carry values in a buffer"},
     {"check_races", check_races, kMachines, kScheduled, "what each iteration has for itself is no race"},
+    {"lower_prefetches", lower_prefetches, kAll, kScheduled,
+     "homes and races go by what a hint names; the passes behind know loads only"},
     {"lower_init_blocks", lower_init_blocks, kAll, kScheduled,
      "the condition is stated in reduction axes, which the next pass takes away"},
     {"skip_zero_terms", skip_zero_terms, kAll, kScheduled,

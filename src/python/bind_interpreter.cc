@@ -91,7 +91,7 @@ InterpretOptions options_in_python(double timeout) {
 
 nb::object interpret_python(const Ref<Module>& module, const std::string& name, const nb::args& arguments,
                             uint64_t max_steps, double timeout, bool check_races, bool check_uninitialized,
-                            int vscale) {
+                            bool lanes_in_step, int vscale) {
   if (std::find(std::begin(kVscales), std::end(kVscales), vscale) == std::end(kVscales)) {
     throw Exception(argument_error("interpret/argument", "vscale is " + std::to_string(vscale),
                                    "it is a power of two, up to " + std::to_string(kMaxVscale)));
@@ -102,6 +102,7 @@ nb::object interpret_python(const Ref<Module>& module, const std::string& name, 
   options.max_steps = max_steps;
   options.check_races = check_races;
   options.check_uninitialized = check_uninitialized;
+  options.lanes_in_step = lanes_in_step;
   options.vscale = vscale;
   options.returned = &returned;
   Status status = [&] {
@@ -172,7 +173,7 @@ void verify_python(const NodeRef& node, const std::string& stage) {
 void bind_interpreter(nb::module_& m) {
   m.def("interpret", &interpret_python, nb::arg("module"), nb::arg("name"), nb::arg("args"), nb::arg("max_steps") = 0,
         nb::arg("timeout") = 0.0, nb::arg("check_races") = true, nb::arg("check_uninitialized") = true,
-        nb::arg("vscale") = 2,
+        nb::arg("lanes_in_step") = false, nb::arg("vscale") = 2,
         "Runs a function of the module in the reference interpreter, which checks every access.\n\n"
         "Args:\n"
         "    module: the module.\n"
@@ -182,6 +183,8 @@ void bind_interpreter(nb::module_& m) {
         "    timeout: seconds after which it is stopped; 0: no limit.\n"
         "    check_races: report iterations of parallel loops that depend on each other.\n"
         "    check_uninitialized: report reads of memory that nothing has written.\n"
+        "    lanes_in_step: iterations of vectorized loops may read what later ones write, as in lowered programs,\n"
+        "        where each statement is done for all of them before the next one.\n"
         "    vscale: what T.vscale() is.\n\n"
         "Returns:\n    What the function returns, or None.\n\n"
         "Raises:\n"

@@ -249,10 +249,16 @@ std::optional<analysis::Obstacle> why_not_all_written(const State& state, const 
   const auto& map = state.function_at(place.func).as<PrimFunc>()->buffer_map;
   if (std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second == buffer; })) return {};
   const Tree& tree = *place.tree;
-  for (int at = block; tree[at].scope != Tree::kNone; at = tree[at].scope) {
-    const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
+  if (!analysis::Scope::of(tree.block_at(block)).writers(buffer).empty()) return std::nullopt;
+  for (int at = block; at != Tree::kNone; at = tree[at].scope) {
     const auto& allocated = tree.block_at(at).alloc_buffers;
-    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) return std::nullopt;
+    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) {
+      return analysis::Obstacle{"nothing has written '" + buffer->name + "' where " +
+                                    describe_block(tree.block_at(at)) + " allocates it: there is nothing to copy",
+                                {place.node()}};
+    }
+    if (tree[at].scope == Tree::kNone) break;
+    const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
     std::vector<int> writers = scope.writers(buffer);
     if (writers.empty()) continue;
     if (writers.size() > 1) return analysis::why_inputs_incomplete(tree, at);

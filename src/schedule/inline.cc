@@ -32,8 +32,14 @@ Result<Assignment> assignment_of(const Place& place, const char* code) {
 }
 
 std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const std::vector<Expr>& indices) {
-  arith::Analyzer analyzer;
-  for (const Ref<IterVar>& axis : block.iter_vars) analyzer.bind(axis->var, axis->dom);
+  std::optional<arith::Analyzer> analyzer;
+  auto shortest_form = [&](const Expr& index) {
+    if (!analyzer) {
+      analyzer.emplace();
+      for (const Ref<IterVar>& axis : block.iter_vars) analyzer->bind(axis->var, axis->dom);
+    }
+    return analyzer->simplify(index);
+  };
   auto axis_of = [&](const Expr& index) -> Ref<Var> {
     for (const Ref<IterVar>& axis : block.iter_vars) {
       if (index == axis->var) return axis->var;
@@ -44,7 +50,7 @@ std::optional<std::vector<Ref<Var>>> axes_by_dimension(const Block& block, const
   for (const Expr& index : indices) {
     Ref<Var> found = axis_of(index);
     if (!found.defined() && !is_const_int(index, 0)) {
-      Expr shortest = analyzer.simplify(index);  // v // 8 * 8 + v % 8 is the axis, too
+      Expr shortest = shortest_form(index);  // v // 8 * 8 + v % 8 is the axis, too
       found = axis_of(shortest);
       if (!found.defined() && !is_const_int(shortest, 0)) return std::nullopt;
     }

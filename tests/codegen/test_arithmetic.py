@@ -173,3 +173,30 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32"), D: T.Buffer
         tw.compile(func, target=target, schedule="as written")(a, c, d)
         np.testing.assert_array_equal(c, expected)
         np.testing.assert_array_equal(d, expected)
+
+
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+@pytest.mark.parametrize("index", ["T.ramp(3, 1, 1)", "T.ramp(3, 2, 1)", "T.broadcast(3, 1)"])
+def test_vectors_of_one_lane(index: str, target: str) -> None:
+    for body in (f"B[{index}] = A[{index}]", f"B[3] = A[{index}]", f"B[{index}] = A[3]"):
+        func = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    {body}
+""")
+        a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+        tw.compile(func, target=target)(a, b)
+        np.testing.assert_array_equal(b, a * (a == 3))
+
+
+@pytest.mark.parametrize("target", ["interpreter", "native"])
+def test_realizing_what_is_in_memory_is_that_memory(target: str) -> None:
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        T.realize(A[0:8], "global")
+        for i in range(8):
+            B[i] = A[i] + T.float32(1)
+
+    a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    tw.compile(main, target=target)(a, b)
+    np.testing.assert_array_equal(b, a + 1)

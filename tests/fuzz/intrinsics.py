@@ -28,7 +28,7 @@ def is_describable(node: ir.Block) -> bool:
 
 def of_tile(node: ir.Block, tile: Mapping[str, int]) -> str:
     """An intrinsic that computes a tile of the block's updates: so many steps of these axes, none of the others. Its
-    implementation goes through the tile backwards."""
+    implementation goes through the tile backwards, through a reduction if the order of its steps does not matter."""
     lines = [line.strip() for line in node.script().splitlines()]
     store = lines[-1]
     for axis in node.iter_vars:
@@ -56,6 +56,14 @@ def of_tile(node: ir.Block, tile: Mapping[str, int]) -> str:
 def _named(lines: list[str], start: str) -> list[str]:
     """How the script of a block calls the buffers of the regions it declares: names that it has taken get numbers."""
     return [name for line in lines if line.startswith(start) for name in re.findall(r"(\w+)\[", line)]
+
+
+def _in_any_order(store: str) -> bool:
+    """A sum, or the like, of what does not read what is summed up: B[v] = B[v] * 2 + A[k] is none."""
+    result, _, value = store.partition(" = ")
+    return store.count(result) == 2 and bool(
+        re.match(rf"{re.escape(result)} \+ |T\.(max|min|bitwise_(and|or|xor))\({re.escape(result)}, ", value)
+    )
 
 
 def of_copies(extent: int, dtype: str) -> str:
@@ -90,7 +98,7 @@ def _function(store: str, buffers: Any, axes: Any, written: tuple[str, ...], bac
         depth += 1
     lines.append("    " * depth + 'with T.block("step"):')
     for name, extent, reduces in axes:
-        value = f"{extent - 1} - i_{name}" if backwards else f"i_{name}"
+        value = f"{extent - 1} - i_{name}" if backwards and (not reduces or _in_any_order(store)) else f"i_{name}"
         lines.append("    " * (depth + 1) + f"{name} = T.axis.{'reduce' if reduces else 'spatial'}({extent}, {value})")
     lines.append("    " * (depth + 1) + store)
     function = script.from_source("\n".join(lines) + "\n")

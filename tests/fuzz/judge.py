@@ -130,7 +130,8 @@ class Judge:
     def interpreted(self, module: ir.Module, given: Arguments, is_lowered: bool = False) -> Arguments:
         # Lowered programs fill registers lane by lane, which reads lanes that nothing has written yet.
         result = given.copy()
-        _core.interpret(module, "main", *result.arrays, timeout=PATIENCE, check_uninitialized=not is_lowered)
+        of_lowered = {"check_uninitialized": False, "lanes_in_step": True} if is_lowered else {}
+        _core.interpret(module, "main", *result.arrays, timeout=PATIENCE, **of_lowered)
         return result
 
     # ---- what must hold

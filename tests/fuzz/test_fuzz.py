@@ -429,6 +429,29 @@ def main(A: T.Buffer((4,)), C: T.Buffer((4,))):
     sch.verify()
 
 
+@pytest.mark.parametrize(
+    "value", ["B[0] + A[k]", "T.max(B[0], A[k])", "B[0] * 2 + A[k]", "A[k] - B[0]", "B[0] + k + B[0]"]
+)
+def test_intrinsics_of_reductions_keep_an_order_that_matters(value: str) -> None:
+    sums = f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "int32"), B: T.Buffer((1,), "int32")):
+    for i in range(8):
+        with T.block("B"):
+            k = T.axis.reduce(8, i)
+            B[0] = {value}
+"""
+    sch = tw.Schedule(script.from_source(sums))
+    tile = intrinsics.of_tile(sch.get(sch.get_block("B")), {"k": 8})
+    a, want, got = np.array([3, 1, 4, 1, 5, 9, 2, 6], "int32"), np.ones(1, "int32"), np.ones(1, "int32")
+    tw.compile(sch, "interpreter", schedule="as written")(a, want)
+    sch.tensorize(sch.get_loops("B")[0], tile)
+    tw.compile(sch, "interpreter", schedule="as written")(a, got)
+    assert got == want
+    backwards = "7 - " in sch.mod.script()
+    assert backwards == (value in ("B[0] + A[k]", "T.max(B[0], A[k])"))
+
+
 def test_arrays_are_in_memory_as_buffers_say() -> None:
     func = script.from_source("""
 @T.prim_func

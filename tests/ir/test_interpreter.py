@@ -659,3 +659,57 @@ def test_a_signal_interrupts_a_program():
             run(forever, np.zeros(1, "int32"), timeout=20)
     finally:
         signal.signal(signal.SIGALRM, before)
+
+
+def lanes(body):
+    return tw.script.from_source(
+        '@T.prim_func\ndef main(A: T.Buffer((9,), "int32"), B: T.Buffer((9,), "int32")):\n'
+        + "".join(f"    {line}\n" for line in body.splitlines())
+    )
+
+
+@pytest.mark.parametrize(
+    "body, in_step",
+    [
+        ("A[i] = A[i + 1]", True),
+        ("x: T.int32 = A[i + 1]\nA[i] = x * x", True),
+        ("B[i] = A[i]\nA[i] = B[i + 1]", False),
+        ("A[i + 1] = B[i]\nB[i] = A[i]", True),
+        ("B[i] = A[i]\nA[i + 1] = B[i]", False),
+        ("if A[i + 1] > 0:\n    A[i] = 5", True),
+        ("if A[i] > 0:\n    A[i + 1] = 5", False),
+        ("A[i + 1] = A[i]", False),
+        ("for k in range(2):\n    A[i + k] = A[i + 1]", False),
+        ('with T.block("S"):\n    v = T.axis.spatial(8, i)\n    A[v] = A[v + 1]', False),
+        ("B[i] = A[i]\nB[0] = A[i + 1]\nA[i] = 3", False),
+        ("A[i] = B[i]\nB[i] = A[i] + B[i + 1]", True),
+    ],
+)
+def test_lanes_do_each_statement_together(body, in_step):
+    """What a lowered vectorized loop promises: the same numbers in order, and side by side with NumPy's rows."""
+    func = lanes("for i in T.vectorized(8):\n" + "".join(f"    {line}\n" for line in body.splitlines()))
+    args = [np.arange(1, 10, dtype="int32"), np.arange(9, dtype="int32")[::-1].copy()]
+    assert raises("interpret/race", func, *[a.copy() for a in args])
+    if not in_step:
+        raises("interpret/race", func, *[a.copy() for a in args], lanes_in_step=True)
+        return
+    serial = lanes("for i in range(8):\n" + "".join(f"    {line}\n" for line in body.splitlines()))
+    want, got = [a.copy() for a in args], [a.copy() for a in args]
+    run(serial, *want)
+    run(func, *got, lanes_in_step=True)
+    for a, b in zip(want, got, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def test_parallel_iterations_are_in_no_step():
+    func = lanes("for i in T.parallel(8):\n    A[i] = A[i + 1]")
+    raises("interpret/race", func, np.zeros(9, "int32"), np.zeros(9, "int32"), lanes_in_step=True)
+
+
+@pytest.mark.parametrize("after, vector", [("vectorize_plain_loops", "T.vectorized"), ("vectorize_loops", "0:8")])
+def test_loops_that_read_ahead_become_vectors(after, vector):
+    lowered = tw.lower(lanes("for i in range(8):\n    A[i] = A[i + 1]"), after=after)
+    assert vector in lowered.script()
+    a = np.arange(9, dtype="int32")
+    run(lowered, a, np.zeros(9, "int32"), verified=False, check_uninitialized=False, lanes_in_step=True)
+    np.testing.assert_array_equal(a, [1, 2, 3, 4, 5, 6, 7, 8, 8])

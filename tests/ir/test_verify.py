@@ -98,3 +98,40 @@ def test_a_parameter_is_one_buffer():
     func["buffer_map"][1][0] = func["buffer_map"][0][0]
     with pytest.raises(tw.ScriptError, match="matched to two buffers"):
         ir.verify(ir.load_json(json.dumps(document)))
+
+
+@pytest.mark.parametrize(
+    ("elements", "dtype", "reason"), [(9, "float32", "has 8 of the 9"), (8, "float64", "not float64")]
+)
+def test_memory_that_is_passed_on_is_what_the_callee_takes(elements: int, dtype: str, reason: str) -> None:
+    def module(elements: int, dtype: str) -> ir.Module:
+        return tw.script.from_source(f"""
+@I.ir_module
+class Module:
+    @T.prim_func(private=True)
+    def callee(B: T.Buffer(({elements},), "{dtype}")):
+        B[{elements - 1}] = B[0] + T.{dtype}(1)
+
+    @T.prim_func
+    def main(A: T.Buffer((8,), "float32")):
+        Module.callee(A.data)
+""")
+
+    with pytest.raises(tw.ScriptError, match=reason) as error:
+        module(elements, dtype)
+    assert error.value.code == "verify/call"
+    tw.compile(module(8, "float32"))
+    tw.compile(module(7, "float32"))
+
+
+@pytest.mark.parametrize("statement", ["if {}:", "while {}:"])
+def test_lanes_do_not_decide_what_runs(statement: str) -> None:
+    condition = "A[0:8] > T.broadcast(T.float32(0), 8)"
+    with pytest.raises(tw.ScriptError) as error:
+        tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32")):
+    {statement.format(condition)}
+        A[0] = T.float32(0)
+""")
+    assert error.value.code == "ir/not-bool" and error.value.line == 4

@@ -428,3 +428,59 @@ def test_p4_threads_that_share_a_reduction():
 
     error = check_refused(sums, lambda sch: sch.blockize(sch.get_loops("B")[1]), "blockize/P4")
     assert "share its reduction" in str(error)
+
+
+@pytest.mark.parametrize("size, accepted", [("n", False), ("3", True)])
+def test_p3_data_is_not_asked_where_nothing_runs(size, accepted):
+    """The producer of the data has no step either where the size is 0."""
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    m = T.int32()
+    {"n = T.int32()" if size == "n" else ""}
+    A = T.match_buffer(a, (m, {size}))
+    B = T.match_buffer(b, (m, {size}))
+    C = T.alloc_buffer((m,))
+    for i, j in T.grid(m, {size}):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi] = A[0, 0]
+    for i, j in T.grid(m, {size}):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where(C[0] >= T.float32(0))
+            B[vi, vj] = T.float32(1)
+""")
+
+    def transform(sch):
+        sch.blockize(sch.get_loops("B")[1])
+
+    sch = tw.Schedule(func)
+    transform(sch)
+    # The condition does not speak of the loop outside: it may stay with the inner block.
+    text = sch.mod.script()
+    outer = text.index('with T.block("B_o")')
+    assert ("T.where" in text[outer : text.index("for", outer)]) == accepted
+    for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+        for m, n in ((2, 3), (2, 0), (0, 3)):
+            shape = (m, 3 if accepted else n)
+            a, b = np.ones(shape, "float32"), np.zeros(shape, "float32")
+            kernel(a, b)
+            assert (b == 1).all()
+
+
+def test_p3_data_of_the_outer_loop_is_not_asked_early():
+    @T.prim_func
+    def chosen(a: T.handle, b: T.handle):
+        m = T.int32()
+        n = T.int32()
+        A = T.match_buffer(a, (m,))
+        B = T.match_buffer(b, (m, n))
+        for i, j in T.grid(m, n):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(A[i] > T.float32(0))
+                B[vi, vj] = T.float32(1)
+
+    error = check_refused(chosen, lambda sch: sch.blockize(sch.get_loops("B")[1]), "blockize/P3")
+    assert "A[i]" in str(error)

@@ -628,3 +628,109 @@ def test_tiles_behind_the_end_have_no_copy():
         sch.cache_read("C", 0, "local")
 
     check(chain, transform)
+
+
+@pytest.mark.parametrize("outer", ["", 'with T.block("outer"):'])
+def test_cache_read_p4_of_what_nothing_writes(outer):
+    """A condition that never holds is all that reads the buffer: a copy would read it anyhow."""
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4,)), C: T.Buffer((4,))):
+    B = T.alloc_buffer((4,))
+    for i in range(4):
+        {outer or "if True:"}
+            {"vo = T.axis.spatial(4, i)" if outer else "vo = i"}
+            with T.block("C"):
+                vi = T.axis.spatial(4, vo)
+                C[vi] = A[vi] + T.if_then_else(vi > 9, B[vi], T.float32(0))
+""")
+    error = check_refused(func, lambda sch: sch.cache_read("C", "B", "global"), "cache_read/P4")
+    assert "nothing has written 'B'" in str(error)
+
+
+@pytest.mark.parametrize("condition", ["i > i", "i * 4 + n > i * 4 + m", "T.int32(2147483646) + T.int32(2) > i - i"])
+def test_cache_write_p4_under_a_condition_that_no_iteration_decides(condition):
+    """It may hold for none of them: the copy then would take what nothing has written."""
+    func = from_source(f"""
+@T.prim_func
+def main(a: T.handle):
+    n = T.int32()
+    m = T.int32()
+    A = T.match_buffer(a, (n, m))
+    for i in range(n):
+        for j in range(m):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where({condition})
+                A[vi, vj] = T.float32(1)
+""")
+    sch = tw.Schedule(func)
+    try:
+        sch.cache_write("A", 0, "global")
+    except tw.ScheduleError as error:
+        assert error.code == "cache_write/P4"
+    for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+        a = np.full((3, 2), 7, "float32")
+        kernel(a)
+        want = np.full((3, 2), 7, "float32")
+        tw.compile(func, "interpreter", schedule="as written")(want)
+        np.testing.assert_array_equal(a, want)
+
+
+def test_cache_read_in_a_block_does_not_divide_by_a_size_of_zero():
+    @T.prim_func
+    def wrapped(a: T.handle, C: T.Buffer((4,))):
+        n = T.int32()
+        A = T.match_buffer(a, (n,))
+        for i in range(4):
+            with T.block("outer"):
+                vo = T.axis.spatial(4, i)
+                with T.block("C"):
+                    C[vo] = T.if_then_else(n > 0, A[vo % n], T.float32(2))
+
+    error = check_refused(wrapped, lambda sch: sch.cache_read("C", "A", "global"), "cache_read/P4")
+    assert "divides by what may be zero" in str(error)
+
+
+def test_cache_read_p4_of_what_lies_outside_of_the_buffer():
+    @T.prim_func
+    def outside(C: T.Buffer((4,))):
+        B = T.alloc_buffer((6,))
+        for i in range(4):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i)
+                B[vi] = T.float32(1)
+        for i in range(4):
+            with T.block("outer"):
+                vo = T.axis.spatial(4, i)
+                with T.block("C"):
+                    C[vo] = T.if_then_else(vo - 4 >= 0, B[vo - 4], T.float32(2))
+
+    error = check_refused(outside, lambda sch: sch.cache_read("C", "B", "global"), "cache_read/P4")
+    assert "there is nothing to copy" in str(error)
+
+
+@pytest.mark.parametrize("limit", ["T.int64(0) <= T.Cast('int64', i)", "T.Cast('int64', i) < T.int64(3)", "i < k"])
+@pytest.mark.parametrize("size", ["5", "n"])
+def test_conditions_of_a_wider_type_than_the_loops(limit, size):
+    func = from_source(f"""
+@T.prim_func
+def main(a: T.handle, k: T.int64):
+    n = T.int32()
+    A = T.match_buffer(a, (n,))
+    for i in range({size}):
+        with T.block("A"):
+            vi = T.axis.spatial({size}, i)
+            T.where({limit})
+            A[vi] = T.float32(1)
+""")
+    sch = tw.Schedule(func)
+    try:
+        sch.cache_write("A", 0, "local")
+    except tw.ScheduleError as error:
+        assert error.code == "cache_write/P4" and ("k" in limit or size == "n")
+    for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+        got, want = np.zeros(5, "float32"), np.zeros(5, "float32")
+        kernel(got, 2)
+        tw.compile(func, "interpreter", schedule="as written")(want, 2)
+        np.testing.assert_array_equal(got, want)

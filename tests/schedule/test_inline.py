@@ -2,6 +2,7 @@
 
 import pytest
 
+from tilewright import Schedule
 from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
@@ -34,6 +35,39 @@ def test_a_chain_becomes_one_block():
     chain = workloads.elementwise_chain(4, 6)
     check(chain, forwards, after)
     check(chain, backwards, after)
+
+
+def test_a_value_is_not_built_anew_where_the_consumer_can_take_the_axes():
+    sch = Schedule(workloads.elementwise_chain(4, 6))
+    value = sch.get(sch.get_block("B")).body.value
+    sch.compute_inline("B")
+    assert sch.get(sch.get_block("C")).body.value.a.same_as(value)
+    value = sch.get(sch.get_block("C")).body.value
+    sch.compute_inline("C")
+    assert sch.get(sch.get_block("D")).body.value.a.same_as(value)
+
+
+def test_axes_are_not_taken_where_an_element_is_read_the_other_way_round():
+    @T.prim_func
+    def before(A: T.Buffer((6, 6)), C: T.Buffer((6, 6))):
+        B = T.alloc_buffer((6, 6))
+        for i, j in T.grid(6, 6):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+        for i, j in T.grid(6, 6):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = B[vi, vj] - B[vj, vi]
+
+    @T.prim_func
+    def after(A: T.Buffer((6, 6)), C: T.Buffer((6, 6))):
+        for i, j in T.grid(6, 6):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] + T.float32(1) - (A[vj, vi] + T.float32(1))
+
+    check(before, inline("B"), after)
 
 
 @pytest.mark.parametrize("transform", [inline("B"), reverse("C")])

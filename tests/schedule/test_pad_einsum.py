@@ -295,3 +295,51 @@ def main(A: T.Buffer((4, 3)), C: T.Buffer((4,))):
             C[vi] = C[vi] + A[vi, vk]
 """)
     check_refused(func, pad("C", [1, 4, 1]), "pad_einsum/P4" if "init" in init else "pad_einsum/P2")
+
+
+@pytest.mark.parametrize("reduces", [False, True])
+def test_p5_sums_over_nothing_are_not_copied(reduces):
+    """Where a size is 0 no step has written what the block would write: the output keeps what it held."""
+    init = "with T.init():\n                C[vi] = T.float32(0)\n            " if reduces else ""
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(a: T.handle, c: T.handle):
+    n = T.int32()
+    m = T.int32()
+    A = T.match_buffer(a, (n, m))
+    C = T.match_buffer(c, (n,))
+    for i, k in T.grid(n, m):
+        with T.block("C"):
+            vi = T.axis.spatial(n, i)
+            {"vk = T.axis.reduce(m, k)" if reduces else ""}
+            {init}C[vi] = {"C[vi] + A[vi, vk]" if reduces else "T.float32(2)"}
+""")
+    sch = tw.Schedule(func)
+    pad("C", [4, 1] if reduces else [4])(sch)
+    for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+        for n, m in ((5, 3), (5, 0), (0, 3)):
+            a, c = np.ones((n, m), "float32"), np.full(n, 7, "float32")
+            kernel(a, c)
+            np.testing.assert_array_equal(c, [7.0 if m == 0 else m if reduces else 2.0] * n)
+
+
+def test_p5_a_sum_over_nothing_is_no_input():
+    @T.prim_func
+    def chain(a: T.handle, C: T.Buffer((5,))):
+        m = T.int32()
+        A = T.match_buffer(a, (5, m))
+        B = T.alloc_buffer((5,))
+        for i, k in T.grid(5, m):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+        for i, k in T.grid(5, m):
+            with T.block("C"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + B[vi] * A[vi, vk]
+
+    check_refused(chain, pad("C", [4, 1]), "pad_einsum/P5")

@@ -115,3 +115,28 @@ def gather(A: T.Buffer((8,)), I: T.Buffer((5,), "int32"), B: T.Buffer((9,))):
 """
     )
     check_refused(gather, lambda sch: sch.prefetch_at(sch.get_loops("B")[0], "B", 0, 1), "prefetch_at/P5")
+
+
+def test_parallel_iterations_keep_what_they_copy_and_ask_for():
+    """Each iteration of the parallel loop has a copy of its own, also while a hint names it."""
+    sch = tw.Schedule(rows)
+    i, j = sch.get_loops("B")
+    sch.prefetch_at(j, "B", 0, 1)
+    copy = sch.cache_read("B", 0, "global")
+    sch.compute_at(copy, j, index=0)
+    sch.parallel(i)
+    sch.parallel(j)
+    a, b = np.arange(320, dtype="float32").reshape(8, 40), np.zeros((8, 40), "float32")
+    tw.compile(sch, schedule="as written")(a, b)
+    np.testing.assert_array_equal(b, a + 1)
+
+
+def test_nothing_is_asked_for_of_registers():
+    sch = tw.Schedule(rows)
+    hint = sch.prefetch_at(sch.get_loops("B")[1], "B", 0)
+    sch.cache_read(hint, 0, "local")
+    assert "T.prefetch(A_local" in sch.mod.script()
+    assert "prefetch" not in tw.lower(sch.mod).script().replace("A_prefetch", "")
+    a, b = np.arange(320, dtype="float32").reshape(8, 40), np.zeros((8, 40), "float32")
+    tw.compile(sch)(a, b)
+    np.testing.assert_array_equal(b, a + 1)

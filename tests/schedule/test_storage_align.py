@@ -94,3 +94,64 @@ def test_an_annotation_of_another_form(note):
         sch.storage_align("B", 0, 0, 16, 1)
 
     check_refused(workloads.elementwise_chain(4, 6), transform, "storage_align/P5")
+
+
+@pytest.mark.parametrize(
+    "entry, why",
+    [
+        ("[0, 5, 32, 0]", "no dimension 5"),
+        ("[0, -1, 32, 0]", "no dimension -1"),
+        ("[0, 0, 0, 0]", "the factor 0"),
+        ("[0, 0, -4, 0]", "the factor -4"),
+        ("[0, 0, 9223372036854775807, 1]", "the factor 9223372036854775807"),
+        ("[0, 0, 32, 9223372036854775807]", "the offset 9223372036854775807"),
+        ("[7, 0, 32, 0]", "no write 7"),
+        ("[0, 0]", "no list"),
+        ("['x', 0, 32, 0]", "no list"),
+        ("3", "no list"),
+    ],
+)
+def test_annotations_that_cannot_be_done_are_told(entry, why):
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(X: T.Buffer((3,)), Y: T.Buffer((3,))):
+    Z = T.alloc_buffer((3,))
+    for i in range(3):
+        with T.block("b"):
+            v = T.axis.opaque(3, i)
+            T.block_attr({{"buffer_dim_align": [{entry}]}})
+            Z[v] = X[v]
+            Y[v] = Z[v]
+""")
+    with pytest.warns(tw.PerformanceWarning, match=why):
+        kernel = tw.compile(func)
+    (note,) = [note for note in kernel.notes if note.code == "lower/not-aligned"]
+    assert "block 'b'" in note.message
+    x, y = np.arange(3, dtype="float32"), np.zeros(3, "float32")
+    kernel(x, y)
+    np.testing.assert_array_equal(x, y)
+
+
+def test_an_alignment_that_outlives_its_dimension():
+    """The copy that reindex makes of one element has no dimensions; the annotation stays with the block."""
+
+    @T.prim_func
+    def total(X: T.Buffer((3,)), Y: T.Buffer((1,))):
+        Z = T.alloc_buffer((1,))
+        for i in range(3):
+            with T.block("b"):
+                v = T.axis.reduce(3, i)
+                with T.init():
+                    Z[0] = T.float32(0)
+                Z[0] = Z[0] + X[v]
+        with T.block("c"):
+            Y[0] = Z[0]
+
+    sch = tw.Schedule(total)
+    sch.storage_align("b", 0, 0, 32, 0)
+    sch.reindex("b", ("write", 0))
+    with pytest.warns(tw.PerformanceWarning, match="no dimension 0"):
+        kernel = tw.compile(sch)
+    y = np.zeros(1, "float32")
+    kernel(np.arange(3, dtype="float32"), y)
+    assert y == 3

@@ -507,3 +507,29 @@ def test_a_buffer_of_nothing_stays_one():
             a, c = np.arange(n, dtype="float32"), np.zeros(n, "float32")
             kernel(a, c)
             np.testing.assert_array_equal(c, (a + 1) * 2)
+
+
+@pytest.mark.parametrize("chosen", ["I[vi]", "I[vi] % 6"])
+def test_elements_that_data_select(chosen):
+    """Nobody knows which digits of the new place they have: such dimensions count as a whole."""
+    func = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((6,)), I: T.Buffer((4,), "int32"), C: T.Buffer((4,))):
+    B = T.alloc_buffer((6,))
+    for i in range(6):
+        with T.block("B"):
+            vi = T.axis.spatial(6, i)
+            B[vi] = A[vi] + T.float32(1)
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[{chosen}]
+""")
+    sch = tw.Schedule(func)
+    sch.transform_layout("B", ("write", 0), lambda i: (i // 4, i % 4), assume_injective_transform=True)
+    tw.ir.verify(sch.mod)
+    assert "T.reads(B[0:2, 0:4]" in sch.mod.script()
+    a, index, c = np.arange(6, dtype="float32"), np.array([5, 0, 3, 4], "int32"), np.zeros(4, "float32")
+    for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
+        kernel(a, index, c)
+        np.testing.assert_array_equal(c, a[index] + 1)

@@ -388,6 +388,7 @@ llvm::Value* FunctionEmitter::float_to_int(Value* value, DataType to) {
 // ---- vectors -----------------------------------------------------------------------------------------------------
 
 llvm::Value* FunctionEmitter::emit_ramp(const Ramp& ramp, DataType type) {
+  if (type.is_scalar()) return emit(ramp.base);
   std::vector<llvm::Constant*> steps;
   llvm::Type* element = element_type(type);
   for (int lane = 0; lane < type.lanes; ++lane) steps.push_back(llvm::ConstantInt::get(element, lane));

@@ -331,12 +331,16 @@ class Division {
     collect_terms(predicate, terms);
     // An inner loop of one iteration leaves nothing out by itself.
     const VarMap units = analysis::units_of(inner_);
+    const bool runs = inner_loops_run();
     for (const Expr& term : terms) {
-      if (!uses_loop(term, inner_)) {
+      // What reads data, or divides, is not asked where no loop or earlier term inside has let the block run.
+      bool is_late = (!runs || !is_true(inner_condition_)) &&
+                     (effect_of(term) != Effect::kPure || analysis::may_divide_by_zero(term, analyzer_));
+      if (!uses_loop(term, inner_) && !is_late) {
         outer_condition_ = logical_and(outer_condition_, term);
         continue;
       }
-      if (Expr without = analyzer_.simplify(substitute(term, units)); !uses_loop(without, inner_)) {
+      if (Expr without = analyzer_.simplify(substitute(term, units)); !uses_loop(without, inner_) && !is_late) {
         outer_condition_ = logical_and(outer_condition_, without);
         continue;
       }
@@ -350,6 +354,16 @@ class Division {
       inner_condition_ = logical_and(inner_condition_, inside);
     }
     return Ok{};
+  }
+
+  bool inner_loops_run() const {
+    arith::Analyzer analyzer;
+    for (int at : inner_loops_) {
+      analysis::bind_above(analyzer, tree_, tree_[at].parent);
+      const Expr& extent = tree_.for_at(at).extent;
+      if (!analyzer.can_prove(gt(extent, zero(extent.dtype())))) return false;
+    }
+    return true;
   }
 
   /// The term with each whole axis value in it expressed by the outer axes and the inner loops.

@@ -23,6 +23,7 @@
 
 #include "analysis/accesses.h"
 #include "analysis/block_facts.h"
+#include "analysis/divisors.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/cache_read.h"
@@ -87,7 +88,19 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, request.scope);
-  region = arith::clip_to_shape(arith::box_of(region), buffer->shape, analyzer);
+  const arith::Box read = arith::box_of(region);
+  arith::Region shape;
+  for (const Expr& extent : buffer->shape) shape.push_back(range_of(extent));
+  const arith::Box inside = arith::intersect(read, arith::box_of(shape), analyzer);
+  const bool is_nothing = std::any_of(inside.begin(), inside.end(), [](const auto& set) { return set.is_nothing; });
+  if (is_nothing || analysis::has_failing_ends(read, analyzer)) {
+    return refuse("cache_read/P4",
+                  "what " + describe_block(tree.block_at(request.scope)) + " declares to read of '" + buffer->name +
+                      (is_nothing ? "' lies outside of it: there is nothing to copy"
+                                  : "' divides by what may be zero where nothing is read"),
+                  {request.block.node()});
+  }
+  region = arith::clip_to_shape(read, buffer->shape, analyzer);
   return std::pair(start_of(tree, request.scope), make_copy(buffer, cache.storage_scope, region, true));
 }
 

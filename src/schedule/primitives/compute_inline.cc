@@ -19,10 +19,12 @@
 //           stay independent
 #include "schedule/primitives/compute_inline.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
+#include "analysis/plain_store.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
@@ -48,16 +50,45 @@ AxesOfElement axes_of_element(const Block& producer, const std::vector<Expr>& in
   };
 }
 
+/// By axes of the only consumer those of the producer, where the one can take the other's place: whatever it loads of
+/// the buffer is at the axes that the producer stores to, and they are called alike. Then the value is not built anew,
+/// which in a chain of such blocks would take longer with each of them. Empty where that is not so.
+VarMap axes_taken_over(const Block& consumer, const Assignment& assignment, const Block& producer) {
+  const auto& plain = analysis::PlainBlock::of(consumer);
+  if (!plain || plain->init) return {};
+  auto is_axis_of = [](const Block& block, const Expr& e) {
+    return std::any_of(block.iter_vars.begin(), block.iter_vars.end(),
+                       [&](const auto& axis) { return axis->var == e; });
+  };
+  VarMap taken;
+  for (const BufferLoad* load : plain->body.loads) {
+    if (load->buffer != assignment.buffer) continue;
+    for (size_t d = 0; d < load->indices.size(); ++d) {
+      const Expr &from = load->indices[d], &to = assignment.store->indices[d];
+      if (!is_axis_of(consumer, from) || !is_axis_of(producer, to) || from.dtype() != to.dtype()) return {};
+      if (from.as<Var>()->name_hint != to.as<Var>()->name_hint) return {};
+      if (taken.emplace(from, to).first->second != to) return {};
+    }
+  }
+  return taken.size() == producer.iter_vars.size() ? taken : VarMap{};
+}
+
 /// The consumer with loads replaced; null if it uses the buffer in another way.
-Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, const AxesOfElement& axes) {
+Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, const AxesOfElement& axes,
+                   const VarMap& taken) {
   bool good = true;
   Ref<Block> after = rewrite(
       consumer,
+      [&](const Ref<Var>& v, Rewriter&) -> Expr {
+        auto it = taken.find(v);
+        return it == taken.end() ? Expr(v) : it->second;
+      },
       [&](const Ref<BufferLoad>& old, Rewriter& walk) -> Expr {
         Ref<BufferLoad> load = walk.descend(old);
         if (load->buffer != assignment.buffer) return load;
         good &= !load->predicate.defined() && load.dtype() == assignment.buffer->dtype;
         if (!good) return load;
+        if (!taken.empty()) return assignment.store->value;
         return substitute(assignment.store->value, axes(load->indices));
       },
       [&](const Ref<MatchBufferRegion>& match, Rewriter& walk) -> NodeRef {
@@ -122,9 +153,12 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   }
   TreeEdit edit(tree);
   edit.remove(block.at);
-  for (int child : scope.consumers(self)) {
+  const std::vector<int> consumers = scope.consumers(self);
+  for (int child : consumers) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
-    Ref<Block> after = inlined(tree.block_ref(consumer), assignment, axes);
+    VarMap taken;
+    if (consumers.size() == 1) taken = axes_taken_over(tree.block_at(consumer), assignment, block.block());
+    Ref<Block> after = inlined(tree.block_ref(consumer), assignment, axes, taken);
     if (!after.defined() || analysis::binding_reads(*tree.realize_at(consumer), assignment.buffer)) {
       return refuse(
           "compute_inline/P4",
@@ -141,7 +175,7 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   });
   Plan plan = give_loops(block.func, edit.finish(), {});
   const Tree& after = Tree::of(plan.root);
-  for (int child : scope.consumers(self)) {
+  for (int child : consumers) {
     int consumer = after.block(scope.children()[child]->block->id.value);
     if (auto obstacle = analysis::why_inputs_incomplete(after, consumer))
       return refuse("compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");

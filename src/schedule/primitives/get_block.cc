@@ -21,13 +21,12 @@ Result<Plan> plan(const State& state, const GetBlock& get) {
   }
   TW_TRY(tree, state.tree(*func));
   std::vector<int> found;
-  std::string names;
   for (int at : tree->blocks()) {
-    const Block& block = tree->block_at(at);
-    if (block.name_hint == get.name) found.push_back(at);
-    names += (names.empty() ? "" : ", ") + block.name_hint;
+    if (tree->block_at(at).name_hint == get.name) found.push_back(at);
   }
   if (found.empty()) {
+    std::string names;
+    for (int at : tree->blocks()) names += (names.empty() ? "" : ", ") + tree->block_at(at).name_hint;
     return refuse("get_block/P2", "Cannot find a block with the name: " + get.name, {},
                   "the blocks of '" + state.function_name(*func) + "' are: " + names);
   }

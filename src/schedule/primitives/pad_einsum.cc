@@ -38,6 +38,7 @@
 #include "schedule/edit.h"
 #include "schedule/primitives/pad_einsum.h"
 #include "schedule/relocate.h"
+#include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -219,8 +220,9 @@ Padded pad_buffer(const BufferRegion& region, const Place& place, const Extents&
   return result;
 }
 
-/// Loops i0, i1, ... around a block that copies element by element, with zeros where there is none to copy.
-Stmt copy_nest(const Padded& padded, bool into_copy, Ref<Block>* made) {
+/// Loops i0, i1, ... around a block that copies element by element where the condition holds, with zeros where there is
+/// none to copy.
+Stmt copy_nest(const Padded& padded, bool into_copy, const Expr& condition, Ref<Block>* made) {
   const Ref<Buffer>&from = into_copy ? padded.buffer : padded.copy, &to = into_copy ? padded.copy : padded.buffer;
   arith::Analyzer analyzer;
   Block block;
@@ -250,7 +252,7 @@ Stmt copy_nest(const Padded& padded, bool into_copy, Ref<Block>* made) {
   block.writes = {make<BufferRegion>(std::move(write))};
   block.body = store(to, value, indices);
   *made = make<Block>(std::move(block));
-  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = bool_imm(true), .block = *made});
+  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = condition, .block = *made});
   for (size_t d = loops.size(); d-- > 0;) nest = loop(loops[d], extents[d], std::move(nest));
   return nest;
 }
@@ -302,6 +304,30 @@ Stmt enlarged(const Stmt& top, const Extents& extents, const std::vector<Padded>
       });
 }
 
+/// The condition under which blocks have written the buffer at all when the statement `top` of the scope has run, or
+/// begins: sums over nothing have no value to copy, unless one of `readers` reads all of these spans anyhow. Null where
+/// that differs between elements.
+Expr has_value(const Tree& tree, int top, const std::vector<int>& writers, const std::vector<int>& readers,
+               const Padded& padded) {
+  const int outside = tree[top].parent;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, outside);
+  arith::Region region;
+  for (const Span& span : padded.spans) region.push_back(range(span.begin, span.extent));
+  if (is_read_anyhow(tree, readers, padded.buffer, arith::box_of(region), outside)) return bool_imm(true);
+  Expr condition = bool_imm(true);
+  for (int writer : writers) {
+    auto loops = analysis::loops_between(tree, outside, writer);
+    for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
+      if (write->buffer != padded.buffer) continue;
+      Expr runs = loops ? runs_at_all(tree, writer, write, *loops, analyzer) : Expr();
+      if (!runs.defined()) return {};
+      condition = logical_and(condition, runs);
+    }
+  }
+  return condition;
+}
+
 /// The child of the scope's body, or of its sequence, that holds the block.
 int statement_of_scope(const Tree& tree, int scope, int block) {
   int at = tree.child_towards(scope, block);
@@ -339,11 +365,25 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
   TreeEdit edit(tree);
   std::vector<Padded> padded;
   std::vector<Ref<Block>> copies;
+  auto blocks = [&](const std::vector<int>& children) {
+    std::vector<int> found;
+    for (int child : children) found.push_back(tree.block(scope.children()[child]->block->id.value));
+    std::erase(found, place.at);
+    return found;
+  };
+  auto sum_over_nothing = [&](const Ref<Buffer>& buffer) {
+    return refuse("pad_einsum/P5",
+                  "what writes '" + buffer->name + "' may have no step at all: a copy would have no value to read then",
+                  {place.node()}, "a sum over nothing has no value that a copy could take");
+  };
   for (const Ref<BufferRegion>& read : block.reads) {
     if (!needs(*read)) continue;
     padded.push_back(pad_buffer(*read, place, extents));
-    edit.insert_before(top, copy_nest(padded.back(), true, &copies.emplace_back()));
-    if (!scope.writers(read->buffer).empty()) continue;
+    edit.insert_before(top, copy_nest(padded.back(), true, bool_imm(true), &copies.emplace_back()));
+    std::vector<int> writers = blocks(scope.writers(read->buffer));
+    Expr condition = has_value(tree, top, writers, {place.at}, padded.back());
+    if (!condition.defined() || !is_true(condition)) return sum_over_nothing(read->buffer);
+    if (!writers.empty()) continue;
     if (auto obstacle = why_not_all_written(state, place, scope_at, read->buffer)) {
       return refuse("pad_einsum/P5", *obstacle,
                     "pad before the loops around the block and around its producers are changed");
@@ -352,7 +392,9 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
   for (const Ref<BufferRegion>& write : block.writes) {
     if (!needs(*write)) continue;
     padded.push_back(pad_buffer(*write, place, extents));
-    edit.insert_after(top, copy_nest(padded.back(), false, &copies.emplace_back()));
+    Expr condition = has_value(tree, top, {place.at}, blocks(scope.readers(write->buffer)), padded.back());
+    if (!condition.defined()) return sum_over_nothing(write->buffer);
+    edit.insert_after(top, copy_nest(padded.back(), false, condition, &copies.emplace_back()));
   }
   // Loops above those that become longer stay as they are.
   int longest = place.at;

@@ -21,6 +21,8 @@
 
 #include "arith/index_map.h"
 #include "ir/build.h"
+#include "ir/op.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/buffers.h"
@@ -58,6 +60,32 @@ bool is_identity(const IndexMap& map) {
     if (map.final_indices[d] != map.initial_indices[d]) return false;
   }
   return true;
+}
+
+/// The dimensions of the buffer in which data select an element somewhere in the block.
+std::vector<bool> selected_by_data(const Block& block, const Ref<Buffer>& buffer) {
+  std::vector<bool> selected(buffer->shape.size());
+  auto look = [&](const auto& access) {
+    for (size_t d = 0; access->buffer == buffer && d < selected.size(); ++d) {
+      selected[d] = selected[d] || effect_of(access->indices[d]) != Effect::kPure;
+    }
+  };
+  auto each = [&](const Stmt& part) {
+    if (!part.defined()) return;
+    visit(
+        part,
+        [&](const Ref<BufferLoad>& load, Visitor& walk) {
+          look(load);
+          walk.descend(load);
+        },
+        [&](const Ref<BufferStore>& store, Visitor& walk) {
+          look(store);
+          walk.descend(store);
+        });
+  };
+  each(block.init);
+  each(block.body);
+  return selected;
 }
 
 struct Rewritten {
@@ -104,8 +132,25 @@ Rewritten rewrite_accesses(const Ref<Block>& root, const Layout& layout) {
       [&](const Ref<Block>& old, Rewriter& walk) -> Stmt {
         for (const Ref<IterVar>& axis : old->iter_vars) analyzer.bind(axis->var, axis->dom);
         Block moved = *walk.descend(old);
-        for (auto& read : moved.reads) read = region(read, true);
-        for (auto& write : moved.writes) write = region(write, false);
+        std::vector<bool> selected;
+        auto box = [&](Ref<BufferRegion>& old_region, bool may_be_larger) {
+          if (old_region->buffer != layout.before) return;
+          Ref<BufferRegion> image = region(old_region, may_be_larger);
+          if (selected.empty()) selected = selected_by_data(moved, layout.after);
+          // Data may be anything, so that a dimension in which they select counts as a whole.
+          BufferRegion whole = *image;
+          bool is_whole = true;
+          for (size_t d = 0; image->buffer == layout.after && d < selected.size(); ++d) {
+            Ref<Range> all = range_of(layout.after->shape[d]);
+            if (!selected[d] || structural_equal(whole.region[d], all)) continue;
+            whole.region[d] = all;
+            is_whole = false;
+          }
+          if (!is_whole && !may_be_larger) result.no_box = old_region;
+          old_region = is_whole ? image : make<BufferRegion>(std::move(whole));
+        };
+        for (auto& read : moved.reads) box(read, true);
+        for (auto& write : moved.writes) box(write, false);
         for (auto& own : moved.alloc_buffers) {
           if (own == layout.before) own = layout.after;
         }
