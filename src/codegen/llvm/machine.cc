@@ -6,6 +6,7 @@
 #include <llvm/IR/PassInstrumentation.h>
 #include <llvm/MC/TargetRegistry.h>
 #include <llvm/Passes/PassBuilder.h>
+#include <llvm/Support/CommandLine.h>
 #include <llvm/Support/TargetSelect.h>
 #include <llvm/Target/TargetMachine.h>
 #include <llvm/TargetParser/Host.h>
@@ -33,9 +34,20 @@
 namespace tilewright::codegen {
 namespace {
 
+/// Blocks that end alike are compared with one another: for hundreds of loops in a row that takes most of a
+/// compilation, and what it saves are bytes of code outside of the loops.
+void merge_few_tails() {
+  constexpr unsigned kMost = 16;
+  auto& options = llvm::cl::getRegisteredOptions();
+  if (auto found = options.find("tail-merge-threshold"); found != options.end()) {
+    static_cast<llvm::cl::opt<unsigned>*>(found->second)->setValue(kMost);
+  }
+}
+
 void initialize_llvm() {
   static std::once_flag once;
   std::call_once(once, [] {
+    merge_few_tails();
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
     llvm::InitializeNativeTargetAsmParser();
