@@ -4,6 +4,7 @@
 #include "analysis/block_access_region.h"
 #include "analysis/shrink.h"
 #include "analysis/workload.h"
+#include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "python/module.h"
@@ -26,7 +27,7 @@ nb::tuple parameter_facts(const analysis::ParameterUse& use) {
   }
   nb::list shape;
   for (const Expr& extent : use.buffer->shape) {
-    auto value = const_int(extent);
+    auto value = const_int(arith::Analyzer().simplify(extent));
     if (!value) {
       throw Exception(
           argument_error("tune/symbolic-shape", "the shape of '" + name + "' is not constant",
