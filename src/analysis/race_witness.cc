@@ -186,16 +186,48 @@ class Walk {
   bool over_ = false;
 };
 
-/// The element that an access touches, in terms of the buffer behind views.
-std::optional<std::pair<Ref<Buffer>, std::vector<Expr>>> element_of(const Access& access) {
+/// Elements of a buffer that is no view: the indices of each.
+struct Elements {
+  Ref<Buffer> buffer;
+  std::vector<std::vector<Expr>> indices;
+};
+
+/// Between the lanes of an index: 1 for a scalar; nothing where they are no constants apart.
+std::optional<int64_t> step_of_lanes(const Expr& index) {
+  if (index.dtype().is_scalar()) return 1;
+  const Ramp* ramp = index.as<Ramp>();
+  auto stride = ramp ? const_int(ramp->stride) : std::nullopt;
+  return stride && *stride != 0 ? std::optional(std::abs(*stride)) : std::nullopt;
+}
+
+/// What an access touches: a vector one element for each lane.
+std::optional<Elements> elements_of(const Access& access) {
+  constexpr int64_t kMostLanes = 64;
   if (access.form != Access::Form::kElement || access.mask().defined()) return std::nullopt;
   Ref<BufferRegion> region = access.region();
-  std::vector<Expr> indices;
-  for (const Ref<Range>& range : region->region) {
-    if (!is_const_int(range->extent, 1)) return std::nullopt;
-    indices.push_back(range->min);
+  const std::vector<Expr>* said = access.indices();
+  Elements elements{region->buffer, {{}}};
+  for (size_t d = 0; d < region->region.size(); ++d) {
+    const Range& range = *region->region[d];
+    auto extent = const_int(range.extent);
+    if (!extent) return std::nullopt;
+    int64_t step = 1;
+    if (*extent != 1) {
+      auto lanes = said && said->size() == region->region.size() ? step_of_lanes((*said)[d]) : std::nullopt;
+      if (!lanes || (*said)[d].dtype().is_scalar()) return std::nullopt;
+      step = *lanes;
+    }
+    std::vector<std::vector<Expr>> longer;
+    for (int64_t at = 0; at < *extent; at += step) {
+      for (std::vector<Expr> indices : elements.indices) {
+        indices.push_back(range.min + at);
+        longer.push_back(std::move(indices));
+      }
+    }
+    if (static_cast<int64_t>(longer.size()) > kMostLanes) return std::nullopt;
+    elements.indices = std::move(longer);
   }
-  return std::pair(region->buffer, std::move(indices));
+  return elements;
 }
 
 class Finder {
@@ -209,16 +241,19 @@ class Finder {
 
   void look(const Access& access) {
     if (race) return;
-    auto element = element_of(access);
-    if (!element) return;
+    auto elements = elements_of(access);
+    if (!elements) return;
     for (const Surrounding& s : access.around) {
       const For* loop = s.node.as<For>();
-      if (!loop || !runs_together(*loop) || loops_.owns(*loop, element->first->data)) continue;
+      if (!loop || !runs_together(*loop) || loops_.owns(*loop, elements->buffer->data)) continue;
       Ref<For> ref = s.node.cast<For>();
       auto [proved, is_new] = proved_.try_emplace(key(*loop), false);
       if (is_new) proved->second = loops_.proved(ref);
-      if (!proved->second) look_below(access, ref, element->first, element->second);
-      if (race) return;
+      if (proved->second) continue;
+      for (const std::vector<Expr>& indices : elements->indices) {
+        look_below(access, ref, elements->buffer, indices);
+        if (race) return;
+      }
     }
   }
 
@@ -336,11 +371,12 @@ class OwnElements {
     Used& used = used_[buffer->data.get()];
     used.name = buffer->name;
     used.writes |= access.writes;
-    auto element = element_of(access);
-    std::vector<Expr> indices = element ? by_loops(access, element->second) : std::vector<Expr>();
-    bool same = element && (used.indices.empty() ||
-                            std::equal(indices.begin(), indices.end(), used.indices.begin(), used.indices.end(),
-                                       [](const Expr& a, const Expr& b) { return structural_equal(a, b); }));
+    auto elements = elements_of(access);
+    bool is_one = elements && elements->indices.size() == 1;
+    std::vector<Expr> indices = is_one ? by_loops(access, elements->indices[0]) : std::vector<Expr>();
+    bool same = is_one && (used.indices.empty() ||
+                           std::equal(indices.begin(), indices.end(), used.indices.begin(), used.indices.end(),
+                                      [](const Expr& a, const Expr& b) { return structural_equal(a, b); }));
     if (!same || !is_own(access, indices)) used.shared = true;
     used.indices = std::move(indices);
   }

@@ -193,3 +193,16 @@ def test_whatever_is_refused_races() -> None:
         counts[was_refused] += 1
         assert not was_refused or races(program), program.script()
     assert min(counts.values()) > 10, counts
+
+
+def test_vectors_that_overlap() -> None:
+    rng = random.Random(1)
+    counts = {True: 0, False: 0}
+    for _ in range(120):
+        lanes, stride, step = rng.choice([2, 4, 8]), rng.choice([1, 1, 2, 3, -1]), rng.choice([1, 2, 4, 8])
+        start = (lanes - 1) * (stride < 0)
+        body = f"for i in T.parallel(4):\n    B[T.ramp(i * {step} + {start}, {stride}, {lanes})] = A[0:{lanes}]"
+        program = parse(body)
+        assert refused(program) == races(program), program.script()
+        counts[races(program)] += 1
+    assert min(counts.values()) > 10, counts
