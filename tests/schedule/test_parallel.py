@@ -3,6 +3,7 @@
 import pytest
 
 import tilewright as tw
+from tilewright.script import from_source
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -340,3 +341,33 @@ def test_sums_are_no_digits(method):
                 B[v] = A[v] + T.float32(1)
 
     check_refused(diagonal, apply(method, "B", 0), CODES[method][3])
+
+
+def of_open_sizes(dimensions):
+    sizes, loops, axes = "hwc"[:dimensions], "ijk"[:dimensions], ["vi", "vj", "vk"][:dimensions]
+    definitions = "".join(f"    {size} = T.int32()\n" for size in sizes)
+    return from_source(f"""
+@T.prim_func
+def main(x: T.handle, y: T.handle):
+{definitions}    X = T.match_buffer(x, ({",".join(sizes)},))
+    Y = T.match_buffer(y, ({",".join(sizes)},))
+    for {", ".join(loops)} in T.grid({", ".join(sizes)}):
+        with T.block("Y"):
+            {", ".join(axes)} = T.axis.remap("{"S" * dimensions}", [{", ".join(loops)}])
+            Y[{", ".join(axes)}] = X[{", ".join(axes)}] * T.float32(2)
+""")
+
+
+@pytest.mark.parametrize("dimensions", [2, 3])
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda sch, loop: sch.parallel(loop),
+        lambda sch, loop: sch.vectorize(sch.split(loop, [None, 16])[1]),
+        lambda sch, loop: sch.bind(sch.split(loop, [None, 128])[1], "threadIdx.x"),
+    ],
+)
+def test_fused_loops_of_open_sizes(dimensions, step):
+    sch = tw.Schedule(of_open_sizes(dimensions))
+    step(sch, sch.fuse(*sch.get_loops("Y")))
+    assert sch.verify().elements > 0

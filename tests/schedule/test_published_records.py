@@ -213,6 +213,6 @@ def test_a_layout_with_padding_is_written_as_published():
     sch = tw.Schedule(program)
     block = sch.get_block("C")
     sch.transform_layout(block, ("write", 0), lambda i, j: [i, j // 4, j % 4], pad_value=1.5)
-    (_, inputs, attrs, _), = [step for step in sch.trace.as_json()[0] if step[0] == "TransformLayout"]
+    ((_, inputs, attrs, _),) = [step for step in sch.trace.as_json()[0] if step[0] == "TransformLayout"]
     assert json.loads(inputs[1])["nodes"][1]["type_key"] == "tir.IndexMap", inputs
     assert attrs == [0, 1, 1.5, False]

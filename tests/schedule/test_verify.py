@@ -35,6 +35,29 @@ def test_single_results_of_large_programs():
     assert compared.elements > 10
 
 
+def test_sizes_in_sums():
+    @T.prim_func
+    def blur(x: T.handle, y: T.handle):
+        h = T.int32()
+        w = T.int32()
+        X = T.match_buffer(x, (h + 2, w))
+        Y = T.match_buffer(y, (h, w))
+        S = T.alloc_buffer((h + 2, w))
+        for i, j in T.grid(h + 2, w):
+            with T.block("S"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                S[vi, vj] = X[vi, vj] * T.float32(2)
+        for i, j in T.grid(h, w):
+            with T.block("Y"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj] = S[vi, vj] + S[vi + 2, vj]
+
+    sch = tw.Schedule(blur)
+    sch.compute_at("S", sch.get_loops("Y")[0])
+    assert sch.verify().elements > 0
+    assert tw.tune(blur, sizes={"h": 30, "w": 50}, trials=2).record is not None
+
+
 def test_symbolic_sizes():
     @T.prim_func
     def scale(a: T.handle, b: T.handle):
