@@ -26,9 +26,29 @@ def vector_times(n, k):
     return te.create_prim_func([a, x, te.compute((n,), lambda j: te.sum(a[r, j] * x[r], axis=[r]), name="y")])
 
 
+def two_sums(rows, columns, along_rows):
+    """Sums and sums of squares, made by one block."""
+    n, m = (rows, columns) if along_rows else (columns, rows)
+
+    @T.prim_func
+    def sums(X: T.Buffer((rows, columns)), S: T.Buffer((n,)), Q: T.Buffer((n,))):
+        for i, k in T.grid(n, m):
+            with T.block("S"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    S[vi] = T.float32(0)
+                    Q[vi] = T.float32(1)
+                S[vi] += X[vi if along_rows else vk, vk if along_rows else vi]
+                Q[vi] += X[vi if along_rows else vk, vk if along_rows else vi] ** 2
+
+    return sums
+
+
 #: what each is for: axes of a sum that do not lie together; rows added one after the other, with rests; few columns and
 #: long sums; short and long products of rows, with rests along each axis
 SUMS = {
+    "two sums of rows": two_sums(13, 70, True),
+    "two sums of columns": two_sums(41, 70, False),
     "axes apart": jumping_sums(5, 9, 70),
     "axes apart, short": jumping_sums(70, 9, 5),
     "rows after one another": vector_times(1100, 41),
@@ -58,7 +78,14 @@ def test_sums_of_all_shapes_are_right(name, target):
         cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
         arrays = list(make_arrays(task_of(program), {}, 3).values())
         tw.compile(sch, target=tw.Target(target))(*arrays)
-        np.testing.assert_allclose(arrays[-1], expected[-1], rtol=2e-5, atol=2e-5)
+        for array, wanted in zip(arrays, expected, strict=True):
+            np.testing.assert_allclose(array, wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("along_rows", [True, False])
+def test_sums_side_by_side_have_vectors(along_rows):
+    kernel = tw.compile(two_sums(60, 700, along_rows), target="native")
+    assert kernel.schedule == "by rules" and kernel.notes == ()
 
 
 def test_a_sum_along_axes_apart_has_vectors_along_memory():

@@ -33,9 +33,10 @@ class Note(NamedTuple):
 
     Attributes:
         code: what it is about, for programs: ``"lower/not-vectorized"``, ``"lower/not-unrolled"``,
-            ``"lower/not-in-registers"`` and ``"lower/not-aligned"`` (the program asks for it), ``"lower/scalar-loop"`` (a serial loop that gains
-            nothing, or that cannot, from vectors), ``"lower/unproved-parallel"`` (a parallel loop whose iterations are
-            not proved to be independent), ``"codegen/scalar-call"`` (a function that is called number by number).
+            ``"lower/not-in-registers"`` and ``"lower/not-aligned"`` (the program asks for it), ``"lower/scalar-loop"``
+            (a serial loop that gains nothing, or that cannot, from vectors), ``"lower/unproved-parallel"`` (a parallel
+            loop whose iterations are not proved to be independent), ``"codegen/scalar-call"`` (a function that is
+            called number by number).
         function: the function that it is in.
         message: what happened, and why.
     """

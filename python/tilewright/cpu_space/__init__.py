@@ -141,7 +141,7 @@ def schedule_for_cpu(
     for output in attempt(schedule.get_output_blocks, root) or []:
         attempt(schedule_rows, schedule, blocks, output, target, typical)
     for block in blocks:
-        facts = attempt(facts_of, schedule, block, typical)
+        facts = attempt(facts_of, schedule, block, typical, side_by_side=True)
         if facts is None:
             continue
         attempt(schedule_reduction if facts.reduced else schedule_elementwise, schedule, facts, target, draw)

@@ -244,9 +244,11 @@ def _name_of(call: ir.Call) -> str:
     return str(getattr(call.op, "name", "")).removeprefix("tir.")
 
 
-def facts_of(schedule: Schedule, block: BlockRV, sizes: Sizes | None = None) -> Facts | None:
+def facts_of(
+    schedule: Schedule, block: BlockRV, sizes: Sizes | None = None, *, side_by_side: bool = False
+) -> Facts | None:
     """None for a block of another form: opaque, nested, with several stores, or loops that do not stand for its axes
-    one by one."""
+    one by one. With `side_by_side`, several stores at equal indices (a sum and one of squares) count as the first."""
     sizes = sizes or Sizes()
     node, loops = schedule.get(block), schedule.get_loops(block)
     if len(loops) != len(node.iter_vars) or not loops or not is_plain(schedule, loops):
@@ -257,7 +259,7 @@ def facts_of(schedule: Schedule, block: BlockRV, sizes: Sizes | None = None) -> 
         extent = schedule.get(loop).extent
         if sizes.value(extent) is None or axis.dom is None or not ir.structural_equal(axis.dom.extent, extent):
             return None
-    accesses = _accesses_of(node, sizes)
+    accesses = _accesses_of(node, sizes, side_by_side)
     if accesses is None:
         return None
     return Facts(
@@ -278,22 +280,22 @@ def facts_of(schedule: Schedule, block: BlockRV, sizes: Sizes | None = None) -> 
 
 #: of Facts what follows from the block alone: a search asks about the same block for each of its candidates
 _Accesses = tuple[Operand, tuple[Operand, ...], tuple[int, ...], tuple[int, ...]]
-_known: dict[tuple[ir.Block, Hashable], _Accesses | None] = {}
+_known: dict[tuple[ir.Block, Hashable, bool], _Accesses | None] = {}
 _MOST_KNOWN = 64
 
 
-def _accesses_of(node: ir.Block, sizes: Sizes) -> _Accesses | None:
-    key = (node, sizes.key)
+def _accesses_of(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesses | None:
+    key = (node, sizes.key, side_by_side)
     with contextlib.suppress(KeyError):
         return _known[key]
-    found = _find_accesses(node, sizes)
+    found = _find_accesses(node, sizes, side_by_side)
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
     _known[key] = found
     return found
 
 
-def _find_accesses(node: ir.Block, sizes: Sizes) -> _Accesses | None:
+def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesses | None:
     loads: list[Any] = []
     stores: list[Any] = []
 
@@ -304,7 +306,9 @@ def _find_accesses(node: ir.Block, sizes: Sizes) -> _Accesses | None:
             stores.append(inner)
 
     _core.visit(node.body, look)
-    if len(stores) != 1 or not isinstance(stores[0], ir.BufferStore):
+    if not stores or not all(isinstance(store, ir.BufferStore) for store in stores):
+        return None
+    if len(stores) > 1 and not (side_by_side and _are_side_by_side(stores)):
         return None
     variables = [axis.var for axis in node.iter_vars]
     analyzer = arith.Analyzer()
@@ -315,7 +319,7 @@ def _find_accesses(node: ir.Block, sizes: Sizes) -> _Accesses | None:
     accesses = [
         (access.buffer, tuple(analyzer.simplify(index) for index in access.indices))
         for access in (stores[0], *loads)
-        if access is stores[0] or not access.buffer.same_as(stores[0].buffer)
+        if access is stores[0] or not any(access.buffer.same_as(store.buffer) for store in stores)
     ]
     periods = tuple(_period([indices for _, indices in accesses], variable) for variable in variables)
     store, *reads = (_operand(buffer, indices, variables, periods, sizes) for buffer, indices in accesses)
@@ -324,6 +328,21 @@ def _find_accesses(node: ir.Block, sizes: Sizes) -> _Accesses | None:
         tuple(reads),
         periods,
         tuple(i for i, variable in enumerate(variables) if steps_of_conditions(node, variable) > 1),
+    )
+
+
+def _are_side_by_side(stores: list[Any]) -> bool:
+    """Whether they go to the same place of one buffer each, all of one type."""
+    first = stores[0]
+
+    def alike(own: Any, other: Any) -> bool:
+        return len(own) == len(other) and all(ir.structural_equal(a, b) for a, b in zip(own, other, strict=True))
+
+    return len({store.buffer for store in stores}) == len(stores) and all(
+        store.buffer.dtype == first.buffer.dtype
+        and alike(store.buffer.shape, first.buffer.shape)
+        and alike(store.indices, first.indices)
+        for store in stores
     )
 
 

@@ -43,7 +43,7 @@ def _leaves_gaps(total: Any) -> bool:
 
 
 def _about(condition: Any, loops: dict[Any, Any]) -> Any:
-    """What a condition says of these loops alone: what it says of loops around them holds or does not for all of them."""
+    """What a condition says of these loops alone; what it says of loops around them is the same for all of them."""
     if isinstance(condition, ir.And):
         a, b = _about(condition.a, loops), _about(condition.b, loops)
         return a if b is None else b if a is None else ir.And(a, b)
