@@ -12,6 +12,7 @@ import pytest
 import tilewright as tw
 from tilewright import _core
 from tilewright import meta_schedule as ms
+from tilewright.cpu_space import schedule_for_cpu
 from tilewright.meta_schedule.runner import RunnerResult
 from tilewright.script import tir as T
 from tilewright.testing import workloads
@@ -227,3 +228,24 @@ def test_memory_does_not_grow_with_the_candidates(read: bool) -> None:
         del candidates
         grown.append(resident())
     assert grown[-1] - grown[len(grown) // 3] < 8 << 20
+
+
+@pytest.mark.parametrize("size", [128, 96])
+def test_a_space_by_rules_makes_no_program_twice(size: int) -> None:
+    """Each of its runs takes milliseconds: neighbors that are known are not made again, and no decision is drawn that
+    nothing depends on."""
+    target = tw.Target(TARGET)
+    runs: list[str] = []
+
+    def by_rules(sch: tw.Schedule, first: bool) -> None:
+        schedule_for_cpu(sch, target, best=first)
+        runs.append(sch.mod.script())
+
+    context = context_of(
+        _core.FunctionSpace(by_rules),
+        _core.GuidedSearch(drafts=64, exploration=8),
+        program=workloads.matmul(size, size, size),
+    )
+    history = searched(context, recorded, 32)
+    assert len(history) == 32
+    assert len(runs) - len(set(runs)) <= len(runs) // 10

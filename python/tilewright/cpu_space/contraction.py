@@ -93,26 +93,20 @@ class _Contraction:
             else:
                 outer[i], inner[i] = schedule.split(loop, [None, size])
         reduced = [facts.axes[i].loop for i in facts.reduced]
-        steps = 1 if windows else [1, 2, 4][draw.choose(3)]
+        ways = [1, *(steps for steps in (2, 4) if not windows and facts.divides(steps, facts.reduced[-1]))]
+        steps = ways[draw.choose(len(ways))]
         unrolled: list[LoopRV] = reduced if windows else []
-        if steps > 1 and facts.divides(steps, facts.reduced[-1]):
+        if steps > 1:
             reduced[-1], last = schedule.split(reduced[-1], [None, steps])
             unrolled = [last]
         # Loops with a tail stay inside: fused with others, their tails cannot be told apart any more.
         with_tail = {i for i in outer if not facts.divides(tile.size(i), i)}
-        rows = [i for i in outer if i not in batch and i != tile.axis]
         columns = [tile.axis] if tile.axis in outer else []
-        columns_first = copied is not None or self._columns_first()
-        if windows:
-            columns_first = False
-        elif draw.choose(2) and copied is None:
+        orders = [self._order(list(outer), with_tail, batch, first, windows) for first in (False, True)]
+        columns_first = not windows and (copied is not None or self._columns_first())
+        if copied is None and not windows and orders[0] != orders[1] and draw.choose(2):
             columns_first = not columns_first
-        if columns_first and copied is None:
-            batch = [i for i in self._apart_from_columns() if i in outer]
-            rows = [i for i in rows if i not in batch]
-        order = batch + (columns + rows if columns_first else rows + columns)
-        if not windows:
-            order = [i for i in order if i not in with_tail] + [i for i in order if i in with_tail]
+        order = orders[columns_first]
         if copied is not None and tile.axis in with_tail:
             order = batch + columns + [i for i in order if i not in batch and i != tile.axis]
         tiles = [inner[i] for i in sorted(inner) if i != tile.axis]
@@ -239,6 +233,19 @@ class _Contraction:
         for loop in head[:-1]:
             if (constant(schedule.get(loop).extent) or 0) >= _BETWEEN_EDGES:
                 attempt(schedule.annotate, loop, "pragma_loop_partition_hint", 1)
+
+    def _order(
+        self, outer: list[int], with_tail: set[int], batch: list[int], columns_first: bool, windows: bool
+    ) -> list[int]:
+        """Of the loops around a tile."""
+        if columns_first and self.tile.copied is None:
+            batch = [i for i in self._apart_from_columns() if i in outer]
+        rows = [i for i in outer if i not in batch and i != self.tile.axis]
+        columns = [self.tile.axis] if self.tile.axis in outer else []
+        order = batch + (columns + rows if columns_first else rows + columns)
+        if windows:
+            return order
+        return [i for i in order if i not in with_tail] + [i for i in order if i in with_tail]
 
     def _columns_first(self) -> bool:
         """Whether what a group of columns needs stays in the second level while the rows pass, and all does not."""

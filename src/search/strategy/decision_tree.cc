@@ -59,6 +59,17 @@ std::vector<Value> DecisionTree::choose(Random& random) const {
   return decisions;
 }
 
+bool DecisionTree::is_taken(const std::vector<Value>& decisions) const {
+  const Node* node = &root_;
+  for (const Value& decision : decisions) {
+    if (node->is_done) return true;
+    auto child = node->children.find(text_of(decision));
+    if (child == node->children.end()) return false;
+    node = child->second.get();
+  }
+  return node->is_done;
+}
+
 bool DecisionTree::take(const std::vector<Branch>& path) {
   std::vector<Node*> nodes{&root_};
   for (const Branch& branch : path) {

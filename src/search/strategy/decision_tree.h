@@ -33,6 +33,8 @@ class DecisionTree {
   std::vector<schedule::Value> choose(schedule::Random& random) const;
   /// False where the point was taken before.
   bool take(const std::vector<Branch>& path);
+  /// Whether a space that always comes to the same draws after the same decisions has nothing new behind these.
+  bool is_taken(const std::vector<schedule::Value>& decisions) const;
   bool is_exhausted() const { return root_.is_done; }
 
  private:

@@ -234,6 +234,8 @@ Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations
       wish.decisions = trace.decisions();
       wish.decisions[draw] = decision;
       wish.certain = draw + 1;
+      // A run takes milliseconds, and most neighbors of a good point are neighbors of another one.
+      if (trees_[wish.space].is_taken(wish.decisions)) continue;
     } else {
       TW_TRY(changed, trace.with_decision(draws[draw], decision));
       wish.trace = std::move(changed);
