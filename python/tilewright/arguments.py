@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ResourceError
 from tilewright.numpy_dtype import numpy_dtype
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
 
     Raises:
         tilewright.ArgumentError: `inputs` names no parameter, or holds an array of another dtype or shape.
+        tilewright.ResourceError: they do not fit into memory.
     """
     unknown = set(inputs) - {p.name for p in task.parameters}
     if unknown:
@@ -83,8 +84,14 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
                     f"{value.dtype}{list(value.shape)}\n  hint: pass an array of exactly that dtype and shape"
                 )
             arrays[parameter.name] = np.asarray(value, order="C")
-        elif parameter.role == "output":
-            arrays[parameter.name] = _unwritten(parameter, generator)
-        else:
-            arrays[parameter.name] = random_array(parameter, generator)
+            continue
+        try:
+            make = _unwritten if parameter.role == "output" else random_array
+            arrays[parameter.name] = make(parameter, generator)
+        except MemoryError:
+            size = math.prod(parameter.shape) * dtype.itemsize / 2**30
+            raise ResourceError(
+                f"the parameter {parameter.name} of {size:,.1f} GiB does not fit into memory\n"
+                "  hint: tune the program for smaller sizes"
+            ) from None
     return arrays

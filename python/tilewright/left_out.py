@@ -11,7 +11,7 @@ import numpy as np
 from tilewright import _core, ir
 from tilewright.arguments import aligned_zeros
 from tilewright.errors import ArgumentError, Error
-from tilewright.numpy_dtype import numpy_dtype
+from tilewright.numpy_dtype import lanes_of, numpy_dtype
 
 
 class Call(NamedTuple):
@@ -77,7 +77,8 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
         if name in missing:
             buffer = function.buffer_map[param]
             shape = [_number(extent, sizes, name) for extent in buffer.shape]
-            made[name] = aligned_zeros(shape, numpy_dtype(buffer.dtype))
+            element, lanes = lanes_of(buffer.dtype)
+            made[name] = aligned_zeros([*shape, lanes] if lanes > 1 else shape, numpy_dtype(element))
     return [values.get(name, made.get(name)) for name in names], list(made.values())
 
 

@@ -2,16 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 
+from tilewright.errors import ArgumentError
+
 
 def numpy_dtype(dtype: str) -> np.dtype[Any]:
-    """NumPy's dtype for one of ours; the narrow floats are ml_dtypes'."""
+    """NumPy's dtype for one of ours; the narrow floats are ml_dtypes'.
+
+    Raises:
+        tilewright.ArgumentError: a vector type.
+    """
+    if lanes_of(dtype)[1] > 1:
+        raise ArgumentError(
+            f"NumPy has no type for {dtype}\n  hint: give the buffer a dimension more, of scalars: schedule.vectorize "
+            "and slices make vectors of its accesses"
+        )
     if dtype.startswith(("bfloat", "float8", "float4")):
         import ml_dtypes
 
         narrow: np.dtype[Any] = np.dtype(getattr(ml_dtypes, dtype))
         return narrow
     return np.dtype(dtype)
+
+
+def lanes_of(dtype: str) -> tuple[str, int]:
+    """The type of the lanes, and how many there are: 1 for a scalar."""
+    found = re.fullmatch(r"(.*)x(\d+)", dtype)
+    return (found[1], int(found[2])) if found else (dtype, 1)

@@ -154,7 +154,7 @@ def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:
             continue
         dtypes.append(buffer.dtype)
         shape = value.shape if hasattr(value, "shape") else np.shape(value)
-        sizes |= {extent: n for extent, n in zip(buffer.shape, shape, strict=True) if isinstance(extent, ir.Var)}
+        sizes |= {extent: n for extent, n in zip(buffer.shape, shape, strict=False) if isinstance(extent, ir.Var)}
     constants: dict[Any, Any] = {var: ir.IntImm(var.dtype, n) for var, n in sizes.items()}
     sized = _core.substitute(function, constants)
     assert isinstance(sized, ir.PrimFunc)

@@ -381,7 +381,7 @@ bool refuse_object(PyObject* object, const tw_signature* signature, const tw_par
 
 }  // namespace
 
-bool read_tensor(PyObject* object, const tw_signature* signature, const tw_param* param, TensorArgument& argument) {
+bool read_any(PyObject* object, const tw_signature* signature, const tw_param* param, TensorArgument& argument) {
   static PyObject* const dlpack = PyUnicode_InternFromString("__dlpack__");
   // An array of exactly NumPy's class, the usual case, has two ancestors: itself and object.
   if (PyTuple_GET_SIZE(Py_TYPE(object)->tp_mro) > 2 && is_masked_array(object)) {
@@ -402,6 +402,32 @@ bool read_tensor(PyObject* object, const tw_signature* signature, const tw_param
   if (method) return read_dlpack(object, method.get(), signature, param, argument);
   PyErr_Clear();
   return refuse_object(object, signature, param);
+}
+
+/// An array of scalars whose last dimension is the lanes of the parameter's vectors, lying together, is one of vectors.
+void fold_lanes(const tw_param* param, TensorArgument& argument) {
+  DLTensor& tensor = argument.tensor;
+  const int64_t lanes = param->dtype.lanes;
+  const int last = tensor.ndim - 1;
+  if (tensor.dtype.lanes != 1 || last != param->ndim || tensor.shape[last] != lanes) return;
+  if (tensor.strides) {
+    if (tensor.strides[last] != 1) return;
+    for (int d = 0; d < last; ++d) {
+      if (tensor.strides[d] % lanes != 0) return;
+    }
+    if (last > TensorArgument::kInlineDims) return;
+    for (int d = 0; d < last; ++d) argument.strides[d] = tensor.strides[d] / lanes;
+    tensor.strides = argument.strides;
+  }
+  tensor.ndim = last;
+  tensor.dtype.lanes = param->dtype.lanes;
+}
+
+bool read_tensor(PyObject* object, const tw_signature* signature, const tw_param* param, TensorArgument& argument) {
+  if (!read_any(object, signature, param, argument)) return false;
+  if (param->dtype.lanes > 1) [[unlikely]]
+    fold_lanes(param, argument);
+  return true;
 }
 
 }  // namespace tilewright::python

@@ -174,3 +174,38 @@ def test_loops_whose_length_depends_on_others():
     x, y = np.arange(990, dtype=np.float32).reshape(9, 10, 11) % 13, np.empty(9, np.float32)
     tw.compile(sums)(x, y)
     np.testing.assert_array_equal(y, [sum(x[i, j, j : max(j, 11 - i)].sum() for j in range(i + 2)) for i in range(9)])
+
+
+def test_arrays_of_scalars_are_vectors_where_the_last_dimension_is_the_lanes() -> None:
+    @T.prim_func
+    def twice(A: T.Buffer((16,), "float32x4"), B: T.Buffer((16,), "float32x4")):
+        for i in range(16):
+            with T.block("B"):
+                v = T.axis.spatial(16, i)
+                B[v] = A[v] + A[v]
+
+    a = np.arange(64, dtype="float32").reshape(16, 4)
+    wide = np.zeros((32, 4), "float32")
+    wide[::2] = a
+    for target in ("native", "interpreter"):
+        kernel = tw.compile(twice, target=target)
+        b = np.zeros((16, 4), "float32")
+        kernel(a, b)
+        np.testing.assert_array_equal(b, 2 * a)
+        np.testing.assert_array_equal(kernel(a), 2 * a)
+        for other in (a.ravel(), a.T, a[:, :2], a.astype("float64")):
+            with pytest.raises(tw.ArgumentError):
+                kernel(other, b)
+    assert tw.compile(twice).benchmark(a, b).median > 0
+    with pytest.raises(tw.ArgumentError, match="NumPy has no type for float32x4"):
+        tw.tune(twice, trials=1)
+
+
+def test_arguments_that_do_not_fit_into_memory_are_named() -> None:
+    @T.prim_func
+    def diagonal(A: T.Buffer((10**7, 10**7), "float64"), B: T.Buffer((1000,), "float64")):
+        for i in range(1000):
+            B[i] = A[i, i]
+
+    with pytest.raises(tw.ResourceError, match=r"the parameter A of 745,058\.1 GiB"):
+        tw.tune(diagonal, trials=1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import _core, arith, ir
+from tilewright.numpy_dtype import lanes_of
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: functions that take many instructions, so that computing them again costs more than a trip to the cache
@@ -309,6 +310,8 @@ def _find_accesses(node: ir.Block, sizes: Sizes, side_by_side: bool) -> _Accesse
     if not stores or not all(isinstance(store, ir.BufferStore) for store in stores):
         return None
     if len(stores) > 1 and not (side_by_side and _are_side_by_side(stores)):
+        return None
+    if any(lanes_of(access.buffer.dtype)[1] > 1 for access in (*stores, *loads)):
         return None
     variables = [axis.var for axis in node.iter_vars]
     analyzer = arith.Analyzer()
