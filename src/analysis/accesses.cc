@@ -211,14 +211,18 @@ class Walk {
   std::unordered_set<NodeRef> owned_;  ///< by an Allocate: known by no other name
 };
 
+/// Extents may be of different types.
+bool same_number(const Expr& a, const Expr& b) {
+  return const_int(a) ? const_int(a) == const_int(b) : structural_equal(a, b);
+}
+
 /// The part of the source that the region of its view shows.
 Ref<BufferRegion> in_source(const Ref<BufferRegion>& region, const Ref<BufferRegion>& source) {
   size_t dims = source->region.size(), own = region->region.size();
   std::vector<Ref<Range>> moved;
   for (size_t i = 0; i < dims; ++i) {
     const Range& outer = *source->region[i];
-    bool follows =
-        own <= dims && i >= dims - own && structural_equal(region->buffer->shape[i - (dims - own)], outer.extent);
+    bool follows = own <= dims && i >= dims - own && same_number(region->buffer->shape[i - (dims - own)], outer.extent);
     if (follows) {
       const Range& inner = *region->region[i - (dims - own)];
       moved.push_back(range(outer.min + inner.min, inner.extent));

@@ -288,11 +288,17 @@ class Inverter {
 
 Ref<IndexMap> with_index_type(const IndexMap& map, DataType type) {
   IndexMap result;
-  VarMap renamed;
+  VarMap renamed, narrowed;
   for (const Def<Var>& v : map.initial_indices) {
     result.initial_indices.emplace_back(v.dtype() == type ? Ref<Var>(v) : var(v->name_hint, type));
     renamed[v] = result.initial_indices.back();
+    narrowed[v] = cast(v.dtype(), result.initial_indices.back());
   }
+  // What is loaded or called for keeps its type, and so does what it is asked with.
+  auto as_given = [&](const Expr& e) {
+    Expr inner = substitute(e, narrowed);
+    return e.dtype().is_int() ? cast(type, inner) : inner;
+  };
   for (const Expr& e : map.final_indices) {
     Expr typed = rewrite(
         e,
@@ -306,7 +312,9 @@ Ref<IndexMap> with_index_type(const IndexMap& map, DataType type) {
         [&](const Ref<Cast>& converted, Rewriter& walk) -> Expr {
           bool between_ints = converted.dtype().is_int() && converted->value.dtype().is_int();
           return between_ints ? walk(converted->value) : Expr(walk.descend(converted));
-        });
+        },
+        [&](const Ref<BufferLoad>& load, Rewriter&) -> Expr { return as_given(load); },
+        [&](const Ref<Call>& call, Rewriter&) -> Expr { return as_given(call); });
     result.final_indices.push_back(cast(type, typed));
   }
   result.inverse_index_map = map.inverse_index_map;

@@ -354,7 +354,8 @@ class Shifter {
     for (size_t d = 0; d < indices.size(); ++d) {
       const Ramp* ramp = indices[d].as<Ramp>();
       if (ramp) {
-        result.push_back(make<Ramp>({analyzer_.simplify(ramp->base - layout.start[d]), ramp->stride, ramp->lanes}));
+        Expr base = analyzer_.simplify(ramp->base - layout.start[d]);
+        result.push_back(make<Ramp>({base, cast(base.dtype(), ramp->stride), ramp->lanes}));
       } else {
         result.push_back(analyzer_.simplify(indices[d] - layout.start[d]));
       }

@@ -117,7 +117,8 @@ class Matcher {
   /// Lanes in a row stay lanes in a row.
   static Expr shifted(const Expr& start, const Expr& own) {
     if (const Ramp* lanes = own.as<Ramp>()) {
-      return make<Ramp>({start + lanes->base, lanes->stride, lanes->lanes}, own.span());
+      Expr base = start + lanes->base;
+      return make<Ramp>({base, cast(base.dtype(), lanes->stride), lanes->lanes}, own.span());
     }
     return start + own;
   }

@@ -50,6 +50,7 @@ class Buffer:
     box: list[tuple[int, int]] | None = None
     is_param: bool = False
     scope: str = "global"
+    is_wide: bool = False
 
     def readable(self, dimension: int) -> tuple[int, int]:
         if self.box is not None:

@@ -65,6 +65,8 @@ class Drawing(Parts):
             self.rng.choice(self.stages())(self)
         if self.chance(0.8) and any(not buffer.is_param for buffer in self.buffers):
             self.use_all(params)
+        for buffer in [*self.buffers, *self.hidden]:
+            buffer.is_wide = self.has_widths and self.widths.random() < 0.5
         header = ["@T.prim_func"]
         if self.is_symbolic or self.chance(0.05 + 0.1 * self.oddness):
             header.append(f"def main({', '.join(f'p{p.name}: T.handle' for p in params)}):")

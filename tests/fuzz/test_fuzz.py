@@ -58,6 +58,8 @@ MARKS = {
     "shared memory": "scope='shared'",
     "divisions where data allow": "!= T.int32(0), T.",
     "loads where data allow": " and I[",
+    "loops of 64 bits": "in range(T.int64(",
+    "buffers of 64 bits": "((T.int64(",
     "steps that do not commute": "= T.truncdiv(B",
 }
 

@@ -47,6 +47,10 @@ class Writer:
         self.names = 0
         self.is_symbolic = self.chance(0.12)
         self.is_for_threads = not self.is_symbolic and self.chance(0.1)
+        #: Which loops, axes and buffers have extents of int64: of one sort within a nest, of both within a program.
+        self.widths = random.Random(~seed)
+        self.has_widths = not self.is_symbolic and self.widths.random() < 0.08
+        self.is_wide = False
         main = self.rng.choice(["float32", "float32", "int32", *DTYPES])
         self.dtypes = [main, main, main, *self.rng.sample(DTYPES, self.rng.choice([0, 0, 1, 2]))]
         self.buffers: list[Buffer] = []
@@ -62,6 +66,9 @@ class Writer:
 
     def add(self, depth: int, text: str) -> None:
         self.lines.append("    " * depth + text)
+
+    def size(self, extent: Extent) -> str:
+        return f"T.int64({extent})" if self.is_wide else f"{extent}"
 
     # ---- buffers
 
@@ -97,6 +104,7 @@ class Writer:
         With `by_data`, data may decide which iterations run: what they write keeps its value in the others.
         """
         nest = Nest()
+        self.is_wide = self.has_widths and self.widths.random() < 0.6
         rest = list(axes)
         while rest:
             axis = rest.pop(0)
@@ -123,7 +131,7 @@ class Writer:
 
     def loop(self, nest: Nest, extent: Extent, start: int = 0, is_reduction: bool = False) -> str:
         name = self.name("i")
-        span = f"{extent}" if start == 0 else f"{start}, {start + int(extent)}"
+        span = self.size(extent) if start == 0 else f"{self.size(start)}, {self.size(start + int(extent))}"
         kind = "range"
         if self.chance(0.06) and not is_reduction:
             kind = self.rng.choice(
@@ -136,7 +144,9 @@ class Writer:
         return name
 
     def bind(self, nest: Nest, axis: Axis, value: str) -> None:
-        domain = f"{axis.extent}" if axis.start == 0 else f"({axis.start}, {axis.start + int(axis.extent)})"
+        domain = self.size(axis.extent)
+        if axis.start != 0:
+            domain = f"({self.size(axis.start)}, {self.size(axis.start + int(axis.extent))})"
         kind = "reduce" if axis.is_reduction else "spatial"
         nest.bindings.append(f"{axis.name} = T.axis.{kind}({domain}, {value})")
 
@@ -300,7 +310,8 @@ def plus(text: str, number: int) -> str:
 
 
 def shape(buffer: Buffer) -> str:
-    return "(" + "".join(f"{extent}, " for extent in buffer.shape) + ")"
+    sizes = (f"T.int64({extent})" if buffer.is_wide else f"{extent}" for extent in buffer.shape)
+    return "(" + "".join(f"{size}, " for size in sizes) + ")"
 
 
 def product(extents: list[Extent]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 import tilewright as tw
@@ -85,3 +86,50 @@ def test_programs_of_several_index_types(types: tuple[str, str, str, str]) -> No
         except tw.ScheduleError:
             # Loops of one type around axes of another one: that the same instances run is not always proved.
             assert name in MAY_BE_REFUSED and types[1] != types[2], name
+
+
+@pytest.mark.parametrize("view", [False, True])
+@pytest.mark.parametrize("wide", [0, 1, 2, 3])
+def test_lanes_in_a_row_of_either_type(wide: int, view: bool) -> None:
+    """Vector indices of int32 and buffers of int64, and the other way around."""
+    size = "T.int64" if wide & 1 else ""
+    axis = "T.int64" if wide & 2 else ""
+    read = "W[0, T.Ramp(v, 1, 4)]" if view else "B[v + 1, T.Ramp(v, 1, 4)]"
+    declared = f"W = T.match_buffer(B[v + 1:v + 2, 0:5], ({size}(1), {size}(5)))" if view else "pass"
+    func = from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8, 5)), C: T.Buffer((8,))):
+    B = T.alloc_buffer(({size}(8), {size}(5)))
+    for i in range({axis}(2)):
+        with T.block("B"):
+            v = T.axis.spatial({axis}(2), i)
+            B[v + 1, T.Ramp(v, 1, 4)] = A[v, T.Ramp(v, 1, 4)]
+    for i in range({axis}(2)):
+        with T.block("C"):
+            v = T.axis.spatial({axis}(2), i)
+            {declared}
+            C[T.Ramp(v * 4, 1, 4)] = {read}
+""")
+    a = np.arange(40, dtype="float32").reshape(8, 5)
+    for kernel in (tw.compile(func), tw.compile(func, "interpreter")):
+        c = np.zeros(8, "float32")
+        kernel(a, c)
+        np.testing.assert_array_equal(c, [*a[0, 0:4], *a[1, 1:5]])
+
+
+def test_indices_of_data_in_maps_keep_their_type() -> None:
+    gather = from_source("""
+@T.prim_func
+def main(A: T.Buffer((2, 2), "uint32"), I: T.Buffer((2,), "int32"), C: T.Buffer((16,), "uint32")):
+    for i in range(1):
+        with T.block("outer"):
+            v = T.axis.spatial(1, i)
+            for j in range(T.int64(1)):
+                with T.block("C"):
+                    w = T.axis.spatial(T.int64(1), j)
+                    C[v + w] = A[I[w] % 2, w]
+""")
+    sch = tw.Schedule(gather)
+    sch.cache_read("C", 0, "local")
+    with pytest.raises(tw.ScheduleError):
+        sch.reverse_compute_inline("C")
