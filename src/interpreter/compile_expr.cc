@@ -58,6 +58,12 @@ Operator operator_for(Kind kind, bool is_float) {
   }
 }
 
+/// Whether so many values have the bits of so many others; what fills no bytes is read one by one.
+bool can_be_read_as(DataType from, int from_lanes, DataType to, int to_lanes) {
+  if (from_lanes == to_lanes) return from.bytes() == to.bytes();
+  return from.bits % 8 == 0 && to.bits % 8 == 0 && from_lanes * from.bits == to_lanes * to.bits;
+}
+
 }  // namespace
 
 int Compiler::binary(Kind kind, const Expr& a, const Expr& b, DataType result) {
@@ -340,10 +346,7 @@ int Compiler::call(const Expr& e) {
     case Intrinsic::k_reinterpret: {
       int dst = take(lanes_of(e.dtype()));
       DataType from = arg(0).dtype();
-      const bool whole_bytes = from.bits % 8 == 0 && e.dtype().bits % 8 == 0;
-      if (lanes_of(from) == lanes_of(e.dtype())
-              ? from.bytes() != e.dtype().bytes()
-              : !whole_bytes || lanes_of(from) * from.bits != lanes_of(e.dtype()) * e.dtype().bits) {
+      if (!can_be_read_as(from, lanes_of(from), e.dtype(), lanes_of(e.dtype()))) {
         return unsupported("a reinterpretation of " + from.str() + " as " + e.dtype().str(), e);
       }
       emit(Op::kReinterpret, e.dtype(), dst, expr(arg(0)), kNone, kNone, static_cast<int>(from.code) << 8 | from.bits);

@@ -1,6 +1,6 @@
 // The functions that are used most, for float32 in float32: half the work of the ones that compute in float64, for
-// errors of up to one and a half units in the last place (erf one and three quarters, sigmoid two and a quarter). Which
-// ones these are: exp, exp2, log, sigmoid, tanh, erf.
+// errors of up to one and a half units in the last place (erf one and three quarters, less than one where tables lie in
+// registers; sigmoid two and a quarter). Which ones these are: exp, exp2, log, sigmoid, tanh, erf.
 #pragma once
 
 #include <vector>
