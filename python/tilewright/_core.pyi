@@ -1569,6 +1569,9 @@ def lower(module: Module, target: str = "native", after: str = "", check_bounds:
 def run_pass(name: str, module: Module, target: str = "native") -> Module:
     """
     One pass of the pipeline alone, on a module that has all that it needs.
+
+    Raises:
+        ScriptError: the module is not at the stage where the pass begins: it has blocks, or no longer has.
     """
 
 def lower_stages(module: Module, target: str = "native") -> list[tuple[str, Module]]: ...

@@ -209,8 +209,13 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
 }
 
 Result<Ref<Module>> run_pass(std::string_view name, const Ref<Module>& module, const Target& target) {
+  Stage stage = kScheduled;  // that the pass begins at
   for (const Row& row : rows()) {
-    if (row.name != name) continue;
+    if (row.name != name) {
+      stage = row.leaves;
+      continue;
+    }
+    TW_RETURN_IF_ERROR(verify(module, stage));
     PassContext context{target, {}, false, false, true, {}, {}};
     TW_TRY(after, run_row(row, module, context));
     TW_RETURN_IF_ERROR(check_pass(after, row.name, row.leaves));

@@ -82,7 +82,7 @@ Result<Ref<Module>> lower(const Ref<Module>& module, const Target& target, const
 Result<Ref<Module>> lower_by(std::span<const Row> rows, const Ref<Module>& module, const Target& target,
                              const LowerOptions& options = {}, LowerReport* report = nullptr);
 
-/// One pass alone, on a program that has all that it needs.
+/// One pass alone, on a program that has all that it needs; ScriptError "verify/..." for one of another stage.
 Result<Ref<Module>> run_pass(std::string_view name, const Ref<Module>& module, const Target& target);
 
 /// What a pass made is a program of its stage; if not, that is a defect of ours, and the message names the pass.

@@ -1,11 +1,14 @@
 """tvm.tir.analysis, tvm.tir.transform and what schedules do as v0.20 does."""
 
+import numpy as np
 import pytest
 import tvm
 import tvm.testing
 from tvm import tir
 from tvm.script import ir as I
 from tvm.script import tir as T
+
+import tilewright as tw
 
 
 @T.prim_func
@@ -174,6 +177,49 @@ def test_lowering_one_pass_at_a_time():
         mod = getattr(tvm.tir.transform, one)()(mod)
     assert "T.block" not in mod.script()
     tvm.tir.analysis.verify_well_formed(mod)
+
+
+@T.prim_func
+def loose(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), n: T.int32):
+    T.evaluate(T.assume(n < 100))
+    assert n > 0, "n is positive"
+    for i in range(16):
+        if n > 3:
+            B[i * 4 // 4] = T.Select(i < 15, A[i], A[0])
+    for i in range(0):
+        B[i] = T.float32(7)
+    for i in range(4):
+        T.evaluate(0)
+
+
+@pytest.mark.parametrize(
+    ("name", "gone", "there"),
+    [
+        ("SkipAssert", "assert", "T.assume"),
+        ("RemoveAssume", "T.assume", "assert"),
+        ("RemoveNoOp", "T.float32(7", "B[i]"),
+        ("HoistIfThenElse", "* 4 // 4", "if 3 < n:\n            for i in range(16)"),
+        ("Simplify", "* 4 // 4", "B[i]"),
+        ("RewriteUnsafeSelect", "T.Select", "T.if_then_else(i < 15, A[i], A[0])"),
+    ],
+)
+def test_passes_that_clean_up(name, gone, there):
+    made = getattr(tvm.tir.transform, name)()(tvm.IRModule({"main": loose}))
+    assert gone in loose.script() and gone not in made.script() and there in made.script(), made.script()
+    a, b, c = np.arange(16, dtype="float32"), np.zeros(16, "float32"), np.zeros(16, "float32")
+    tw.compile(loose, "interpreter")(a, b, 5)
+    tw.compile(made, "interpreter")(a, c, 5)
+    np.testing.assert_array_equal(b, c)
+    assert b[3] == 3
+
+
+def test_a_pass_over_a_program_of_another_stage():
+    """Blocks are nothing that the later passes know of."""
+    for name in ("UnrollLoop", "VectorizeLoop", "FlattenBuffer", "HoistIfThenElse"):
+        with pytest.raises(tvm.TVMError, match="a BlockRealize in a lowered program") as error:
+            getattr(tvm.tir.transform, name)()(tvm.IRModule({"main": two_stages}))
+        assert "defect" not in str(error.value)
+    assert "T.block" in tvm.tir.transform.Simplify()(tvm.IRModule({"main": two_stages})).script()
 
 
 def test_serial_instead_of_vectors():

@@ -22,12 +22,17 @@ __all__ = [
     "ConvertSSA",
     "Filter",
     "FlattenBuffer",
+    "HoistIfThenElse",
     "LoopPartition",
     "LowerInitBlock",
     "LowerMatchBuffer",
     "LowerOpaqueBlock",
     "PlanAndUpdateBufferAllocationLocation",
+    "RemoveAssume",
+    "RemoveNoOp",
+    "RewriteUnsafeSelect",
     "Simplify",
+    "SkipAssert",
     "UnrollLoop",
     "VectorizeLoop",
     "prim_func_pass",
@@ -80,9 +85,64 @@ def _simplified(function: Any) -> Any:
     return _core.rewrite(function, simplify)
 
 
+_simplify_indices = _native("Simplify", "simplify_indices")
+HoistIfThenElse = _native("HoistIfThenElse", "simplify_indices")
+RemoveNoOp = _native("RemoveNoOp", "simplify_indices")
+
+
 def Simplify() -> Pass:
-    """Integer expressions of loops and blocks in their shortest form; blocks stay."""
-    return Apply(_simplified)
+    """Indices, bounds and conditions in their shortest form; in programs with blocks those of blocks, which stay."""
+
+    def run(mod: Any, context: Any) -> Any:
+        return (Apply(_simplified) if _has_blocks(mod) else _simplify_indices())(mod)
+
+    return Pass(run, PassInfo(0, "tir.Simplify"))
+
+
+def _has_blocks(mod: Any) -> bool:
+    found: list[Any] = []
+    _core.visit(mod, lambda node: found.append(node) if isinstance(node, ir.BlockRealize) else None)
+    return bool(found)
+
+
+def _rewritten(change: Callable[[Any], Any]) -> Pass:
+    """The pass that puts what `change` gives in the place of each node of a function's body; None leaves it."""
+    return Apply(lambda function: function.with_body(_core.rewrite(function.body, change)))
+
+
+def SkipAssert() -> Pass:
+    """What stands below assertions, without them."""
+    return _rewritten(lambda node: node.body if isinstance(node, ir.AssertStmt) else None)
+
+
+def RemoveAssume() -> Pass:
+    """``T.assume`` goes."""
+
+    def change(node: Any) -> Any:
+        call = node.value if isinstance(node, ir.Evaluate) else None
+        is_assumption = isinstance(call, ir.Call) and isinstance(call.op, ir.Op) and call.op.name == "tir.assume"
+        return ir.Evaluate(0) if is_assumption else None
+
+    return _rewritten(change)
+
+
+def RewriteUnsafeSelect() -> Pass:
+    """``T.Select`` of values that read memory becomes ``T.if_then_else``: only the chosen one is asked."""
+
+    def reads(value: Any) -> bool:
+        found: list[Any] = []
+        _core.visit(value, lambda node: found.append(node) if isinstance(node, ir.BufferLoad) else None)
+        return bool(found)
+
+    def change(node: Any) -> Any:
+        if not isinstance(node, ir.Select) or node.condition.dtype != "bool":
+            return None
+        if not reads(node.true_value) and not reads(node.false_value):
+            return None
+        values = [node.condition, node.true_value, node.false_value]
+        return _core.call_intrinsic("if_then_else", values)
+
+    return _rewritten(change)
 
 
 def _serial(kind: ir.ForKind) -> Pass:
@@ -93,7 +153,7 @@ def _serial(kind: ir.ForKind) -> Pass:
             return None
         return ir.For(loop.loop_var, loop.min, loop.extent, ir.ForKind.SERIAL, None, loop.annotations, loop.body)
 
-    return Apply(lambda function: function.with_body(_core.rewrite(function.body, change)))
+    return _rewritten(change)
 
 
 def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
