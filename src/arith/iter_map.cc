@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "arith/iter_reader.h"
 #include "ir/build.h"
+#include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 
@@ -64,13 +66,29 @@ class Detector {
   }
 
   Expr simplified(const Expr& index) {
-    Analyzer& analyzer = reader_.factors().analyzer();
-    Expr inside = bool_imm(true);
+    std::vector<Expr> inside;
     for (const auto& [variable, range] : inputs_) {
-      inside = logical_and(inside, logical_and(le(range->min, variable), lt(variable, range->min + range->extent)));
+      if (says_nothing_new(variable, *range, index, reader_.factors().analyzer())) continue;
+      inside.push_back(le(range->min, variable));
+      inside.push_back(lt(variable, range->min + range->extent));
     }
-    auto scope = analyzer.constraint(inside);
-    return analyzer.simplify(index);
+    return simplified(index, inside);
+  }
+  /// Where all of these hold; one by one, since a conjunction is looked through for what its parts say of one another.
+  Expr simplified(const Expr& index, std::span<const Expr> conditions) {
+    Analyzer& analyzer = reader_.factors().analyzer();
+    if (conditions.empty()) return analyzer.simplify(index);
+    auto scope = analyzer.constraint(conditions.front());
+    return simplified(index, conditions.subspan(1));
+  }
+
+  /// The range is between numbers, and the variable is none of the index, or known to lie there.
+  static bool says_nothing_new(const Ref<Var>& variable, const Range& range, const Expr& index, Analyzer& analyzer) {
+    auto min = const_int(range.min), extent = const_int(range.extent);
+    if (!min || !extent) return false;
+    if (!uses_var(index, variable)) return true;
+    const ConstIntBound known = analyzer.const_int_bound(variable);
+    return known.min_value >= *min && known.max_value < *min + *extent;
   }
 
   bool finish_index(IterSumExpr& sum) {

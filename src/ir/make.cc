@@ -146,6 +146,7 @@ DataType check(Var& v) {
 }
 template <>
 DataType check(IntImm& v) {
+  if (v.dtype == DataType::int_(32) && v.value == static_cast<int32_t>(v.value)) return v.dtype;  // most of them
   if (!v.dtype.is_integral() || !v.dtype.is_scalar()) {
     refuse("ir/int-dtype", "an integer constant of type " + v.dtype.str());
   }

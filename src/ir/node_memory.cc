@@ -274,6 +274,10 @@ void free_node(void* node, size_t bytes) noexcept {
   }
   auto* chunk = reinterpret_cast<Chunk*>(reinterpret_cast<uintptr_t>(at) & ~(kChunkBytes - 1));
   note_free(chunk, at, bytes);
+  if (chunk == here.chunk) {  // what counts is the sum of both
+    here.allocated -= static_cast<uint32_t>(bytes);
+    return;
+  }
   const uint32_t before = chunk->live.fetch_sub(static_cast<uint32_t>(bytes), std::memory_order_acq_rel);
   const uint32_t live = before - static_cast<uint32_t>(bytes);
   if (live != 0 && (live > kMostLiveBytes || before <= kMostLiveBytes)) return;

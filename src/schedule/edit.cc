@@ -37,7 +37,8 @@ Stmt TreeEdit::place(int at) {
 
 Stmt TreeEdit::rebuild_sequence(int at) {
   std::vector<Stmt> stmts;
-  for (int c : tree_.children(at)) {
+  stmts.reserve(static_cast<const NodeOf<SeqStmt>*>(tree_[at].node)->data.seq.size());
+  for (int c = at + 1; c < tree_[at].end; c = tree_[c].end) {
     Stmt s = touched(c) ? place(c) : tree_.stmt(c);
     if (s.defined()) stmts.push_back(std::move(s));
   }

@@ -178,6 +178,7 @@ std::vector<uint32_t> State::commit(Plan plan) {
   }
   if (plan.random) random_ = *plan.random;
   std::vector<uint32_t> numbers;
+  numbers.reserve(plan.outputs.size());
   for (std::optional<Handle>& output : plan.outputs) {
     numbers.push_back(output ? static_cast<uint32_t>(handles_.size()) : LoopRV::kNone);
     if (output) handles_.push_back(std::move(*output));
