@@ -205,6 +205,7 @@ def _parameters(module: ir.Module, name: str) -> list[ir.Buffer | None]:
 
 def _tasks(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[int, Task]]:
     """The function with each choice of sizes, numbered."""
+    function = _by_shapes(function)
     symbols = _size_variables(function)
     seen = set()
     for number, choice in enumerate(SIZES if symbols else ((), ())):
@@ -217,6 +218,15 @@ def _tasks(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[i
         sized = _core.substitute(function, constants) if constants else function
         assert isinstance(sized, ir.PrimFunc)
         yield number, task_of(_public(sized))
+
+
+def _by_shapes(function: ir.PrimFunc) -> ir.PrimFunc:
+    """The function without the parameters that are sizes of its buffers: the shapes tell them."""
+    sizes = [extent for buffer in function.buffer_map.values() for extent in buffer.shape if isinstance(extent, ir.Var)]
+    params = [param for param in function.params if not any(param.same_as(size) for size in sizes)]
+    if len(params) == len(function.params):
+        return function
+    return ir.PrimFunc(params, dict(function.buffer_map), function.ret_type, function.attrs, function.body)
 
 
 def _public(function: ir.PrimFunc) -> ir.PrimFunc:
@@ -263,6 +273,9 @@ def _run_original(task: Task, arrays: Results, until: float) -> _Instance:
 def _compare(instance: _Instance, module: ir.Module, name: str, until: float, layouts: Sequence[_Layout]) -> _Compared:
     arrays = dict(instance.arrays)
     task = instance.task
+    function = module.functions[name]
+    if isinstance(function, ir.PrimFunc) and not (by_shapes := _by_shapes(function)).same_as(function):
+        module = ir.Module({**module.functions, name: by_shapes})
     shapes = []
     for layout in layouts:
         shapes.append(arrays[layout.parameter].shape)

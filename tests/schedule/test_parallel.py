@@ -345,11 +345,10 @@ def test_sums_are_no_digits(method):
 
 def of_open_sizes(dimensions):
     sizes, loops, axes = "hwc"[:dimensions], "ijk"[:dimensions], ["vi", "vj", "vk"][:dimensions]
-    definitions = "".join(f"    {size} = T.int32()\n" for size in sizes)
     return from_source(f"""
 @T.prim_func
-def main(x: T.handle, y: T.handle):
-{definitions}    X = T.match_buffer(x, ({",".join(sizes)},))
+def main({", ".join(f"{size}: T.int32" for size in sizes)}, x: T.handle, y: T.handle):
+    X = T.match_buffer(x, ({",".join(sizes)},))
     Y = T.match_buffer(y, ({",".join(sizes)},))
     for {", ".join(loops)} in T.grid({", ".join(sizes)}):
         with T.block("Y"):
