@@ -236,6 +236,10 @@ class Examine {
         if (access.form == Access::Form::kPointer) note_pointer(access, region);
         return;
       }
+      if ((reads || writes) && access.form == Access::Form::kPointer && !is_access_ptr(access)) {
+        by_pointer_ = region->buffer->name;  // of a view; it does not say whether it reads or writes
+        return;
+      }
       why = std::string("it ") + (reads ? "writes" : "reads") + " more of '" + region->buffer->name +
             "' than it declares";
     });
@@ -256,10 +260,13 @@ class Examine {
     return std::any_of(regions.begin(), regions.end(),
                        [&](const Ref<BufferRegion>& region) { return region->buffer->data == pointer; });
   }
+  static bool is_access_ptr(const Access& access) {
+    const Call* call = access.site.as<Call>();
+    return call && intrinsic_of(*call) == Intrinsic::k_tvm_access_ptr;
+  }
   /// access_ptr() says that what is behind the pointer is read or written, and the block does not.
   bool belies(const Access& access) const {
-    const Call* call = access.site.as<Call>();
-    if (!call || intrinsic_of(*call) != Intrinsic::k_tvm_access_ptr) return false;
+    if (!is_access_ptr(access)) return false;
     return (access.reads && !is_behind_one_of(block_->reads, access.pointer)) ||
            (access.writes && !is_behind_one_of(block_->writes, access.pointer));
   }

@@ -189,3 +189,34 @@ def test_a_pointer_needs_a_copy_that_lies_alike():
 
     error = check_refused(read, lambda sch: sch.cache_read("load", 0, "global"), "cache_read/P4")
     assert "uses the pointer of 'A'" in str(error)
+
+
+def test_the_pointer_of_a_view_says_no_more_than_that_of_the_buffer():
+    @T.prim_func
+    def viewed(A: T.Buffer((64,), "float16"), B: T.Buffer((64,), "float16")):
+        for i in range(4):
+            with T.block("load"):
+                v = T.axis.spatial(4, i)
+                T.reads(A[v * 16 : v * 16 + 16])
+                T.writes(B[v * 16 : v * 16 + 16])
+                A0 = T.match_buffer(A[v * 16 : v * 16 + 16], (16,), "float16", offset_factor=1)
+                B0 = T.match_buffer(B[v * 16 : v * 16 + 16], (16,), "float16", offset_factor=1)
+                T.tvm_load_matrix_sync(B0.data, 4, 4, 4, 0, A0.access_ptr("r"), 4, "row_major")
+
+    sch = tw.Schedule(viewed)
+    sch.cache_write("load", 0, "local")
+    assert list(sch.trace.stated.values()) == [SAID]
+    assert "B0 = T.match_buffer(B_local[v * 16:v * 16 + 16]" in sch.mod.script()
+
+    @T.prim_func
+    def belied(A: T.Buffer((64,), "float16"), B: T.Buffer((64,), "float16")):
+        for i in range(4):
+            with T.block("load"):
+                v = T.axis.spatial(4, i)
+                T.reads(A[v * 16 : v * 16 + 16])
+                T.writes(B[v * 16 : v * 16 + 16])
+                A0 = T.match_buffer(A[v * 16 : v * 16 + 16], (16,), "float16", offset_factor=1)
+                B0 = T.match_buffer(B[v * 16 : v * 16 + 16], (16,), "float16", offset_factor=1)
+                T.call_extern("int32", "swap", B0.access_ptr("w"), A0.access_ptr("rw"))
+
+    check_refused(belied, lambda s: s.parallel(s.get_loops("load")[0]), "parallel/P2")

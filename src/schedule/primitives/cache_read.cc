@@ -98,7 +98,7 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
                   "what " + describe_block(tree.block_at(request.scope)) + " declares to read of '" + buffer->name +
                       (is_nothing ? "' lies outside of it: there is nothing to copy"
                                   : "' divides by what may be zero where nothing is read"),
-                  {request.block.node()});
+                  {request.block.node()}, "declare with T.reads what the block reads");
   }
   region = arith::clip_to_shape(read, buffer->shape, analyzer);
   return std::pair(start_of(tree, request.scope), make_copy(buffer, cache.storage_scope, region, true));
