@@ -179,3 +179,24 @@ def test_a_sum_whose_axis_is_not_there_any_more(copied: bool) -> None:
             y = np.zeros((6, 6), "int64")
             tw.ir.interpret(sch.mod, "main", x, y)
             np.testing.assert_array_equal(y, np.broadcast_to(1 + x[np.arange(6) // 2, 0], (6, 6)))
+
+
+def test_a_sum_whose_axis_goes_with_its_layout() -> None:
+    """Of one step: what the rules lay out anew has no axes of the sum any more."""
+
+    @T.prim_func
+    def main(A: T.Buffer((7, 12)), X: T.Buffer((1,)), Y: T.Buffer((4, 2))):
+        for i, k in T.grid(8, 1):
+            with T.block("Y"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    Y[vi // 2, vi % 2] = T.float32(0)
+                Y[vi // 2, vi % 2] = Y[vi // 2, vi % 2] - (X[vk] - A[vk, 0])
+
+    for target in ("native", "llvm -mcpu=haswell -num-cores=4", "llvm -mcpu=skylake-avx512"):
+        for best in (True, False):
+            sch = tw.Schedule(main, seed=1)
+            cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
+            a, x, y = np.arange(84, dtype="float32").reshape(7, 12), np.ones(1, "float32"), np.zeros((4, 2), "float32")
+            tw.compile(sch)(a, x, y)
+            assert (y == -1).all()

@@ -41,7 +41,10 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     along = along_results(facts, target)
     if along is not None and _is_used_once(facts, along, target) and row_after_row(schedule, facts, along, target):
         return
-    facts = in_parts(schedule, lay_out_along_vectors(schedule, facts, target), target, draw)
+    facts = lay_out_along_vectors(schedule, facts, target)
+    if not facts.reduced:
+        return  # of one step, whose axis is gone with the old layout
+    facts = in_parts(schedule, facts, target, draw)
     facts = in_several_sums(schedule, facts, target)
     tiles = register_tiles(facts, target)
     if tiles and tiles[0].cycles > cycles_of_lanes_along(facts, target):
