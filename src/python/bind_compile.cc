@@ -125,7 +125,8 @@ void bind_compile(nb::module_& m) {
       },
       nb::arg("name"), nb::arg("module"), nb::arg("target") = "native",
       "One pass of the pipeline alone, on a module that has all that it needs.\n\n"
-      "Raises:\n    ScriptError: the module is not at the stage where the pass begins: it has blocks, or no longer has.");
+      "Raises:\n    ScriptError: the module is not at the stage where the pass begins: it has blocks, or no longer "
+      "has.");
   m.def("lower_stages", &lower_stages, nb::arg("module"), nb::arg("target") = "native",
         nb::sig("def lower_stages(module: Module, target: str = 'native') -> list[tuple[str, Module]]"));
   m.def("list_passes", [] {
