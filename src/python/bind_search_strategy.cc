@@ -40,7 +40,10 @@ class PythonDatabase final : public TuningDatabase {
     return in_python("database/exception", [&]() -> Result<std::vector<TuningRecord>> {
       nb::object workload = object_.attr("commit_workload")(module);
       std::vector<TuningRecord> records;
-      for (nb::handle record : object_.attr("get_top_k")(workload, count)) {
+      nb::object given = object_.attr("get_top_k")(workload, count);
+      if (!nb::isinstance<nb::list>(given) && !nb::isinstance<nb::tuple>(given)) return wrong(given);
+      for (nb::handle record : given) {
+        if (!nb::hasattr(record, "trace") || !nb::hasattr(record, "run_secs")) return wrong(record);
         TuningRecord copy{nb::cast<const PyTrace&>(record.attr("trace")).trace, {}};
         nb::object seconds = record.attr("run_secs");
         if (!seconds.is_none()) {
@@ -53,6 +56,11 @@ class PythonDatabase final : public TuningDatabase {
   }
 
  private:
+  Diagnostic wrong(nb::handle given) const {
+    return argument_error("database/answer",
+                          "get_top_k() of a '" + class_name(object_) + "' gave a '" + class_name(given) + "'",
+                          "it gives a list of TuningRecord, the best first");
+  }
   nb::object object_;
 };
 

@@ -9,6 +9,7 @@
 #include <deque>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ir/structural.h"
 #include "lower/pipeline.h"
@@ -188,10 +189,11 @@ struct Tuner::Impl {
 
   int64_t next_index = 0;
   int64_t last_earlier = 0;  // the latest record that other sessions had written when this one began
-  std::map<int64_t, Record> measured_before;
-  std::deque<Batch> batches;                   // that the strategy has not been told of
-  size_t told = 0;                             // batches before those
-  std::map<const NodeBase*, Lowered> lowered;  // of the batch that is being drawn
+  std::map<std::string, Record> measured_before;  // by trace: another version may draw in another order
+  std::set<int64_t> taken;                        // numbers of candidates that records of the session have
+  std::deque<Batch> batches;                      // that the strategy has not been told of
+  size_t told = 0;                                // batches before those
+  std::map<const NodeBase*, Lowered> lowered;     // of the batch that is being drawn
   std::map<uint64_t, Trial> in_flight;
   int64_t trials_at_best = 0;
   bool began = false;            // the strategy, which has to be told of the end
@@ -302,7 +304,8 @@ Status Tuner::Impl::resume() {
     ++status.outcomes[record.outcome];
     last_record = std::max(last_record, record.id);
     if (record.is_ok()) TW_RETURN_IF_ERROR(note_good(record.index, {record.id, record.median(), record.trace, {}}));
-    measured_before.emplace(record.index, record);
+    measured_before.emplace(record.trace, record);
+    taken.insert(record.index);
   }
   status.earlier = status.trials;
   return Ok{};
@@ -373,8 +376,9 @@ Status Tuner::Impl::look_at_the_clock() {
 Status Tuner::Impl::begin_strategy() {
   const Spending spending(status, "drawing");
   TW_TRY(spaces, task.context.space_generator->generate_design_space(task.module));
-  // Whole batches, so that a session with more trials goes on with the same candidates.
-  const int64_t trials = (options.trials + options.batch - 1) / options.batch * options.batch;
+  // Whole batches, of which the first may be a short one, so that a session with more trials goes on with the same
+  // candidates.
+  const int64_t trials = options.trials + 2 * options.batch;
   TuningPlan plan{trials, options.batch, std::move(spaces), nullptr, task.cost_model};
   plan.database = std::make_shared<EarlierRecords>(database, key(), last_earlier, task.relatives);
   // What was meant for registers and does not fit is never the fastest: no time is spent on building it.
@@ -456,18 +460,20 @@ Status Tuner::Impl::draw_batch() {
 /// Of the batch that was drawn last.
 Status Tuner::Impl::begin_trial(size_t place) {
   Batch& batch = batches.back();
-  const int64_t index = next_index++;
+  int64_t index = next_index++;
   const schedule::Schedule& schedule = batch.candidates[place].schedule;
   std::string trace = schedule.trace().as_json();
-  auto before = measured_before.find(index);
-  const bool is_known = before != measured_before.end() && before->second.trace == trace;
-  if (is_known) batch.results[place] = result_of(before->second);
-  if (before != measured_before.end()) measured_before.erase(before);
-  if (is_known) return Ok{};
+  if (auto before = measured_before.find(trace); before != measured_before.end()) {
+    batch.results[place] = result_of(before->second);
+    measured_before.erase(before);
+    return Ok{};
+  }
+  if (taken.contains(index)) index = *taken.rbegin() + 1;
   if (is_used_up()) {
     batch.results[place].error_msg = "not measured: all trials are used up";
     return Ok{};
   }
+  taken.insert(index);
   const auto id = static_cast<uint64_t>(index);
   std::string decisions = decisions_json(trace);
   in_flight.emplace(id, Trial{index, std::move(trace), std::move(decisions), told + batches.size() - 1, place});

@@ -17,6 +17,7 @@ from tilewright.arguments import aligned
 from tilewright.script import tir as T
 from tilewright.search import session
 from tilewright.search.relatives import operator_of
+from tilewright.testing import workloads
 from tilewright.timing import KernelCalls
 
 from .test_database_faults import scale, tiles
@@ -61,6 +62,36 @@ def test_more_trials_go_on_with_the_same_candidates(tmp_path: Path) -> None:
     more = traces(file)
     assert sorted(more) == list(range(24)) and {i: more[i] for i in some} == some
     assert len(set(more.values())) == 24
+
+
+def test_more_trials_by_rules_go_on_with_the_same_candidates(tmp_path: Path) -> None:
+    """The first batch of such a search is a short one."""
+    program, file = workloads.matmul(64, 96, 48), tmp_path / "t.db"
+    tw.tune(program, trials=8, database=file, progress=None)
+    some = traces(file)
+    again = tw.tune(program, trials=20, database=file, progress=None)
+    more = traces(file)
+    more.pop(-1, None)  # the program as written, where it is the fastest
+    assert (again.progress.earlier, again.progress.trials) == (8, 20)
+    assert sorted(more) == list(range(20)) and {i: more[i] for i in range(8)} == {i: some[i] for i in range(8)}
+    assert len(set(more.values())) == 20
+
+
+def test_what_was_measured_in_another_order_is_not_measured_again(tmp_path: Path) -> None:
+    """As by a version that draws otherwise: records keep their numbers, new candidates get others."""
+    file = tmp_path / "t.db"
+    tw.tune(scale, space=tiles, trials=10, database=file, progress=None)
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        connection.execute("DELETE FROM finals")
+        connection.execute("UPDATE record SET position = 100 WHERE position = 2")
+        connection.execute("UPDATE record SET position = 2 WHERE position = 5")
+        connection.execute("UPDATE record SET position = 5 WHERE position = 100")
+        connection.commit()
+    before = traces(file)
+    again = tw.tune(scale, space=tiles, trials=16, database=file, progress=None)
+    after = traces(file)
+    assert (again.progress.earlier, again.progress.trials) == (10, 16)
+    assert len(after) == 16 and {i: after[i] for i in before} == before and len(set(after.values())) == 16
 
 
 def test_the_same_operator_at_another_shape_is_where_a_search_begins(tmp_path: Path) -> None:

@@ -47,17 +47,22 @@ Result<std::vector<Record>> Database::top_k(const Hash128& workload, const std::
   TW_TRY(found, records(workload, target));
   std::erase_if(found, [](const Record& record) { return !record.is_ok(); });
   std::map<std::string, std::optional<Finals>> known;
+  std::map<std::string, double> best;  // the winners' medians
   for (Record& record : found) {
     auto place = known.find(record.target);
     if (place == known.end()) {
       TW_TRY(finals, this->finals(workload, record.target));
       place = known.emplace(record.target, std::move(finals)).first;
     }
-    if (place->second && place->second->winner == record.id) record.seconds = place->second->seconds;
+    if (!place->second || place->second->winner != record.id) continue;
+    record.seconds = place->second->seconds;
+    best[record.target] = record.median();
   }
   const auto lost = [&](const Record& record) {
     const std::optional<Finals>& finals = known[record.target];
-    return finals && record.id != finals->winner && record.id <= finals->last_record;
+    if (!finals || record.id == finals->winner) return false;
+    const auto winner = best.find(record.target);
+    return record.id <= finals->last_record || (winner != best.end() && record.median() >= winner->second);
   };
   std::stable_sort(found.begin(), found.end(), [&](const Record& a, const Record& b) {
     return lost(a) != lost(b) ? lost(b) : a.median() < b.median();

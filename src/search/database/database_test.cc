@@ -205,6 +205,11 @@ TEST(Database, FinalsDecideUntilSomethingFasterComes) {
   // Those that came later had no part in it.
   const int64_t slower = *database->commit(record_of({1.45}, 2));
   EXPECT_EQ((*database->best(kMatmul, ""))->id, winner);
+  // Who lost the finals comes behind their winner, and before what is slower than itself.
+  top = *database->top_k(kMatmul, kTarget, 5);
+  ASSERT_EQ(top.size(), 3u);
+  EXPECT_EQ(top[1].id, fast);
+  EXPECT_EQ(top[2].id, slower);
   const int64_t faster = *database->commit(record_of({1.2}, 3));
   EXPECT_EQ((*database->best(kMatmul, ""))->id, faster);
   // The next finals replace the first.

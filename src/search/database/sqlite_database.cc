@@ -302,13 +302,13 @@ Result<std::vector<Workload>> SqliteDatabase::workloads() {
 
 Result<std::vector<Record>> SqliteDatabase::top_k(const Hash128& workload, const std::string& target, size_t count) {
   const std::lock_guard lock(tables_.mutex);
-  TW_TRY(found, tables_.read_records(
-                    workload, target,
-                    select_records("CASE WHEN r.id = f.winner THEN f.seconds ELSE r.seconds END",
-                                   "AND r.median IS NOT NULL "
-                                   "ORDER BY f.winner IS NOT NULL AND r.id <> f.winner AND r.id <= f.last_record, "
-                                   "CASE WHEN r.id = f.winner THEN f.median ELSE r.median END, r.id"),
-                    {}, count));
+  TW_TRY(found, tables_.read_records(workload, target,
+                                     select_records("CASE WHEN r.id = f.winner THEN f.seconds ELSE r.seconds END",
+                                                    "AND r.median IS NOT NULL "
+                                                    "ORDER BY f.winner IS NOT NULL AND r.id <> f.winner AND "
+                                                    "(r.id <= f.last_record OR r.median >= f.median), "
+                                                    "CASE WHEN r.id = f.winner THEN f.median ELSE r.median END, r.id"),
+                                     {}, count));
   return found;
 }
 

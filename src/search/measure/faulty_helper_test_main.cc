@@ -2,6 +2,7 @@
 // of the pipeline's tests are such texts: the name of a behavior, then its argument after a colon.
 #include <signal.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -35,6 +36,18 @@ struct Command {
 void spin(double microseconds) {
   const uint64_t end = monotonic_ns() + static_cast<uint64_t>(microseconds * 1e3);
   while (monotonic_ns() < end) {
+  }
+}
+
+/// So much time of the processor, however long that takes.
+void work(double microseconds) {
+  timespec spent;
+  const auto now = [&] {
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &spent);
+    return 1e6 * static_cast<double>(spent.tv_sec) + 1e-3 * static_cast<double>(spent.tv_nsec);
+  };
+  const double end = now() + microseconds;
+  while (now() < end) {
   }
 }
 
@@ -135,6 +148,7 @@ std::map<std::string, Body> correct_kernels(const std::string& text) {
   return {
       {"add", [](const Call& c) { return add(c, 0, c.size()), 0; }},
       {"add_in", [=](const Call& c) { return spin(argument), add(c, 0, c.size()), 0; }},
+      {"add_after_work", [=](const Call& c) { return work(argument), add(c, 0, c.size()), 0; }},
       {"add_when",
        [=](const Call& c) {
          while (::access(text.c_str(), F_OK) != 0) ::usleep(1000);

@@ -10,10 +10,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <system_error>
 #include <utility>
 
 #include "search/measure/serve.h"
@@ -215,11 +218,36 @@ void HelperProcess::read_log() {
   }
 }
 
-double HelperProcess::processor_seconds() const {
-  clockid_t clock;
-  timespec spent;
-  if (pid_ <= 0 || ::clock_getcpuclockid(pid_, &clock) != 0 || ::clock_gettime(clock, &spent) != 0) return 0;
-  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
+std::map<int, HelperProcess::ThreadTime> HelperProcess::thread_times() const {
+  std::map<int, ThreadTime> times;
+  std::error_code error;
+  const std::string tasks = "/proc/" + std::to_string(pid_) + "/task";
+  if (pid_ <= 0) return times;
+  for (std::filesystem::directory_iterator task(tasks, error), end; !error && task != end; task.increment(error)) {
+    std::ifstream shares(task->path() / "schedstat"), status(task->path() / "stat");
+    uint64_t ran = 0, waited = 0;
+    std::string line;
+    if (!(shares >> ran >> waited) || !std::getline(status, line)) continue;
+    const size_t name_end = line.rfind(')');  // what follows is the state
+    times[std::atoi(task->path().filename().c_str())] = {
+        1e-9 * static_cast<double>(ran), 1e-9 * static_cast<double>(waited),
+        name_end != std::string::npos && line.substr(name_end + 1, 2) == " R"};
+  }
+  return times;
+}
+
+double HelperProcess::own_since(const std::map<int, ThreadTime>& before, double taken) const {
+  double ran = 0, waited = 0;
+  bool is_runnable = false;
+  for (const auto& [thread, now] : thread_times()) {
+    const auto known = before.find(thread);
+    const ThreadTime then = known == before.end() ? ThreadTime{} : known->second;
+    ran = std::max(ran, now.ran - then.ran);
+    waited = std::max(waited, now.waited - then.waited);
+    is_runnable |= now.is_runnable;
+  }
+  // How long it has been waiting just now is not told.
+  return is_runnable ? std::min(ran, taken - waited) : taken - waited;
 }
 
 void HelperProcess::kill() {

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,8 +46,16 @@ class HelperProcess {
   void clear_log() { log_text_.clear(); }
 
   void kill();
-  /// Of all its threads so far; 0 when that is not known.
-  double processor_seconds() const;
+  /// What became of the time of a thread so far, in seconds.
+  struct ThreadTime {
+    double ran = 0;
+    double waited = 0;         ///< ready to run, and without a processor
+    bool is_runnable = false;  ///< just now
+  };
+  /// Of each of its threads; empty where that is not known.
+  std::map<int, ThreadTime> thread_times() const;
+  /// Of `taken` seconds since then, those that were not other programs'.
+  double own_since(const std::map<int, ThreadTime>& before, double taken) const;
   /// Does not wait. True: the process is gone; its wait status, or -1 when somebody else has taken it.
   bool reap(int& wait_status);
 

@@ -15,8 +15,8 @@ namespace tilewright::search {
 namespace {
 
 constexpr int kMaxFailedStarts = 3;
-/// A call whose helper got less than this share of a processor may take so many times as long.
-constexpr double kStarvedShare = 0.5, kStarvedFactor = 4, kStarvedStep = 0.25;
+/// Times its limit that a helper may take where other programs leave it no processor.
+constexpr double kMostWaiting = 100;
 /// Who ends helpers from outside, a system without memory among them, may have meant another one: twice is no chance.
 constexpr int kMaxRetries = 2;
 
@@ -182,8 +182,7 @@ bool MeasurePipeline::Loop::on_checked(Worker& worker, const Frame& frame) {
   worker.state = State::kTiming;
   // Beyond the budget comes at most one call, a few times slower than the first; cold calls flush the caches between.
   const double extra = options_.cold ? 10.0 : 2.0;
-  worker.deadline =
-      Clock::now() + from_seconds(2 * options_.race.budget_seconds + 5 * std::max(reply.first.wall, 0.0) + extra);
+  begin_limit(worker, 2 * options_.race.budget_seconds + 5 * std::max(reply.first.wall, 0.0) + extra);
   return true;
 }
 
@@ -257,23 +256,35 @@ bool MeasurePipeline::Loop::on_timed(Worker& worker, const Frame& frame) {
   return true;
 }
 
+void MeasurePipeline::Loop::begin_limit(Worker& worker, double seconds) {
+  worker.since = Clock::now();
+  worker.limit = seconds;
+  worker.deadline = worker.since + from_seconds(seconds);
+  worker.times = worker.process->thread_times();
+}
+
+bool MeasurePipeline::Loop::extend_limit(Worker& worker, double taken, double limit) {
+  const double own = worker.process->own_since(worker.times, taken);
+  if (own >= limit || taken >= kMostWaiting * limit) return false;
+  worker.deadline = Clock::now() + from_seconds(std::max(limit - own, 1e-3));
+  return true;
+}
+
 void MeasurePipeline::Loop::look_at_call(Worker& worker) {
-  const auto now = Clock::now();
   const uint64_t began = arguments_->control().call_began, clock = monotonic_ns();
   const double running = began != 0 && began <= clock ? 1e-9 * static_cast<double>(clock - began) : 0.0;
-  if (running < worker.limit && now < worker.last_deadline) {
-    worker.deadline = std::min(now + from_seconds(std::max(worker.limit - running, 1e-3)), worker.last_deadline);
+  // Loading has the time of a build.
+  const double all = worker.limit + options_.build_timeout;
+  const double taken = std::chrono::duration<double>(Clock::now() - worker.since).count();
+  if (running < worker.limit && taken < all) {
+    worker.deadline = Clock::now() + from_seconds(std::max(std::min(worker.limit - running, all - taken), 1e-3));
     return;
   }
-  // A helper that other programs leave no processor is not the kernel's fault; one that waits for ever is.
-  const double worked = worker.process->processor_seconds() - worker.cpu_before;
-  if (running >= worker.limit && running < kStarvedFactor * worker.limit && worked < kStarvedShare * running &&
-      !worker.job->candidate.reference) {
-    worker.deadline = now + from_seconds(std::max(0.25 * worker.limit, 1e-3));
-    worker.last_deadline = std::max(worker.last_deadline, worker.deadline + from_seconds(1e-3));
+  const bool called = running >= worker.limit;
+  if (!worker.job->candidate.reference && extend_limit(worker, called ? running : taken, called ? worker.limit : all)) {
     return;
   }
-  if (running >= worker.limit && worker.limit < run_timeout_ && !worker.job->candidate.reference) {
+  if (called && worker.limit < run_timeout_ && !worker.job->candidate.reference) {
     kill(worker, Outcome::kSlowStopped,
          resource_error("measure/slow", fmt::format("stopped after {} in its first call, the best so far takes {}",
                                                     milliseconds(running), milliseconds(incumbent()))));
@@ -282,24 +293,12 @@ void MeasurePipeline::Loop::look_at_call(Worker& worker) {
   on_timeout(worker);
 }
 
-bool MeasurePipeline::Loop::is_starved(Worker& worker) const {
-  const double allowed = options_.build_timeout * (1 + kStarvedStep * worker.extensions);
-  const double worked = worker.process->processor_seconds() - worker.cpu_before;
-  if (allowed >= kStarvedFactor * options_.build_timeout || worked >= kStarvedShare * allowed) return false;
-  ++worker.extensions;
-  return true;
-}
-
 void MeasurePipeline::Loop::on_timeout(Worker& worker) {
   switch (worker.state) {
     case State::kStarting:
       kill(worker, Outcome::kCanceled, resource_error("measure/helper-start", "the helper does not answer"));
       break;
     case State::kBuilding:
-      if (is_starved(worker)) {
-        worker.deadline += from_seconds(kStarvedStep * options_.build_timeout);
-        break;
-      }
       last_build_seconds_ = options_.build_timeout;
       kill(worker, Outcome::kBuildTimeout,
            resource_error("measure/build-timeout",

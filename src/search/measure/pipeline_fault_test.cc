@@ -156,6 +156,30 @@ TEST_F(FaultTest, TimedCalls) {
   });
 }
 
+TEST_F(FaultTest, TimeOfOtherProgramsIsNotTheKernels) {
+  std::atomic<bool> done{false};
+  std::vector<std::thread> others;
+  const int many = 5 * usable_processor_count();
+  for (int i = 0; i < many; ++i) {
+    others.emplace_back([&] {
+      while (!done) {
+      }
+    });
+  }
+  options.run_timeout = 0.15;
+  options.race.budget_seconds = 0.05;
+  options.race.full_slices = 2;
+  const Measured slow = run("build:add_after_work:100000");
+  const auto before = Clock::now();
+  const Measured asleep = run("build:block");
+  const double waited = seconds_since(before);
+  done = true;
+  for (std::thread& other : others) other.join();
+  EXPECT_TRUE(slow.is_ok()) << outcome_name(slow.outcome) << ": " << slow.error.message;
+  EXPECT_EQ(asleep.outcome, Outcome::kRunTimeout);
+  EXPECT_LT(waited, 10);
+}
+
 TEST_F(FaultTest, AReferenceThatFailsIsToldAndTheOthersWait) {
   const DataType f32 = DataType::float_(32);
   options.reference_timeout = 0.6;

@@ -18,7 +18,7 @@
 namespace tilewright::search {
 namespace {
 
-constexpr auto kStartTimeout = std::chrono::seconds(30);
+constexpr double kStartSeconds = 30;
 /// Between two looks at a process that was killed and is not gone yet.
 constexpr auto kReapInterval = std::chrono::milliseconds(1);
 /// More builders than this would wait for the one that measures.
@@ -166,10 +166,8 @@ void MeasurePipeline::Loop::build_next(Worker& worker) {
   worker.job = std::move(to_build_.front());
   to_build_.pop_front();
   worker.request = next_request_++;
-  worker.cpu_before = worker.process->processor_seconds();
-  worker.extensions = 0;
   worker.state = State::kBuilding;
-  worker.deadline = Clock::now() + from_seconds(options_.build_timeout);
+  begin_limit(worker, options_.build_timeout);
   worker.process->clear_log();
   worker.process->post(
       encode_message(BuildRequest{worker.request, worker.job->candidate.module, worker.job->candidate.options}));
@@ -192,15 +190,10 @@ void MeasurePipeline::Loop::dispatch_measurement() {
   arguments_->control().crashed = 0;
   const double best = incumbent();
   const Candidate& candidate = worker.job->candidate;
-  worker.cpu_before = worker.process->processor_seconds();
-  worker.limit = candidate.reference ? options_.reference_timeout
-                 : candidate.check_only || candidate.is_baseline
-                     ? run_timeout_
-                     : std::min(run_timeout_, options_.race.first_stop_ratio * best + options_.kill_grace);
-  const auto now = Clock::now();
-  worker.deadline = now + from_seconds(worker.limit);
-  // Loading has the time of a build.
-  worker.last_deadline = worker.deadline + from_seconds(options_.build_timeout);
+  begin_limit(worker, candidate.reference ? options_.reference_timeout
+                      : candidate.check_only || candidate.is_baseline
+                          ? run_timeout_
+                          : std::min(run_timeout_, options_.race.first_stop_ratio * best + options_.kill_grace));
   worker.process->clear_log();
   worker.process->post(encode_message(
       MeasureRequest{worker.request, *worker.job->result.object, worker.job->candidate.entry, options_.cold}));
@@ -222,7 +215,7 @@ void MeasurePipeline::Loop::dispatch_finals() {
   request.cold = options_.cold;
   worker.state = State::kFinals;
   // The budget is checked between rounds; loading and the last round come on top.
-  worker.deadline = Clock::now() + from_seconds(2 * finals_->budget_seconds + run_timeout_);
+  begin_limit(worker, 2 * finals_->budget_seconds + run_timeout_);
   arguments_->prepare_outputs();
   arguments_->control().crashed = 0;
   worker.process->clear_log();
@@ -241,7 +234,7 @@ void MeasurePipeline::Loop::ensure_process(Worker& worker) {
   worker.state = State::kStarting;
   worker.was_ready = false;
   worker.verdict.reset();
-  worker.deadline = Clock::now() + kStartTimeout;
+  begin_limit(worker, kStartSeconds);
   const std::lock_guard lock(mutex_);
   ++counters_.helpers_started;
 }
@@ -296,9 +289,10 @@ void MeasurePipeline::Loop::look_at_deadline(Worker& worker) {
     return;
   }
   if (Clock::now() < worker.deadline) return;
+  const double taken = std::chrono::duration<double>(Clock::now() - worker.since).count();
   if (worker.state == State::kChecking) {
     look_at_call(worker);
-  } else {
+  } else if (!extend_limit(worker, taken, worker.limit)) {
     on_timeout(worker);
   }
 }

@@ -19,6 +19,7 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -66,14 +67,13 @@ class MeasurePipeline::Loop {
     State state = State::kNone;
     std::optional<HelperProcess> process;
     std::optional<Job> job;
-    uint64_t request = 0;             // number of the message that is being answered
-    Clock::time_point deadline;       // when somebody has to look again
-    Clock::time_point last_deadline;  // kChecking: the helper is killed then, whatever its control block says
-    double limit = 0;                 // kChecking: seconds that the call may take
-    double cpu_before = 0;            // processor time that the helper had when it was asked
-    int extensions = 0;               // kBuilding: of the deadline
-    bool was_ready = false;           // this process got as far as kIdle
-    std::optional<Measured> verdict;  // why it was killed: outcome and error
+    uint64_t request = 0;                            // number of the message that is being answered
+    Clock::time_point since;                         // when the helper was asked
+    Clock::time_point deadline;                      // when somebody has to look again
+    double limit = 0;                                // seconds from `since` on, or of the call in kChecking
+    std::map<int, HelperProcess::ThreadTime> times;  // of the helper, when it was asked
+    bool was_ready = false;                          // this process got as far as kIdle
+    std::optional<Measured> verdict;                 // why it was killed: outcome and error
 
     bool is_busy() const { return state != State::kNone && state != State::kStarting && state != State::kIdle; }
   };
@@ -111,8 +111,10 @@ class MeasurePipeline::Loop {
   bool on_timed(Worker& worker, const Frame& frame);
   void look_at_call(Worker& worker);
   void on_timeout(Worker& worker);
-  /// A build whose helper other programs leave no processor; it gets more time.
-  bool is_starved(Worker& worker) const;
+  /// From now on the helper has so many seconds.
+  static void begin_limit(Worker& worker, double seconds);
+  /// Time in which other programs had the processor is not the helper's own. True: it gets more, up to some limit.
+  static bool extend_limit(Worker& worker, double taken, double limit);
   void kill(Worker& worker, Outcome outcome, Diagnostic error);
   void lose(Worker& worker);
   void on_dead(Worker& worker, int wait_status);
