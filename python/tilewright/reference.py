@@ -13,6 +13,8 @@ from tilewright.errors import Error, ScriptError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from tilewright.task import Task
+
     Array = NDArray[Any]
 
 Point = tuple[int, ...]
@@ -80,3 +82,24 @@ def sample_points(shape: tuple[int, ...], count: int, generator: np.random.Gener
             )
         )
     return list(dict.fromkeys(points))[:count]
+
+
+def like(error: Error, text: str) -> ScriptError:
+    """The same error with another text."""
+    other = ScriptError(text)
+    other.code, other.message, other.span = error.code, error.message, error.span
+    return other
+
+
+def with_hint_on_inputs(error: Error, task: Task, inputs: Mapping[str, Any], where: str) -> Error:
+    """The error of a program that was tried with random values, where these may be the reason; `where` says what takes
+    others."""
+    drawn = [p.name for p in task.parameters if p.role == "input" and "int" in p.dtype and p.name not in inputs]
+    if error.code != "interpret/out-of-bounds" or not drawn:
+        return error
+    text = str(error).partition("\n  hint:")[0]
+    return like(
+        error,
+        f"{text}\n  hint: {', '.join(drawn)} held random values; give arrays of indices with "
+        f"inputs={{{drawn[0]!r}: array}}, in {where}",
+    )

@@ -14,7 +14,14 @@ from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.index_map import map_array, map_array_back, map_points
 from tilewright.numpy_dtype import numpy_dtype
-from tilewright.reference import CANNOT_RUN, difference, interpreted, interpreted_at, sample_points
+from tilewright.reference import (
+    CANNOT_RUN,
+    difference,
+    interpreted,
+    interpreted_at,
+    sample_points,
+    with_hint_on_inputs,
+)
 from tilewright.task import Task, task_of
 
 if TYPE_CHECKING:
@@ -137,7 +144,10 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
         for seed, task in _tasks(before, inputs or {}):
             if agrees and time.monotonic() > until:
                 break
-            instance = _run_original(task, make_arrays(task, inputs or {}, seed=seed), until)
+            try:
+                instance = _run_original(task, make_arrays(task, inputs or {}, seed=seed), until)
+            except ScriptError as error:
+                raise with_hint_on_inputs(error, task, inputs or {}, "verify(...)") from error
             compared = _compare(instance, scheduled, name, until, layouts)
             if compared.problem is not None:
                 raise _blamed(schedule, name, instance, compared.problem, seconds, layouts)

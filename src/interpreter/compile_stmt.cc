@@ -171,7 +171,14 @@ void Compiler::attribute(const AttrStmt& attr, const NodeRef& node) {
 int Compiler::allocate(const std::string& name, DataType type, const std::vector<Expr>& extents,
                        const std::string& scope) {
   std::vector<int> factors;
-  for (const Expr& extent : extents) factors.push_back(expr(extent));
+  for (const Expr& extent : extents) {
+    factors.push_back(expr(extent));
+    if (const_int(extent)) continue;
+    // A buffer of negative extent has no elements, as a loop of negative extent has no iterations.
+    int elements = take(1);
+    emit({.op = Op::kMaxInt, .dst = elements, .a = factors.back(), .b = constant(int64_t{0})});
+    factors.back() = elements;
+  }
   factors.push_back(constant(int64_t{lanes_of(type)}));
   program_.allocations.push_back({name, type.element(), &memory_scope(scope)});
   int pointer = take(1);

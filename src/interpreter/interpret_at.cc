@@ -11,6 +11,7 @@
 #include "ir/build.h"
 #include "ir/numeric.h"
 #include "ir/substitute.h"
+#include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
 
 namespace tilewright {
@@ -102,7 +103,10 @@ Ref<PrimFunc> with_sizes(const Ref<PrimFunc>& func, const std::vector<InterpretA
 
 std::vector<size_t> stored_params(const Ref<PrimFunc>& func) {
   std::unordered_set<NodeRef> stored;
-  visit(func->body, [&](const Ref<BufferStore>& store) { stored.insert(store->buffer); });
+  // What is stored through a view is stored in what it shows.
+  visit(
+      func->body, [&](const Ref<BufferStore>& store) { stored.insert(store->buffer); },
+      [&](const Ref<MatchBufferRegion>& view, Visitor&) { stored.insert(view->source->buffer); });
   std::vector<size_t> found;
   for (size_t i = 0; i < func->params.size(); ++i) {
     if (stored.contains(func->buffer_of(func->params[i]))) found.push_back(i);
@@ -134,7 +138,9 @@ Result<std::vector<std::optional<ScalarArg>>> interpret_at(const Ref<Module>& mo
                                                            const std::vector<InterpretArg>& args,
                                                            const std::vector<ElementOfArgument>& elements,
                                                            const InterpretOptions& options) {
-  const Func found = module->get(name);
+  // What stands for a tensor intrinsic means what its description says.
+  const Ref<Module> meaning = described(module);
+  const Func found = meaning->get(name);
   const Ref<PrimFunc> written = found.is<PrimFunc>() ? found.cast<PrimFunc>() : Ref<PrimFunc>();
   if (!written || written->params.size() != args.size()) {
     // What is wrong with them is said by who runs programs.
@@ -167,7 +173,7 @@ Result<std::vector<std::optional<ScalarArg>>> interpret_at(const Ref<Module>& mo
       limited.timeout_seconds = options.timeout_seconds - std::chrono::duration<double>(Clock::now() - start).count();
       if (limited.timeout_seconds <= 0) return values;
     }
-    const Ref<Module> program = with_function(module, std::string(name), part ? *part : func);
+    const Ref<Module> program = with_function(meaning, std::string(name), part ? *part : func);
     const Status status = interpret(program, name, scratch.args(), limited);
     if (!status.ok() && status.error().code == "interpret/timeout") return values;
     TW_RETURN_IF_ERROR(status);

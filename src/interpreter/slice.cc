@@ -119,7 +119,6 @@ class Inventory {
 
   void enter_block(const Ref<BlockRealize>& realize, Visitor& v) {
     const Ref<Block>& block = realize->block;
-    complete_ = complete_ && block->match_buffers.empty();
     for (const Def<Buffer>& buffer : block->alloc_buffers) meet(buffer);
     std::vector<Expr> evaluated = realize->iter_values;
     evaluated.push_back(realize->predicate);
@@ -127,9 +126,26 @@ class Inventory {
       for (size_t i = 0; i < block->iter_vars.size(); ++i) {
         values_[NodeRef(block->iter_vars[i]->var)] = substitute(realize->iter_values[i], values_);
       }
+      for (const Ref<MatchBufferRegion>& match : block->match_buffers) see_through(*match);
       v(block->init);
       v(block->body);
     });
+  }
+
+  /// Elements of a view are those of what it shows, from the beginning of the region on; dimensions of one element may
+  /// be missing.
+  void see_through(const MatchBufferRegion& match) {
+    const Ref<Buffer>& view = match.buffer;
+    const std::vector<Ref<Range>>& region = match.source->region;
+    const size_t missing = region.size() - std::min(region.size(), view->shape.size());
+    bool plain = view->shape.size() <= region.size() && view->dtype == match.source->buffer->dtype;
+    std::vector<Expr> first;
+    for (size_t d = 0; d < region.size(); ++d) {
+      plain = plain && (d >= missing || const_int(region[d]->extent) == 1);
+      first.push_back(region[d]->min);
+    }
+    complete_ = complete_ && plain;
+    if (plain) views_.insert_or_assign(NodeRef(view), located(match.source->buffer, first));
   }
 
   void enter_store(const Ref<BufferStore>& store) {
@@ -183,11 +199,19 @@ class Inventory {
   Access located(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) const {
     Access access{buffer, {}};
     for (const Expr& index : indices) access.indices.push_back(substitute(index, values_));
-    return access;
+    const auto view = views_.find(NodeRef(buffer));
+    if (view == views_.end()) return access;
+    Access shown = view->second;
+    const size_t missing = shown.indices.size() - access.indices.size();
+    for (size_t d = missing; d < shown.indices.size(); ++d) {
+      shown.indices[d] = shown.indices[d] + cast(shown.indices[d].dtype(), access.indices[d - missing]);
+    }
+    return shown;
   }
 
   /// Two buffers over the same memory are views of each other.
   void meet(const Ref<Buffer>& buffer) {
+    if (views_.contains(NodeRef(buffer))) return;
     auto [known, is_new] = by_data_.emplace(NodeRef(buffer->data), buffer);
     complete_ = complete_ && (is_new || known->second == buffer);
   }
@@ -195,6 +219,7 @@ class Inventory {
   bool complete_ = true;
   VarMap values_;  // of axes and bindings, in variables of loops
   std::unordered_map<NodeRef, Ref<Buffer>> by_data_;
+  std::unordered_map<NodeRef, Access> views_;  // the first element that a view shows
   std::vector<size_t> open_loops_, open_controls_;
 };
 

@@ -425,14 +425,17 @@ void bind_replay(nb::class_<PySchedule>& cls) {
       },
       nb::arg("changes"),
       "The schedule with other decisions.\n\nArgs:\n"
-      "    changes: decision by the number of the drawing step. Steps before the first are shared, not done again.",
+      "    changes: decision by the number of the drawing step, which has to fit. Steps before the first are shared, "
+      "not done again.",
       nb::sig("def with_decisions(self, changes: Mapping[int, int | Sequence[int]]) -> Schedule"));
   cls.def(
       "replay_from",
       [](const SchedulePtr& self, size_t step, const nb::dict& edits, bool fresh) {
         std::vector<TraceEdit> changes;
         for (auto [at, instead] : edits) changes.push_back(edit_from_python(self, nb::cast<size_t>(at), instead));
-        auto result = self->schedule.replay_from(step, changes, {.fresh = fresh});
+        ReplayOptions options{.fresh = fresh};
+        if (fresh) options.random = Random(self->schedule.fork_seed());  // not those that were drawn before
+        auto result = self->schedule.replay_from(step, changes, options);
         if (!result.ok()) fail_in(*self, std::move(result.error()));
         return with_schedule(*self, std::move(*result));
       },

@@ -218,8 +218,8 @@ void bind_instruction(nb::module_& m) {
   nb::class_<PyInstruction>(m, "Instruction", "One step of a trace, without its decision.")
       .def(
           "__init__",
-          [](PyInstruction* self, const PyKind& kind, const nb::object& inputs, const nb::object& attrs,
-             const nb::object& outputs) {
+          [](PyInstruction* self, const PyKind& kind, const nb::iterable& inputs, const nb::iterable& attrs,
+             const nb::iterable& outputs) {
             new (self) PyInstruction{kind.info, nb::list(inputs), nb::list(attrs), nb::list(outputs)};
           },
           nb::arg("kind"), nb::arg("inputs"), nb::arg("attrs"), nb::arg("outputs"),
@@ -291,7 +291,7 @@ void refuse_change(const PyTrace& self) {
                       "change a copy: Trace(trace.insts, trace.decisions)"));
 }
 
-PyTrace make_trace(const nb::object& insts, const nb::dict& decisions) {
+PyTrace make_trace(const nb::iterable& insts, const nb::dict& decisions) {
   PyTrace result{{}, nullptr, false, true};
   for (nb::handle inst : insts) {
     Value decision = decisions.contains(inst) ? decision_from_python(decisions[inst]) : Value{None{}};
@@ -321,9 +321,10 @@ nb::dict decisions(PyTrace& self) {
 PyTrace with_other_decision(PyTrace& self, const PyInstruction& inst, const nb::object& decision,
                             bool remove_postproc) {
   size_t position = 0;
-  find_step(self, inst, &position);
-  PyTrace result{unwrap(self.trace.with_decision(position, decision_from_python(decision))), self.owner, false,
-                 self.own_numbers};
+  Value value = decision_from_python(decision);
+  auto fits = check_decision(find_step(self, inst, &position), value);
+  if (!fits.ok()) fail(std::move(fits.error()));
+  PyTrace result{unwrap(self.trace.with_decision(position, value)), self.owner, false, self.own_numbers};
   return trimmed(result, remove_postproc);
 }
 
@@ -377,7 +378,8 @@ void bind_changes(nb::class_<PyTrace>& cls) {
   cls.def("with_decision", &with_other_decision, nb::arg("inst"), nb::arg("decision").none(),
           nb::arg("remove_postproc") = false,
           "The trace with another decision.\n\nArgs:\n    inst: a drawing step of the trace.\n"
-          "    decision: what it shall take; None draws.\n    remove_postproc: stop before enter_postproc().",
+          "    decision: what it shall take; None draws. Of a trace that a schedule has recorded it has to fit.\n"
+          "    remove_postproc: stop before enter_postproc().",
           nb::sig("def with_decision(self, inst: Instruction, decision: int | Sequence[int] | None, "
                   "remove_postproc: bool = False) -> Trace"));
   cls.def(
@@ -427,7 +429,7 @@ void bind_trace(nb::module_& m) {
                           "of a schedule is what was done so far, and stays as it is.");
   cls.def(
       "__init__",
-      [](PyTrace* self, const nb::object& insts, const nb::dict& decisions) {
+      [](PyTrace* self, const nb::iterable& insts, const nb::dict& decisions) {
         new (self) PyTrace(make_trace(insts, decisions));
       },
       nb::arg("insts"), nb::arg("decisions") = nb::dict(),

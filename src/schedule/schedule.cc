@@ -8,6 +8,8 @@
 #include "schedule/declarations.h"
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/sample_partitioned_tile.h"
+#include "schedule/primitives/sample_perfect_tile.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -58,35 +60,39 @@ struct Renumbering {
   }
 };
 
-/// `steps` are those from number `first` on, before which `draw` ones have drawn.
+/// `steps` are those from number `first` on, before which `draw` ones have drawn. `left_out`: numbers, in order, of
+/// steps that those after them are counted with.
 Status replay_steps(Steps steps, size_t first, size_t draw, Renumbering numbers, Schedule& schedule,
-                    const ReplayOptions& options) {
+                    const ReplayOptions& options, const std::vector<size_t>& left_out = {}) {
   if (options.random) schedule.seed(*options.random);
-  for (size_t at = 0; at < steps.size(); ++at) {
+  auto passed = left_out.begin();
+  for (size_t at = 0, number = first; at < steps.size(); ++at, ++number) {
     const Step& step = *steps[at];
+    for (; passed != left_out.end() && *passed == number; ++passed) ++number;
     Instruction instruction = step.instruction;
     if (!numbers.apply(instruction)) {
       return at_step(schedule_error("trace/handle", "it uses a handle that no earlier step gives",
-                                    "the trace is not complete: its steps come from another one"),
-                     first + at, step.instruction);
+                                    left_out.empty() ? "the trace is not complete: its steps come from another one"
+                                                     : "leave it out, too, with what gave that handle"),
+                     number, step.instruction);
     }
     if (step.draws()) {
       Value decision = options.decide ? options.decide(draw, step, instruction) : Value{None{}};
       ++draw;
       if (!decision.is_none() || options.fresh) {
         auto other = with_decision(instruction, decision);
-        if (!other.ok()) return at_step(std::move(other.error()), first + at, step.instruction);
+        if (!other.ok()) return at_step(std::move(other.error()), number, step.instruction);
         instruction = std::move(*other);
       }
     }
     auto outputs = schedule.apply(std::move(instruction));
-    if (!outputs.ok()) return at_step(std::move(outputs.error()), first + at, step.instruction);
+    if (!outputs.ok()) return at_step(std::move(outputs.error()), number, step.instruction);
     if (outputs->size() != step.outputs.size()) {
       return at_step(schedule_error("trace/outputs",
                                     "it gave " + std::to_string(outputs->size()) + " handles where the trace has " +
                                         std::to_string(step.outputs.size()),
                                     "the program is not the one that the trace was recorded on"),
-                     first + at, step.instruction);
+                     number, step.instruction);
     }
     numbers.add(step.outputs, *outputs);
   }
@@ -104,6 +110,40 @@ bool same_step(const Step& theirs, const Step& ours, const Renumbering& numbers)
   if (theirs.outputs.size() != ours.outputs.size()) return false;
   Instruction instruction = theirs.instruction;
   return numbers.apply(instruction) && values_of(instruction) == values_of(ours.instruction);
+}
+
+std::string text_of(const Value& decision) {
+  if (const auto* number = decision.as<int64_t>()) return std::to_string(*number);
+  std::string text;
+  const auto* list = decision.as<Value::List>();
+  for (size_t i = 0; list && i < list->size(); ++i) text += (i ? ", " : "") + text_of((*list)[i]);
+  return "[" + text + "]";
+}
+
+/// What a draw takes as its decision.
+std::string rule_of(const Instruction& taken) {
+  const auto* perfect = taken.as<SamplePerfectTile>();
+  const auto* parted = taken.as<SamplePartitionedTile>();
+  if (!perfect && !parted) return "it takes the number of a loop at which the block can be computed, -1 or -2";
+  const auto& factors = *(perfect ? perfect->decision : parted->decision).value;
+  int64_t extent = 1;
+  for (int64_t factor : factors) extent *= factor;
+  if (extent < 0) return "the loop has no constant extent, so there is nothing to decide";
+  std::string rule = "it takes " + std::to_string(factors.size()) + " factors of at least 1 whose product is " +
+                     std::to_string(extent) + ", the extent of the loop";
+  if (parted) {
+    rule += "; that of those from number " + std::to_string(parted->partition_pos) + " on is a multiple of " +
+            std::to_string(parted->innerpart_factor);
+  }
+  return rule;
+}
+
+Status check_taken(const Value& decision, const Instruction& taken) {
+  if (decision.is_none() || decision == decision_of(taken)) return Ok{};
+  return argument_error("schedule/decision",
+                        std::string(kind_info(taken).method) + "() cannot take " + text_of(decision) +
+                            " as its decision: " + text_of(decision_of(taken)) + " would come of it",
+                        rule_of(taken));
 }
 
 /// Of the steps, beside drawing ones, that keep the state before them. A state keeps a version of the program alive.
@@ -221,8 +261,13 @@ Result<Schedule> Schedule::replay_from(size_t step, const std::vector<TraceEdit>
   Schedule result = rewound(step);
   std::vector<const Step*> all = trace.steps();
   Renumbering numbers{static_cast<uint32_t>(result.state_.num_handles()), {}};
+  std::vector<size_t> left_out;
+  for (const TraceEdit& edit : edits) {
+    if (!edit.instead) left_out.push_back(edit.step);
+  }
+  std::sort(left_out.begin(), left_out.end());
   TW_RETURN_IF_ERROR(replay_steps(Steps(all).subspan(step), step, count_draws(Steps(all).first(step)),
-                                  std::move(numbers), result, options));
+                                  std::move(numbers), result, options, left_out));
   return result;
 }
 
@@ -252,7 +297,18 @@ Result<Schedule> Schedule::with_decisions(const std::vector<std::pair<size_t, Va
     edits.push_back({draws[draw], std::move(changed)});
     first = std::min(first, draws[draw]);
   }
-  return replay_from(first, edits);
+  TW_TRY(result, replay_from(first, edits));
+  for (const auto& [draw, decision] : changes) {
+    TW_RETURN_IF_ERROR(check_taken(decision, result.trace_[draws[draw]].instruction));
+  }
+  return result;
+}
+
+Status check_decision(const Step& step, const Value& decision) {
+  TW_TRY(changed, with_decision(step.instruction, decision));
+  if (!step.before) return Ok{};
+  TW_TRY(planned, kind_info(changed).plan(*step.before, changed));
+  return planned.recorded ? check_taken(decision, *planned.recorded) : Status(Ok{});
 }
 
 }  // namespace tilewright::schedule

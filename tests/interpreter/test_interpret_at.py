@@ -175,3 +175,28 @@ def test_points_are_elements_of_parameters(points: dict[str, Any], message: str)
 def test_arguments_are_those_of_the_function() -> None:
     with pytest.raises(tw.ArgumentError, match="argument"):
         tw.ir.interpret_at(module_of(PROGRAMS["scan"]), "main", np.zeros(300, np.float32), points={"Y": [(0,)]})
+
+
+@pytest.mark.parametrize("n", [3, 5, 9])
+def test_buffers_of_negative_extent_hold_nothing(n):
+    """As loops of negative extent run not at all; kernels agree."""
+
+    @T.prim_func
+    def behind(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "float32")
+        B = T.match_buffer(b, (n,), "float32")
+        C = T.alloc_buffer((n - 5, n - 7), "float32")
+        for i, j in T.grid(n - 5, n - 7):
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi] + A[vj]
+        for i in range(n):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = T.if_then_else(vi < n - 7, C[vi, vi], A[vi])
+
+    a = np.arange(n, dtype=np.float32)
+    expected = np.where(np.arange(n) < n - 7, 2 * a, a)
+    for target in ("interpreter", "native"):
+        assert np.array_equal(tw.compile(behind, target=target)(a), expected)

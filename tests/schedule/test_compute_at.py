@@ -437,3 +437,34 @@ def test_regions_divide_by_no_size_of_zero(step):
         for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
             kernel(a, b)
             np.testing.assert_array_equal(b, want)
+
+
+def test_every_refusal_says_what_to_do():
+    """Moves in the wrong direction, to where the block is already, and to where not all is there."""
+    for step, hint in (
+        (lambda sch: sch.compute_at("D", sch.get_loops("D")[0]), "name a loop of another block"),
+        (lambda sch: sch.compute_at("D", sch.get_loops("C")[0]), "reverse_compute_at"),
+        (lambda sch: sch.reverse_compute_at("C", sch.get_loops("D")[0]), "compute_at to what reads its results"),
+        (lambda sch: sch.reverse_compute_at("D", sch.get_loops("C")[2]), "take a loop further out"),
+    ):
+        sch = tw.Schedule(workloads.matmul_relu(16, 16, 16))
+        with pytest.raises(tw.ScheduleError) as refused:
+            step(sch)
+        assert hint in refused.value.hint, refused.value
+
+
+def test_a_block_that_nobody_reads_is_told_how_it_moves():
+    @T.prim_func
+    def alone(A: T.Buffer((16,)), B: T.Buffer((16,))):
+        C = T.alloc_buffer((16,))
+        for i in range(16):
+            with T.block("C"):
+                vi = T.axis.spatial(16, i)
+                C[vi] = A[vi]
+        for i in range(16):
+            with T.block("B"):
+                vi = T.axis.spatial(16, i)
+                B[vi] = A[vi]
+
+    error = check_refused(alone, lambda sch: sch.compute_at("C", sch.get_loops("B")[0]), "compute_at/P4")
+    assert "reverse_compute_at to what it reads" in error.hint

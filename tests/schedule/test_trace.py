@@ -1,7 +1,7 @@
 import pytest
 
 import tilewright as tw
-from tilewright import ir
+from tilewright import _core, ir
 from tilewright.script import tir as T
 from tilewright.testing import check_same, workloads
 
@@ -138,6 +138,50 @@ def test_with_decisions():
         sch.with_decisions({0: 8})
 
 
+def test_decisions_that_do_not_fit_are_refused():
+    sch = tiled(seed=1)
+    for wrong, said in (
+        ([3, 5], r"\[3, 5\] as its decision: .* 2 factors of at least 1 whose product is 16, the extent"),
+        ([8, 4], "whose product is 16"),
+        ([32, 1], "whose product is 16"),
+    ):
+        with pytest.raises(tw.ArgumentError, match=rf"(?s)schedule/decision.*sample_perfect_tile.*{said}"):
+            sch.with_decisions({1: wrong})
+        draw = [inst for inst in sch.trace.insts if inst.kind.name == "SamplePerfectTile"][1]
+        with pytest.raises(tw.ArgumentError, match=rf"(?s)schedule/decision.*sample_perfect_tile.*{said}"):
+            sch.trace.with_decision(draw, wrong)
+    with pytest.raises(tw.ScheduleError, match="sample_perfect_tile/P4"):
+        sch.with_decisions({1: [16]})
+    # Draws after one that changes keep theirs as far as they can: that is no decision of the user's.
+    after = tw.Schedule(workloads.matmul(16, 16, 16), seed=1)
+    loop = after.get_loops("C")[0]
+    outer, _ = after.split(loop, after.sample_perfect_tile(loop, n=2, decision=[4, 4]))
+    after.split(outer, after.sample_perfect_tile(outer, n=2, decision=[2, 2]))
+    assert drawn(after.with_decisions({0: [2, 8]})) == [[2, 8], [1, 2]]
+    assert drawn(after.with_decisions({0: [8, 2], 1: [4, 2]})) == [[8, 2], [4, 2]]
+
+
+def test_partitioned_tiles_and_places_that_do_not_fit_are_refused():
+    sch = tw.Schedule(workloads.matmul(16, 16, 16), seed=1)
+    loop = sch.get_loops("C")[0]
+    sch.split(loop, sch.sample_partitioned_tile(loop, n=2, partition_pos=1, innerpart_factor=4, decision=[2, 8]))
+    assert drawn(sch.with_decisions({0: [4, 4]})) == [[4, 4]]
+    with pytest.raises(tw.ArgumentError, match=r"(?s)\[8, 2\] as its decision.*from number 1 on is a multiple of 4"):
+        sch.with_decisions({0: [8, 2]})
+    chain = tw.Schedule(workloads.matmul_relu(16, 16, 16), seed=1)
+    chain.sample_compute_location("C", decision=-1)
+    assert drawn(chain.with_decisions({0: -1})) == [-1]
+    with pytest.raises(tw.ArgumentError, match=r"(?s)100 as its decision.*at which the block can be computed"):
+        chain.with_decisions({0: 100})
+
+
+def test_traces_are_made_of_lists_of_instructions():
+    with pytest.raises(tw.ArgumentError, match=r"Trace cannot take \(int\)"):
+        tw.Trace(0)
+    with pytest.raises(tw.ArgumentError, match="Instruction cannot take"):
+        _core.Instruction(tiled(seed=1).trace.insts[0].kind, 0, [], [])
+
+
 def test_index_maps_are_written_whole():
     """Deeper than a message shows, with casts, and with a map of one index."""
 
@@ -266,3 +310,29 @@ def test_simplified_keeps_what_either_kind_of_handle_names(target):
     names: dict = {"sch": tw.Schedule(workloads.elementwise_chain(4, 6))}
     exec("\n".join(short.as_python()), names)
     ir.assert_structural_equal(names["sch"].mod, sch.mod)
+
+
+def test_decisions_are_drawn_anew():
+    def made():
+        sch = tw.Schedule(workloads.matmul(16, 16, 16), seed=3)
+        sch.get_loops("C")
+        sch.sample_categorical([*range(100)], [0.01] * 100)
+        return sch
+
+    sch, same = made(), made()
+    fresh = [drawn(sch.replay_from(2, fresh=True)) for _ in range(8)]
+    assert len({number for (number,) in fresh}) > 3
+    assert drawn(sch.replay_from(2)) == drawn(sch)
+    # The stream is that of the schedule: the same seed gives the same draws.
+    assert [drawn(same.replay_from(2, fresh=True)) for _ in range(8)] == fresh
+
+
+def test_steps_are_numbered_as_in_the_trace_that_was_edited():
+    sch = tw.Schedule(workloads.matmul(16, 16, 16))
+    i, j, k = sch.get_loops("C")  # steps 0 and 1
+    _, i_1 = sch.split(i, [None, 4])  # 2
+    sch.annotate(k, "kept", 1)  # 3
+    sch.reorder(j, i_1)  # 4
+    with pytest.raises(tw.ScheduleError, match=r"(?s)trace/handle.*step 4 of the trace, reorder.*leave it out, too"):
+        sch.replay_from(2, {2: None})
+    assert len(sch.replay_from(2, {2: None, 4: None}).trace) == 3

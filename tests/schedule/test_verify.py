@@ -245,3 +245,18 @@ def test_what_is_said_of_elements_that_nothing_reaches_is_seen():
     sch.transform_layout("C", ("read", 0), lambda i: (i // 4, i % 4), assume_injective_transform=True)
     (stated,) = sch.verify().assertions
     assert stated.endswith("(no access reaches the elements of 'A' that stand for none of the old ones)")
+
+
+def test_what_random_indices_do_is_told():
+    @T.prim_func
+    def take(X: T.Buffer((100,), "float32"), I: T.Buffer((30,), "int32"), Y: T.Buffer((30,), "float32")):
+        for i in range(30):
+            with T.block("Y"):
+                vi = T.axis.spatial(30, i)
+                Y[vi] = X[I[vi]]
+
+    sch = tw.Schedule(take)
+    sch.split(sch.get_loops("Y")[0], [None, 4])
+    with pytest.raises(tw.ScriptError, match=r"(?s)I held random values; give arrays .* in verify\(\.\.\.\)"):
+        sch.verify()
+    assert sch.verify({"I": np.arange(30, dtype=np.int32)}).extent == "full"

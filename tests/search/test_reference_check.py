@@ -182,3 +182,25 @@ def test_arrays_are_timed_where_vectors_do_not_cross_lines() -> None:
         copy = aligned(array)
         np.testing.assert_array_equal(copy, array)
         assert (copy.size == 0 or copy.ctypes.data % 64 == 0) and copy.flags.c_contiguous and copy.dtype == array.dtype
+
+
+def test_rounding_that_grows_is_no_defect(tmp_path):
+    """A map that is far from contracting: results for random values cannot be told from wrong ones, but for zeros."""
+
+    @T.prim_func
+    def folded(X: T.Buffer((16,), "float32"), H: T.Buffer((80, 16), "float32")):
+        for i in range(16):
+            H[0, i] = X[i]
+        for t, i in T.grid(79, 16):
+            with T.block("H"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                h: T.float32 = T.abs(H[vt, vi])
+                H[vt + 1, vi] = T.float32(3.7) * h - T.float32(3.7) * h * h
+
+    said = r"(?s)random values rounding grows too much in 'folded'.*inputs=.'X': array"
+    with pytest.raises(tw.ArgumentError, match=said) as error:
+        tw.tune(folded, trials=2, progress=None, database=tmp_path / "t.db")
+    assert error.value.code == "tune/rounding"
+    zeros = {"X": np.zeros(16, np.float32)}
+    result = tw.tune(folded, trials=2, progress=None, database=tmp_path / "t.db", inputs=zeros)
+    assert result.record is not None

@@ -399,6 +399,8 @@ void FunctionEmitter::emit_allocate(const Allocate& allocate, llvm::function_ref
   llvm::Type* pointer = builder_.getPtrTy();
   Value* wrong = builder_.getFalse();
   Value* bytes = emit_size(count * i64(type.bytes()), wrong);
+  // A buffer of negative extent has no elements, as a loop of negative extent has no iterations.
+  bytes = builder_.CreateBinaryIntrinsic(llvm::Intrinsic::smax, bytes, builder_.getInt64(0));
   bytes = builder_.CreateSelect(wrong, builder_.getInt64(INT64_MAX), bytes);
   Value* slot = builder_.CreateConstGEP1_64(builder_.getInt8Ty(), ctx_, offsetof(tw_ctx, workspace_acquire));
   auto* acquire = llvm::FunctionType::get(pointer, {pointer, builder_.getInt64Ty()}, false);

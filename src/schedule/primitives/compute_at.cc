@@ -93,7 +93,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
       for (const Ref<BufferRegion>& write : block.block().writes) {
         if (write->buffer != read->buffer) continue;
         if (auto obstacle = why_region_unknown(tree, consumer, read->buffer, true)) {
-          return refuse("compute_at/P5", *obstacle);
+          return refuse("compute_at/P5", *obstacle, kInputsIncomplete);
         }
         // What threads share, they compute for all of them.
         std::vector<int> varying = analysis::joined_loops(tree, loop.at, read->buffer);
@@ -109,23 +109,26 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
     }
   }
   if (!needed) {
-    return refuse("compute_at/P4", describe(block) + " has no consumers", {block.node()});
+    return refuse("compute_at/P4", describe(block) + " has no consumers", {block.node()},
+                  "compute_at moves a block to what reads its results; reverse_compute_at to what it reads");
   }
   for (int child : scope.producers(self)) {
     move.first = std::max(move.first, statement_with(tree, statements, position(child)) + 1);
   }
-  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at)) return refuse("compute_at/P5", *obstacle);
+  if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at))
+    return refuse("compute_at/P5", *obstacle, kInputsIncomplete);
 
   TW_TRY(root, relocate(move, *needed));
   const Tree& after = Tree::of(root);
   int moved = after.block(block.block().id.value);
   TW_RETURN_IF_ERROR(check_order_of_steps(move, after, moved));
-  if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) return refuse("compute_at/P5", *obstacle);
+  if (auto obstacle = analysis::why_inputs_incomplete(after, moved))
+    return refuse("compute_at/P5", *obstacle, kInputsIncomplete);
   for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);
     for (const Ref<BufferRegion>& write : block.block().writes) {
       if (auto obstacle = analysis::why_not_covered(after, moved, consumer, write->buffer)) {
-        return refuse("compute_at/P6", *obstacle);
+        return refuse("compute_at/P6", *obstacle, kResultsMissing);
       }
     }
   }

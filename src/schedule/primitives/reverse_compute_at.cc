@@ -83,30 +83,33 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
       }
     }
   }
-  if (!possible) return refuse("reverse_compute_at/P4", describe(block) + " has no producers", {block.node()});
+  if (!possible) {
+    return refuse("reverse_compute_at/P4", describe(block) + " has no producers", {block.node()},
+                  "reverse_compute_at moves a block to what it reads; compute_at to what reads its results");
+  }
   for (int child : scope.consumers(self)) {
     int statement = statement_with(tree, statements, position(child));
     if (statement >= 0) move.last = std::min(move.last, statement);
   }
   if (auto obstacle = analysis::why_inputs_incomplete(tree, block.at))
-    return refuse("reverse_compute_at/P5", *obstacle);
+    return refuse("reverse_compute_at/P5", *obstacle, kInputsIncomplete);
 
   TW_TRY(root, relocate(move, *possible));
   const Tree& after = Tree::of(root);
   int moved = after.block(block.block().id.value);
   TW_RETURN_IF_ERROR(check_order_of_steps(move, after, moved));
   if (auto obstacle = analysis::why_inputs_incomplete(after, moved)) {
-    return refuse("reverse_compute_at/P5", *obstacle);
+    return refuse("reverse_compute_at/P5", *obstacle, kInputsIncomplete);
   }
   if (auto obstacle = analysis::why_irregular_reduction(after, after[moved].scope, moved)) {
-    return refuse("reverse_compute_at/P6", *obstacle);
+    return refuse("reverse_compute_at/P6", *obstacle, "take a loop further out, around all its reduction");
   }
   TW_RETURN_IF_ERROR(check_same_outputs(tree, block.at, after, moved, "reverse_compute_at/P6"));
   for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);
     for (const Ref<BufferRegion>& write : block.block().writes) {
       if (auto obstacle = analysis::why_not_covered(after, moved, consumer, write->buffer)) {
-        return refuse("reverse_compute_at/P6", *obstacle);
+        return refuse("reverse_compute_at/P6", *obstacle, kResultsMissing);
       }
     }
   }

@@ -14,10 +14,11 @@
 // Requires  P1 the block is one plain assignment, complete
 //           P2 it has one producer, also one plain assignment, of a buffer that is allocated in the scope and that
 //              nobody else reads or writes
-//           P3 it reads that buffer always at the same indices, which tell its axes: vi, vi + vj * 8, vi // 4 and vi %
-//           4 P4 it is the only writer of its own buffer, and nothing before reads that P5 all that it reads is
-//           complete where its producer stands P6 the same is written as before; where the producer computes more than
-//           is read, under a condition P9 parallel loops around the producer stay independent
+//           P3 it reads that buffer always at the same indices, which tell its axes, such as vi + vj * 8
+//           P4 it is the only writer of its own buffer, and nothing before reads that
+//           P5 all that it reads is complete where its producer stands
+//           P6 the same is written as before; where the producer computes more than is read, under a condition
+//           P9 parallel loops around the producer stay independent
 #include <algorithm>
 
 #include "analysis/block_facts.h"
