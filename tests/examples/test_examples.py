@@ -26,7 +26,7 @@ def python(*arguments: object, cwd: Path) -> str:
 
 def test_every_lesson_is_tested() -> None:
     numbers = [path.name[:2] for path in sorted((ROOT / "examples").glob("*.py"))]
-    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09"]
+    assert numbers == ["01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11"]
 
 
 @pytest.mark.parametrize(("lesson", "peer"), [("01_matmul.py", "NumPy"), ("04_softmax.py", "NumPy")])
@@ -141,3 +141,18 @@ def test_lesson_9_needs_no_space(examples: Path, tmp_path: Path) -> None:
     text = python(examples / "09_tune_without_a_space.py", "3", cwd=tmp_path)
     assert [line[:12].strip() for line in text.splitlines()[-3:]] == ["as written", "by rules", "tuned"]
     assert "sch.vectorize(" in text
+
+
+def test_lesson_10_writes_a_rule(examples: Path, tmp_path: Path) -> None:
+    """It compares with NumPy itself; the rule's parts of the sum are faster than the sum as written."""
+    text = python(examples / "10_write_a_rule.py", 6, cwd=tmp_path)
+    assert "sch.rfactor(" in text and "sch.vectorize(" in text
+    assert [line.split("  ")[0].strip() for line in text.splitlines()[-2:]] == ["as written", "by this rule"]
+
+
+def test_lesson_11_tunes_a_module(examples: Path, tmp_path: Path) -> None:
+    """It compares with NumPy itself."""
+    text = python(examples / "11_a_module_in_a_budget.py", 12, cwd=tmp_path)
+    for said in ("dense: ", "swish: ", "how the best time fell", "where the time of 2 sessions went", " added"):
+        assert said in text
+    assert text.splitlines()[-1] == "{'dense': 'recorded', 'swish': 'recorded'}"
