@@ -34,7 +34,10 @@ MODULES = {
     "tilewright.arith": "integer reasoning",
     "tilewright.schedule": "schedules, their handles and traces",
     "tilewright.tensor_intrin": "instructions on tensors",
+    "tilewright.tensor_intrin.x86": "those of x86 processors by name",
     "tilewright.auto_tensorize": "finding where instructions on tensors fit",
+    "tilewright.timing": "times of calls, in turn and against the limits of the machine",
+    "tilewright.tables": "what tables are made of",
     "tilewright.testing": "for tests of programs and schedules",
 }
 #: names that another page has
@@ -272,10 +275,11 @@ def tensor_intrinsics() -> str:
 
     lines = ["# Instructions on tensors\n"]
     lines.append(
-        "What `sch.tensorize(block, name)` takes: the buffers of the description with data type and shape. Strides\n"
-        "that an implementation states are checked where it is used. `features` are those of the processor, as LLVM\n"
-        "spells them; programs for GPUs are scheduled and interpreted, not compiled. `TensorIntrin.get(name)` has\n"
-        "description and implementation, `tilewright.tensor_intrin` shows how one of your own is registered.\n"
+        "What `sch.tensorize(block, name)` takes, once `import tilewright.tensor_intrin` has made them known: the\n"
+        "buffers of the description with data type and shape. Strides that an implementation states are checked where\n"
+        "it is used. `features` are those of the processor, as LLVM spells them; programs for GPUs are scheduled and\n"
+        "interpreted, not compiled. `TensorIntrin.get(name)` has description and implementation,\n"
+        "`tilewright.tensor_intrin` shows how one of your own is registered.\n"
     )
     lines.append("| name | buffers | features |\n|---|---|---|")
     for name in sorted(TensorIntrin.names()):

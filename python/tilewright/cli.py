@@ -320,7 +320,12 @@ def show_summary(each: NamedSpace, summary: Any, written: list[str], more: str) 
     if summary.result.stop_reason == "seconds":
         print(f"the time was over after {progress.trials} of {progress.total} trials; the same command goes on")
     elif summary.result.stop_reason == "exhausted":
-        print(f"the space has no more than {progress.trials} different programs")
+        print(
+            "the space holds this one program, so there was nothing to search: a space of your own is a function "
+            "under @tw.space"
+            if progress.trials == 1
+            else f"the space holds no more than these {progress.trials} programs"
+        )
     elif progress.earlier >= progress.total:
         print(f"all {progress.total} trials were measured before, so nothing was measured")
         print(f"more trials: {more}; the same ones anew: --fresh")
@@ -461,18 +466,25 @@ def show_table(table: Any, *, titled: bool = True) -> None:
 @app.command()
 def report(
     file: Annotated[str, typer.Argument(metavar="DB", help="A file of records, or postgresql://...")],
-    out: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="The page to write; default: beside the file, as NAME.html.")
+    ] = None,
     top: Annotated[int, typer.Option(help="Schedules to show of each program and target.", min=1)] = 3,
 ) -> None:
     """Write what a database has to tell as one page of HTML, and print it: how the best time fell, what failed, how far
-    the best is from the limits of this machine, the best schedules, and where the time went."""
+    the best is from the limits of this machine, the best schedules, and where the time went. Of a server nothing is
+    written without --out."""
     from tilewright.database_report import EMPTY, report_on
+    from tilewright.postgres_store import is_server
     from tilewright.report_page import page
 
     found = report_on(file, top=top)
+    if out is None and not is_server(file):
+        out = Path(file).with_suffix(".html")
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page(found), encoding="utf-8")
+        if out is not None:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            out.write_text(page(found), encoding="utf-8")
     except OSError as error:
         raise ResourceError.of(
             "report/cannot-write", f"{out}: cannot be written: {error.strerror}", "choose another place with --out"
@@ -488,7 +500,7 @@ def report(
             print_program(text) if "assembly" not in title else print(text)
         if task.remark:
             print(f"note: {task.name}: {task.remark}")
-    print(f"written: {out}")
+    print(f"written: {out}" if out is not None else "no page is written: say where with --out report.html")
 
 
 @app.command()

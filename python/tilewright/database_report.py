@@ -22,6 +22,7 @@ from tilewright.records import (
     schedule_of,
     serves,
     sizes_of,
+    steps_of,
     title_of,
 )
 from tilewright.script.scripts import from_source
@@ -353,7 +354,7 @@ def _best(task: Task, row: dict[str, Any], target: str, *, with_assembly: bool) 
     if with_assembly:
         with contextlib.suppress(Error):  # it may be for a processor that this one is not
             assembly = compile_task(task, schedule, target).inspect("asm")
-    return BestSchedule(row["median"], tuple(schedule.trace.as_python()), schedule.mod.script(), assembly)
+    return BestSchedule(row["median"], steps_of(schedule.trace), schedule.mod.script(), assembly)
 
 
 def _roofline(task: Task, target: str, best: list[dict[str, Any]]) -> Roofline | None:

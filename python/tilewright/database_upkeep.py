@@ -95,14 +95,20 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
         for entry in store.top_k(workload["hash"], "", sys.maxsize):
             by_target.setdefault(entry["target"], []).append(entry)
         for target, found in sorted(by_target.items()):
-            for entry in sorted(found[:top], key=lambda each: each["median"]):
+            finals = store.finals(workload["hash"], target) or {}
+            for entry in found[:top]:
                 candidate = "as written" if entry["index"] < 0 else str(entry["index"])
-                rows.append((target, format_seconds(entry["median"]), str(entry["seed"]), candidate, entry["created"]))
+                how = "in turn" if entry["id"] == finals.get("winner") else ""
+                time = format_seconds(entry["median"])
+                rows.append((target, time, how, str(entry["seed"]), candidate, entry["created"]))
         counts = store.count_outcomes(workload["hash"], "")
         outcomes = ", ".join(f"{n} {name}" for name, n in sorted(counts.items()))
         title = f"{title_of(workload)}  {workload['hash'][:12]}  first seen {workload['created']}"
-        columns = ("target", "time", "seed", "candidate", "measured")
-        yield title, Table(title, columns, tuple(rows)), f"outcomes: {outcomes or 'no records yet'}"
+        columns = ("target", "time", "", "seed", "candidate", "measured")
+        remark = f"outcomes: {outcomes or 'no records yet'}"
+        if any(row[2] for row in rows):
+            remark += "\nin turn: at the end of a search, with the best few; what tw.compile takes stands first"
+        yield title, Table(title, columns, tuple(rows)), remark
 
 
 def statistics(store: Any) -> Table:

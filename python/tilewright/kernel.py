@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import types
 from collections.abc import Iterator, Mapping
@@ -65,9 +66,9 @@ class Kernel(_core.KernelBase):
 
     Tensors are NumPy arrays, or anything with a buffer or ``__dlpack__`` (PyTorch, JAX, ...), taken without copies;
     scalars are numbers. Results are written to the arrays that the function writes to, and the call returns ``None``.
-    Parameters that are only written may be left out: then NumPy arrays are made for them and returned, a tuple where
-    there are several. Other Python threads run meanwhile. A kernel that is
-    pickled is compiled again where it is read.
+    Parameters that are only written may be left out: then arrays are made for them and returned, a tuple where there
+    are several: tensors of PyTorch where all that are given are such, else NumPy arrays. Other Python threads run
+    meanwhile. A kernel that is pickled is compiled again where it is read.
 
     Raises:
         ArgumentError: An argument does not fit its parameter, or written memory overlaps another argument.
@@ -136,10 +137,26 @@ class Kernel(_core.KernelBase):
         by_buffer = left_out.named_by_buffer(call.function, named)
         completed = left_out.complete(call, args, by_buffer)
         if completed is None:
-            return NotImplemented if by_buffer == named else self(*args, **by_buffer)
+            if by_buffer == named:
+                self._say_what_is_read(len(args) + len(named))
+                return NotImplemented
+            return self(*args, **by_buffer)
         every, made = completed
         self(*every)
         return made[0] if len(made) == 1 else tuple(made)
+
+    def _say_what_is_read(self, given: int) -> None:
+        """Of arrays that are missing, since they are written, which cannot be left out."""
+        from tilewright import left_out
+
+        names = [name for name, _, _ in self.parameters]
+        kept = left_out.read_and_written(self._function()) if self._program is not None and given < len(names) else []
+        if kept:
+            message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
+            also = "are read, too: pass arrays for them" if len(kept) > 1 else "is read, too: pass an array for it"
+            raise ArgumentError.of(
+                "call/count", message, f"only what is not read can be left out; {', '.join(kept)} {also}"
+            )
 
     def _need_every_argument(self, given: int) -> None:
         names = [name for name, _, _ in self.parameters]
@@ -208,7 +225,7 @@ class Kernel(_core.KernelBase):
                 next(str(key) for key, f in functions.items() if f.attrs.get("global_symbol") == self.name)
             )
         schedule_for_cpu(schedule, _core.Target(program.target), best=True)
-        return str(schedule.trace)
+        return str(schedule.trace.simplified())
 
     def export(self, folder: str | os.PathLike[str], name: str | None = None) -> Exported:
         """Write what a program without Tilewright needs to call this kernel.
@@ -254,8 +271,7 @@ class Kernel(_core.KernelBase):
         from tilewright import left_out, timing
         from tilewright.task import work_of
 
-        if threads < 1:
-            raise ArgumentError(f"threads is {threads}; a kernel needs at least 1")
+        limits.whole("threads", threads, 1, "a kernel needs at least 1")
         warn_of_threads(threads)
         if (call := self._call_of()) is not None:
             args = tuple(completed[0]) if (completed := left_out.complete(call, args, {})) else args
@@ -421,16 +437,12 @@ def compile_quietly(
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """The same without warnings."""
-    from tilewright.records import best_schedule
-
     if schedule not in (None, "as written", "by rules"):
         raise ArgumentError(f"schedule is {schedule!r}; there are 'as written' and 'by rules'")
     resolved = _core.Target(target)
     if database is not None:
-        module = _as_module(best_schedule(program, database, resolved))
-        return _compiled(
-            module, resolved, dict.fromkeys(_public(module), "recorded"), check_bounds, _as_module(program)
-        )
+        module, schedules = _recorded(program, database, resolved)
+        return _compiled(module, resolved, schedules, check_bounds, _as_module(program))
     module, written = _as_module(program), _as_module(getattr(program, "original", program))
     is_open = isinstance(program, (_core.PrimFunc, _core.Module)) and not check_bounds
     if schedule == "by rules" or (schedule is None and is_open):
@@ -444,6 +456,31 @@ def compile_quietly(
             if schedule is not None:
                 raise
     return _compiled(module, resolved, {}, check_bounds, written)
+
+
+def _recorded(
+    program: Any, database: str | os.PathLike[str], target: _core.Target
+) -> tuple[Any, dict[str, Literal["recorded", "by rules"]]]:
+    """The program with its fastest recorded schedule; of a module of several functions, each of which was tuned by
+    itself, with theirs. Functions without one are scheduled by rules."""
+    from tilewright.cpu_space import scheduled_by_rules
+    from tilewright.records import best_of_functions, best_schedule
+
+    written = _as_module(program)
+    try:
+        module = _as_module(best_schedule(program, database, target))
+        return module, dict.fromkeys(_public(module), "recorded")
+    except ResourceError:
+        if len(_public(written)) < 2:
+            raise
+    module, names = best_of_functions(written, database, target)
+    schedules: dict[str, Literal["recorded", "by rules"]] = dict.fromkeys(names, "recorded")
+    with contextlib.suppress(Error):
+        ruled, others = scheduled_by_rules(written, target, if_faster=True)
+        recorded = {key: f for key, f in module.functions.items() if f.attrs.get("global_symbol") in schedules}
+        module = _core.Module({**dict(ruled.functions), **recorded})
+        schedules = {**dict.fromkeys(others, "by rules"), **schedules}
+    return module, schedules
 
 
 def _public(module: Any) -> list[str]:

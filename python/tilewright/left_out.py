@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -78,8 +79,22 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
             buffer = function.buffer_map[param]
             shape = [_number(extent, sizes, name) for extent in buffer.shape]
             element, lanes = lanes_of(buffer.dtype)
-            made[name] = aligned_zeros([*shape, lanes] if lanes > 1 else shape, numpy_dtype(element))
+            zeros = aligned_zeros([*shape, lanes] if lanes > 1 else shape, numpy_dtype(element))
+            made[name] = as_given(zeros, values.values())
     return [values.get(name, made.get(name)) for name in names], list(made.values())
+
+
+def as_given(array: Any, arguments: Iterable[Any]) -> Any:
+    """The same memory as a tensor of PyTorch, where all that is given and no number is one."""
+    tensors = [value for value in arguments if hasattr(value, "shape") and not isinstance(value, np.generic)]
+    torch = sys.modules.get("torch")
+    if torch is None or not tensors or not all(isinstance(value, torch.Tensor) for value in tensors):
+        return array
+    if array.dtype.isbuiltin == 1:
+        return torch.from_dlpack(array)
+    # What DLPack does not know as NumPy's goes by way of the bytes.
+    dtype = getattr(torch, array.dtype.name, None)
+    return array if dtype is None else torch.from_dlpack(array.view(f"u{array.itemsize}")).view(dtype)
 
 
 def named_by_buffer(function: Any, named: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,6 +112,15 @@ def outputs_of(function: Any) -> set[str]:
     except Error:  # of sizes that are not constant less is known
         return _never_read(function)
     return {name for name, _, _, role in facts["params"] if role == "output"}
+
+
+def read_and_written(function: Any) -> list[str]:
+    """The buffers among the parameters that are written, and read before."""
+    try:
+        facts = _core.analyze_workload(function)
+    except Error:
+        return []
+    return [name for name, _, _, role in facts["params"] if role == "inout"]
 
 
 def _never_read(function: Any) -> set[str]:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import sys
+import textwrap
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -139,6 +140,27 @@ def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
         return ()
 
 
+def steps_of(trace: Trace) -> tuple[str, ...]:
+    """The steps of a schedule as a person would write them: without lookups and draws that nothing uses."""
+    steps = trace.insts
+    ends = bool(steps) and steps[-1].kind.name == "EnterPostproc"
+    text = str(trace.simplified(remove_postproc=ends)).partition("-> None:\n")[2]
+    return tuple(line for line in textwrap.dedent(text).splitlines() if line != "pass")
+
+
+def reference_seconds(store: Any, workload: str, target: str, measured: float) -> float:
+    """Of a call of a program as it was written, in its search: what was measured, which is kept, or else what was kept
+    then; 0 where neither is known."""
+    key = f"written/{workload}/{target}"
+    if measured > 0:
+        store.set_meta(key, repr(measured))
+        return measured
+    try:
+        return float(store.meta(key) or 0.0)
+    except ValueError:  # harmed
+        return 0.0
+
+
 def keep_refusals(store: Any, workload: str, target: str, refusals: Mapping[str, tuple[int, str]]) -> None:
     """Notes in a file of records what the latest search of a program refused to measure, and why."""
     store.set_meta(f"refusals/{workload}/{target}", json.dumps(dict(refusals)))
@@ -218,6 +240,29 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
         f"{path} holds no record of this program for {wanted}, only for {others}\n"
         "  hint: tune it for this target, or compile it for one of those"
     )
+
+
+def best_of_functions(module: ir.Module, database: str | os.PathLike[str], target: TargetLike = "native") -> Any:
+    """A module whose functions were tuned each by itself, with the fastest recorded schedules, and the names of those
+    that have one.
+
+    Raises:
+        ResourceError: The database cannot be read, or holds no correct record of any of them for this target.
+    """
+    functions, names = dict(module.functions), []
+    why: ResourceError | None = None
+    for key, function in module.functions.items():
+        symbol = function.attrs.get("global_symbol") if isinstance(function, ir.PrimFunc) else None
+        if symbol is None:
+            continue
+        try:
+            functions[key] = best_schedule(function, database, target).mod.functions["main"]
+            names.append(str(symbol))
+        except ResourceError as error:
+            why = why or error
+    if not names and why is not None:
+        raise why
+    return ir.Module(functions), names
 
 
 def _text_serves(recorded: str, target: _core.Target) -> bool:

@@ -137,6 +137,14 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, int]) -> ir.PrimFunc:
     for name, value in sizes.items():
         if value < 1:
             raise ArgumentError(f"sizes[{name!r}] is {value}; a size to tune for is at least 1")
+    if missing := [name for name in open_sizes if name not in sizes]:
+        buffer = next(b for b in function.buffer_map.values() if any(open_sizes[missing[0]] is e for e in b.shape))
+        said = ", ".join(f'"{name}": 1000' for name in missing)
+        raise ArgumentError.of(
+            "tune/symbolic-shape",
+            f"the shape of '{buffer.name}' is not constant: nothing says what {', '.join(missing)} usually is",
+            f"say it: tw.tune(program, sizes={{{said}}}), or inputs=, whose shapes say it",
+        )
     if not sizes:
         return function
     return specialize(function, {open_sizes[name]: value for name, value in sizes.items()})

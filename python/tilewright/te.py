@@ -230,10 +230,14 @@ def size_var(name: str = "size", dtype: str = "int32") -> _core.Var:
 
 
 def const(value: Any, dtype: str = "int32") -> _core.Expr:
-    """A constant."""
+    """A constant.
+
+    Raises:
+        tilewright.ArgumentError: it is no number, or none of that type.
+    """
     if not isinstance(value, int | float) and not hasattr(value, "item"):
         raise ArgumentTypeError(f"a constant is a number, not a {type(value).__name__}")
-    return _core.const(value, _formulas.as_dtype(dtype))
+    return _formulas.constant(value, _formulas.as_dtype(dtype))
 
 
 def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> _core.IterVar:

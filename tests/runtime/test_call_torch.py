@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from tilewright.script import tir as T
 
 torch = pytest.importorskip("torch")
 
@@ -64,3 +65,27 @@ def test_tensors_that_memory_does_not_show(kernels):
             kernels["add"](tensor, b, c)
         assert "\n" not in error.value.message
         assert error.value.hint
+
+
+def test_results_of_tensors_are_tensors():
+    """What is left out is made as what is given is: tensors where all are, arrays where one is an array."""
+
+    @T.prim_func
+    def twice(
+        A: T.Buffer((3, 4), "float32"), s: T.float32, B: T.Buffer((3, 4), "float32"), C: T.Buffer((3,), "bfloat16")
+    ):
+        for i, j in T.grid(3, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] * s
+        for i in range(3):
+            with T.block("C"):
+                vi = T.axis.spatial(3, i)
+                C[vi] = T.Cast("bfloat16", A[vi, 0])
+
+    kernel = tw.compile(twice)
+    a = torch.arange(12.0).reshape(3, 4)
+    b, c = kernel(a, np.float32(2))
+    assert torch.equal(b, 2 * a) and c.dtype == torch.bfloat16 and torch.equal(c, a[:, 0].bfloat16())
+    assert isinstance(kernel(a.numpy(), 2.0)[0], np.ndarray)
+    assert isinstance(kernel(a.numpy(), 2.0, C=torch.zeros(3, dtype=torch.bfloat16)), np.ndarray)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import pickle
 from pathlib import Path
 
@@ -208,3 +209,43 @@ def test_of_several_kernels_in_a_library_each_tells_its_own(tmp_path: Path) -> N
     np.testing.assert_array_equal(loaded["product"](a, b), np.full((4, 5), 6.0))
     with pytest.raises(tw.ArgumentError, match="takes 2 arguments"):  # B is read, too
         loaded["add_to"](np.ones(4, "float32"))
+
+
+@pytest.mark.parametrize("shape", [(16,), (4, 4)])
+def test_arrays_of_ctypes(shape: tuple[int, ...]) -> None:
+    """Their memory is compact, and they do not say with which strides."""
+
+    @T.prim_func
+    def twice(a: T.handle, b: T.handle) -> None:
+        A = T.match_buffer(a, shape, "float32")
+        B = T.match_buffer(b, shape, "float32")
+        for i in T.serial(shape[0]):
+            for j in T.serial(16 // shape[0]):
+                if len(shape) == 1:
+                    B[i] = A[i] * T.float32(2)
+                else:
+                    B[i, j] = A[i, j] * T.float32(2)
+
+    array = ctypes.c_float * 16 if len(shape) == 1 else ctypes.c_float * 4 * 4
+    result = array()
+    tw.compile(twice)(np.arange(16, dtype=np.float32).reshape(shape), result)
+    assert np.array_equal(np.array(result).ravel(), 2 * np.arange(16))
+    with pytest.raises(tw.ArgumentError, match="expected"):
+        tw.compile(twice)(np.ones(shape, np.float32), _Pair())
+
+
+class _Pair(ctypes.Structure):
+    _fields_ = (("x", ctypes.c_float), ("y", ctypes.c_float))
+
+
+def test_what_is_read_too_is_named() -> None:
+    @T.prim_func
+    def sums(X: T.Buffer((8,), "float32"), Y: T.Buffer((8,), "float32")):
+        for i in range(8):
+            Y[i] = X[i] + T.if_then_else(i > 0, Y[T.max(i - 1, 0)], T.float32(0))
+
+    with pytest.raises(
+        tw.ArgumentError, match=r"(?s)takes 2 arguments \(X, Y\), got 1.*Y is read, too: pass an array"
+    ) as error:
+        tw.compile(sums)(np.ones(8, np.float32))
+    assert error.value.code == "call/count"

@@ -651,3 +651,43 @@ def test_a_number_that_does_not_fit_points_at_its_line() -> None:
     )
     check("builder/constant", "@T.prim_func\ndef f(A: T.Buffer((4,), 'int32')):\n    «A[1] = T.float32(3e9)»\n")
     check("builder/constant", "@T.prim_func\ndef f(A: T.Buffer((4,), 'int32')):\n    «A[1] = T.float32('nan')»\n")
+
+
+@pytest.mark.parametrize(
+    ("call", "instead"),
+    [
+        ("math.sqrt(A[0])", "T.sqrt"),
+        ("np.exp(A[0])", "T.exp"),
+        ("np.arctan2(A[0], A[1])", "T.atan2"),
+        ("sqrt(A[0])", "T.sqrt"),
+    ],
+)
+def test_functions_of_numbers_are_told_from_those_of_expressions(call, instead):
+    source = f"""
+import math
+import numpy as np
+from math import sqrt
+from tilewright.script import tir as T
+
+@T.prim_func
+def f(A: T.Buffer((4,), "float32")):
+    A[1] = math.pi + np.float32(math.sqrt(2.0))
+    A[0] = {call}
+"""
+    with pytest.raises(tw.ScriptError, match=f"takes numbers: use {instead}, which takes expressions") as error:
+        from_source(source)
+    assert "A[0] = " in str(error.value)
+
+
+def test_a_return_in_the_middle() -> None:
+    check_body(
+        "script/unsupported",
+        "for i in range(4):\n    if i == n:\n        «return»\n    A[i] = 1.0",
+        "goes on to its end",
+    )
+    check_body("script/unsupported", "«return»\nA[0] = 1.0", "goes on to its end")
+    ended = from_source(
+        "from tilewright.script import tir as T\n\n"
+        "@T.prim_func\ndef f(A: T.Buffer((4,))):\n    A[0] = 1.0\n    return\n"
+    )
+    assert "A[0] = T.float32(1.0)" in ended.script() and "evaluate" not in ended.script()

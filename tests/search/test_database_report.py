@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from html.parser import HTMLParser
 
 import pytest
@@ -84,7 +85,8 @@ def test_what_a_search_left_behind(tuned):
     assert task.best_seconds <= result.record.median * 1.5
     times = [seconds for _, seconds in task.progress()]
     assert times == sorted(times, reverse=True)
-    assert task.best[0].steps == tuple(result.schedule.trace.as_python())
+    steps = "\n".join(task.best[0].steps)
+    assert textwrap.indent(steps, "    ") in str(result.schedule.trace) and "l1" not in steps
     assert task.best[0].script == result.schedule.mod.script()
     assert ("ret" in task.best[0].assembly and task.best[-1].assembly == "") or len(task.best) == 1
     assert task.roofline is not None and 0 < task.roofline.share < 1.5

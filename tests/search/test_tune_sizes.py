@@ -7,6 +7,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.script import tir as T
 from tilewright.task import sizes_of, task_of
 
 
@@ -58,3 +59,24 @@ def test_a_size_that_the_program_does_not_leave_open(program: tw.ir.PrimFunc) ->
         tw.tune(product(3, 5, 7), sizes={"n": 3}, progress=None)
     with pytest.raises(tw.ArgumentError, match=r"sizes\['n'\] is 0"):
         tw.tune(program, sizes={"n": 0}, progress=None)
+
+
+def test_the_sizes_that_are_missing_are_named() -> None:
+    @T.prim_func
+    def sums(a: T.handle, b: T.handle):
+        n, m = T.int32(), T.int32()
+        A = T.match_buffer(a, (n, m), "float32")
+        B = T.match_buffer(b, (n,), "float32")
+        for i, j in T.grid(n, m):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vj]
+
+    for given, missing in (({"n": 30}, "m"), ({}, "n, m")):
+        with pytest.raises(
+            tw.ArgumentError, match=f"(?s)is not constant: nothing says what {missing} usually"
+        ) as error:
+            tw.tune(sums, sizes=given, trials=1, progress=None)
+        assert error.value.code == "tune/symbolic-shape"

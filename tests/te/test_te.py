@@ -1,5 +1,7 @@
 """Tensor expressions: what their programs look like, and what they compute."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -275,3 +277,30 @@ def _tensors():
 def test_mistakes_are_explained(make, message):
     with pytest.raises(tw.Error, match=message):
         make(*_tensors())
+
+
+@pytest.mark.parametrize("function", [math.sqrt, np.exp, float])
+def test_functions_of_numbers_are_told_from_those_of_expressions(function):
+    A = te.placeholder((4,), "float32", name="A")
+    with pytest.raises(tw.ArgumentError, match=r"te\.sqrt, te\.exp and the others"):
+        te.compute((4,), lambda i: function(A[i]))
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype"), [(300, "int8"), (-1, "uint8"), (2**64, "uint64"), (2**31, "int32"), (math.nan, "int32")]
+)
+def test_constants_that_their_type_does_not_hold(value, dtype):
+    with pytest.raises(tw.ArgumentError, match=rf"{value} is no {dtype}\n  hint: these are from"):
+        te.const(value, dtype)
+
+
+def test_formulas_that_are_no_formulas():
+    A = te.placeholder((8, 4), "float32", name="A")
+    k = te.reduce_axis((0, 4), "k")
+    with pytest.raises(tw.ArgumentError, match="an axis stands twice"):
+        te.compute((8,), lambda i: te.sum(A[i, k], axis=[k, k]))
+    with pytest.raises(tw.ArgumentError, match="is no int32"):
+        te.compute((8,), lambda i: 2**70)
+    pairs = te.comm_reducer(lambda x, y: (x[0] + y[0], x[1] + y[1]), lambda a, b: (te.const(0, a), te.const(0, b)))
+    with pytest.raises(tw.ArgumentError, match=r"(?s)'reduce' does not combine two values.*a tuple of two"):
+        te.compute((8,), lambda i: pairs(A[i, k], axis=k))

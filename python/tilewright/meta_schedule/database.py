@@ -169,9 +169,9 @@ class TuningRecord:
     def is_valid(self) -> bool:
         """Whether it was measured, and has steps of its own."""
         steps = self.trace.insts
-        return bool(self.run_secs and any(s != FAILED for s in self.run_secs)) and bool(
-            steps and steps[0].kind.name != "EnterPostproc"
-        )
+        seconds = self.run_secs or [FAILED]
+        measured = any(s != FAILED for s in seconds) and all(s >= 0 and math.isfinite(s) for s in seconds)
+        return measured and bool(steps and steps[0].kind.name != "EnterPostproc")
 
     def serves(self, target: TargetLike | None) -> bool:
         """Whether it was measured for that target: the same processor, with at most as many threads."""

@@ -19,6 +19,7 @@ import numpy as np
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
+from tilewright.meta_schedule import answers
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
 from tilewright.meta_schedule.database import Database
@@ -212,7 +213,7 @@ class TaskScheduler(ABC):
                     if is_late():
                         self.stop_reason = "seconds"
                         break
-                    task_id = self.next_task_id()
+                    task_id = answers.task_of(self.next_task_id(), self.tasks)
                     if task_id == -1:
                         self.stop_reason = "finished"
                         break
@@ -310,10 +311,11 @@ class TaskScheduler(ABC):
         """The next candidates of a task, sent to builder and runner; None: there are none, or the task has failed."""
         task = self.tasks[task_id]
         with Profiler.timeit("GenerateCandidates"):
-            candidates = self._attempt(task_id, "its strategy", task.ctx.generate_measure_candidates)
+            candidates = self._attempt(
+                task_id, "its strategy", lambda: answers.candidates_of(task.ctx.generate_measure_candidates())
+            )
         if candidates is None:
             return None
-        candidates = list(candidates)
         journal = self._journals.get(task_id)
         known = [None if journal is None else journal.take(candidate) for candidate in candidates]
         fresh = [candidate for candidate, before in zip(candidates, known, strict=True) if before is None]
@@ -398,7 +400,7 @@ class TaskScheduler(ABC):
         candidates, built, futures = task.measure_candidates, task.builder_results, task.runner_futures
         assert candidates is not None and built is not None and futures is not None
         with Profiler.timeit("JoinRunnerFutures"):
-            results = [_result_of(future) for future in futures[:count]]
+            results = [answers.result_of(future) for future in futures[:count]]
         if count is None:
             task.measure_candidates = task.builder_results = task.runner_futures = None
         else:
@@ -531,22 +533,10 @@ _CANCELED_RESULT = RunnerResult(None, "the session was canceled")
 _CANCELED = RunnerFuture(lambda: True, lambda: _CANCELED_RESULT)
 
 
-def _result_of(future: RunnerFuture) -> RunnerResult:
-    try:
-        return future.result()
-    except Exception:
-        return RunnerResult(None, f"the runner raised\n{traceback.format_exc()}")
-
-
 def _build(builder: Builder, candidates: Sequence[Any], target: Any) -> list[BuilderResult]:
     inputs = [BuilderInput(candidate.sch.mod, target) for candidate in candidates]
-    try:
-        results = list(builder.build(inputs))
-    except Exception:
-        return _failed(len(inputs), f"the builder raised\n{traceback.format_exc()}")
-    if len(results) != len(inputs):
-        return _failed(len(inputs), f"the builder gave {len(results)} results for {len(inputs)} candidates")
-    return results
+    results, error = answers.list_from(lambda: builder.build(inputs), "builder", "result", len(inputs))
+    return _failed(len(inputs), error) if error else [answers.built_by(result) for result in results]
 
 
 def build_reference(builder: Builder, mod: ir.IRModule, target: Any) -> Reference | None:
@@ -576,17 +566,11 @@ def _run(
             infos = [as_arg_info(info) for info in candidate.args_info or ()]
             same = reference is not None and infos == task.args_info
             inputs.append(RunnerInput(built.artifact_path, device, infos, reference if same else None))
-    try:
-        started = list(runner.run(inputs)) if inputs else []
-        error = None
-        if len(started) != len(inputs):
-            error = f"the runner gave {len(started)} futures for {len(inputs)} inputs"
-    except Exception:
-        error = f"the runner raised\n{traceback.format_exc()}"
-    if error is not None:
+    started, error = answers.list_from(lambda: runner.run(inputs) if inputs else [], "runner", "future", len(inputs))
+    if error:
         started = [_future_of(RunnerResult(None, error))] * len(inputs)
     for place, future in zip(places, started, strict=True):
-        futures[place] = future
+        futures[place] = answers.futures_of(future)
     return futures
 
 

@@ -379,6 +379,12 @@ class Parser:
 
     # ---- statements and expressions
 
+    def whole_body(self, statements: Sequence[ast.stmt]) -> None:
+        """The statements of a function; a `return` without a value at their very end says nothing."""
+        last = statements[-1]
+        ends = isinstance(last, ast.Return) and last.value is None
+        self.body(statements[:-1] if ends else statements)
+
     def body(self, statements: Iterable[ast.stmt]) -> None:
         """Handles statements one after the other, going on after a failure."""
         table = self.table
@@ -442,7 +448,7 @@ def explain(error: BaseException, node: ast.AST | None, is_placed: bool = False)
     if isinstance(error, AttributeError) and error.obj is not None and error.name:
         known = [name for name in dir(error.obj) if not name.startswith("_")]
         what = _describe(error.obj, None if is_placed else node)
-        hint = getattr(error, "hint", "") or did_you_mean(error.name, known)
+        hint = getattr(error, "hint", "") or _namesake(node) or did_you_mean(error.name, known)
         return "script/unknown-attribute", f"{what} has no '{error.name}'", hint
     where = "" if is_placed else raised_in(error)
     if isinstance(error, TypeError) and not where:
@@ -474,10 +480,28 @@ _NAMESAKES = {
 }
 
 
+#: Functions of math and NumPy that have another name here.
+_OTHER_NAMES = {
+    **dict.fromkeys(("maximum", "fmax"), "T.max"),
+    **dict.fromkeys(("minimum", "fmin"), "T.min"),
+    **dict.fromkeys(("absolute", "fabs"), "T.abs"),
+    **{f"arc{name}": f"T.a{name}" for name in ("sin", "cos", "tan", "tan2", "sinh", "cosh", "tanh")},
+    **{"power": "T.pow", "rint": "T.nearbyint", "where": "T.if_then_else", "float_power": "T.pow"},
+}
+
+
 def _namesake(node: ast.AST | None) -> str:
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _NAMESAKES:
+    if not isinstance(node, ast.Call):
+        return ""
+    if isinstance(node.func, ast.Name) and node.func.id in _NAMESAKES:
         return f"'{node.func.id}' is Python's own function: use {_NAMESAKES[node.func.id]}"
-    return ""
+    if not isinstance(node.func, ast.Name | ast.Attribute):
+        return ""
+    from tilewright.script.tir.intrinsics import INTRINSICS
+
+    name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+    instead = _OTHER_NAMES.get(name) or (f"T.{name}" if name in INTRINSICS else "")
+    return f"{ast.unparse(node.func)} takes numbers: use {instead}, which takes expressions" if instead else ""
 
 
 def _describe(value: Any, node: ast.AST | None) -> str:

@@ -8,6 +8,7 @@ import functools
 import hashlib
 import json
 import os
+import textwrap
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ScriptError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
-from tilewright.records import workload_key
+from tilewright.records import steps_of, workload_key
 from tilewright.task import Task, task_of
 from tilewright.timing import KernelCalls, Timing, format_seconds, format_share
 
@@ -443,8 +444,8 @@ def _difference(name: str, got: NDArray[Any], answer: Any, reduction_length: int
 
 def runnable_schedule(result: TuneResult, program: str) -> str:
     """The best schedule as Python that can be pasted under the script; `program` stands for the program there."""
-    _, _, steps = str(result.schedule.trace).partition("def apply_trace(sch: tw.Schedule) -> None:\n")
+    steps = textwrap.indent("\n".join(steps_of(result.schedule.trace)) or "pass", "    ")
     return (
-        f"import tilewright as tw\n\n\ndef apply_schedule(sch: tw.Schedule) -> None:\n{steps.rstrip()}\n\n\n"
+        f"import tilewright as tw\n\n\ndef apply_schedule(sch: tw.Schedule) -> None:\n{steps}\n\n\n"
         f"sch = tw.Schedule({program})\napply_schedule(sch)"
     )

@@ -21,7 +21,15 @@ from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
-from tilewright.records import keep_refusals, keep_times, open_database, schedule_of, sizes_text, workload_key
+from tilewright.records import (
+    keep_refusals,
+    keep_times,
+    open_database,
+    reference_seconds,
+    schedule_of,
+    sizes_text,
+    workload_key,
+)
 from tilewright.schedule import Schedule, Trace
 from tilewright.search import deadline
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
@@ -51,6 +59,8 @@ LEAST_TRIALS_FOR_ROOFS = 32
 LEAST_SECONDS_FOR_ROOFS = 10.0
 #: seconds of a call that is timed again to be shown
 _SHORT_CALL_SECONDS = 0.1
+#: of a search with a limit of time, what is left for the finals at most, and of all of it (src/search/tuner.cc)
+_FINALS_SECONDS, _FINALS_SHARE = 5.0, 0.1
 #: seconds between two looks at progress, and at signals
 STEP_SECONDS = 0.1
 
@@ -163,7 +173,10 @@ class TuneResult:
         ]
         threads = f"{self.threads} thread{'' if self.threads == 1 else 's'}{', cold caches' * self.task.cold}"
         beside = company(self._cache["disturbed"]) if "disturbed" in self._cache else ""
-        return Table(f"{self.task.entry}, {threads}, {self.progress.trials} trials{beside}", columns, tuple(rows))
+        tried = f"{self.progress.trials} trial{'' if self.progress.trials == 1 else 's'}"
+        if self.stop_reason == "exhausted":
+            tried += ": all that the space holds"
+        return Table(f"{self.task.entry}, {threads}, {tried}{beside}", columns, tuple(rows))
 
     def _times(self) -> dict[str, float]:
         if "times" not in self._cache:
@@ -175,7 +188,7 @@ class TuneResult:
                     values = [aligned(array) for array in make_arrays(self.task, self.inputs, seed=0).values()]
                     kernels = {"as written": compile_task(self.task), "best found": self.kernel}
                     calls = {what: KernelCalls(kernel, values) for what, kernel in kernels.items()}
-                    timed = compare(calls, self.task.work, threads=self.threads, cold=self.task.cold, rounds=5)
+                    timed = compare(calls, self.task.work, threads=self.threads, cold=self.task.cold)
                     times = {what: timing.median for what, timing in timed.items()}
                     self._cache["disturbed"] = max(timing.disturbed for timing in timed.values())
             self._cache["times"] = times
@@ -443,8 +456,11 @@ class _Search:
         self.interrupts = Interrupts()
         self.sample: Schedule | None = None  # the first one, which came through
         self.times: dict[str, float] = {}  # seconds by phase
+        self.reference = 0.0  # seconds of the program as written, of an earlier session where this one did not run it
         self.started = started
         self.end = float("inf") if seconds is None else started + seconds
+        # A run of the space that hangs leaves the finals their time.
+        self.end_of_draws = self.end if seconds is None else self.end - min(_FINALS_SECONDS, _FINALS_SHARE * seconds)
         self.slowest = 0.0  # run of the space that came through, in seconds
         self.refused_first: dict[str, tuple[int, str]] = {}  # draws that were refused before the first that was not
         self.options: dict[str, Any] = {
@@ -491,6 +507,8 @@ class _Search:
         finally:
             tuner.close()
             with contextlib.suppress(ResourceError):  # the search itself is what matters
+                measured = tuner.progress()["reference_seconds"]
+                self.reference = reference_seconds(store, self.key, str(self.target), measured)
                 keep_times(store, f"tune {self.task.entry}", self.times)
                 self._keep_refusals(store, self._progress(tuner))
         store.tell_damage()
@@ -542,9 +560,15 @@ class _Search:
         """Within the time that a run may take: much longer than those that came through, and it does not end."""
         begin = time.monotonic()
         if begin >= self.end:
-            raise ResourceError.of("space/deadline", "the time of the search is over")
+            raise ResourceError.of(
+                "space/deadline",
+                "the time of the search is over",
+                "give it more seconds: what it needs before its first candidate, such as the limits of this machine, "
+                "takes one or two",
+            )
         usual = max(_LEAST_DEADLINE, _SLOWER * self.slowest) if self.slowest else SPACE_DEADLINE
-        run_space(self.space, schedule, first=first, seconds=min(SPACE_DEADLINE, usual, self.end - begin))
+        left = max(self.end_of_draws - begin, 0.5 * (self.end - begin))
+        run_space(self.space, schedule, first=first, seconds=min(SPACE_DEADLINE, usual, left))
         self.slowest = max(self.slowest, time.monotonic() - begin)
 
     def _first(self) -> Schedule:
@@ -572,6 +596,7 @@ class _Search:
     def _progress(self, tuner: Any) -> Progress:
         """Where the search is, with what was refused before the tuner began."""
         facts = tuner.progress()
+        facts["reference_seconds"] = facts["reference_seconds"] or self.reference
         for code, (count, message) in self.refused_first.items():
             facts["attempts"] += count
             facts["refused"] += count

@@ -8,7 +8,9 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import math
 import operator
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, SupportsIndex
@@ -110,11 +112,28 @@ def reduce_axis(dom: Any, name: str = "rv") -> _core.IterVar:
     return _core.IterVar(domain, variable, _COMM_REDUCE, "")
 
 
+def constant(value: Any, dtype: str | None) -> _core.Expr:
+    """The expression of a number.
+
+    Raises:
+        tilewright.ArgumentError: the type does not hold it.
+    """
+    number = value.item() if hasattr(value, "item") else value
+    kind = re.match(r"(u?int)(\d*)$", dtype or ("int32" if isinstance(number, int) else "float32"))
+    if kind is not None and not isinstance(number, bool) and (isinstance(number, int) or not math.isfinite(number)):
+        bits = int(kind[2] or 32)
+        low, high = (0, 2**bits - 1) if kind[1] == "uint" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        if not low <= number <= high:
+            name = dtype or "int32"
+            raise ArgumentError(f"{number} is no {name}\n  hint: these are from {low} to {high}")
+    return _core.const(value, dtype)
+
+
 def _as_expr(value: Any, dtype: str | None = None) -> _core.Expr:
     if isinstance(value, _core.Expr):
         return value
     if isinstance(value, int | float) or (hasattr(value, "item") and getattr(value, "ndim", None) == 0):
-        return _core.const(value, dtype)
+        return constant(value, dtype)
     hint = "index it: A[i, j]" if hasattr(value, "shape") else "an expression of the indices, such as A[i, j] + 1.0"
     raise ArgumentTypeError(f"a {type(value).__name__} where a formula needs a value\n  hint: {hint}")
 
@@ -154,6 +173,9 @@ def comm_reducer(
             for item in (axis, where, init, *more):
                 result = result if item is None else fcombine(result, item)
             return result
+        if len({*_as_tuple(axis)}) < len(_as_tuple(axis)):
+            names = ", ".join(used.var.name_hint for used in _as_tuple(axis))
+            raise ArgumentError(f"an axis stands twice among those to reduce over ({names})")
         for used in _as_tuple(axis):
             if used.iter_type != _COMM_REDUCE:
                 raise ArgumentError(
@@ -165,7 +187,14 @@ def comm_reducer(
         lhs, rhs = (
             [_core.Var(f"{letter}{i}" if many else letter, dtype) for i, dtype in enumerate(dtypes)] for letter in "xy"
         )
-        combined = fcombine(tuple(lhs), tuple(rhs)) if many else (fcombine(lhs[0], rhs[0]),)
+        try:
+            combined = fcombine(tuple(lhs), tuple(rhs)) if many else (fcombine(lhs[0], rhs[0]),)
+        except TypeError as error:
+            what = f"pairs of {len(values)} values" if many else "two values"
+            raise ArgumentTypeError(
+                f"'{name}' does not combine {what}: {error}\n"
+                "  hint: reduce as many values as its function takes: a tuple of two where it is one of pairs"
+            ) from error
         identity = [_as_expr(item, dtype) for item, dtype in zip(_as_tuple(fidentity(*dtypes)), dtypes, strict=True)]
         initial = None
         if init is not None:
@@ -224,7 +253,15 @@ def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str]
     for name, extent in zip(own, shape, strict=True):
         domain = _frames._range(extent)
         axes.append(_core.IterVar(domain, _core.Var(name, domain.extent.dtype), _DATA_PAR, ""))
-    body = function(*[axis.var for axis in axes])
+    try:
+        body = function(*[axis.var for axis in axes])
+    except TypeError as error:
+        if type(error) is not TypeError or not _wants_numbers(str(error)):
+            raise
+        raise ArgumentTypeError(
+            f"{error}\n  hint: functions of math and NumPy take numbers; te.sqrt, te.exp and the others of "
+            "tilewright.te, or those of T, take expressions"
+        ) from error
     if isinstance(body, Reduction):
         return Formula(tuple(axes), body)
     items = _as_tuple(body)
@@ -235,6 +272,14 @@ def formula(shape: list[Any], function: Callable[..., Any], names: Sequence[str]
     if not items or any(item is None for item in items):
         raise ArgumentError("the function of a formula gives no value")
     return Formula(tuple(axes), tuple(_as_expr(item) for item in items))
+
+
+def _wants_numbers(text: str) -> bool:
+    """Whether a message of Python or of NumPy complains of one of our expressions in place of a number."""
+    if "number" not in text and "ufunc" not in text:
+        return False
+    named = (getattr(_core, word, None) for word in re.findall(r"\w+", text))
+    return any(isinstance(item, type) and issubclass(item, _core.Expr) for item in named)
 
 
 def emit(what: Formula, names: Sequence[str], buffers: Sequence[Any], attrs: dict[str, Any]) -> None:

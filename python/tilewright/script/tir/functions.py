@@ -72,7 +72,7 @@ def define_function(parser: Parser, node: ast.FunctionDef, is_private: bool, ann
         if node.returns is not None:
             with parser.attempt(node.returns):
                 _returns(parser, node.returns)
-        parser.body(node.body)
+        parser.whole_body(node.body)
         check_rebinding(parser, node.body)
 
 

@@ -63,7 +63,7 @@ class Macro:
         if not self.hygienic and parser.statement is not None:
             parser.expanded.setdefault(parser.statement, []).append(self._node)
         with parser.expansion(self._source, {**base, **bound.arguments}, outer):
-            parser.body(self._node.body)
+            parser.whole_body(self._node.body)
             rebound = dict(parser.rebound)
             check_rebinding(parser, self._node.body)
         if not self.hygienic:

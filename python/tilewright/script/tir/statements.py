@@ -413,7 +413,12 @@ def _visit_assert(parser: Parser, node: ast.Assert) -> None:
 @register("tir", "Return")
 def _visit_return(parser: Parser, node: ast.Return) -> None:
     if node.value is None:
-        return
+        raise ScriptProblem(
+            "script/unsupported",
+            "a program goes on to its end: there is no 'return' in the middle of it",
+            "put what follows under the opposite condition",
+            node,
+        )
     value = operand(parser, node.value)
     parser.mark(node)
     _script.evaluate(ret(value))

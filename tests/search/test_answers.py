@@ -1,0 +1,163 @@
+"""Parts of somebody's own that give the wrong kind of thing: told in words, and the session goes on where it can."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tilewright as tw
+from tilewright import meta_schedule as ms
+from tilewright.script import tir as T
+
+
+@T.prim_func
+def double(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
+    for i in range(256):
+        with T.block("B"):
+            vi = T.axis.spatial(256, i)
+            B[vi] = A[vi] * T.float32(2)
+
+
+def halves(sch: tw.Schedule) -> None:
+    (i,) = sch.get_loops(sch.get_block("B"))
+    sch.vectorize(sch.split(i, factors=sch.sample_perfect_tile(i, n=2, max_innermost_factor=64))[1])
+
+
+class Giving(ms.Runner):
+    """Its results are always the same."""
+
+    def __init__(self, result: Any) -> None:
+        self.result = result
+
+    def run(self, runner_inputs: Any) -> Any:
+        return [ms.RunnerFuture(lambda: True, lambda: self.result) for _ in runner_inputs]
+
+
+class Built(ms.Builder):
+    def build(self, build_inputs: Any) -> Any:
+        return [ms.BuilderResult("nowhere", None) for _ in build_inputs]
+
+
+def session(folder: Path, **options: Any) -> tuple[ms.Database, list[str]]:
+    """What was recorded, and why candidates failed."""
+    errors = []
+
+    class Reasons(ms.MeasureCallback):
+        def apply(self, scheduler, task_id, candidates, builder_results, runner_results):  # type: ignore[no-untyped-def]
+            errors.extend(str(b.error_msg or r.error_msg) for b, r in zip(builder_results, runner_results, strict=True))
+
+    given: dict[str, Any] = {"runner": Giving(ms.RunnerResult([1.0], None)), "builder": Built(), "cost_model": None}
+    given |= {"space": halves, "strategy": "replay-func", "database": "memory"}
+    given |= {"measure_callbacks": [ms.AddToDatabase(), Reasons()]} | options
+    given = {"max_trials_global": 2, "num_trials_per_iter": 2} | given
+    found = ms.tune_tir(double, "llvm -num-cores=1", work_dir=folder, **given)
+    return found, errors
+
+
+@pytest.mark.parametrize("seconds", [[-1.0], [math.nan], [0.0], [math.inf], [1.0, math.nan], []])
+def test_what_is_no_time_is_a_failed_candidate(tmp_path: Path, seconds: list[float]) -> None:
+    database, errors = session(tmp_path, runner=Giving(ms.RunnerResult(seconds, None)))
+    assert not any(record.is_valid() for record in database.get_all_tuning_records())
+    workload = database.commit_workload(ms.normalize_module(double))
+    assert database.get_top_k(workload, 1) == []
+    said = "the runner gave neither times" if not seconds else "as the seconds of a call"
+    assert len(errors) == 2 and all(said in error for error in errors)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"runner": Giving(None)}, "the runner gave None, no RunnerResult"),
+        ({"runner": Giving(ms.RunnerResult(None, 5))}, "5"),  # type: ignore[arg-type]
+        (
+            {"runner": type("R", (ms.Runner,), {"run": lambda self, inputs: [1] * len(inputs)})()},
+            "a int, no RunnerFuture",
+        ),
+        ({"runner": type("R", (ms.Runner,), {"run": lambda self, inputs: None})()}, "the runner gave None, no list"),
+        ({"runner": type("R", (ms.Runner,), {"run": lambda self, inputs: []})()}, "0 futures for 2 inputs"),
+        ({"builder": type("B", (ms.Builder,), {"build": lambda self, inputs: [1, 2]})()}, "a int, no BuilderResult"),
+        ({"builder": type("B", (ms.Builder,), {"build": lambda self, inputs: "x"})()}, "a str, no list of results"),
+        (
+            {"builder": type("B", (ms.Builder,), {"build": lambda self, inputs: [ms.BuilderResult(None, None)] * 2})()},
+            "neither a file nor an error",
+        ),
+    ],
+)
+def test_what_is_no_result_is_a_failed_candidate(tmp_path: Path, options: dict[str, Any], said: str) -> None:
+    _, errors = session(tmp_path, **options)
+    assert len(errors) == 2 and all(said in error for error in errors), errors
+
+
+class Scheduler(ms.TaskScheduler):
+    def __init__(self, choice: Any) -> None:
+        super().__init__()
+        self.choice = choice
+
+    def next_task_id(self) -> Any:
+        return self.choice
+
+
+@pytest.mark.parametrize("choice", [99, None, "x", -2, True])
+def test_a_task_that_is_not_there(tmp_path: Path, choice: Any) -> None:
+    with pytest.raises(tw.ArgumentError, match=r"(?s)next_task_id\(\) gave .*tasks are 0 to 0") as error:
+        session(tmp_path, task_scheduler=Scheduler(choice))
+    assert error.value.code == "tune/task"
+
+
+def test_a_task_whose_batch_is_under_way(tmp_path: Path) -> None:
+    def many(sch: tw.Schedule) -> None:
+        (i,) = sch.get_loops(sch.get_block("B"))
+        sch.annotate(i, "n", sch.sample_categorical([*range(50)], [0.02] * 50))
+
+    with pytest.raises(tw.ArgumentError, match=r"(?s)under way.*join_running_task") as error:
+        session(tmp_path, task_scheduler=Scheduler(0), space=many, max_trials_global=8)
+    assert error.value.code == "tune/task"
+
+
+@pytest.mark.parametrize("answer", [5, ["x"], "x"])
+def test_a_strategy_that_gives_no_candidates(tmp_path: Path, answer: Any) -> None:
+    with pytest.raises(tw.ArgumentError, match=r"(?s)generate_measure_candidates\(\) gave .*MeasureCandidate") as error:
+        session(tmp_path, strategy=_strategy(answer))
+    assert error.value.code == "tune/candidates"
+
+
+def _strategy(answer: Any) -> ms.SearchStrategy:
+    class Strategy(ms.SearchStrategy):
+        def initialize(self, context: Any) -> None:
+            pass
+
+        def pre_tuning(self, *args: Any) -> None:
+            pass
+
+        def post_tuning(self) -> None:
+            pass
+
+        def generate_measure_candidates(self) -> Any:
+            return answer
+
+        def notify_runner_results(self, candidates: Any, results: Any) -> None:
+            pass
+
+        def clone(self) -> Any:
+            return self
+
+    return Strategy()
+
+
+class Top(ms.MemoryDatabase):
+    answer: Callable[[], Any]
+
+    def get_top_k(self, workload: Any, top_k: int) -> Any:
+        return type(self).answer()
+
+
+@pytest.mark.parametrize("answer", [None, [1], "x"])
+def test_a_database_that_gives_no_records(tmp_path: Path, answer: Any) -> None:
+    kind = type("OfMine", (Top,), {"answer": staticmethod(lambda: answer)})
+    with pytest.raises(tw.ArgumentError, match=r"get_top_k\(\) of a 'OfMine' gave a") as error:
+        session(tmp_path, database=kind(), strategy="evolutionary")
+    assert error.value.code == "database/answer"
