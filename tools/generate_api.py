@@ -34,7 +34,6 @@ MODULES = {
     "tilewright.arith": "integer reasoning",
     "tilewright.schedule": "schedules, their handles and traces",
     "tilewright.tensor_intrin": "instructions on tensors",
-    "tilewright.tensor_intrin.x86": "those of x86 processors by name",
     "tilewright.auto_tensorize": "finding where instructions on tensors fit",
     "tilewright.timing": "times of calls, in turn and against the limits of the machine",
     "tilewright.tables": "what tables are made of",

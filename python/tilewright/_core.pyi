@@ -1919,7 +1919,7 @@ class Trace:
 
         Args:
             inst: a drawing step of the trace.
-            decision: what it shall take; None draws.
+            decision: what it shall take; None draws. Of a trace that a schedule has recorded it has to fit.
             remove_postproc: stop before enter_postproc().
         """
 
@@ -2072,7 +2072,7 @@ class Schedule:
         The schedule with other decisions.
 
         Args:
-            changes: decision by the number of the drawing step. Steps before the first are shared, not done again.
+            changes: decision by the number of the drawing step, which has to fit. Steps before the first are shared, not done again.
         """
 
     def replay_from(

@@ -6,6 +6,8 @@ import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+__all__ = ["Table"]
+
 
 @dataclass(frozen=True)
 class Table:

@@ -24,6 +24,18 @@ from tilewright.tables import Table
 if TYPE_CHECKING:
     from tilewright.kernel import Kernel
 
+__all__ = [
+    "InTurn",
+    "KernelCalls",
+    "Timing",
+    "Work",
+    "compare",
+    "format_seconds",
+    "limit_threads",
+    "ratio",
+    "time_in_turn",
+]
+
 SLICE_SECONDS = 0.003
 
 

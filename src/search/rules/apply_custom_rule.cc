@@ -1,5 +1,6 @@
 #include "search/rules/apply_custom_rule.h"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -29,6 +30,13 @@ Table& table() {
 }  // namespace
 
 Status register_custom_rule(const std::string& name, CustomRule rule, bool replace) {
+  const size_t key = std::string("meta_schedule.").size(), dot = name.find('.', std::min(name.size(), key));
+  if (!name.starts_with("meta_schedule.") || dot == std::string::npos || dot == key || dot + 1 == name.size()) {
+    return argument_error(
+        "custom_rule/name", "no block would find a rule of the name '" + name + "'",
+        "it is meta_schedule.KEY.NAME: KEY is one of the target's (cpu, gpu, cuda, ...), NAME what the "
+        "block's annotation 'schedule_rule' says");
+  }
   std::lock_guard lock(table().mutex);
   if (!replace && table().rules.contains(name)) {
     return argument_error("custom_rule/taken", "there is a rule '" + name + "' already",

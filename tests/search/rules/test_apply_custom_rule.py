@@ -68,3 +68,10 @@ def test_it_needs_a_target() -> None:
     with pytest.raises(tw.ArgumentError) as error:
         ms.ApplyCustomRule().initialize(_core.TuneContext())
     assert error.value.code == "custom_rule/target"
+
+
+@pytest.mark.parametrize("name", ["mine", "meta_schedule.mine", "meta_schedule..mine", "meta_schedule.cpu."])
+def test_names_that_no_block_would_find(name):
+    with pytest.raises(tw.ArgumentError, match=r"meta_schedule\.KEY\.NAME") as error:
+        ms.register_custom_rule(name, _halves)
+    assert error.value.code == "custom_rule/name"
