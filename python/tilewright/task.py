@@ -138,7 +138,9 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, int]) -> ir.PrimFunc:
         if value < 1:
             raise ArgumentError(f"sizes[{name!r}] is {value}; a size to tune for is at least 1")
     if missing := [name for name in open_sizes if name not in sizes]:
-        buffer = next(b for b in function.buffer_map.values() if any(open_sizes[missing[0]] is e for e in b.shape))
+        buffer = next(
+            b for b in function.buffer_map.values() if missing[0] in [getattr(e, "name", "") for e in b.shape]
+        )
         said = ", ".join(f'"{name}": 1000' for name in missing)
         raise ArgumentError.of(
             "tune/symbolic-shape",

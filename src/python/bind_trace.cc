@@ -8,6 +8,7 @@
 #include "python/json_text.h"
 #include "python/schedule_objects.h"
 #include "python/wording.h"
+#include "schedule/check_decision.h"
 
 namespace tilewright::python {
 

@@ -21,12 +21,6 @@ enum class Fit {
 AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const arith::Box& box, Fit fit,
                     arith::Analyzer& analyzer);
 
-/// What helps where the block would not find its inputs, or its readers not its results.
-constexpr const char* kInputsIncomplete =
-    "what it reads has to be all there: move its producers first, or take a loop further out";
-constexpr const char* kResultsMissing =
-    "what reads it has to find all of it: take a loop further out, or one around all that reads it";
-
 /// The codes of the refusals that compute_at and reverse_compute_at share.
 struct MoveCodes {
   const char *role, *scope, *writer, *index, *instances;

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "ir/verify.h"
+#include "schedule/check_decision.h"
 #include "schedule/declarations.h"
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"

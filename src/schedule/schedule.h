@@ -62,8 +62,7 @@ class Schedule {
   /// What another trace makes of the same original program: done again from the first step that differs. The numbers of
   /// that trace's handles are its own.
   Result<Schedule> with_trace(const Trace& other, const ReplayOptions& options = {}) const;
-  /// With other decisions at some drawing steps (numbers among the drawing steps), which have to fit (check_decision);
-  /// later ones keep theirs.
+  /// With other decisions at some drawing steps (numbers among the drawing steps); later ones keep theirs.
   Result<Schedule> with_decisions(const std::vector<std::pair<size_t, Value>>& changes) const;
 
   Result<Outputs> apply(Instruction instruction);
@@ -104,10 +103,6 @@ class Schedule {
   std::vector<Value> given_;
   std::set<uint32_t> forgotten_;
 };
-
-/// Draws take the nearest where a decision does not fit, so that records of other programs stay usable. Who decides by
-/// hand is told: ArgumentError "schedule/decision". Nothing is checked of a step that does not know its program.
-Status check_decision(const Step& step, const Value& decision);
 
 /// Applies the steps of a trace, whose handles get new numbers. Stops at the first refusal, whose message names the
 /// step; the steps before it remain done.

@@ -60,3 +60,12 @@ def test_the_terminal_shows_what_the_page_does(run: Run, folder: Path) -> None:
     shown = " ".join(result.stdout.split())
     missing = [text for text in texts if " ".join(text.split()) not in shown]
     assert missing == []
+
+
+def test_the_page_lies_beside_the_database(run: Run, folder: Path) -> None:
+    assert run("tune", "product.py", "--trials", "2", "--quiet").exit_code == 0
+    result = run("report", "out/tilewright.db")
+    assert "written: out/tilewright.html" in result.stdout
+    assert (folder / "out" / "tilewright.html").is_file() and not (folder / "report.html").exists()
+    # Steps are as a person writes them: no lookups and draws that nothing uses.
+    assert "sch.enter_postproc()" not in result.stdout and "sample_categorical" not in result.stdout

@@ -334,3 +334,19 @@ def test_a_short_kernel_takes_as_long_in_the_search_as_it_does_later() -> None:
     later = min(KernelCalls(result.kernel, arrays).spend(100_000) / 100_000 for _ in range(20))
     # A look at the clock between two calls would double it.
     assert min(result.record.seconds) < 1.4 * later + 2e-9
+
+
+def test_a_session_that_goes_on_knows_the_program_as_written(tmp_path: Path) -> None:
+    """Nothing is run again, and the table compares all the same."""
+    first, again = (tw.tune(scale, space=tiles, trials=4, database=tmp_path / "t.db", progress=None) for _ in range(2))
+    assert again.progress.earlier == 4 and again.progress.reference_seconds == first.progress.reference_seconds > 0
+    assert [row[0] for row in again.table().rows] == ["as written", "best found"]
+
+
+def test_a_space_of_one_point_is_told(tmp_path: Path) -> None:
+    def halves(sch: tw.Schedule) -> None:
+        sch.split(sch.get_loops("Y")[0], [None, 2])
+
+    result = tw.tune(scale, space=halves, trials=4, database=tmp_path / "t.db", progress=None)
+    assert result.stop_reason == "exhausted"
+    assert "1 trial: all that the space holds" in result.table().title

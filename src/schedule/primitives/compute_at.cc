@@ -29,6 +29,7 @@
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "schedule/move_hints.h"
 #include "schedule/primitives/compute_at.h"
 #include "schedule/primitives/compute_inline.h"
 #include "schedule/region_copy.h"

@@ -27,6 +27,7 @@
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "ir/build.h"
+#include "schedule/move_hints.h"
 #include "schedule/primitives/reverse_compute_at.h"
 #include "schedule/primitives/reverse_compute_inline.h"
 #include "schedule/relocate.h"

@@ -43,6 +43,8 @@ Result<std::optional<Workload>> Database::workload(const Hash128& hash) {
   return std::optional<Workload>();
 }
 
+/// What came after the finals and beats their winner, the winner, then all others by time: what is kept when records
+/// are pruned is what stands first in a list.
 Result<std::vector<Record>> Database::top_k(const Hash128& workload, const std::string& target, size_t count) {
   TW_TRY(found, records(workload, target));
   std::erase_if(found, [](const Record& record) { return !record.is_ok(); });

@@ -123,8 +123,8 @@ class Database {
   Result<int64_t> commit(const Record& record) { return store(record, nullptr); }
   Result<int64_t> commit(const Record& record, const SessionStep& step) { return store(record, &step); }
 
-  /// The correct records, best first, at most `count`: what came after the finals and beats their winner, the winner,
-  /// then all others; by time. The winner has the times of the finals. An empty target means any.
+  /// The correct records, best first, at most `count`: what beats the winner of the finals or lost to nobody, then
+  /// those that had their chance; by time. The winner has the times of the finals. An empty target means any.
   virtual Result<std::vector<Record>> top_k(const Hash128& workload, const std::string& target, size_t count);
   Result<std::optional<Record>> best(const Hash128& workload, const std::string& target);
   /// All, failures included, in the order of their commits.
