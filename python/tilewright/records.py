@@ -142,10 +142,9 @@ def kept_times(store: Any) -> tuple[tuple[str, dict[str, float]], ...]:
 
 def steps_of(trace: Trace) -> tuple[str, ...]:
     """The steps of a schedule as a person would write them: without lookups and draws that nothing uses."""
-    steps = trace.insts
-    ends = bool(steps) and steps[-1].kind.name == "EnterPostproc"
-    text = str(trace.simplified(remove_postproc=ends)).partition("-> None:\n")[2]
-    return tuple(line for line in textwrap.dedent(text).splitlines() if line != "pass")
+    text = str(trace.simplified()).partition("-> None:\n")[2]
+    marker = ("pass", "sch.enter_postproc()")  # which changes nothing
+    return tuple(line for line in textwrap.dedent(text).splitlines() if line not in marker)
 
 
 def reference_seconds(store: Any, workload: str, target: str, measured: float) -> float:
