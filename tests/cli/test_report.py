@@ -67,5 +67,5 @@ def test_the_page_lies_beside_the_database(run: Run, folder: Path) -> None:
     result = run("report", "out/tilewright.db")
     assert "written: out/tilewright.html" in result.stdout
     assert (folder / "out" / "tilewright.html").is_file() and not (folder / "report.html").exists()
-    # Steps are as a person writes them: no lookups and draws that nothing uses.
-    assert "sch.enter_postproc()" not in result.stdout and "sample_categorical" not in result.stdout
+    # Steps are as a person writes them.
+    assert "sch.split(" in result.stdout and "sch.enter_postproc()" not in result.stdout
