@@ -15,8 +15,9 @@ __getattr__ = missing("tvm.meta_schedule.tir_integration")
 __all__ = ["compile_tir", "tune_tir"]
 
 
-def tune_tir(*args: Any, **options: Any) -> Any:
-    """The database of a session."""
+def tune_tir(*args: Any, task_name: str | None = None, **options: Any) -> Any:
+    """The database of a session. `task_name`, which releases before v0.20 took, says nothing: tasks have the names of
+    their functions."""
     return seen(own.tune_tir(*args, **options))
 
 
