@@ -109,7 +109,7 @@ def test_texts_are_short() -> None:
 def test_results_and_timings_are_tables() -> None:
     result = tw.tune(double, space=lambda sch: None, trials=1, progress=None)
     lines = str(result.table()).splitlines()
-    assert lines[0].startswith("double, 1 thread, 1 trials")
+    assert lines[0].startswith("double, 1 thread, 1 trial")
     assert [line.split("  ")[0] for line in lines[2:]] == ["as written", "best found"]
     timing = tw.compile(double).benchmark(A, A.copy())
     assert "GFLOP/s" in str(timing.table())

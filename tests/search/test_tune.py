@@ -353,4 +353,4 @@ def test_the_table_says_what_was_measured_beside_others(monkeypatch: pytest.Monk
     title = tw.tune(matmul, space=tiles, trials=1, progress=None).table().title
     assert title.endswith("1 trial, contended")
     monkeypatch.setattr(timing, "_lost", lambda threads: 0)
-    assert tw.tune(matmul, space=tiles, trials=1, progress=None).table().title.endswith("1 trials, alone")
+    assert tw.tune(matmul, space=tiles, trials=1, progress=None).table().title.endswith("1 trial, alone")
