@@ -74,6 +74,7 @@ class Body {
 
   std::string obstacle;
   Cost cost;
+  bool gathers_narrow = false;  ///< so are numbers that no processor gathers: lane by lane, each under its mask
   bool gathers_inside = false;  ///< lanes far apart are loaded in a loop inside: each holds a line of the cache
 
  private:
@@ -241,6 +242,7 @@ class Body {
     if (!access.stride || std::abs(stride) > kMostStride) {
       add(1, access.writes ? kScatter : kGather);
       gathers_inside |= !access.loops.empty();
+      gathers_narrow |= access.buffer->dtype.bits < 32;
       if (!access.stride) add_arithmetic(access.index);
     } else if (stride == 0 || stride == 1) {
       add(1);
@@ -360,7 +362,7 @@ class Vectorizer {
     LaneAccesses accesses(apart, private_memory_, analyzer_);
     Body body(apart, accesses, context_.target);
     if (!body.obstacle.empty()) return body.obstacle;
-    narrow_ = body.gathers_inside;
+    narrow_ = body.gathers_inside || body.gathers_narrow;
     bool stores = std::any_of(accesses.all().begin(), accesses.all().end(), [](auto& a) { return a.writes; });
     if (!stores) return "it stores nothing";
     if (std::string found = accesses.obstacle(); !found.empty()) return found;
@@ -484,7 +486,8 @@ class Vectorizer {
 
   /// One register at a time: as many lines of the cache as it has lanes are in use, not several times that.
   Stmt narrow_vectors(const Ref<For>& loop) {
-    int64_t width = vector_lanes(context_.target, widest_element(loop->body));
+    // The lanes of an index are 32 bits wide.
+    int64_t width = vector_lanes(context_.target, std::max(widest_element(loop->body), 32));
     auto extent = const_int(loop->extent);
     if (extent && *extent <= width) return vectorized(loop);
     return strips(loop, width);
