@@ -275,14 +275,15 @@ using Wide = __int128;
 bool is_value_of(Wide value, DataType type) { return value >= int_min(type) && value <= int_max(type); }
 
 /// As code computes it: sums and products wrap, which is harmless as long as the value that a division, a comparison,
-/// ... takes of them is one of the type. Nothing where it is not, or where a divisor is 0.
+/// ... takes of them is one of the type. Nothing where it is not, where a divisor is 0, or beyond 128 bits.
 std::optional<Wide> exact(const Expr& e, const Env& env) {
   if (BinaryOperands operands = binary_operands(e); operands && !e.dtype().is_bool()) {
     auto a = exact(*operands.a, env), b = exact(*operands.b, env);
     if (!a || !b) return std::nullopt;
-    if (e.is<Add>()) return *a + *b;
-    if (e.is<Sub>()) return *a - *b;
-    if (e.is<Mul>()) return *a * *b;
+    Wide result;
+    if (e.is<Add>()) return __builtin_add_overflow(*a, *b, &result) ? std::nullopt : std::optional(result);
+    if (e.is<Sub>()) return __builtin_sub_overflow(*a, *b, &result) ? std::nullopt : std::optional(result);
+    if (e.is<Mul>()) return __builtin_mul_overflow(*a, *b, &result) ? std::nullopt : std::optional(result);
     if (!is_value_of(*a, e.dtype()) || !is_value_of(*b, e.dtype())) return std::nullopt;
     Env known;
     Ref<Var> x = var("x", e.dtype()), y = var("y", e.dtype());
@@ -328,14 +329,18 @@ bool sums_stay_inside(const Expr& e, const Env& env) {
       return self(self, *operands.b, term.is<Sub>() ? -scale : scale);
     }
     if (const Mul* mul = term.as<Mul>(); mul && mul->b.is<IntImm>()) {
-      return self(self, mul->a, scale * mul->b.as<IntImm>()->value);
+      if (__builtin_mul_overflow(scale, Wide{mul->b.as<IntImm>()->value}, &scale)) {
+        inside = false;
+        return;
+      }
+      return self(self, mul->a, scale);
     }
     auto value = exact(term, env);
-    if (!value) {
+    Wide part = 0;
+    if (!value || __builtin_mul_overflow(*value, scale, &part)) {
       inside = false;
       return;
     }
-    Wide part = *value * scale;
     inside = inside && is_value_of(part, e.dtype());
     (part < 0 ? negative : positive) += part;
     for_each_child(term, [&](const NodeRef& child, Role) {
