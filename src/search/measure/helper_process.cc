@@ -229,9 +229,10 @@ std::map<int, HelperProcess::ThreadTime> HelperProcess::thread_times() const {
     std::string line;
     if (!(shares >> ran >> waited) || !std::getline(status, line)) continue;
     const size_t name_end = line.rfind(')');  // what follows is the state
+    const std::string state = name_end == std::string::npos ? "" : line.substr(name_end + 1, 2);
+    // Who was stopped would run, too, if others let it.
     times[std::atoi(task->path().filename().c_str())] = {
-        1e-9 * static_cast<double>(ran), 1e-9 * static_cast<double>(waited),
-        name_end != std::string::npos && line.substr(name_end + 1, 2) == " R"};
+        1e-9 * static_cast<double>(ran), 1e-9 * static_cast<double>(waited), state == " R" || state == " T"};
   }
   return times;
 }
