@@ -33,7 +33,7 @@ def test_traces_without_what_comes_after():
     assert trace.as_json(remove_postproc=True) == before.trace.as_json()
     assert len(trace.simplified(remove_postproc=True)) == 4 and len(trace.simplified()) == 7
     (draw,) = trace.decisions
-    assert len(trace.with_decision(draw, [6, 1], remove_postproc=True)) == 4
+    assert len(trace.with_decision(draw, [4, 1], remove_postproc=True)) == 4
     replayed = tw.Schedule(transpose)
     trace.apply_to_schedule(replayed, remove_postproc=True)
     check_same(replayed.mod, before.mod)

@@ -64,7 +64,8 @@ def test_a_locked_database_is_waited_for(tmp_path):
     database.commit_workload(Product)
     other = sqlite3.connect(tmp_path / "records.db", isolation_level=None, check_same_thread=False)
     other.execute("BEGIN EXCLUSIVE")
-    threading.Timer(6.0, lambda: other.execute("COMMIT")).start()  # longer than one attempt waits
+    lock = threading.Timer(6.0, lambda: other.execute("COMMIT"))  # longer than one attempt waits
+    lock.start()
     sch = tw.Schedule(Product)
     sch.split(sch.get_loops(sch.get_block("C"))[0], factors=[None, 2])
     candidate = SimpleNamespace(sch=sch, args_info=None)
@@ -75,6 +76,7 @@ def test_a_locked_database_is_waited_for(tmp_path):
     AddToDatabase().apply(scheduler, 0, [candidate], [BuilderResult("a.o", None)], [RunnerResult([1.0], None)])
     assert time.monotonic() - started > 4
     assert len(database) == 1
+    lock.join()  # a connection that is closed while it commits ends the process
     other.close()
 
 
