@@ -98,7 +98,9 @@ void Engine::put(const Ref<Var>& var, VarInfo info) {
 }
 
 void Engine::bind(const Ref<Var>& var, const Expr& value) {
-  Expr simple = simplify(value);
+  // What takes its place is of its type: 0 of a range of int32, too, for a variable of int64.
+  const bool is_other = var.dtype() != value.dtype() && var.dtype().is_integral() && value.dtype().is_integral();
+  Expr simple = simplify(is_other ? cast(var.dtype(), value) : value);
   forget();
   VarInfo info;
   // A value that mentions the variable itself would be replaced for ever.

@@ -192,3 +192,10 @@ def test_wrong_arguments():
         analyzer.int_set(i, {i: 4})
     with pytest.raises(TypeError):
         analyzer.bind(i, ir.Evaluate(0))
+
+
+def test_what_takes_the_place_of_a_variable_has_its_type():
+    analyzer, wide = arith.Analyzer(), ir.Var("wide", "int64")
+    analyzer.bind(wide, ir.Range(0, 1))
+    assert analyzer.simplify(wide + wide).dtype == "int64"
+    assert analyzer.simplify(ir.Ramp(wide, ir.const(2, "int64"), 4)).dtype == "int64x4"

@@ -63,7 +63,11 @@ CASES = {
         script(step="sch.vectorize(i)"),
         ["no space called other", "it has tiles"],
     ),
-    "unknown pass": (["show", "--after", "nothing"], script(), ["there is no pass 'nothing'", "hint: passes: plan_allocations, "]),
+    "unknown pass": (
+        ["show", "--after", "nothing"],
+        script(),
+        ["there is no pass 'nothing'", "hint: passes: plan_allocations, "],
+    ),
     "too much at once": (["show", "--asm", "--llvm"], script(), ["exclude one another", "hint:"]),
     "unknown record": (["show", "--record", "worst"], script(), ["--record worst", "--record best"]),
     "no database": (["show", "--record", "best"], script(), ["no such database", "hint:"]),

@@ -133,3 +133,15 @@ def main(A: T.Buffer((2, 2), "uint32"), I: T.Buffer((2,), "int32"), C: T.Buffer(
     sch.cache_read("C", 0, "local")
     with pytest.raises(tw.ScheduleError):
         sch.reverse_compute_inline("C")
+
+
+def test_loops_of_the_same_threads_may_differ_in_type() -> None:
+    from_source("""
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in T.thread_binding(T.int64(8), thread="threadIdx.x"):
+        for j in T.thread_binding(8, thread="threadIdx.x"):
+            with T.block("B"):
+                v = T.axis.spatial(8, j)
+                B[v] = A[v]
+""")
