@@ -1,7 +1,9 @@
 """reindex."""
 
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -208,3 +210,32 @@ def test_a_producer_and_its_consumer():
         sch.reindex("D", ("read", 0))
 
     check(workloads.matmul_relu(4, 6, 5), transform)
+
+
+def test_a_copy_runs_where_its_block_does():
+    """A block that a size of 0 keeps from running has nothing to read."""
+
+    @T.prim_func
+    def main(a: T.handle, c: T.handle):
+        n = T.int32()
+        m = T.int32()
+        A = T.match_buffer(a, (n, m))
+        C = T.match_buffer(c, (n,))
+        B = T.alloc_buffer((n,))
+        for i, k in T.grid(n, m):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                B[vi] = A[vi, 0]
+        for i in range(n):
+            with T.block("C"):
+                vi = T.axis.spatial(n, i)
+                T.where(m > 0)
+                C[vi] = B[vi]
+
+    sch = tw.Schedule(main)
+    sch.reindex("C", ("read", 0))
+    module, a, c = sch.mod, np.zeros((5, 0), "float32"), np.zeros(5, "float32")
+    tw.ir.interpret(module, "main", a, c)
+    a = np.ones((5, 2), "float32")
+    tw.ir.interpret(module, "main", a, c)
+    assert (c == 1).all()

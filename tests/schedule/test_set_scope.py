@@ -105,3 +105,16 @@ def test_p4_what_threads_have_together_and_each_for_itself(first, then):
         sch.set_scope(copy, 0, then)
 
     check_refused(neighbors, transform, "set_scope/P4")
+
+
+def test_p4_memory_of_threads_that_a_loop_starts_anew():
+    """Sums over a loop around the threads would begin with nothing."""
+
+    def sum_over_launches(sch):
+        i, _, k = sch.get_loops("C")
+        sch.reorder(k, i)
+        sch.bind(i, "threadIdx.x")
+        sch.set_scope(sch.cache_write("C", 0, "global"), 0, "global")
+        sch.set_scope("C", 0, "local")
+
+    check_refused(workloads.matmul(4, 4, 4), sum_over_launches, "set_scope/P4")

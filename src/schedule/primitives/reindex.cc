@@ -23,6 +23,7 @@
 #include "analysis/block_facts.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
+#include "ir/traverse.h"
 #include "schedule/axis_copy.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
@@ -110,6 +111,23 @@ Result<Request> check(const State& state, const ReIndex& reindex) {
   return request;
 }
 
+/// What of the condition of a block no loop around it changes: whether it runs at all.
+Expr condition_of_no_loop(const Tree& tree, int block) {
+  Expr result = bool_imm(true);
+  auto add = [&](auto& self, const Expr& condition) -> void {
+    if (const And* both = condition.as<And>()) {
+      self(self, both->a);
+      return self(self, both->b);
+    }
+    bool data = false;
+    visit(condition, [&](const Ref<BufferLoad>&) { data = true; });
+    for (int loop : tree.loops_above(block)) data |= uses_var(condition, tree.for_at(loop).loop_var);
+    if (!data && !is_true(condition)) result = is_true(result) ? condition : logical_and(result, condition);
+  };
+  add(add, tree.realize_at(block)->predicate);
+  return result;
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const ReIndex& reindex) {
@@ -141,7 +159,8 @@ Result<Plan> plan(const State& state, const ReIndex& reindex) {
     loops.emplace_back(var("ax" + std::to_string(loops.size()), axis->var.dtype()), axis->dom);
     values.push_back(loops.back().first);
   }
-  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = bool_imm(true), .block = copy});
+  Stmt nest = make<BlockRealize>(
+      {.iter_values = std::move(values), .predicate = condition_of_no_loop(tree, request.block.at), .block = copy});
   for (size_t i = loops.size(); i-- > 0;) {
     For loop;
     loop.loop_var = loops[i].first;
