@@ -303,7 +303,6 @@ bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
   arith::IterDomains inputs = inputs_of(tree, loops);
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, tree[loops.front()].parent);
-  assume_sizes(analyzer, tree);
   assume_runs(analyzer, tree, loops);
   arith::IterMapResult map;
   return is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map) ||

@@ -192,9 +192,8 @@ struct Elements {
   std::vector<std::vector<Expr>> indices;
 };
 
-/// Between the lanes of an index: 1 for a scalar; nothing where they are no constants apart.
+/// Between the lanes of a vector index; nothing where they are no constants apart.
 std::optional<int64_t> step_of_lanes(const Expr& index) {
-  if (index.dtype().is_scalar()) return 1;
   const Ramp* ramp = index.as<Ramp>();
   auto stride = ramp ? const_int(ramp->stride) : std::nullopt;
   return stride && *stride != 0 ? std::optional(std::abs(*stride)) : std::nullopt;
@@ -214,7 +213,7 @@ std::optional<Elements> elements_of(const Access& access) {
     int64_t step = 1;
     if (*extent != 1) {
       auto lanes = said && said->size() == region->region.size() ? step_of_lanes((*said)[d]) : std::nullopt;
-      if (!lanes || (*said)[d].dtype().is_scalar()) return std::nullopt;
+      if (!lanes) return std::nullopt;
       step = *lanes;
     }
     std::vector<std::vector<Expr>> longer;

@@ -74,8 +74,9 @@ class Body {
 
   std::string obstacle;
   Cost cost;
-  bool gathers_narrow = false;  ///< so are numbers that no processor gathers: lane by lane, each under its mask
-  bool gathers_inside = false;  ///< lanes far apart are loaded in a loop inside: each holds a line of the cache
+  /// Lanes far apart are loaded in a loop inside, where each holds a line of the cache, or are numbers that no
+  /// processor gathers: one register at a time is enough of them.
+  bool gathers_apart = false;
 
  private:
   void refuse(std::string why) {
@@ -241,8 +242,7 @@ class Body {
     int64_t stride = access.stride.value_or(0);
     if (!access.stride || std::abs(stride) > kMostStride) {
       add(1, access.writes ? kScatter : kGather);
-      gathers_inside |= !access.loops.empty();
-      gathers_narrow |= access.buffer->dtype.bits < 32;
+      gathers_apart |= !access.loops.empty() || access.buffer->dtype.bits < 32;
       if (!access.stride) add_arithmetic(access.index);
     } else if (stride == 0 || stride == 1) {
       add(1);
@@ -362,7 +362,7 @@ class Vectorizer {
     LaneAccesses accesses(apart, private_memory_, analyzer_);
     Body body(apart, accesses, context_.target);
     if (!body.obstacle.empty()) return body.obstacle;
-    narrow_ = body.gathers_inside || body.gathers_narrow;
+    narrow_ = body.gathers_apart;
     bool stores = std::any_of(accesses.all().begin(), accesses.all().end(), [](auto& a) { return a.writes; });
     if (!stores) return "it stores nothing";
     if (std::string found = accesses.obstacle(); !found.empty()) return found;

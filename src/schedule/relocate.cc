@@ -54,18 +54,18 @@ void collect_terms(const Expr& e, bool negative, std::vector<Term>& terms) {
   }
 }
 
-/// Takes an index apart around the axis with the largest factor.
-std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::Analyzer& analyzer) {
-  struct Scaled {
-    int64_t scale;
-    int axis;
-    bool negative;
-  };
+struct Scaled {
+  int64_t scale;
+  int axis;
+  bool negative;
+};
+
+/// The axes of an index that is a sum of multiples of them, and the rest. Nothing where it is not.
+std::optional<std::vector<Scaled>> axes_in(const Block& block, const Expr& index, Expr& rest) {
   std::vector<Term> terms;
   collect_terms(index, false, terms);
-  Solved best;
-  best.offset = zero(index.dtype());
   std::vector<Scaled> scaled;
+  rest = zero(index.dtype());
   for (const auto& [term, negative] : terms) {
     int axis = axis_number(block, term);
     int64_t scale = 1;
@@ -78,9 +78,18 @@ std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::A
     } else if (uses_any_var(term, [&](const Ref<Var>& v) { return axis_number(block, v) >= 0; })) {
       return std::nullopt;
     } else {
-      best.offset = negative ? best.offset - term : best.offset + term;
+      rest = negative ? rest - term : rest + term;
     }
   }
+  return scaled;
+}
+
+/// Takes an index apart around the axis with the largest factor.
+std::optional<Solved> take_apart(const Block& block, const Expr& index, arith::Analyzer& analyzer) {
+  Solved best;
+  auto found = axes_in(block, index, best.offset);
+  if (!found) return std::nullopt;
+  const std::vector<Scaled>& scaled = *found;
   if (scaled.empty()) return std::nullopt;
   auto largest = std::max_element(scaled.begin(), scaled.end(), [](const Scaled& a, const Scaled& b) {
     return std::pair(a.scale, a.axis) < std::pair(b.scale, b.axis);
@@ -109,24 +118,14 @@ struct Digit {
 
 /// Nothing where the index is no such number, or of one digit.
 std::optional<std::vector<Digit>> digits_of(const Block& block, const Expr& index, Expr& offset) {
-  std::vector<Term> terms;
-  collect_terms(index, false, terms);
+  auto axes = axes_in(block, index, offset);
+  if (!axes) return std::nullopt;
   std::vector<Digit> digits;
-  offset = zero(index.dtype());
-  for (const auto& [term, negative] : terms) {
-    const Mul* product = term.as<Mul>();
-    int axis = axis_number(block, product ? product->a : term);
-    auto scale = product ? const_int(product->b) : 1;
-    if (axis >= 0 && scale && *scale > 0 && !negative) {
-      const Ref<Range>& dom = block.iter_vars[axis]->dom;
-      auto extent = const_int(dom->extent);
-      if (!is_const_int(dom->min, 0) || !extent || *extent < 1) return std::nullopt;
-      digits.push_back({axis, *scale, *extent});
-    } else if (uses_any_var(term, [&](const Ref<Var>& v) { return axis_number(block, v) >= 0; })) {
-      return std::nullopt;
-    } else {
-      offset = negative ? offset - term : offset + term;
-    }
+  for (const Scaled& one : *axes) {
+    const Ref<Range>& dom = block.iter_vars[one.axis]->dom;
+    auto extent = const_int(dom->extent);
+    if (one.negative || !is_const_int(dom->min, 0) || !extent || *extent < 1) return std::nullopt;
+    digits.push_back({one.axis, one.scale, *extent});
   }
   std::sort(digits.begin(), digits.end(),
             [](const Digit& a, const Digit& b) { return std::pair(a.scale, a.extent) > std::pair(b.scale, b.extent); });

@@ -13,10 +13,11 @@
 //
 // Requires  P1 the block is one plain assignment, complete
 //           P2 its buffer is allocated in the scope, and no other block writes it
-//           P3 the indices of the store tell the axes: each occurs once, or they are one to one, such as (v // 4, v %
-//           4) P4 it has consumers, and they read the buffer by loads only P5 what it reads is complete where it stands
-//           and where its consumers stand P6 the consumers read only what it has written P9 parallel loops around them
-//           stay independent
+//           P3 the indices of the store tell the axes: each is one, or they are one to one, such as vi * 8 + vj
+//           P4 it has consumers, and they read the buffer by loads only
+//           P5 what it reads is complete where it stands and where its consumers stand
+//           P6 the consumers read only what it has written
+//           P9 parallel loops around them stay independent
 #include "schedule/primitives/compute_inline.h"
 
 #include <algorithm>
