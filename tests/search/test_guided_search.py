@@ -10,23 +10,15 @@ from typing import Any
 import pytest
 
 import tilewright as tw
+from search.programs import scale
 from tilewright import _core
 from tilewright import meta_schedule as ms
 from tilewright.cpu_space import schedule_for_cpu
 from tilewright.meta_schedule.runner import RunnerResult
-from tilewright.script import tir as T
 from tilewright.testing import workloads
 
 TARGET = "llvm -mcpu=znver4 -num-cores=1"
 WAYS = 12
-
-
-@T.prim_func
-def scale(X: T.Buffer((64, 96), "float32"), Y: T.Buffer((64, 96), "float32")):
-    for i, j in T.grid(64, 96):
-        with T.block("Y"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vi, vj] * T.float32(2)
 
 
 def annotations(sch: tw.Schedule) -> None:
