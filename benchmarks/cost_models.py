@@ -7,7 +7,9 @@ Draws random schedules of a product, a convolution and a softmax, compiles and t
 - the rank correlation (Spearman) of the analytical estimates with the times, the ratio of estimate to time (median and
   quartiles), and how much slower than the best of all the best of the first k by estimate is;
 - the rank correlation on the later half of the schedules, of the analytical model, and of the models that learn, after
-  they have seen 16 and after they have seen the earlier half.
+  they have seen 16 and after they have seen the earlier half;
+- the same of models that have seen all schedules of the other programs before, which is what a model that comes with
+  the package could know, and how much slower the best of their first k is.
 """
 
 from __future__ import annotations
@@ -137,10 +139,13 @@ PROGRAMS: dict[str, tuple[Any, Callable[[Any, np.random.Generator], None]]] = {
     "softmax 512": (softmax, schedule_softmax),
 }
 
+MODELS: dict[str, Any] = {"xgb": XGBModel, "residual": ResidualModel}
+Measured = tuple[list[Any], np.ndarray]
+
 
 def seconds_of(module: Any, arrays: list[Any]) -> float:
     """The least time of a call."""
-    kernel = tw.compile(module, target=TARGET)
+    kernel = tw.compile(module, target=TARGET, schedule="as written")
     kernel(*arrays)
     best = float("inf")
     for _ in range(6):
@@ -154,7 +159,7 @@ def seconds_of(module: Any, arrays: list[Any]) -> float:
     return best
 
 
-def measured(name: str, count: int, seed: int) -> tuple[list[Any], np.ndarray]:
+def measured(name: str, count: int, seed: int) -> Measured:
     """Candidates and their seconds."""
     program, schedule = PROGRAMS[name]
     buffers = [buffer for _, buffer in program.buffer_map.items()]
@@ -180,26 +185,56 @@ def correlation(scores: np.ndarray, seconds: np.ndarray) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def report(name: str, count: int, seed: int) -> None:
-    candidates, seconds = measured(name, count, seed)
+def context_of(name: str) -> Any:
     context = _core.TuneContext()
     context.module, context.target = tw.Schedule(PROGRAMS[name][0]).mod, tw.Target(TARGET)
+    return context
+
+
+def learn(model: Any, name: str, candidates: list[Any], seconds: np.ndarray) -> None:
+    model.update(context_of(name), candidates, [SimpleNamespace(run_secs=[s], error_msg=None) for s in seconds])
+
+
+def firsts(scores: np.ndarray, seconds: np.ndarray) -> str:
+    """How much slower than the best of all the best of the first k by score is."""
+    order = np.argsort(-scores)
+    return "  ".join(f"{k}: {seconds[order[:k]].min() / seconds.min():.2f}" for k in (1, 3, 10, 30))
+
+
+def report(name: str, candidates: list[Any], seconds: np.ndarray) -> None:
+    context = context_of(name)
     scores = AnalyticalModel().predict(context, candidates)
     low, middle, high = np.percentile(1 / scores / seconds, [25, 50, 75])
-    order = np.argsort(-scores)
-    firsts = "  ".join(f"{k}: {seconds[order[:k]].min() / seconds.min():.2f}" for k in (1, 3, 10, 30))
-    print(f"{name}: {count} schedules, {seconds.min() * 1e6:.0f} to {seconds.max() * 1e6:.0f} us")
+    print(f"{name}: {len(candidates)} schedules, {seconds.min() * 1e6:.0f} to {seconds.max() * 1e6:.0f} us")
     print(f"  analytical: rank correlation {correlation(scores, seconds):.2f}, estimate/time {middle:.2f}", end="")
-    print(f" ({low:.2f} to {high:.2f}), best of the first k over best of all  {firsts}")
-    half = count // 2
+    print(f" ({low:.2f} to {high:.2f}), best of the first k over best of all  {firsts(scores, seconds)}")
+    half = len(candidates) // 2
     rest = candidates[half:], seconds[half:]
     row = [f"analytical {correlation(scores[half:], rest[1]):.2f}"]
     for seen in (16, half):
-        for kind, make in (("xgb", XGBModel), ("residual", ResidualModel)):
+        for kind, make in MODELS.items():
             model = make(num_warmup_samples=min(16, seen))
-            results = [SimpleNamespace(run_secs=[s], error_msg=None) for s in seconds[:seen]]
-            model.update(context, candidates[:seen], results)
+            learn(model, name, candidates[:seen], seconds[:seen])
             row.append(f"{kind} after {seen} {correlation(model.predict(context, rest[0]), rest[1]):.2f}")
+    print("  on the later half: " + ", ".join(row), flush=True)
+
+
+def report_pretrained(name: str, all_measured: dict[str, Measured]) -> None:
+    candidates, seconds = all_measured[name]
+    context, half = context_of(name), len(candidates) // 2
+    row = []
+    for kind, make in MODELS.items():
+        model = make(num_warmup_samples=16)
+        for other, measurements in all_measured.items():
+            if other != name:
+                learn(model, other, *measurements)
+        scores = model.predict(context, candidates)
+        print(f"{name}: {kind} that saw the others: rank correlation {correlation(scores, seconds):.2f}", end="")
+        print(f", best of the first k over best of all  {firsts(scores, seconds)}")
+        row.append(f"{kind} {correlation(scores[half:], seconds[half:]):.2f}")
+        learn(model, name, candidates[:half], seconds[:half])
+        scores = model.predict(context, candidates[half:])
+        row.append(f"{kind} after {half} of its own {correlation(scores, seconds[half:]):.2f}")
     print("  on the later half: " + ", ".join(row), flush=True)
 
 
@@ -209,9 +244,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="what the name of the program contains")
     options = parser.parse_args()
+    all_measured = {}
     for name in PROGRAMS:
         if options.only in name:
-            report(name, options.candidates, options.seed)
+            all_measured[name] = measured(name, options.candidates, options.seed)
+            report(name, *all_measured[name])
+    if len(all_measured) > 1:
+        for name in all_measured:
+            report_pretrained(name, all_measured)
 
 
 if __name__ == "__main__":

@@ -75,6 +75,27 @@ def turned_round(n: int) -> Any:
     return te.create_prim_func([x, te.compute((n,), lambda i: x[(i + 7) % n], name="Y")])
 
 
+def transposed_in_channels(size: int, channels: int, filters: int, kernel: int, stride: int) -> Made:
+    """Channels first, and the zeros between pixels made in the sum itself."""
+
+    def program() -> Any:
+        x = te.placeholder((1, channels, size, size), name="X")
+        w = te.placeholder((channels, filters, kernel, kernel), name="W")
+        out = (size - 1) * stride + kernel
+        c, rh, rw = reduce(channels, kernel, kernel)
+
+        def term(co: Any, h: Any, v: Any) -> Any:
+            h, v = h - rh, v - rw
+            pixel = te.all(h >= 0, v >= 0, h % stride == 0, v % stride == 0, h // stride < size, v // stride < size)
+            return te.if_then_else(pixel, x[0, c, h // stride, v // stride], 0.0) * w[c, co, rh, rw]  # type: ignore[attr-defined]
+
+        shape = (1, filters, out, out)
+        y = te.compute(shape, lambda n, co, h, v: te.sum(term(co, h, v), axis=[c, rh, rw]), name="Y")
+        return te.create_prim_func([x, w, y])
+
+    return program, lambda t, x, w: t.nn.functional.conv_transpose2d(x, w, stride=stride)
+
+
 def functional(name: str) -> Callable[..., object]:
     return lambda t, x: getattr(t.nn.functional, name)(x)
 
@@ -118,6 +139,10 @@ PROGRAMS: dict[str, Made] = {
     "sigmoid 100000": (lambda: each((100000,), te.sigmoid), lambda t, x: t.sigmoid(x)),  # type: ignore[attr-defined]
     "silu 333x333": (lambda: each((333, 333), lambda v: v * te.sigmoid(v)), functional("silu")),  # type: ignore[attr-defined]
     "gelu 128x1024": (lambda: each((128, 1024), shapes.gelu), functional("gelu")),
+    **{
+        f"transposed, channels first {'x'.join(map(str, shape))}": transposed_in_channels(*shape)
+        for shape in ((13, 12, 17, 3, 2), (14, 12, 17, 4, 2), (9, 7, 13, 5, 3), (13, 12, 32, 3, 2), (20, 5, 1, 3, 2))
+    },
     "turned round 100000": (lambda: turned_round(100000), lambda t, x: t.roll(x, -7)),
 }
 

@@ -13,7 +13,9 @@ import tilewright as tw
 from tilewright import cpu_space, te
 from tilewright.arguments import make_arrays
 from tilewright.cpu_space.facts import facts_of
+from tilewright.cpu_space.plain import along_results
 from tilewright.cpu_space.register_tile import register_tiles
+from tilewright.script import tir as T
 from tilewright.task import task_of
 from tilewright.testing import formulas
 
@@ -88,6 +90,24 @@ def depthwise(size, channels):
 
 def transposed_convolution(size, channels, filters, kernel=4, stride=2):
     return te.create_prim_func(formulas.conv2d_transpose_nhwc(1, size, size, channels, filters, kernel, stride, 1))
+
+
+def transposed_in_channels(size, channels, filters, kernel, stride):
+    """Channels first, and the zeros between pixels made in the sum itself."""
+    x = te.placeholder((1, channels, size, size), name="X")
+    w = te.placeholder((channels, filters, kernel, kernel), name="W")
+    out = (size - 1) * stride + kernel
+    c = te.reduce_axis((0, channels), name="c")
+    rh, rw = (te.reduce_axis((0, kernel), name=name) for name in ("rh", "rw"))
+
+    def term(co, h, v):
+        h, v = h - rh, v - rw
+        pixel = te.all(h >= 0, v >= 0, h % stride == 0, v % stride == 0, h // stride < size, v // stride < size)
+        return te.if_then_else(pixel, x[0, c, h // stride, v // stride], 0.0) * w[c, co, rh, rw]
+
+    return te.create_prim_func(
+        [x, w, te.compute((1, filters, out, out), lambda n, co, h, v: te.sum(term(co, h, v), axis=[c, rh, rw]), "C")]
+    )
 
 
 def softmax(m, n):
@@ -169,6 +189,10 @@ PROGRAMS = {
     "transposed, wide tail": transposed_convolution(8, 4, 40),
     "transposed, odd kernel": transposed_convolution(4, 5, 20, kernel=3),
     "transposed, stride 3": transposed_convolution(4, 3, 16, kernel=5, stride=3),
+    "transposed, channels first, odd results": transposed_in_channels(6, 5, 17, 3, 2),
+    "transposed, channels first, even results": transposed_in_channels(6, 5, 17, 4, 2),
+    "transposed, channels first, whole vectors": transposed_in_channels(5, 6, 32, 3, 2),
+    "transposed, channels first, three filters": transposed_in_channels(6, 3, 3, 5, 3),
     "three filters, wide": convolution(18, 6, 3),
     "three filters, no padding": convolution(20, 5, 3, kernel=1, pad=0),
     "softmax": softmax(5, 37),
@@ -253,6 +277,7 @@ def some_program(random):
         lambda: formulas_matmul(size(), size(40), size(), random.choice(["float16", "bfloat16"])),
         lambda: convolution(pixels, channels, filters, random.choice([1, 3]), random.choice([1, 2]), 1, 1, True),
         lambda: transposed_convolution(pixels, channels, filters, *random.choice([(4, 2), (3, 2), (5, 3), (3, 1)])),
+        lambda: transposed_in_channels(pixels, channels, filters, *random.choice([(4, 2), (3, 2), (5, 3), (2, 2)])),
         lambda: some_depthwise(random, pixels, filters),
         lambda: softmax(size(), size(50)),
         lambda: norm(size(), size(50)),
@@ -473,6 +498,56 @@ def test_a_tile_of_a_product_of_open_sizes_is_in_registers():
     assert True in {entry["promoted"] for entry in kernel.report["promotions"]}
 
 
+def test_windows_of_open_images_are_in_registers_and_compile_to_little():
+    """Tiles of rows and columns, whose loops are fused with that over the images."""
+    n, h, w, c = (te.var(name, "int32") for name in "nhwc")
+    x, taps = te.placeholder((n, h + 2, w + 2, c), name="X"), te.placeholder((3, 3, c), name="W")
+    i, j = te.reduce_axis((0, 3), name="i"), te.reduce_axis((0, 3), name="j")
+    out = te.compute((n, h, w, c), lambda b, y, x_, f: te.sum(x[b, y + i, x_ + j, f] * taps[i, j, f], axis=[i, j]))
+    kernel = tw.compile(te.create_prim_func([x, taps, out]), schedule="by rules")
+    assert True in {entry["promoted"] for entry in kernel.report["promotions"]}
+    assert not kernel.notes
+    assert len(kernel.inspect("asm").splitlines()) < 10000
+    random = np.random.default_rng(0)
+    for images, rows, columns, channels in [(1, 1, 1, 1), (2, 3, 5, 17), (3, 4, 9, 32), (0, 2, 2, 2), (1, 7, 4, 40)]:
+        given = random.random((images, rows + 2, columns + 2, channels), "float32")
+        weights = random.random((3, 3, channels), "float32")
+        found = np.full((images, rows, columns, channels), 7, "float32")
+        kernel(given, weights, found)
+        windows = np.lib.stride_tricks.sliding_window_view(given, (3, 3), axis=(1, 2))
+        np.testing.assert_allclose(found, np.einsum("nyxcij,ijc->nyxc", windows, weights), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("channels_first", [False, True])
+def test_threads_share_the_rows_of_open_images(channels_first):
+    """There may be one image only."""
+    n, h, w = (te.var(name, "int32") for name in "nhw")
+    shapes = ((n, 16, h + 2, w + 2), (32, 16, 3, 3)) if channels_first else ((n, h + 2, w + 2, 16), (3, 3, 16, 32))
+    x, taps = (te.placeholder(shape, name=name) for shape, name in zip(shapes, "XW", strict=True))
+    i, j, r = te.reduce_axis((0, 3)), te.reduce_axis((0, 3)), te.reduce_axis((0, 16))
+    if channels_first:
+        out = te.compute((n, 32, h, w), lambda b, f, y, z: te.sum(x[b, r, y + i, z + j] * taps[f, r, i, j], [r, i, j]))
+    else:
+        out = te.compute((n, h, w, 32), lambda b, y, z, f: te.sum(x[b, y + i, z + j, r] * taps[i, j, r, f], [r, i, j]))
+    kernel = tw.compile(te.create_prim_func([x, taps, out]), tw.Target("native").with_num_cores(2), schedule="by rules")
+    assert re.search(r"T\.parallel\((h \* n|n \* h)\)", kernel.inspect("tir"))
+    assert not kernel.notes, "the iterations are proved to be independent"
+    random = np.random.default_rng(0)
+    for images, rows, columns in [(1, 1, 1), (2, 3, 35), (0, 4, 4), (1, 40, 17)]:
+        taken, weights = (
+            random.random((images, rows + 2, columns + 2, 16), "float32"),
+            random.random((3, 3, 16, 32), "float32"),
+        )
+        windows = np.lib.stride_tricks.sliding_window_view(taken, (3, 3), axis=(1, 2))
+        expected = np.einsum("nyxcij,ijcf->nyxf", windows, weights)
+        if channels_first:
+            taken, weights = taken.transpose(0, 3, 1, 2).copy(), weights.transpose(3, 2, 0, 1).copy()
+            expected = expected.transpose(0, 3, 1, 2)
+        found = np.full(expected.shape, 7, "float32")
+        kernel(taken, weights, found)
+        np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("left", ["uint8", "int8"])
 @pytest.mark.parametrize("target", ["native", "llvm -mcpu=x86-64-v3"])
 def test_bytes_take_the_instructions_made_for_them(left, target):
@@ -543,6 +618,23 @@ def test_a_transposed_convolution_does_not_multiply_the_zeros_between_its_pixels
     text = kernel.inspect("tir")
     assert len(re.findall(r"if .* % 2 == 0", text)) <= 2
     assert re.search(r"if .* % 2 == 0.*:\n +for ", text)
+
+
+@pytest.mark.parametrize("kernel", [3, 4])
+def test_a_transposed_convolution_with_channels_first_has_vectors_across_channels(kernel):
+    """Not along the results of a line, of which the condition holds for every other one; 17 filters are cut off."""
+    sch = scheduled(transposed_in_channels(13, 12, 17, kernel, 2))
+    kernel = tw.compile(sch)
+    assert {entry["promoted"] for entry in kernel.report["promotions"]} == {True}
+    assert re.search(r"if .* % 2 == 0.*:\n +for ", kernel.inspect("tir"))
+    update = sch.get(sch.get_loops(sch.get_block("C_update"))[-1])
+    assert (update.kind, int(update.extent)) == (tw.ir.ForKind.VECTORIZED, 32)
+
+
+def test_an_operand_of_a_single_group_of_columns_is_packed_before_all_tiles():
+    sch = scheduled(transposed_in_channels(13, 12, 32, 3, 2))
+    copy = sch.get_block("W_global")
+    assert sch.get(sch.get_loops(copy)[-1]).kind == tw.ir.ForKind.VECTORIZED
 
 
 def test_open_programs():
@@ -689,3 +781,28 @@ def test_blocks_that_write_nothing_are_left_alone():
     sch.prefetch_at(loop, blocks[0], 0, 1)
     cpu_space.schedule_for_cpu(sch, tw.Target(TARGETS[0]), best=True)
     assert sch.verify()
+
+
+def test_loops_as_long_as_data_say():
+    @T.prim_func
+    def func(A: T.Buffer((4,)), I: T.Buffer((2,), "int32"), D: T.Buffer((1,))):
+        with T.block("B"):
+            for k in range(I[1]):
+                A[k] = A[k] + T.float32(1)
+        with T.block("C"):
+            D[0] = T.float32(7)
+
+    sch = tw.Schedule(func)
+    sch.cache_inplace("B", "A", "global")
+    cpu_space.schedule_for_cpu(sch, tw.Target("native"), best=True)
+    a, d = np.zeros(4, "float32"), np.zeros(1, "float32")
+    tw.compile(sch, schedule="as written")(a, np.array([0, 3], "int32"), d)
+    assert [*a, *d] == [1, 1, 1, 0, 7]
+
+
+def test_what_sums_nothing_has_no_partial_sums() -> None:
+    """As the sum of one step is left, whose axis is gone."""
+    x = te.placeholder((64, 64), name="x")
+    sch = tw.Schedule(te.create_prim_func([x, te.compute((64, 64), lambda i, j: x[i, j] + 1.0, name="y")]))
+    facts = facts_of(sch, sch.get_block("y"))
+    assert facts is not None and along_results(facts, tw.Target("llvm -mcpu=haswell")) is None

@@ -6,8 +6,9 @@ that the source does not have.
     python tools/check_codes.py                               the texts
     python tools/check_codes.py --raised build/raised-codes   and what a run of all tests has really raised
 
-Processes leave in the folder that TILEWRIGHT_RAISED_CODES names, one file each, which codes came to be in them; a test
-that this machine cannot run leaves its text in a file skipped-..., and is not blamed.
+Processes leave in the folder that TILEWRIGHT_RAISED_CODES names, one file each, which codes came to be in them, and
+which refusals of schedules had no hint when they reached the user; a test that this machine cannot run leaves its text
+in a file skipped-..., and is not blamed.
 """
 
 import re
@@ -22,6 +23,8 @@ CODE = re.compile(r'"([a-z][a-z0-9_-]*/[A-Za-z][A-Za-z0-9_-]*)"')
 CODE_IN_TEST = re.compile(r"(?<![\w./-])([a-z][a-z0-9_-]*/[A-Za-z][A-Za-z0-9_-]*)(?![\w/.-]*[\w/])")
 COMMENT = re.compile(r"//.*|^[ \t]*#.*", re.MULTILINE)
 
+#: Stands before a code in the files of a run where a refusal of a schedule reached Python without a hint.
+HINTLESS = "without a hint: "
 SUFFIXES = (".cc", ".h", ".c", ".def", ".py")
 NOT_CODES = {"text/plain", "text/html", "image/png", "image/svg"}
 
@@ -87,6 +90,8 @@ def check_raised(root: Path, folder: Path) -> Iterator[str]:
     for code, place in dict(reversed(list(defined_codes(root)))).items():
         if code not in raised and code not in skipped:
             yield f"{place}: {code} was not raised by the tests"
+        if HINTLESS + code in raised:
+            yield f"{place}: {code} was raised without a hint: a refusal says what to do about it"
 
 
 if __name__ == "__main__":

@@ -70,7 +70,7 @@ def public_names(module: ModuleType) -> list[str]:
 def prose(text: str, level: int = 0) -> str:
     """A docstring as Markdown: sections as lists, examples as code."""
     lines: list[str] = []
-    in_code, in_section = False, False
+    in_code, in_section, has_items = False, False, False
     for line in inspect.cleandoc(text).splitlines():
         bare = line.strip()
         is_code = bare.startswith((">>> ", "... "))
@@ -83,10 +83,10 @@ def prose(text: str, level: int = 0) -> str:
         line = _ROLE.sub(r"`\1`", line).replace("``", "`")
         if found := _SECTION.match(bare):
             lines += ["", f"*{found[1]}*", ""]
-            in_section = True
+            in_section, has_items = True, found[1] not in ("Returns", "Yields")
         elif in_section and re.match(r" {4}\S", line):
             name, colon, rest = bare.partition(":")
-            is_item = bool(colon) and re.fullmatch(r"[\w.*, \[\]|]+", name) is not None
+            is_item = has_items and bool(colon) and re.fullmatch(r"[\w.*, \[\]|]+", name) is not None
             lines.append(f"- `{name}`:{_plain(rest)}" if is_item else f"  {_plain(bare)}")
         else:
             in_section = in_section and (not bare or line.startswith(" "))

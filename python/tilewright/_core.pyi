@@ -4100,6 +4100,11 @@ def analyze_work(func: PrimFunc) -> dict[Any, Any]:
     Operations and bytes of a call; scalar parameters are allowed, and what is not constant counts as 1.
     """
 
+def has_effect(expr: ExprLike) -> bool:
+    """
+    Whether evaluating the expression changes anything; so says whatever calls what is not known.
+    """
+
 def undefined_vars(node: Node | None, defs: Sequence[Var] = []) -> list[Var]:
     """
     Variables that a program uses and does not bind, each once, in the order of their first use, but for `defs`.

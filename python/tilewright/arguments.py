@@ -68,9 +68,9 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
         tilewright.ArgumentError: `inputs` names no parameter, or holds an array of another dtype or shape.
         tilewright.ResourceError: they do not fit into memory.
     """
-    unknown = set(inputs) - {p.name for p in task.parameters}
+    unknown = set(inputs) - {p.name for p in task.parameters} - set(task.sizes)
     if unknown:
-        known = ", ".join(p.name for p in task.parameters)
+        known = ", ".join(dict.fromkeys([*(p.name for p in task.parameters), *task.sizes]))
         raise ArgumentError(f"inputs has {', '.join(sorted(unknown))}, but the parameters are {known}")
     generator = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}

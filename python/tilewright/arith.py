@@ -34,6 +34,7 @@ from tilewright._core import region_lower_bound as _region_lower_bound
 from tilewright._core import region_upper_bound as _region_upper_bound
 from tilewright._core import subspace_divide as _subspace_divide
 from tilewright.errors import ArgumentError
+from tilewright.wrong_arguments import explained
 
 __all__ = [
     "Analyzer",
@@ -74,6 +75,7 @@ def _level(level: IterMapLevel | str) -> IterMapLevel:
     return names[level]
 
 
+@explained
 def detect_iter_map(
     indices: Indices,
     input_iters: Inputs,
@@ -93,6 +95,7 @@ def detect_iter_map(
     )
 
 
+@explained
 def region_lower_bound(
     region: Sequence[ir.Range], input_iters: Inputs, predicate: ir.ExprLike | None = None
 ) -> list[IntervalSet] | None:
@@ -100,6 +103,7 @@ def region_lower_bound(
     return _region_lower_bound(list(region), dict(input_iters), predicate)
 
 
+@explained
 def region_upper_bound(
     region: Sequence[ir.Range], input_iters: Inputs, predicate: ir.ExprLike | None = None
 ) -> list[IntervalSet]:
@@ -112,6 +116,7 @@ def normalize_iter_map_to_expr(expr: IterSumExpr) -> ir.Expr:
     return _normalize_iter_map_to_expr(expr)
 
 
+@explained
 def iter_map_simplify(
     indices: Indices,
     input_iters: Inputs,
@@ -122,6 +127,7 @@ def iter_map_simplify(
     return _iter_map_simplify(list(indices), dict(input_iters), predicate, _level(check_level))
 
 
+@explained
 def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Indices) -> dict[ir.Var, ir.Expr]:
     """Express the input variables of a bijective map by the values of its indices.
 
@@ -130,6 +136,7 @@ def inverse_affine_iter_map(iter_map: Sequence[IterSumExpr], outputs: Indices) -
     return _inverse_affine_iter_map(list(iter_map), list(outputs))
 
 
+@explained
 def subspace_divide(
     bindings: Indices,
     input_iters: Inputs,

@@ -103,18 +103,21 @@ def console() -> Console:
     return Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH_OF_FILES)
 
 
-def parse_sizes(texts: list[str]) -> dict[str, int]:
-    """ "n=1000", "n=1000,m=20": numbers by name."""
-    sizes = {}
+def parse_sizes(texts: list[str]) -> dict[str, float]:
+    """ "n=1000", "n=1000,alpha=1.5": numbers by name."""
+    sizes: dict[str, float] = {}
     for part in (part.strip() for text in texts for part in text.split(",")):
-        name, equals, value = part.partition("=")
-        if not equals or not name.isidentifier() or not value.isdecimal():
+        name, _, value = part.partition("=")
+        try:
+            sizes[name] = int(value) if value.lstrip("-").isdecimal() else float(value)
+        except ValueError:
+            name = ""
+        if not name.isidentifier():
             raise ArgumentError(f"--sizes {part}: a size has a name and a number\n  hint: such as --sizes n=1000,m=20")
-        sizes[name] = int(value)
     return sizes
 
 
-def sizes_for(spaces: list[NamedSpace], sizes: dict[str, int]) -> dict[str, dict[str, int]]:
+def sizes_for(spaces: list[NamedSpace], sizes: dict[str, float]) -> dict[str, dict[str, float]]:
     """For each space, by its name, those of the sizes that its program leaves open."""
     from tilewright import limits
     from tilewright.task import open_sizes_of
@@ -131,7 +134,7 @@ def sizes_for(spaces: list[NamedSpace], sizes: dict[str, int]) -> dict[str, dict
     return {each: {name: size for name, size in sizes.items() if name in of} for each, of in known.items()}
 
 
-def need_sizes(each: NamedSpace, given: dict[str, int]) -> None:
+def need_sizes(each: NamedSpace, given: dict[str, float]) -> None:
     """What a program is tuned for has to be said, of each size that it leaves open.
 
     Raises:
@@ -160,7 +163,10 @@ def tune(
     program: Annotated[str | None, typer.Option(help="Only the program of this name.")] = None,
     sizes: Annotated[
         list[str] | None,
-        typer.Option(help="What programs that leave sizes open are tuned for, such as n=1000,m=20.", metavar="NAME=N"),
+        typer.Option(
+            help="What programs that leave sizes open, or take scalars, are tuned for, such as n=1000,m=20.",
+            metavar="NAME=N",
+        ),
     ] = None,
     trials: Annotated[int, typer.Option(help="Candidates to measure.")] = 64,
     seconds: Annotated[float | None, typer.Option(help="Stop after so much wall time.")] = None,

@@ -79,7 +79,7 @@ def entries(store: Any) -> Iterable[dict[str, Any]]:
             yield {"program": workload["name"], "hash": workload["hash"], "sizes": sizes, **row, **parsed}
 
 
-def _sizes_or_none(workload: dict[str, Any]) -> dict[str, int] | None:
+def _sizes_or_none(workload: dict[str, Any]) -> dict[str, float] | None:
     try:
         return sizes_of(workload)
     except ResourceError:

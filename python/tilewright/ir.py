@@ -13,6 +13,7 @@ from tilewright._core import *  # noqa: F403
 from tilewright._core import Expr, Node, from_json, script_diff, structural_mismatch, to_json
 from tilewright._core import Module as IRModule
 from tilewright.errors import ArgumentError
+from tilewright.wrong_arguments import explained
 
 __all__ = [
     *(name for name in dir(_core) if not name.startswith("_")),
@@ -41,6 +42,7 @@ def load_json(text: str) -> Node:
     return from_json(text)
 
 
+@explained
 def assert_structural_equal(lhs: Node, rhs: Node, map_free_vars: bool = False) -> None:
     """Compare two programs up to the names of what they define.
 

@@ -18,6 +18,7 @@ from tilewright import _core, limits
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.notes import Note, announced, notes_of, warn, warn_of_threads
+from tilewright.wrong_arguments import explained
 
 if TYPE_CHECKING:
     from tilewright.left_out import Call
@@ -227,6 +228,7 @@ class Kernel(_core.KernelBase):
         schedule_for_cpu(schedule, _core.Target(program.target), best=True)
         return str(schedule.trace.simplified())
 
+    @explained
     def export(self, folder: str | os.PathLike[str], name: str | None = None) -> Exported:
         """Write what a program without Tilewright needs to call this kernel.
 
@@ -321,6 +323,7 @@ class KernelModule(Mapping[str, Kernel]):
             return "\n".join(f"# {name}\n{text}" for name, text in steps.items() if text)
         return next(iter(self._kernels.values())).inspect(what, after)
 
+    @explained
     def export(self, folder: str | os.PathLike[str], name: str) -> Exported:
         """Write all kernels as one library, as :meth:`Kernel.export` does; `name` is that of the files only."""
         limits.kind("name", name, str, "the name of the files")
@@ -401,6 +404,8 @@ def compile(
     Raises:
         ScriptError: The program is not well formed, some access provably leaves its buffer, or iterations of a parallel
             or vectorized loop provably depend on one another.
+        ResourceError: The database cannot be read, or holds no record of this program for this target: it is not
+            compiled otherwise then.
 
     Warns:
         PerformanceWarning: The program asks for a loop to be vectorized or unrolled, or for a buffer to be in
@@ -552,6 +557,7 @@ def _interpreted(module: Any) -> Kernel | KernelModule:
     return _one_or_many({name: Kernel(_core.interpreted_callable(module, name), source) for name in names})
 
 
+@explained
 def load(path: str | os.PathLike[str]) -> Kernel | KernelModule:
     """The kernels of a shared library that :meth:`Kernel.export` wrote: one, or a :class:`KernelModule` of several.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.notes import announced
+from tilewright.wrong_arguments import explained
 
 #: what tells a target: its text, the same as a dict, or itself
 TargetLike = str | dict[str, Any] | _core.Target
@@ -60,6 +61,7 @@ class Roofs:
         return Roof(level.name, movement)
 
 
+@explained
 def cpu_count(logical: bool = True) -> int:
     """How many processors this process may use; with `logical` false, those of one core count once."""
     usable = os.sched_getaffinity(0)
@@ -70,6 +72,7 @@ def cpu_count(logical: bool = True) -> int:
     return len(cores) or len(usable)
 
 
+@explained
 def rate_unit(dtype: str) -> str:
     """What a billion operations on a type in a second are called."""
     return "GFLOP/s" if "float" in dtype else "Gop/s"
@@ -98,6 +101,7 @@ def roofs(threads: int = 1) -> Roofs:
     return _found[threads][0]
 
 
+@explained
 def probe_again(threads: int = 1) -> Roofs:
     """The limits after another look, because something was faster: of each, the highest ever seen."""
     threads = min(threads, cpu_count())

@@ -90,7 +90,7 @@ def is_cold(workload: Mapping[str, Any]) -> bool:
     return _COLD in workload["sizes"]
 
 
-def sizes_of(workload: Mapping[str, Any]) -> dict[str, int]:
+def sizes_of(workload: Mapping[str, Any]) -> dict[str, float]:
     """The sizes of the calls of a program that leaves some open.
 
     Raises:

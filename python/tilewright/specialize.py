@@ -7,8 +7,10 @@ from typing import Any
 
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
+from tilewright.wrong_arguments import explained
 
 
+@explained
 def specialize(function: ir.PrimFunc, values: Mapping[ir.Var, Any]) -> ir.PrimFunc:
     """The function where variables have values.
 

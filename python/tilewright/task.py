@@ -35,7 +35,7 @@ class Task:
         entry: the name that its kernel is exported under.
         reduction_length: the longest sum that a result depends on; error bounds grow with its root.
         work: operations and compulsory traffic of one call.
-        sizes: those that the program leaves open, by name.
+        sizes: those that the program leaves open, and its scalar parameters, by name.
         cold: whether the caches hold other data before each call.
     """
 
@@ -45,12 +45,25 @@ class Task:
     parameters: tuple[Parameter, ...]
     work: Work
     reduction_length: int
-    sizes: Mapping[str, int] = field(default_factory=dict)
+    sizes: Mapping[str, float] = field(default_factory=dict)
     cold: bool = False
 
     @property
+    def scalars(self) -> Mapping[str, tuple[str, float]]:
+        """Of parameters that are no arrays, the data type and the value, in their order."""
+        return {name: (var.dtype, self.sizes[name]) for name, var in _scalars_of(self.program).items()}
+
+    def call(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments of a call by name, in the order of the parameters: these arrays, and the scalars."""
+        function, scalars = self.program, self.scalars
+        named = [(param.name, function.buffer_map.get(param)) for param in function.params]
+        return dict(
+            (name, scalars[name][1]) if buffer is None else (buffer.name, arrays[buffer.name]) for name, buffer in named
+        )
+
+    @property
     def sized(self) -> Task:
-        """The same for calls of these sizes alone."""
+        """The same for calls of these sizes, and these scalars, alone."""
         if not self.sizes:
             return self
         function = _sized(self.program, self.sizes)
@@ -74,18 +87,19 @@ def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
     return ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program
 
 
-def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = None, *, cold: bool = False) -> Task:
+def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, float] | None = None, *, cold: bool = False) -> Task:
     """Looks at a program.
 
     Args:
         program: what to look at.
-        sizes: what the sizes are that it leaves open, by name.
+        sizes: what the sizes are that it leaves open, and its scalar parameters, by name.
         cold: whether the caches hold other data before each call.
 
     Raises:
         tilewright.ArgumentError: a module with several functions and none called "main"; a parameter whose size is not
-            constant and not among `sizes`, or that is neither a buffer nor has a value; a name that is no open size.
+            constant and not among `sizes`, or a scalar that is not; a name that is neither; a value that does not fit.
     """
+    sizes = {name: value.item() if isinstance(value, np.generic) else value for name, value in (sizes or {}).items()}
     module = module_of(program)
     names = list(module.functions)
     function = names[0] if len(names) == 1 else "main"
@@ -98,58 +112,86 @@ def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, int] | None = 
     entry = program_function.attrs.get("global_symbol")
     if entry is None:
         raise ArgumentError(f"the function {function} is private, so no kernel of that name exists")
-    facts = _core.analyze_workload(_sized(program_function, sizes or {}))
+    facts = _core.analyze_workload(_sized(program_function, sizes))
     partly = set(facts["partly_written"])
     parameters = tuple(
         Parameter(name, dtype, tuple(shape), role, name in partly) for name, dtype, shape, role in facts["params"]
     )
     work = _work_of(facts, [p.dtype for p in parameters])
-    return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes or {}, cold)
+    return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes, cold)
 
 
-def sizes_of(program: ir.PrimFunc | ir.Module, arrays: Mapping[str, Any]) -> dict[str, int]:
-    """The sizes that a program leaves open, as arrays for its parameters have them."""
-    functions = [program] if isinstance(program, ir.PrimFunc) else list(program.functions.values())
-    buffers = [b for f in functions if isinstance(f, ir.PrimFunc) for b in f.buffer_map.values() if b.name in arrays]
-    return {
-        extent.name: int(size)
-        for buffer in buffers
-        for extent, size in zip(buffer.shape, np.shape(arrays[buffer.name]), strict=False)
-        if isinstance(extent, ir.Var)
-    }
+def sizes_of(program: ir.PrimFunc | ir.Module, arguments: Mapping[str, Any]) -> dict[str, float]:
+    """The sizes that a program leaves open, as arrays for its parameters have them, and the scalars that are given."""
+    sizes: dict[str, float] = {}
+    for function in _functions_of(program):
+        for buffer in function.buffer_map.values():
+            shape = np.shape(arguments[buffer.name]) if buffer.name in arguments else ()
+            named = [(e, n) for e, n in zip(buffer.shape, shape, strict=False) if isinstance(e, ir.Var)]
+            sizes |= {extent.name: int(size) for extent, size in named}
+        sizes |= {name: arguments[name] for name in _scalars_of(function) if name in arguments}
+    return sizes
 
 
 def open_sizes_of(program: ir.PrimFunc | ir.Module) -> tuple[str, ...]:
-    """The names of the sizes that a program leaves open, in the order of its parameters."""
+    """The names of the sizes that a program leaves open and of its scalars, in the order of its parameters."""
+    return tuple(dict.fromkeys(name for f in _functions_of(program) for name in _extents_of(f) | _scalars_of(f)))
+
+
+def _functions_of(program: ir.PrimFunc | ir.Module) -> list[ir.PrimFunc]:
     functions = [program] if isinstance(program, ir.PrimFunc) else list(program.functions.values())
-    shapes = [b.shape for f in functions if isinstance(f, ir.PrimFunc) for b in f.buffer_map.values()]
-    return tuple(dict.fromkeys(extent.name for shape in shapes for extent in shape if isinstance(extent, ir.Var)))
+    return [function for function in functions if isinstance(function, ir.PrimFunc)]
 
 
-def _sized(function: ir.PrimFunc, sizes: Mapping[str, int]) -> ir.PrimFunc:
+def _extents_of(function: ir.PrimFunc) -> dict[str, ir.Var]:
     shapes = [extent for buffer in function.buffer_map.values() for extent in buffer.shape]
-    open_sizes = {extent.name: extent for extent in shapes if isinstance(extent, ir.Var)}
-    if unknown := set(sizes) - set(open_sizes):
-        known = f"are {', '.join(sorted(open_sizes))}" if open_sizes else "are none"
+    return {extent.name: extent for extent in shapes if isinstance(extent, ir.Var)}
+
+
+def _scalars_of(function: ir.PrimFunc) -> dict[str, ir.Var]:
+    return {p.name: p for p in function.params if p not in function.buffer_map and p.dtype != "handle"}
+
+
+def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
+    extents, scalars = _extents_of(function), _scalars_of(function)
+    everything = extents | scalars
+    if unknown := set(sizes) - set(everything):
+        known = f"are {', '.join(sorted(everything))}" if everything else "are none"
         raise ArgumentError(
             f"sizes has {', '.join(sorted(unknown))}, but the sizes that the program leaves open {known}"
         )
     for name, value in sizes.items():
-        if value < 1:
-            raise ArgumentError(f"sizes[{name!r}] is {value}; a size to tune for is at least 1")
-    if missing := [name for name in open_sizes if name not in sizes]:
-        buffer = next(
-            b for b in function.buffer_map.values() if missing[0] in [getattr(e, "name", "") for e in b.shape]
-        )
-        said = ", ".join(f'"{name}": 1000' for name in missing)
+        _check_value(name, value, everything[name], is_size=name in extents)
+    if missing := [name for name in everything if name not in sizes]:
+        usual = {name: 1.5 if "float" in var.dtype else 1000 for name, var in everything.items()}
+        said = ", ".join(f'"{name}": {usual[name]}' for name in missing)
+        code, what = "tune/scalar-parameter", f"parameter '{missing[0]}' is a scalar"
+        if missing[0] in extents:
+            buffers = function.buffer_map.values()
+            buffer = next(b for b in buffers if missing[0] in [getattr(e, "name", "") for e in b.shape])
+            code, what = "tune/symbolic-shape", f"the shape of '{buffer.name}' is not constant"
         raise ArgumentError.of(
-            "tune/symbolic-shape",
-            f"the shape of '{buffer.name}' is not constant: nothing says what {', '.join(missing)} usually is",
-            f"say it: tw.tune(program, sizes={{{said}}}), or inputs=, whose shapes say it",
+            code,
+            f"{what}: nothing says what {', '.join(missing)} usually is",
+            f"say it: tw.tune(program, sizes={{{said}}}), or inputs=, "
+            + ("which may hold scalars, too" if missing[0] in scalars else "whose shapes say it"),
         )
     if not sizes:
         return function
-    return specialize(function, {open_sizes[name]: value for name, value in sizes.items()})
+    return specialize(function, {everything[name]: value for name, value in sizes.items()})
+
+
+def _check_value(name: str, value: Any, variable: ir.Var, *, is_size: bool) -> None:
+    dtype = np.dtype(variable.dtype if variable.dtype != "bfloat16" else "float32")
+    whole = dtype.kind in "iub"
+    if not isinstance(value, int | np.integer | np.bool_ if whole else int | float | np.number):
+        kind = "an integer" if whole else "a number"
+        raise ArgumentError(f"sizes[{name!r}] is {value!r}; '{name}' of type {variable.dtype} is {kind}")
+    if is_size and value < 1:
+        raise ArgumentError(f"sizes[{name!r}] is {value}; a size to tune for is at least 1")
+    low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max) if whole else (value, value)
+    if not low <= value <= high and value == value:
+        raise ArgumentError(f"sizes[{name!r}] is {value}, which is no {variable.dtype}: these are from {low} to {high}")
 
 
 def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:

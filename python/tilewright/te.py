@@ -24,6 +24,7 @@ from tilewright.script.core import script as _script
 from tilewright.script.tir import formulas as _formulas
 from tilewright.script.tir import frames as _frames
 from tilewright.script.tir.formulas import Formula, Reduction, comm_reducer, max, min, prod, reduce_axis, sum
+from tilewright.wrong_arguments import explained
 
 __all__ = [
     "ComputeOp",
@@ -229,6 +230,7 @@ def size_var(name: str = "size", dtype: str = "int32") -> _core.Var:
     return _core.Var(name, _formulas.as_dtype(dtype), True)
 
 
+@explained
 def const(value: Any, dtype: str = "int32") -> _core.Expr:
     """A constant.
 
@@ -251,12 +253,14 @@ def thread_axis(dom: Any = None, tag: str = "", name: str = "") -> _core.IterVar
     return _core.IterVar(domain, _core.Var(name or tag, dtype), _core.IterType.THREAD_INDEX, tag)
 
 
+@explained
 def placeholder(shape: Any, dtype: str | None = None, name: str = "placeholder") -> Tensor:
     """An input; float32 by default."""
     buffer = _core.decl_buffer(_formulas.as_shape(shape), _formulas.as_dtype(dtype or "float32"), name)
     return Tensor(buffer, PlaceholderOp(name))
 
 
+@explained
 def compute(
     shape: Any,
     fcompute: Callable[..., Any],
@@ -292,6 +296,7 @@ def _outputs(op: Any, specs: Sequence[tuple[list[Any], str]]) -> list[Tensor]:
     ]
 
 
+@explained
 def extern(
     shape: Any,
     inputs: Sequence[Tensor],
@@ -348,6 +353,7 @@ def extern(
     return op.tensors[0] if len(op.tensors) == 1 else op.tensors
 
 
+@explained
 def program_of(tensors: Tensor | Sequence[Any]) -> _core.PrimFunc:
     """The program that computes tensors: those of a list are its parameters, in this order; of one tensor the inputs
     that it is computed of come before it, as it meets them.
@@ -375,6 +381,7 @@ def program_of(tensors: Tensor | Sequence[Any]) -> _core.PrimFunc:
     return create_prim_func([*inputs, tensors])
 
 
+@explained
 def create_prim_func(
     ops: Sequence[Any], index_dtype_override: str | None = None, *, name: str | None = None
 ) -> _core.PrimFunc:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import _core, machine
 from tilewright.machine import Roof
 from tilewright.tables import Table
+from tilewright.wrong_arguments import explained
 
 if TYPE_CHECKING:
     from tilewright.kernel import Kernel
@@ -139,6 +140,7 @@ class Timing:
         )
 
 
+@explained
 def shared(disturbed: float) -> str:
     """What other programs have to do with a time, by the share of the slices that they disturbed: ", contended", or how
     many slices; "" where these are hardly any."""
@@ -147,6 +149,7 @@ def shared(disturbed: float) -> str:
     return f", {disturbed:.0%} of the slices disturbed" if disturbed > HARDLY else ""
 
 
+@explained
 def company(disturbed: float) -> str:
     """ ", alone" or ", contended", by the share of the slices that other programs disturbed; "" for between."""
     if disturbed > MOSTLY:
@@ -160,6 +163,7 @@ MOSTLY, HARDLY = 0.5, 0.1
 _ENOUGH = 3
 
 
+@explained
 def format_seconds(seconds: float) -> str:
     """Three digits and a unit: ``1.25 ms``."""
     if seconds >= 999.5:
@@ -171,6 +175,7 @@ def format_seconds(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
+@explained
 def work_of_arrays(args: Sequence[object]) -> Work:
     """What is known of a call without its program: the bytes of its arrays; operations are given as none."""
     arrays = [arg for arg in args if hasattr(arg, "nbytes")]
@@ -179,11 +184,13 @@ def work_of_arrays(args: Sequence[object]) -> Work:
     return Work(0.0, float(sum(int(array.nbytes) for array in arrays)), floats[0] if floats else "int32", exact=False)
 
 
+@explained
 def format_estimate(rate: float, work: Work) -> str:
     """A rate, marked with ``~`` where the work was estimated."""
     return f"{'' if work.exact else '~'}{rate:.1f}"
 
 
+@explained
 def format_share(fraction: float, work: Work) -> str:
     """A share of a roof in percent, marked with ``!`` above 100."""
     percent = round(100 * fraction)
@@ -211,6 +218,7 @@ LONG_CALL_SECONDS = 0.25
 class KernelCalls:
     """A kernel with its arguments, to be timed without what Python adds to a call."""
 
+    @explained
     def __init__(self, kernel: Kernel, args: Sequence[Any]) -> None:
         self._kernel, self._args = kernel, tuple(args)
 
@@ -232,13 +240,13 @@ def _spend(function: Callable[[], object], calls: int) -> float:
     return time.perf_counter() - start
 
 
-def _calls_per_slice(function: Callable[[], object]) -> tuple[int, float]:
-    """As many calls as fill a slice, and the seconds of one; also the warm-up."""
+def _seconds_of_a_call(function: Callable[[], object]) -> float:
+    """Roughly; also the warm-up."""
     calls = 1
     while True:
         spent = _spend(function, calls)
         if spent >= SLICE_SECONDS / 2:
-            return max(1, round(calls * SLICE_SECONDS / spent)), spent / calls
+            return spent / calls
         calls *= 4
 
 
@@ -251,6 +259,7 @@ class InTurn(dict[str, tuple[float, ...]]):
 
     disturbed: Mapping[str, float]
 
+    @explained
     def __init__(self, seconds: Mapping[str, tuple[float, ...]], disturbed: Mapping[str, float]) -> None:
         super().__init__(seconds)
         self.disturbed = disturbed
@@ -276,6 +285,7 @@ def _lost(threads: int) -> int:
     return resource.getrusage(resource.RUSAGE_SELF if threads > 1 else resource.RUSAGE_THREAD).ru_nivcsw
 
 
+@explained
 def take_turns(
     functions: Mapping[str, Callable[[], object]],
     *,
@@ -294,25 +304,29 @@ def take_turns(
         threads: that the functions work on.
     """
     first: dict[str, tuple[float, bool]] = {}
-    calls: dict[str, int] = {}
+    #: seconds of a call, of which a slice takes as many as fill it. The least of those seen: where other programs took
+    #: the processor away, slices would be short, and rivals with long ones would be interrupted more often.
+    least: dict[str, float] = {}
     for name, function in functions.items():
         before = _lost(threads)
-        count, seconds = _calls_per_slice(function)
+        seconds = _seconds_of_a_call(function)
         lost = _lost(threads) > before
         if seconds > LONG_CALL_SECONDS:
             first[name] = (seconds, lost)
         else:
-            calls[name] = 1 if before_each else count
+            least[name] = seconds
     begin = time.perf_counter()
     done: list[dict[str, tuple[float, bool]]] = []
     while len(done) < rounds and not (len(done) >= 3 and time.perf_counter() - begin > budget):
         done.append({})
-        for name, count in calls.items():
+        for name in least:
             if before_each:
                 before_each()
+            count = 1 if before_each else max(1, round(SLICE_SECONDS / least[name]))
             before = _lost(threads)
             seconds = _spend(functions[name], count) / count
             done[-1][name] = (seconds, _lost(threads) > before)
+            least[name] = min(least[name], seconds)
     quiet = [each for each in done if not any(lost for _, lost in each.values())]
     counted = quiet if len(quiet) >= _ENOUGH else done
     samples = {name: [first[name]] if name in first else [each[name] for each in done] for name in functions}
@@ -366,6 +380,7 @@ def compare(
     return {name: Timing(seconds, work, threads, cold, roof, disturbed[name]) for name, seconds in samples.items()}
 
 
+@explained
 def ratio(first: Sequence[float], second: Sequence[float]) -> tuple[float, float, float]:
     """How many times longer the first takes than the second: of the medians, and the middle half of the rounds."""
     between = statistics.median(first) / statistics.median(second)

@@ -110,14 +110,21 @@ def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[st
     return name, programs[name]
 
 
-def check_program(file: Path, name: str, known: Iterable[str]) -> None:
+def check_program(file: Path, name: str, known: Iterable[str], spaces: Iterable[str] = ()) -> None:
     """Refuses a name that no program of the script has.
+
+    Args:
+        file: its name, for messages.
+        name: that should be of a program.
+        known: the programs of the script.
+        spaces: the spaces of the script.
 
     Raises:
         tilewright.ArgumentError: it has none.
     """
     if name not in (names := list(known)):
-        raise ArgumentError(f"{file} has no program called {name}\n  hint: {limits.closest(name, names)}")
+        hint = f"{name} is a space: --space {name}" if name in spaces else limits.closest(name, names)
+        raise ArgumentError(f"{file} has no program called {name}\n  hint: {hint}")
 
 
 def spaces_of_script(
@@ -150,7 +157,7 @@ def spaces_of_script(
         if not any(value is program for program in covered):
             found += [(part, part, by_rules(function)) for part, function in _functions_of(name, value)]
     if program is not None:
-        check_program(file, program, programs)
+        check_program(file, program, programs, [space.name for _, space in written.values()])
         found = [(of, variable, space) for of, variable, space in found if (of or "").partition("[")[0] == program]
     if not found:
         raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import _core, ir
+from tilewright import _core, ir, limits
 from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.index_map import map_array, map_array_back, map_points
@@ -124,9 +124,11 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
             the first step of the trace after which that is so.
         tilewright.ResourceError: nothing was compared: one of the programs cannot be interpreted in time, not even
             single elements of it.
-        tilewright.ScriptError: the original program does something undefined.
-        tilewright.ArgumentError: `inputs` do not fit.
+        tilewright.ScriptError: the original program does something undefined. It is not looked at where no step has
+            changed it.
+        tilewright.ArgumentError: `inputs` do not fit, or `seconds` is no number above 0.
     """
+    seconds = limits.positive("seconds", seconds) or float("inf")
     end = time.monotonic() + seconds
     original, scheduled = schedule.original, schedule.mod
     changed: list[tuple[str, ir.PrimFunc]] = []

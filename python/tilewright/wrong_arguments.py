@@ -7,17 +7,25 @@ such failure here, so that users see an error of ours: what was passed, what is 
 from __future__ import annotations
 
 import difflib
+import functools
+import inspect
+import linecache
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import FunctionType
-from typing import Any
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FunctionType, TracebackType
+from typing import Any, ParamSpec, TypeVar
 
 from tilewright import _core
 from tilewright.dtype_names import DTYPE_NAMES
-from tilewright.errors import ArgumentTypeError
+from tilewright.errors import ArgumentTypeError, Error
 
 #: The code of the error: wrong types, a keyword that no signature has, a text that is no data type.
 TYPES, KEYWORD, DTYPE = "arguments/types", "arguments/keyword", "arguments/dtype"
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _PACKAGES = re.compile(r"\b(tilewright\.(_core|ir|schedule)(\.script)?|collections\.abc|typing)\.")
 
@@ -53,6 +61,51 @@ def explain(text: str, args: Sequence[Any], keywords: Mapping[str, Any]) -> Argu
     if called == "Schedule" and any(isinstance(value, FunctionType) for value in own):
         hint = "it takes a program, which @T.prim_func above a Python function makes of it"
     return _error(TYPES, called, f"{called} cannot take ({', '.join(passed)})", hint)
+
+
+def explained(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, whose errors say which arguments it was called with where Python stumbled over one of them.
+
+    What fails in code of the user's own, which a function calls back, stays as it is, and so does what is raised on
+    purpose.
+    """
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, AttributeError, KeyError) as error:
+            if isinstance(error, Error) or not _stumbled(error.__traceback__):
+                raise
+            shown = inspect.signature(function)
+            own = list(args[1:] if "self" in shown.parameters else args)
+            parameters = [p.replace(annotation=p.empty) for name, p in shown.parameters.items() if name != "self"]
+            called = function.__qualname__.removesuffix(".__init__")
+            passed = [_kind(value) for value in own] + [f"{name}={_kind(value)}" for name, value in kwargs.items()]
+            hint = f"it takes {shown.replace(parameters=parameters, return_annotation=shown.empty)}"
+            raise _error(TYPES, called, f"{called} cannot take ({', '.join(passed)}): {error}", hint) from error
+
+    return call
+
+
+_OWN = str(Path(__file__).parent)
+_PYTHON = sysconfig.get_paths()["stdlib"]
+
+
+def _stumbled(traceback: TracebackType | None) -> bool:
+    """Whether an error came up below a call of `explained`, in code of this package or of Python,
+    and not by a ``raise`` of ours.
+    """
+    last = traceback = traceback.tb_next if traceback else None
+    while traceback:
+        file = traceback.tb_frame.f_code.co_filename
+        if not file.startswith((_OWN, _PYTHON, "<frozen")) or "site-packages" in file.removeprefix(_OWN):
+            return False
+        last, traceback = traceback, traceback.tb_next
+    if last is None:
+        return False  # the call itself: Python says which argument is missing
+    file = last.tb_frame.f_code.co_filename
+    return not (file.startswith(_OWN) and linecache.getline(file, last.tb_lineno).lstrip().startswith("raise "))
 
 
 def _error(code: str, called: str, message: str, hint: str) -> ArgumentTypeError:

@@ -211,11 +211,6 @@ class Walk {
   std::unordered_set<NodeRef> owned_;  ///< by an Allocate: known by no other name
 };
 
-/// Extents may be of different types.
-bool same_number(const Expr& a, const Expr& b) {
-  return const_int(a) ? const_int(a) == const_int(b) : structural_equal(a, b);
-}
-
 /// The part of the source that the region of its view shows.
 Ref<BufferRegion> in_source(const Ref<BufferRegion>& region, const Ref<BufferRegion>& source) {
   size_t dims = source->region.size(), own = region->region.size();

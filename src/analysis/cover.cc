@@ -5,6 +5,7 @@
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/brief.h"
+#include "analysis/cover_mirror.h"
 #include "analysis/findings.h"
 #include "analysis/free_vars.h"
 #include "analysis/scope.h"
@@ -455,6 +456,16 @@ bool plainly_covered(const Flow& flow, const std::vector<int>& joined) {
   return true;
 }
 
+/// Whether a write of the writer is what the reader reads, iteration by iteration.
+bool is_mirrored(const Flow& flow, const Ref<BufferRegion>& read) {
+  const BlockRealize &writer = flow.writer.realize(), &reader = flow.reader.realize();
+  const auto writing = inputs_of(flow.tree, flow.writer.loops), reading = inputs_of(flow.tree, flow.reader.loops);
+  const auto& writes = writer.block->writes;
+  return std::any_of(writes.begin(), writes.end(), [&](const Ref<BufferRegion>& write) {
+    return write->buffer == read->buffer && mirrors(writer, write, writing, reader, read, reading);
+  });
+}
+
 /// Where all iterations of the loops `joined` around both write before any reads.
 std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>& joined) {
   const Tree& tree = flow.tree;
@@ -465,9 +476,11 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
   bind_above(analyzer, tree, flow.lca, joined);
   assume_runs_around(analyzer, tree, flow.lca);
   // Else nothing is read.
+  assume_runs(analyzer, tree, reader_loops);
   assume_all(outer_condition(reader.predicate, inputs_of(tree, reader_loops)), analyzer);
   for (const Ref<BufferRegion>& read : flow.regions) {
     if (!tree.same_memory(read->buffer, flow.buffer)) continue;
+    if (joined.empty() && is_mirrored(flow, read)) continue;
     arith::Box need = required(reader, read, flow.exists, tree, reader_loops, analyzer);
     bool covered = false;
     std::string known;

@@ -47,8 +47,9 @@ class CoverTest : public testing::Test {
                         floormod(loops[i], i32(2)) * 2 + 1,
                         loops[i] * -1 + 3,
                         i32(below(3)),
-                        Expr(o) + loops[i]};
-      result.values.push_back(choices[below(3) ? below(2) : below(9)]);
+                        Expr(o) + loops[i],
+                        floormod(Expr(o) * Expr(o), i32(3)) * extents[i] + loops[i]};
+      result.values.push_back(choices[below(3) ? below(2) : below(10)]);
     }
     if (below(6) == 0) result.predicate = lt(result.values[below(2)], i32(1 + below(6)));
     return result;
@@ -86,11 +87,16 @@ TEST_F(CoverTest, WhatIsCoveredIsWritten) {
   int yes = 0, missed = 0;
   for (int round = 0; round < 3000; ++round) {
     Nest writer = nest(), reader = nest();
-    if (below(3) == 0) reader.values = {writer.values[0], writer.values[1]};
+    if (below(3) == 0) {
+      reader.values = {writer.values[0], writer.values[1]};
+      if (below(2)) reader.predicate = writer.predicate;
+      if (below(2)) reader.outer = writer.outer, reader.inner = writer.inner;
+    }
     auto renamed = [&](const Expr& e) {
       return substitute(e, {{writer.outer_loop, reader.outer_loop}, {writer.inner_loop, reader.inner_loop}});
     };
     for (Expr& value : reader.values) value = renamed(value);
+    reader.predicate = renamed(reader.predicate);
     int shift = below(4) == 0 ? below(3) : 0;
     Stmt both = seq({statement(writer, a, b, 0), statement(reader, b, c, shift)});
     Ref<PrimFunc> func = schedule::test::function({a, b, c}, loop(o, i32(4), both));
@@ -107,6 +113,29 @@ TEST_F(CoverTest, WhatIsCoveredIsWritten) {
   }
   EXPECT_GT(yes, 150);
   EXPECT_LT(missed, yes) << "it says no far too often";
+}
+
+/// for o: { for x: B[o * o % n + x, 0] = ...; for y: ... = B[o * o % n + y, 0] }, both where o * o % n + x < m
+TEST_F(CoverTest, BlocksThatAreTiledAlikeNeedNoArithmetic) {
+  Ref<Var> n = var("n"), m = var("m");
+  auto of = [&](const char* name, int64_t extent, int64_t factor) {
+    Nest result{var(name), var("unit"), extent, 1, {}};
+    result.values = {floormod(Expr(o) * Expr(o), n) * factor + result.outer_loop, result.inner_loop};
+    result.predicate = lt(result.values[0], m);
+    return result;
+  };
+  auto covered = [&](const Nest& writer, const Nest& reader) {
+    Stmt both = seq({statement(writer, a, b, 0), statement(reader, b, c, 0)});
+    Ref<PrimFunc> func = schedule::test::function({a, b, c}, loop(o, i32(4), both));
+    const Tree& tree = Tree::of(func->body.as<BlockRealize>()->block);
+    return !why_not_covered(tree, tree.blocks()[1], tree.blocks()[2], b);
+  };
+  EXPECT_TRUE(covered(of("x", 3, 4), of("y", 3, 4)));
+  EXPECT_FALSE(covered(of("x", 3, 4), of("y", 4, 4)));
+  EXPECT_FALSE(covered(of("x", 3, 4), of("y", 3, 5)));
+  Nest always = of("y", 3, 4);
+  always.predicate = bool_imm(true);
+  EXPECT_FALSE(covered(of("x", 3, 4), always));
 }
 
 }  // namespace

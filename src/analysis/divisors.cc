@@ -5,10 +5,28 @@
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/traverse.h"
+#include "support/deep_stack.h"
 
 namespace tilewright::analysis {
 
+namespace {
+
+/// Arithmetic that divides by numbers other than 0 alone, if at all: most indices are, which takes no proof.
+bool divides_by_numbers(const Expr& e) {
+  if (e.is<Var>() || e.is<IntImm>()) return true;
+  const BinaryOperands operands = binary_operands(e);
+  if (!operands || e.depth() > kInlineDepth) return false;
+  if (e.is<FloorDiv>() || e.is<FloorMod>() || e.is<Div>() || e.is<Mod>()) {
+    const IntImm* by = operands.b->as<IntImm>();
+    return by && by->value != 0 && divides_by_numbers(*operands.a);
+  }
+  return divides_by_numbers(*operands.a) && divides_by_numbers(*operands.b);
+}
+
+}  // namespace
+
 bool may_divide_by_zero(const Expr& e, arith::Analyzer& analyzer) {
+  if (divides_by_numbers(e)) return false;
   bool found = false;
   auto look = [&](const auto& division, Visitor& walk) {
     const Expr& by = division->b;

@@ -7,6 +7,7 @@
 #include "analysis/block_facts.h"
 #include "analysis/buffer_homes.h"
 #include "analysis/findings.h"
+#include "analysis/plain_store.h"
 #include "analysis/scope.h"
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
@@ -16,6 +17,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "support/deep_stack.h"
 #include "target/memory_scope.h"
 
 namespace tilewright::analysis {
@@ -285,8 +287,10 @@ class AxesByLoops : public Memo::Fact {
 /// The axes tell apart all iterations of these loops that drive them, whatever those of other loops are.
 bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
-  std::vector<const NodeBase*> used;
+  PlainStore seen;
+  std::vector<const NodeBase*>& used = seen.vars;
   for (const Expr& value : realize.iter_values) {
+    if (value.depth() <= kInlineDepth && seen.take(value)) continue;
     uses_any_var(value, [&](const Ref<Var>& v) {
       used.push_back(v.get());
       return false;

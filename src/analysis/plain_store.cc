@@ -93,14 +93,17 @@ struct Seen : Memo::Fact {
 
 }  // namespace
 
-const std::optional<PlainBlock>& PlainBlock::of(const Block& block) {
+const std::optional<PlainBlock>& PlainBlock::known(const Block& block, const Block* alike) {
   const Seen& fact = block.id.memo.get<Seen>([&] {
     Seen result;
-    result.plain = seen(block);
+    result.plain = alike ? of(*alike) : seen(block);
+    if (result.plain) result.plain->block = &block;
     return result;
   });
   return fact.plain;
 }
+const std::optional<PlainBlock>& PlainBlock::of(const Block& block) { return known(block, nullptr); }
+void PlainBlock::carry_over(const Block& alike, const Block& block) { known(block, &alike); }
 
 std::optional<PlainBlock> PlainBlock::seen(const Block& block) {
   if (!block.alloc_buffers.empty() || !block.match_buffers.empty()) return std::nullopt;

@@ -38,8 +38,11 @@ struct PlainBlock {
 
   /// A fact of the block alone, worked out once.
   static const std::optional<PlainBlock>& of(const Block& block);
+  /// Of a block that differs from another one in its regions alone: what is known of that holds for it.
+  static void carry_over(const Block& alike, const Block& block);
 
  private:
+  static const std::optional<PlainBlock>& known(const Block& block, const Block* alike);
   static std::optional<PlainBlock> seen(const Block& block);
 };
 

@@ -150,5 +150,18 @@ TEST_F(PlainStoreTest, AgreesWithTheGeneralAnalyses) {
   EXPECT_GT(good, 300);
 }
 
+TEST_F(PlainStoreTest, ABlockOfOtherRegionsHasTheSameBody) {
+  Ref<Block> known = declared(store(c, load(a, {vi, vj}) + load(b, {vj, vi}), {vi, vj}));
+  Block copy = *known;
+  copy.reads.clear();
+  Ref<Block> other = make<Block>(std::move(copy));
+  PlainBlock::carry_over(*known, *other);
+  const std::optional<PlainBlock>& plain = PlainBlock::of(*other);
+  ASSERT_TRUE(plain.has_value());
+  EXPECT_EQ(plain->block, &*other);
+  EXPECT_EQ(plain->body.loads, PlainBlock::of(*known)->body.loads);
+  EXPECT_EQ(plain->body.vars, PlainBlock::of(*known)->body.vars);
+}
+
 }  // namespace
 }  // namespace tilewright::analysis

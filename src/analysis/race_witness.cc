@@ -8,6 +8,7 @@
 #include "analysis/accesses.h"
 #include "analysis/cover.h"
 #include "analysis/independence.h"
+#include "analysis/sizes.h"
 #include "analysis/witness.h"
 #include "ir/build.h"
 #include "ir/reduction_step.h"
@@ -42,6 +43,14 @@ class Loops {
   bool owns(const For& loop, const NodeRef& data) const {
     auto found = own_.find(key(loop));
     return found != own_.end() && found->second.count(data) != 0;
+  }
+  /// Inside of these loops their extents are not 0, nor is a factor of these.
+  void assume_running(const std::vector<const For*>& loops, arith::Analyzer& analyzer) const {
+    if (!tree_) return;
+    assume_sizes(analyzer, *tree_);
+    for (const For* loop : loops) {
+      if (int at = tree_->loop(loop->loop_var); at != Tree::kNone) assume_runs(analyzer, *tree_, {at});
+    }
   }
   /// Blocks say enough to prove that the iterations are independent.
   bool proved(const Ref<For>& loop) const {
@@ -360,7 +369,8 @@ class OwnElements {
   void look(const Access& access) {
     bool below = std::any_of(access.around.begin(), access.around.end(),
                              [&](const Surrounding& s) { return s.node.as<For>() == loop_.operator->(); });
-    if (!below || !why.empty()) return;
+    // What is touched through a view is an access of its own.
+    if (!below || !why.empty() || access.form == Access::Form::kView) return;
     Ref<Buffer> buffer = access.named.defined() ? access.region()->buffer : Ref<Buffer>();
     if (!buffer.defined()) {
       why = "what it does behind a pointer is not known";
@@ -398,9 +408,11 @@ class OwnElements {
     arith::Analyzer analyzer;
     arith::IterDomains inputs;
     bool below = false, uses_loop = false;
+    std::vector<const For*> around;
     for (const Surrounding& s : access.around) {
       const For* loop = s.node.as<For>();
       if (!loop) continue;
+      around.push_back(loop);
       below |= loop == loop_.operator->();
       analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
       bool used = std::any_of(indices.begin(), indices.end(),
@@ -409,6 +421,7 @@ class OwnElements {
       uses_loop |= loop == loop_.operator->();
       inputs.emplace_back(loop->loop_var, range(loop->min, loop->extent));
     }
+    loops_.assume_running(around, analyzer);
     arith::IterMapResult map;
     return uses_loop && is_one_to_one(indices, inputs, bool_imm(true), analyzer, &map);
   }

@@ -78,14 +78,15 @@ class Find {
       return result;
     }
     if (take_body() && take_init()) {
-      bool known = reducer_.buffers.size() <= 2 && (combines_parts() || (why_.empty() && chooses_pairs()));
+      bool known = combines_parts() || (why_.empty() && chooses_pairs());
       if (known && reads_no_results() && starts_fit()) {
         result.reducer = std::move(reducer_);
         return result;
       }
       if (why_.empty()) {
-        why_ = reducer_.buffers.size() > 2 ? "it combines more than two buffers"
-                                           : "what it stores is no known operation of the element and one operand";
+        why_ = bound_ ? "what it stores is no known operation of the element and one operand"
+                      : "its body stores several values that are not bound before the first store, and not each is "
+                        "combined with an operand by itself";
       }
     }
     result.why_not = std::move(why_);
@@ -98,7 +99,7 @@ class Find {
     return false;
   }
 
-  /// Lets around stores of their variables, each once; or one store.
+  /// Lets around stores of their variables, each once; or stores of which none changes what another one computes.
   bool take_body() {
     std::vector<const LetStmt*> lets;
     Stmt body = block_.body;
@@ -112,9 +113,9 @@ class Find {
     auto stores = stores_of(body);
     if (!stores) return say("its body is not a store, or stores of values bound before");
     if (lets.empty()) {
-      if (stores->size() != 1) return say("its body stores several values that are not bound before the first store");
-      update_ = {{stores->front()->buffer}, {stores->front()->value}, stores->front()->indices};
-      return true;
+      bound_ = stores->size() == 1;
+      update_.indices = stores->front()->indices;
+      return std::all_of(stores->begin(), stores->end(), [&](const BufferStore* s) { return add(*s, s->value); });
     }
     if (lets.size() != stores->size()) return say("it does not store each value that it binds exactly once");
     update_.indices = stores->front()->indices;
@@ -123,14 +124,18 @@ class Find {
       if (std::count_if(stores->begin(), stores->end(), is_it) != 1) {
         return say("it does not store each value that it binds exactly once");
       }
-      const BufferStore& store = **std::find_if(stores->begin(), stores->end(), is_it);
-      for (const Ref<Buffer>& known : update_.buffers) {
-        if (known->data == store.buffer->data) return say("it stores twice to '" + store.buffer->name + "'");
-      }
-      if (!same_exprs(store.indices, update_.indices)) return say("it stores at different indices");
-      update_.buffers.push_back(store.buffer);
-      update_.values.push_back(let->value);
+      if (!add(**std::find_if(stores->begin(), stores->end(), is_it), let->value)) return false;
     }
+    return true;
+  }
+
+  bool add(const BufferStore& store, const Expr& value) {
+    for (const Ref<Buffer>& known : update_.buffers) {
+      if (known->data == store.buffer->data) return say("it stores twice to '" + store.buffer->name + "'");
+    }
+    if (!same_exprs(store.indices, update_.indices)) return say("it stores at different indices");
+    update_.buffers.push_back(store.buffer);
+    update_.values.push_back(value);
     return true;
   }
 
@@ -190,7 +195,7 @@ class Find {
   bool chooses_pairs() {
     reducer_.operands.clear();
     reducer_.steps.clear();
-    if (elements_.size() != 2) return false;
+    if (elements_.size() != 2 || !bound_) return false;
     for (size_t part = 0; part < 2; ++part) {
       const Select* choice = update_.values[part].as<Select>();
       if (!choice || !same_expr(choice->true_value, elements_[part])) return false;
@@ -234,6 +239,7 @@ class Find {
   const Block& block_;
   std::string why_;
   Update update_;
+  bool bound_ = true;  ///< all values are worked out before the first store
   std::vector<Expr> elements_;
   std::optional<arith::Analyzer> analyzer_;
   Reducer reducer_;

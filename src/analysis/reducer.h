@@ -8,6 +8,9 @@
 //   v = T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])
 //   I[vi] = i; V[vi] = v
 //
+//   S[vi] = S[vi] + A[vi, vk]                 several sums, each by itself
+//   Q[vi] = Q[vi] + A[vi, vk] * A[vi, vk]
+//
 // Steps of a recognized reduction may be taken in groups, each group from its own start, and the groups combined in the
 // order of their first steps: every operation here is associative (floating-point sums and products but for rounding),
 // and its start is neutral or may be met any number of times. `commutative` adds that the order does not matter.
@@ -33,7 +36,7 @@ enum class Combiner {
 struct Reducer {
   Combiner combiner = Combiner::kParts;
   std::vector<ReductionStep> steps;  ///< of kParts: one for each buffer
-  std::vector<Ref<Buffer>> buffers;  ///< one, or two for pairs, in the order in which the pair is computed
+  std::vector<Ref<Buffer>> buffers;  ///< two for pairs, in the order in which the pair is computed
   std::vector<Expr> indices;         ///< of the element, the same in all of them
   std::vector<Expr> starts;          ///< what the init stores, per buffer
   std::vector<Expr> operands;        ///< what a step adds, per buffer; none reads the buffers

@@ -1,6 +1,7 @@
 #include "analysis/scope.h"
 
 #include <algorithm>
+#include <span>
 #include <unordered_map>
 
 #include "analysis/binding_reads.h"
@@ -41,6 +42,12 @@ void find_blocks(const Stmt& stmt, std::vector<const BlockRealize*>& blocks, con
   visit(stmt, [&](const Ref<BlockRealize>& realize, Visitor&) { blocks.push_back(&*realize); });
 }
 
+/// The statements behind one another that a body consists of.
+std::span<const Stmt> parts_of(const Stmt& body) {
+  const SeqStmt* sequence = body.as<SeqStmt>();
+  return sequence ? std::span<const Stmt>(sequence->seq) : std::span<const Stmt>(&body, 1);
+}
+
 }  // namespace
 
 const NodeBase* bare_statement_in(const Stmt& stmt) {
@@ -73,31 +80,73 @@ const NodeBase* bare_statement_in(const Stmt& stmt) {
   return found;
 }
 
-const Scope& Scope::of(const Block& block) {
-  return block.id.memo.get<Scope>([&] {
-    Scope scope;
-    const SeqStmt* sequence = block.body.as<SeqStmt>();
-    const size_t expected = sequence ? sequence->seq.size() : 8;
-    scope.children_.reserve(expected);
-    scope.uses_.reserve(expected * 3);
-    scope.allocated_.reserve(block.alloc_buffers.size());
-    for (const Def<Buffer>& buffer : block.alloc_buffers) scope.allocated_.push_back(buffer->data.get());
-    for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
-      scope.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
+const Scope& Scope::known(const Block& block, const Block* before) {
+  return block.id.memo.get<Scope>([&] { return made(block, before); });
+}
+const Scope& Scope::of(const Block& block) { return known(block, nullptr); }
+const Scope& Scope::of(const Block& block, const Block& before) { return known(block, &before); }
+
+Scope Scope::made(const Block& block, const Block* before) {
+  Scope scope;
+  const std::span<const Stmt> stmts = parts_of(block.body), old = before ? parts_of(before->body) : stmts.first(0);
+  const size_t expected = std::max<size_t>(stmts.size(), 8);
+  scope.children_.reserve(expected);
+  scope.used_.reserve(expected * 3);
+  scope.users_.reserve(expected * 3);
+  scope.ends_.reserve(stmts.size());
+  scope.block_ = &block;
+  for (const Ref<MatchBufferRegion>& match : block.match_buffers) {
+    scope.views_.emplace_back(match->buffer->data.get(), match->source->buffer->data.get());
+  }
+  const Scope* known = old.empty() ? nullptr : &of(*before);
+  if (known && (known->bare_ || known->views_ != scope.views_)) known = nullptr;
+  with_stack_for(block.body.depth(), [&] {
+    size_t next = 0;
+    for (size_t i = 0; i < stmts.size();) {
+      size_t first = known ? next : old.size();
+      while (first < old.size() && old[first] != stmts[i]) ++first;
+      if (first == old.size()) {
+        scope.add(stmts[i++]);
+        continue;
+      }
+      for (next = first; next < old.size() && i < stmts.size() && old[next] == stmts[i]; ++i) ++next;
+      scope.add(*known, first, next);
     }
-    with_stack_for(block.body.depth(), [&] { find_blocks(block.body, scope.children_, scope.bare_); });
-    if (scope.bare_) scope.note_bare_uses(block.body);
-    for (int child = 0; child < static_cast<int>(scope.children_.size()); ++child) {
-      const Block& block = *scope.children_[child]->block;
-      for (const auto& write : block.writes) scope.uses_.push_back({scope.memory(write->buffer), child, true});
-      auto note_read = [&](const Ref<BufferRegion>& read) {
-        scope.uses_.push_back({scope.memory(read->buffer), child, false});
-      };
-      for (const auto& read : block.reads) note_read(read);
-      for (const auto& read : binding_reads(*scope.children_[child])) note_read(read);
-    }
-    return scope;
   });
+  if (scope.bare_) scope.note_bare_uses(block.body);
+  return scope;
+}
+
+void Scope::add(const Stmt& stmt) {
+  size_t at = children_.size();
+  find_blocks(stmt, children_, bare_);
+  for (; at < children_.size(); ++at) {
+    const BlockRealize& realize = *children_[at];
+    const int child = static_cast<int>(at);
+    for (const auto& write : realize.block->writes) note_use(write->buffer, child, true);
+    for (const auto& read : realize.block->reads) note_use(read->buffer, child, false);
+    for (const auto& read : binding_reads(realize)) note_use(read->buffer, child, false);
+  }
+  ends_.push_back({static_cast<uint32_t>(children_.size()), static_cast<uint32_t>(used_.size())});
+}
+
+void Scope::add(const Scope& other, size_t first, size_t last) {
+  const Ends begin = first == 0 ? Ends{0, 0} : other.ends_[first - 1], end = other.ends_[last - 1];
+  auto append = [](auto& to, const auto& from, size_t begin, size_t end) {
+    const size_t size = to.size();
+    to.insert(to.end(), from.begin() + static_cast<std::ptrdiff_t>(begin),
+              from.begin() + static_cast<std::ptrdiff_t>(end));
+    return std::span(to).subspan(size);
+  };
+  const int moved = static_cast<int>(children_.size()) - static_cast<int>(begin.children);
+  const int moved_uses = static_cast<int>(used_.size()) - static_cast<int>(begin.uses);
+  append(children_, other.children_, begin.children, end.children);
+  append(used_, other.used_, begin.uses, end.uses);
+  for (int& user : append(users_, other.users_, begin.uses, end.uses)) user += moved * 2;
+  for (Ends& ends : append(ends_, other.ends_, first, last)) {
+    ends.children += moved;
+    ends.uses += moved_uses;
+  }
 }
 
 void Scope::note_bare_uses(const Stmt& body) {
@@ -147,18 +196,21 @@ int Scope::child(uint64_t identity) const {
 
 std::vector<int> Scope::users(const NodeBase* data, bool write) const {
   std::vector<int> result;
-  for (const Use& use : uses_) {
-    if (use.data != data || use.write != write) continue;
-    if (result.empty() || result.back() != use.child) result.push_back(use.child);
+  for (auto at = std::find(used_.begin(), used_.end(), data); at != used_.end();
+       at = std::find(at + 1, used_.end(), data)) {
+    const int user = users_[at - used_.begin()];
+    if (user % 2 != (write ? 1 : 0)) continue;
+    if (result.empty() || result.back() != user / 2) result.push_back(user / 2);
   }
   return result;
 }
 
 std::vector<Dependence> Scope::dependences() const {
   std::unordered_map<const NodeBase*, std::vector<int>> touching;
-  for (const Use& use : uses_) {
-    std::vector<int>& known = touching[use.data];
-    if (known.empty() || known.back() != use.child) known.push_back(use.child);
+  for (size_t at = 0; at < used_.size(); ++at) {
+    std::vector<int>& known = touching[used_[at]];
+    const int child = users_[at] / 2;
+    if (known.empty() || known.back() != child) known.push_back(child);
   }
   std::vector<Dependence> result;
   for (int dst = 0; dst < static_cast<int>(children_.size()); ++dst) {
@@ -215,7 +267,9 @@ std::vector<int> Scope::readers(const Ref<Buffer>& buffer) const { return users(
 bool Scope::is_output(int child) const {
   const auto& writes = children_[child]->block->writes;
   return std::any_of(writes.begin(), writes.end(), [&](const Ref<BufferRegion>& write) {
-    return std::find(allocated_.begin(), allocated_.end(), memory(write->buffer)) == allocated_.end();
+    const NodeBase* data = memory(write->buffer);
+    return std::none_of(block_->alloc_buffers.begin(), block_->alloc_buffers.end(),
+                        [&](const Ref<Buffer>& own) { return own->data.get() == data; });
   });
 }
 

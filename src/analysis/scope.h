@@ -30,6 +30,9 @@ struct Dependence {
 class Scope : public Memo::Fact {
  public:
   static const Scope& of(const Block& block);
+  /// The same for what a change has made of another block: statements that it left as they were are not looked through
+  /// again.
+  static const Scope& of(const Block& block, const Block& before);
 
   /// In program order. They live as long as the block.
   const std::vector<const BlockRealize*>& children() const { return children_; }
@@ -55,6 +58,12 @@ class Scope : public Memo::Fact {
   bool bare_statements_touch(const BlockRealize& child) const;
 
  private:
+  static const Scope& known(const Block& block, const Block* before);
+  static Scope made(const Block& block, const Block* before);
+  /// Takes in what stands in the next statement of the body.
+  void add(const Stmt& stmt);
+  /// Likewise statements of another scope, from `first` to before `last`.
+  void add(const Scope& other, size_t first, size_t last);
   /// The data variable of the buffer, or of what it is a view of.
   const NodeBase* memory(const Ref<Buffer>& buffer) const;
   bool touches(const std::vector<Ref<BufferRegion>>& regions, const NodeBase* data) const;
@@ -62,16 +71,23 @@ class Scope : public Memo::Fact {
   /// The children that write, or read, the memory.
   std::vector<int> users(const NodeBase* data, bool write) const;
 
-  /// A child touches a memory. A step asks about few of them: they are looked through, which takes less than to sort
-  /// them by memory.
-  struct Use {
-    const NodeBase* data;
-    int child;
-    bool write;
-  };
+  void note_use(const Ref<Buffer>& buffer, int child, bool write) {
+    used_.push_back(memory(buffer));
+    users_.push_back(child * 2 + (write ? 1 : 0));
+  }
+
+  const Block* block_ = nullptr;
   std::vector<const BlockRealize*> children_;
-  std::vector<Use> uses_;                                           ///< in the order of the children
-  std::vector<const NodeBase*> allocated_;                          ///< data variables
+  /// What memory a child touches, in the order of the children, and beside it who does: the number of the child times
+  /// two, and one more where it writes. A step asks about few of them: they are looked through, which takes less than
+  /// to sort them by memory.
+  std::vector<const NodeBase*> used_;
+  std::vector<int> users_;
+  /// Of each statement of the body where the children and uses of those up to it end.
+  struct Ends {
+    uint32_t children, uses;
+  };
+  std::vector<Ends> ends_;
   std::vector<std::pair<const NodeBase*, const NodeBase*>> views_;  ///< data of a view and of its source
   const NodeBase* bare_ = nullptr;
   std::vector<const NodeBase*> bare_uses_;  ///< data variables

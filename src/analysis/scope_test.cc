@@ -119,5 +119,63 @@ TEST(Scope, WhatStandsOutsideOfBlocksIsNamed) {
   EXPECT_EQ(Scope::of(*block).child(0), -1);
 }
 
+TEST(Scope, AChangedBodyHasTheScopeOfOneThatIsNew) {
+  std::mt19937 random{5};
+  auto below = [&](size_t bound) { return random() % bound; };
+  std::vector<Ref<Buffer>> buffers;
+  for (const char* name : {"A", "B", "C", "D", "E"}) buffers.push_back(cell(name));
+  int number = 0;
+  auto part = [&]() -> Stmt {
+    Plan plan;
+    for (size_t n = below(3); n > 0; --n) plan.reads.push_back(buffers[below(5)]);
+    for (size_t n = 1 + below(2); n > 0; --n) plan.writes.push_back(buffers[below(5)]);
+    Stmt stmt = block_of(plan, number++);
+    if (below(4) == 0) stmt = loop(var("i"), i32(4), seq({stmt, block_of(plan, number++)}));
+    if (below(60) == 0) stmt = store(buffers[0], float_imm(DataType::float_(32), 0), {i32(0)});  // no block
+    return stmt;
+  };
+  auto scope_of = [](const std::vector<Stmt>& body) {
+    Block root;
+    root.name_hint = "root";
+    root.body = body.size() == 1 ? body[0] : seq(body);
+    return make<Block>(std::move(root));
+  };
+  auto rows = [](const Scope& scope) {
+    std::vector<std::tuple<int, int, DependenceKind, const NodeBase*>> result;
+    for (const Dependence& d : scope.dependences()) result.emplace_back(d.src, d.dst, d.kind, d.data);
+    return result;
+  };
+  size_t bare = 0;
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Stmt> body(1 + below(12));
+    std::generate(body.begin(), body.end(), part);
+    Ref<Block> before = scope_of(body);
+    for (int step = 0; step < 6; ++step) {
+      size_t at = below(body.size());
+      if (below(3) == 0 && body.size() > 1) {
+        body.erase(body.begin() + static_cast<std::ptrdiff_t>(at));
+      } else if (below(2) == 0) {
+        body.insert(body.begin() + static_cast<std::ptrdiff_t>(at), part());
+      } else {
+        body[at] = part();
+      }
+      if (below(5) == 0) std::swap(body[0], body[body.size() / 2]);
+      Ref<Block> changed = scope_of(body), anew = scope_of(body);
+      const Scope& found = Scope::of(*changed, *before);
+      const Scope& expected = Scope::of(*anew);
+      EXPECT_EQ(found.children(), expected.children()) << round;
+      EXPECT_EQ(found.bare_statement(), expected.bare_statement()) << round;
+      EXPECT_EQ(rows(found), rows(expected)) << round;
+      for (const Ref<Buffer>& buffer : buffers) {
+        EXPECT_EQ(found.writers(buffer), expected.writers(buffer)) << round;
+        EXPECT_EQ(found.readers(buffer), expected.readers(buffer)) << round;
+      }
+      bare += found.bare_statement() != nullptr;
+      before = changed;
+    }
+  }
+  EXPECT_GT(bare, 20U);
+}
+
 }  // namespace
 }  // namespace tilewright::analysis

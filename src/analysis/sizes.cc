@@ -71,6 +71,12 @@ void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<
   }
 }
 
+void assume_instances(arith::Analyzer& analyzer, const Tree& tree, int block) {
+  for (const Ref<IterVar>& axis : tree.block_at(block).iter_vars) {
+    if (!axis->dom->extent.is<IntImm>()) assume_positive(analyzer, FreeSizes::of(tree), axis->dom->extent);
+  }
+}
+
 void assume_runs_around(arith::Analyzer& analyzer, const Tree& tree, int at) {
   for (; at != Tree::kNone; at = tree[at].parent) {
     if (tree[at].is_loop) assume_runs(analyzer, tree, {at});

@@ -16,7 +16,9 @@ namespace tilewright::analysis {
 void assume_sizes(arith::Analyzer& analyzer, const Tree& tree);
 /// The loops run: no factor of their extents is 0.
 void assume_runs(arith::Analyzer& analyzer, const Tree& tree, const std::vector<int>& loops);
-/// The same of the loops around a statement, itself included. Not for what comes to stand outside of them.
+/// The block has instances: no factor of the extents of its axes is 0.
+void assume_instances(arith::Analyzer& analyzer, const Tree& tree, int block);
+/// The loops around a statement run, itself included. Not for what comes to stand outside of them.
 void assume_runs_around(arith::Analyzer& analyzer, const Tree& tree, int at);
 
 }  // namespace tilewright::analysis

@@ -260,6 +260,7 @@ std::vector<int> Tree::loops_above(int at) const {
 
 std::vector<int> Tree::child_blocks(int at) const {
   std::vector<int> result;
+  result.reserve(8);
   for (int p = at + 1; p < entries_[at].end;) {
     if (entries_[p].is_block && !entries_[p].in_init) {
       result.push_back(p);

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/traverse.h"
 
 namespace tilewright::analysis {
@@ -37,10 +38,10 @@ class Counter {
           --conditions_;
         },
         [&](const Ref<BufferStore>& store, Visitor& v) {
-          v(store->value);  // not the indices
+          v(store->value);
           write(*store);
         },
-        [&](const Ref<BufferLoad>& load, Visitor&) { read(load->buffer); },
+        [&](const Ref<BufferLoad>& load, Visitor&) { read(*load); },
         [&](const Ref<Add>& e, Visitor& v) { operation(e, v); },
         [&](const Ref<Sub>& e, Visitor& v) { operation(e, v); },
         [&](const Ref<Mul>& e, Visitor& v) { operation(e, v); },
@@ -91,7 +92,22 @@ class Counter {
     return value ? static_cast<double>(std::max<int64_t>(*value, loads ? 1 : 0)) : 1.0;
   }
 
+  /// How many of a parameter's elements are read, or written, at most: where data choose them, one an access.
+  double elements_read(const ParameterUse& param, double all) { return at_most(reads_[&param], all); }
+  double elements_written(const ParameterUse& param, double all) { return at_most(writes_[&param], all); }
+
  private:
+  struct Touched {
+    bool by_data = false;  ///< data choose some of the elements
+    double elements = 0;
+  };
+
+  double at_most(const Touched& touched, double all) {
+    if (!touched.by_data || touched.elements >= all) return all;
+    result_.exact = false;
+    return touched.elements;
+  }
+
   void enter_loop(const Ref<For>& loop, Visitor& v) {
     double extent = constant_or_guess(loop->extent);
     middle_[loop->loop_var.get()] = static_cast<int64_t>(extent / 2);
@@ -187,17 +203,30 @@ class Counter {
     return it == views_.end() ? buffer : it->second;
   }
 
-  void read(const Ref<Buffer>& buffer) {
-    ParameterUse* param = parameter(buffer);
+  void read(const BufferLoad& load) {
+    ParameterUse* param = parameter(load.buffer);
     if (!param) return;
     param->read = true;
     if (!covered_.contains(param)) param->read_before_written = true;
+    touch(reads_[param], load.indices);
+  }
+
+  /// An index is no data, but what it reads is read. The elements of a vector are one index each.
+  void touch(Touched& touched, const std::vector<Expr>& indices) {
+    double lanes = 1;
+    for (const Expr& index : indices) {
+      touched.by_data |= effect_of(index) != Effect::kPure;
+      lanes = std::max<double>(lanes, index.dtype().lanes);
+      visit(index, [&](const Ref<BufferLoad>& inner, Visitor&) { read(*inner); });
+    }
+    touched.elements += times_ * lanes;
   }
 
   void write(const BufferStore& store) {
     ParameterUse* param = parameter(store.buffer);
     if (!param) return;
     param->written = true;
+    touch(writes_[param], store.indices);
     if (param->buffer != store.buffer || !covers(store)) return;
     covered_.insert(param);
     if (unsure_ == 0) param->written_in_full = true;
@@ -219,6 +248,7 @@ class Counter {
   }
 
   Workload& result_;
+  std::unordered_map<const ParameterUse*, Touched> reads_, writes_;
   double times_ = 1;
   double base_ = 1;                                        // times_ of the block around
   std::vector<std::pair<const NodeBase*, double>> loops_;  // between it and here
@@ -240,11 +270,12 @@ Workload analyze_workload(const Ref<PrimFunc>& func) {
   counter.run(func->body);
   for (ParameterUse& param : result.params) {
     if (!param.buffer.defined()) continue;
-    double bytes = param.buffer->dtype.bytes() * param.buffer->dtype.lanes;
-    for (const Expr& extent : param.buffer->shape) bytes *= counter.constant_or_guess(extent);
+    double elements = 1;
+    for (const Expr& extent : param.buffer->shape) elements *= counter.constant_or_guess(extent);
+    const double bytes = param.buffer->dtype.bytes() * param.buffer->dtype.lanes;
     bool reads = param.read_before_written || (param.read && !param.written);
-    if (reads) result.bytes_read += bytes;
-    if (param.written) result.bytes_written += bytes;
+    if (reads) result.bytes_read += bytes * counter.elements_read(param, elements);
+    if (param.written) result.bytes_written += bytes * counter.elements_written(param, elements);
   }
   return result;
 }

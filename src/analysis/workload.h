@@ -30,11 +30,13 @@ struct Workload {
   double flops = 0;
   /// The same for integers that are data (not indices).
   double int_ops = 0;
-  /// Bytes of each parameter that is read plus of each that is written: the traffic no program can avoid.
+  /// Bytes of each parameter that is read plus of each that is written: the traffic no program can avoid. Of one whose
+  /// elements data choose, no more than there are accesses.
   double bytes_read = 0, bytes_written = 0;
   /// Sum over blocks of the product of their reduction extents: the length that error bounds need. At least 1.
   double reduction_length = 1;
-  /// False where a loop's extent or a shape is not constant and was taken at the middle of its range.
+  /// False where a loop's extent or a shape is not constant and was taken at the middle of its range, or where data
+  /// choose what is accessed.
   bool exact = true;
 };
 

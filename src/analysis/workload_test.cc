@@ -51,6 +51,32 @@ TEST(Workload, WithoutInitTheOutputIsAnInputToo) {
   EXPECT_EQ(w.bytes_read, 3 * 8 * 8 * 4);
 }
 
+TEST(Workload, OfWhatDataChooseNoMoreCountsThanIsRead) {
+  std::vector<Ref<Var>> handles;
+  std::vector<Ref<Buffer>> buffers;
+  PrimFunc func;
+  for (auto [name, size, type] :
+       {std::tuple{"A", 1000, DataType::float_(32)}, {"I", 10, DataType::int_(32)}, {"B", 10, DataType::float_(32)}}) {
+    buffers.push_back(decl_buffer({i32(size)}, type, name));
+    Ref<Var> handle = pointer_var(std::string(name) + "_handle", DataType::void_(), "");
+    func.params.push_back(handle);
+    func.buffer_map.emplace_back(handle, buffers.back());
+  }
+  Ref<Var> i = var("i");
+  Expr chosen = load(buffers[1], {i});
+  func.body = loop(i, i32(10), store(buffers[2], load(buffers[0], {chosen}), {i}));
+  func.ret_type = make<TupleType>({{}});
+  Workload gather = analyze_workload(make<PrimFunc>(PrimFunc(func)));
+  EXPECT_EQ(gather.bytes_read, 10 * 4 + 10 * 4);
+  EXPECT_EQ(gather.bytes_written, 10 * 4);
+  EXPECT_TRUE(gather.params[1].read);
+  EXPECT_FALSE(gather.exact);
+  func.body = loop(i, i32(10), store(buffers[0], load(buffers[2], {i}), {chosen}));
+  Workload scatter = analyze_workload(make<PrimFunc>(std::move(func)));
+  EXPECT_EQ(scatter.bytes_read, 10 * 4 + 10 * 4);
+  EXPECT_EQ(scatter.bytes_written, 10 * 4);
+}
+
 TEST(Workload, AnExtentThatVariesIsTakenAtItsMiddle) {
   Ref<Buffer> a = decl_buffer({i32(8)}, DataType::float_(32), "A");
   Ref<Var> handle = pointer_var("a", DataType::void_(), ""), i = var("i"), j = var("j");

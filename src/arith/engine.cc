@@ -90,6 +90,8 @@ const Engine::VarInfo* Engine::info(const NodeBase* var) const {
 
 void Engine::put(const Ref<Var>& var, VarInfo info) {
   info.known = true;
+  const bool is_wide = is_index(var.dtype()) && var.dtype().bits > 32 && !info.value.defined();
+  fingerprints_.set_fits_int32(var, is_wide && info.bound.within(ConstIntBound::of_type(DataType::int_(32))));
   if (VarInfo* old = vars_.find(var)) {
     *old = std::move(info);
   } else {
@@ -112,6 +114,7 @@ void Engine::bind(const Ref<Var>& var, const Expr& value) {
 
 void Engine::bind(const Ref<Var>& var, const Expr& from, const Expr& count_of) {
   if (VarInfo* old = vars_.find(var)) *old = {};  // a range may not depend on what the variable was before
+  fingerprints_.set_fits_int32(var, false);
   forget();
   Expr min = simplify(from), extent = simplify(count_of);
   if (is_const_int(extent, 1)) return bind(var, min);

@@ -105,6 +105,8 @@ class Engine {
   Expr decided(const Expr& e);
   Expr rebuild(const Expr& e);
   Expr simplify_cast(const Expr& e);
+  bool fits_type(const Expr& e, DataType type);
+  Expr narrowed(const Expr& e, DataType type);
   Expr simplify_let(const Expr& e);
   Expr simplify_call(const Expr& e);
   Expr simplify_wrapping(const Expr& e);

@@ -83,14 +83,29 @@ Fingerprints::Entry Fingerprints::lookup(const Expr& e) {
   return entry;
 }
 
+void Fingerprints::set_fits_int32(const Ref<Var>& var, bool fits) {
+  bool* known = fits_int32_.find(var);
+  if (known ? *known == fits : !fits) return;
+  memo_.clear();  // it has casts of the variable
+  if (known) {
+    *known = fits;
+  } else {
+    fits_int32_.insert(var, fits);
+  }
+}
+
 Fingerprint Fingerprints::compute(const Expr& e) {
   bool ring = e.dtype().is_integral() && !e.dtype().is_bool();
+  // Where nothing overflows, an operator on indices gives the same number in either width.
+  auto tag = [&](Kind kind, DataType type) {
+    return tag_of(kind, !wrapping_ && is_index(type) ? DataType::int_(64) : type);
+  };
   auto commutative = [&](const Expr& a, const Expr& b) {
     Fingerprint x = (*this)(a), y = (*this)(b);
-    return mix(tag_of(e.kind(), a.dtype()), x < y ? x : y, x < y ? y : x);
+    return mix(tag(e.kind(), a.dtype()), x < y ? x : y, x < y ? y : x);
   };
   auto ordered = [&](Kind kind, const Expr& a, const Expr& b) {
-    return mix(tag_of(kind, a.dtype()), (*this)(a), (*this)(b));
+    return mix(tag(kind, a.dtype()), (*this)(a), (*this)(b));
   };
   // An order between index expressions is the sign of a difference.
   auto less = [&](const Expr& a, const Expr& b, int64_t slack) {
@@ -141,9 +156,12 @@ Fingerprint Fingerprints::compute(const Expr& e) {
       return equal(Kind::kEQ, e.as<EQ>()->a, e.as<EQ>()->b);
     case Kind::kNE:
       return equal(Kind::kNE, e.as<NE>()->a, e.as<NE>()->b);
-    case Kind::kCast:
-      if (is_widening_index_cast(*e.as<Cast>())) return (*this)(e.as<Cast>()->value);
+    case Kind::kCast: {
+      const Cast& cast = *e.as<Cast>();
+      const bool* fits = is_index(cast.dtype) && cast.value.is<Var>() ? fits_int32_.find(cast.value) : nullptr;
+      if ((fits && *fits) || is_widening_index_cast(cast)) return (*this)(cast.value);
       return opaque(e);
+    }
     default:
       return opaque(e);
   }

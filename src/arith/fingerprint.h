@@ -45,6 +45,8 @@ class Fingerprints {
   Fingerprint operator()(const Expr& e);
   /// Whether evaluating the expression changes state.
   bool has_effect(const Expr& e);
+  /// Whether all values of a variable fit int32: then a cast of it to a narrower index type is the variable itself.
+  void set_fits_int32(const Ref<Var>& var, bool fits);
   void clear() { memo_.clear(); }
   size_t size() const { return memo_.size(); }
 
@@ -57,6 +59,7 @@ class Fingerprints {
   Fingerprint compute(const Expr& e);
   Fingerprint opaque(const Expr& e);
   NodeTable<Entry> memo_;
+  NodeTable<bool> fits_int32_;
   bool wrapping_;
   bool effect_seen_ = false;  ///< below the node now computed
   uint64_t fresh_ = 0;

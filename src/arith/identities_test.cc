@@ -294,6 +294,67 @@ TEST_F(Identities, QuotientsAgainstDividends) {
   });
 }
 
+/// One expression in int32 and in int64, with casts of either kind wherever they may stand.
+struct InBothTypes {
+  Expr narrow, wide;
+};
+
+InBothTypes draw_in_both(Draw& d, const std::vector<InBothTypes>& leaves, int depth) {
+  DataType i32_type = DataType::int_(32), i64_type = DataType::int_(64);
+  if (depth == 0) return leaves[static_cast<size_t>(d.pick(static_cast<int>(leaves.size())))];
+  InBothTypes a = draw_in_both(d, leaves, depth - 1), b = draw_in_both(d, leaves, depth - 1);
+  auto c = static_cast<int32_t>(d.number(1, 9));
+  InBothTypes result;
+  switch (d.pick(5)) {
+    case 0:
+      result = {a.narrow + b.narrow, a.wide + b.wide};
+      break;
+    case 1:
+      result = {a.narrow * c, a.wide * c};
+      break;
+    case 2:
+      result = {floordiv(a.narrow, c), floordiv(a.wide, c)};
+      break;
+    case 3:
+      result = {floormod(a.narrow, c), floormod(a.wide, c)};
+      break;
+    default:
+      result = {min(a.narrow, b.narrow), min(a.wide, b.wide)};
+  }
+  if (d.pick(3) == 0) result.narrow = make<Cast>({i32_type, result.wide});
+  if (d.pick(3) == 0) result.wide = make<Cast>({i64_type, result.narrow});
+  return result;
+}
+
+TEST(IndexTypes, CastsOfWhatFitsChangeNothing) {
+  DataType i32_type = DataType::int_(32), i64_type = DataType::int_(64);
+  Ref<Var> i = var("i", i64_type), j = var("j"), far = var("far", i64_type);
+  auto cast_of = [](DataType type, const Expr& e) { return Expr(make<Cast>({type, e})); };
+  std::vector<InBothTypes> near = {
+      {cast_of(i32_type, i), i}, {j, cast_of(i64_type, j)}, {i32(3), int_imm(i64_type, 3)}};
+  std::vector<InBothTypes> all = near;
+  all.push_back({cast_of(i32_type, far), cast_of(i64_type, cast_of(i32_type, far))});
+  int proved = 0;
+  for (int seed = 1; seed <= 300; ++seed) {
+    Draw d(static_cast<uint64_t>(seed));
+    Analyzer analyzer;
+    analyzer.bind(i, range(int_imm(i64_type, 0), int_imm(i64_type, 40)));
+    analyzer.bind(j, range(i32(-5), i32(30)));
+    if (d.coin()) analyzer.bind(far, range(int_imm(i64_type, 7), int_imm(i64_type, int64_t{1} << 40)));
+    InBothTypes both = draw_in_both(d, near, 3);
+    proved += analyzer.can_prove_equal(cast_of(i64_type, both.narrow), both.wide);
+    // What wraps in a cast stays as it is.
+    Expr drawn = draw_in_both(d, all, 3).wide, simple = analyzer.simplify(drawn);
+    for (int trial = 0; trial < 50; ++trial) {
+      Env env{{i, d.number(0, 39)}, {j, d.number(-5, 24)}, {far, d.number(7, int64_t{1} << 40)}};
+      auto value = evaluate(drawn, env);
+      if (!value) continue;
+      ASSERT_EQ(evaluate(simple, env), value) << seed << ": " << text(drawn) << " -> " << text(simple);
+    }
+  }
+  EXPECT_EQ(proved, 300);
+}
+
 TEST(Facts, OfIntrinsics) {
   Analyzer analyzer;
   DataType type = DataType::int_(32);

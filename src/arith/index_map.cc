@@ -45,12 +45,16 @@ class Inverter {
 
   Result<InvertedMap> run() {
     if (map_->initial_indices.size() != shape_.size()) {
-      return argument_error("index-map/count", "the map takes " + std::to_string(map_->initial_indices.size()) +
-                                                   " indices of an array of " + std::to_string(shape_.size()) +
-                                                   " dimensions");
+      return argument_error("index-map/count",
+                            "the map takes " + std::to_string(map_->initial_indices.size()) +
+                                " indices of an array of " + std::to_string(shape_.size()) + " dimensions",
+                            "give it one parameter for each dimension: lambda i, j: ...");
     }
     for (const Expr& e : map_->final_indices) {
-      if (!is_plain(e)) return argument_error("index-map/form", "a new index is built of more than +, -, *, // and %");
+      if (!is_plain(e)) {
+        return argument_error("index-map/form", "a new index is built of more than +, -, *, // and %",
+                              "only splits and fusions of the indices can be told back");
+      }
     }
     for (const Expr& e : map_->final_indices) note_divisions(e);
     for (size_t d = 0; d < shape_.size(); ++d) take_apart(d);
@@ -220,7 +224,8 @@ class Inverter {
     for (size_t i = 0; i < finals.size(); ++i) {
       const IterSumExpr& sum = found.indices[i];
       if (!analyzer_.can_prove_equal(sum.base, zero(sum.base.dtype()))) {
-        return argument_error("index-map/start", "new index " + std::to_string(i) + " does not start at 0");
+        return argument_error("index-map/start", "new index " + std::to_string(i) + " does not start at 0",
+                              "leave out what is added to all of its values");
       }
       // Sizes that it divides by are positive.
       Expr extent = analyzer_.simplify(cast(type_, length(sum)));

@@ -87,6 +87,11 @@ class Evaluator {
   IntSet operator()(const Expr& e) { return of_simple(engine_.simplify(e)); }
 
  private:
+  bool fits(const IntSet& set, DataType type) {
+    return set.is_bounded() && engine_.bound(set.min).min_value >= int_min(type) &&
+           engine_.bound(set.max).max_value <= int_max(type);
+  }
+
   /// terms >= low or terms <= high, where each of the terms runs.
   struct Limit {
     Fingerprint terms;
@@ -202,11 +207,15 @@ class Evaluator {
         return product(of_simple(e.as<Mul>()->a), of_simple(e.as<Mul>()->b));
       case Kind::kCast: {
         const Cast& cast = *e.as<Cast>();
-        if (!is_widening_index_cast(cast)) return IntSet::everything();
+        if (!is_index(cast.dtype) || !is_index(cast.value.dtype())) return IntSet::everything();
         IntSet set = of_simple(cast.value);
-        auto widened = [&](const Expr& end) { return end.defined() ? simple(tilewright::cast(cast.dtype, end)) : end; };
         if (set.is_nothing) return set;
-        return set.is_point() ? IntSet::point(widened(set.min)) : IntSet::interval(widened(set.min), widened(set.max));
+        if (!is_widening_index_cast(cast) && !fits(set, cast.dtype)) return IntSet::everything();
+        auto cast_end = [&](const Expr& end) {
+          return end.defined() ? simple(tilewright::cast(cast.dtype, end)) : end;
+        };
+        return set.is_point() ? IntSet::point(cast_end(set.min))
+                              : IntSet::interval(cast_end(set.min), cast_end(set.max));
       }
       default:
         break;

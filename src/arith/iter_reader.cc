@@ -1,5 +1,6 @@
 #include "arith/iter_reader.h"
 
+#include "arith/fingerprint.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 
@@ -23,6 +24,16 @@ IterReader::IterReader(const IterDomains& inputs, bool checked, bool keep_trivia
 bool IterReader::has_input(const Expr& e) {
   if (e.is<IntImm>()) return false;
   return uses_any_var(e, [&](const Ref<Var>& v) { return marks_.contains(v) || values_.contains(v); });
+}
+
+bool IterReader::fits(const IterSumExpr& sum, DataType type) {
+  Analyzer& analyzer = factors_.analyzer();
+  ConstIntBound reach = analyzer.const_int_bound(sum.base);
+  for (const IterSplitExpr& split : sum.args) {
+    ConstIntBound steps{0, analyzer.const_int_bound(split.extent).max_value};  // one too many: the last is enough
+    reach = reach + steps * analyzer.const_int_bound(split.scale);
+  }
+  return reach.within(ConstIntBound::of_type(type));
 }
 
 std::optional<IterSumExpr> IterReader::read(const Expr& e) {
@@ -59,9 +70,10 @@ std::optional<IterSumExpr> IterReader::read(const Expr& e) {
     }
     case Kind::kCast: {
       const Cast& cast = *e.as<Cast>();
-      bool index = cast.dtype.is_int() && cast.value.dtype().is_int() && cast.dtype.bits >= cast.value.dtype().bits;
-      auto inner = index ? read(cast.value) : std::nullopt;
-      if (!inner) break;
+      bool index = cast.dtype.is_int() && cast.value.dtype().is_int();
+      bool widens = cast.dtype.bits >= cast.value.dtype().bits;
+      auto inner = index && (widens || is_index(cast.dtype)) ? read(cast.value) : std::nullopt;
+      if (!inner || (!widens && !fits(*inner, cast.dtype))) break;
       inner->base = tilewright::cast(cast.dtype, inner->base);
       return inner;
     }

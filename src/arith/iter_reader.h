@@ -44,6 +44,8 @@ class IterReader {
  private:
   static IterSumExpr of_base(const Expr& base) { return {{}, base}; }
   bool has_input(const Expr& e);
+  /// Whether all values of the sum are of the type.
+  bool fits(const IterSumExpr& sum, DataType type);
   std::optional<IterSumExpr> divide(IterSumExpr sum, const Expr& divisor, bool quotient);
   std::optional<IterSumExpr> divide_by_groups(const IterSumExpr& rest, const Expr& divisor, bool quotient);
   IterSumExpr digits(IterSplitExpr split, const Expr& divisor, bool quotient);

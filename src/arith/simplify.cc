@@ -167,6 +167,22 @@ Expr Engine::simplify_wrapping(const Expr& e) {
   return result;
 }
 
+bool Engine::fits_type(const Expr& e, DataType type) { return bound(e).within(ConstIntBound::of_type(type)); }
+
+/// An index expression computed in a narrower type, with casts at its variables alone; null where a part may not fit.
+Expr Engine::narrowed(const Expr& e, DataType type) {
+  if (!fits_type(e, type)) return {};
+  if (const IntImm* imm = e.as<IntImm>()) return int_imm(type, imm->value);
+  if (e.is<Var>()) return make<Cast>({type, e});
+  if (const Cast* cast = e.as<Cast>(); cast && is_widening_index_cast(*cast) && cast->value.dtype().bits <= type.bits) {
+    return tilewright::cast(type, cast->value);
+  }
+  auto [a, b] = binary_operands(e);
+  if (!a || !b || !is_index(a->dtype())) return {};
+  Expr x = narrowed(*a, type), y = x.defined() ? narrowed(*b, type) : Expr();
+  return y.defined() ? binary(e.kind(), x, y) : Expr();
+}
+
 Expr Engine::simplify_cast(const Expr& e) {
   const Cast& node = *e.as<Cast>();
   Expr value = simplify(node.value);
@@ -174,7 +190,13 @@ Expr Engine::simplify_cast(const Expr& e) {
   if (auto folded = fold_cast(node.dtype, value)) return *folded;
   if (is_index(node.dtype) && is_index(value.dtype())) {
     const Cast* inner = value.as<Cast>();
-    if (inner && inner->value.dtype() == node.dtype && is_widening_index_cast(*inner)) return inner->value;
+    if (inner && inner->value.dtype() == node.dtype && is_index(inner->dtype)) {
+      if (is_widening_index_cast(*inner) || fits_type(inner->value, inner->dtype)) return inner->value;
+    }
+    if (!value.is<Var>() && node.dtype.bits < value.dtype().bits) {
+      Expr narrow = narrowed(value, node.dtype);
+      if (narrow.defined()) return simplify(narrow);
+    }
   }
   return value == node.value ? e : Expr(make<Cast>({node.dtype, value}));
 }

@@ -144,7 +144,7 @@ Status link(const fs::path& object, const fs::path& constants, const fs::path& v
     if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 0) return Ok{};
     if (WIFEXITED(outcome.status) && WEXITSTATUS(outcome.status) == 127) continue;  // not found, on older systems
     return resource_error("export/link", library.string() + ": the linker failed:\n" + outcome.output,
-                          "is the disk full? The object file can still be used");
+                          "is the disk full, or the size of files limited (ulimit -f)? Nothing was left in the folder");
   }
   return resource_error("export/link", "no C compiler was found to link a shared library with",
                         "apt-get install gcc, or set CC");
@@ -166,7 +166,8 @@ Result<ExportedFiles> export_files(const Ref<Module>& lowered, const ObjectCode&
   fs::path base = folder.empty() ? fs::path(".") : fs::path(folder);
   fs::create_directories(base, error);
   if (error) {
-    return resource_error("export/folder", "folder '" + folder + "' cannot be made: " + error.message());
+    return resource_error("export/folder", "folder '" + folder + "' cannot be made: " + error.message(),
+                          "name a folder that you may write to");
   }
   PendingFile object(base / (name + ".o")), header(base / (name + ".h")), library(base / (name + ".so")),
       script(base / (name + ".version")), constants(base / (name + ".c"));

@@ -33,9 +33,11 @@ class Machine {
   /// threads have copies of their own the thread is.
   using SharedKey = std::tuple<const Insn*, int, std::vector<int64_t>>;
   using Shared = std::map<SharedKey, int64_t>;
+  using Occurrences = std::map<const Insn*, int>;
   struct OwnLevel {
     Fork fork;
     Level level;
+    Occurrences occurrences;  ///< when the loop began; each of its threads counts on from there
   };
   static constexpr size_t kInherited = SIZE_MAX;
   struct Team;
@@ -46,7 +48,7 @@ class Machine {
     size_t own_used = 0;
     std::shared_ptr<Shared> shared;    // with the threads inside; null outside of teams
     size_t shared_level = kInherited;  // how many levels there were when this thread made it
-    std::map<const Insn*, int> occurrences;
+    Occurrences occurrences;
     Thread* parent = nullptr;
     Team* team = nullptr;
     Level level;  // in its team

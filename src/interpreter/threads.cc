@@ -27,7 +27,10 @@ void Machine::enter(Thread& thread, const Insn& in) {
   own.fork.starts.clear();
   own.fork.indices.clear();
   own.level = {&own.fork, own.fork.begin, 0, next_level_++, false};
-  if (program_.loops[in.extra].is_thread) begin_shared(thread);
+  if (program_.loops[in.extra].is_thread) {
+    begin_shared(thread);
+    own.occurrences = thread.occurrences;
+  }
   thread.levels.push_back(&own.level);
 }
 
@@ -35,7 +38,9 @@ void Machine::iterate(Thread& thread, int64_t index) {
   Level& level = *thread.levels.back();
   level.index = index;
   begin_slice(level, ++clock_);
-  if (thread.shared && program_.loops[level.fork->site].is_thread) thread.occurrences.clear();
+  if (thread.shared && program_.loops[level.fork->site].is_thread) {
+    thread.occurrences = thread.own[thread.own_used - 1]->occurrences;
+  }
 }
 
 bool Machine::leave(Thread& thread) {
@@ -88,6 +93,7 @@ bool Machine::fork(Thread& thread, const Insn& in) {
     child->level = {&team.fork, 0, start + t, next_level_++, true};
     child->levels.push_back(&child->level);
     child->shared = thread.shared;
+    child->occurrences = thread.occurrences;
     child->parent = &thread;
     child->team = &team;
     auto it = threads_.insert(place, std::move(child));
@@ -163,6 +169,7 @@ Status Machine::schedule() {
     if (parent) {
       ++team->finished;
       if (--parent->running_children == 0) {
+        parent->occurrences = std::move(thread.occurrences);
         std::erase_if(teams_, [&](const auto& t) { return t.get() == team; });
         if (!end_shared(*parent)) return std::move(*failure_);
         next = parent->place;

@@ -284,7 +284,8 @@ Expr if_then_else(Expr condition, Expr true_value, Expr false_value) {
   promote(true_value, false_value);
   if (auto v = const_int(condition)) return *v ? true_value : false_value;
   if (!condition.dtype().is_bool()) {
-    refuse("ir/not-bool", "the condition of T.if_then_else must be bool, not " + condition.dtype().str());
+    refuse("ir/not-bool", "the condition of T.if_then_else must be bool, not " + condition.dtype().str(),
+           "compare it: x != 0");
   }
   DataType type = true_value.dtype();
   return make<Call>({type, intrinsic_op(Intrinsic::k_if_then_else), {condition, true_value, false_value}});

@@ -57,7 +57,8 @@ void need_equal_types(const T& node) {
 }
 
 void need_bool(const Expr& e, std::string_view what) {
-  if (!e.dtype().is_bool()) refuse("ir/not-bool", std::string(what) + " must be bool, not " + e.dtype().str());
+  if (e.dtype().is_bool()) return;
+  refuse("ir/not-bool", std::string(what) + " must be bool, not " + e.dtype().str(), "compare it: x != 0");
 }
 
 /// What decides whether something runs is one answer for all of it.
@@ -99,8 +100,10 @@ DataType vector_of(DataType element, const Expr& lanes, std::string_view kind) {
 /// dtype of a load or a store: the buffer's element with the lanes of the last index.
 DataType access_type(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate) {
   if (indices.size() != buffer->shape.size()) {
-    refuse("ir/index-count", "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
-                                 " dimensions and is accessed with " + std::to_string(indices.size()) + " indices");
+    refuse("ir/index-count",
+           "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
+               " dimensions and is accessed with " + std::to_string(indices.size()) + " indices",
+           "one index for each dimension, all in one pair of brackets: A[i, j]");
   }
   DataType type = buffer->dtype;
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -563,6 +566,13 @@ constexpr uint32_t kMostOperations = uint32_t{1} << 17;
          "bind parts of it with LetStmt, or use a loop");
 }
 
+/// By kind: asked for each child of each node.
+static constexpr bool kIsExpr[] = {
+#define X(name, sort, first, last) Sort::k##sort == Sort::kExpr,
+#include "ir/kinds.def"
+#undef X
+};
+
 template <class T>
 Ref<T> make(T data, SpanId span) {
   using SortHandle = typename KindOf<T>::SortHandle;
@@ -572,7 +582,7 @@ Ref<T> make(T data, SpanId span) {
   detail::read_children(data, [&](const NodeRef& child, auto) {
     below = std::max(below, child.depth());
     if constexpr (std::is_same_v<SortHandle, Expr> || std::is_same_v<SortHandle, Stmt>) {
-      if (child.defined() && child.sort() == Sort::kExpr) operations += child.get()->operations;
+      if (child.defined() && kIsExpr[static_cast<size_t>(child.kind())]) operations += child.get()->operations;
     }
   });
   if (below >= kMaxDepth) refuse_depth();

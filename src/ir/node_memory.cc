@@ -128,8 +128,7 @@ Chunk* fresh_chunk(Pool& pool) {
   return new (memory) Chunk{};
 }
 
-/// Where a thread allocates. A plain aggregate: reading it takes no check whether it was initialized. Each mention of
-/// the variable is a call.
+/// Where a thread allocates. A plain aggregate: reading it takes no check whether it was initialized.
 struct Current {
   Chunk* chunk;
   char *next, *end;    ///< a run of free memory
@@ -137,6 +136,13 @@ struct Current {
   size_t window;       ///< of the chunk: free memory from there on was not looked at
 };
 thread_local Current current;
+/// Of this thread. Each mention of the variable is a call, which the compiler would rather repeat than keep the
+/// address.
+Current& here_now() {
+  Current* here = &current;
+  asm("" : "+r"(here));
+  return *here;
+}
 
 std::atomic<uint8_t>& free_at(Chunk* chunk, const char* at) {
   return chunk->free[(at - reinterpret_cast<char*>(chunk)) / kWindow];
@@ -166,17 +172,28 @@ void leave_run(Current& here) noexcept {
   here.next = here.end = nullptr;
 }
 
+/// The first window from this one on in which free memory is noted; kWindows if there is none.
+size_t next_free(const Chunk* chunk, size_t window) {
+  // Most windows have none: eight are looked at together.
+  static_assert(sizeof(chunk->free[0]) == 1 && kWindows % 8 == 0);
+  const auto* bytes = reinterpret_cast<const uint8_t*>(chunk->free.data());
+  for (; window < kWindows; ++window) {
+    if (chunk->free[window].load(std::memory_order_relaxed) != 0) return window;
+    if (window % 8 != 7) continue;
+    while (window + 1 < kWindows &&
+           __atomic_load_n(reinterpret_cast<const uint64_t*>(bytes + window + 1), __ATOMIC_RELAXED) == 0)
+      window += 8;
+  }
+  return kWindows;
+}
+
 /// The next run of free memory in the chunk; false where none is left.
 bool next_run(Current& here) {
   leave_run(here);
   Chunk* chunk = here.chunk;
   char* const base = reinterpret_cast<char*>(chunk);
-  while (here.window < kWindows) {
+  while ((here.window = next_free(chunk, here.window)) < kWindows) {
     const uint8_t known = chunk->free[here.window].load(std::memory_order_acquire);
-    if (known == 0) {
-      ++here.window;
-      continue;
-    }
     char* end = base + here.window * kWindow + (known >> 6) * kUnit;
     here.next = end;
     while (end != base + kChunkBytes) {
@@ -206,7 +223,7 @@ void close_chunk(Pool& pool, Current& here) noexcept {
 struct AtThreadEnd {
   bool armed = false;
   ~AtThreadEnd() {
-    Current& here = current;
+    Current& here = here_now();
     if (here.chunk) leave_run(here);
     std::lock_guard lock(pool().mutex);
     close_chunk(pool(), here);
@@ -254,7 +271,7 @@ size_t rounded(size_t bytes) { return std::max((bytes + kUnit - 1) & ~(kUnit - 1
 }  // namespace
 
 void* allocate_node(size_t bytes) {
-  Current& here = current;
+  Current& here = here_now();
   bytes = rounded(bytes);
   if (static_cast<size_t>(here.end - here.next) < bytes) find_room(here, bytes);
   here.allocated += static_cast<uint32_t>(bytes);
@@ -264,7 +281,7 @@ void* allocate_node(size_t bytes) {
 }
 
 void free_node(void* node, size_t bytes) noexcept {
-  Current& here = current;
+  Current& here = here_now();
   bytes = rounded(bytes);
   char* at = static_cast<char*>(node);
   if (at + bytes == here.next) {  // the newest one of this thread: a temporary leaves no hole

@@ -35,5 +35,10 @@ inline bool same_expr(const Expr& a, const Expr& b) {
   if (const IntImm* value = a.as<IntImm>()) return value->value == b.as<IntImm>()->value;
   return structural_equal(a, b);
 }
+/// Constants of one value, whatever their types, or the same expression.
+inline bool same_number(const Expr& a, const Expr& b) {
+  const IntImm *x = a.as<IntImm>(), *y = b.as<IntImm>();
+  return x && y ? x->value == y->value : same_expr(a, b);
+}
 
 }  // namespace tilewright

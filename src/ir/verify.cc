@@ -267,11 +267,7 @@ void Verifier::annotations(const Annotations& values, const NodeRef& where) {
 /// A loop bound again to an axis that a loop around is bound to means the same threads.
 void Verifier::check_same_threads(const Thread& outer, const Thread& inner, const NodeRef& where, const Stmt& body) {
   std::string both = quoted(inner.tag) + " is bound to two loops, one inside the other, ";
-  auto same = [](const Expr& a, const Expr& b) {
-    auto x = const_int(a), y = const_int(b);
-    return x && y ? *x == *y : same_expr(a, b);  // whatever the types of the loops
-  };
-  bool same_range = same(outer.min, inner.min) && same(outer.extent, inner.extent);
+  bool same_range = same_number(outer.min, inner.min) && same_number(outer.extent, inner.extent);
   if (!same_range) {
     return fail("verify/thread", both + "with different ranges", where,
                 "the inner loop runs one iteration on each thread: give it the range of the outer one");

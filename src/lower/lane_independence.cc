@@ -5,17 +5,24 @@
 //   same step s, X - Y = q * s     X of iteration i meets Y of iteration i + q. q = 0: the order within an iteration is
 //                                  kept. q > 0: X has to come before Y; q < 0: after it.
 //   same step s, |X - Y| < |s|     for all values of the loops inside: different lanes meet nowhere.
+//   X = Y, without loops inside    and X(i) - X(0) is another number for each i: different lanes meet nowhere.
 //   separate ranges                they meet nowhere.
 //
 // Anything else is an obstacle. So are pointers of which it is not known what they point to.
 #include "lower/lane_independence.h"
 
+#include <algorithm>
+
 #include "analysis/divisors.h"
 #include "ir/build.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 
 namespace tilewright::lower {
+
+/// Loops of more iterations are not looked at one by one.
+constexpr int64_t kMostDistances = 512;
 
 std::unordered_set<NodeRef> private_memory(const PrimFunc& func, const PassContext& context) {
   std::unordered_set<NodeRef> found;
@@ -88,6 +95,22 @@ Expr LaneAccesses::elsewhere(const LaneAccess& access, bool other_lane) {
   return substitute(access.index, fresh);
 }
 
+/// Whether the iterations of a short loop have an element each: `i // 16 * 64 + i % 16 * 4 + j`.
+bool LaneAccesses::all_differ(const Expr& index) {
+  auto extent = const_int(loop_->extent);
+  if (!extent || *extent > kMostDistances) return false;
+  auto at = [&](int64_t i) { return substitute(index, {{loop_->loop_var, analyzer_.simplify(loop_->min + i)}}); };
+  const Expr first = at(0);
+  std::vector<int64_t> distances;
+  for (int64_t i = 0; i < *extent; ++i) {
+    auto distance = const_int(analyzer_.simplify(at(i) - first));
+    if (!distance) return false;
+    distances.push_back(*distance);
+  }
+  std::sort(distances.begin(), distances.end());
+  return std::adjacent_find(distances.begin(), distances.end()) == distances.end();
+}
+
 /// No element belongs to `a` in one lane and to `b` in another one.
 bool LaneAccesses::apart(const LaneAccess& a, const LaneAccess& b) {
   if (effect_of(a.index) != Effect::kPure || effect_of(b.index) != Effect::kPure) return false;
@@ -96,6 +119,7 @@ bool LaneAccesses::apart(const LaneAccess& a, const LaneAccess& b) {
     int64_t width = std::abs(*a.stride);
     if (cell.min_value > -width && cell.max_value < width) return true;
   }
+  if (a.loops.empty() && b.loops.empty() && structural_equal(a.index, b.index) && all_differ(a.index)) return true;
   arith::ConstIntBound gap = analyzer_.const_int_bound(analyzer_.simplify(a.index - elsewhere(b, true)));
   return gap.min_value > 0 || gap.max_value < 0;
 }

@@ -11,7 +11,7 @@
 // where the loop is split; and for some value of a beyond, or up to, another one. Iterations in which nothing can
 // happen are left out. The iterations of a parallel loop stay one loop: its body branches. A vectorized loop is only
 // shortened, never split, since its remainder is a mask. An unrolled loop is split where that is at a constant
-// iteration.
+// iteration. A loop of threads keeps its iterations: as many threads as a kernel has run all of its loops.
 //
 // The annotation "pragma_loop_partition_hint" of a loop decides about it: 0 keeps its conditions, which costs a mask or
 // a branch in each iteration and no second copy of the body; 1 separates them, however large the body is.
@@ -109,7 +109,8 @@ class Partitioner {
     if (auto known = const_int(extent); known && *known <= 0) return nop();
     Expr end = analyzer_.simplify(whole->min + extent);
     if (whole->kind == ForKind::kVectorized) return shorten(whole, end, r);
-    Ref<For> loop = trim(whole, r);
+    bool of_threads = whole->kind == ForKind::kThreadBinding;
+    Ref<For> loop = of_threads ? whole : trim(whole, r);
     if (loop != whole) {
       extent = loop->extent;
       end = analyzer_.simplify(loop->min + extent);
@@ -119,6 +120,7 @@ class Partitioner {
     // A loop that is to be unrolled keeps its number of iterations: indices of registers have to be constants.
     auto moves = [](const Expr& border) { return border.defined() && !const_int(border); };
     if (loop->kind == ForKind::kUnrolled && const_int(extent) && (moves(split.low) || moves(split.high))) split = {};
+    if (of_threads && (split.low.defined() || split.high.defined())) split = {};
     if (split.atoms.empty()) return rebuild(loop, loop->min, extent, loop->body, r);
     Stmt clean = drop_atoms(loop->body, split.atoms);
     if (!split.low.defined() && !split.high.defined()) return rebuild(loop, loop->min, extent, clean, r);

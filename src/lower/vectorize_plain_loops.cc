@@ -243,7 +243,8 @@ class Body {
     if (!access.stride || std::abs(stride) > kMostStride) {
       add(1, access.writes ? kScatter : kGather);
       gathers_apart |= !access.loops.empty() || access.buffer->dtype.bits < 32;
-      if (!access.stride) add_arithmetic(access.index);
+      // Scattered elements are stored one by one, and in a scalar loop their places are found by adding.
+      if (!access.stride && !access.writes) add_arithmetic(access.index);
     } else if (stride == 0 || stride == 1) {
       add(1);
     } else if (access.writes) {

@@ -6,6 +6,7 @@
 #include "analysis/workload.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
+#include "ir/op.h"
 #include "ir/substitute.h"
 #include "python/module.h"
 #include "python/node_caster.h"
@@ -22,8 +23,8 @@ nb::tuple parameter_facts(const analysis::ParameterUse& use) {
   const std::string& name = use.buffer.defined() ? use.buffer->name : use.param->name_hint;
   if (!use.buffer.defined()) {
     throw Exception(argument_error(
-        "tune/scalar-parameter", "parameter '" + name + "' is a scalar; a search has no value to call the program with",
-        "tune a program in which it is a constant"));
+        "tune/scalar-parameter", "parameter '" + name + "' is no array; a search has nothing to call the program with",
+        "give memory its size: A = T.match_buffer(" + name + ", (n,), \"float32\")"));
   }
   nb::list shape;
   for (const Expr& extent : use.buffer->shape) {
@@ -76,6 +77,9 @@ void bind_analysis(nb::module_& m) {
   m.def("analyze_workload", &workload_facts, nb::arg("func"));
   m.def("analyze_work", &work_facts, nb::arg("func"),
         "Operations and bytes of a call; scalar parameters are allowed, and what is not constant counts as 1.");
+  m.def(
+      "has_effect", [](const Expr& expr) { return effect_of(expr) == Effect::kUpdateState; }, nb::arg("expr"),
+      "Whether evaluating the expression changes anything; so says whatever calls what is not known.");
   m.def(
       "undefined_vars",
       [](const NodeRef& node, const std::vector<Ref<Var>>& defs) {

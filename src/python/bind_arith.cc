@@ -52,7 +52,8 @@ IntSet set_from_python(nb::handle value) {
   if (nb::isinstance<IntSet>(value)) return nb::cast<IntSet>(value);
   Ref<Range> range;
   if (nb::try_cast(value, range) && range.defined()) return IntSet::of_range(range);
-  throw nb::type_error("a domain is a Range or an IntervalSet");
+  throw Exception(
+      argument_error("arguments/types", "a domain is a Range or an IntervalSet", "write tw.ir.Range(begin, end)"));
 }
 
 arith::Domains domains_from_python(const nb::dict& domains) {
@@ -128,7 +129,9 @@ void bind_analyzer(nb::module_& m) {
           "bind",
           [](Analyzer& self, const Ref<Var>& var, const NodeRef& value) {
             if (value.is<Range>()) return self.bind(var, value.borrow<Range>());
-            if (value.sort() != Sort::kExpr) throw nb::type_error("a variable is bound to a Range or an expression");
+            if (value.sort() != Sort::kExpr)
+              throw Exception(argument_error("arguments/types", "a variable is bound to a Range or an expression",
+                                             "write tw.ir.Range(begin, end)"));
             self.bind(var, Expr(value));
           },
           nb::arg("var"), nb::arg("value"), "From now on the variable lies in the Range, or stands for the expression.")

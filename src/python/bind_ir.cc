@@ -388,7 +388,9 @@ void bind_builders(nb::module_& m) {
       "const",
       [](nb::object value, std::optional<DataType> dtype) -> Expr {
         Expr e = to_expr(value);
-        if (!e.defined()) throw nb::type_error("a constant is a number");
+        if (!e.defined())
+          throw Exception(argument_error("arguments/types", "a constant is a number",
+                                         "name the type too, as in const(1.5, \"float32\")"));
         // A plain float has more digits than the float32 it becomes on its own.
         if (dtype && dtype->is_float() && PyFloat_Check(value.ptr())) {
           return constant(*dtype, PyFloat_AS_DOUBLE(value.ptr()));

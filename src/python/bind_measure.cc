@@ -4,6 +4,9 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstring>
+
 #include "python/measured_arguments.h"
 #include "python/search_components.h"
 #include "search/measure/candidate.h"
@@ -18,17 +21,24 @@ std::span<const std::byte> bytes_of(const nb::bytes& bytes) {
 
 Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_t reduction_length) {
   std::vector<ArgumentSpec> specs;
+  std::vector<int64_t> scalars;
   for (nb::handle item : list) {
     std::string role = nb::cast<std::string>(item[3]);
+    if (role == "scalar") {
+      auto bits = bytes_of(nb::cast<nb::bytes>(item[4]));
+      std::memcpy(&scalars.emplace_back(), bits.data(), std::min(bits.size(), sizeof(int64_t)));
+      continue;
+    }
     ArgumentRole parsed = role == "input"    ? ArgumentRole::kInput
                           : role == "output" ? ArgumentRole::kOutput
                                              : ArgumentRole::kInOut;
     specs.push_back(
         {nb::cast<std::string>(item[0]), nb::cast<DataType>(item[1]), nb::cast<std::vector<int64_t>>(item[2]), parsed});
   }
-  TW_TRY(arguments, Arguments::create(std::move(specs)));
+  TW_TRY(arguments, Arguments::create(std::move(specs), std::move(scalars)));
   size_t index = 0;
   for (nb::handle item : list) {
+    if (index == arguments->specs().size()) break;  // scalars come last
     const ArgumentSpec& spec = arguments->specs()[index];
     if (spec.role != ArgumentRole::kOutput) {
       TW_RETURN_IF_ERROR(arguments->set_initial(index, bytes_of(nb::cast<nb::bytes>(item[4]))));

@@ -144,8 +144,14 @@ class Arguments {
     if (nb::isinstance<PyExpr>(object)) return {own(*self_, nb::cast<const PyExpr&>(object), info_.method)};
     if (PyUnicode_Check(object.ptr())) return text(nb::cast<std::string>(object), param);
     if (PyIndex_Check(object.ptr())) return {integer(object, param)};
-    if (PyFloat_Check(object.ptr()) || nb::hasattr(object, "__float__")) {
-      return {PyFloat_AsDouble(nb::float_(nb::borrow(object)).ptr())};
+    // A class, such as int, has the method for its objects.
+    if (PyFloat_Check(object.ptr()) || (!PyType_Check(object.ptr()) && nb::hasattr(object, "__float__"))) {
+      double number = PyFloat_AsDouble(object.ptr());
+      if (PyErr_Occurred()) {
+        PyErr_Clear();
+        unfit(param, "a '" + class_name(object) + "'");
+      }
+      return {number};
     }
     if (nb::isinstance<nb::list>(object) || nb::isinstance<nb::tuple>(object)) {
       Value::List list;
@@ -430,9 +436,14 @@ void bind_replay(nb::class_<PySchedule>& cls) {
       nb::sig("def with_decisions(self, changes: Mapping[int, int | Sequence[int]]) -> Schedule"));
   cls.def(
       "replay_from",
-      [](const SchedulePtr& self, size_t step, const nb::dict& edits, bool fresh) {
+      [](const SchedulePtr& self, int64_t first, const nb::dict& edits, bool fresh) {
+        // No step has a number below 0, nor so large a one.
+        auto number = [](int64_t given) { return given < 0 ? SIZE_MAX : static_cast<size_t>(given); };
+        const size_t step = number(first);
         std::vector<TraceEdit> changes;
-        for (auto [at, instead] : edits) changes.push_back(edit_from_python(self, nb::cast<size_t>(at), instead));
+        for (auto [at, instead] : edits) {
+          changes.push_back(edit_from_python(self, number(nb::cast<int64_t>(at)), instead));
+        }
         ReplayOptions options{.fresh = fresh};
         if (fresh) options.random = Random(self->schedule.fork_seed());  // not those that were drawn before
         auto result = self->schedule.replay_from(step, changes, options);

@@ -160,7 +160,8 @@ NodeRef subscript(const Ref<Buffer>& buffer, nb::handle key, bool vectors) {
   if (keys.size() != buffer->shape.size()) {
     throw Exception(script_error("ir/index-count",
                                  "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
-                                     " dimensions and is accessed with " + std::to_string(keys.size()) + " indices"));
+                                     " dimensions and is accessed with " + std::to_string(keys.size()) + " indices",
+                                 "one index for each dimension, all in one pair of brackets: A[i, j]"));
   }
   std::vector<Expr> indices;
   std::vector<Ref<Range>> region;
@@ -208,15 +209,20 @@ std::vector<Expr> to_extents(nb::handle object, DataType index = DataType::int_(
       }
     } else if (!nb::try_cast(item, e) || !e.defined()) {
       throw Exception(script_error(
-          "builder/shape", "an extent is of the Python type " + nb::cast<std::string>(item.type().attr("__name__"))));
+          "builder/shape", "an extent is of the Python type " + nb::cast<std::string>(item.type().attr("__name__")),
+          "an extent is a number or an integer expression"));
     }
     result.push_back(std::move(e));
   };
   if (object.is_none()) return result;
   if (PyUnicode_Check(object.ptr()) || nb::isinstance<NodeBase>(object) || PyLong_Check(object.ptr())) {
     add(object);
-  } else {
+  } else if (nb::hasattr(object, "__iter__") && !PyType_Check(object.ptr())) {
     for (nb::handle item : nb::borrow<nb::object>(object)) add(item);
+  } else {
+    throw Exception(script_error(
+        "builder/shape", "a shape is of the Python type " + nb::cast<std::string>(object.type().attr("__name__")),
+        "give its extents as a tuple, such as (128, 64)"));
   }
   return result;
 }
@@ -270,14 +276,27 @@ void warn_of_rounding(const Ref<Buffer>& buffer, const Expr& value) {
   nb::arg("elem_offset") = nb::none(), nb::arg("scope") = "global", nb::arg("align") = 0,      \
   nb::arg("offset_factor") = 0, nb::arg("buffer_type") = "", nb::arg("axis_separators") = nb::none()
 
+#define TW_SPEC_DOC                                                                                               \
+  "\n\nArgs:\n    shape: the extents, expressions too.\n    dtype: of an element.\n    data: the pointer to its " \
+  "memory.\n    strides: elements between neighbors of each dimension; left out, rows lie together.\n"            \
+  "    elem_offset: elements in front of the first one.\n    scope: which memory: global, local, shared, ...\n"   \
+  "    align: bytes of which the address of the first element is a multiple.\n"                                   \
+  "    offset_factor: elements of which elem_offset is a multiple.\n"                                             \
+  "    buffer_type: \"default\", or \"auto_broadcast\".\n    axis_separators: dimensions before which flat ones " \
+  "begin."
+
 void bind_buffers(nb::module_& m) {
   m.def(
       "buffer", [](TW_SPEC_PARAMS, const std::string& name) { return script::make_buffer(TW_SPEC, name); },
       nb::arg("shape"), TW_SPEC_ARGS, nb::arg("name") = "buffer");
   m.def("alloc_existing", &script::alloc_existing);
   m.def("match_existing", &script::match_existing);
-  m.def("alloc_buffer", [](TW_SPEC_PARAMS) { return script::alloc_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS);
-  m.def("decl_buffer", [](TW_SPEC_PARAMS) { return script::decl_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS);
+  m.def(
+      "alloc_buffer", [](TW_SPEC_PARAMS) { return script::alloc_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS,
+      "Memory of the innermost block, or of the function." TW_SPEC_DOC);
+  m.def(
+      "decl_buffer", [](TW_SPEC_PARAMS) { return script::decl_buffer(TW_SPEC); }, nb::arg("shape"), TW_SPEC_ARGS,
+      "A buffer on a pointer, or without `data` on memory of its own." TW_SPEC_DOC);
   m.def(
       "match_buffer",
       [](const NodeRef& param, TW_SPEC_PARAMS) {
@@ -303,7 +322,8 @@ void bind_buffers(nb::module_& m) {
                                 std::move(annotations));
       },
       nb::arg("extents"), nb::arg("dtype"), nb::arg("scope") = "global", nb::arg("condition") = nb::none(),
-      nb::arg("annotations") = nb::none());
+      nb::arg("annotations") = nb::none(),
+      "A pointer to fresh memory of these extents, for the statements that follow.");
   m.def(
       "allocate_const",
       [](Ref<TensorData> data, DataType dtype, nb::object extents, Annotations annotations) {
@@ -482,17 +502,18 @@ void bind_expressions(nb::module_& m) {
 
 // ---- functions, loops, blocks
 
-#define TW_LOOP(name)                                                                   \
-  m.def(                                                                                \
-      #name,                                                                            \
-      [](Expr start, Expr stop, Annotations annotations) {                              \
-        if (!stop.defined()) {                                                          \
-          stop = start;                                                                 \
-          start = zero(stop.dtype());                                                   \
-        }                                                                               \
-        return script::name(std::move(start), std::move(stop), std::move(annotations)); \
-      },                                                                                \
-      nb::arg("start"), nb::arg("stop") = nb::none(), nb::arg("annotations") = nb::none())
+#define TW_LOOP(name, does)                                                                \
+  m.def(                                                                                   \
+      #name,                                                                               \
+      [](Expr start, Expr stop, Annotations annotations) {                                 \
+        if (!stop.defined()) {                                                             \
+          stop = start;                                                                    \
+          start = zero(stop.dtype());                                                      \
+        }                                                                                  \
+        return script::name(std::move(start), std::move(stop), std::move(annotations));    \
+      },                                                                                   \
+      nb::arg("start"), nb::arg("stop") = nb::none(), nb::arg("annotations") = nb::none(), \
+      does " It goes from `start`, 0 when left out, up to, not including, `stop`.")
 
 void bind_frames(nb::module_& m) {
   m.def("module", &script::module);
@@ -513,8 +534,8 @@ void bind_frames(nb::module_& m) {
       nb::arg("name"), nb::arg("signature").none());
   m.def("def_function", &script::def_function, nb::arg("name"), nb::arg("func"));
   m.def("prim_func", &script::prim_func, nb::arg("is_private") = false);
-  m.def("func_name", &script::func_name, nb::arg("name"));
-  m.def("func_attr", &script::func_attr, nb::arg("attrs"));
+  m.def("func_name", &script::func_name, nb::arg("name"), "The name of a function that is built by calls.");
+  m.def("func_attr", &script::func_attr, nb::arg("attrs"), "Attributes of the function, by name.");
   m.def("func_ret", &script::func_ret, nb::arg("ret_type"));
   m.def(
       "arg",
@@ -523,11 +544,11 @@ void bind_frames(nb::module_& m) {
         if (node.is<Var>()) return script::arg(name, node.borrow<Var>());
         throw Exception(script_error("builder/arg", "the parameter '" + name + "' is neither a variable nor a buffer"));
       },
-      nb::arg("name"), nb::arg("obj"));
-  TW_LOOP(serial);
-  TW_LOOP(parallel);
-  TW_LOOP(vectorized);
-  TW_LOOP(unroll);
+      nb::arg("name"), nb::arg("obj"), "A parameter of a function that is built by calls.");
+  TW_LOOP(serial, "A loop.");
+  TW_LOOP(parallel, "A loop whose iterations may run at the same time, on several threads.");
+  TW_LOOP(vectorized, "A loop that becomes vector instructions.");
+  TW_LOOP(unroll, "A loop whose body is repeated in the code.");
   m.def(
       "thread_binding",
       [](Expr start, Expr stop, const std::string& thread, Annotations annotations) {
@@ -535,14 +556,16 @@ void bind_frames(nb::module_& m) {
       },
       nb::arg("start"), nb::arg("stop"), nb::arg("thread"), nb::arg("annotations") = nb::none());
   m.def("grid", &script::grid, nb::arg("extents"));
-  m.def("while_", &script::while_, nb::arg("condition"));
-  m.def("if_", &script::if_, nb::arg("condition"));
-  m.def("then_", &script::then_);
-  m.def("else_", &script::else_);
-  m.def("assert_", &script::assert_, nb::arg("condition"), nb::arg("message"));
+  m.def("while_", &script::while_, nb::arg("condition"), "A loop that runs while the condition holds.");
+  m.def("if_", &script::if_, nb::arg("condition"), "A branch; T.Then() and T.Else() stand inside.");
+  m.def("then_", &script::then_, "What happens where the condition of T.If holds.");
+  m.def("else_", &script::else_, "What happens where the condition of T.If does not hold.");
+  m.def("assert_", &script::assert_, nb::arg("condition"), nb::arg("message"),
+        "What the statements inside rely on; a call where it does not hold ends with the message.");
   m.def("let", &script::let, nb::arg("value"), nb::arg("var").none() = nb::none());
   m.def("attr", &script::attr, nb::arg("node").none(), nb::arg("key"), nb::arg("value"));
-  m.def("env_thread", &script::env_thread, nb::arg("thread_tag"), nb::arg("dtype") = "int32");
+  m.def("env_thread", &script::env_thread, nb::arg("thread_tag"), nb::arg("dtype") = "int32",
+        "The variable of a thread axis, for T.launch_thread.");
   m.def(
       "launch_thread",
       [](const NodeRef& thread, Expr extent) {
@@ -550,13 +573,16 @@ void bind_frames(nb::module_& m) {
         if (thread.is<Var>()) return script::launch_thread(thread.borrow<Var>(), std::move(extent));
         throw Exception(script_error("builder/thread", "T.launch_thread needs a thread axis or its tag"));
       },
-      nb::arg("thread"), nb::arg("extent"));
-  m.def("block", &script::block, nb::arg("name") = "", nb::arg("no_realize") = false);
-  m.def("init", &script::init);
-  m.def("where", &script::where, nb::arg("predicate"));
+      nb::arg("thread"), nb::arg("extent"), "The statements inside run on `extent` threads of an axis.");
+  m.def("block", &script::block, nb::arg("name") = "", nb::arg("no_realize") = false,
+        "A block: a computation with axes of its own, which schedules find by its name.\n\nArgs:\n"
+        "    name: for schedules and messages.\n"
+        "    no_realize: the block by itself, without values for its axes, as in TVM's scripts.");
+  m.def("init", &script::init, "What a reduction does before its first step.");
+  m.def("where", &script::where, nb::arg("predicate"), "The block runs only where this holds.");
   m.def("reads", [](const std::vector<NodeRef>& regions) { script::reads(to_regions(regions)); });
   m.def("writes", [](const std::vector<NodeRef>& regions) { script::writes(to_regions(regions)); });
-  m.def("block_attr", &script::block_attr, nb::arg("attrs"));
+  m.def("block_attr", &script::block_attr, nb::arg("attrs"), "Annotations of the block, by name.");
   m.def(
       "axis",
       [](int type, const Ref<Range>& dom, Expr binding, DataType dtype) {
@@ -565,7 +591,7 @@ void bind_frames(nb::module_& m) {
       nb::arg("type"), nb::arg("dom"), nb::arg("binding").none(), nb::arg("dtype") = "int32");
   m.def("remap", &script::remap);
   m.def("range_between", &script::range_between);
-  m.def("evaluate", &script::evaluate, nb::arg("value"));
+  m.def("evaluate", &script::evaluate, nb::arg("value"), "A statement that calculates the value, for what that does.");
   m.def("prefetch", [](const NodeRef& region) { script::prefetch(to_region(region)); }, nb::arg("region"));
   m.def("fresh_var", &script::fresh_var, nb::arg("type"), nb::arg("is_size") = false);
   m.def("add", [](const Stmt& stmt) { IRBuilder::require("a statement").add(stmt); });

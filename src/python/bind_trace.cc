@@ -9,6 +9,7 @@
 #include "python/schedule_objects.h"
 #include "python/wording.h"
 #include "schedule/check_decision.h"
+#include "support/closest.h"
 
 namespace tilewright::python {
 
@@ -192,7 +193,13 @@ bool is_same(const PyInstruction& self, nb::handle other) {
 
 PyKind find_instruction_kind(const std::string& name) {
   const KindInfo* info = find_kind(name);
-  if (!info) throw nb::attribute_error(("Tilewright has no instruction '" + name + "' yet").c_str());
+  if (!info) {
+    std::vector<std::string> known;
+    for (const KindInfo& each : all_kinds()) known.emplace_back(each.kind);
+    const std::string meant = closest_name(name, known);
+    throw nb::attribute_error(
+        ("there is no instruction '" + name + "'" + (meant.empty() ? "" : "; did you mean '" + meant + "'?")).c_str());
+  }
   return {info};
 }
 

@@ -266,7 +266,8 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t flags, PyObject* na
 }
 
 double time_calls(nb::handle object, int64_t calls, const nb::args& arguments) {
-  if (!PyObject_TypeCheck(object.ptr(), kernel_type)) throw nb::type_error("time_calls takes a kernel");
+  if (!PyObject_TypeCheck(object.ptr(), kernel_type))
+    throw Exception(argument_error("arguments/types", "time_calls takes a kernel", "tw.compile(program) gives one"));
   const Kernel* kernel = as_kernel(object.ptr());
   std::vector<PyObject*> args;
   for (nb::handle argument : arguments) args.push_back(argument.ptr());

@@ -8,6 +8,7 @@
 #include "python/node_caster.h"
 #include "python/search_components.h"
 #include "support/diagnostic.h"
+#include "support/raised_codes.h"
 
 namespace nb = nanobind;
 
@@ -54,10 +55,10 @@ namespace {
 /// The class that also is one of Python's own, where Python programs expect that; else the one of the blame.
 std::string class_of(const Diagnostic& diagnostic) {
   static constexpr std::pair<std::string_view, std::string_view> kClasses[] = {
-      {"arguments/items", "ArgumentTypeError"},   {"schedule/handle", "HandleError"},
-      {"schedule/expired", "ScheduleValueError"}, {"schedule/argument", "ArgumentTypeError"},
-      {"schedule/program", "ArgumentTypeError"},  {"get_block/P1", "ScheduleValueError"},
-      {"add_unit_loop/P1", "ScheduleValueError"},
+      {"arguments/items", "ArgumentTypeError"},   {"arguments/types", "ArgumentTypeError"},
+      {"schedule/handle", "HandleError"},         {"schedule/expired", "ScheduleValueError"},
+      {"schedule/argument", "ArgumentTypeError"}, {"schedule/program", "ArgumentTypeError"},
+      {"get_block/P1", "ScheduleValueError"},     {"add_unit_loop/P1", "ScheduleValueError"},
   };
   for (const auto& [code, name] : kClasses) {
     if (diagnostic.code == code) return std::string(name);
@@ -69,9 +70,13 @@ std::string class_of(const Diagnostic& diagnostic) {
 
 void set_python_error(const Diagnostic& diagnostic) {
   try {
+    // What the user's own parts raise goes on as it is.
     if (nb::object exception = exception_behind(diagnostic); exception.is_valid()) {
       PyErr_SetObject(exception.type().ptr(), exception.ptr());
       return;
+    }
+    if (diagnostic.blame == Blame::kSchedule && diagnostic.hint.empty()) {
+      note_raised("without a hint: " + diagnostic.code);
     }
     nb::object cls = nb::module_::import_("tilewright.errors").attr(class_of(diagnostic).c_str());
     nb::object error = cls(lenient_text(diagnostic.render()));

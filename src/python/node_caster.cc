@@ -136,7 +136,9 @@ NodeRef nested_value_from_python(nb::handle object, int depth) {
   if (node.defined()) return node;
   node = constant_from_python(object);
   if (node.defined()) return node;
-  if (depth > kMostNesting) throw nb::type_error("lists and dicts are nested without end");
+  if (depth > kMostNesting)
+    throw Exception(
+        argument_error("arguments/types", "lists and dicts are nested without end", "one of them holds itself"));
   if (PyList_Check(object.ptr()) || PyTuple_Check(object.ptr())) {
     List list;
     for (nb::handle item : nb::borrow<nb::object>(object)) {
@@ -151,7 +153,9 @@ NodeRef nested_value_from_python(nb::handle object, int depth) {
     }
     return make<Dict>(std::move(dict));
   }
-  throw nb::type_error("an annotation holds numbers, strings, expressions, lists and dicts of them");
+  throw Exception(argument_error("arguments/types",
+                                 "an annotation holds numbers, strings, expressions, lists and dicts of them",
+                                 "other objects of Python cannot be printed and read again"));
 }
 
 }  // namespace

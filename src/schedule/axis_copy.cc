@@ -102,6 +102,15 @@ Status check_inside(const Place& block, const std::vector<Expr>& indices, const 
   return Ok{};
 }
 
+arith::Box box_of_axes(const Block& block, const std::vector<Expr>& indices) {
+  arith::Domains domains;
+  for (const Ref<IterVar>& axis : block.iter_vars) domains.emplace(axis->var, arith::IntSet::of_range(axis->dom));
+  arith::Analyzer analyzer;
+  arith::Box box;
+  for (const Expr& index : indices) box.push_back(arith::eval_set(index, domains, analyzer));
+  return box;
+}
+
 Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, const Ref<Buffer>& cache,
                       const std::vector<Expr>& indices) {
   return rewrite(
@@ -187,6 +196,7 @@ Result<AxisCache> axis_cache(const Place& block, const Ref<Buffer>& buffer, cons
   const Block& target = block.block();
   AxisCache result;
   result.original = buffer;
+  result.condition = bool_imm(true);
   TW_TRY(old_indices, only_element(block, buffer, codes.element));
   result.old_indices = old_indices;
   if (map.initial_indices.size() != target.iter_vars.size()) {
@@ -276,8 +286,9 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
   Element original{cache.original, with_axes(cache.old_indices)}, inside{cache.cache, with_axes(cache.new_indices)};
   *made = into_cache ? copying_block(std::move(iter_vars), original, inside, cache.cache->name)
                      : copying_block(std::move(iter_vars), inside, original, cache.cache->name);
-  Stmt nest = make<BlockRealize>(
-      {.iter_values = std::move(values), .predicate = substitute(realize.predicate, renamed), .block = *made});
+  Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
+                                  .predicate = logical_and(substitute(realize.predicate, renamed), cache.condition),
+                                  .block = *made});
   for (size_t i = kept.size(); i-- > 0;) {
     For loop;
     loop.loop_var = names[i];

@@ -15,6 +15,9 @@ std::vector<size_t> axes_used(const Block& block, const std::vector<Expr>& indic
 /// CODE unless the indices lie inside of the buffer for all values of the axes: a copy looks at every one of them.
 Status check_inside(const Place& block, const std::vector<Expr>& indices, const Ref<Buffer>& buffer, const char* code);
 
+/// What such a copy touches of the buffer, at most.
+arith::Box box_of_axes(const Block& block, const std::vector<Expr>& indices);
+
 /// The block with `indices` of the cache in place of its element of the original.
 Ref<Block> at_element(const Ref<Block>& block, const Ref<Buffer>& original, const Ref<Buffer>& cache,
                       const std::vector<Expr>& indices);
@@ -35,6 +38,7 @@ struct AxisCache {
   Ref<Buffer> original, cache;
   std::vector<Expr> old_indices, new_indices;  ///< in the axes of the block
   std::vector<size_t> axes;                    ///< those that both speak of
+  Expr condition;                              ///< under which there is something to copy
 };
 /// Of reindex_cache_read and reindex_cache_write. CODES: what is touched is one element; the map fits it.
 struct AxisCacheCodes {

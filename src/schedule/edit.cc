@@ -1,10 +1,17 @@
 #include "schedule/edit.h"
 
+#include "analysis/scope.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "support/deep_stack.h"
 
 namespace tilewright::schedule {
+namespace {
+
+/// Statements that it takes long to look through again.
+constexpr size_t kLongBody = 32;
+
+}  // namespace
 
 bool TreeEdit::touched(int at) const {
   auto it = changes_.lower_bound(at);
@@ -38,9 +45,15 @@ Stmt TreeEdit::place(int at) {
 Stmt TreeEdit::rebuild_sequence(int at) {
   std::vector<Stmt> stmts;
   stmts.reserve(static_cast<const NodeOf<SeqStmt>*>(tree_[at].node)->data.seq.size());
+  auto change = changes_.upper_bound(at);
   for (int c = at + 1; c < tree_[at].end; c = tree_[c].end) {
-    Stmt s = touched(c) ? place(c) : tree_.stmt(c);
+    if (change == changes_.end() || change->first >= tree_[c].end) {
+      stmts.emplace_back(tree_[c].node);
+      continue;
+    }
+    Stmt s = place(c);
     if (s.defined()) stmts.push_back(std::move(s));
+    change = changes_.lower_bound(tree_[c].end);
   }
   return stmts.empty() ? Stmt() : seq(std::move(stmts));
 }
@@ -110,6 +123,10 @@ Ref<Block> TreeEdit::finish() {
   Ref<Block> result;
   with_stack_for(root.depth(), [&] { result = rebuild_block(root, 0); });
   Tree::of(result, tree_);  // whatever comes next asks for it
+  // Of a long body only a few statements have changed.
+  if (const SeqStmt* body = result->body.as<SeqStmt>(); body && body->seq.size() >= kLongBody) {
+    analysis::Scope::of(*result, *root);
+  }
   return result;
 }
 

@@ -17,9 +17,11 @@ Diagnostic refuse_conflict(const ExecutionCodes& codes, const analysis::Dependen
       return refuse(codes.bare_statement, problem.obstacle,
                     "put it into a block, so that the script says what it reads and writes");
     case analysis::Conflict::kOtherBlock:
-      return refuse(codes.other_block, problem.obstacle,
-                    "what stands below has to be blocks whose instances are independent: decompose_reduction() takes a "
-                    "start apart, T.reads and T.writes say what a call touches");
+      return refuse(
+          codes.other_block, problem.obstacle,
+          "what stands below has to be blocks whose instances are independent: decompose_reduction() takes a "
+          "start apart, T.reads and T.writes say what a call touches; steps that have an order (T.axis.opaque) "
+          "stand in a loop inside of a block over the other axes");
     case analysis::Conflict::kReduction:
       return refuse(codes.reduction, problem.obstacle, "take a loop that drives spatial axes only");
     case analysis::Conflict::kWrite:

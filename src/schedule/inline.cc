@@ -4,6 +4,7 @@
 
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
+#include "analysis/plain_store.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
@@ -119,7 +120,9 @@ Ref<Block> with_reads_of_indices(Block block) {
 Ref<Block> with_found_reads(Block block, SpanId span) {
   Ref<Block> draft = make<Block>(Block(block), span);
   block.reads = analysis::block_access_region(draft).reads;
-  return make<Block>(std::move(block), span);
+  Ref<Block> result = make<Block>(std::move(block), span);
+  analysis::PlainBlock::carry_over(*draft, *result);
+  return result;
 }
 
 }  // namespace tilewright::schedule

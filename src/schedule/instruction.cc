@@ -1,5 +1,6 @@
 #include "schedule/instruction.h"
 
+#include <algorithm>
 #include <array>
 
 #include "schedule/field_traits.h"
@@ -45,6 +46,17 @@ std::vector<Value> read_values(const Instruction& instruction) {
   return result;
 }
 
+/// "a list of loops": what stands in a list, where that is of one kind.
+std::string kind_of_all(const Value& value) {
+  const auto* list = value.as<Value::List>();
+  if (!list || list->empty()) return value.kind();
+  std::string kind = list->front().kind();
+  bool alike = std::all_of(list->begin(), list->end(), [&](const Value& item) { return item.kind() == kind; });
+  size_t article = kind.find(' ');
+  if (!alike || article == std::string::npos) return value.kind();
+  return "a list of " + kind.substr(article + 1) + "s";
+}
+
 Diagnostic bad_argument(const KindInfo& info, const Param& param, const Value* got) {
   std::string call = std::string(info.method) + "()";
   std::string name = "'" + std::string(param.name) + "'";
@@ -52,9 +64,16 @@ Diagnostic bad_argument(const KindInfo& info, const Param& param, const Value* g
     return argument_error("schedule/argument", call + " needs the argument " + name,
                           "its signature is " + info.signature());
   }
+  std::string hint = "its signature is " + info.signature();
+  if (param.type.starts_with("Sequence[") && !got->as<Value::List>()) {
+    std::string item = "...";
+    if (const auto* number = got->as<int64_t>()) item = "None, " + std::to_string(*number);
+    if (param.type.find("None") == std::string::npos) item = item.substr(item.rfind(' ') + 1);
+    hint = "write a list, " + std::string(param.name) + "=[" + item + "]; " + hint;
+  }
   return argument_error("schedule/argument",
-                        call + ": the argument " + name + " takes " + param.type + ", not " + got->kind(),
-                        "its signature is " + info.signature());
+                        call + ": the argument " + name + " takes " + param.type + ", not " + kind_of_all(*got),
+                        std::move(hint));
 }
 
 template <class I>
@@ -343,7 +362,8 @@ Result<Instruction> with_decision(const Instruction& instruction, const Value& d
   std::optional<Instruction> result = info.with_decision(instruction, decision);
   if (result) return std::move(*result);
   return argument_error("schedule/decision",
-                        std::string(info.method) + "() cannot take " + decision.kind() + " as its decision");
+                        std::string(info.method) + "() cannot take " + decision.kind() + " as its decision",
+                        "trace.decisions shows what each step has taken");
 }
 
 void for_each_handle(const Instruction& instruction, const ReadHandle& f) {

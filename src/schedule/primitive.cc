@@ -1,8 +1,10 @@
 #include "schedule/primitive.h"
 
 #include "ir/build.h"
+#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
+
 Diagnostic refuse(std::string code, std::string message, std::initializer_list<NodeRef> nodes, std::string hint) {
   Diagnostic d = schedule_error(std::move(code), std::move(message), std::move(hint));
   for (const NodeRef& node : nodes) {
@@ -24,6 +26,14 @@ std::string describe_block(const Block& block) { return "block '" + block.name_h
 std::string describe(const Place& place) {
   return (*place.tree)[place.at].is_loop ? describe_loop(place.loop()) : describe_block(place.block());
 }
+std::string describe_in_nest(const Place& loop) {
+  const Tree& tree = *loop.tree;
+  for (int at = loop.at; tree.contains(loop.at, at); ++at) {
+    if (tree[at].node->kind == Kind::kBlockRealize)
+      return describe(loop) + " around " + describe_block(tree.block_at(at));
+  }
+  return describe(loop);
+}
 
 Status require_plain_loop(const Place& place, const char* code) {
   const For& loop = place.loop();
@@ -43,6 +53,19 @@ Status require_zero_start(const Place& place, const char* code) {
   if (is_const_int(place.loop().min, 0)) return Ok{};
   return refuse(code, describe(place) + " starts at " + brief(place.loop().min) + ", not at 0", {place.node()},
                 "write the loop from 0, and add its start to the indices");
+}
+
+Status require_memory_scope(const std::string& scope, const Place& block, const char* code) {
+  if (is_memory_scope(scope)) return Ok{};
+  std::string known;
+  const MemoryScope* row = find_memory_scope(scope);
+  if (row && !row->tags.empty()) {
+    std::string tags(row->tags);
+    for (size_t at = 0; (at = tags.find(' ', at)) != std::string::npos; at += 2) tags.replace(at, 1, ", ");
+    known = "; behind \"" + std::string(row->prefix) + "\" there may be " + tags;
+  }
+  return refuse(code, "'" + scope + "' is no storage scope", {block.node()},
+                "use \"global\", \"local\" or \"shared\"" + known);
 }
 
 Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions) {

@@ -15,21 +15,25 @@ namespace tilewright::schedule {
 
 /// A ScheduleError about some nodes, which are underlined where the message is shown with the program.
 [[gnu::cold]] Diagnostic refuse(std::string code, std::string message, std::initializer_list<NodeRef> nodes,
-                                std::string hint = {});
+                                std::string hint);
 
 /// A refusal because of what an analysis found.
-[[gnu::cold]] Diagnostic refuse(std::string code, const analysis::Obstacle& obstacle, std::string hint = {});
+[[gnu::cold]] Diagnostic refuse(std::string code, const analysis::Obstacle& obstacle, std::string hint);
 
 /// "loop 'i' (extent 100)", "block 'C'".
 [[gnu::cold]] std::string describe(const Place& place);
 [[gnu::cold]] std::string describe_loop(const For& loop);
 [[gnu::cold]] std::string describe_block(const Block& block);
+/// "loop 'i' (extent 100) around block 'C'": loops of several nests may be named alike.
+[[gnu::cold]] std::string describe_in_nest(const Place& loop);
 using analysis::brief;
 
 /// The loop is serial and carries neither annotation nor thread axis.
 Status require_plain_loop(const Place& place, const char* code);
 /// The loop starts at 0.
 Status require_zero_start(const Place& place, const char* code);
+/// The text names a scope of memory, which a copy of a buffer of the block is to be in.
+Status require_memory_scope(const std::string& scope, const Place& block, const char* code);
 
 /// Handles to the blocks at these positions.
 Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions);

@@ -87,7 +87,9 @@ void Rebind::rebind_axes(BlockRealize& realize) {
                                                     arith::IterMapLevel::kSurjective, analyzer());
   if (!map.ok()) return;
   for (size_t i = 0; i < map.indices.size(); ++i) {
-    realize.iter_values[i] = arith::normalize_iter_map_to_expr(map.indices[i], analyzer());
+    // Casts between index types are seen through: the axis keeps its own.
+    Expr& value = realize.iter_values[i];
+    value = cast(value.dtype(), arith::normalize_iter_map_to_expr(map.indices[i], analyzer()));
   }
 }
 

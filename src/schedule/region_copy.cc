@@ -172,33 +172,6 @@ Result<Choice> choose(const AtLoop& at, const Ref<Buffer>& buffer, bool reads, c
   return choice;
 }
 
-/// The condition under which the block that writes the buffer runs at all, where no reader below the loop surely reads
-/// all of the region: sums over nothing have no value to copy. Null where that cannot be said at the loop.
-Expr has_value(const AtLoop& at, const Choice& choice, const Ref<Buffer>& buffer, const arith::Region& region) {
-  const Tree& tree = *at.loop.tree;
-  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(at.scope));
-  Expr condition = bool_imm(true);
-  for (int child : scope.writers(buffer)) {
-    int writer = tree.block(scope.children()[child]->block->id.value);
-    const int both[] = {at.loop.at, writer};
-    int common = tree.common_ancestor(both);
-    auto loops = analysis::loops_between(tree, common, writer);
-    if (!loops) return {};
-    arith::Analyzer analyzer;
-    analysis::bind_above(analyzer, tree, common);
-    for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
-      if (write->buffer != buffer) continue;
-      Expr runs = runs_at_all(tree, writer, write, *loops, analyzer);
-      if (!runs.defined()) return {};
-      if (is_true(runs)) return runs;  // what others do then is done to values
-      condition = logical_and(condition, runs);
-    }
-  }
-  if (is_true(condition)) return condition;
-  bool read = is_read_anyhow(tree, choice.chosen, buffer, arith::box_of(region), at.loop.at);
-  return read ? bool_imm(true) : condition;
-}
-
 }  // namespace
 
 std::optional<analysis::Obstacle> why_region_unknown(const Tree& tree, int block, const Ref<Buffer>& buffer,
@@ -245,12 +218,11 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   analysis::bind_above(outside, tree, at.loop.at);
   region = arith::clip_to_shape(analysis::without_failing_ends(arith::box_of(region), outside), buffer->shape, outside);
   Copy copy = make_copy(buffer, storage_scope, std::move(region), false);
-  Expr condition = reads ? has_value(at, choice, buffer, copy.region) : bool_imm(true);
-  if (!condition.defined()) {
-    return refuse(codes.values,
-                  "what writes '" + buffer->name + "' may have no step at all: a copy would have no value to read then",
-                  {at.block.node(), at.loop.node()}, "decompose_reduction() sets the elements first");
+  Expr condition = bool_imm(true);
+  if (reads) {
+    condition = has_value(tree, at.loop.at, choice.chosen.front(), buffer, choice.chosen, arith::box_of(copy.region));
   }
+  if (!condition.defined()) return no_value(at.block, buffer, codes.values);
   RegionBlock frame = region_block(at, copy.region);
   Ref<Block> made;
   Stmt copying =

@@ -13,6 +13,7 @@
 #include "ir/op.h"
 #include "ir/substitute.h"
 #include "schedule/edit.h"
+#include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -353,7 +354,8 @@ Status recheck_execution(const Tree& tree, int at, const char* code) {
 
 namespace {
 
-/// What a block asks before it runs: `steady` is the same for all of its instances, wherever they stand in the scope.
+/// What a block asks before it runs, and what loops ask that say nothing of its axes, and may have no iteration:
+/// `steady` is the same for all of its instances, wherever they stand in the scope.
 struct Conditions {
   Expr steady = bool_imm(true), varying = bool_imm(true);
 };
@@ -373,10 +375,20 @@ void divide(const Expr& predicate, const arith::IterDomains& inputs, Conditions&
 
 Conditions conditions_of(const Tree& tree, int block) {
   Conditions found;
-  const Expr& predicate = tree.realize_at(block)->predicate;
-  if (!is_true(predicate)) divide(predicate, analysis::inputs_of(tree, tree.loops_above(block)), found);
+  const BlockRealize& realize = *tree.realize_at(block);
+  const std::vector<int> loops = tree.loops_above(block);
+  if (!is_true(realize.predicate)) divide(realize.predicate, analysis::inputs_of(tree, loops), found);
+  for (const Expr& extent : silent_extents(tree, block, loops, realize.iter_values)) {
+    divide(gt(extent, zero(extent.dtype())), analysis::inputs_of(tree, loops), found);
+  }
   return found;
 }
+
+}  // namespace
+
+Expr steady_condition(const Tree& tree, int block) { return conditions_of(tree, block).steady; }
+
+namespace {
 
 /// The block as if what it asks once were true.
 BlockRealize where_it_runs(const Tree& tree, int block) {
@@ -389,6 +401,10 @@ BlockRealize where_it_runs(const Tree& tree, int block) {
 
 Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code) {
   const BlockRealize was = where_it_runs(before, old_at), is = where_it_runs(after, new_at);
+  if (effect_of(was.predicate) != Effect::kPure) {
+    return refuse(code, "data decide which instances of " + describe_block(*was.block) + " run", {before.stmt(old_at)},
+                  "move what it reads to it, with compute_at or compute_inline");
+  }
   int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
   auto new_loops = analysis::loops_between(after, new_scope, new_at);
   arith::Analyzer analyzer, where_it_ran, where_it_runs_now;
@@ -397,6 +413,14 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
   }
   analysis::assume_runs(where_it_ran, before, before.loops_above(old_at));
   if (new_loops) analysis::assume_runs(where_it_runs_now, after, *new_loops);
+  // What surely reads its producers ran nowhere but where they did.
+  analysis::assume_all(steady_condition(before, old_at), where_it_ran);
+  if (may_not_read(was.block->body) && !where_it_ran.can_prove(steady_condition(after, new_at))) {
+    return refuse(code,
+                  "in the new place " + describe_block(*was.block) + " might not run at all: " +
+                      brief(where_it_ran.simplify(steady_condition(after, new_at))) + " is not known",
+                  {before.stmt(old_at)}, "move what it reads to it, with compute_at or compute_inline");
+  }
   for (size_t i = 0; i < was.block->writes.size(); ++i) {
     const Ref<BufferRegion>& write = was.block->writes[i];
     arith::Box all = analysis::touched(was, write, before, before.loops_above(old_at), where_it_ran);
@@ -468,6 +492,17 @@ bool is_safe_everywhere(const Block& block) {
   };
   return std::all_of(block.reads.begin(), block.reads.end(), inside) &&
          std::all_of(block.writes.begin(), block.writes.end(), inside);
+}
+
+/// All that it reads has a value, whenever it runs: what others of the program compute has been begun by then.
+bool reads_values(const Tree& tree, int at) {
+  const auto& reads = tree.block_at(at).reads;
+  return std::all_of(reads.begin(), reads.end(), [&](const Ref<BufferRegion>& read) {
+    arith::Box all;
+    for (const Expr& extent : read->buffer->shape) all.push_back(IntSet::of_range(range_of(extent)));
+    Expr condition = has_value(tree, tree[at].scope, at, read->buffer, {}, all);
+    return condition.defined() && is_true(condition);
+  });
 }
 
 /// Loops ax0, ax1, ... around the block.
@@ -558,7 +593,7 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
         {move.block.node(), move.loop.node()}, "it has to come after what it reads from and before what reads from it");
   }
   std::optional<arith::Box> before = instances_now(tree, move.block.at);
-  if (!before && !(move.may_add_instances && is_safe_everywhere(block))) {
+  if (!before && !(move.may_add_instances && is_safe_everywhere(block) && reads_values(tree, move.block.at))) {
     return refuse(move.codes.instances,
                   "it cannot be proved which instances of " + describe(move.block) + " run where it stands now",
                   {move.block.node()}, "simplify the loops around it, or move it earlier in the schedule");

@@ -56,6 +56,8 @@ Status check_bare_statements(const Place& block, const analysis::Scope& scope, c
 /// The same, and no other block writes the block's buffers, and none before it reads them. `self`: the block in its
 /// scope.
 Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code);
+/// What a block asks before it runs that is the same for all of its instances, wherever they stand in the scope.
+Expr steady_condition(const Tree& tree, int block);
 /// Over all its loops, a block writes the same region as before.
 Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code);
 /// The block runs for all values of its axes.

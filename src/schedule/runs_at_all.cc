@@ -1,9 +1,12 @@
 #include "schedule/runs_at_all.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
+#include "analysis/scope.h"
+#include "analysis/sizes.h"
 #include "ir/build.h"
 #include "ir/op.h"
 #include "ir/substitute.h"
@@ -20,23 +23,50 @@ Expr all_positive(const std::vector<Expr>& extents, arith::Analyzer& analyzer) {
   return condition;
 }
 
+namespace {
+
+/// One of the terms is a multiple of the variable.
+bool has_multiple(const Expr& e, const Ref<Var>& v) {
+  if (const Add* sum = e.as<Add>()) return has_multiple(sum->a, v) || has_multiple(sum->b, v);
+  if (const Sub* difference = e.as<Sub>()) return has_multiple(difference->a, v) || has_multiple(difference->b, v);
+  if (const Mul* product = e.as<Mul>()) return has_multiple(product->a, v) || has_multiple(product->b, v);
+  if (const Cast* cast = e.as<Cast>()) return has_multiple(cast->value, v);
+  return e == v;
+}
+
+}  // namespace
+
+std::vector<Expr> silent_extents(const analysis::Tree& tree, int block, const std::vector<int>& loops,
+                                 const std::vector<Expr>& values) {
+  std::vector<Expr> result;
+  for (int at : loops) {
+    const For& loop = tree.for_at(at);
+    auto shows = [&](const Expr& value) { return has_multiple(value, loop.loop_var); };
+    if (const_int(loop.extent).value_or(0) > 0 || std::any_of(values.begin(), values.end(), shows)) continue;
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, tree, tree[at].parent);
+    auto moves = [&](const Expr& value) { return uses_var(value, loop.loop_var); };
+    if (std::any_of(values.begin(), values.end(), moves)) analysis::assume_instances(analyzer, tree, block);
+    if (!is_true(all_positive({loop.extent}, analyzer))) result.push_back(loop.extent);
+  }
+  return result;
+}
+
 Expr runs_at_all(const analysis::Tree& tree, int block, const Ref<BufferRegion>& write, const std::vector<int>& loops,
                  arith::Analyzer& analyzer) {
   const BlockRealize& realize = *tree.realize_at(block);
   const arith::Region reached = analysis::bound_region(realize, write);
-  std::vector<Expr> extents, steps;
+  std::vector<Expr> extents, steps;  // what loops move
   for (size_t i = 0; i < realize.iter_values.size(); ++i) {
     if (!analysis::is_reduction_axis(realize.block->iter_vars[i])) continue;
     extents.push_back(realize.block->iter_vars[i]->dom->extent);
     steps.push_back(realize.iter_values[i]);
   }
-  for (int at : loops) {
-    const For& loop = tree.for_at(at);
-    auto drives = [&](const Expr& e) { return uses_var(e, loop.loop_var); };
-    bool says = std::any_of(reached.begin(), reached.end(),
-                            [&](const Ref<Range>& r) { return drives(r->min) || drives(r->extent); });
-    if (!says && std::none_of(steps.begin(), steps.end(), drives)) extents.push_back(loop.extent);
+  for (const Ref<Range>& r : reached) {
+    steps.push_back(r->min);
+    steps.push_back(r->extent);
   }
+  for (Expr& extent : silent_extents(tree, block, loops, steps)) extents.push_back(std::move(extent));
   Expr condition = all_positive(extents, analyzer);
   auto is_inner = [&](const Ref<Var>& v) {
     return std::any_of(loops.begin(), loops.end(), [&](int at) { return tree.for_at(at).loop_var == v; });
@@ -50,11 +80,46 @@ bool surely_runs(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
   return condition.defined() && is_true(condition);
 }
 
-bool may_not_read(const NodeRef& body) {
+namespace {
+
+/// Variables in indices of the buffer, also by way of axes of blocks inside.
+std::unordered_set<const NodeBase*> index_variables(const NodeRef& body, const Ref<Buffer>& buffer) {
+  std::unordered_set<const NodeBase*> found;
+  auto take = [&](const Expr& e) { for_each_free_var(e, [&](const Ref<Var>& v) { found.insert(v.get()); }); };
+  visit(body, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+    if (load->buffer == buffer) std::for_each(load->indices.begin(), load->indices.end(), take);
+    walk.descend(load);
+  });
+  std::vector<Ref<BlockRealize>> inner;  // outer ones first
+  visit(body, [&](const Ref<BlockRealize>& realize, Visitor& walk) {
+    inner.push_back(realize);
+    walk.descend(realize);
+  });
+  for (size_t k = inner.size(); k-- > 0;) {
+    const BlockRealize& realize = *inner[k];
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      if (found.count(realize.block->iter_vars[i]->var.get())) take(realize.iter_values[i]);
+    }
+  }
+  return found;
+}
+
+}  // namespace
+
+bool may_not_read(const NodeRef& body, const Ref<Buffer>& buffer) {
   bool chooses = false;
+  const auto selecting = index_variables(body, buffer);
   visit(
       body, [&](const Ref<And>&) { chooses = true; }, [&](const Ref<Or>&) { chooses = true; },
       [&](const Ref<IfThenElse>&) { chooses = true; }, [&](const Ref<While>&) { chooses = true; },
+      [&](const Ref<For>& loop, Visitor& walk) {
+        chooses |= const_int(loop->extent).value_or(0) < 1 && !selecting.count(loop->loop_var.get());
+        walk.descend(loop);
+      },
+      [&](const Ref<BlockRealize>& realize, Visitor& walk) {
+        chooses |= !is_true(realize->predicate);
+        walk.descend(realize);
+      },
       [&](const Ref<Call>& call, Visitor& walk) {
         chooses |= intrinsic_of(*call) == Intrinsic::k_if_then_else;
         walk.descend(call);
@@ -70,7 +135,7 @@ bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers,
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, tree, outside);
     const Block& block = tree.block_at(reader);
-    return !may_not_read(block.body) &&
+    return !may_not_read(block.body, buffer) &&
            std::any_of(block.reads.begin(), block.reads.end(), [&](const Ref<BufferRegion>& read) {
              if (read->buffer != buffer) return false;
              auto has = surely_runs(tree, reader, read, *loops, analyzer)
@@ -79,6 +144,68 @@ bool is_read_anyhow(const analysis::Tree& tree, const std::vector<int>& readers,
              return has && arith::proves_subset(box, *has, analyzer);
            });
   });
+}
+
+namespace {
+
+/// What of has_value() a scope says; nothing where it does not write the buffer before `end`.
+std::optional<Expr> written_in(const analysis::Tree& tree, int scope, int outside, int end, const Ref<Buffer>& buffer) {
+  const analysis::Scope& blocks = analysis::Scope::of(tree.block_at(scope));
+  std::optional<Expr> condition;
+  bool begun = false;    // by blocks that set all that they reach
+  bool perhaps = false;  // by blocks that may leave elements as they are
+  for (int child : blocks.writers(buffer)) {
+    int writer = tree.block(blocks.children()[child]->block->id.value);
+    if (writer >= end) continue;
+    if (!condition) condition = bool_imm(true);
+    const auto& facts = analysis::BlockFacts::of(tree.block_ref(writer));
+    if (facts.role == analysis::BlockRole::kUpdate || facts.role == analysis::BlockRole::kOther) {
+      perhaps |= !facts.why.empty();
+      continue;
+    }
+    const int both[] = {outside, writer};
+    int common = tree.common_ancestor(both);
+    auto loops = analysis::loops_between(tree, common, writer);
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, tree, common);
+    for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
+      if (write->buffer != buffer) continue;
+      Expr runs = loops ? runs_at_all(tree, writer, write, *loops, analyzer) : Expr();
+      if (runs.defined() && is_true(runs)) return runs;  // what others do then is done to values
+      begun = true;
+      *condition = condition->defined() && runs.defined() ? logical_and(*condition, runs) : Expr();
+    }
+  }
+  if (condition && (perhaps || !begun)) condition = Expr();
+  return condition;
+}
+
+}  // namespace
+
+Expr has_value(const analysis::Tree& tree, int outside, int end, const Ref<Buffer>& buffer,
+               const std::vector<int>& readers, const arith::Box& box) {
+  const int own = tree[outside].is_block ? outside : tree[outside].scope;
+  std::optional<Expr> condition;
+  for (int scope = own, at = outside; scope != analysis::Tree::kNone && !condition; scope = tree[scope].scope) {
+    condition = written_in(tree, scope, at, end, buffer);
+    const auto& allocated = tree.block_at(scope).alloc_buffers;
+    if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) break;
+    at = end = scope;
+  }
+  if (!condition || (condition->defined() && is_true(*condition))) return bool_imm(true);
+  if (is_read_anyhow(tree, readers, buffer, box, outside)) return bool_imm(true);
+  // Loops around the scope's block are not seen inside of it.
+  auto is_hidden = [&](const Ref<Var>& v) {
+    int loop = tree.loop(v);
+    return loop != analysis::Tree::kNone && tree[loop].scope != own;
+  };
+  return condition->defined() && uses_any_var(*condition, is_hidden) ? Expr() : *condition;
+}
+
+Diagnostic no_value(const Place& block, const Ref<Buffer>& buffer, std::string code) {
+  return refuse(std::move(code),
+                "what writes '" + buffer->name + "' may have no step at all: a copy would have no value to read then",
+                {block.node()}, "decompose_reduction() sets the elements first");
 }
 
 }  // namespace tilewright::schedule

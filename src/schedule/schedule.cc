@@ -9,8 +9,6 @@
 #include "schedule/declarations.h"
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"
-#include "schedule/primitives/sample_partitioned_tile.h"
-#include "schedule/primitives/sample_perfect_tile.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -89,11 +87,13 @@ Status replay_steps(Steps steps, size_t first, size_t draw, Renumbering numbers,
     auto outputs = schedule.apply(std::move(instruction));
     if (!outputs.ok()) return at_step(std::move(outputs.error()), number, step.instruction);
     if (outputs->size() != step.outputs.size()) {
-      return at_step(schedule_error("trace/outputs",
-                                    "it gave " + std::to_string(outputs->size()) + " handles where the trace has " +
-                                        std::to_string(step.outputs.size()),
-                                    "the program is not the one that the trace was recorded on"),
-                     number, step.instruction);
+      return at_step(
+          schedule_error("trace/outputs",
+                         "it gave " + std::to_string(outputs->size()) + " handles where the trace has " +
+                             std::to_string(step.outputs.size()),
+                         "a step that replaces another one gives as many handles; else the trace was recorded on "
+                         "another program"),
+          number, step.instruction);
     }
     numbers.add(step.outputs, *outputs);
   }
@@ -111,40 +111,6 @@ bool same_step(const Step& theirs, const Step& ours, const Renumbering& numbers)
   if (theirs.outputs.size() != ours.outputs.size()) return false;
   Instruction instruction = theirs.instruction;
   return numbers.apply(instruction) && values_of(instruction) == values_of(ours.instruction);
-}
-
-std::string text_of(const Value& decision) {
-  if (const auto* number = decision.as<int64_t>()) return std::to_string(*number);
-  std::string text;
-  const auto* list = decision.as<Value::List>();
-  for (size_t i = 0; list && i < list->size(); ++i) text += (i ? ", " : "") + text_of((*list)[i]);
-  return "[" + text + "]";
-}
-
-/// What a draw takes as its decision.
-std::string rule_of(const Instruction& taken) {
-  const auto* perfect = taken.as<SamplePerfectTile>();
-  const auto* parted = taken.as<SamplePartitionedTile>();
-  if (!perfect && !parted) return "it takes the number of a loop at which the block can be computed, -1 or -2";
-  const auto& factors = *(perfect ? perfect->decision : parted->decision).value;
-  int64_t extent = 1;
-  for (int64_t factor : factors) extent *= factor;
-  if (extent < 0) return "the loop has no constant extent, so there is nothing to decide";
-  std::string rule = "it takes " + std::to_string(factors.size()) + " factors of at least 1 whose product is " +
-                     std::to_string(extent) + ", the extent of the loop";
-  if (parted) {
-    rule += "; that of those from number " + std::to_string(parted->partition_pos) + " on is a multiple of " +
-            std::to_string(parted->innerpart_factor);
-  }
-  return rule;
-}
-
-Status check_taken(const Value& decision, const Instruction& taken) {
-  if (decision.is_none() || decision == decision_of(taken)) return Ok{};
-  return argument_error("schedule/decision",
-                        std::string(kind_info(taken).method) + "() cannot take " + text_of(decision) +
-                            " as its decision: " + text_of(decision_of(taken)) + " would come of it",
-                        rule_of(taken));
 }
 
 /// Of the steps, beside drawing ones, that keep the state before them. A state keeps a version of the program alive.
@@ -249,6 +215,10 @@ Schedule Schedule::rewound(size_t steps) const {
 
 Result<Schedule> Schedule::replay_from(size_t step, const std::vector<TraceEdit>& edits,
                                        const ReplayOptions& options) const {
+  if (step > trace_.size()) {
+    return argument_error("trace/step", "the trace has no step of that number",
+                          "it has " + std::to_string(trace_.size()) + " steps, counted from 0");
+  }
   for (const TraceEdit& edit : edits) {
     if (edit.step >= step) continue;
     return argument_error(
@@ -256,7 +226,6 @@ Result<Schedule> Schedule::replay_from(size_t step, const std::vector<TraceEdit>
         "step " + std::to_string(edit.step) + " is edited, but replay starts at step " + std::to_string(step),
         "start at the first step that is edited");
   }
-  if (step > trace_.size()) return argument_error("trace/step", "the trace has no step number " + std::to_string(step));
   // What the edits leave out shifts the numbers of later steps, not those of handles.
   TW_TRY(trace, trace_.edited(edits));
   Schedule result = rewound(step);
@@ -292,7 +261,8 @@ Result<Schedule> Schedule::with_decisions(const std::vector<std::pair<size_t, Va
   size_t first = trace_.size();
   for (const auto& [draw, decision] : changes) {
     if (draw >= draws.size()) {
-      return argument_error("schedule/decision", "the trace has no drawing step number " + std::to_string(draw));
+      return argument_error("schedule/decision", "the trace has no drawing step number " + std::to_string(draw),
+                            "it has " + std::to_string(draws.size()) + ", counted from 0");
     }
     TW_TRY(changed, with_decision(trace_[draws[draw]].instruction, decision));
     edits.push_back({draws[draw], std::move(changed)});
@@ -303,13 +273,6 @@ Result<Schedule> Schedule::with_decisions(const std::vector<std::pair<size_t, Va
     TW_RETURN_IF_ERROR(check_taken(decision, result.trace_[draws[draw]].instruction));
   }
   return result;
-}
-
-Status check_decision(const Step& step, const Value& decision) {
-  TW_TRY(changed, with_decision(step.instruction, decision));
-  if (!step.before) return Ok{};
-  TW_TRY(planned, kind_info(changed).plan(*step.before, changed));
-  return planned.recorded ? check_taken(decision, *planned.recorded) : Status(Ok{});
 }
 
 }  // namespace tilewright::schedule

@@ -251,7 +251,7 @@ Result<Trace> Trace::edited(const std::vector<TraceEdit>& edits) const {
     if (edit.step >= size() || !by_step.emplace(edit.step, &edit).second) {
       return argument_error("trace/step",
                             edit.step < size() ? "step " + std::to_string(edit.step) + " is edited twice"
-                                               : "the trace has no step number " + std::to_string(edit.step),
+                                               : "the trace has no step of that number",
                             "it has " + std::to_string(size()) + " steps, numbered from 0; each is edited once");
     }
   }

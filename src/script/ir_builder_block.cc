@@ -30,22 +30,6 @@ bool contains_block(const Stmt& body) {
   return found;
 }
 
-/// Both; what both have must be equal, or dicts without conflict.
-Annotations merge(Annotations a, const Annotations& b) {
-  for (const auto& [key, value] : b.entries()) {
-    NodeRef before = a.get(key);
-    const Dict *left = before.as<Dict>(), *right = value.as<Dict>();
-    if (!before.defined()) {
-      a.set(key, value);
-    } else if (left && right) {
-      a.set(key, make<Dict>({merge(left->items, right->items)}));
-    } else if (!structural_equal(before, value)) {
-      refuse("builder/twice", "T.block_attr gives '" + key + "' a second value");
-    }
-  }
-  return a;
-}
-
 std::string_view axis_name(IterType type) {
   switch (type) {
     case IterType::kDataPar:
@@ -190,7 +174,8 @@ void writes(std::vector<Ref<BufferRegion>> regions) {
 
 void block_attr(const Annotations& attrs) {
   BlockFrame& frame = block_frame("T.block_attr");
-  frame.annotations = frame.annotations ? merge(*frame.annotations, attrs) : attrs;
+  if (frame.annotations) refuse("builder/twice", "T.block_attr is given twice", "put all annotations into one dict");
+  frame.annotations = attrs;
 }
 
 Ref<Var> axis(IterType type, const Ref<Range>& dom, Expr binding, DataType dtype) {

@@ -2,7 +2,7 @@
 //
 //   std::string text = script::print(func);
 //   std::string text = script::print(module, {.syntax_sugar = false});
-//   std::string message = script::render(diagnostic, module);   // the message and the underlined program
+//   Diagnostic told = script::located(diagnostic, module);      // its message shows the program, underlined
 //
 // The printer is total: every node prints alone, and so does every ill-formed program (a variable without definition
 // is declared, a missing operand shows as None). Its time is linear in the size of the program, and any depth that
@@ -64,8 +64,6 @@ std::string print(const NodeRef& node, const PrintOptions& options = {});
 Diagnostic located(Diagnostic diagnostic, const NodeRef& program);
 /// Likewise, unless the user's own line can be shown: scripts that are given as text are not kept.
 Diagnostic with_excerpt(Diagnostic diagnostic, const NodeRef& program);
-/// located(diagnostic, program) as text.
-std::string render(const Diagnostic& diagnostic, const NodeRef& program);
 
 /// The lines in which two programs differ, with some context: "- " only on the left, "+ " only on the right. Empty
 /// when the texts are equal.

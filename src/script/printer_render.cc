@@ -90,8 +90,4 @@ Diagnostic with_excerpt(Diagnostic diagnostic, const NodeRef& program) {
   return shown ? diagnostic : located(std::move(diagnostic), program);
 }
 
-std::string render(const Diagnostic& diagnostic, const NodeRef& program) {
-  return located(diagnostic, program).render();
-}
-
 }  // namespace tilewright::script

@@ -538,7 +538,7 @@ TEST(Printer, RendersDiagnostics) {
   Ref<PrimFunc> func = matmul(4);
   Diagnostic d = schedule_error("split/P1", "the loop is wrong", "take another");
   d.nodes = {keep(func->body.as<BlockRealize>()->block->body.as<For>()->body)};
-  EXPECT_EQ(render(d, func), R"([split/P1] the loop is wrong
+  EXPECT_EQ(located(d, func).render(), R"([split/P1] the loop is wrong
   in the program:
   (... 3 lines skipped ...)
    4 def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32"), C: T.Buffer((4, 4), "float32")):
@@ -550,7 +550,7 @@ TEST(Printer, RendersDiagnostics) {
   (... 5 lines skipped ...)
   hint: take another)");
   d.nodes = {keep(i32(7))};
-  EXPECT_EQ(render(d, func), "[split/P1] the loop is wrong\n  about:\n  7\n  hint: take another");
+  EXPECT_EQ(located(d, func).render(), "[split/P1] the loop is wrong\n  about:\n  7\n  hint: take another");
 }
 
 TEST(Printer, WhatAStepWouldHaveMadeIsShownWhereItIsNow) {
@@ -560,9 +560,9 @@ TEST(Printer, WhatAStepWouldHaveMadeIsShownWhereItIsNow) {
   changed.kind = ForKind::kParallel;
   Diagnostic d = schedule_error("split/P1", "the loop is wrong", "take another");
   d.nodes = {keep(loop)};
-  std::string there = render(d, func);
+  std::string there = located(d, func).render();
   d.nodes = {keep(make<For>(std::move(changed)))};
-  EXPECT_EQ(render(d, func), there);
+  EXPECT_EQ(located(d, func).render(), there);
   const BlockRealize* realize = nullptr;
   visit(func->body, [&](const Ref<BlockRealize>& r, Visitor& v) {
     realize = r.as<BlockRealize>();
@@ -571,12 +571,12 @@ TEST(Printer, WhatAStepWouldHaveMadeIsShownWhereItIsNow) {
   BlockRealize where = *realize;
   where.predicate = lt(loop->loop_var, i32(3));
   d.nodes = {keep(make<BlockRealize>(std::move(where)))};
-  std::string shown = render(d, func);
+  std::string shown = located(d, func).render();
   EXPECT_NE(shown.find("with T.block(\"C\"):\n             ^^"), std::string::npos) << shown;
   EXPECT_EQ(shown.find("about:"), std::string::npos);
   // What is new is shown by its first lines.
   d.nodes = {keep(renew_defs(func->body.as<BlockRealize>()->block->body))};
-  shown = render(d, func);
+  shown = located(d, func).render();
   EXPECT_NE(shown.find("about:"), std::string::npos);
   EXPECT_LE(std::count(shown.begin(), shown.end(), '\n'), 16);
 }

@@ -9,7 +9,7 @@ namespace {
 constexpr Storage kMemory = Storage::kMemory, kRegisters = Storage::kRegisters;
 
 constexpr MemoryScope kScopes[] = {
-#define X(prefix, rank, lanes, on_cpu) {prefix, rank, lanes, on_cpu},
+#define X(prefix, rank, lanes, on_cpu, tags) {prefix, rank, lanes, on_cpu, tags},
 #include "target/memory_scopes.def"
 #undef X
 };
@@ -34,6 +34,21 @@ const MemoryScope* find_memory_scope(std::string_view scope) {
   const auto* row = std::find_if(std::begin(kScopes), std::end(kScopes),
                                  [&](const MemoryScope& known) { return scope.starts_with(known.prefix); });
   return row == std::end(kScopes) ? nullptr : row;
+}
+
+bool is_memory_scope(std::string_view scope) {
+  const MemoryScope* row = find_memory_scope(scope);
+  if (!row) return false;
+  if (scope.size() <= row->prefix.size()) return true;
+  std::string_view wanted = scope.substr(row->prefix.size()), left = row->tags;
+  wanted = wanted.substr(0, wanted.find_last_not_of("0123456789") + 1);
+  if (wanted.empty()) return true;
+  while (!left.empty()) {
+    size_t end = std::min(left.find(' '), left.size());
+    if (left.substr(0, end) == wanted) return true;
+    left.remove_prefix(std::min(end + 1, left.size()));
+  }
+  return false;
 }
 
 const MemoryScope& memory_scope(std::string_view scope) {

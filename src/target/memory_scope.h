@@ -17,6 +17,7 @@ struct MemoryScope {
   int rank;
   int lanes;
   Storage on_cpu;
+  std::string_view tags;  ///< ".dyn .vtcm"
 
   /// The iterations of a loop bound to the axis see one copy; else each has its own. Along threadIdx.x, that can hold
   /// for groups of `lanes` threads only.
@@ -29,8 +30,11 @@ struct MemoryScope {
 
 /// Every row.
 std::span<const MemoryScope> memory_scopes();
-/// Null for a text that names no scope.
+/// By how the text begins; null for one that begins like no scope.
 const MemoryScope* find_memory_scope(std::string_view scope);
+/// Whether there is a scope of just this name: "shared.dyn", and neither "sharedd" nor "shared.d". A number may
+/// follow, where there is more than one memory of a kind: "global2".
+bool is_memory_scope(std::string_view scope);
 /// Of a text that names no scope, main memory, which all share.
 const MemoryScope& memory_scope(std::string_view scope);
 

@@ -35,6 +35,17 @@ TEST(MemoryScope, NamesAreKnownByHowTheyBegin) {
   EXPECT_EQ(&memory_scope("nonsense"), &memory_scope("global"));
 }
 
+TEST(MemoryScope, ScheduleAsksForScopesByTheirWholeName) {
+  for (const char* scope : {"", "global", "global.vtcm", "global.texture-weight", "shared", "shared.dyn", "local",
+                            "texture:weight", "m16n8k8.matrixA", "global2", "global.ddr1"}) {
+    EXPECT_TRUE(is_memory_scope(scope)) << scope;
+  }
+  for (const char* bad : {"glob", "sharedd", "shared.", "shared.dynamic", "shared.dyn ", "local.foo", "local.1",
+                          "global.texture-", "global.dyn", "wmma.matrix_a.b"}) {
+    EXPECT_FALSE(is_memory_scope(bad)) << bad;
+  }
+}
+
 TEST(MemoryScope, RowsAreInOrderOfRankAndNoPrefixHidesAnother) {
   std::set<std::string> seen;
   int rank = -1;

@@ -118,6 +118,11 @@ CASES = {
         script(step="pass").replace("tw.space(fill)", "tw.space"),
         ["tw.space takes the program", "script.py:11:2", "hint: write @tw.space(matmul)"],
     ),
+    "a space for a program": (
+        ["tune", "--program", "tiles"],
+        script(step="pass"),
+        ["script.py has no program called tiles", "hint: tiles is a space: --space tiles"],
+    ),
     "no such file of records": (["db", "other.db"], "", ["other.db: no such file", "hint:"]),
     "no file of records": (["db", "notes.txt"], "", ["not-a-database", "hint:"]),
 }

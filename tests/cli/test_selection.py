@@ -104,7 +104,8 @@ def test_sizes_of_programs_that_leave_them_open(run: Run, scripts: Path) -> None
     ("options", "message"),
     [
         (["--sizes", "n"], "--sizes n: a size has a name and a number"),
-        (["--sizes", "n=1.5"], "--sizes n=1.5: a size has a name and a number"),
+        (["--sizes", "n=many"], "--sizes n=many: a size has a name and a number"),
+        (["--sizes", "n=1.5", "--program", "double"], "sizes['n'] is 1.5; 'n' of type int32 is an integer"),
         (["--sizes", "nn=3"], "--sizes nn: no program has such a size\n  hint: did you mean n?"),
         (["--sizes", "n=0", "--program", "double"], "sizes['n'] is 0; a size to tune for is at least 1"),
         (["--sizes", "n=3", "--program", "fixed"], "--sizes n: no program leaves a size open"),

@@ -148,3 +148,15 @@ def test_without_a_linker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         kernel.export(tmp_path / "out")
     assert error.value.code == "export/link"
     assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_linker_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = tw.compile(saxpy)
+    driver = tmp_path / "cc"
+    driver.write_text("#!/bin/sh\necho 'ld: final link failed: File too large'; exit 1\n")
+    driver.chmod(0o755)
+    monkeypatch.setenv("CC", str(driver))
+    with pytest.raises(tw.ResourceError, match="File too large") as error:
+        kernel.export(tmp_path / "out")
+    assert "ulimit -f" in error.value.hint and "Nothing was left" in error.value.hint
+    assert list((tmp_path / "out").iterdir()) == []

@@ -145,6 +145,138 @@ def test_passes_made_of_functions():
     assert First("x").info.name == "first"
 
 
+def test_passes_are_told_to_instruments(capsys):
+    @tvm.instrument.pass_instrument
+    class Told:
+        def __init__(self):
+            self.told = []
+
+        def enter_pass_ctx(self):
+            self.told.append("enter")
+
+        def exit_pass_ctx(self):
+            self.told.append("exit")
+
+        def should_run(self, mod, info):
+            return info.name != "tir.Simplify"
+
+        def run_before_pass(self, mod, info):
+            self.told.append(f"before {info.name}")
+
+        def run_after_pass(self, mod, info):
+            self.told.append(f"after {info.name}")
+
+    mod = tvm.IRModule({"main": double})
+    told, timing = Told(), tvm.ir.instrument.PassTimingInstrument()
+    steps = tvm.transform.Sequential([tir.transform.Simplify(), tir.transform.ConvertSSA(), tir.transform.SkipAssert()])
+    with tvm.transform.PassContext(instruments=[told, timing], disabled_pass=["tir.Apply"]) as context:
+        tir.transform.LowerInitBlock()(mod)
+        made = steps(mod)
+        lines = timing.render().splitlines()
+        context.override_instruments([tvm.instrument.PrintAfterAll()])
+        tir.transform.LowerInitBlock()(mod)
+    assert told.told == [
+        *("enter", "before tir.LowerInitBlock", "after tir.LowerInitBlock", "before sequential", "after sequential"),
+        "exit",
+    ]
+    assert [line.split(":")[0] for line in lines] == ["tir.LowerInitBlock", "sequential", "Total time"]
+    assert capsys.readouterr().out.startswith("After Running Pass: tir.LowerInitBlock\n")
+    tvm.ir.assert_structural_equal(made, mod)
+    tir.transform.LowerInitBlock()(mod)
+    assert told.told[-1] == "exit"  # and not a word since
+
+
+def test_an_instrument_that_fails_at_the_start():
+    ended = []
+
+    class First(tvm.ir.instrument.PassInstrument):
+        def exit_pass_ctx(self):
+            ended.append("first")
+
+    class Second(tvm.ir.instrument.PassInstrument):
+        def enter_pass_ctx(self):
+            raise RuntimeError("no clock")
+
+    with pytest.raises(RuntimeError, match="no clock"), tvm.transform.PassContext(instruments=[First(), Second()]):
+        pass
+    assert ended == ["first"]
+    assert tvm.transform.PassContext.current().instruments == []
+
+
+def test_what_functions_change_and_take():
+    @T.prim_func
+    def local(A: T.Buffer((16,), "float32")) -> T.float32:
+        total = T.decl_buffer((1,), "float32")
+        total[0] = A[0] + A[1]
+        T.ret(total[0])
+
+    @T.prim_func
+    def calls(A: T.Buffer((16,), "float32")):
+        T.evaluate(T.call_extern("int32", "log", A.data))
+
+    analysis = tir.analysis
+    assert [analysis.is_pure_function(f) for f in (local, double, calls)] == [True, False, False]
+    assert analysis.assert_pure_function(local)
+    with pytest.raises(AssertionError, match="stores to B"):
+        analysis.assert_pure_function(double)
+    with pytest.raises(AssertionError, match="it calls"):
+        analysis.assert_pure_function(calls)
+    assert analysis.calculate_allocated_bytes(local) == {"global": 4}
+    assert analysis.calculate_allocated_bytes(tvm.IRModule({"main": two_stages})) == {"main": {"global": 64}}
+
+
+def test_memory_of_a_gpu_is_for_its_threads():
+    @T.prim_func
+    def bound(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32")):
+        for i in T.thread_binding(16, thread="threadIdx.x"):
+            B[i] = A[i]
+
+    gpu, cpu = tvm.target.Target("cuda", host="llvm"), tvm.target.Target("llvm")
+    loose_mod = tvm.IRModule({"main": double})
+    for target, program, fine in [(gpu, bound, True), (gpu, double, False), (cpu, double, True)]:
+        mod = tir.transform.BindTarget(target)(tvm.IRModule({"main": program}))
+        assert str(tvm.target.Target(mod["main"].attrs["target"])) == str(target)
+        assert tir.analysis.verify_memory(mod["main"]) == fine
+        tvm.ir.assert_structural_equal(tir.transform.BindTarget(cpu)(mod), mod)  # the first one stays
+    with pytest.raises(RuntimeError, match="outside of its threads"):
+        tir.transform.VerifyMemory()(tir.transform.BindTarget(gpu)(loose_mod))
+    tir.transform.VerifyMemory()(loose_mod)
+
+
+def test_names_of_every_day():
+    mod = tvm.IRModule({"main": double})
+    assert mod.with_attr("a", 1).get_attr("a") == 1
+    assert mod.get_attr("b") is None
+    assert tvm.runtime.num_threads() >= 1
+    target = tvm.target.Target("llvm -mcpu=skylake-avx512")
+    assert target.mcpu == "skylake-avx512"
+    assert tvm.target.Target("cuda").thread_warp_size == 32
+    assert not hasattr(target, "thread_warp_size")
+
+
+def test_tags_of_tensors():
+    def tensor(**options):
+        return tvm.te.compute((4,), lambda i: i, **options).op.tag
+
+    with tvm.te.tag_scope("conv"):
+        assert (tensor(), tensor(tag="own")) == ("conv", "own")
+        with pytest.raises(ValueError, match="nested"), tvm.te.tag_scope("inner"):
+            pass
+    assert tvm.te.tag_scope(tag="pool")(tensor)() == "pool"
+    assert tensor() == ""
+
+
+def test_stores_of_whatever_there_is():
+    @T.prim_func
+    def before(A: T.Buffer((16,), "float32")):
+        A[0] = T.undef(dtype="float32")
+        A[1] = T.float32(1)
+
+    made = tir.transform.RemoveStoreUndef()(tvm.IRModule({"main": before}))
+    assert "undef" not in made.script()
+    assert "A[1] = T.float32(1.0)" in made.script()
+
+
 def test_passes_over_modules():
     @I.ir_module
     class Module:

@@ -96,7 +96,7 @@ PROGRAMS = {
         refused(ValueError, "not in [0, 8)", lambda: checked(far, a, b))
         refused(TypeError, "no option 'tir.vectorize'",
                 lambda: tvm.transform.PassContext(config={"tir.vectorize": 1}))
-        refused(TypeError, "PassContext(instruments=...)", lambda: tvm.transform.PassContext(instruments=[1]))
+        refused(TypeError, "PassContext(trace_stack=...)", lambda: tvm.transform.PassContext(trace_stack=[1]))
     """,
     "lower": """
         lowered = tvm.lower(MyModule)

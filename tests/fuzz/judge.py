@@ -153,7 +153,10 @@ class Judge:
                 raise Finding(what, f"{sizes or ''} {difference}")
 
     def kernel(self, module: ir.Module, what: str, **how: str) -> None:
-        """The kernel as it is delivered computes the same, and stays inside of its arguments."""
+        """The kernel as it is delivered computes the same, and stays inside of its arguments.
+
+        Loops of threads are refused.
+        """
         how = how or {"schedule": "as written"}
         kernel = guarded(f"{what}, build", lambda: tw.compile(module, **how), self.counts)
         if kernel is None:
@@ -201,11 +204,9 @@ class Judge:
         if texts:
             self.texts(module)
             guarded("trace", lambda: check_trace(done.sch, self.func))
-        if has_threads(module):
-            return
         if kernel:
             self.kernel(module, "kernel")
-        if after is not None:
+        if after is not None and not has_threads(module):
             self.passes(module, after)
 
     def sequence(

@@ -16,6 +16,7 @@ from typing import Any
 
 import tilewright as tw
 from fuzz import intrinsics
+from fuzz.layouts import LAYOUTS, ORDERS
 from tilewright import cpu_space, ir
 
 #: In place of the code of a refusal: the step was not attempted.
@@ -113,10 +114,10 @@ class Dice:
 
     def note_new(self, handles: Sequence[Any]) -> None:
         """Those of the blocks that are not known yet."""
+        self.forget_gone()
         known = {self.sch.get(handle).id for handle in self.blocks.values()}
-        for handle in handles:
-            if self.sch.get(handle).id not in known:
-                self.made(handle)
+        for handle in [handle for handle in handles if self.sch.get(handle).id not in known]:
+            self.made(handle)
 
     def drop(self, block: Any) -> None:
         del self.blocks[self.name_of(block)]
@@ -355,14 +356,6 @@ def reindex(d: Dice) -> None:
     d.made(d.sch.reindex(block, _touched(d, block)))
 
 
-#: From axes to indices, by the number of axes that the old indices speak of.
-ORDERS: dict[int, list[Callable[[list[Any]], Sequence[Any]]]] = {
-    1: [lambda v: v, lambda v: (v[0] // 2, v[0] % 2), lambda v: (v[0] * 2,)],
-    2: [lambda v: (v[1], v[0]), lambda v: (v[1], v[0] // 3, v[0] % 3), lambda v: (v[0] * 8 + v[1],)],
-    3: [lambda v: (v[2], v[0], v[1]), lambda v: (v[0], v[2], v[1] // 2, v[1] % 2)],
-}
-
-
 def _reindex_cache(d: Dice, kind: str) -> None:
     block = d.block()
     node = d.sch.get(block)
@@ -403,9 +396,11 @@ def write_at(d: Dice) -> None:
 
 
 def prefetch_at(d: Dice) -> None:
-    block = d.block()
-    loop = d.loop(block)
-    position = d.take(range(len(d.sch.get(block).reads)))
+    is_given = lambda region: region.buffer.name in d.params  # noqa: E731
+    block = d.block_that(lambda block: d.loops(block) and any(map(is_given, d.sch.get(block).reads)))
+    loop, reads = d.loop(block), d.sch.get(block).reads
+    given = [i for i, region in enumerate(reads) if is_given(region)]
+    position = d.take(given if given and d.chance(0.8) else range(len(reads)))
     d.made(d.sch.prefetch_at(loop, block, position, d.take([1, 1, 2])))
 
 
@@ -525,9 +520,17 @@ def decompose_padding(d: Dice) -> None:
 
 
 def pad_einsum(d: Dice) -> None:
-    block = d.block()
+    block = d.block_that(lambda block: _at_axes(d.sch.get(block)))
     d.sch.pad_einsum(block, [d.take([1, 2, 4]) for _ in d.sch.get(block).iter_vars])
     d.note_new(d.sch.get_child_blocks(d.sch.get_block("root")))
+
+
+def _at_axes(node: ir.Block) -> bool:
+    """One store, of elements that axes or numbers name."""
+    if not isinstance(node.body, ir.BufferStore) or not node.iter_vars:
+        return False
+    parts = [part for region in [*node.reads, *node.writes] for part in region.region]
+    return all(isinstance(part.min, (ir.Var, ir.IntImm)) and str(part.extent) == "1" for part in parts)
 
 
 def sample_compute_location(d: Dice) -> None:
@@ -611,34 +614,6 @@ def unannotate(d: Dice) -> None:
     d.sch.unannotate(where, d.take([*d.sch.get(where).annotations, "other"]))
 
 
-#: From old indices to new ones, by rank: digits, transpositions, paddings, diagonals.
-LAYOUTS: dict[int, list[Callable[..., Any]]] = {
-    1: [
-        lambda i: (i // 4, i % 4),
-        lambda i: (i % 2, i // 2),
-        lambda i: (i * 2,),
-        lambda i: (15 - i,),
-        lambda i: (i + 3,),
-        lambda i: (0, i),
-    ],
-    2: [
-        lambda i, j: (j, i),
-        lambda i, j: (i, j // 4, j % 4),
-        lambda i, j: (j // 2, i, j % 2),
-        lambda i, j: (i * 12 + j,),
-        lambda i, j: (i, j * 2),
-        lambda i, j: (i + j, j),
-        lambda i, j: (i // 2, j // 2, i % 2, j % 2),
-    ],
-    3: [
-        lambda i, j, k: (k, j, i),
-        lambda i, j, k: (i, k // 2, j, k % 2),
-        lambda i, j, k: (i * 12 + j, k),
-        lambda i, j, k: (i, j, k % 3, k // 3),
-    ],
-}
-
-
 def transform_layout(d: Dice) -> None:
     """Of buffers that blocks allocate: callers see the layout of parameters."""
     is_own = lambda region: region.buffer.name not in d.params  # noqa: E731
@@ -662,9 +637,17 @@ def transform_layout(d: Dice) -> None:
 
 
 def transform_block_layout(d: Dice) -> None:
-    block = d.block()
+    block = d.block_that(lambda block: _has_plain_loops(d, block))
     layouts = LAYOUTS.get(len(d.sch.get(block).iter_vars), [])
     d.sch.transform_block_layout(block, layouts[d.take(range(len(layouts)))])
+
+
+def _has_plain_loops(d: Dice, block: Any) -> bool:
+    """One for each axis, and nothing else in them."""
+    loops = [d.sch.get(loop) for loop in d.loops(block)]
+    alone = all(isinstance(loop.body, (ir.For, ir.BlockRealize)) for loop in loops)
+    serial = all(loop.kind is ir.ForKind.SERIAL and not loop.annotations for loop in loops)
+    return alone and serial and len(loops) == len(d.sch.get(block).iter_vars) > 0
 
 
 def set_axis_separator(d: Dice) -> None:

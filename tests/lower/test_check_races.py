@@ -9,6 +9,7 @@ import pytest
 
 import tilewright as tw
 from tilewright import script
+from tilewright.script import tir as T
 
 HEADER = (
     '@T.prim_func\ndef f(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32"), I: T.Buffer((64,), "int32")):\n'
@@ -168,6 +169,46 @@ def test_what_is_not_proved_is_a_note() -> None:
     assert notes(FREE["own elements"].replace("KIND", "T.parallel")) == []
     assert notes(FREE["tiles"].replace("KIND", "T.parallel")) == []
     assert notes(FREE["scatter"].replace("KIND", "range")) == []
+
+
+def test_what_a_view_only_reads_is_no_meeting() -> None:
+    """The blocks say nothing, so that only the accesses themselves can tell."""
+    body = """
+for i in T.parallel(16):
+    with T.block("outside"):
+        T.reads()
+        T.writes()
+        for k in range(4):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                T.reads(A[0:64], B[vi * 4:vi * 4 + 4])
+                T.writes(B[vi * 4:vi * 4 + 4])
+                a = T.match_buffer(A[0:64], (64,))
+                T.writes(B[vi * 4])
+                B[vi * 4] = B[vi * 4] + a[vk]
+""".strip()
+    body = body.replace("                T.writes(B[vi * 4])\n", "")
+    kernel = tw.compile(parse(body), schedule="as written")
+    assert [note.code for note in kernel.notes if note.code == "lower/unproved-parallel"] == []
+
+
+def test_digits_of_a_loop_over_two_open_sizes_are_its_own() -> None:
+    @T.prim_func
+    def f(a: T.handle, b: T.handle):
+        n = T.int32()
+        m = T.int32()
+        A = T.match_buffer(a, (n, m, 16))
+        B = T.match_buffer(b, (n, m, 16))
+        with T.block("root"):
+            for q in T.parallel(n * m):
+                for j in range(16):
+                    B[q // m, q % m, j] = A[q // m, q % m, j] * 2.0
+
+    kernel = tw.compile(f, schedule="as written")
+    assert [note for note in kernel.notes if note.code == "lower/unproved-parallel"] == []
+    a, b = np.random.default_rng(0).random((3, 5, 16), "float32"), np.zeros((3, 5, 16), "float32")
+    kernel(a, b)
+    np.testing.assert_array_equal(b, 2 * a)
 
 
 def index_of(rng: random.Random) -> str:

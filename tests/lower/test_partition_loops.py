@@ -106,3 +106,16 @@ def main(A: T.Buffer((6, 9), "int64")):
     a = np.zeros((6, 9), "int64")
     tw.compile(program, schedule="as written")(a)
     np.testing.assert_array_equal(a, np.triu(np.ones((6, 9), "int64")))
+
+
+def test_loops_of_threads_keep_their_iterations():
+    sch = tw.Schedule(doubled)
+    block, thread = sch.split(sch.get_loops("B")[0], [None, 8])
+    outer, block = sch.split(block, [None, 2])
+    sch.bind(block, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    lowered = tw.lower(sch.mod, after="partition_loops")
+    # Iterations 3 of the blocks and 5 to 7 of the last threads have nothing to do.
+    assert lowered.script().count('T.thread_binding(8, thread="threadIdx.x")') >= 1
+    assert "T.thread_binding(5" not in lowered.script()
+    check_equivalent(sch.mod, lowered)

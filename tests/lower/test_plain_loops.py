@@ -42,6 +42,9 @@ def indices(draw: Any, n: int, variable: str = "i") -> str:
         f"T.max({variable} - {stride}, 0)",
         f"{variable} % {stride}",
     ]
+    apart = draw(st.integers(1, stride + 4))  # rows of `stride` elements that overlap, touch, or leave gaps
+    if (n - 1) // stride * apart + stride <= SIZE:
+        choices.append(f"{variable} // {stride} * {apart} + {variable} % {stride}")
     if stride * n + 1 < SIZE:
         choices += [
             f"{variable} * {stride}",
@@ -291,6 +294,21 @@ def test_why_a_loop_stays_scalar() -> None:
     (note,) = tw.compile(scan, schedule="as written").report["notes"]
     assert note["code"] == "lower/scalar-loop"
     assert note["message"] == "loop 'i' has no vector code: an iteration needs what an earlier one does to 'A'"
+
+
+def test_packing_is_known_to_write_each_element_once() -> None:
+    @T.prim_func
+    def pack(W: T.Buffer((64, 48), "float32"), P: T.Buffer((3, 16, 16, 4), "float32")):
+        for k, j in T.grid(64, 48):
+            with T.block("P"):
+                vk, vj = T.axis.remap("SS", [k, j])
+                P[vj // 16, vk // 4, vj % 16, vk % 4] = T.exp(W[vk, vj])
+
+    kernel = tw.compile(pack, schedule="as written")
+    assert kernel.notes == ()
+    w, p = np.random.default_rng(0).random((64, 48), "float32"), np.zeros((3, 16, 16, 4), "float32")
+    kernel(w, p)
+    np.testing.assert_allclose(p, np.exp(w).reshape(16, 4, 3, 16).transpose(2, 0, 3, 1), rtol=1e-6)
 
 
 def test_short_rows_make_long_vectors() -> None:

@@ -230,3 +230,24 @@ def test_a_pointer_that_is_not_declared():
                 T.evaluate(T.call_extern("int32", "add_to", A.data, C.data))
 
     check_refused(other, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P4")
+
+
+def test_a_place_that_an_index_array_says_behind_a_tail():
+    """Elements of the array of indices behind its end would say how long loops are that do nothing."""
+
+    @T.prim_func
+    def kept(A: T.Buffer((2,))):
+        for i in range(2):
+            with T.block("A"):
+                v = T.axis.spatial(2, i)
+                A[v] = A[T.max(v, 0)]
+
+    def transform(sch, factors):
+        sch.split(sch.get_loops("A")[0], factors)
+        sch.cache_index("A", "global", 0)
+        sch.cache_inplace("A", 0, "global")
+
+    check_refused(kept, lambda sch: transform(sch, [1, 3]), "cache_inplace/P4")
+    sch = tw.Schedule(kept)
+    transform(sch, [2, 1])
+    sch.verify()

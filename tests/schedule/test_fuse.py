@@ -17,6 +17,25 @@ def loops_of(sch, block="B"):
     return sch.get_loops(sch.get_block(block))
 
 
+@T.prim_func
+def twice(A: T.Buffer((4, 6)), B: T.Buffer((4, 6)), C: T.Buffer((4, 6))):
+    for i, j in T.grid(4, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj]
+    for i, j in T.grid(4, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj]
+
+
+@pytest.mark.parametrize(("step", "code"), [("fuse", "fuse/P4"), ("reorder", "reorder/P2")])
+def test_loops_of_two_nests_are_told_apart_by_their_blocks(step, code):
+    error = check_refused(twice, lambda sch: getattr(sch, step)(loops_of(sch, "B")[0], loops_of(sch, "C")[0]), code)
+    assert "loop 'i' (extent 4) around block 'C' is not inside loop 'i' (extent 4) around block 'B'" in error.message
+    assert "one nest" in error.hint
+
+
 def test_three_loops():
     @T.prim_func
     def after(A: T.Buffer((4, 6, 8)), B: T.Buffer((4, 6, 8))):
@@ -145,3 +164,22 @@ def test_messages_name_both_loops():
     except tw.ScheduleError as error:
         assert "loop 'k' (extent 8) is not the only statement of loop 'i' (extent 4)" in str(error)
         assert "name the loops outermost first" in error.hint
+
+
+def test_digits_of_open_sizes_keep_the_types_of_their_axes():
+    @T.prim_func
+    def mixed(a: T.handle, c: T.handle):
+        n, m = T.int64(), T.int32()
+        A = T.match_buffer(a, (n, m), "int32")
+        C = T.match_buffer(c, (n, m), "int32")
+        for i in range(n):
+            for j in range(T.max(T.min(m, 8), 0)):
+                with T.block("C"):
+                    vi = T.axis.spatial(n, i)
+                    vj = T.axis.spatial(T.max(T.min(m, 8), 0), j)
+                    C[vi, vj] = A[vi, vj] + 1
+
+    sch = tw.Schedule(mixed)
+    sch.fuse(*sch.get_loops("C"))
+    assert sch.verify()
+    tw.ir.verify(sch.mod)

@@ -22,7 +22,7 @@ def test_kinds():
     assert (KIND("Split").name, KIND("Split").is_pure, KIND("GetLoops").is_pure) == ("Split", False, True)
     assert KIND("Split") == KIND("Split") != KIND("Fuse") and KIND("Split").same_as(KIND("Split"))
     assert hash(KIND("Split")) == hash(KIND("Split"))
-    with pytest.raises(AttributeError, match="no instruction 'Splt' yet"):
+    with pytest.raises(AttributeError, match="no instruction 'Splt'; did you mean 'Split'"):
         KIND("Splt")
 
 

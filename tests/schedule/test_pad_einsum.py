@@ -343,3 +343,19 @@ def test_p5_a_sum_over_nothing_is_no_input():
                 C[vi] = C[vi] + B[vi] * A[vi, vk]
 
     check_refused(chain, pad("C", [4, 1]), "pad_einsum/P5")
+
+
+def test_p5_an_init_that_does_not_come_first():
+    """What the step before the init reads, and forgets, is there in the buffer, and not in a copy."""
+
+    @T.prim_func
+    def mirrored(C: T.Buffer((3,), "int32")):
+        for k, i in T.grid(2, 3):
+            with T.block("C"):
+                vk = T.axis.reduce(2, 1 - k)
+                vi = T.axis.spatial(3, i)
+                with T.init():
+                    C[vi] = 0
+                C[vi] = C[vi] + vk
+
+    check_refused(mirrored, lambda sch: sch.pad_einsum("C", [1, 4]), "pad_einsum/P5")

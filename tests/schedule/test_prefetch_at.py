@@ -117,6 +117,25 @@ def gather(A: T.Buffer((8,)), I: T.Buffer((5,), "int32"), B: T.Buffer((9,))):
     check_refused(gather, lambda sch: sch.prefetch_at(sch.get_loops("B")[0], "B", 0, 1), "prefetch_at/P5")
 
 
+def test_p5_indices_that_the_loop_computes():
+    @T.prim_func
+    def gather(A: T.Buffer((8,)), B: T.Buffer((8,))):
+        table = T.alloc_buffer((8,), "int32")
+        for i in range(8):
+            with T.block("table"):
+                vi = T.axis.spatial(8, i)
+                table[vi] = 7 - vi
+            with T.block("B"):
+                vi = T.axis.spatial(8, i)
+                B[vi] = A[table[vi]]
+
+    def transform(sch: tw.Schedule) -> None:
+        reads = [read.buffer.name for read in sch.get(sch.get_block("B")).reads]
+        sch.prefetch_at(sch.get_loops("B")[0], "B", reads.index("A"), 1)
+
+    check_refused(gather, transform, "prefetch_at/P5")
+
+
 def test_parallel_iterations_keep_what_they_copy_and_ask_for():
     """Each iteration of the parallel loop has a copy of its own, also while a hint names it."""
     sch = tw.Schedule(rows)

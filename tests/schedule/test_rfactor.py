@@ -174,6 +174,51 @@ def test_pairs(first, second, start, number):
     check(pair(first, second, start), transform)
 
 
+def sums_side_by_side(*updates, indices="vi"):
+    stores = "\n            ".join(updates)
+    return tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((3, 8), "float32"), S: T.Buffer((3,), "float32"), Q: T.Buffer((3,), "float32"),
+         L: T.Buffer((3,), "float32")):
+    for i, k in T.grid(3, 8):
+        with T.block("sums"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+                Q[{indices}] = T.float32(0)
+                L[vi] = T.min_value("float32")
+            {stores}
+""")
+
+
+SUM = "S[vi] = S[vi] + A[vi, vk]"
+SQUARES = "Q[vi] = Q[vi] + A[vi, vk] * A[vi, vk]"
+LARGEST = "L[vi] = T.max(L[vi], A[vi, vk])"
+
+
+def test_several_sums_of_one_block():
+    def transform(sch):
+        _, k_1 = sch.split(sch.get_loops("sums")[1], [2, 4])
+        sch.rfactor(k_1, 0)
+
+    check(sums_side_by_side(SUM, SQUARES, LARGEST), transform)
+
+
+@pytest.mark.parametrize(
+    "updates",
+    [
+        (SUM, "Q[vi] = Q[vi] + S[vi]", LARGEST),  # of what the sum is by then
+        (SUM, "Q[vi] = T.Select(L[vi] >= A[vi, vk], Q[vi], A[vi, vk])", LARGEST),  # not a step by itself
+        (SUM, SQUARES, "S[vi] = S[vi] + A[vi, vk]"),
+    ],
+)
+def test_sums_that_depend_on_one_another(updates):
+    sch = tw.Schedule(sums_side_by_side(*updates))
+    with pytest.raises(tw.ScheduleError, match="rfactor/P5") as caught:
+        sch.rfactor(sch.get_loops("sums")[1], 0)
+    assert "bound before the first store" in caught.value.hint
+
+
 @pytest.mark.parametrize("sign", [">=", "<="])
 def test_the_first_of_equal_values_in_the_order_of_the_groups(sign):
     """Along the outer loop the groups are in the old order; the values are right in any."""

@@ -230,8 +230,6 @@ def test_replay_from_an_edit():
     made.split(shorter.trace.insts[last - 1].inputs[0], list(reversed(step.inputs[1:])))
     check_same(edited.mod, made.mod)
     assert len({str(drawn(sch.replay_from(at, fresh=True))) for sch in map(tiled, range(20))}) > 5
-    with pytest.raises(tw.ArgumentError, match="no step number 99"):
-        sch.replay_from(at, {99: None})
     with pytest.raises(tw.ArgumentError, match="replay starts at step"):
         sch.replay_from(last, {at: [8, 2]})
     with pytest.raises(tw.ScheduleError, match="a handle that no earlier step gives"):
@@ -265,6 +263,18 @@ def test_a_trace_of_another_program():
     with pytest.raises(tw.ScheduleError, match="gave 3 handles where the trace has 2") as error:
         tw.Trace.from_json(text).apply_to_schedule(renamed)
     assert error.value.code == "trace/outputs"
+
+
+@pytest.mark.parametrize(("step", "edits"), [(-1, {}), (99, {}), (0, {-1: None}), (-1, {3: None}), (0, {99: None})])
+def test_a_step_that_the_trace_has_not(step, edits):
+    with pytest.raises(tw.ArgumentError, match="the trace has no step of that number") as error:
+        tiled().replay_from(step, edits)
+    assert error.value.code == "trace/step"
+
+
+def test_an_instruction_that_there_is_not():
+    with pytest.raises(AttributeError, match="there is no instruction 'Unrol'; did you mean 'Unroll'"):
+        tw.schedule.InstructionKind.get("Unrol")
 
 
 def test_a_callback_that_raises():

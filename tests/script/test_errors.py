@@ -74,6 +74,17 @@ def test_unknown_attribute() -> None:
     check_body("script/unknown-attribute", "A[0] = «A.shap»[0]", "'A' has no 'shap'", "'shape'")
 
 
+def test_a_name_that_begins_like_it() -> None:
+    check_body("script/unknown-attribute", "A[0] = «T.inf»('float32')", hint="'infinity'")
+
+
+def test_numbers_of_the_running_program() -> None:
+    marked = "A[0] = T.float32(len([x for x in «range(n)»]))"
+    check_body("script/type", marked, "cannot be interpreted as an integer", "known when the program runs")
+    error = check_body("script/type", "A[0] = «T.exp(A[0], A[0], 2)»")
+    assert "takes numbers" not in str(error)
+
+
 def test_wrong_arguments() -> None:
     check_body(
         "script/arguments", "for i in «T.parallel('a', 'b', 'c', 'd')»:\n    A[i] = 0.0", "T.parallel cannot take"
@@ -415,7 +426,11 @@ def test_things_said_twice() -> None:
     check_body(
         "builder/twice", in_block(init + init.replace("T.init()", "«T.init()»").rstrip()), "T.init is given twice"
     )
-    check_body("builder/twice", in_block("T.block_attr({'k': 1})\n        «T.block_attr({'k': 2})»"), "second value")
+    check_body(
+        "builder/twice",
+        in_block("T.block_attr({'k': 1})\n        «T.block_attr({'j': 2})»"),
+        "T.block_attr is given twice",
+    )
     check_body("builder/twice", "T.func_attr({'k': 1})\n«T.func_attr({'k': 1})»")
 
 
@@ -691,3 +706,8 @@ def test_a_return_in_the_middle() -> None:
         "@T.prim_func\ndef f(A: T.Buffer((4,))):\n    A[0] = 1.0\n    return\n"
     )
     assert "A[0] = T.float32(1.0)" in ended.script() and "evaluate" not in ended.script()
+
+
+def test_how_to_say_it() -> None:
+    check_body("ir/index-count", "A[0] = «A[0, 1]»", hint="A[i, j]")
+    check_body("ir/not-bool", "A[0] = «T.float32(1) if n % 2 else T.float32(2)»", hint="x != 0")

@@ -83,3 +83,14 @@ def test_the_stub_has_all_names_and_says_what_they_are() -> None:
         if isinstance(node, ast.FunctionDef) and node.name not in seen:  # of overloads, the first one
             seen.add(node.name)
             assert ast.get_docstring(node), node.name
+
+
+def test_help_says_what_each_name_does() -> None:
+    def sentence(value: object) -> str:
+        text = value.__doc__ or ""
+        return (text.partition("\n\n")[2] if type(value).__name__ == "nb_func" else text).strip()
+
+    named = {name: getattr(T, name) for name in dir(T) if not name.startswith("_")}
+    functions = {name: value for name, value in named.items() if callable(value) and not isinstance(value, type)}
+    assert len(functions) > 300
+    assert [name for name, value in functions.items() if not sentence(value)] == []

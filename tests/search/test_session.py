@@ -328,12 +328,16 @@ def short(A: T.Buffer((256,), "float32"), B: T.Buffer((256,), "float32")):
 
 
 def test_a_short_kernel_takes_as_long_in_the_search_as_it_does_later() -> None:
-    result = tw.tune(short, trials=4, progress=None)
-    assert result.record is not None
     arrays = [aligned(np.zeros(256, np.float32)) for _ in range(2)]
-    later = min(KernelCalls(result.kernel, arrays).spend(100_000) / 100_000 for _ in range(20))
-    # A look at the clock between two calls would double it.
-    assert min(result.record.seconds) < 1.4 * later + 2e-9
+
+    def is_as_long() -> bool:
+        result = tw.tune(short, trials=4, progress=None)
+        assert result.record is not None
+        later = min(KernelCalls(result.kernel, arrays).spend(100_000) / 100_000 for _ in range(20))
+        # A look at the clock between two calls would double it, each time; other programs do so now and then.
+        return min(result.record.seconds) < 1.4 * later + 2e-9
+
+    assert any(is_as_long() for _ in range(6))
 
 
 def test_a_session_that_goes_on_knows_the_program_as_written(tmp_path: Path) -> None:

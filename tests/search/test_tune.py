@@ -1,7 +1,11 @@
 """Tuning as a user does it: programs of several kinds, resuming, pasting the schedule, refusals."""
 
 import itertools
+import os
+import shutil
+import tempfile
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -354,3 +358,40 @@ def test_the_table_says_what_was_measured_beside_others(monkeypatch: pytest.Monk
     assert title.endswith("1 trial, contended")
     monkeypatch.setattr(timing, "_lost", lambda threads: 0)
     assert tw.tune(matmul, space=tiles, trials=1, progress=None).table().title.endswith("1 trial, alone")
+
+
+def test_a_copy_of_the_records_serves_another_user(tmp_path: Path) -> None:
+    """In a folder that nobody may write, as a user whom the file does not belong to."""
+    records = tmp_path / "records.db"
+    first = tw.tune(transpose, trials=2, database=records, progress=None)
+    assert first.record is not None
+    tw.compile(transpose, database=records)  # what Python loads late is loaded before the user changes
+    folder = Path(tempfile.mkdtemp(prefix="tilewright-elsewhere-"))
+    come, go = os.pipe()
+    try:
+        shutil.copy(records, folder / "mine.db")
+        (folder / "mine.db").chmod(0o444)
+        folder.chmod(0o555)
+        child = os.fork()
+        if child == 0:
+            try:
+                os.chdir(folder)
+                if os.geteuid() == 0:
+                    os.setuid(65534)
+                kernel = tw.compile(transpose, database="mine.db")
+                x, y = np.arange(48 * 80, dtype="int32").reshape(48, 80), np.zeros((80, 48), "int32")
+                kernel(x, y)
+                text = f"{os.geteuid()} {kernel.schedule} {(y == x.T).all()} {sorted(os.listdir())}"
+            except BaseException as error:
+                text = repr(error)
+            os.write(go, text.encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        os.close(go)
+        with open(come, "rb") as stream:
+            text = stream.read().decode()
+    finally:
+        folder.chmod(0o755)
+        shutil.rmtree(folder)
+    user = 65534 if os.geteuid() == 0 else os.geteuid()
+    assert text == f"{user} recorded True ['mine.db']"

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import tilewright as tw
 from tilewright import te
+from tilewright.records import open_database, title_of
 from tilewright.script import tir as T
 from tilewright.task import sizes_of, task_of
 
@@ -80,3 +84,74 @@ def test_the_sizes_that_are_missing_are_named() -> None:
         ) as error:
             tw.tune(sums, sizes=given, trials=1, progress=None)
         assert error.value.code == "tune/symbolic-shape"
+
+
+@T.prim_func
+def scaled(alpha: T.float32, a: T.handle, n: T.int32, b: T.handle, shift: T.int64):
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n,), "float32")
+    for i in range(n):
+        with T.block("B"):
+            v = T.axis.spatial(n, i)
+            B[v] = A[v] * alpha + T.cast(shift, "float32")
+
+
+def check_scaled(kernel: tw.Kernel) -> None:
+    for n, alpha, shift in [(1000, 2.0, 3), (1, -0.5, -7), (77, 0.0, 2**40), (0, 1.0, 1)]:
+        a, b = np.arange(n, dtype="float32"), np.empty(n, "float32")
+        kernel(alpha, a, n, b, shift)
+        np.testing.assert_allclose(b, a * np.float32(alpha) + np.float32(shift), rtol=1e-6)
+
+
+def test_scalar_parameters_are_tuned_for_values(tmp_path: Path) -> None:
+    usual = {"alpha": 1.5, "n": 1000, "shift": -3}
+    path = tmp_path / "records.db"
+    result = tw.tune(scaled, trials=6, sizes=usual, database=path, progress=None)
+    assert result.record is not None and result.progress.failures == {}
+    assert result.verdict is not None and result.verdict.checked
+    assert result.task.work.flops in (2000, 3000)
+    check_scaled(result.kernel)
+    assert "as written" in str(result.table()) and "best found" in str(result.table())
+    check_scaled(tw.compile(scaled, database=path))
+    # Records of other values stand apart.
+    other = tw.tune(scaled, trials=2, sizes=usual | {"n": 64}, database=path, progress=None)
+    assert other.record is not None and other.progress.earlier == 0
+    titles = [title_of(each) for each in open_database(path).workloads()]
+    assert titles == [f"scaled (alpha=1.5, n={n}, shift=-3)" for n in (1000, 64)]
+
+
+def test_inputs_may_hold_scalars() -> None:
+    inputs = {"A": np.ones(50, "float32"), "alpha": np.float32(2.5), "shift": 4}
+    result = tw.tune(scaled, trials=1, inputs=inputs, progress=None)
+    assert result.task.sizes == {"n": 50, "alpha": 2.5, "shift": 4}
+    seen: list[list[object]] = []
+
+    def peer(alpha: float, a: np.ndarray, n: int, shift: int) -> np.ndarray:
+        seen.append([alpha, a.shape, n, shift])
+        return a * np.float32(alpha) + np.float32(shift)
+
+    space = tw.space(scaled, reference=peer, inputs=inputs)(lambda sch: None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tw.notes.ReferenceWarning)
+        tw.tune(scaled, space=space, trials=1, progress=None)
+    assert seen and all(each == [2.5, (50,), 50, 4] for each in seen)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ({"n": 9, "alpha": 1.0}, "'shift' is a scalar: nothing says what shift usually is"),
+        ({"n": 9, "alpha": "x", "shift": 1}, r"sizes\['alpha'\] is 'x'; 'alpha' of type float32 is a number"),
+        ({"n": 9, "alpha": 1, "shift": 1.5}, r"sizes\['shift'\] is 1.5; 'shift' of type int64 is an integer"),
+        ({"n": 2**40, "alpha": 1, "shift": 1}, r"is 1099511627776, which is no int32"),
+        ({"n": -1, "alpha": 1, "shift": 1}, "a size to tune for is at least 1"),
+    ],
+)
+def test_scalars_that_do_not_fit(sizes: dict[str, float], message: str) -> None:
+    with pytest.raises(tw.ArgumentError, match=message):
+        tw.tune(scaled, sizes=sizes, progress=None)
+
+
+def test_an_input_that_is_none_is_told_with_all_there_are() -> None:
+    with pytest.raises(tw.ArgumentError, match="inputs has beta, but the parameters are A, B, alpha, n, shift"):
+        tw.tune(scaled, trials=1, inputs={"beta": 1.0}, sizes={"alpha": 1.0, "n": 9, "shift": 1}, progress=None)

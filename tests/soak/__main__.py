@@ -21,6 +21,7 @@ def main() -> int:
     for name, count in sorted(soak.counts.items()):
         print(f"{count:8}  {name}")
     print(f"rounds {first} to {soak.next_round - 1}; {soak.records} records, {len(soak.findings)} findings")
+    print(f"{soak.seconds / 3600:.2f} hours in this folder")
     print("\n".join(soak.findings))
     return 1 if soak.findings else 0
 

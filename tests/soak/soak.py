@@ -40,6 +40,7 @@ class Soak:
     Attributes:
         findings: what should not have happened.
         counts: what was done, and what came of it.
+        seconds: how long the soak has gone on in this folder, all runs together.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,15 +50,17 @@ class Soak:
         kept = json.loads(self.state.read_text()) if self.state.exists() else {}
         self.next_round: int = kept.get("next_round", 0)
         self.records: int = kept.get("records", 0)
+        self.seconds: float = kept.get("seconds", 0.0)
         self.counts: Counter[str] = Counter(kept.get("counts", {}))
         self.findings: list[str] = kept.get("findings", [])
 
     def run(self, seconds: float, most: int | None = None) -> None:
         """Rounds until the time is over."""
         end = time.monotonic() + seconds
-        while time.monotonic() < end and (most is None or most > 0):
+        while (begin := time.monotonic()) < end and (most is None or most > 0):
             self.round(self.next_round)
             self.next_round += 1
+            self.seconds += time.monotonic() - begin
             most = None if most is None else most - 1
             scratch = self.state.with_suffix(".new")
             scratch.write_text(
@@ -65,6 +68,7 @@ class Soak:
                     {
                         "next_round": self.next_round,
                         "records": self.records,
+                        "seconds": self.seconds,
                         "counts": self.counts,
                         "findings": self.findings,
                     }
@@ -84,6 +88,8 @@ class Soak:
             self._find(number, f"{deed}: the search did not come to its end")
         elif answer["grown"] > MOST_GROWN:
             self._find(number, f"{answer['grown']} bytes more are taken after each search")
+        elif answer["files"] > 0:
+            self._find(number, f"{answer['files']} files stay open after five searches")
         elif answer["family"] == "faulty":
             self._check_outcomes(number, {int(index): name for index, name in answer["faults"].items()})
         self._check_records(number)

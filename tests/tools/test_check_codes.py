@@ -64,6 +64,13 @@ def test_what_a_run_has_raised(tree, tmp_path):
     assert list(check_codes.check_raised(root, tmp_path)) == []
 
 
+def test_a_refusal_needs_a_hint(tree, tmp_path):
+    root = tree({"src/schedule/split.cc": SOURCE, "tests/test_a.py": "'split/P1'"})
+    (tmp_path / "1.txt").write_text("split/P1\nwithout a hint: split/P1\n")
+    (line,) = check_codes.check_raised(root, tmp_path)
+    assert line.startswith("src/schedule/split.cc:2: split/P1 was raised without a hint")
+
+
 def test_what_a_test_only_compares_with_is_not_raised(tree, tmp_path):
     (tmp_path / "1.txt").write_text("other/code\n")
     test = 'EXPECT_EQ(r.error().code, "split/P1");'

@@ -114,7 +114,7 @@ def _is_beyond_the_estimate(function: ir.PrimFunc) -> bool:
 
 
 def schedule_for_cpu(
-    schedule: Schedule, target: _core.Target, *, best: bool, sizes: Mapping[str, int] | None = None
+    schedule: Schedule, target: _core.Target, *, best: bool, sizes: Mapping[str, float] | None = None
 ) -> None:
     """Schedules a program, in place.
 

@@ -103,7 +103,7 @@ class _Contraction:
             reduced[-1], last = schedule.split(reduced[-1], [None, steps])
             unrolled = [last]
         # Loops with a tail stay inside: fused with others, their tails cannot be told apart any more.
-        with_tail = {i for i in outer if not facts.divides(tile.size(i), i)}
+        with_tail = {i for i in outer if tile.size(i) > 1 and not facts.divides(tile.size(i), i)}
         columns = [tile.axis] if tile.axis in outer else []
         orders = [self._order(list(outer), with_tail, batch, first, windows) for first in (False, True)]
         columns_first = not windows and (copied is not None or self._columns_first())
@@ -130,7 +130,8 @@ class _Contraction:
             outer[axis], each = schedule.split(outer[axis], [None, size])
             head[order.index(axis) : order.index(axis) + 1] = [outer[axis], each]
         schedule.reorder(*head, *([] if windows else reduced), *unrolled, *tiles, vector)
-        packed = None if copied is None or at is None else self._packed(copied, at)
+        # One group of columns is all of them: the copy is made before.
+        packed = self._packed(copied, at) if copied is not None and (at is not None or not batch) else None
         store = self._leave(leaving, head)
         depth = len(head)
         if store is not None:
@@ -143,16 +144,16 @@ class _Contraction:
             if block is not None:
                 self._vectors(schedule.get_loops(block)[depth:])
         self._vectors([*unrolled, *tiles, vector])
-        if packed is not None and copied is not None and at is not None:
-            self._copy_in_vectors(packed, copied, head.index(at) + 1)
+        if packed is not None and copied is not None:
+            self._copy_in_vectors(packed, copied, head.index(at) + 1 if at is not None else 0)
         if windows and head:
             self._compute_padding(head[-1], len(head))
         elif band is not None:
             self._compute_padding(outer[band[0]])
         if windows:
-            self._share_outermost(head)
+            self._share_outermost(head, [outer[i] for i in with_tail])
             return
-        innermost = band[0] if band is not None else tile.axis if packed is not None else None
+        innermost = band[0] if band is not None else tile.axis if packed is not None and at is not None else None
         self._share(order, outer, with_tail, innermost)
 
     def _padding(self) -> list[BlockRV]:
@@ -203,36 +204,47 @@ class _Contraction:
                 self._vectors(loops[unrolled_below:])
 
     def _share(self, order: list[int], outer: dict[int, LoopRV], with_tail: set[int], last: int | None) -> None:
-        """Outer loops in parallel: those before the first with a tail, none below the loop that a copy is made in."""
-        schedule, loops = self.schedule, []
+        """Outer loops in parallel: those before the first with a tail, none below the loop that a copy is made in, and
+        two where the length of one is open: what is fused has to be divided by it again."""
+        schedule, loops, count, is_open = self.schedule, [], 1, False
         if math.prod(axis.extent for axis in self.facts.axes) < _SHARED_WORK:
             return
         for i in order:
             if i in with_tail:
                 break
             loops.append(outer[i])
-            if i == last:
+            extent = constant(schedule.get(outer[i]).extent)
+            is_open |= extent is None
+            count *= extent or 1
+            if i == last or (is_open and len(loops) > 1):
                 break
-        count = math.prod(constant(schedule.get(loop).extent) or 1 for loop in loops)
-        if count < 2 * self.target.num_cores and len(loops) < len(order) and order[len(loops)] in with_tail:
+        is_few = not is_open and count < 2 * self.target.num_cores
+        if is_few and len(loops) < len(order) and order[len(loops)] in with_tail:
             loops = [outer[order[len(loops)]]]
         if loops:
             fused = schedule.fuse(*loops) if len(loops) > 1 else loops[0]
             attempt(schedule.parallel, fused)
 
-    def _share_outermost(self, head: list[LoopRV]) -> None:
+    def _share_outermost(self, head: list[LoopRV], with_tail: list[LoopRV]) -> None:
         """As few outer loops as keep the threads busy: in what is not fused, the indices of a tile are plain, and
-        tiles at the edges can be told from those between them."""
-        schedule, loops, count = self.schedule, [], 1
+        tiles at the edges can be told from those between them. One loop over tiles of an open size is not fused: each
+        access of a tile would divide by sizes, and ask whether it is inside."""
+        schedule, count, is_open = self.schedule, 1, False
+        loops: list[LoopRV] = []
         for loop in head[:-1]:
+            extent = constant(schedule.get(loop).extent)
+            is_open |= extent is None
+            if extent is None and loop in with_tail:
+                loops = loops if len(loops) > 1 else [loop]
+                break
             loops.append(loop)
-            count *= constant(schedule.get(loop).extent) or 1
-            if count >= 4 * self.target.num_cores:
+            count *= extent or 1
+            if count >= 4 * self.target.num_cores or (is_open and len(loops) > 1):
                 break
         if loops and math.prod(axis.extent for axis in self.facts.axes) >= _SHARED_WORK:
             shared = schedule.fuse(*loops) if len(loops) > 1 else loops[0]
             attempt(schedule.parallel, shared)
-            head = [shared, *head[len(loops) :]]
+            head = [shared, *head[head.index(loops[-1]) + 1 :]]
         for loop in head[:-1]:
             if (constant(schedule.get(loop).extent) or 0) >= _BETWEEN_EDGES:
                 attempt(schedule.annotate, loop, "pragma_loop_partition_hint", 1)
@@ -282,14 +294,15 @@ class _Contraction:
         ways = [way for way in range(max(1, min(groups, most)), 0, -1) if groups % way == 0][:4]
         return ways[self.draw.choose(len(ways))]
 
-    def _packed(self, copied: int, at: LoopRV) -> BlockRV:
+    def _packed(self, copied: int, at: LoopRV | None) -> BlockRV:
         schedule, facts = self.schedule, self.facts
         buffer = facts.reads[copied].buffer
         number = next(
             n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.name == buffer.name
         )
         packed = schedule.cache_read(facts.block, number, "global", consumer_blocks=[facts.block])
-        attempt(schedule.compute_at, packed, at)
+        if at is not None:
+            attempt(schedule.compute_at, packed, at)
         return packed
 
     def _copy_in_vectors(self, packed: BlockRV, copied: int, depth: int) -> None:

@@ -135,22 +135,27 @@ class Sizes:
     #: of an axis of which nothing is known
     TYPICAL = 512
 
-    def __init__(self, known: Mapping[str, int] | None = None) -> None:
-        self._known = known or {}
+    def __init__(self, known: Mapping[str, float] | None = None) -> None:
+        self._known = {name: size for name, size in (known or {}).items() if isinstance(size, int)}
         #: equal where the sizes are
         self.key: Hashable = tuple(sorted(self._known.items()))
 
     def value(self, expression: Any) -> int | None:
-        """Of an extent."""
+        """Of an extent; None where data say it."""
         if isinstance(expression, ir.IntImm):
             return int(expression.value)
         variables: dict[ir.Var, Any] = {}
+        loads: list[Any] = []
 
         def look(inner: Any) -> None:
-            if isinstance(inner, ir.Var):
+            if isinstance(inner, ir.BufferLoad):
+                loads.append(inner)
+            elif isinstance(inner, ir.Var) and inner.dtype != "handle":
                 variables[inner] = ir.IntImm(inner.dtype, self._known.get(inner.name, self.TYPICAL))
 
         _core.visit(expression, look)
+        if loads:
+            return None
         known: Any = _core.substitute(expression, variables)
         return constant(arith.Analyzer().simplify(known))
 

@@ -1,7 +1,8 @@
 """Conditions that hold for every so many steps of an axis (`(h + rh) % 2 == 0`, as between the pixels that a transposed
 convolution spreads): axes are taken apart into such steps and the phase, which alone the condition then speaks of.
 
-Of a dense tile all terms are then zero or none is, and what is zero is left out."""
+Of a dense tile all terms are then zero or none is, and what is zero is left out. Axes along which the results lie in
+memory stay whole: vectors go along another axis there, and a phase would leave its results with gaps between them."""
 
 from __future__ import annotations
 
@@ -32,8 +33,13 @@ def split_phases(schedule: Schedule, blocks: list[BlockRV]) -> None:
             for number, (axis, step) in enumerate(zip(axes, steps, strict=True))
             if step > 1 and axis.iter_type == ir.IterType.DATA_PAR and _extent(axis) % step == 0
         }
-        if apart:
+        if apart and not any(_lies_along(node, axes[number].var) for number in apart):
             attempt(schedule.transform_block_layout, block, apart_by_phases(len(axes), apart))
+
+
+def _lies_along(node: ir.Block, variable: ir.Var) -> bool:
+    """Whether the results of neighboring steps are neighbors in memory."""
+    return any(coefficient(region.region[-1].min, variable) == 1 for region in node.writes if region.region)
 
 
 def _extent(axis: ir.IterVar) -> int:

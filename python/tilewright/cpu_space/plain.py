@@ -91,13 +91,15 @@ def _is_flat(facts: Facts) -> bool:
 def share(schedule: Schedule, loops: list[LoopRV], total: int, target: _core.Target) -> None:
     """Outer loops in parallel, as one, where there is work enough to wake other threads for. Of as few loops as make
     enough chunks, and no more of the last one than that takes: indices of loops that are one have to be taken apart
-    again, in each step."""
+    again, in each step. Behind a loop of an open length only one more: in what is left, indices are plain, and tails
+    can be told apart."""
     if not loops or total < _SHARED_WORK:
         return
     enough = _CHUNKS * target.num_cores if target.num_cores > 1 else 2
-    count, taken = 1, []
+    count, taken, is_open = 1, [], False
     for loop in loops:
         extent = constant(schedule.get(loop).extent)
+        is_open |= extent is None
         if extent is not None and count > 1 and count * extent > 2 * enough:
             parts = next(part for part in range(math.ceil(enough / count), extent + 1) if extent % part == 0)
             if parts < extent:
@@ -105,7 +107,7 @@ def share(schedule: Schedule, loops: list[LoopRV], total: int, target: _core.Tar
                 extent = parts
         taken.append(loop)
         count = 0 if extent is None else count * extent
-        if count >= enough:
+        if count >= enough or (is_open and len(taken) >= min(2, len(loops) - 1)):
             break
     fused = attempt(schedule.fuse, *taken) if len(taken) > 1 else taken[0]
     if fused is not None:
@@ -194,7 +196,7 @@ def along_results(facts: Facts, target: _core.Target) -> int | None:
     result: operands lie along it, or the sums are short."""
     lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
     along = [i for i in facts.spatial if 2 * facts.extent(i) >= lanes and facts.store.strides[i] == 1]
-    if not along:
+    if not along or not facts.reduced:
         return None
     axis, last = along[0], _nearest_last(facts)[-1]
     steps = math.prod(facts.extent(i) for i in facts.reduced)

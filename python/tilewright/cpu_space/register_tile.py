@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tilewright import _core
 from tilewright.cpu_space.facts import Facts, Operand
+from tilewright.cpu_space.phases import phases_of_results
 from tilewright.numpy_dtype import numpy_dtype
 
 #: bytes that a cycle brings from the second level, and from what is behind it
@@ -74,25 +75,26 @@ _MOST_KNOWN = 64
 def register_tiles(facts: Facts, target: _core.Target) -> tuple[RegisterTile, ...]:
     """Tiles for a contraction, the one that the model expects most of first; none where no tile can be vectors."""
     limits = target.vector_bits, target.vector_registers, target.l1_bytes, target.l2_bytes
-    key = (facts.sizes_and_strides(), limits)
+    interleaved = bool(phases_of_results(facts))
+    key = (facts.sizes_and_strides(), interleaved, limits)
     with contextlib.suppress(KeyError):
         return _known[key]
-    tiles = tuple(_estimated_tiles(facts, target))
+    tiles = tuple(_estimated_tiles(facts, interleaved, target))
     if len(_known) >= _MOST_KNOWN:
         _known.clear()
     _known[key] = tiles
     return tiles
 
 
-def _estimated_tiles(facts: Facts, target: _core.Target) -> list[RegisterTile]:
+def _estimated_tiles(facts: Facts, interleaved: bool, target: _core.Target) -> list[RegisterTile]:
     lanes = target.vector_bits // bits_of(facts.store.buffer.dtype)
     tiles = [
         tile
         for axis in _vector_axes(facts, lanes)
         for vectors in range(1, min(math.ceil(facts.extent(axis) / lanes), 8) + 1)
         if not facts.periods[axis] or facts.periods[axis] % (vectors * lanes) == 0
-        if _may_cut(facts, axis, vectors * lanes)
-        for rows in _rows(facts, axis, vectors, target.vector_registers)
+        if _may_cut(facts, interleaved, axis, vectors * lanes)
+        for rows in _rows(facts, interleaved, axis, vectors, target.vector_registers)
         for copied in _copies(facts, axis, dict(rows))
         if (tile := _Estimate(facts, target, axis, lanes, vectors, dict(rows), copied).tile()) is not None
     ]
@@ -112,13 +114,15 @@ def _tiled(facts: Facts) -> list[int]:
     return [i for i in facts.spatial if facts.extent(i) > 1 and i not in facts.phases]
 
 
-def _may_cut(facts: Facts, axis: int, size: int) -> bool:
-    """Whether a tile of so many steps can be cut off at the end: the results of one phase have others between them, so
-    that what a part of a tile leaves there is not proved."""
-    return not facts.phases or facts.store.strides[axis] == 1 or facts.divides(size, axis)
+def _may_cut(facts: Facts, interleaved: bool, axis: int, size: int) -> bool:
+    """Whether a tile of so many steps can be cut off at the end: `interleaved` results of one phase have others between
+    them, so that what a part of a tile leaves there is not proved."""
+    return not interleaved or facts.store.strides[axis] == 1 or facts.divides(size, axis)
 
 
-def _rows(facts: Facts, axis: int, vectors: int, registers: int) -> Iterator[tuple[tuple[int, int], ...]]:
+def _rows(
+    facts: Facts, interleaved: bool, axis: int, vectors: int, registers: int
+) -> Iterator[tuple[tuple[int, int], ...]]:
     """Steps of other axes, inner ones whole before outer ones begin; any may be left out."""
     # One register for each vector of the operand and one for the broadcast.
     limit = (registers - 1 - vectors) // vectors
@@ -133,7 +137,8 @@ def _rows(facts: Facts, axis: int, vectors: int, registers: int) -> Iterator[tup
         yield from grow(at + 1, size, rows)
         chosen, extent = inner_first[at], facts.extent(inner_first[at])
         for steps in range(2, min(extent, limit // size) + 1):
-            if (facts.periods[chosen] and facts.periods[chosen] % steps) or not _may_cut(facts, chosen, steps):
+            divided = not facts.periods[chosen] or facts.periods[chosen] % steps == 0
+            if not divided or not _may_cut(facts, interleaved, chosen, steps):
                 continue
             if steps == extent and facts.axes[chosen].is_fixed:
                 yield from grow(at + 1, size * steps, rows | {chosen: steps})

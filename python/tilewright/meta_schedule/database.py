@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from tilewright import _core, ir
+from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
@@ -36,6 +36,7 @@ class Workload:
     """A program, and its hash."""
 
     def __init__(self, mod: ir.IRModule, shash: int | None = None) -> None:
+        limits.kind("mod", mod, ir.IRModule, "the program")
         self.mod = mod
         self.shash = int(_core.structural_hash(mod), 16) if shash is None else shash
 

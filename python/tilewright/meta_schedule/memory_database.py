@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewright import ir
 from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, equality_of
+from tilewright.wrong_arguments import explained
 
 __all__ = ["MemoryDatabase", "WorkloadTable"]
 
@@ -45,10 +46,12 @@ class MemoryDatabase(Database):
         self._workloads = WorkloadTable(self)
         self._records: list[TuningRecord] = []
 
+    @explained
     def has_workload(self, mod: ir.IRModule) -> bool:
         """Whether the program was committed."""
         return self._workloads.find(mod) is not None
 
+    @explained
     def commit_workload(self, mod: ir.IRModule) -> Workload:
         """The entry of the program, made if it is not there."""
         return self._workloads.find(mod) or self._workloads.add(Workload(mod))
@@ -57,6 +60,7 @@ class MemoryDatabase(Database):
         """Keeps a record."""
         self._records.append(record)
 
+    @explained
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
         """The best valid records of a program, best first, at most `top_k`."""
         known = self._workloads.find(workload.mod)

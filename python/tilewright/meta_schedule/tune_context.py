@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tilewright import _core, ir
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.space_generator import PostOrderApply, ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
+from tilewright.wrong_arguments import explained
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.search_strategy import SearchStrategy
@@ -82,6 +83,7 @@ class TuneContext(_core.TuneContext):
         logger: what is told about the search.
     """
 
+    @explained
     def __init__(
         self,
         mod: ir.PrimFunc | ir.IRModule | None = None,

@@ -452,9 +452,18 @@ def explain(error: BaseException, node: ast.AST | None, is_placed: bool = False)
         return "script/unknown-attribute", f"{what} has no '{error.name}'", hint
     where = "" if is_placed else raised_in(error)
     if isinstance(error, TypeError) and not where:
-        return "script/type", text, _namesake(node) or ("index it: A[i]" if "'Buffer'" in text else "")
+        return "script/type", text, _namesake(node) or _hint_on_kind(text)
     name = type(error).__name__
     return "script/python-error", f"{name}: {text}{where}" if text else f"{name}{where}", ""
+
+
+def _hint_on_kind(text: str) -> str:
+    """Of what stands for a number of the running program, where Python needs one now."""
+    if "'Buffer'" in text:
+        return "index it: A[i]"
+    if "cannot be interpreted as an integer" in text:
+        return "its value is known when the program runs: Python's own loops and lists take numbers known before"
+    return ""
 
 
 #: What a failed call of a function of the core is in a script.
@@ -501,7 +510,8 @@ def _namesake(node: ast.AST | None) -> str:
 
     name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
     instead = _OTHER_NAMES.get(name) or (f"T.{name}" if name in INTRINSICS else "")
-    return f"{ast.unparse(node.func)} takes numbers: use {instead}, which takes expressions" if instead else ""
+    called = ast.unparse(node.func)
+    return f"{called} takes numbers: use {instead}, which takes expressions" if instead not in ("", called) else ""
 
 
 def _describe(value: Any, node: ast.AST | None) -> str:

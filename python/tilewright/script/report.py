@@ -51,7 +51,10 @@ def fail(code: str, message: str, hint: str = "") -> ScriptError:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """A hint with the names that look like `name`; empty when none does."""
-    close = difflib.get_close_matches(name, [k for k in known if isinstance(k, str)], n=3, cutoff=0.6)
+    names = [k for k in known if isinstance(k, str)]
+    # "inf" for "infinity", which is too long to be close.
+    longer = [k for k in sorted(names, key=len) if len(name) >= 3 and k.startswith(name)]
+    close = list(dict.fromkeys([*longer[:1], *difflib.get_close_matches(name, names, n=3, cutoff=0.6)]))[:3]
     if not close:
         return ""
     quoted = [f"'{k}'" for k in close]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,16 +40,24 @@ class Expectations:
         return self.check.verdict if self.check else None
 
     def arguments(self) -> list[tuple[Any, ...]]:
-        """For each parameter what it is, and its initial bytes."""
+        """For each array what it is, and its initial bytes; then so of the scalars."""
         initial = make_arrays(self.task, self.inputs, self.seed)
         self.check = ReferenceCheck(self.task.sized, self.inputs, initial, look_seconds=self.look_seconds)
         self.check.prepare()
-        return [(p.name, p.dtype, list(p.shape), _role(p), initial[p.name].tobytes()) for p in self.task.parameters]
+        return [
+            *((p.name, p.dtype, list(p.shape), _role(p), initial[p.name].tobytes()) for p in self.task.parameters),
+            *((name, dtype, [], "scalar", _bits(dtype, value)) for name, (dtype, value) in self.task.scalars.items()),
+        ]
 
     def judge(self, outputs: dict[str, bytes]) -> str:
         """Whether the program as it was written has computed what the interpreter says."""
         assert self.check is not None
         return self.check.compare(outputs)
+
+
+def _bits(dtype: str, value: float) -> bytes:
+    """Of a scalar, as kernels take it (`tw_scalar` in runtime/abi.h)."""
+    return struct.pack("<d", float(value)) if "float" in dtype else struct.pack("<Q", int(value) % 2**64)
 
 
 def _role(parameter: Parameter) -> str:

@@ -230,7 +230,7 @@ def _kept_rows(text: str | None) -> tuple[tuple[Row, ...], str]:
         return (), ""
 
 
-def _sizes(task: Task) -> tuple[tuple[str, int], ...]:
+def _sizes(task: Task) -> tuple[tuple[str, float], ...]:
     return tuple(sorted(task.sizes.items()))
 
 
@@ -282,7 +282,7 @@ def _fingerprint(function: object, seen: frozenset[object] = frozenset()) -> str
 
 
 def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
-    """What the peer makes of the arrays that the program reads.
+    """What the peer makes of the arrays, and scalars, that the program reads.
 
     Raises:
         tilewright.ScriptError: it raises.
@@ -290,20 +290,21 @@ def call_peer(space: Space, task: Task, arrays: dict[str, Any]) -> Any:
     from tilewright.user_lines import place_of
 
     assert space.reference is not None
-    read = [arrays[p.name] for p in task.parameters if p.role != "output"]
+    outputs = {p.name for p in task.parameters if p.role == "output"}
+    read = {name: value for name, value in task.call(arrays).items() if name not in outputs}
     try:
-        return space.reference(*read)
+        return space.reference(*read.values())
     except Exception as error:
-        names = ", ".join(p.name for p in task.parameters if p.role != "output")
+        names = ", ".join(read)
         place = place_of(error)
         raise ScriptError(
             f"the reference of space '{space.name}' raised {type(error).__name__}: {error}"
             + (f"\n{place}" if place else "")
-            + f"\n  hint: it is called with the arrays that the program reads ({names}) and returns what it writes"
+            + f"\n  hint: it is called with what the program reads ({names}) and returns what it writes"
         ) from error
 
 
-def try_peer(space: Space, sizes: Mapping[str, int] | None = None) -> None:
+def try_peer(space: Space, sizes: Mapping[str, float] | None = None) -> None:
     """Calls the peer once, so that a mistake in it shows before the search and not after it."""
     if space.reference is not None:
         task = task_of(space.program, sizes)
@@ -311,7 +312,7 @@ def try_peer(space: Space, sizes: Mapping[str, int] | None = None) -> None:
 
 
 @functools.cache
-def peer_name(space: Space, sizes: tuple[tuple[str, int], ...] = ()) -> str:
+def peer_name(space: Space, sizes: tuple[tuple[str, float], ...] = ()) -> str:
     """What the table calls the peer: its own name, or the library that its result comes from.
 
     Args:
@@ -331,7 +332,7 @@ def measure_rows(result: TuneResult, space: Space, counts: Sequence[int], *, rou
     """Untuned, best and peer with each number of threads."""
     task = result.task
     arrays = {name: aligned(array) for name, array in make_arrays(task, space.inputs, seed=0).items()}
-    values = list(arrays.values())
+    values = [*task.call(arrays).values()]
     kernel, untuned = result.kernel, compile_task(task)
     calls = KernelCalls(kernel, values)
     functions: dict[str, Callable[[], object]] = {"best": calls}
@@ -391,7 +392,7 @@ def check_peer(result: TuneResult, space: Space) -> str:
         return ""
     arrays = make_arrays(result.task, {**space.inputs, **result.inputs}, seed=1)
     expected = call_peer(space, result.task, {name: array.copy() for name, array in arrays.items()})
-    result.kernel(*arrays.values())
+    result.kernel(*result.task.call(arrays).values())
     written = [p.name for p in result.task.parameters if p.role != "input"]
     outputs = expected if isinstance(expected, tuple) else (expected,)
     if len(outputs) != len(written):

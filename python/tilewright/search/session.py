@@ -185,7 +185,8 @@ class TuneResult:
             if self.record is not None:
                 times["best found"] = self.record.median
                 if 0 < times["as written"] < _SHORT_CALL_SECONDS:
-                    values = [aligned(array) for array in make_arrays(self.task, self.inputs, seed=0).values()]
+                    arrays = make_arrays(self.task, self.inputs, seed=0)
+                    values = [*self.task.call({name: aligned(array) for name, array in arrays.items()}).values()]
                     kernels = {"as written": compile_task(self.task), "best found": self.kernel}
                     calls = {what: KernelCalls(kernel, values) for what, kernel in kernels.items()}
                     timed = compare(calls, self.task.work, threads=self.threads, cold=self.task.cold)
@@ -304,7 +305,7 @@ def tune(
     seed: int = 0,
     threads: int | None = None,
     inputs: Mapping[str, Any] | None = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Mapping[str, float] | None = None,
     cold: bool = False,
     database: str | os.PathLike[str] | None = None,
     target: str = "native",
@@ -334,8 +335,8 @@ def tune(
         seed: the same seed gives the same candidates.
         threads: of the kernel; 1 by default.
         inputs: arguments where random ones make no sense, by the name of the parameter.
-        sizes: what a program that leaves sizes open is tuned for, by their names; what `inputs` says need not be here.
-            The kernel is right for all sizes.
+        sizes: what a program that leaves sizes open, or has scalar parameters, is tuned for, by their names; what
+            `inputs` says need not be here. The kernel is right for all sizes and scalars.
         cold: measure calls before which the caches hold other data, as where a kernel runs once in a while; records of
             such calls stand apart.
         database: file of records, made if it is not there, or "postgresql://user@host/name"; in memory by default. A
@@ -347,8 +348,7 @@ def tune(
         patience: stop after so many trials without a faster candidate.
         target_seconds: stop at a candidate that is so fast.
         fresh: measure again what an earlier session of the same seed measured.
-        progress: "auto" shows progress as fits the output, None shows nothing, a function is called with each
-            :class:`Progress`.
+        progress: "auto" shows it as fits the output, None nothing; a function is called with each :class:`Progress`.
 
     Raises:
         tilewright.ArgumentError: the arguments make no sense.
@@ -370,7 +370,8 @@ def tune(
     if patience is not None:
         patience = limits.whole("patience", patience, 1, "it is a number above 0, or None for no limit")
     _check_kinds(space, inputs, sizes, cold, fresh, strategy, cost_model, database)
-    task = task_of(program, {**sizes_of(program, inputs or {}), **(sizes or {})}, cold=cold)
+    given = {**(space.inputs if isinstance(space, Space) else {}), **(inputs or {})}
+    task = task_of(program, {**sizes_of(program, given), **(sizes or {})}, cold=cold)
     if space is None:
         space = space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes)
     if not isinstance(space, Space):

@@ -22,11 +22,11 @@ class Space:
     Attributes:
         program: the program that is scheduled.
         function: takes a fresh :class:`tilewright.Schedule` and transforms it in place.
-        reference: the peer to compare with: a function of the arrays that the program reads, in the order of the
-            parameters, that returns what the program writes, a tuple where that are several arrays. ``tilewright tune``
-            times it, and says when it computes something else: integers exactly, floats beyond what another order of
-            sums and other functions explain. It never decides about candidates: these are compared with the program as
-            it was written, and that with the interpreter.
+        reference: the peer to compare with: a function of the arrays and scalars that the program reads, in the order
+            of the parameters, that returns what the program writes, a tuple where that are several arrays.
+            ``tilewright tune`` times it, and says when it computes something else: integers exactly, floats beyond what
+            another order of sums and other functions explain. It never decides about candidates: these are compared
+            with the program as it was written, and that with the interpreter.
         inputs: arguments where random ones make no sense, by the name of the parameter.
         name: of the space; the function's own by default.
         first: how the first candidate of a search is made, when that is not left to chance; with the decisions that
@@ -85,7 +85,7 @@ def space(
     return wrap
 
 
-def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mapping[str, int] | None = None) -> Space:
+def space_for_cpu(program: PrimFunc | Module, target: _core.Target, sizes: Mapping[str, float] | None = None) -> Space:
     """The space of a program that nobody has scheduled; its first candidate is the schedule by rules, which the model
     of the target expects most of for the sizes of typical calls."""
     own = sorted(Path(cpu_space.__file__).parent.glob("*.py"))

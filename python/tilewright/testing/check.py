@@ -10,6 +10,7 @@ from tilewright import _core, ir, script
 from tilewright.errors import ScheduleError
 from tilewright.numpy_dtype import numpy_dtype
 from tilewright.schedule import Schedule, Trace
+from tilewright.wrong_arguments import explained
 
 Program = ir.PrimFunc | ir.Module
 
@@ -31,6 +32,7 @@ def without_symbols(program: Program) -> ir.Module:
     return ir.Module(functions, module.attrs)
 
 
+@explained
 def check_same(got: Program, want: Program, *, map_free_vars: bool = False) -> None:
     """Assert that two programs are equal but for the names of variables, buffers, blocks and functions.
 
@@ -47,6 +49,7 @@ def check_same(got: Program, want: Program, *, map_free_vars: bool = False) -> N
         raise AssertionError(f"the programs differ (- wanted, + got):\n{_core.script_diff(right, left)}")
 
 
+@explained
 def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None = None) -> list[np.ndarray]:
     """Arrays for the parameters, filled with integers from -4 to 4, so that sums of products are exact in any order.
 
@@ -70,6 +73,7 @@ def random_arguments(func: ir.PrimFunc, seed: int, sizes: dict[str, int] | None 
     return arrays
 
 
+@explained
 def run_in_interpreter(program: Program, seed: int = 0, name: str | None = None) -> list[np.ndarray]:
     """All arguments of the program's function after a run on random_arguments()."""
     module = as_module(program)
@@ -82,6 +86,7 @@ def run_in_interpreter(program: Program, seed: int = 0, name: str | None = None)
     return arrays
 
 
+@explained
 def check_equivalent(before: Program, after: Program, seeds: tuple[int, ...] = (0, 1)) -> None:
     """Assert that two programs leave the same numbers in all their arguments."""
     for seed in seeds:
@@ -93,6 +98,7 @@ def check_equivalent(before: Program, after: Program, seeds: tuple[int, ...] = (
             )
 
 
+@explained
 def check_trace(sch: Schedule, before: Program, formats: Sequence[str] = ("json", "python")) -> Schedule:
     """Assert that the trace of a schedule replays from its texts to the same program and the same trace.
 
@@ -119,6 +125,7 @@ def check_trace(sch: Schedule, before: Program, formats: Sequence[str] = ("json"
     return replayed
 
 
+@explained
 def check_schedule(sch: Schedule, before: Program) -> None:
     """Assert all that must hold of any schedule of `before`.
 

@@ -29,7 +29,6 @@
 #include "schedule/inline.h"
 #include "schedule/primitives/cache_index.h"
 #include "schedule/relocate.h"
-#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -287,10 +286,7 @@ Result<Plan> plan(const State& state, const CacheIndex& cache) {
   if (cache.cse_thresh < 0) {
     return refuse("cache_index/P1", "the threshold is " + std::to_string(cache.cse_thresh), {}, "0 is the least");
   }
-  if (!find_memory_scope(cache.storage_scope)) {
-    return refuse("cache_index/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
-                  "use \"global\", \"local\" or \"shared\"");
-  }
+  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "cache_index/P2"));
   Candidates candidates(block);
   visit(
       block.block().body, [&](const Ref<BufferStore>& store) { candidates.add(*store, cache.cse_thresh); },

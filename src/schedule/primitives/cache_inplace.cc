@@ -29,19 +29,20 @@
 //           P2 the scope is a storage scope
 //           P3 the block writes the buffer too, which has one name in the scope
 //           P4 all that the block touches of it is declared (what is behind its pointer: stated), values from before
-//              are among what it declares to read, and they are there
+//              are among what it declares to read, and they are there; where it lies can be told without the condition
+//              of the block
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
+#include "analysis/divisors.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
 #include "schedule/buffers.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/cache_inplace.h"
 #include "schedule/relocate.h"
-#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -88,10 +89,7 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
   TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_inplace/P1"));
   update.position = position;
   update.read = block.block().reads[position];
-  if (!find_memory_scope(cache.storage_scope)) {
-    return refuse("cache_inplace/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
-                  "use \"global\", \"local\" or \"shared\"");
-  }
+  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "cache_inplace/P2"));
   const Ref<Buffer>& buffer = update.read->buffer;
   for (const Ref<BufferRegion>& write : block.block().writes) {
     if (write->buffer == buffer) update.write = write;
@@ -127,6 +125,18 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
     return refuse(
         "cache_inplace/P4", *obstacle,
         "values from before have to come from a parameter, or from one complete writer that stands before the block");
+  arith::Analyzer outside;
+  analysis::bind_above(outside, tree, tree[block.at].parent);
+  for (const Ref<BufferRegion>& region : {update.read, update.write}) {
+    for (const arith::IntSet& set : arith::box_of(analysis::bound_region(*tree.realize_at(block.at), region))) {
+      auto fails = [&](const Expr& end) { return end.defined() && analysis::may_fail(end, outside); };
+      if (!fails(set.min) && !fails(set.max)) continue;
+      return refuse("cache_inplace/P4",
+                    "what " + analysis::brief(region) + " is cannot be told where " + describe(block) + " does not run",
+                    {block.node()},
+                    "split loops by factors that divide them, so that the block runs in each iteration");
+    }
+  }
   return update;
 }
 

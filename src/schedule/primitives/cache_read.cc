@@ -29,7 +29,6 @@
 #include "schedule/primitives/cache_read.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
-#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -101,7 +100,12 @@ Result<std::pair<CopyPlace, Copy>> copy_from_outside(const State& state, const C
                   {request.block.node()}, "declare with T.reads what the block reads");
   }
   region = arith::clip_to_shape(read, buffer->shape, analyzer);
-  return std::pair(start_of(tree, request.scope), make_copy(buffer, cache.storage_scope, region, true));
+  CopyPlace place = start_of(tree, request.scope);
+  Copy copy = make_copy(buffer, cache.storage_scope, region, true);
+  const int first = *std::min_element(request.readers.begin(), request.readers.end());
+  copy.condition = has_value(tree, tree[place.near].parent, first, buffer, request.readers, arith::box_of(copy.region));
+  if (!copy.condition.defined()) return no_value(request.block, buffer, "cache_read/P4");
+  return std::pair(place, std::move(copy));
 }
 
 /// What there is to copy, and where.
@@ -207,10 +211,7 @@ Result<Plan> plan(const State& state, const CacheRead& cache) {
     return refuse("cache_read/P1", "the root block is no reader", {block.node()}, "name a block inside of it");
   TW_TRY(position, buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "cache_read/P1"));
   request.position = position;
-  if (!find_memory_scope(cache.storage_scope)) {
-    return refuse("cache_read/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
-                  "use \"global\", \"local\" or \"shared\"");
-  }
+  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "cache_read/P2"));
   const Ref<Buffer>& buffer = block.block().reads[position]->buffer;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
   if (scope.bare_statement()) {

@@ -29,7 +29,6 @@
 #include "schedule/primitives/cache_write.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
-#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -52,10 +51,7 @@ Result<Request> check(const State& state, const CacheWrite& cache) {
   TW_TRY(position, buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "cache_write/P1"));
   request.position = position;
   request.write = block.block().writes[position];
-  if (!find_memory_scope(cache.storage_scope)) {
-    return refuse("cache_write/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
-                  "use \"global\", \"local\" or \"shared\"");
-  }
+  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "cache_write/P2"));
   const Ref<Buffer>& buffer = request.write->buffer;
   const analysis::Scope& scope = analysis::Scope::of(tree.block_at(request.scope));
   if (scope.bare_statement()) {

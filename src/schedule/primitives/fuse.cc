@@ -8,9 +8,8 @@
 //       B[vi, vj] = A[vi, vj]                 B[vi, vj] = A[vi, vj]
 //
 // Requires  P1 at least one loop
-//           P2 each is serial, without annotation or binding; one loop alone may be parallel, vectorized or unrolled:
-//           the
-//              new one is serial
+//           P2 each is serial, without annotation or binding; one loop alone may be parallel, vectorized or unrolled,
+//              and the new one is serial
 //           P3 each starts at 0
 //           P4 each is the only statement of the one before
 //           P5 no extent depends on another loop of them
@@ -29,9 +28,15 @@ namespace {
 Status check_nesting(const Place& outer, const Place& inner) {
   if (outer.func == inner.func && outer.loop().body == inner.node()) return Ok{};
   bool nested = outer.func == inner.func && outer.tree->contains(outer.at, inner.at) && outer.at != inner.at;
-  return refuse("fuse/P4",
-                describe(inner) + (nested ? " is not the only statement of " : " is not inside ") + describe(outer),
-                {outer.node(), inner.node()}, "name the loops outermost first, without leaving one out");
+  if (nested) {
+    return refuse("fuse/P4", describe(inner) + " is not the only statement of " + describe(outer),
+                  {outer.node(), inner.node()}, "name the loops outermost first, without leaving one out");
+  }
+  bool swapped = outer.func == inner.func && outer.tree->contains(inner.at, outer.at);
+  return refuse("fuse/P4", describe_in_nest(inner) + " is not inside " + describe_in_nest(outer),
+                {outer.node(), inner.node()},
+                swapped ? "name the loops outermost first"
+                        : "fuse() takes loops of one nest; merge() makes one loop of two nests side by side");
 }
 
 }  // namespace

@@ -23,7 +23,7 @@
 //           P4 along an enlarged reduction axis a sum adds products of elements, each of which that axis indexes; and
 //              nothing is divided by what may be padding; an enlarged spatial axis selects what is written
 //           P5 what it reads is complete before the statement of the scope that holds the block, and no other block
-//              writes its output, none before reads it; consumers see the same
+//              writes its output, none before reads it, its init comes first; consumers see the same
 //           P6 parallel loops around stay independent
 #include <algorithm>
 
@@ -304,28 +304,11 @@ Stmt enlarged(const Stmt& top, const Extents& extents, const std::vector<Padded>
       });
 }
 
-/// The condition under which blocks have written the buffer at all when the statement `top` of the scope has run, or
-/// begins: sums over nothing have no value to copy, unless one of `readers` reads all of these spans anyhow. Null where
-/// that differs between elements.
-Expr has_value(const Tree& tree, int top, const std::vector<int>& writers, const std::vector<int>& readers,
-               const Padded& padded) {
-  const int outside = tree[top].parent;
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, outside);
+/// What of the buffer is copied.
+arith::Box copied(const Padded& padded) {
   arith::Region region;
   for (const Span& span : padded.spans) region.push_back(range(span.begin, span.extent));
-  if (is_read_anyhow(tree, readers, padded.buffer, arith::box_of(region), outside)) return bool_imm(true);
-  Expr condition = bool_imm(true);
-  for (int writer : writers) {
-    auto loops = analysis::loops_between(tree, outside, writer);
-    for (const Ref<BufferRegion>& write : tree.block_at(writer).writes) {
-      if (write->buffer != padded.buffer) continue;
-      Expr runs = loops ? runs_at_all(tree, writer, write, *loops, analyzer) : Expr();
-      if (!runs.defined()) return {};
-      condition = logical_and(condition, runs);
-    }
-  }
-  return condition;
+  return arith::box_of(region);
 }
 
 /// The child of the scope's body, or of its sequence, that holds the block.
@@ -371,18 +354,13 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
     std::erase(found, place.at);
     return found;
   };
-  auto sum_over_nothing = [&](const Ref<Buffer>& buffer) {
-    return refuse("pad_einsum/P5",
-                  "what writes '" + buffer->name + "' may have no step at all: a copy would have no value to read then",
-                  {place.node()}, "a sum over nothing has no value that a copy could take");
-  };
   for (const Ref<BufferRegion>& read : block.reads) {
     if (!needs(*read)) continue;
     padded.push_back(pad_buffer(*read, place, extents));
     edit.insert_before(top, copy_nest(padded.back(), true, bool_imm(true), &copies.emplace_back()));
     std::vector<int> writers = blocks(scope.writers(read->buffer));
-    Expr condition = has_value(tree, top, writers, {place.at}, padded.back());
-    if (!condition.defined() || !is_true(condition)) return sum_over_nothing(read->buffer);
+    Expr condition = has_value(tree, tree[top].parent, place.at, read->buffer, {place.at}, copied(padded.back()));
+    if (!condition.defined() || !is_true(condition)) return no_value(place, read->buffer, "pad_einsum/P5");
     if (!writers.empty()) continue;
     if (auto obstacle = why_not_all_written(state, place, scope_at, read->buffer)) {
       return refuse("pad_einsum/P5", *obstacle,
@@ -391,9 +369,12 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
   }
   for (const Ref<BufferRegion>& write : block.writes) {
     if (!needs(*write)) continue;
+    if (auto obstacle = analysis::why_init_not_first(tree, tree[top].parent, place.at))
+      return refuse("pad_einsum/P5", *obstacle, "pad before the loops of the reduction are changed");
     padded.push_back(pad_buffer(*write, place, extents));
-    Expr condition = has_value(tree, top, {place.at}, blocks(scope.readers(write->buffer)), padded.back());
-    if (!condition.defined()) return sum_over_nothing(write->buffer);
+    Expr condition = has_value(tree, tree[top].parent, tree[top].end, write->buffer,
+                               blocks(scope.readers(write->buffer)), copied(padded.back()));
+    if (!condition.defined()) return no_value(place, write->buffer, "pad_einsum/P5");
     edit.insert_after(top, copy_nest(padded.back(), false, condition, &copies.emplace_back()));
   }
   // Loops above those that become longer stay as they are.

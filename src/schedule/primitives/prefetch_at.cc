@@ -18,7 +18,7 @@
 //           P3 what is read moves with the loop
 //           P4 nothing in the scope writes the buffer: what is asked for is there already
 //           P5 what is read does not depend on a division by a size that may be 0, where nothing is read, nor on data
-//              that the block reads on a condition only
+//              that the block reads on a condition only, or that the loop computes
 #include "schedule/primitives/prefetch_at.h"
 
 #include "analysis/divisors.h"
@@ -100,6 +100,19 @@ Result<Plan> plan(const State& state, const PrefetchAt& prefetch) {
                                          .predicate = logical_and(lt(later, loop.min + loop.extent), not_empty(frame)),
                                          .block = made}));
   Plan plan = give_loops(at.block.func, edit.finish(), {});
+  // What selects the elements may be computed in the iterations that read them, and not ahead.
+  auto obstacle = analysis::why_inputs_incomplete(Tree::of(plan.root), Tree::of(plan.root).block(made->id.value));
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(at.scope));
+  for (const Ref<BufferRegion>& read : made->reads) {
+    for (int child : scope.writers(read->buffer)) {
+      const Ref<Block>& writer = scope.children()[child]->block;
+      if (obstacle || tree.block(writer->id.value) < at.loop.at) continue;
+      obstacle = analysis::Obstacle{
+          describe_block(*writer) + " writes '" + read->buffer->name + "', which selects what is read, only then",
+          {tree.stmt(tree.block(writer->id.value)), at.loop.node()}};
+    }
+  }
+  if (obstacle) return refuse("prefetch_at/P5", *obstacle, "let the indices be computed before the loop");
   plan.outputs.push_back(Handle::block(at.block.func, *made));
   PrefetchAt recorded = prefetch;
   recorded.read_buffer_index = position;

@@ -39,7 +39,20 @@ struct Request {
   bool reads;
   std::vector<Expr> indices;
   std::vector<size_t> axes;  ///< that the indices speak of
+  Expr condition;            ///< under which there is something to copy
 };
+
+/// Without the parts that read memory.
+Expr without_data(const Expr& condition) {
+  if (const And* both = condition.as<And>()) return logical_and(without_data(both->a), without_data(both->b));
+  return effect_of(condition) == Effect::kPure ? condition : Expr(bool_imm(true));
+}
+
+/// What of the condition of a block neither a loop around it nor data change: whether it runs at all.
+Expr condition_of_no_loop(const Tree& tree, int block) {
+  return without_data(
+      analysis::outer_condition(tree.realize_at(block)->predicate, analysis::inputs_of(tree, tree.loops_above(block))));
+}
 
 /// What may be copied at once: the values there are before the loops, or all that is there after them.
 Status check_values(const State& state, const Request& request) {
@@ -87,7 +100,7 @@ Status check_values(const State& state, const Request& request) {
 Result<Request> check(const State& state, const ReIndex& reindex) {
   TW_TRY(block, state.find(reindex.block));
   const Tree& tree = *block.tree;
-  Request request{block, tree[block.at].scope, 0, {}, false, {}, {}};
+  Request request{block, tree[block.at].scope, 0, {}, false, {}, {}, {}};
   if (request.scope == Tree::kNone)
     return refuse("reindex/P1", "the root block has no axes", {block.node()}, "name a block inside of it");
   TW_TRY(chosen, touched_position(reindex.buffer, block, "reindex/P1"));
@@ -108,24 +121,14 @@ Result<Request> check(const State& state, const ReIndex& reindex) {
                   "reindex before other blocks are moved under its loops");
   }
   TW_RETURN_IF_ERROR(check_values(state, request));
+  request.condition = condition_of_no_loop(tree, block.at);
+  if (request.reads) {
+    Expr written = has_value(tree, request.scope, block.at, request.buffer, {block.at},
+                             box_of_axes(block.block(), request.indices));
+    if (!written.defined()) return no_value(block, request.buffer, "reindex/P5");
+    request.condition = logical_and(request.condition, written);
+  }
   return request;
-}
-
-/// What of the condition of a block no loop around it changes: whether it runs at all.
-Expr condition_of_no_loop(const Tree& tree, int block) {
-  Expr result = bool_imm(true);
-  auto add = [&](auto& self, const Expr& condition) -> void {
-    if (const And* both = condition.as<And>()) {
-      self(self, both->a);
-      return self(self, both->b);
-    }
-    bool data = false;
-    visit(condition, [&](const Ref<BufferLoad>&) { data = true; });
-    for (int loop : tree.loops_above(block)) data |= uses_var(condition, tree.for_at(loop).loop_var);
-    if (!data && !is_true(condition)) result = is_true(result) ? condition : logical_and(result, condition);
-  };
-  add(add, tree.realize_at(block)->predicate);
-  return result;
 }
 
 }  // namespace
@@ -159,8 +162,7 @@ Result<Plan> plan(const State& state, const ReIndex& reindex) {
     loops.emplace_back(var("ax" + std::to_string(loops.size()), axis->var.dtype()), axis->dom);
     values.push_back(loops.back().first);
   }
-  Stmt nest = make<BlockRealize>(
-      {.iter_values = std::move(values), .predicate = condition_of_no_loop(tree, request.block.at), .block = copy});
+  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = request.condition, .block = copy});
   for (size_t i = loops.size(); i-- > 0;) {
     For loop;
     loop.loop_var = loops[i].first;

@@ -31,7 +31,7 @@
 #include "ir/build.h"
 #include "schedule/axis_copy.h"
 #include "schedule/relocate.h"
-#include "target/memory_scope.h"
+#include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -83,17 +83,17 @@ Result<Plan> plan(const State& state, const ReindexCacheRead& cache) {
     return refuse("reindex_cache_read/P1", "the root block is no reader", {block.node()}, "name a block inside of it");
   TW_TRY(position,
          buffer_position(cache.read_buffer_index, block.block().reads, block, "read", "reindex_cache_read/P1"));
-  if (!find_memory_scope(cache.storage_scope)) {
-    return refuse("reindex_cache_read/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
-                  "use \"global\", \"local\" or \"shared\"");
-  }
+  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "reindex_cache_read/P2"));
   Ref<Buffer> buffer = block.block().reads[position]->buffer;
   TW_TRY(choice, choose_place(state, block, scope, buffer));
   const CopyPlace& place = choice.place;
   AxisCacheCodes codes{"reindex_cache_read/P4", "reindex_cache_read/P5", "reindex_cache_read/P6"};
   TW_TRY(axes, axis_cache(block, buffer, cache.storage_scope, *cache.index_map.map.as<IndexMap>(), codes));
+  const int outside = tree[place.near].parent;
+  axes.condition = has_value(tree, outside, block.at, buffer, {block.at}, box_of_axes(block.block(), axes.old_indices));
+  if (!axes.condition.defined()) return no_value(block, buffer, "reindex_cache_read/P6");
   Ref<Block> made;
-  TW_TRY(nest, axis_copy_nest(block, tree[place.near].parent, axes, true, "reindex_cache_read/P7", &made));
+  TW_TRY(nest, axis_copy_nest(block, outside, axes, true, "reindex_cache_read/P7", &made));
 
   TreeEdit edit(tree);
   edit.insert_before(place.near, nest);

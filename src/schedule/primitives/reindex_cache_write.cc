@@ -28,7 +28,6 @@
 #include "schedule/primitives/reindex_cache_write.h"
 #include "schedule/relocate.h"
 #include "schedule/runs_at_all.h"
-#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -95,10 +94,7 @@ Result<Plan> plan(const State& state, const ReindexCacheWrite& cache) {
     return refuse("reindex_cache_write/P1", "the root block is no writer", {block.node()}, "name a block inside of it");
   TW_TRY(position,
          buffer_position(cache.write_buffer_index, block.block().writes, block, "write", "reindex_cache_write/P1"));
-  if (!find_memory_scope(cache.storage_scope)) {
-    return refuse("reindex_cache_write/P2", "'" + cache.storage_scope + "' is no storage scope", {block.node()},
-                  "use \"global\", \"local\" or \"shared\"");
-  }
+  TW_RETURN_IF_ERROR(require_memory_scope(cache.storage_scope, block, "reindex_cache_write/P2"));
   Ref<Buffer> buffer = block.block().writes[position]->buffer;
   TW_TRY(place, choose_place(block, scope, buffer));
   AxisCacheCodes codes{"reindex_cache_write/P4", "reindex_cache_write/P5", "reindex_cache_write/P6"};

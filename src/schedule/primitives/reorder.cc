@@ -35,8 +35,8 @@ Result<std::vector<int>> find_chain(const Tree& tree, const std::vector<Place>& 
   std::vector<int> chain;
   for (int at = bottom->at;; at = tree[at].parent) {
     if (at == Tree::kNone || at < top->at) {
-      return refuse("reorder/P2", describe(*bottom) + " is not inside " + describe(*top), {top->node(), bottom->node()},
-                    "reorder takes loops of one nest");
+      return refuse("reorder/P2", describe_in_nest(*bottom) + " is not inside " + describe_in_nest(*top),
+                    {top->node(), bottom->node()}, "reorder takes loops of one nest");
     }
     if (!tree[at].is_loop) {
       return refuse("reorder/P2",

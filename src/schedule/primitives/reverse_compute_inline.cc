@@ -182,10 +182,10 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, pair.producer.at);
   analyzer.assume(realize.predicate);
-  for (const Expr& condition : axes->conditions) {
-    Expr left = substitute(condition, bound);
-    if (analyzer.can_prove(left)) continue;
-    realize.predicate = is_true(realize.predicate) ? left : logical_and(realize.predicate, left);
+  std::vector<Expr> conditions{steady_condition(tree, block.at)};
+  for (const Expr& condition : axes->conditions) conditions.push_back(substitute(condition, bound));
+  for (const Expr& left : conditions) {
+    if (!analyzer.can_prove(left)) realize.predicate = logical_and(realize.predicate, left);
   }
   realize.block = with_found_reads(std::move(merged), pair.producer.node().span());
   uint64_t identity = realize.block->id.value;

@@ -424,7 +424,9 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   analysis::FoundReducer found = analysis::find_reducer(chain.block.block());
   if (!found.reducer) {
     return refuse("rfactor/P5", describe(chain.block) + " cannot be factored: " + found.why_not, {chain.block.node()},
-                  "sums, products, min, max, and, or, sums of pairs, argmax and argmin are known");
+                  "sums, products, min, max, and, or are known, several of them side by side, and argmax and argmin, "
+                  "whose parts are bound before the first store: `i = T.Select(...)`, `v = T.Select(...)`, "
+                  "`I[vi] = i`, `V[vi] = v`");
   }
   auto rank = static_cast<int64_t>(found.reducer->indices.size());
   if (rfactor.factor_axis < -rank - 1 || rfactor.factor_axis > rank) {

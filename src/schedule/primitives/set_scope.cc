@@ -18,7 +18,6 @@
 #include "schedule/cache.h"
 #include "schedule/primitives/set_scope.h"
 #include "schedule/relocate.h"
-#include "target/memory_scope.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -77,10 +76,7 @@ Result<Plan> plan(const State& state, const SetScope& set) {
   TW_TRY(block, state.find(set.block));
   const Tree& tree = *block.tree;
   TW_TRY(position, buffer_position(set.buffer_index, block.block().writes, block, "write", "set_scope/P1"));
-  if (!find_memory_scope(set.storage_scope)) {
-    return refuse("set_scope/P2", "'" + set.storage_scope + "' is no storage scope", {block.node()},
-                  "use \"global\", \"local\" or \"shared\"");
-  }
+  TW_RETURN_IF_ERROR(require_memory_scope(set.storage_scope, block, "set_scope/P2"));
   const Ref<Buffer>& buffer = block.block().writes[position]->buffer;
   std::string scope = set.storage_scope.empty() ? "global" : set.storage_scope;
   const bool moves = scope != buffer->scope();

@@ -6,6 +6,7 @@
 #include "ir/compact.h"
 #include "ir/json.h"
 #include "lower/pipeline.h"
+#include "runtime/abi.h"
 #include "search/measure/frame.h"
 
 namespace tilewright::search {
@@ -32,9 +33,11 @@ Result<Candidate> reference_candidate(uint64_t id, const Ref<Module>& written, c
 }
 
 Diagnostic reference_failure(const std::string& name, const Measured& measured) {
-  // The kernel's own words may go on with a hint of theirs.
+  // The kernel's own words may go on with a hint of theirs, which knows more than what is said here.
+  const std::string& said = measured.error.message;
   const std::string message = fmt::format("'{}' as it was written, which results are compared with, failed: {}", name,
-                                          measured.error.message.substr(0, measured.error.message.find('\n')));
+                                          said.substr(0, said.find('\n')));
+  const size_t hint = said.find(TW_HINT_PREFIX);
   switch (measured.outcome) {
     case Outcome::kRunTimeout:
       return resource_error("tune/reference", message, "does it end? If so, tune it for smaller shapes");
@@ -45,6 +48,9 @@ Diagnostic reference_failure(const std::string& name, const Measured& measured) 
     case Outcome::kBuildCrash:
       return measured.error;
     default:
+      if (hint != std::string::npos) {
+        return resource_error("tune/reference", message, said.substr(hint + std::string_view(TW_HINT_PREFIX).size()));
+      }
       return script_error("tune/reference", message,
                           "arrays that hold indices are given with inputs={name: array}; calling "
                           "tw.compile(program, target='interpreter') names the block and the index");

@@ -113,5 +113,17 @@ TEST_F(CandidateTest, BadModulesAndNamesAreErrorsOfTheCandidate) {
   EXPECT_FALSE(load_candidate("not an object", "matmul").ok());
 }
 
+TEST(ReferenceFailure, WhatAKernelHintsAtIsTheHint) {
+  Measured measured;
+  measured.outcome = Outcome::kRunError;
+  measured.error = resource_error("measure/run-error", "f: this processor lacks amx\n  hint: compile it for this one");
+  const Diagnostic told = reference_failure("f", measured);
+  EXPECT_EQ(told.message,
+            "'f' as it was written, which results are compared with, failed: f: this processor lacks amx");
+  EXPECT_EQ(told.hint, "compile it for this one");
+  measured.error = resource_error("measure/run-crash", "it was killed by signal 11");
+  EXPECT_NE(reference_failure("f", measured).hint.find("inputs={name: array}"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace tilewright::search

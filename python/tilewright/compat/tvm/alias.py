@@ -32,6 +32,7 @@ SAME = {
         for package, modules in IN_THEIR_PACKAGE.items()
         for module in modules
     },
+    "tvm.instrument": "tilewright.compat.tvm.ir.instrument",
     "tvm.script.ir": "tilewright.script.ir",
     "tvm.script.parser.ir": "tilewright.script.ir",
     "tvm.script.parser.tir": "tilewright.compat.tvm.script.tir",

@@ -46,6 +46,14 @@ class TargetAsTVM(_core.Target):
         """The options of the target, those included that follow from its processor."""
         return {name: value for name, value in json.loads(self.json()).items() if name not in ("kind", "host")}
 
+    def __getattr__(self, name: str) -> Any:
+        """The option of that name, as TVM spells it: ``target.mcpu``, ``target.max_num_threads``."""
+        options = self.attrs
+        for key in (name, name.replace("_", "-")):
+            if key in options:
+                return options[key]
+        raise AttributeError(f"the target has no {name}", name=name)
+
     @property
     def host(self) -> TargetAsTVM | None:
         """The target of the code that launches it."""

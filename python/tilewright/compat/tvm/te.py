@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +18,7 @@ from tilewright.te import __all__ as _names
 __path__: list[str] = []
 _missing = missing("tvm.te")
 
-__all__ = ["AXIS_SEPARATOR", *_names]
+__all__ = ["AXIS_SEPARATOR", "tag_scope", *_names]
 
 
 def create_prim_func(  # type: ignore[no-redef]
@@ -61,9 +62,35 @@ def placeholder(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
     return seen(te.placeholder(*args, **kwargs))
 
 
+class tag_scope(contextlib.ContextDecorator):
+    """Tensors that are made inside have this tag, unless they are given another one.
+
+    Raises:
+        ValueError: it is opened inside of another one.
+    """
+
+    current: tag_scope | None = None
+
+    def __init__(self, tag: str) -> None:
+        self.tag = tag
+
+    def __enter__(self) -> tag_scope:
+        if tag_scope.current is not None:
+            raise ValueError("nested tag_scope is not allowed for now")
+        tag_scope.current = self
+        return self
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        tag_scope.current = None
+
+
 def compute(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]
     """A tensor by a formula of its elements."""
-    return seen(te.compute(*args, **kwargs))
+    made = seen(te.compute(*args, **kwargs))
+    if tag_scope.current is not None:
+        for tensor in made if isinstance(made, list | tuple) else [made]:
+            tensor.op.tag = tensor.op.tag or tag_scope.current.tag
+    return made
 
 
 def extern(*args: Any, **kwargs: Any) -> Any:  # type: ignore[no-redef]

@@ -46,6 +46,9 @@ class PassContext:
     """Options of what is built inside. ``tir.instrument_bound_checkers`` checks bounds; options that steer TVM's passes
     (``tir.disable_vectorize``, ``tir.UnrollLoop``) are kept and change nothing, as Tilewright's pipeline is one.
 
+    Passes that are called inside are told to the instruments; a :class:`Sequential` leaves out those that are disabled,
+    or of a higher level than `opt_level`, unless they are required. Tilewright's own pipeline is none of them.
+
     Raises:
         TypeError: an option asks for something that Tilewright does not do.
     """
@@ -63,9 +66,6 @@ class PassContext:
         tuning_api_database: Any = None,
     ) -> None:
         given = {
-            "required_pass": required_pass,
-            "disabled_pass": disabled_pass,
-            "instruments": instruments,
             "trace_stack": trace_stack,
             "make_traceable": make_traceable,
             "num_evals": num_evals,
@@ -78,16 +78,52 @@ class PassContext:
             if name not in _STEERING and name != "tir.instrument_bound_checkers":
                 raise TypeError(f"Tilewright has no option {name!r} of PassContext yet")
         self.opt_level = opt_level
+        self.required_pass, self.disabled_pass = list(required_pass or ()), list(disabled_pass or ())
+        self.instruments: list[Any] = list(instruments or ())
         self.config: dict[str, Any] = dict(config or {})
 
     def __enter__(self) -> PassContext:
+        self._enter_instruments()
         _open.append(self)
         return self
+
+    def _enter_instruments(self) -> None:
+        """All begin; where one fails, those before it end, and none is told anything more."""
+        for count, instrument in enumerate(self.instruments):
+            try:
+                instrument.enter_pass_ctx()
+            except BaseException:
+                entered, self.instruments = self.instruments[:count], []
+                for earlier in entered:
+                    earlier.exit_pass_ctx()
+                raise
+
+    def _exit_instruments(self) -> None:
+        instruments = self.instruments
+        try:
+            for instrument in instruments:
+                instrument.exit_pass_ctx()
+        except BaseException:
+            self.instruments = []
+            raise
+
+    def override_instruments(self, instruments: Sequence[Any] | None) -> None:
+        """Ends the instruments that there are, and begins with these."""
+        self._exit_instruments()
+        self.instruments = list(instruments or ())
+        self._enter_instruments()
+
+    def pass_enabled(self, info: PassInfo) -> bool:
+        """Whether a :class:`Sequential` runs a pass of which this is said."""
+        if info.name in self.disabled_pass:
+            return False
+        return info.name in self.required_pass or self.opt_level >= info.opt_level
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         _open.pop()
+        self._exit_instruments()
 
     @staticmethod
     def current() -> PassContext:
@@ -113,7 +149,17 @@ class Pass:
 
     def __call__(self, mod: Any) -> Any:
         """The module that the pass makes."""
-        return self._function(mod, PassContext.current())
+        context = PassContext.current()
+        instruments = list(context.instruments)
+        wanted = [instrument.should_run(mod, self.info) for instrument in instruments]
+        if not all(wanted) and self.info.name not in context.required_pass:
+            return mod
+        for instrument in instruments:
+            instrument.run_before_pass(mod, self.info)
+        made = self._function(mod, context)
+        for instrument in instruments:
+            instrument.run_after_pass(made, self.info)
+        return made
 
     def __repr__(self) -> str:
         return f"<tvm.transform.Pass {self.info.name}>"
@@ -138,7 +184,9 @@ class Sequential(Pass):
 
     def _run(self, mod: Any, context: PassContext) -> Any:
         for step in self.passes:
-            mod = step(mod)
+            info = getattr(step, "info", None)
+            if info is None or context.pass_enabled(info):
+                mod = step(mod)
         return mod
 
 

@@ -209,7 +209,8 @@ def comm_reducer(
         expr: the value at a point, or a tuple of them.
         axis: from reduce_axis, or a list of them; without axes, all arguments are combined.
         where: a condition: only points where it holds count.
-        init: what to start from, instead of the identity.
+        init: what to start from, instead of the identity (of `max` and `min` the least and the largest finite number:
+            where all values of floats are infinite, start from te.infinity, or its negative).
     """
     return reduce
 

@@ -187,4 +187,8 @@ def _decorate(func: Any, private: bool, check_well_formed: bool, frame: FrameTyp
 
 _prim_func.__name__ = _prim_func.__qualname__ = "prim_func"
 prim_func: Callable[..., Any] = _script.Boundary(_prim_func)
+vars(prim_func)["__doc__"] = """The program that the text of a function is; ``private=True`` keeps it out of exports.
+
+``check_well_formed=False`` takes what the verifier would refuse.
+"""
 vars(prim_func)["script_dialect"] = "tir"

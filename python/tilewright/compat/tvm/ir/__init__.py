@@ -13,7 +13,7 @@ from tilewright._core import Expr as RelayExpr
 from tilewright._core import Func as BaseFunc
 from tilewright._core import GlobalVar, PrimType, TupleType, Type
 from tilewright.compat.tvm.alias import Renamed, missing, no_span
-from tilewright.compat.tvm.ir import diagnostics, transform
+from tilewright.compat.tvm.ir import diagnostics, instrument, transform
 from tilewright.compat.tvm.ir.base import (
     Node,
     assert_structural_equal,
@@ -49,8 +49,10 @@ __all__ = [
     "assert_structural_equal",
     "diagnostics",
     "get_first_structural_mismatch",
+    "instrument",
     "load_json",
     "make_node",
+    "module",
     "save_json",
     "structural_equal",
     "structural_hash",
@@ -120,3 +122,6 @@ class Op(metaclass=Renamed):
     def get(op_name: str) -> Any:
         """The operator of that name."""
         return _core.Op(op_name)
+
+
+from tilewright.compat.tvm.ir import module  # noqa: E402  (it needs IRModule)

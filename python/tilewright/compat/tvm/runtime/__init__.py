@@ -44,6 +44,7 @@ __all__ = [
     "module",
     "nd",
     "ndarray",
+    "num_threads",
 ]
 
 
@@ -55,6 +56,11 @@ class DataTypeCode(enum.IntEnum):
     FLOAT = 2
     HANDLE = 3
     BFLOAT = 4
+
+
+def num_threads() -> int:
+    """How many threads kernels run on."""
+    return _core.get_num_threads()
 
 
 def enabled(target: str) -> bool:

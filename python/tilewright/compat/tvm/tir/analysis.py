@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ __getattr__ = missing("tvm.tir.analysis")
 
 __all__ = [
     "OOBChecker",
+    "assert_pure_function",
+    "calculate_allocated_bytes",
     "calculate_workspace_bytes",
     "detect_buffer_access_lca",
     "estimate_tir_flops",
@@ -24,7 +27,9 @@ __all__ = [
     "find_anchor_block",
     "get_block_access_region",
     "get_block_read_write_region",
+    "is_pure_function",
     "undefined_vars",
+    "verify_memory",
     "verify_ssa",
     "verify_well_formed",
 ]
@@ -143,6 +148,89 @@ def calculate_workspace_bytes(func: Any, workspace_byte_alignment: int) -> int:
         return own + max((most(part) for part in _inside(node)), default=0)
 
     return most(func.body)
+
+
+def calculate_allocated_bytes(func_or_mod: Any) -> dict[str, Any]:
+    """How many bytes allocations of constant size take in each scope of memory; of a module, function by function."""
+    if isinstance(func_or_mod, ir.Module):
+        return {
+            str(name): calculate_allocated_bytes(function)
+            for name, function in func_or_mod.functions.items()
+            if isinstance(function, ir.PrimFunc)
+        }
+    found: dict[str, int] = {}
+
+    def add(dtype: str, extents: Sequence[Any], scope: str) -> None:
+        sizes = [extent.value if isinstance(extent, ir.IntImm) else 0 for extent in extents]
+        found[scope] = found.get(scope, 0) + math.prod(sizes) * numpy_dtype(dtype).itemsize
+
+    def see(node: Any) -> None:
+        if isinstance(node, ir.Allocate):
+            add(node.dtype, node.extents, getattr(node.buffer_var.type_annotation, "storage_scope", "") or "global")
+        elif isinstance(node, ir.Block):
+            for buffer in node.alloc_buffers:
+                add(buffer.dtype, buffer.shape, buffer.scope())
+
+    ir.post_order_visit(func_or_mod.body, see)
+    return found
+
+
+def is_pure_function(func: Any) -> bool:
+    """Whether a function changes nothing but what it allocates itself."""
+    return not _effect_of(func)
+
+
+def assert_pure_function(func: Any) -> bool:
+    """Whether a function is pure; raises where it is not.
+
+    Raises:
+        AssertionError: it changes memory of its caller, or calls what has an effect.
+    """
+    effect = _effect_of(func)
+    assert not effect, f"the function is not pure: {effect}"
+    return True
+
+
+def _effect_of(func: Any) -> str:
+    """What a function does to the world, "" where that is nothing."""
+    own: set[Any] = set()
+    found: list[str] = []
+
+    def see(node: Any) -> bool:
+        if isinstance(node, ir.Allocate):
+            own.add(node.buffer_var)
+        elif isinstance(node, ir.Block):
+            own.update(buffer.data for buffer in node.alloc_buffers)
+        elif isinstance(node, ir.BufferStore) and node.buffer.data not in own:
+            found.append(f"it stores to {node.buffer.name}")
+        elif isinstance(node, ir.Call) and getattr(node.op, "name", "") != "tir.ret" and _core.has_effect(node):
+            found.append(f"it calls {node.op}")
+        return True
+
+    ir.pre_order_visit(func.body, see)
+    return found[0] if found else ""
+
+
+def verify_memory(func: Any) -> bool:
+    """Whether a function for a GPU accesses the memory of its parameters below loops of its threads only."""
+    target = func.attrs.get("target")
+    if target is None or "gpu" not in _core.Target(target).keys:
+        return True
+    outside = {buffer.data for buffer in func.buffer_map.values()}
+    clean = True
+
+    def see(node: Any) -> bool:
+        nonlocal clean
+        if isinstance(node, ir.For) and node.kind == ir.ForKind.THREAD_BINDING:
+            return False
+        if isinstance(node, ir.AttrStmt) and node.attr_key == "thread_extent":
+            return False
+        if isinstance(node, ir.BufferLoad | ir.BufferStore) and node.buffer.data in outside:
+            clean = False
+        return clean
+
+    ir.pre_order_visit(func.body, see)
+    return clean
 
 
 def verify_ssa(func: Any) -> bool:

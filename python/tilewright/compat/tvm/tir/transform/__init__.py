@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tilewright import _core, ir
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.target import current
+from tilewright.compat.tvm.tir.analysis import verify_memory
 from tilewright.compat.tvm.tir.transform.function_pass import prim_func_pass
 from tilewright.compat.tvm.transform import Pass, PassInfo
 
@@ -16,6 +18,7 @@ __getattr__ = missing("tvm.tir.transform")
 __all__ = [
     "AnnotateEntryFunc",
     "Apply",
+    "BindTarget",
     "CompactBufferAllocation",
     "ConvertBlocksToOpaque",
     "ConvertForLoopsToSerial",
@@ -30,11 +33,13 @@ __all__ = [
     "PlanAndUpdateBufferAllocationLocation",
     "RemoveAssume",
     "RemoveNoOp",
+    "RemoveStoreUndef",
     "RewriteUnsafeSelect",
     "Simplify",
     "SkipAssert",
     "UnrollLoop",
     "VectorizeLoop",
+    "VerifyMemory",
     "prim_func_pass",
 ]
 
@@ -124,6 +129,47 @@ def RemoveAssume() -> Pass:
         return ir.Evaluate(0) if is_assumption else None
 
     return _rewritten(change)
+
+
+def RemoveStoreUndef() -> Pass:
+    """Stores of ``T.undef()`` go: they say that whatever is there will do."""
+
+    def change(node: Any) -> Any:
+        call = node.value if isinstance(node, ir.BufferStore) else None
+        is_undefined = isinstance(call, ir.Call) and isinstance(call.op, ir.Op) and call.op.name == "tir.undef"
+        return ir.Evaluate(0) if is_undefined else None
+
+    return _rewritten(change)
+
+
+def BindTarget(target: Any) -> Pass:
+    """Functions that have no target get this one: its host where they run on the host, as attributes say."""
+
+    def bind(function: Any) -> Any:
+        own = function.attrs.get("target")
+        runs_on_host = bool(function.attrs.get("tir.is_host_func", False))
+        if own is not None:
+            return function
+        chosen = (target.host or target) if runs_on_host else target
+        bound = function.with_attr("target", json.loads(chosen.json()))
+        return bound.without_attr("tir.is_host_func") if runs_on_host else bound
+
+    return Apply(bind)
+
+
+def VerifyMemory() -> Pass:
+    """The pass that raises where a function for a GPU accesses memory outside of its threads."""
+
+    def run(mod: Any, context: Any) -> Any:
+        for name, function in mod.functions.items():
+            if isinstance(function, ir.PrimFunc) and not verify_memory(function):
+                raise RuntimeError(
+                    f"RuntimeError: Memory verification failed: {name} accesses memory outside of its threads\n"
+                    "    Did you forget to bind?"
+                )
+        return mod
+
+    return Pass(run, PassInfo(0, "tir.VerifyMemory"))
 
 
 def RewriteUnsafeSelect() -> Pass:

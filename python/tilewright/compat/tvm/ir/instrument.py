@@ -1,0 +1,95 @@
+"""tvm.ir.instrument: what is told about passes while they run."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import time
+from typing import Any
+
+from tilewright.compat.tvm.alias import missing
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.ir.instrument")
+
+__all__ = ["PassInstrument", "PassTimingInstrument", "PrintAfterAll", "PrintBeforeAll", "pass_instrument"]
+
+
+class PassInstrument:
+    """What a context tells about its passes: nothing, until a subclass has methods of these names."""
+
+    def enter_pass_ctx(self) -> None:
+        """The context begins."""
+
+    def exit_pass_ctx(self) -> None:
+        """The context ends."""
+
+    def should_run(self, mod: Any, info: Any) -> bool:
+        """Whether a pass is to run on the module; those that the context requires run anyhow."""
+        return True
+
+    def run_before_pass(self, mod: Any, info: Any) -> None:
+        """A pass begins."""
+
+    def run_after_pass(self, mod: Any, info: Any) -> None:
+        """A pass has made this module."""
+
+
+def pass_instrument(pi_cls: Any = None) -> Any:
+    """The class of instruments that a class with some of their methods is."""
+
+    def wrap(cls: Any) -> Any:
+        if not inspect.isclass(cls):
+            raise TypeError("pi_cls must be a class")
+        made = type(cls.__name__, (cls, PassInstrument), {"__doc__": cls.__doc__})
+        return functools.update_wrapper(made, cls, updated=())
+
+    return wrap if pi_cls is None else wrap(pi_cls)
+
+
+class PassTimingInstrument(PassInstrument):
+    """How long each pass of the context took, those that it ran itself below it."""
+
+    def __init__(self) -> None:
+        self._lines: list[list[Any]] = []
+        self._open: list[tuple[int, float]] = []
+
+    def enter_pass_ctx(self) -> None:
+        """Begins anew."""
+        self._lines, self._open = [], []
+
+    def run_before_pass(self, mod: Any, info: Any) -> None:
+        """Starts the clock of a pass."""
+        self._open.append((len(self._lines), time.perf_counter()))
+        self._lines.append([len(self._open) - 1, info.name, 0.0])
+
+    def run_after_pass(self, mod: Any, info: Any) -> None:
+        """Stops it."""
+        line, begin = self._open.pop()
+        self._lines[line][2] = time.perf_counter() - begin
+
+    def render(self) -> str:
+        """A line for each pass: its time and its share of all; call it before the context ends."""
+        whole = sum(seconds for depth, _, seconds in self._lines if depth == 0) or 1.0
+        lines = [
+            f"{'  ' * depth}{name}: {seconds * 1e6:.0f}us ({100 * seconds / whole:.2f}%)"
+            for depth, name, seconds in self._lines
+        ]
+        return "\n".join([*lines, f"Total time: {whole * 1e3:.3f}ms"]) if lines else ""
+
+
+class PrintBeforeAll(PassInstrument):
+    """Prints each module that a pass gets."""
+
+    def run_before_pass(self, mod: Any, info: Any) -> None:
+        """Prints it."""
+        sys.stdout.write(f"Before Running Pass: {info.name}\n{mod}\n")
+
+
+class PrintAfterAll(PassInstrument):
+    """Prints each module that a pass makes."""
+
+    def run_after_pass(self, mod: Any, info: Any) -> None:
+        """Prints it."""
+        sys.stdout.write(f"After Running Pass: {info.name}\n{mod}\n")

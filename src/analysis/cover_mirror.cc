@@ -1,0 +1,90 @@
+#include "analysis/cover_mirror.h"
+
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "analysis/cover.h"
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/structural.h"
+
+namespace tilewright::analysis {
+namespace {
+
+void add_terms(const Expr& predicate, std::vector<Expr>& terms) {
+  if (const And* both = predicate.as<And>()) {
+    add_terms(both->a, terms);
+    add_terms(both->b, terms);
+  } else if (!is_true(predicate)) {
+    terms.push_back(predicate);
+  }
+}
+
+/// Which loops of the reader stand for those of the writer.
+class Mirror {
+ public:
+  Mirror(const arith::IterDomains& writing, const arith::IterDomains& reading) : writing_(writing), reading_(reading) {}
+
+  /// Takes loops to stand for one another until the two are the same expression.
+  bool matches(const Expr& written, const Expr& read) {
+    if (effect_of(written) != Effect::kPure) return false;  // may have another value by the time of the read
+    for (size_t tries = 0; tries <= writing_.size(); ++tries) {
+      auto mismatch = find_mismatch(substitute(written, loops_), read);
+      if (!mismatch) return true;
+      const Ref<Range>*from = domain(writing_, mismatch->lhs), *to = domain(reading_, mismatch->rhs);
+      if (!from || !to || !same_domain(**from, **to)) return false;
+      loops_.emplace(mismatch->lhs.cast<Var>(), Expr(mismatch->rhs.cast<Var>()));
+    }
+    return false;
+  }
+
+  /// Loops that stand for none run at least once: any iteration will do.
+  bool settle_others() {
+    for (const auto& [loop_var, range] : writing_) {
+      if (loops_.contains(loop_var)) continue;
+      if (auto extent = const_int(range->extent); !extent || *extent < 1) return false;
+      loops_.emplace(loop_var, substitute(range->min, loops_));
+    }
+    return true;
+  }
+
+  Expr operator()(const Expr& written) const { return substitute(written, loops_); }
+
+ private:
+  static const Ref<Range>* domain(const arith::IterDomains& loops, const NodeRef& variable) {
+    auto it = std::find_if(loops.begin(), loops.end(), [&](const auto& each) { return each.first == variable; });
+    return it == loops.end() ? nullptr : &it->second;
+  }
+  bool same_domain(const Range& written, const Range& read) const {
+    return same_expr((*this)(written.min), read.min) && same_expr((*this)(written.extent), read.extent);
+  }
+
+  const arith::IterDomains &writing_, &reading_;
+  VarMap loops_;
+};
+
+}  // namespace
+
+bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const arith::IterDomains& writing,
+             const BlockRealize& reader, const Ref<BufferRegion>& read, const arith::IterDomains& reading) {
+  const auto& axes = writer.block->iter_vars;
+  if (!std::all_of(axes.begin(), axes.end(), is_data_parallel)) return false;  // else one instance completes nothing
+  arith::Region written = bound_region(writer, write), needed = bound_region(reader, read);
+  if (written.size() != needed.size()) return false;
+  Mirror mirror(writing, reading);
+  for (size_t d = 0; d < written.size(); ++d) {
+    if (!mirror.matches(written[d]->min, needed[d]->min)) return false;
+    if (!mirror.matches(written[d]->extent, needed[d]->extent)) return false;
+  }
+  if (!mirror.settle_others()) return false;
+  std::vector<Expr> runs, known;
+  add_terms(writer.predicate, runs);
+  add_terms(reader.predicate, known);
+  return std::all_of(runs.begin(), runs.end(), [&](const Expr& term) {
+    const Expr now = mirror(term);
+    return effect_of(now) == Effect::kPure &&
+           std::any_of(known.begin(), known.end(), [&](const Expr& other) { return same_expr(now, other); });
+  });
+}
+
+}  // namespace tilewright::analysis
