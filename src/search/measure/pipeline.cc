@@ -153,7 +153,6 @@ Result<std::unique_ptr<MeasurePipeline>> MeasurePipeline::start(std::shared_ptr<
 void MeasurePipeline::submit(Candidate candidate) { loop_->submit(std::move(candidate)); }
 size_t MeasurePipeline::outstanding() const { return loop_->outstanding(); }
 std::vector<Measured> MeasurePipeline::poll(std::chrono::milliseconds timeout) { return loop_->poll(timeout); }
-void MeasurePipeline::set_incumbent(double seconds) { loop_->set_incumbent(seconds); }
 double MeasurePipeline::incumbent() const { return loop_->incumbent(); }
 void MeasurePipeline::begin_finals(FinalsRequest request) { loop_->begin_finals(std::move(request)); }
 std::optional<FinalsResult> MeasurePipeline::poll_finals(std::chrono::milliseconds timeout) {

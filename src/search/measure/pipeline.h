@@ -131,8 +131,7 @@ class MeasurePipeline {
   /// What is done. Waits for the first result at most `timeout`, and not at all when nothing is outstanding.
   std::vector<Measured> poll(std::chrono::milliseconds timeout);
 
-  /// The time that candidates race against. Results lower it by themselves; this is for what is known from elsewhere.
-  void set_incumbent(double seconds);
+  /// The time that candidates race against: at first that of `race` in the options; results lower it.
   double incumbent() const;
 
   /// Runs when what is being built and measured is done; nothing else starts before. One request at a time.

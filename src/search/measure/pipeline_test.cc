@@ -78,9 +78,9 @@ TEST_F(PipelineTest, ArgumentsOfAwkwardSizes) {
 
 TEST_F(PipelineTest, SlowCandidatesAreStopped) {
   options.race.first_stop_ratio = options.race.stop_ratio = 4;
+  options.race.incumbent = 2e-3;
   options.kill_grace = 0.05;
   start();
-  pipeline->set_incumbent(2e-3);
   const auto before = Clock::now();
   submit("build:add_in:12000", 1);    // 6 x: stopped after its call
   submit("build:add_in:3000000", 2);  // killed in its call
@@ -98,9 +98,9 @@ TEST_F(PipelineTest, SlowCandidatesAreStopped) {
 
 TEST_F(PipelineTest, OnlyContendersGetAllSlices) {
   options.race.screen_slices = 2;
-  start();
   // Far enough from one another for a machine that is busy with other things.
-  pipeline->set_incumbent(20e-3);
+  options.race.incumbent = 20e-3;
+  start();
   submit("build:add_in:30000", 1);
   submit("build:add_in:5000", 2);
   auto results = drain();
@@ -187,9 +187,9 @@ TEST_F(PipelineTest, FinalsTimeKernelsInTurn) {
 
 TEST_F(PipelineTest, WhatOthersAreComparedWithIsTimedToTheEnd) {
   options.race = RaceRules();
+  options.race.incumbent = 1e-6;
   options.kill_grace = 1e-3;
   start();
-  pipeline->set_incumbent(1e-6);
   submit("build:add_in:20000", 1);
   pipeline->submit({.id = 2, .module = "build:add_in:20000", .options = {}, .entry = "main", .is_baseline = true});
   auto results = drain();
