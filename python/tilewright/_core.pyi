@@ -3088,6 +3088,7 @@ class Tuner:
         cold: bool,
         fresh: bool,
         reference_timeout: float,
+        host: str,
         versions: str,
     ) -> None: ...
     def step(self, seconds: float) -> None: ...

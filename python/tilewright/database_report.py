@@ -14,6 +14,7 @@ from typing import Any
 from tilewright import _core, ir, machine
 from tilewright.errors import Error
 from tilewright.kernel import compile_task
+from tilewright.origins import origin_table
 from tilewright.records import (
     is_cold,
     kept_refusals,
@@ -108,6 +109,7 @@ class TaskReport:
         best_seconds: of the best record, by the finals where there were some; None without one.
         best: the best records, the best first.
         roofline: None where the program is not known, moves and computes nothing, or was measured for another machine.
+        origins: on which machines and by which versions it was measured; None where no record says.
         remark: why something is missing; "" where nothing is.
     """
 
@@ -123,6 +125,7 @@ class TaskReport:
     best_seconds: float | None
     best: tuple[BestSchedule, ...]
     roofline: Roofline | None
+    origins: Table | None
     remark: str
 
     @property
@@ -184,6 +187,8 @@ class TaskReport:
             yield self.failure_table()
         if self.refusals:
             yield self.refusal_table()
+        if self.origins is not None:
+            yield self.origins
 
 
 def _by_count(reasons: dict[str, tuple[int, str]]) -> tuple[tuple[str, ...], ...]:
@@ -337,6 +342,7 @@ def _task_report(
         best[0]["median"] if best else None,
         tuple(shown),
         roofline,
+        origin_table(rows),
         remark,
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
+from tilewright.origins import origin_table
 from tilewright.postgres_store import is_server
 from tilewright.records import open_database, read_database, sizes_of, title_of
 from tilewright.script.scripts import from_source
@@ -74,7 +75,7 @@ def entries(store: Any) -> Iterable[dict[str, Any]]:
     """All records with all that is known of them."""
     for workload in store.workloads():
         for row in store.records(workload["hash"], ""):
-            parsed = {name: json.loads(row[name] or "null") for name in ("trace", "verification")}
+            parsed = {name: json.loads(row[name] or "null") for name in ("trace", "verification", "host", "versions")}
             sizes = _sizes_or_none(workload)
             yield {"program": workload["name"], "hash": workload["hash"], "sizes": sizes, **row, **parsed}
 
@@ -90,7 +91,7 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
     """For each program its name, the best records of each target, and what became of all."""
     workloads = store.workloads()
     for workload in sorted(workloads, key=lambda each: (each["name"], each["hash"])):
-        rows = []
+        rows, records = [], store.records(workload["hash"], "")
         by_target: dict[str, list[dict[str, Any]]] = {}
         for entry in store.top_k(workload["hash"], "", sys.maxsize):
             by_target.setdefault(entry["target"], []).append(entry)
@@ -108,6 +109,9 @@ def listings(store: Any, top: int) -> Iterable[tuple[str, Table, str]]:
         remark = f"outcomes: {outcomes or 'no records yet'}"
         if any(row[2] for row in rows):
             remark += "\nin turn: at the end of a search, with the best few; what tw.compile takes stands first"
+        origins = origin_table(records)
+        for host, versions, count in () if origins is None else origins.rows:
+            remark += f"\nmeasured on {host}; {versions}: {count} record{'' if count == '1' else 's'}"
         yield title, Table(title, columns, tuple(rows)), remark
 
 

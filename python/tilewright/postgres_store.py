@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 from tilewright import _core
 from tilewright.errors import ResourceError
+from tilewright.origins import HOST_FACTS, LIBRARIES, facts_of
 
 __all__ = ["PostgresStore", "is_server", "without_password"]
 
@@ -24,6 +26,14 @@ CREATE TABLE IF NOT EXISTS tilewright_session (
   target text NOT NULL, space text NOT NULL, seed bigint NOT NULL, state text NOT NULL,
   UNIQUE (hash, target, space, seed)
 );
+CREATE TABLE IF NOT EXISTS tilewright_host (
+  id bigserial PRIMARY KEY, text text NOT NULL UNIQUE,
+  processor text, machine text, cores text, features text, system text
+);
+CREATE TABLE IF NOT EXISTS tilewright_libraries (
+  id bigserial PRIMARY KEY, text text NOT NULL UNIQUE,
+  tilewright text, llvm text, python text, numpy text, xgboost text
+);
 CREATE TABLE IF NOT EXISTS tilewright_record (
   id bigserial PRIMARY KEY,
   hash text NOT NULL REFERENCES tilewright_workload (hash),
@@ -37,7 +47,8 @@ ALTER TABLE tilewright_record
   ADD COLUMN IF NOT EXISTS seed bigint NOT NULL DEFAULT 0,
   ADD COLUMN IF NOT EXISTS round bigint NOT NULL DEFAULT 0,
   ADD COLUMN IF NOT EXISTS position bigint NOT NULL DEFAULT 0,
-  ADD COLUMN IF NOT EXISTS versions text NOT NULL DEFAULT '';
+  ADD COLUMN IF NOT EXISTS host bigint REFERENCES tilewright_host (id),
+  ADD COLUMN IF NOT EXISTS libraries bigint REFERENCES tilewright_libraries (id);
 CREATE INDEX IF NOT EXISTS tilewright_record_of ON tilewright_record (hash, target);
 CREATE UNIQUE INDEX IF NOT EXISTS tilewright_record_trial ON tilewright_record (session, position)
   WHERE session IS NOT NULL;
@@ -67,10 +78,17 @@ _COLUMNS = {
     "seed": "seed",
     "round": "round",
     "index": "position",
-    "versions": "versions",
+    "host": "host",
+    "versions": "libraries",
     "created": _CREATED,
 }
-_RECORDS = f"SELECT {', '.join(_COLUMNS.values())} FROM tilewright_record "
+#: of a record, what is a row of its own -> its table and the columns that are read off its text
+_ORIGINS = {"host": ("tilewright_host", HOST_FACTS), "versions": ("tilewright_libraries", LIBRARIES)}
+_SELECTED = _COLUMNS | {
+    name: f"coalesce((SELECT o.text FROM {table} o WHERE o.id = {_COLUMNS[name]}), '')"
+    for name, (table, _) in _ORIGINS.items()
+}
+_RECORDS = f"SELECT {', '.join(_SELECTED.values())} FROM tilewright_record "
 #: those that a new record is given
 _GIVEN = [name for name in _COLUMNS if name not in ("id", "created")]
 
@@ -110,6 +128,42 @@ class PostgresStore(_core.Database):
             with self._connection.transaction():
                 self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
                 self._connection.execute(_TABLES)
+                self._migrate()
+
+    def _migrate(self) -> None:
+        """Records of earlier versions each held one text: the versions, and among them the kind of machine."""
+        known = self._connection.execute(
+            "SELECT 1 FROM information_schema.columns WHERE table_schema = current_schema() "
+            "AND table_name = 'tilewright_record' AND column_name = 'versions'"
+        ).fetchall()
+        if not known:
+            return
+        for (text,) in self._connection.execute("SELECT DISTINCT versions FROM tilewright_record").fetchall():
+            versions = facts_of(text)
+            machine = versions.pop("machine", None)
+            host = "" if machine is None else _text({"machine": machine})
+            libraries = text if machine is None else _text(versions)
+            self._connection.execute(
+                "UPDATE tilewright_record SET host = %s, libraries = %s WHERE versions = %s",
+                [self._origin_id("host", host), self._origin_id("versions", libraries), text],
+            )
+        self._connection.execute("ALTER TABLE tilewright_record DROP COLUMN versions")
+
+    def _origin_id(self, name: str, text: str) -> int | None:
+        """Of the row with the text, made where there is none; None for no text."""
+        if not text:
+            return None
+        (table, columns), facts = _ORIGINS[name], facts_of(text)
+        asked = f"SELECT id FROM {table} WHERE text = %s"
+        found = self._connection.execute(asked, [text]).fetchall()
+        if not found:
+            self._connection.execute(
+                f"INSERT INTO {table} (text, {', '.join(columns)}) VALUES (%s{', %s' * len(columns)}) "
+                "ON CONFLICT (text) DO NOTHING",
+                [text, *(str(facts[each]) if each in facts else None for each in columns)],
+            )
+            found = self._connection.execute(asked, [text]).fetchall()
+        return int(found[0][0])
 
     @property
     def path(self) -> str:
@@ -170,7 +224,8 @@ class PostgresStore(_core.Database):
             if space is not None:
                 session = self._put_session(record["workload"], record["target"], space, record["seed"], state)
             names = [_COLUMNS[name] for name in _GIVEN]
-            values = [list(record["seconds"]) if name == "seconds" else record[name] for name in _GIVEN]
+            said = record | {name: self._origin_id(name, record.get(name, "")) for name in _ORIGINS}
+            values = [list(said[name]) if name == "seconds" else said[name] for name in _GIVEN]
             found = self._connection.execute(
                 f"INSERT INTO tilewright_record (session, {', '.join(names)}) "
                 f"VALUES ({', '.join(['%s'] * (1 + len(names)))}) "
@@ -272,6 +327,10 @@ class PostgresStore(_core.Database):
     def close(self) -> None:
         """Ends the connection."""
         self._connection.close()
+
+
+def _text(facts: dict[str, Any]) -> str:
+    return json.dumps(facts, separators=(",", ":"))
 
 
 def _median(seconds: Sequence[float]) -> float:

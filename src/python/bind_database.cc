@@ -37,6 +37,7 @@ nb::dict record_dict(const Record& record) {
   result["seed"] = record.seed;
   result["round"] = record.round;
   result["index"] = record.index;
+  result["host"] = record.host;
   result["versions"] = record.versions;
   result["created"] = record.created;
   return result;
@@ -63,6 +64,8 @@ Record record_of(nb::handle row) {
   record.seed = item<uint64_t>(row, "seed");
   record.round = item<int64_t>(row, "round");
   record.index = item<int64_t>(row, "index");
+  // Databases that were written before records said it know nothing of hosts.
+  if (PyMapping_HasKeyString(row.ptr(), "host")) record.host = item<std::string>(row, "host");
   record.versions = item<std::string>(row, "versions");
   record.created = item<std::string>(row, "created");
   return record;

@@ -26,7 +26,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
                                      int64_t reduction_length, std::shared_ptr<Database> database, int64_t trials,
                                      double seconds, int64_t patience, double target_seconds, double bound_seconds,
                                      uint64_t seed, int threads, const std::string& target, bool cold, bool fresh,
-                                     double reference_timeout, const std::string& versions) {
+                                     double reference_timeout, const std::string& host, const std::string& versions) {
   TuneTask task;
   task.module = module;
   task.function = function;
@@ -57,6 +57,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
   options.pipeline.threads = threads;
   options.pipeline.cold = cold;
   options.pipeline.reference_timeout = reference_timeout;
+  options.host = host;
   options.versions = versions;
   auto result = std::make_unique<PyTuner>();
   auto started = [&] {
@@ -105,7 +106,7 @@ void bind_tuner(nb::module_& m) {
            nb::arg("cost_model").none(), nb::arg("relatives"), nb::arg("arguments"), nb::arg("judge_reference"),
            nb::arg("reduction_length"), nb::arg("database"), nb::arg("trials"), nb::arg("seconds"), nb::arg("patience"),
            nb::arg("target_seconds"), nb::arg("bound_seconds"), nb::arg("seed"), nb::arg("threads"), nb::arg("target"),
-           nb::arg("cold"), nb::arg("fresh"), nb::arg("reference_timeout"), nb::arg("versions"))
+           nb::arg("cold"), nb::arg("fresh"), nb::arg("reference_timeout"), nb::arg("host"), nb::arg("versions"))
       .def(
           "step",
           [](PyTuner& self, double seconds) {

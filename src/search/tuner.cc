@@ -550,6 +550,7 @@ Record Tuner::Impl::record_of(const std::string& trace, const std::string& decis
   record.trace = trace;
   record.decisions = decisions;
   record.seed = options.seed;
+  record.host = options.host;
   record.versions = options.versions;
   record.verification = fmt::format(R"({{"tolerance": {{{}}}, "largest_share_of_allowed": {}, "program": {}}})",
                                     tolerances_json(*arguments),

@@ -62,7 +62,8 @@ struct TunerOptions {
   bool fresh = false;  ///< forget what an earlier session of the same seed measured
   Target target;       ///< complete; num_cores is the number of threads
   PipelineOptions pipeline;
-  std::string versions = "{}";  ///< JSON for the records
+  std::string host;      ///< JSON for the records
+  std::string versions;  ///< likewise
 };
 
 struct TuneProgress {

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sqlite3
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.search.programs import scale, tiles
 from typer.testing import CliRunner
 
 import tilewright as tw
 from tilewright import _core, te
 from tilewright.cli import app
 from tilewright.database_report import report_on
+from tilewright.origins import HOST_FACTS, facts_of, library_versions, this_host
 from tilewright.records import best_schedule, open_database, read_database, workload_key
 from tilewright.testing.workloads import matmul
 
@@ -119,16 +123,61 @@ def test_nothing_lies_beside_a_database_that_was_only_read(tmp_path: Path) -> No
     assert caught.value.code == "database/read-only"
 
 
-def test_files_of_an_earlier_version_can_be_read(tmp_path: Path) -> None:
+def file_of_an_earlier_version(path: Path, version: int) -> None:
+    """A file of `scale` with two trials, as tw.tune left it behind when the schema was the third."""
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.executescript(Path(__file__).with_name("records_of_schema_3.sql").read_text())
+        if version < 3:
+            connection.execute("ALTER TABLE workload DROP COLUMN sizes")
+        connection.execute("PRAGMA application_id = 0x546c5772")
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.commit()
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_files_of_an_earlier_version_can_be_read(version: int, tmp_path: Path) -> None:
     path = tmp_path / "records.db"
-    key = commit(path, 16, [1.0])
-    connection = sqlite3.connect(path)
-    connection.execute("ALTER TABLE workload DROP COLUMN sizes")
-    connection.execute("PRAGMA user_version = 2")
-    connection.commit()
-    connection.close()
-    assert medians(path, key) == [1.0]
-    assert read_database(path).workloads()[0]["sizes"] == ""
+    file_of_an_earlier_version(path, version)
+    (workload,) = read_database(path).workloads()
+    assert workload["sizes"] == "" and workload["hash"] == _core.structural_hash(tw.ir.IRModule({"main": scale}))
+    rows = read_database(path).records(workload["hash"], "")
+    assert [(row["outcome"], json.loads(row["host"])) for row in rows] == [("ok", {"machine": "x86_64"})] * 2
+    assert [json.loads(row["versions"]) for row in rows] == [{"tilewright": "0.1.0"}] * 2
+    assert "measured on x86_64; tilewright 0.1.0: 2 records" in run(str(path)).stdout
+    target = rows[0]["target"]
+    assert best_schedule(scale, path, target).mod is not None
+    commit(path, 16, [1.0])  # and be written
+    assert len(read_database(path).workloads()) == 2
+
+
+def test_who_measured_goes_along(tmp_path: Path) -> None:
+    one, two, folder = tmp_path / "one.db", tmp_path / "two.db", tmp_path / "lines"
+    tw.tune(scale, space=tiles, trials=3, database=one, progress=None)
+    (workload,) = read_database(one).workloads()
+
+    def origins(path: Path) -> set[tuple[str, str]]:
+        return {(row["host"], row["versions"]) for row in read_database(path).records(workload["hash"], "")}
+
+    assert origins(one) == {(this_host(), library_versions())}
+    host, versions = facts_of(this_host()), facts_of(library_versions())
+    assert set(HOST_FACTS) == set(host) and host["cores"] == _core.Target("native").num_cores
+    assert versions["tilewright"] == tw.__version__ and versions["numpy"] == np.__version__
+    run(str(two), "--merge", str(one))
+    run(str(one), "--export", str(folder))
+    run(str(tmp_path / "three.db"), "--import", str(folder))
+    assert origins(two) == origins(tmp_path / "three.db") == origins(one)
+    run(str(two), "--prune", "1")
+    with contextlib.closing(sqlite3.connect(two)) as connection:
+        found = connection.execute(
+            "SELECT h.processor, h.cores, l.tilewright, l.python FROM record r JOIN host h ON h.id = r.host_id "
+            "JOIN libraries l ON l.id = r.libraries_id"
+        ).fetchall()
+    assert found == [(host["processor"], host["cores"], versions["tilewright"], versions["python"])]
+    (table,) = [table for table in report_on(one).tables() if table.title.endswith("where it was measured")]
+    ((where, what, count),) = table.rows
+    assert host["processor"] in where and f"llvm {versions['llvm']}" in what and int(count) >= 3
+    entry = json.loads(run(str(one), "--json").stdout.splitlines()[0])
+    assert entry["host"]["processor"] == host["processor"] and entry["versions"] == versions
 
 
 def scaled() -> tw.ir.PrimFunc:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pwd
 import shutil
@@ -22,7 +23,9 @@ import tilewright as tw
 from tilewright import meta_schedule as ms
 from tilewright.cli import app
 from tilewright.database_report import report_on
+from tilewright.origins import facts_of, library_versions, this_host
 from tilewright.postgres_store import without_password
+from tilewright.records import open_database, read_database
 
 TARGET = tw.Target("llvm -num-cores=1")
 
@@ -32,10 +35,10 @@ def server() -> Iterator[str]:
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     assert programs, "apt-get install postgresql"
     # It refuses to run as root.
-    as_user: dict[str, Any] = {"user": "postgres"} if os.getuid() == 0 else {}
+    as_user: dict[str, Any] = {"user": "nobody"} if os.getuid() == 0 else {}
     folder = Path(tempfile.mkdtemp(prefix="tilewright-postgres-"))
     if as_user:
-        os.chown(folder, pwd.getpwnam("postgres").pw_uid, -1)
+        os.chown(folder, pwd.getpwnam("nobody").pw_uid, -1)
     with contextlib.closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -151,9 +154,43 @@ def test_tune_goes_there_and_comes_back(server: str, tmp_path: Path, capsys: pyt
     for command in (["db", place], ["db", place, "--statistics"], ["report", place, "--out", str(tmp_path / "r.html")]):
         result = runner.invoke(app, command)
         assert result.exit_code == 0 and "main" in result.stdout, result.output
+    here = next(each for each in report.tasks if each.target.startswith(str(tw.Target("native")).partition(" -num")[0]))
+    assert here.origins is not None and f"tilewright {tw.__version__}" in here.origins.rows[0][1]
     copied = runner.invoke(app, ["db", str(tmp_path / "copy.db"), "--merge", place])
     assert copied.exit_code == 0 and "records and" in copied.stdout, copied.output
     assert len(report_on(tmp_path / "copy.db").tasks) == len(report.tasks)
+    for where in (place, tmp_path / "copy.db"):
+        rows = read_database(where).records(here.hash, "")
+        assert (this_host(), library_versions()) in {(row["host"], row["versions"]) for row in rows}
+
+
+def test_tables_of_an_earlier_version_keep_their_records(server: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    before = {"tilewright": "0.1.0", "machine": "x86_64"}
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA IF NOT EXISTS earlier")
+    place = f"{server}?options=-csearch_path%3Dearlier"
+    store = open_database(place)
+    with psycopg.connect(place, autocommit=True) as connection:
+        connection.execute("ALTER TABLE tilewright_record DROP COLUMN host, DROP COLUMN libraries")
+        connection.execute("ALTER TABLE tilewright_record ADD COLUMN versions text NOT NULL DEFAULT ''")
+        connection.execute("DROP TABLE tilewright_host, tilewright_libraries")
+        connection.execute("INSERT INTO tilewright_workload (hash, name, script) VALUES (%s, 'a', '')", ["0" * 32])
+        for versions in (json.dumps(before), "", "[1"):
+            connection.execute(
+                "INSERT INTO tilewright_record (hash, target, trace, seconds, outcome, error, versions) "
+                "VALUES (%s, 't', '[[], []]', '{1}', 'ok', '', %s)",
+                ["0" * 32, versions],
+            )
+    store.close()
+    for _ in range(2):  # and once more, when there is nothing left to do
+        rows = open_database(place).records("0" * 32, "")
+        assert [row["outcome"] for row in rows] == ["ok"] * 3
+        assert [facts_of(row["host"]) for row in rows] == [{"machine": "x86_64"}, {}, {}]
+        assert [facts_of(row["versions"]) for row in rows] == [{"tilewright": "0.1.0"}, {}, {}]
+    with psycopg.connect(place) as connection:
+        found = connection.execute("SELECT machine, processor FROM tilewright_host").fetchall()
+    assert found == [("x86_64", None)]
 
 
 def test_a_password_is_never_shown() -> None:

@@ -7,7 +7,6 @@ import hashlib
 import inspect
 import json
 import os
-import platform
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from tilewright.arguments import aligned, make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
+from tilewright.origins import library_versions, this_host
 from tilewright.records import (
     keep_refusals,
     keep_times,
@@ -41,7 +41,6 @@ from tilewright.tables import Table
 from tilewright.task import Task, sizes_of, task_of
 from tilewright.timing import KernelCalls, company, compare, format_seconds
 from tilewright.user_lines import place_of
-from tilewright.version import __version__
 
 if TYPE_CHECKING:
     from tilewright.kernel import Kernel
@@ -292,10 +291,6 @@ def space_hash(space: Space, trace: Trace, replayable: bool, strategy: _core.Sea
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def _versions() -> str:
-    return json.dumps({"tilewright": __version__, "machine": platform.machine()})
-
-
 def tune(
     program: ir.PrimFunc | ir.Module | Space | te.Tensor | Sequence[te.Tensor],
     *,
@@ -472,7 +467,8 @@ class _Search:
             "cold": task.cold,
             "fresh": fresh,
             "reference_timeout": REFERENCE_DEADLINE,
-            "versions": _versions(),
+            "host": this_host(),
+            "versions": library_versions(),
             **stops,
         }
 

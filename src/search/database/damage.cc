@@ -38,7 +38,6 @@ void mark_damage(Record& record, const char* lost) {
                                                         {"list of decisions", &record.decisions},
                                                         {"outcome", &record.outcome},
                                                         {"verification", &record.verification},
-                                                        {"versions", &record.versions},
                                                         {"time of its making", &record.created}};
   for (const auto& [name, text] : texts) {
     std::string clean = readable(*text);
@@ -58,6 +57,10 @@ void mark_damage(Record& record, const char* lost) {
     if (at != std::string::npos) record.verification.replace(at, number.size(), ": null");
   }
   must_be_json("verification", record.verification);
+  // Many records share these, and none of them is worse for it.
+  for (std::string* text : {&record.host, &record.versions}) {
+    if (!text->empty() && !Json::accept(*text)) text->clear();
+  }
   record.error = readable(record.error);  // messages quote what kernels wrote
   if (found.empty()) return;
   record.outcome = kDamaged;

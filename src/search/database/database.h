@@ -57,7 +57,8 @@ struct Record {
   uint64_t seed = 0;
   int64_t round = 0;
   int64_t index = 0;     ///< number of the candidate in its session
-  std::string versions;  ///< JSON: of Tilewright, LLVM, the CPU
+  std::string host;      ///< JSON: processor, cores, ... of the machine that measured; empty where nobody said
+  std::string versions;  ///< JSON: of Tilewright, LLVM, Python, ... by name; likewise
   std::string created;   ///< UTC; set by commit() when empty
 
   bool is_ok() const { return outcome == "ok" && !seconds.empty(); }

@@ -49,6 +49,7 @@ TEST(Database, KeepsEveryFieldOfARecord) {
   record.verification = R"({"relative":3e-05})";
   record.seed = ~uint64_t{0};
   record.round = 3;
+  record.host = R"({"processor":"P","cores":4})";
   record.versions = R"({"tilewright":"0.1.0"})";
   {
     auto database = open(folder / "t.db");
@@ -67,6 +68,7 @@ TEST(Database, KeepsEveryFieldOfARecord) {
   EXPECT_EQ((*found)->seed, record.seed);
   EXPECT_EQ((*found)->round, 3);
   EXPECT_EQ((*found)->index, 7);
+  EXPECT_EQ((*found)->host, record.host);
   EXPECT_EQ((*found)->versions, record.versions);
   EXPECT_EQ((*found)->created.size(), 20u);
   auto workload = database->workload(kMatmul);
@@ -250,6 +252,77 @@ TEST(Database, AFileOfTheFirstSchemaIsMigrated) {
   ASSERT_TRUE(database->commit_workload(kMatmul, "matmul", "").ok());
   const int64_t id = *database->commit(record_of({1.0}));
   EXPECT_TRUE(database->commit_finals(kMatmul, kTarget, {id, {1.0}, id}).ok());
+}
+
+TEST(Database, HostsAndVersionsAreRowsThatRecordsShare) {
+  TestFolder folder;
+  {
+    auto one = open(folder / "t.db"), other = open(folder / "t.db");
+    ASSERT_TRUE(one->commit_workload(kMatmul, "matmul", "").ok());
+    std::vector<std::thread> writers;
+    for (Database* database : {one.get(), other.get()}) {
+      writers.emplace_back([database] {
+        for (int i = 0; i < 20; ++i) {
+          Record record = record_of({1.0 + i}, i);
+          record.host = fmt::format(R"({{"processor":"P","cores":{}}})", 1 + i % 2);
+          record.versions = i % 4 ? R"({"tilewright":"0.1.0","llvm":"19"})" : i % 8 ? "no JSON" : "";
+          EXPECT_TRUE(database->commit(record).ok());
+        }
+      });
+    }
+    for (std::thread& writer : writers) writer.join();
+    int64_t unknown = 0;
+    const std::vector<Record> stored = *one->records(kMatmul, "");
+    for (const Record& record : stored) unknown += record.versions.empty();
+    EXPECT_EQ(unknown, 2 * 5);  // what is no JSON harms no record
+  }
+  auto connection = sqlite::Connection::open(folder / "t.db", {});
+  EXPECT_EQ(*connection->integer("SELECT count(*) FROM host"), 2);
+  EXPECT_EQ(*connection->integer("SELECT sum(cores) FROM host WHERE processor = 'P'"), 3);
+  EXPECT_EQ(*connection->integer("SELECT count(*) FROM libraries"), 2);
+  EXPECT_EQ(*connection->integer("SELECT count(*) FROM record r JOIN libraries l ON l.id = r.libraries_id "
+                                 "WHERE l.llvm = '19'"),
+            2 * 15);
+}
+
+TEST(Database, VersionsOfTheThirdSchemaBecomeRows) {
+  TestFolder folder;
+  {
+    sqlite::OpenOptions how;
+    how.create = true;
+    auto connection = sqlite::Connection::open(folder / "t.db", how);
+    ASSERT_TRUE(connection->execute(fmt::format("PRAGMA application_id = {}", kApplicationId)).ok());
+    ASSERT_TRUE(connection->execute("PRAGMA foreign_keys = ON").ok());
+    ASSERT_TRUE(migrate(*connection, migrations().first(3)).ok());
+    ASSERT_TRUE(connection
+                    ->execute(fmt::format("INSERT INTO workload (id, hash, name, script, created) VALUES "
+                                          "(1, x'{}', 'matmul', '', ''); INSERT INTO target VALUES (1, 't')",
+                                          kMatmul.hex()))
+                    .ok());
+    for (const char* versions : {R"({"tilewright": "0.1.0", "machine": "x86_64"})", R"({"tilewright":"0.1.0"})", "",
+                                 "{}", R"({"machine": "x86_64", "tilewright": "0.1.0"})", "[1", R"("text")"}) {
+      EXPECT_TRUE(
+          connection
+              ->execute(fmt::format("INSERT INTO record (workload_id, target_id, seed, round, position, trace, "
+                                    "decisions, seconds, median, outcome, verification, versions, created) VALUES "
+                                    "(1, 1, 0, 0, 0, '', '', '[1]', 1, 'ok', '', '{}', '')",
+                                    versions))
+              .ok());
+    }
+    ASSERT_TRUE(connection->execute("INSERT INTO finals VALUES (1, 1, 2, '[0.5]', 0.5, 7, '')").ok());
+  }
+  std::vector<std::string> hosts, versions;
+  auto database = open(folder / "t.db");
+  const std::vector<Record> stored = *database->records(kMatmul, "");
+  for (const Record& record : stored) {
+    EXPECT_EQ(record.outcome, "ok");
+    hosts.push_back(record.host);
+    versions.push_back(record.versions);
+  }
+  const std::string machine = R"({"machine":"x86_64"})", tilewright = R"({"tilewright":"0.1.0"})";
+  EXPECT_EQ(hosts, (std::vector<std::string>{machine, "", "", "", machine, "", ""}));
+  EXPECT_EQ(versions, (std::vector<std::string>{tilewright, tilewright, "", "{}", tilewright, "", R"("text")"}));
+  EXPECT_EQ((*database->best(kMatmul, "t"))->id, 2);
 }
 
 TEST(Database, MetaHoldsFreeFacts) {

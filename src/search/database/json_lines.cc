@@ -62,6 +62,7 @@ Json record_line(const Record& record, int64_t workload_index) {
                       {"seed", record.seed},
                       {"round", record.round},
                       {"index", record.index},
+                      {"host", embed(record.host)},
                       {"versions", embed(record.versions)},
                       {"created", record.created}};
   const Json seconds = record.is_ok() ? Json(record.seconds) : Json::array({kFailedSeconds});
@@ -170,6 +171,7 @@ Result<Record> parse_record(const Line& line, const std::vector<Workload>& workl
     record.seed = get_or<uint64_t>(extra, "seed", 0);
     record.round = get_or<int64_t>(extra, "round", 0);
     record.index = get_or<int64_t>(extra, "index", 0);
+    record.host = get_or(extra, "host", std::string());
     record.versions = get_or(extra, "versions", std::string());
     record.created = get_or(extra, "created", std::string());
   }

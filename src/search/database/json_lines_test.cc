@@ -19,6 +19,8 @@ std::unique_ptr<Database> sample() {
   record.target = R"({"kind":"llvm","num-cores":1})";
   record.trace = R"([[["GetBlock",[],["C","main"],["b0"]]],[]])";
   record.decisions = "[[2,4]]";
+  record.host = R"({"processor":"P","cores":4})";
+  record.versions = R"({"tilewright":"0.1.0"})";
   record.seconds = {0.1, 1.0 / 3};
   record.seed = ~uint64_t{0};
   record.index = 4;
@@ -70,6 +72,8 @@ TEST(JsonLines, RoundTrip) {
   for (int i = 0; i < 2; ++i) {
     EXPECT_EQ(after[i].target, before[i].target);
     EXPECT_EQ(after[i].trace, before[i].trace);
+    EXPECT_EQ(after[i].host, before[i].host);
+    EXPECT_EQ(after[i].versions, before[i].versions);
     EXPECT_EQ(after[i].decisions, before[i].decisions);
     EXPECT_EQ(after[i].seconds, before[i].seconds);
     EXPECT_EQ(after[i].outcome, before[i].outcome);

@@ -65,6 +65,41 @@ CREATE TABLE finals (
     R"sql(
 ALTER TABLE workload ADD COLUMN sizes TEXT NOT NULL DEFAULT '';
 )sql",
+    // 3 -> 4: where a record was measured, and by which versions, are rows that records refer to. Until then each
+    // record
+    // held one text: the versions, and among them the kind of machine.
+    R"sql(
+CREATE TABLE host (
+  id INTEGER PRIMARY KEY,
+  text TEXT NOT NULL UNIQUE,
+  processor TEXT AS (iif(json_valid(text), json_extract(text, '$.processor'), NULL)),
+  machine TEXT AS (iif(json_valid(text), json_extract(text, '$.machine'), NULL)),
+  cores INTEGER AS (iif(json_valid(text), json_extract(text, '$.cores'), NULL)),
+  features TEXT AS (iif(json_valid(text), json_extract(text, '$.features'), NULL)),
+  system TEXT AS (iif(json_valid(text), json_extract(text, '$.system'), NULL))
+);
+CREATE TABLE libraries (
+  id INTEGER PRIMARY KEY,
+  text TEXT NOT NULL UNIQUE,
+  tilewright TEXT AS (iif(json_valid(text), json_extract(text, '$.tilewright'), NULL)),
+  llvm TEXT AS (iif(json_valid(text), json_extract(text, '$.llvm'), NULL)),
+  python TEXT AS (iif(json_valid(text), json_extract(text, '$.python'), NULL)),
+  numpy TEXT AS (iif(json_valid(text), json_extract(text, '$.numpy'), NULL)),
+  xgboost TEXT AS (iif(json_valid(text), json_extract(text, '$.xgboost'), NULL))
+);
+CREATE TEMP TABLE origin AS SELECT id, versions, machine IS NOT NULL AS told, json_object('machine', machine) AS host FROM
+  (SELECT id, versions, iif(json_valid(versions), json_extract(versions, '$.machine'), NULL) AS machine FROM record);
+UPDATE origin SET versions = json_remove(versions, '$.machine') WHERE told;
+INSERT INTO host (text) SELECT DISTINCT host FROM origin WHERE told;
+INSERT INTO libraries (text) SELECT DISTINCT versions FROM origin WHERE versions <> '';
+ALTER TABLE record ADD COLUMN host_id INTEGER REFERENCES host (id);
+ALTER TABLE record ADD COLUMN libraries_id INTEGER REFERENCES libraries (id);
+UPDATE record SET
+  host_id = (SELECT h.id FROM origin o JOIN host h ON h.text = o.host WHERE o.id = record.id AND o.told),
+  libraries_id = (SELECT l.id FROM origin o JOIN libraries l ON l.text = o.versions WHERE o.id = record.id);
+DROP TABLE origin;
+ALTER TABLE record DROP COLUMN versions;
+)sql",
 };
 
 }  // namespace

@@ -1,11 +1,14 @@
 // The tables and how an older file becomes a current one.
 //
 //   meta(key, value)
-//   workload(hash)                  a program: 128-bit structural hash, its script
-//   target(text)                    what it was measured on, canonical text
+//   workload(hash)                  a task: 128-bit structural hash of the program and its sizes, its script
+//   target(text)                    what it was compiled for, canonical text
+//   host(text)                      a machine that measured: processor, cores, features, system; columns are read off
+//                                   the text, a JSON object
+//   libraries(text)                 the versions that took part, of Tilewright, LLVM, Python, ...; likewise
 //   session(workload, target, space, seed)   a search that can be resumed, with the strategy's own state
 //   record(workload, target, session?, position, trace, decisions, seconds, median, outcome, error,
-//          verification, versions)
+//          verification, host?, libraries?)
 //
 // PRAGMA application_id marks a file as ours; PRAGMA user_version is the number of migrations it has seen.
 #pragma once

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <limits>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "search/database/damage.h"
@@ -30,8 +31,9 @@ using sqlite::Transaction;
 std::string select_records(const char* seconds, const char* rest) {
   return fmt::format(
       "SELECT r.id, w.hash, t.text, r.trace, r.decisions, {}, r.outcome, r.error, r.verification, r.seed, r.round, "
-      "r.position, r.versions, r.created FROM record r JOIN workload w ON w.id = r.workload_id "
+      "r.position, h.text, l.text, r.created FROM record r JOIN workload w ON w.id = r.workload_id "
       "JOIN target t ON t.id = r.target_id "
+      "LEFT JOIN host h ON h.id = r.host_id LEFT JOIN libraries l ON l.id = r.libraries_id "
       "LEFT JOIN finals f ON f.workload_id = r.workload_id AND f.target_id = r.target_id "
       "WHERE w.hash = ?1 AND (?2 = '' OR t.text = ?2) {}",
       seconds, rest);
@@ -99,8 +101,9 @@ Record read_record(const Statement& row) {
   record.seed = static_cast<uint64_t>(row.integer(9));
   record.round = row.integer(10);
   record.index = row.integer(11);
-  record.versions = row.text(12);
-  record.created = row.text(13);
+  record.host = row.text(12);
+  record.versions = row.text(13);
+  record.created = row.text(14);
   mark_damage(record, seconds ? nullptr : "times");
   return record;
 }
@@ -138,14 +141,17 @@ struct Tables {
     return *id;
   }
 
-  Result<int64_t> target_id(const std::string& target) {
-    TW_TRY(insert, connection.prepare("INSERT INTO target (text) VALUES (?1) ON CONFLICT DO NOTHING"));
-    TW_RETURN_IF_ERROR(insert.bind(1, target).run());
-    TW_TRY(select, connection.prepare("SELECT id FROM target WHERE text = ?1"));
-    select.bind(1, target);
+  /// Of the row with a text in target, host or libraries, made where there is none. Within the caller's transaction.
+  Result<int64_t> text_id(const char* table, const std::string& text) {
+    TW_TRY(insert, connection.prepare(fmt::format("INSERT INTO {} (text) VALUES (?1) ON CONFLICT DO NOTHING", table)));
+    TW_RETURN_IF_ERROR(insert.bind(1, text).run());
+    TW_TRY(select, connection.prepare(fmt::format("SELECT id FROM {} WHERE text = ?1", table)));
+    select.bind(1, text);
     TW_TRY(id, find(select));
     return *id;
   }
+
+  Result<int64_t> target_id(const std::string& target) { return text_id("target", target); }
 
   Result<int64_t> put_session(int64_t workload, int64_t target, const Hash128& space, uint64_t seed,
                               const std::string& state) {
@@ -164,9 +170,9 @@ struct Tables {
     TW_TRY(statement,
            connection.prepare(
                "INSERT INTO record (workload_id, target_id, session_id, seed, round, position, trace, decisions, "
-               "seconds, median, outcome, error, verification, versions, created) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, "
-               "?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15) ON CONFLICT (session_id, position) WHERE session_id IS NOT NULL "
-               "DO NOTHING"));
+               "seconds, median, outcome, error, verification, created, host_id, libraries_id) VALUES (?1, ?2, ?3, ?4, "
+               "?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT (session_id, position) WHERE "
+               "session_id IS NOT NULL DO NOTHING"));
     statement.bind(1, workload).bind(2, target);
     if (session) {
       statement.bind(3, *session);
@@ -186,8 +192,16 @@ struct Tables {
     } else {
       statement.bind(12, record.error);
     }
-    statement.bind(13, record.verification).bind(14, record.versions);
-    statement.bind(15, record.created.empty() ? now_utc() : record.created);
+    statement.bind(13, record.verification).bind(14, record.created.empty() ? now_utc() : record.created);
+    for (const auto& [column, table, text] :
+         {std::tuple(15, "host", &record.host), std::tuple(16, "libraries", &record.versions)}) {
+      if (text->empty()) {
+        statement.bind_null(column);
+        continue;
+      }
+      TW_TRY(id, text_id(table, *text));
+      statement.bind(column, id);
+    }
     TW_RETURN_IF_ERROR(statement.run());
     if (connection.changes() == 1) return connection.last_insert_id();
     TW_TRY(present, read_records(record.workload, record.target,

@@ -1,0 +1,82 @@
+"""Where records come from: the machine that measured, and the versions that took part."""
+
+from __future__ import annotations
+
+import functools
+import importlib.metadata
+import json
+import platform
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tilewright import _core
+from tilewright.tables import Table
+from tilewright.version import __version__
+
+__all__ = ["HOST_FACTS", "LIBRARIES", "facts_of", "library_versions", "origin_table", "this_host"]
+
+#: what is told of a host, and of which libraries the version: databases have a column for each
+HOST_FACTS = ("processor", "machine", "cores", "features", "system")
+LIBRARIES = ("tilewright", "llvm", "python", "numpy", "xgboost")
+
+
+@functools.cache
+def this_host() -> str:
+    """This machine, as records hold it: one text for all who measure here."""
+    cpu, native = _core.host_cpu(), _core.Target("native")
+    facts = (
+        str(cpu["brand"]).strip() or native.cpu,
+        platform.machine(),
+        native.num_cores,
+        " ".join(native.features),
+        f"{platform.system()} {platform.release()}",
+    )
+    return _text(dict(zip(HOST_FACTS, facts, strict=True)))
+
+
+@functools.cache
+def library_versions() -> str:
+    """The versions that are used here, likewise; libraries that are not installed are left out."""
+    found = {"tilewright": __version__, "llvm": _core.llvm_version(), "python": platform.python_version()}
+    for package, name in (("numpy", "numpy"), ("xgboost", "xgboost"), ("xgboost-cpu", "xgboost")):
+        try:
+            found[name] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return _text(found)
+
+
+def _text(facts: Mapping[str, Any]) -> str:
+    return json.dumps(facts, separators=(",", ":"))
+
+
+def facts_of(text: str) -> dict[str, Any]:
+    """What a record says of its host, or of its versions; nothing where nobody said, or where it is not ours."""
+    try:
+        facts = json.loads(text or "{}")
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}
+
+
+def origin_table(rows: Iterable[Mapping[str, Any]]) -> Table | None:
+    """How many of these records come from which machine and which versions, most first; None where no record says."""
+    counts = Counter((_host_in_words(row["host"]), _versions_in_words(row["versions"])) for row in rows)
+    if not any(host or versions for host, versions in counts):
+        return None
+    cells = tuple(
+        (host or "unknown", versions or "unknown", str(count)) for (host, versions), count in counts.most_common()
+    )
+    return Table("where it was measured", ("host", "versions", "records"), cells)
+
+
+def _host_in_words(text: str) -> str:
+    facts = facts_of(text)
+    cores = f"{facts['cores']} core{'s' * (facts['cores'] != 1)}" if "cores" in facts else ""
+    known = (facts.get("processor"), facts.get("machine"), cores, facts.get("system"))
+    return ", ".join(str(each) for each in known if each)
+
+
+def _versions_in_words(text: str) -> str:
+    return ", ".join(f"{name} {version}" for name, version in facts_of(text).items())
