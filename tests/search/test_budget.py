@@ -123,6 +123,22 @@ def test_the_very_first_draw_may_be_one_of_them(monkeypatch: pytest.MonkeyPatch)
     assert result.progress.refusals["space/deadline"][0] == 1 and result.progress.refused >= 1
 
 
+def test_the_time_that_each_run_had_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first has the whole deadline; the others only so much more than those took that came back."""
+    monkeypatch.setattr(session, "SPACE_DEADLINE", 0.6)
+    monkeypatch.setattr(session, "_LEAST_DEADLINE", 0.2)
+    runs = []
+
+    def space(sch: tw.Schedule) -> None:
+        value = int(sch.sample_categorical(list(range(64)), [1 / 64] * 64))
+        runs.append(value)
+        sleeps_at_times(sch, 3 if len(runs) in (1, 4) else 4 * (value // 4))
+
+    result = tw.tune(scale, space=space, trials=6, progress=None)
+    count, message = result.progress.refusals["space/deadline"]
+    assert count >= 2 and "the space 'space' did not return within 0.2 to 0.6 s" in message
+
+
 def test_a_space_that_never_returns_ends_in_time() -> None:
     def space(sch: tw.Schedule) -> None:
         if sch.sample_categorical(list(range(64)), [1 / 64] * 64) is not None:

@@ -354,3 +354,18 @@ def test_a_space_of_one_point_is_told(tmp_path: Path) -> None:
     result = tw.tune(scale, space=halves, trials=4, database=tmp_path / "t.db", progress=None)
     assert result.stop_reason == "exhausted"
     assert "1 trial: all that the space holds" in result.table().title
+
+
+def test_who_goes_on_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def said(trials: int, **more: Any) -> str:
+        result = tw.tune(scale, space=tiles, trials=trials, database=tmp_path / "t.db", progress="plain", **more)
+        assert result.record is not None
+        return capsys.readouterr().out
+
+    assert "earlier run" not in said(3)
+    anew = "of an earlier run (fresh=True, on the command line --fresh, measures again)"
+    lines = said(6).splitlines()
+    assert lines[0].startswith("tuning scale") and lines[1] == f"goes on from 3 trials {anew}"
+    assert sum("earlier run" in line for line in lines) == 1
+    assert said(6).splitlines()[1] == f"nothing is left to measure after 6 trials {anew}"
+    assert "earlier run" not in said(2, fresh=True)

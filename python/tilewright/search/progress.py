@@ -69,6 +69,15 @@ class Describe:
             f"{format_seconds(self._roof.seconds)} ({self._roof.name})"
         )
 
+    def beginning(self, progress: Progress) -> str:
+        """What is said once: the first line, and that records of an earlier run take part where some do."""
+        if not progress.earlier:
+            return self.start()
+        trials = f"{progress.earlier} trial{'s' * (progress.earlier > 1)}"
+        of = "goes on from" if progress.earlier < progress.total else "nothing is left to measure after"
+        anew = "fresh=True, on the command line --fresh, measures again"
+        return f"{self.start()}\n{of} {trials} of an earlier run ({anew})"
+
     def best(self, progress: Progress) -> str:
         """The best so far, against the roof."""
         if math.isinf(progress.best_seconds):
@@ -103,7 +112,7 @@ def _plain(describe: Describe) -> Reporter:
 
     def report(progress: Progress) -> None:
         if not last["time"]:
-            print(describe.start(), flush=True)
+            print(describe.beginning(progress), flush=True)
             last.update(time=time.monotonic(), trials=progress.trials)
             return
         now = time.monotonic()
@@ -128,6 +137,7 @@ def _json_lines() -> Reporter:
             "event": "progress",
             "trials": progress.trials,
             "total": progress.total,
+            "earlier": progress.earlier,
             "best_seconds": best,
             "candidates_per_second": progress.rate,
             "outcomes": progress.outcomes,
@@ -170,7 +180,7 @@ def _terminal(describe: Describe) -> Iterator[Reporter]:
     def report(progress: Progress) -> None:
         first = not lives
         if first:
-            screen.print(Text(describe.start()))
+            screen.print(Text(describe.beginning(progress)))
             lives.append(Live(console=screen, refresh_per_second=8, transient=False))
             lives[0].start()
         lives[0].update(block(progress), refresh=first)
@@ -190,7 +200,7 @@ def _notebook(describe: Describe) -> Iterator[Reporter]:
 
     def report(progress: Progress) -> None:
         if not shown:
-            shown.extend([html.escape(describe.start()), display(HTML(""), display_id=True)])
+            shown.extend([html.escape(describe.beginning(progress)), display(HTML(""), display_id=True)])
         shown[1].update(HTML(f"<pre>{shown[0]}\n{html.escape(describe.line(progress))}</pre>"))
 
     yield report

@@ -457,6 +457,7 @@ class _Search:
         self.end = float("inf") if seconds is None else started + seconds
         # A run of the space that hangs leaves the finals their time.
         self.end_of_draws = self.end if seconds is None else self.end - min(_FINALS_SECONDS, _FINALS_SHARE * seconds)
+        self.overdue: list[float] = []  # how many seconds the runs of the space had that did not come back
         self.slowest = 0.0  # run of the space that came through, in seconds
         self.refused_first: dict[str, tuple[int, str]] = {}  # draws that were refused before the first that was not
         self.options: dict[str, Any] = {
@@ -529,6 +530,8 @@ class _Search:
 
     def _run_to_the_end(self, tuner: Any, report: Callable[[Progress], None]) -> None:
         canceled = False
+        if tuner.finished:  # an earlier run did it all
+            report(self._progress(tuner))
         while not tuner.finished:
             try:
                 progress = self._progress(tuner)
@@ -565,7 +568,13 @@ class _Search:
             )
         usual = max(_LEAST_DEADLINE, _SLOWER * self.slowest) if self.slowest else SPACE_DEADLINE
         left = max(self.end_of_draws - begin, 0.5 * (self.end - begin))
-        run_space(self.space, schedule, first=first, seconds=min(SPACE_DEADLINE, usual, left))
+        limit = min(SPACE_DEADLINE, usual, left)
+        try:
+            run_space(self.space, schedule, first=first, seconds=limit)
+        except ResourceError as error:
+            if error.code == "space/deadline":
+                self.overdue.append(limit)
+            raise
         self.slowest = max(self.slowest, time.monotonic() - begin)
 
     def _first(self) -> Schedule:
@@ -599,6 +608,13 @@ class _Search:
             facts["refused"] += count
             for reasons in (facts["refusals"], facts["failures"]):
                 reasons[code] = (reasons.get(code, (0, ""))[0] + count, message)
+        if len(limits_had := sorted({f"{seconds:.3g}": seconds for seconds in self.overdue}.values())) > 1:
+            # Others than the first had less time than its message says, or more.
+            had = f"{limits_had[0]:.3g} to {limits_had[-1]:.3g} s"
+            for reasons in (facts["refusals"], facts["failures"]):
+                if "space/deadline" in reasons:
+                    message = f"the space '{self.space.name}' did not return within {had} and was interrupted"
+                    reasons["space/deadline"] = (reasons["space/deadline"][0], message)
         return Progress(**facts)
 
     def _context(self, first: Schedule) -> _core.TuneContext:
