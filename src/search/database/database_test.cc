@@ -234,6 +234,26 @@ TEST(Database, ASessionHasItsOwnRecords) {
   EXPECT_TRUE(database->session_records(key)->empty());
 }
 
+TEST(Database, ATrialWithoutItsProgramOrItsTargetIsMeasuredAgain) {
+  for (const char* harm : {"workload_id = 99", "target_id = 77", "workload_id = ''"}) {
+    TestFolder folder;
+    {
+      auto database = open(folder / "t.db");
+      ASSERT_TRUE(database->commit_workload(kMatmul, "matmul", "").ok());
+      ASSERT_TRUE(database->commit(record_of({1.0}, 4), {kSpace, "{}"}).ok());
+    }
+    {
+      auto connection = sqlite::Connection::open(folder / "t.db", {});
+      ASSERT_TRUE(connection->execute("PRAGMA foreign_keys = OFF").ok());
+      ASSERT_TRUE(connection->execute(fmt::format("UPDATE record SET {}", harm)).ok());
+    }
+    auto database = open(folder / "t.db");
+    ASSERT_TRUE(database->commit(record_of({2.0}, 4), {kSpace, "{}"}).ok()) << harm;
+    EXPECT_EQ(database->best(kMatmul, kTarget)->value().median(), 2.0) << harm;
+    EXPECT_EQ(database->records(kMatmul, "")->size(), 1u) << harm;
+  }
+}
+
 TEST(Database, AFileOfTheFirstSchemaIsMigrated) {
   TestFolder folder;
   {

@@ -208,10 +208,10 @@ struct Tables {
                                  select_records("r.seconds", "AND r.session_id = ?3 ORDER BY r.position"), session));
     const auto same =
         std::find_if(present.begin(), present.end(), [&](const Record& other) { return other.index == record.index; });
-    if (same->outcome != kDamaged) return same->id;
-    // It gives its place to the new one.
-    TW_TRY(leaving, connection.prepare("UPDATE record SET session_id = NULL WHERE id = ?1"));
-    TW_RETURN_IF_ERROR(leaving.bind(1, same->id).run());
+    if (same != present.end() && same->outcome != kDamaged) return same->id;
+    // It gives its place to the new one; so does one that was harmed in what it says of its program or its target.
+    TW_TRY(leaving, connection.prepare("UPDATE record SET session_id = NULL WHERE session_id = ?1 AND position = ?2"));
+    TW_RETURN_IF_ERROR(leaving.bind(1, *session).bind(2, record.index).run());
     return put_record(record, workload, target, session);
   }
 
