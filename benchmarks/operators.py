@@ -7,7 +7,8 @@ One shape of each family, or all four with --full. Each program is compiled by r
 of the same rules, and then both kernels and PyTorch's operator are timed in turn in one run, on one thread. Weights
 of PyTorch lie as its convolutions like them, before the clock runs; so do its images (channels last). All arrays begin
 at multiples of 64 bytes. Printed: the least times, since other work of the machine only adds to them, GFLOP/s of the
-tuned kernel, and PyTorch's time as a multiple of each. A transposed convolution counts the zeros between its pixels,
+tuned kernel, and PyTorch's time as a multiple of each; then how fast what is made by rules is, as a share of the speed
+of what was tuned, for each family. A transposed convolution counts the zeros between its pixels,
 too.
 
 With the interpreter of an environment that has apache-tvm and xgboost (see peer.py), TVM's MetaSchedule tunes the same
@@ -90,7 +91,8 @@ def pytorch(family: str, shape: tuple[int, ...], arrays: list[Any]) -> Callable[
 
 
 def run(family: str, number: int, options: argparse.Namespace, tvm: Peer | None) -> dict[tuple[str, str], float]:
-    """One row; the time of each other over that by rules, and over the tuned one."""
+    """One row; the time of each other over that by rules, and over the tuned one, and that of the tuned one over that
+    by rules."""
     name, shapes = formulas.CONFIGS[family]
     shape = shapes[number]
     work = str(options.peer_work.resolve())
@@ -118,7 +120,7 @@ def run(family: str, number: int, options: argparse.Namespace, tvm: Peer | None)
     columns = ["by rules", "tuned", "PyTorch", *(["TVM"] if tvm else [])]
     row = [f"{family}-{number}", *(timing.format_seconds(times[way]) if way in times else "" for way in columns)]
     row += [f"{task.work.flops / times['tuned'] / 1e9:.0f}"]
-    ratios = {}
+    ratios = {("tuned", "by rules"): times["tuned"] / times["by rules"]}
     for other_way in columns[2:]:
         for way in columns[:2]:
             if other_way in times:
@@ -146,13 +148,19 @@ def main() -> None:
     heads += ["search", *(["TVM's search"] if tvm else [])]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     ratios: dict[tuple[str, str], list[float]] = {}
+    untuned: dict[str, list[float]] = {}
     for family in options.families:
         for number in range(4) if options.full else [SHAPE.get(family, 0)]:
-            for pair, ratio in run(family, number, options, tvm).items():
+            found = run(family, number, options, tvm)
+            untuned.setdefault(family, []).append(found.pop(("tuned", "by rules")))
+            for pair, ratio in found.items():
                 ratios.setdefault(pair, []).append(ratio)
-    for (other, way), found in ratios.items():
-        mean = math.exp(statistics.mean(map(math.log, found)))
-        print(f"{other}'s time over ours {way}: geometric mean {mean:.2f}, least {min(found):.2f}")
+    for (other, way), each in ratios.items():
+        mean = statistics.geometric_mean(each)
+        print(f"{other}'s time over ours {way}: geometric mean {mean:.2f}, least {min(each):.2f}")
+    print("\n| family | speed by rules / tuned | least |\n|---|---|---|")
+    for family, shares in untuned.items():
+        print(f"| {family} | {statistics.geometric_mean(shares):.2f} | {min(shares):.2f} |")
 
 
 if __name__ == "__main__":
