@@ -6,17 +6,20 @@ Each task's space is measured once, by `tw.tune` until its points or `--trials` 
 measured, so a second run measures nothing. Each strategy then searches again, and is told the recorded times instead
 of new ones: what another program does to the machine meanwhile makes no difference. Printed for 8, 16, 32, 64
 trials: how much slower than the best of all its best so far is, the median of the seeds; and after how many trials it
-comes within 1 %.
+comes within 1 %. `--picture FILE.svg` draws the medians after every trial, a frame for each task.
 """
 
 from __future__ import annotations
 
 import argparse
+import html
 import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import tilewright as tw
-from tilewright import _core, te
+from tilewright import _core, charts, te
 from tilewright import meta_schedule as ms
 from tilewright.records import open_database
 from tilewright.search.space import space_for_cpu
@@ -101,14 +104,63 @@ def best_so_far(name: str, table: dict[str, float], way: str, seed: int) -> list
     return history
 
 
+#: by way; the first is what the others are compared with
+COLORS = ("#8c959f", "#0969da", "#54aeff", "#bc4c00", "#1a7f37", "#8250df")
+STYLE = """svg { background: #ffffff; } text { fill: #57606a; font: 11px system-ui, sans-serif; }
+.title { font-size: 13px; fill: #1f2328; } .axis { stroke: #d0d7de; } .curve { fill: none; }"""
+#: wide below narrow, so that curves on top of one another are all seen
+WIDTHS = (7.5, 6.3, 5.1, 3.9, 2.7, 1.5)
+
+
+def _stroke(number: int) -> str:
+    return f'stroke="{COLORS[number]}" stroke-width="{WIDTHS[number]}"'
+
+
+def picture(tasks: Mapping[str, tuple[int, Mapping[str, Sequence[float]]]], shown: float = 25.0) -> str:
+    """How many per cent slower than the best of all points the best so far is, by task (with the number of its points)
+    and way, after every trial. What is more than `shown` is cut off."""
+    names = list(WAYS)
+    above, legend = 26, 20 * ((len(names) + 2) // 3) + 8
+    frames = []
+    for place, (task, (points, curves)) in enumerate(tasks.items()):
+        x = charts.Axis([AT[-1]], charts.LEFT, charts.WIDTH - charts.RIGHT, powers=False)
+        highest = min(shown, max(curve[min(1, len(curve) - 1)] for curve in curves.values()))
+        y = charts.Axis([max(highest, 1.0)], charts.HEIGHT - charts.BOTTOM, charts.TOP + 14, powers=False)
+        lines = []
+        for way, curve in curves.items():
+            steps = [(x(n), max(y(value), charts.TOP)) for n, value in enumerate(curve, 1)]
+            path = f"M{steps[0][0]:.1f},{steps[0][1]:.1f}" + "".join(f"H{a:.1f}V{b:.1f}" for a, b in steps[1:])
+            lines.append(f'<path class="curve" {_stroke(names.index(way))} d="{path}"/>')
+        title = f"{task}, {points} points"
+        inside = charts.frame(x, y, ("trial", "% slower than the best of all"), lines, title)
+        left, top = place % 2 * charts.WIDTH, place // 2 * (charts.HEIGHT + above)
+        head = f'<text class="title" x="{charts.LEFT}" y="18">{html.escape(title)}</text>'
+        moved = inside.replace("<svg ", f'<svg y="{above}" ', 1)
+        frames.append(f'<g transform="translate({left},{top})">{head}{moved}</g>')
+    bottom = (len(tasks) + 1) // 2 * (charts.HEIGHT + above)
+    for number, way in enumerate(names):
+        a, b = charts.LEFT + number % 3 * 200, bottom + 20 + number // 3 * 20
+        frames.append(
+            f'<path class="curve" {_stroke(number)} d="M{a},{b - 4}h24"/>'
+            f'<text x="{a + 30}" y="{b}">{html.escape(way)}</text>'
+        )
+    width, height = min(len(tasks), 2) * charts.WIDTH, bottom + legend
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">\n'
+        f"<style>{STYLE}</style>\n" + "\n".join(frames) + "\n</svg>\n"
+    )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", required=True)
     parser.add_argument("--tasks", nargs="+", default=TASKS)
     parser.add_argument("--trials", type=int, default=256)
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     print("| task | points | way | " + " | ".join(map(str, AT)) + " | trials to 1 % |\n|" + "---|" * (len(AT) + 4))
+    curves: dict[str, tuple[int, dict[str, list[float]]]] = {}
     for name in options.tasks:
         table = recorded(name, options.trials, options.records)
         if not table:
@@ -117,10 +169,16 @@ def main() -> None:
         least = min(table.values())
         for way in WAYS:
             runs = [best_so_far(name, table, way, seed) for seed in range(options.seeds)]
-            cells = [f"{100 * (statistics.median(r[min(n, len(r)) - 1] for r in runs) / least - 1):.1f} %" for n in AT]
+            curve = [
+                100 * (statistics.median(r[min(n, len(r)) - 1] for r in runs) / least - 1) for n in range(1, AT[-1] + 1)
+            ]
+            curves.setdefault(name, (len(table), {}))[1][way] = curve
+            cells = [f"{curve[n - 1]:.1f} %" for n in AT]
             first = [next((n + 1 for n, s in enumerate(r) if s <= 1.01 * least), AT[-1] + 1) for r in runs]
             row = [name, str(len(table)), way, *cells, f"{statistics.median(first):.0f}"]
             print(f"| {' | '.join(row)} |", flush=True)
+    if options.picture and curves:
+        options.picture.write_text(picture(curves))
 
 
 if __name__ == "__main__":

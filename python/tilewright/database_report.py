@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewright import _core, ir, machine
+from tilewright.charts import short
 from tilewright.errors import Error
 from tilewright.kernel import compile_task
 from tilewright.origins import origin_table
@@ -242,14 +243,6 @@ class DatabaseReport:
                 yield _titled(task, table)
         if self.times:
             yield self.time_table()
-
-
-def short(value: float) -> str:
-    """Three digits: "2.1 M"."""
-    for scale, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if value >= scale:
-            return f"{value / scale:.3g} {unit}"
-    return f"{value:.3g}"
 
 
 def _titled(task: TaskReport, table: Table) -> Table:

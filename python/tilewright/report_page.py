@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import html
-import math
-from collections.abc import Sequence
 
-from tilewright.database_report import EMPTY, FINALS, DatabaseReport, Roofline, TaskReport, short
+from tilewright.charts import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Axis, frame
+from tilewright.database_report import EMPTY, FINALS, DatabaseReport, Roofline, TaskReport
 from tilewright.machine import rate_unit
 from tilewright.tables import Table
 from tilewright.timing import format_share
@@ -34,7 +33,6 @@ pre { background: color-mix(in srgb, var(--ink) 6%, transparent); padding: .6rem
 .dot { fill: var(--faint); opacity: .5; } .best { fill: var(--mark); } .roof { stroke: var(--second); fill: none;
   stroke-width: 1.5; }
 """
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _TOP, _RIGHT = 440, 260, 56, 34, 12, 14
 
 
 def page(report: DatabaseReport) -> str:
@@ -82,47 +80,8 @@ def _table(table: Table, *, texts: bool = False) -> str:
     return text.replace("<table>", '<table class="texts">', 1) if texts else text
 
 
-class _Axis:
-    """Maps values to places, on a scale of powers of ten or an even one."""
-
-    def __init__(self, values: Sequence[float], low: float, high: float, *, powers: bool) -> None:
-        self.powers = powers
-        first, last = min(values), max(values)
-        if powers:
-            self.first, self.last = math.log10(first) - 0.1, math.log10(last) + 0.1
-        else:
-            self.first, self.last = 0.0, last * 1.05 or 1.0
-        self._low, self._high = low, high
-
-    def __call__(self, value: float) -> float:
-        place = math.log10(value) if self.powers else value
-        return self._low + (place - self.first) / (self.last - self.first) * (self._high - self._low)
-
-    def ticks(self) -> list[float]:
-        """Round values."""
-        if self.powers:
-            found = [10.0**e for e in range(math.ceil(self.first), math.floor(self.last) + 1)]
-            return found[:: max(1, len(found) // 5)]
-        step = 10.0 ** math.floor(math.log10(self.last))
-        step = next(step / part for part in (1, 2, 5, 10) if self.last / (step / part) >= 3)
-        return [step * i for i in range(int(self.last / step) + 1)]
-
-
-def _frame(x: _Axis, y: _Axis, titles: tuple[str, str], inside: list[str], caption: str) -> str:
-    bottom, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
-    lines = [
-        f'<line class="axis" x1="{_LEFT}" y1="{bottom}" x2="{right}" y2="{bottom}"/>',
-        f'<line class="axis" x1="{_LEFT}" y1="{_TOP}" x2="{_LEFT}" y2="{bottom}"/>',
-    ]
-    lines += [f'<text x="{x(t):.1f}" y="{bottom + 14}" text-anchor="middle">{short(t)}</text>' for t in x.ticks()]
-    lines += [f'<text x="{_LEFT - 6}" y="{y(t) + 4:.1f}" text-anchor="end">{short(t)}</text>' for t in y.ticks()]
-    lines.append(f'<text x="{right}" y="{_HEIGHT - 4}" text-anchor="end">{titles[0]}</text>')
-    lines.append(f'<text x="{_LEFT + 6}" y="{_TOP + 8}">{titles[1]}</text>')
-    drawing = "".join([*lines, *inside])
-    return (
-        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" '
-        f'aria-label="{html.escape(caption)}">{drawing}</svg><figcaption>{html.escape(caption)}</figcaption></figure>'
-    )
+def _figure(picture: str, caption: str) -> str:
+    return f"<figure>{picture}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
 def _speed_chart(task: TaskReport) -> str:
@@ -132,9 +91,9 @@ def _speed_chart(task: TaskReport) -> str:
         return (task.work.flops / 1e9 if task.work.flops else 1.0) / seconds
 
     measured = [(trial.number, speed(trial.seconds)) for trial in task.trials if trial.seconds is not None]
-    x = _Axis([len(task.trials)], _LEFT, _WIDTH - _RIGHT, powers=False)
+    x = Axis([len(task.trials)], LEFT, WIDTH - RIGHT, powers=False)
     shown = [value for _, value in measured] + ([speed(task.best_seconds)] if task.best_seconds else [])
-    y = _Axis(shown, _HEIGHT - _BOTTOM, _TOP + 14, powers=False)
+    y = Axis(shown, HEIGHT - BOTTOM, TOP + 14, powers=False)
     inside = [f'<circle class="dot" cx="{x(n):.1f}" cy="{y(v):.1f}" r="2"/>' for n, v in measured]
     path, height = "", 0.0
     for trial, seconds in task.progress():
@@ -149,7 +108,7 @@ def _speed_chart(task: TaskReport) -> str:
         caption += f"; the large dot is the best, {FINALS}"
         last, height = task.winner or last, y(speed(task.best_seconds))
     inside.append(f'<circle class="best" cx="{x(last.number):.1f}" cy="{height:.1f}" r="4"/>')
-    return _frame(x, y, ("trial", unit), inside, caption)
+    return _figure(frame(x, y, ("trial", unit), inside, caption), caption)
 
 
 def _roofline_chart(roofline: Roofline) -> str:
@@ -159,8 +118,8 @@ def _roofline_chart(roofline: Roofline) -> str:
     knees = [peak / level.bandwidth for level in roofs.levels]
     intensities = [min(*knees, roofline.intensity) / 3, max(*knees, roofline.intensity) * 3]
     rates = [min(roofline.rate, intensities[0] * roofs.levels[-1].bandwidth), peak]
-    x = _Axis(intensities, _LEFT, _WIDTH - _RIGHT, powers=True)
-    y = _Axis(rates, _HEIGHT - _BOTTOM, _TOP + 14, powers=True)
+    x = Axis(intensities, LEFT, WIDTH - RIGHT, powers=True)
+    y = Axis(rates, HEIGHT - BOTTOM, TOP + 14, powers=True)
     inside = []
     for level, knee in zip(roofs.levels, knees, strict=True):
         start = max(intensities[0], 10**y.first / level.bandwidth)
@@ -175,4 +134,4 @@ def _roofline_chart(roofline: Roofline) -> str:
         f"The best record against the limits of this machine, {roofs.threads} thread"
         f"{'' if roofs.threads == 1 else 's'}: {share} of {roofline.binding.name}"
     )
-    return _frame(x, y, ("operations per byte", "operations per second"), inside, caption)
+    return _figure(frame(x, y, ("operations per byte", "operations per second"), inside, caption), caption)
