@@ -289,6 +289,7 @@ bool axes_tell_apart(const Tree& tree, std::vector<int> loops, int block) {
   const BlockRealize& realize = *tree.realize_at(block);
   PlainStore seen;
   std::vector<const NodeBase*>& used = seen.vars;
+  used.reserve(2 * realize.iter_values.size() + loops.size());
   for (const Expr& value : realize.iter_values) {
     if (value.depth() <= kInlineDepth && seen.take(value)) continue;
     uses_any_var(value, [&](const Ref<Var>& v) {

@@ -9,14 +9,26 @@
 
 namespace tilewright::analysis {
 
-std::optional<PlainStore> PlainStore::of(const Stmt& stmt) {
+namespace {
+
+/// Variables of a usual store, with repetitions.
+constexpr size_t kUsualVars = 12;
+
+}  // namespace
+
+std::optional<PlainStore> PlainStore::of(const Stmt& stmt, const PlainStore* part) {
   const BufferStore* store = stmt.as<BufferStore>();
-  if (!store || stmt.depth() > kInlineDepth) return std::nullopt;
-  PlainStore result;
-  result.store = store;
-  if (!result.take(store->value) || !result.take_indices(store->buffer, store->indices, store->predicate)) {
-    return std::nullopt;
-  }
+  std::optional<PlainStore> result;
+  if (!store || stmt.depth() > kInlineDepth) return result;
+  result.emplace();
+  result->store = store;
+  result->part_ = part;
+  result->vars.reserve(kUsualVars);
+  bool plain = result->take(store->value);
+  result->vars_of_value_ = result->vars.size();
+  plain = plain && result->take_indices(store->buffer, store->indices, store->predicate);
+  result->part_ = nullptr;
+  if (!plain) result.reset();
   return result;
 }
 
@@ -46,6 +58,12 @@ bool PlainStore::take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>
 }
 
 bool PlainStore::take(const Expr& e) {
+  if (part_ && !in_index_ && e == part_->store->value) {
+    loads.insert(loads.end(), part_->loads.begin(), part_->loads.end());
+    vars.insert(vars.end(), part_->vars.begin(),
+                part_->vars.begin() + static_cast<std::ptrdiff_t>(part_->vars_of_value_));
+    return true;
+  }
   if (!e.dtype().is_scalar() || e.dtype().is_handle()) return false;
   switch (e.kind()) {
     case Kind::kIntImm:
@@ -93,26 +111,33 @@ struct Seen : Memo::Fact {
 
 }  // namespace
 
-const std::optional<PlainBlock>& PlainBlock::known(const Block& block, const Block* alike) {
+const std::optional<PlainBlock>& PlainBlock::known(const Block& block, const Block* alike, const PlainStore* part) {
   const Seen& fact = block.id.memo.get<Seen>([&] {
     Seen result;
-    result.plain = alike ? of(*alike) : seen(block);
+    if (alike) {
+      result.plain = of(*alike);
+    } else {
+      result.plain = seen(block, part);
+    }
     if (result.plain) result.plain->block = &block;
     return result;
   });
   return fact.plain;
 }
-const std::optional<PlainBlock>& PlainBlock::of(const Block& block) { return known(block, nullptr); }
-void PlainBlock::carry_over(const Block& alike, const Block& block) { known(block, &alike); }
+const std::optional<PlainBlock>& PlainBlock::of(const Block& block) { return known(block, nullptr, nullptr); }
+void PlainBlock::carry_over(const Block& alike, const Block& block) { known(block, &alike, nullptr); }
+void PlainBlock::look(const Block& block, const PlainStore& part) { known(block, nullptr, &part); }
 
-std::optional<PlainBlock> PlainBlock::seen(const Block& block) {
+std::optional<PlainBlock> PlainBlock::seen(const Block& block, const PlainStore* part) {
   if (!block.alloc_buffers.empty() || !block.match_buffers.empty()) return std::nullopt;
-  auto body = PlainStore::of(block.body);
+  auto body = PlainStore::of(block.body, part);
   if (!body) return std::nullopt;
   PlainBlock result{&block, std::move(*body), std::nullopt};
-  if (!block.init.defined()) return result;
-  result.init = PlainStore::of(block.init);
-  return result.init ? std::optional(std::move(result)) : std::nullopt;
+  if (block.init.defined()) {
+    result.init = PlainStore::of(block.init, part);
+    if (!result.init) return std::nullopt;
+  }
+  return result;
 }
 
 }  // namespace tilewright::analysis

@@ -15,8 +15,9 @@ struct PlainStore {
   std::vector<const BufferLoad*> loads;  ///< of the value, in the order of accesses.h
   std::vector<const NodeBase*> vars;     ///< that occur, with repetitions
 
-  /// Nothing for a statement of another form.
-  static std::optional<PlainStore> of(const Stmt& stmt);
+  /// Nothing for a statement of another form. `part`: of a store whose value may stand in that of this one, and which
+  /// is not looked through again.
+  static std::optional<PlainStore> of(const Stmt& stmt, const PlainStore* part = nullptr);
   /// Whether what is loaded or stored is just that region.
   static bool is_at(const std::vector<Expr>& indices, const Ref<BufferRegion>& region);
   /// The layout of the buffer mentions no variable.
@@ -28,6 +29,8 @@ struct PlainStore {
  private:
   bool take_indices(const Ref<Buffer>& buffer, const std::vector<Expr>& indices, const Expr& predicate);
   bool in_index_ = false;
+  size_t vars_of_value_ = 0;          ///< as many of `vars`, the first ones, occur in the value
+  const PlainStore* part_ = nullptr;  ///< while of() runs
 };
 
 /// A block without views, memory of its own and inner blocks whose body is such a store, and its init too, if any.
@@ -40,10 +43,12 @@ struct PlainBlock {
   static const std::optional<PlainBlock>& of(const Block& block);
   /// Of a block that differs from another one in its regions alone: what is known of that holds for it.
   static void carry_over(const Block& alike, const Block& block);
+  /// Looks at a block in whose value that of another store may stand.
+  static void look(const Block& block, const PlainStore& part);
 
  private:
-  static const std::optional<PlainBlock>& known(const Block& block, const Block* alike);
-  static std::optional<PlainBlock> seen(const Block& block);
+  static const std::optional<PlainBlock>& known(const Block& block, const Block* alike, const PlainStore* part);
+  static std::optional<PlainBlock> seen(const Block& block, const PlainStore* part);
 };
 
 }  // namespace tilewright::analysis

@@ -163,5 +163,27 @@ TEST_F(PlainStoreTest, ABlockOfOtherRegionsHasTheSameBody) {
   EXPECT_EQ(plain->body.vars, PlainBlock::of(*known)->body.vars);
 }
 
+TEST_F(PlainStoreTest, TheValueOfAnotherStoreIsNotLookedThroughAgain) {
+  Expr inner = load(a, {vi, Expr(vj) + vk}) * load(b, {vj, vi});
+  auto part = PlainStore::of(store(a, inner, {vi, outer}));
+  ASSERT_TRUE(part.has_value());
+  const Expr values[] = {inner, inner + load(b, {vk, vj}), max(load(c, {vj, vk}), inner) + inner,
+                         if_then_else(lt(vi, i32(4)), inner, float_imm(f32, 0)), load(b, {vi, vj})};
+  for (const Expr& value : values) {
+    Ref<Block> known = declared(store(c, value, {vi, vj})), looked = declared(store(c, value, {vi, vj}));
+    PlainBlock::look(*looked, *part);
+    const std::optional<PlainBlock>&found = PlainBlock::of(*known), &with_part = PlainBlock::of(*looked);
+    ASSERT_TRUE(found.has_value() && with_part.has_value());
+    EXPECT_EQ(with_part->body.loads, found->body.loads);
+    EXPECT_EQ(with_part->body.vars, found->body.vars);
+    // What is known of it serves as a part in its turn.
+    Stmt outer_store = store(c, value + load(a, {vk, vk}), {vj, vi});
+    EXPECT_EQ(PlainStore::of(outer_store, &with_part->body)->vars, PlainStore::of(outer_store)->vars);
+    EXPECT_EQ(PlainStore::of(outer_store, &with_part->body)->loads, PlainStore::of(outer_store)->loads);
+  }
+  Expr selected = load(a, {load(index, {vi}), vj});
+  EXPECT_FALSE(PlainStore::of(store(c, inner + selected, {vi, vj}), &*part)) << "data selects";
+}
+
 }  // namespace
 }  // namespace tilewright::analysis

@@ -22,6 +22,7 @@ class TreeBuilder {
     moved_.assign(before->size(), kNone);
     tree_.entries_.reserve(before->size() + 8);
     tree_.blocks_.reserve(before->blocks_.size() + 4);
+    if (!before->concurrent_loops_.empty()) tree_.concurrent_loops_.reserve(before->concurrent_loops_.size() + 2);
   }
 
   void build(const Ref<Block>& root) {
@@ -30,7 +31,7 @@ class TreeBuilder {
     entry.parent = entry.scope = kNone;
     entry.is_block = true;
     tree_.entries_.push_back(entry);
-    note(0);
+    note(0, kNone);
     add_block(*root, 0, false, before_ ? 0 : kNone);
     tree_.entries_[0].end = tree_.size();
     tree_.loop_index_ = merged(&Tree::loop_index_, new_loops_);
@@ -40,15 +41,15 @@ class TreeBuilder {
  private:
   const Entry& old(int at) const { return before_->entries_[at]; }
 
-  /// Enters what has a name of its own.
-  void note(int at) {
+  /// Enters what has a name of its own. `before`: of the old tree a statement of that kind, which may bind the same.
+  void note(int at, int before) {
     const Entry& entry = tree_.entries_[at];
     if (entry.is_loop) {
       const For& loop = tree_.for_at(at);
       if (!entry.in_init) new_loops_.push_back({loop.loop_var.get(), at});
       if (loop.kind != ForKind::kSerial && loop.kind != ForKind::kUnrolled) tree_.concurrent_loops_.push_back(at);
     } else if (entry.is_block) {
-      tree_.entries_[at].binds_data = at > 0 && binds_data(*tree_.realize_at(at));
+      tree_.entries_[at].binds_data = at > 0 && binds_data(at, before);
       if (!entry.in_init) {
         tree_.blocks_.push_back(at);
         new_blocks_.push_back({tree_.block_at(at).id.value, at});
@@ -56,7 +57,12 @@ class TreeBuilder {
       note_views(at);
     }
   }
-  static bool binds_data(const BlockRealize& realize) {
+  bool binds_data(int at, int before) const {
+    const BlockRealize& realize = *tree_.realize_at(at);
+    if (before != kNone) {
+      const BlockRealize& was = *before_->realize_at(before);
+      if (was.predicate == realize.predicate && was.iter_values == realize.iter_values) return old(before).binds_data;
+    }
     auto reads = [](const Expr& e) { return effect_of(e) != Effect::kPure; };
     return reads(realize.predicate) || std::any_of(realize.iter_values.begin(), realize.iter_values.end(), reads);
   }
@@ -136,7 +142,7 @@ class TreeBuilder {
     entry.is_loop = stmt.is<For>();
     entry.is_block = stmt.is<BlockRealize>();
     tree_.entries_.push_back(entry);
-    note(at);
+    note(at, before);
     if (const For* loop = stmt.as<For>()) {
       add(loop->body, at, scope, in_init, old_child(before, false));
     } else if (const BlockRealize* realize = stmt.as<BlockRealize>()) {

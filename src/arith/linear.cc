@@ -16,6 +16,7 @@ const Term* Linear::find(Fingerprint fp) const {
 
 namespace {
 constexpr int64_t kNone = std::numeric_limits<int64_t>::min();
+constexpr size_t kUsualTerms = 4;
 }  // namespace
 
 void Linear::add(const Expr& atom, Fingerprint fp, int64_t coeff) {
@@ -27,7 +28,7 @@ void Linear::add(const Expr& atom, Fingerprint fp, int64_t coeff) {
     if (terms[i].coeff == 0) terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
     return;
   }
-  if (terms.capacity() == 0) terms.reserve(4);
+  if (terms.capacity() == 0) terms.reserve(kUsualTerms);
   terms.push_back({atom, coeff, fp});
 }
 
@@ -152,7 +153,9 @@ class PlainTerms {
     auto known = std::find_if(sum.terms.begin(), sum.terms.end(),
                               [&](const Term& term) { return divided_variable(term.atom, &ignored) == variable; });
     if (known == sum.terms.end()) {
-      if (scale != 0) sum.terms.push_back({e, scale, {}});
+      if (scale == 0) return true;
+      if (sum.terms.capacity() == 0) sum.terms.reserve(kUsualTerms);
+      sum.terms.push_back({e, scale, {}});
       return true;
     }
     if (!(known->atom == e) && !identical(known->atom, e)) return false;

@@ -27,6 +27,7 @@ class NodeTable {
   /// The node must not be in the table. Valid until the next insertion.
   V& insert(const NodeRef& node, V value) {
     if (2 * (entries_.size() + 1) > slots_.size()) grow();
+    if (entries_.capacity() == 0) entries_.reserve(kFirstEntries);
     entries_.push_back({node, std::move(value)});
     place(entries_.size());
     return entries_.back().value;
@@ -46,6 +47,8 @@ class NodeTable {
     NodeRef node;
     V value;
   };
+  /// Most tables have a few.
+  static constexpr size_t kFirstEntries = 8;
   size_t mask() const { return slots_.size() - 1; }
   size_t start(const NodeBase* node) const {
     uint64_t hash = (reinterpret_cast<uintptr_t>(node) >> 4) * 0x9e3779b97f4a7c15ULL;

@@ -4,7 +4,6 @@
 
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
-#include "analysis/plain_store.h"
 #include "arith/analyzer.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
@@ -117,8 +116,9 @@ Ref<Block> with_reads_of_indices(Block block) {
   return found ? with_found_reads(std::move(block), {}) : make<Block>(std::move(block));
 }
 
-Ref<Block> with_found_reads(Block block, SpanId span) {
+Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part) {
   Ref<Block> draft = make<Block>(Block(block), span);
+  if (part) analysis::PlainBlock::look(*draft, *part);
   block.reads = analysis::block_access_region(draft).reads;
   Ref<Block> result = make<Block>(std::move(block), span);
   analysis::PlainBlock::carry_over(*draft, *result);

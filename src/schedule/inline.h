@@ -1,6 +1,7 @@
 // Putting one block's store into another block: what compute_inline and reverse_compute_inline have in common.
 #pragma once
 
+#include "analysis/plain_store.h"
 #include "analysis/scope.h"
 #include "arith/index_map.h"
 #include "ir/substitute.h"
@@ -34,7 +35,8 @@ VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::ve
 
 /// The copying block, where data selects what is copied: that data is read too.
 Ref<Block> with_reads_of_indices(Block block);
-/// The block with its declared reads as its body has them now.
-Ref<Block> with_found_reads(Block block, SpanId span);
+/// The block with its declared reads as its body has them now. `part`: of a store whose value has come into that of this
+/// block as it is, and which is not looked through again.
+Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part = nullptr);
 
 }  // namespace tilewright::schedule

@@ -70,6 +70,7 @@ Status require_memory_scope(const std::string& scope, const Place& block, const 
 
 Plan give_blocks(uint32_t func, const Tree& tree, const std::vector<int>& positions) {
   Plan plan;
+  plan.outputs.reserve(positions.size());
   for (int at : positions) plan.outputs.push_back(Handle::block(func, tree.block_at(at)));
   return plan;
 }
@@ -78,6 +79,7 @@ Plan give_loops(uint32_t func, Ref<Block> root, const std::vector<Ref<Var>>& loo
   Plan plan;
   plan.func = func;
   plan.root = std::move(root);
+  plan.outputs.reserve(loops.size());
   for (const Ref<Var>& loop_var : loops) plan.outputs.push_back(Handle::loop(func, loop_var));
   return plan;
 }

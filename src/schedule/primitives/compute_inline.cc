@@ -25,7 +25,6 @@
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
-#include "analysis/plain_store.h"
 #include "ir/build.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
@@ -74,9 +73,10 @@ VarMap axes_taken_over(const Block& consumer, const Assignment& assignment, cons
   return taken.size() == producer.iter_vars.size() ? taken : VarMap{};
 }
 
-/// The consumer with loads replaced; null if it uses the buffer in another way.
+/// The consumer with loads replaced; null if it uses the buffer in another way. `store`: what is known of the store,
+/// whose value stays as it is where axes are taken over.
 Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, const AxesOfElement& axes,
-                   const VarMap& taken) {
+                   const VarMap& taken, const analysis::PlainStore* store) {
   bool good = true;
   Ref<Block> after = rewrite(
       consumer,
@@ -107,7 +107,7 @@ Ref<Block> inlined(const Ref<Block>& consumer, const Assignment& assignment, con
         }
         return walk.descend(block);
       });
-  return good ? with_found_reads(*after, consumer.span()) : Ref<Block>();
+  return good ? with_found_reads(*after, consumer.span(), taken.empty() ? nullptr : store) : Ref<Block>();
 }
 
 Status check_producer(const Place& block, const analysis::Scope& scope, int self, const Assignment& assignment) {
@@ -155,11 +155,12 @@ Result<Plan> plan(const State& state, const ComputeInline& compute) {
   TreeEdit edit(tree);
   edit.remove(block.at);
   const std::vector<int> consumers = scope.consumers(self);
+  const auto& plain = analysis::PlainBlock::of(block.block());
   for (int child : consumers) {
     int consumer = tree.block(scope.children()[child]->block->id.value);
     VarMap taken;
     if (consumers.size() == 1) taken = axes_taken_over(tree.block_at(consumer), assignment, block.block());
-    Ref<Block> after = inlined(tree.block_ref(consumer), assignment, axes, taken);
+    Ref<Block> after = inlined(tree.block_ref(consumer), assignment, axes, taken, plain ? &plain->body : nullptr);
     if (!after.defined() || analysis::binding_reads(*tree.realize_at(consumer), assignment.buffer)) {
       return refuse(
           "compute_inline/P4",
