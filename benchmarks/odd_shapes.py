@@ -96,6 +96,15 @@ def transposed_in_channels(size: int, channels: int, filters: int, kernel: int, 
     return program, lambda t, x, w: t.nn.functional.conv_transpose2d(x, w, stride=stride)
 
 
+def in_channels(size: int, channels: int, filters: int, kernel: int, stride: int, pad: int) -> Made:
+    """Channels first."""
+    shape = (1, size, size, channels, filters, kernel, kernel, stride, pad)
+    return (
+        lambda: te.create_prim_func(formulas.conv2d_nchw(*shape)),
+        lambda t, x, w: t.nn.functional.conv2d(x, w, None, stride, pad),
+    )
+
+
 def functional(name: str) -> Callable[..., object]:
     return lambda t, x: getattr(t.nn.functional, name)(x)
 
@@ -142,6 +151,10 @@ PROGRAMS: dict[str, Made] = {
     **{
         f"transposed, channels first {'x'.join(map(str, shape))}": transposed_in_channels(*shape)
         for shape in ((13, 12, 17, 3, 2), (14, 12, 17, 4, 2), (9, 7, 13, 5, 3), (13, 12, 32, 3, 2), (20, 5, 1, 3, 2))
+    },
+    **{
+        f"channels first {'x'.join(map(str, shape))}": in_channels(*shape)
+        for shape in ((28, 64, 64, 3, 2, 1), (29, 17, 33, 3, 2, 1), (56, 64, 128, 1, 2, 0), (112, 3, 64, 7, 2, 3))
     },
     "turned round 100000": (lambda: turned_round(100000), lambda t, x: t.roll(x, -7)),
 }

@@ -7,6 +7,7 @@ import math
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial, step_after
+from tilewright.cpu_space.gaps import close_gaps
 from tilewright.cpu_space.grouped_product import schedule_groups
 from tilewright.cpu_space.groups import apart_by_groups
 from tilewright.cpu_space.long_sums import in_parts, in_several_sums
@@ -44,6 +45,7 @@ def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target,
     facts = lay_out_along_vectors(schedule, facts, target)
     if not facts.reduced:
         return  # of one step, whose axis is gone with the old layout
+    facts = close_gaps(schedule, facts, target)
     facts = in_parts(schedule, facts, target, draw)
     facts = in_several_sums(schedule, facts, target)
     tiles = register_tiles(facts, target)
