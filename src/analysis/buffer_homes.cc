@@ -268,16 +268,18 @@ class HomeFinder {
   }
 
   /// Behind the last of the loops around all uses whose iterations each have such memory of their own: it carries
-  /// nothing over them, or over loops around them, whatever the program says. But for a reduction that they share.
+  /// nothing over them, or over loops around them, whatever the program says. But for reductions: those that the threads
+  /// share, and those over a loop around them.
   size_t first_owned(const Ref<Buffer>& buffer, const Uses& uses) const {
     size_t first = 0;
     for (size_t depth = 0; depth < uses.common.size(); ++depth) {
       const For* loop = as<For>(uses.common[depth]);
-      auto axis = loop ? thread_axis(*loop) : std::nullopt;
-      if (!axis || memory_scope(buffer->scope()).is_shared_by(*axis)) continue;
-      bool reduces = std::any_of(uses.list.begin(), uses.list.end(),
-                                 [&](const Use& one) { return uses_.carries(one, buffer, loop->loop_var); });
-      if (!reduces) first = depth + 1;
+      if (!loop) continue;
+      const bool reduces = std::any_of(uses.list.begin(), uses.list.end(),
+                                       [&](const Use& one) { return uses_.carries(one, buffer, loop->loop_var); });
+      const auto axis = thread_axis(*loop);
+      if (!axis && reduces) break;
+      if (axis && !reduces && !memory_scope(buffer->scope()).is_shared_by(*axis)) first = depth + 1;
     }
     return first;
   }
@@ -378,10 +380,13 @@ bool is_at_home_below(const Tree& tree, int loop, const NodeRef& home) {
 namespace {
 
 /// Whether the scope of the buffer gives each thread that runs an iteration of the loop one of its own, and all that
-/// touches it is declared by blocks below the loop, which drives no reduction into it: seen without a list of accesses.
+/// touches it is declared by blocks below the loop, which drives no reduction into it, and no other loops than those of
+/// threads stand around: seen without a list of accesses.
 bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
   auto axis = thread_axis(tree.for_at(loop));
   if (!axis || memory_scope(buffer->scope()).is_shared_by(*axis)) return false;
+  const std::vector<int> around = tree.loops_above(loop);
+  if (std::any_of(around.begin(), around.end(), [&](int at) { return !thread_axis(tree.for_at(at)); })) return false;
   if (Scope::of(tree.block_at(0)).bare_statement()) return false;
   const auto& own = tree.block_at(0).alloc_buffers;
   if (std::find(own.begin(), own.end(), buffer) == own.end()) return false;

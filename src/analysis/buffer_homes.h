@@ -6,7 +6,8 @@
 //     for j in range(8): ... = t[..]
 //
 // Where the scope of the buffer gives each iteration of a loop bound to a thread axis a copy of its own, the home is
-// inside of that loop. Else a home is never inside of a loop that carries values in the buffer:
+// inside of that loop, unless a reduction into the buffer runs over a loop around it. Else a home is never inside of a
+// loop that carries values in the buffer:
 //   - a vectorized one, whose iterations are lanes;
 //   - one bound to a thread axis, for a buffer in main memory, which all threads and blocks share;
 //   - one that drives a reduction of a block which writes the buffer;

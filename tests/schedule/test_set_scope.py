@@ -1,7 +1,11 @@
 """set_scope."""
 
+import itertools
+
+import numpy as np
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -107,14 +111,30 @@ def test_p4_what_threads_have_together_and_each_for_itself(first, then):
     check_refused(neighbors, transform, "set_scope/P4")
 
 
-def test_p4_memory_of_threads_that_a_loop_starts_anew():
-    """Sums over a loop around the threads would begin with nothing."""
+@T.prim_func
+def sums_alone(A: T.Buffer((4, 3))):
+    L = T.alloc_buffer((4,))
+    for i, k in T.grid(4, 3):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                L[vi] = T.float32(0)
+            L[vi] += A[vi, vk]
 
-    def sum_over_launches(sch):
-        i, _, k = sch.get_loops("C")
-        sch.reorder(k, i)
-        sch.bind(i, "threadIdx.x")
-        sch.set_scope(sch.cache_write("C", 0, "global"), 0, "global")
-        sch.set_scope("C", 0, "local")
 
-    check_refused(workloads.matmul(4, 4, 4), sum_over_launches, "set_scope/P4")
+@pytest.mark.parametrize("scope", ["local", "shared", "global"])
+@pytest.mark.parametrize("axis", ["threadIdx.x", "vthread.x", "blockIdx.x"])
+@pytest.mark.parametrize("order", list(itertools.permutations(["loops", "bind", "set_scope"])))
+def test_loops_around_threads_carry_sums(order, axis, scope):
+    """In whatever order the steps come, and though nothing outside of the threads reads what they add up."""
+
+    sch = tw.Schedule(sums_alone)
+    i, k = sch.get_loops("S")
+    steps = {
+        "loops": lambda: sch.reorder(k, i),
+        "bind": lambda: sch.bind(i, axis),
+        "set_scope": lambda: sch.set_scope("S", 0, scope),
+    }
+    for name in order:
+        steps[name]()
+    tw.ir.interpret(sch.mod, "main", np.ones((4, 3), "float32"))

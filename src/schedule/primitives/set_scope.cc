@@ -53,23 +53,6 @@ Ref<Block> with_scope(const Ref<Block>& root, const Ref<Buffer>& buffer, const s
       });
 }
 
-/// A loop around the threads of a block over which it adds up what it writes, if there is one: memory of threads ends
-/// with them, before the next step.
-int sums_around_threads(const Tree& tree, int block) {
-  const std::vector<int> loops = tree.loops_above(block);
-  auto is_bound = [&](int at) { return tree.for_at(at).kind == ForKind::kThreadBinding; };
-  auto outermost = std::find_if(loops.begin(), loops.end(), is_bound);
-  if (outermost == loops.end()) return Tree::kNone;
-  const BlockRealize& realize = *tree.realize_at(block);
-  for (auto loop = loops.begin(); loop != outermost; ++loop) {
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
-      const bool reduces = realize.block->iter_vars[i]->iter_type == IterType::kCommReduce;
-      if (reduces && uses_var(realize.iter_values[i], tree.for_at(*loop).loop_var)) return *loop;
-    }
-  }
-  return Tree::kNone;
-}
-
 }  // namespace
 
 Result<Plan> plan(const State& state, const SetScope& set) {
@@ -84,16 +67,6 @@ Result<Plan> plan(const State& state, const SetScope& set) {
     return refuse("set_scope/P3", "no block allocates '" + buffer->name + "': it is a parameter or a view",
                   {block.node()},
                   "write a copy of it: sch.cache_write(..., storage_scope=\"" + set.storage_scope + "\")");
-  }
-  for (int at : tree.blocks()) {
-    if (!moves || scope == "global" || !tree.touches(tree.block_at(at).writes, buffer)) continue;
-    if (int loop = sums_around_threads(tree, at); loop != Tree::kNone) {
-      return refuse("set_scope/P4",
-                    describe_block(tree.block_at(at)) + " adds up over loop '" + tree.for_at(loop).loop_var->name_hint +
-                        "', which starts the threads anew in each iteration, " + "and their memory of scope '" + scope +
-                        "' with them",
-                    {tree.stmt(at), tree.stmt(loop)}, "reorder the loop to the inside of the threads");
-    }
   }
   SetScope recorded = set;
   recorded.buffer_index = position;
