@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewright as tw
-from test_cpu_space import TARGETS, convolution, product, scheduled, softmax
+from test_cpu_space import TARGETS, convolution, here, product, scheduled, softmax
 from tilewright import cpu_space, te
 from tilewright.arguments import make_arrays
 from tilewright.cpu_space.facts import facts_of
@@ -75,9 +75,9 @@ def test_sums_of_all_shapes_are_right(name, target):
     tw.compile(program, target="interpreter")(*expected)
     for best in (True, False):
         sch = tw.Schedule(program, seed=7)
-        cpu_space.schedule_for_cpu(sch, tw.Target(target), best=best)
+        cpu_space.schedule_for_cpu(sch, here(target), best=best)
         arrays = list(make_arrays(task_of(program), {}, 3).values())
-        tw.compile(sch, target=tw.Target(target))(*arrays)
+        tw.compile(sch, target=here(target))(*arrays)
         for array, wanted in zip(arrays, expected, strict=True):
             np.testing.assert_allclose(array, wanted, rtol=2e-5, atol=2e-5)
 
@@ -140,12 +140,12 @@ def test_parts_along_one_axis_of_the_sum_are_right(monkeypatch):
     program = te.create_prim_func(formulas.conv2d_nhwc(1, 10, 11, 24, 32, 3, 1, 1))
     expected = [array.copy() for array in make_arrays(task_of(program), {}, 0).values()]
     tw.compile(program, target="interpreter")(*expected)
-    for target in (*TARGETS, "llvm -mcpu=skylake-avx512 -num-cores=2"):
-        monkeypatch.setattr("tilewright.cpu_space.long_sums._SHARE", 12000 / tw.Target(target).l2_bytes)
+    for target in map(here, (*TARGETS, "llvm -mcpu=skylake-avx512 -num-cores=2")):
+        monkeypatch.setattr("tilewright.cpu_space.long_sums._SHARE", 12000 / target.l2_bytes)
         sch = scheduled(program, target)
         assert "_rf" in sch.mod.script()
         arrays = list(make_arrays(task_of(program), {}, 0).values())
-        tw.compile(sch, target=tw.Target(target))(*arrays)
+        tw.compile(sch, target=target)(*arrays)
         np.testing.assert_allclose(arrays[-1], expected[-1], rtol=1e-4, atol=1e-5)
 
 

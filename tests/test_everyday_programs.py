@@ -11,6 +11,8 @@ from tilewright.arguments import make_arrays
 from tilewright.task import task_of
 from tilewright.testing import everyday
 
+from test_cpu_space import here
+
 TARGETS = ["native", "llvm -mcpu=skylake-avx512 -num-cores=2", "llvm -mcpu=haswell -num-cores=1"]
 NAMES = [
     name
@@ -53,10 +55,10 @@ def test_they_compute_the_same(name, seed):
     expected = {parameter: array.copy() for parameter, array in given.items()}
     drawn = {parameter: array.copy() for parameter, array in given.items()}
     tw.compile(program, "interpreter")(*expected.values())
-    target = "native" if seed == 0 else TARGETS[seed]
+    target = here(TARGETS[seed])
     tw.compile(program, target, schedule="by rules")(*given.values())
     schedule = tw.Schedule(program, seed=seed)
-    cpu_space.schedule_for_cpu(schedule, tw.Target(target), best=False)
+    cpu_space.schedule_for_cpu(schedule, target, best=False)
     tw.compile(schedule, target)(*drawn.values())
     for parameter in task.parameters:
         for found in (given, drawn):

@@ -1,4 +1,6 @@
 // The measuring pipeline, for sessions that are driven from Python.
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -52,7 +54,7 @@ Result<std::shared_ptr<Arguments>> make_arguments(const nb::object& list, int64_
   return std::move(arguments);
 }
 
-Result<std::string> judge_in_python(const nb::callable& judge, const Arguments& arguments) {
+Result<std::string> judge_in_python(const nb::callable& judge, Arguments& arguments) {
   nb::gil_scoped_acquire gil;
   try {
     nb::dict outputs;
@@ -60,7 +62,13 @@ Result<std::string> judge_in_python(const nb::callable& judge, const Arguments& 
       const std::vector<std::byte>* values = arguments.expected(i);
       if (values) outputs[arguments.specs()[i].name.c_str()] = nb::bytes(values->data(), values->size());
     }
-    return nb::cast<std::string>(judge(outputs));
+    auto [extent, rounding] = nb::cast<std::pair<std::string, std::map<std::string, double>>>(judge(outputs));
+    for (size_t i = 0; i < arguments.specs().size(); ++i) {
+      if (auto more = rounding.find(arguments.specs()[i].name); more != rounding.end()) {
+        arguments.loosen(i, more->second);
+      }
+    }
+    return std::move(extent);
   } catch (nb::python_error& error) {
     if (error.matches(PyExc_KeyboardInterrupt)) throw;
     Diagnostic diagnostic = diagnostic_of(error, "space/exception");

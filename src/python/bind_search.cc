@@ -42,7 +42,7 @@ std::unique_ptr<PyTuner> start_tuner(const Ref<Module>& module, const std::strin
     nb::gil_scoped_acquire gil;
     return make_arguments(arguments(), reduction_length);
   };
-  task.judge_reference = [judge = std::make_shared<HeldCallable>(judge_reference)](const Arguments& values) {
+  task.judge_reference = [judge = std::make_shared<HeldCallable>(judge_reference)](Arguments& values) {
     return judge_in_python(judge->callable, values);
   };
   TunerOptions options;

@@ -12,6 +12,6 @@ std::span<const std::byte> bytes_of(const nb::bytes& bytes);
 /// (name, dtype, shape, role, initial bytes) for each parameter.
 Result<std::shared_ptr<search::Arguments>> make_arguments(const nb::object& list, int64_t reduction_length);
 /// Gives it the outputs, by name, as bytes; it answers how much of them it compared.
-Result<std::string> judge_in_python(const nb::callable& judge, const search::Arguments& arguments);
+Result<std::string> judge_in_python(const nb::callable& judge, search::Arguments& arguments);
 
 }  // namespace tilewright::python

@@ -48,7 +48,7 @@ struct TuneTask {
   std::function<Result<std::shared_ptr<Arguments>>()> arguments;
   /// Compares what the program as it was written has computed with what it should; says how much of it was compared
   /// ("full", "sampled", "unchecked"), for the records. An error ends the search: that program is wrong.
-  std::function<Result<std::string>(const Arguments&)> judge_reference;
+  std::function<Result<std::string>(Arguments&)> judge_reference;
 };
 
 struct TunerOptions {

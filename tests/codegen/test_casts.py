@@ -5,6 +5,7 @@ import pytest
 
 import tilewright as tw
 from codegen.elementwise import FLOATS, NARROW, SIGNED, UNSIGNED, numpy_type, run
+from tilewright import script
 from tilewright.script import tir as T
 
 RANDOM = np.random.default_rng(8)
@@ -18,6 +19,26 @@ def test_small_values_survive(source: str, to: str, lanes: int) -> None:
     a = RANDOM.integers(low, 2 if source == "bool" else 100, 37).astype(numpy_type(source))
     expected = a.astype(numpy_type(to))
     np.testing.assert_array_equal(run(lambda x: T.Cast(to, x), [a], to, lanes), expected)
+
+
+@pytest.mark.parametrize("target", ["native", "llvm -mcpu=x86-64", "llvm -mcpu=haswell"])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_scalars_are_rounded(dtype: str, target: str) -> None:
+    """By the entry of the function, which runs on any processor."""
+
+    fill = script.from_source(
+        f"""from tilewright.script import tir as T
+@T.prim_func
+def fill(B: T.Buffer((3,), "{dtype}"), alpha: T.{dtype}):
+    for i in range(3):
+        with T.block("B"):
+            v = T.axis.spatial(3, i)
+            B[v] = alpha
+"""
+    )
+    b = np.zeros(3, numpy_type(dtype))
+    tw.compile(fill, target)(b, 1.3)
+    np.testing.assert_array_equal(b, np.full(3, 1.3).astype(numpy_type(dtype)))
 
 
 @pytest.mark.parametrize("to", ["int8", "uint8", "int16", "uint32"])

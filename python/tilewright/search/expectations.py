@@ -49,10 +49,11 @@ class Expectations:
             *((name, dtype, [], "scalar", _bits(dtype, value)) for name, (dtype, value) in self.task.scalars.items()),
         ]
 
-    def judge(self, outputs: dict[str, bytes]) -> str:
-        """Whether the program as it was written has computed what the interpreter says."""
+    def judge(self, outputs: dict[str, bytes]) -> tuple[str, dict[str, float]]:
+        """Whether the program as it was written has computed what the interpreter says: how far that was checked, and
+        by how much more, where roundings grow, results of candidates may differ."""
         assert self.check is not None
-        return self.check.compare(outputs)
+        return self.check.compare(outputs), self.check.rounding
 
 
 def _bits(dtype: str, value: float) -> bytes:

@@ -1,4 +1,6 @@
 // The entry of a function, which checks its arguments, and the constant tables that describe them (runtime/abi.h).
+#include <utility>
+
 #include "codegen/llvm/emitter.h"
 #include "support/host_cpu.h"
 
@@ -148,7 +150,10 @@ void FunctionEmitter::emit_entry(const Signature& signature, llvm::GlobalVariabl
     Value* slot = builder_.CreateConstGEP1_64(i64, scalars, position);
     if (type.is_float()) {
       Value* value = builder_.CreateLoad(builder_.getDoubleTy(), slot);
+      // The entry runs on any processor, to say what this one lacks.
+      const bool target_has_f16c = std::exchange(state_.has_f16c, false);
       arguments.push_back(convert(value, DataType::float_(64), type));
+      state_.has_f16c = target_has_f16c;
     } else if (type.is_handle()) {
       arguments.push_back(builder_.CreateLoad(pointer, slot));
     } else if (type.is_bool()) {

@@ -75,6 +75,8 @@ class StoreModel {
   int vector_ = -1;  ///< of the nest; -1: scalar code
   double lanes_ = 1;
   std::vector<bool> block_;  ///< by loop of the nest: written out
+  /// Divisions in the indices of a loop over several dimensions: its code has none, where all it accesses is even.
+  bool divides_in_vain_ = false;
   double iterations_ = 1, threads_ = 1, chunks_ = 1, spilled_ = 0, entries_ = 0;
 };
 
@@ -121,7 +123,7 @@ void StoreModel::read_streams() {
         elements *= static_cast<double>(std::max<int64_t>(buffer.shape[d], 1));
       }
       if (moves && !even && program_.sums.is_even(place, loop.atom)) {
-        even = true;
+        even = divides_in_vain_ = true;
         step = static_cast<double>(program_.sums.step_of(place, loop.atom));
       }
       stream.steps.push_back(step);
@@ -204,7 +206,10 @@ double StoreModel::work_of_one() const {
                  work.floats[Operations::kCompare] + work.selects + work.logic / 2;
   double calls = work.floats[Operations::kMath] + work.ints[Operations::kMath] - work.elementary;
   // Arithmetic of indices is done once for many; conditions and divisions are not.
-  double ints = work.ints[Operations::kCompare] + 4 * work.ints[Operations::kDivMod];
+  const bool no_divisions =
+      divides_in_vain_ && vector_ >= 0 &&
+      std::all_of(streams_.begin(), streams_.end(), [&](const Stream& s) { return s.even[vector_]; });
+  double ints = work.ints[Operations::kCompare] + (no_divisions ? 0 : 4 * work.ints[Operations::kDivMod]);
   return (plain + std::max(calls, 0.0) + ints) / rates_.fma_ports + work.elementary * kCyclesOfElementary +
          work.floats[Operations::kDivMod] * kCyclesOfDivision;
 }

@@ -20,6 +20,13 @@ std::vector<int> post_order(const Tree& tree) {
   return result;
 }
 
+/// Whether the handles that the schedule had when a rule was given it are those of what the rule made of it.
+bool stems_from(const Schedule& made, size_t handles, BlockRV block, const std::string& name) {
+  if (made.state().num_handles() < handles) return false;
+  const auto* row = std::get_if<Handle::BlockId>(&made.state().handle(block.index).target);
+  return row && row->name == name;
+}
+
 }  // namespace
 
 Result<std::vector<BlockRV>> PostOrderApply::collect_blocks(Schedule& schedule, const Ref<Module>& module) const {
@@ -83,7 +90,15 @@ Result<std::vector<Schedule>> PostOrderApply::generate_design_space(const Ref<Mo
         stack.push_back(std::move(top));
         continue;
       }
+      const size_t handles = top.schedule.state().num_handles();
+      const std::string name = std::get<Handle::BlockId>(top.schedule.state().handle(block.index).target).name;
       TW_TRY(made, rule->apply(std::move(top.schedule), block));
+      for (Schedule& schedule : made) {
+        if (stems_from(schedule, handles, block, name)) continue;
+        return schedule_error("post_order_apply/P2",
+                              "a rule returned a schedule for block '" + name + "' that is not made of the one it got",
+                              "begin with the schedule that apply() is given, or with copies of it: sch.copy()");
+      }
       for (Schedule& schedule : made) stack.push_back({std::move(schedule), top.blocks_left});
     }
   }
