@@ -1,5 +1,6 @@
 """Schedules that nobody wrote: they compute the same on all kinds of programs, and have what makes kernels fast."""
 
+import itertools
 import math
 import pickle
 import random as rng
@@ -26,7 +27,6 @@ def here(target: str) -> tw.Target:
     """The target if this processor runs its code, else this processor with as many cores."""
     wanted, native = tw.Target(target), tw.Target("native")
     return wanted if set(wanted.features) <= set(native.features) else native.with_num_cores(wanted.num_cores)
-
 
 
 def product(n, m, k, dtype="float32", batch=1, turned=False):
@@ -343,6 +343,61 @@ def test_few_columns_have_their_sums_in_lanes_or_a_vector_of_their_own():
     for columns in (5, 7, 10):
         kernel = tw.compile(product(200, columns, 33), target, schedule="by rules")
         assert "gather" not in kernel.inspect("asm")
+
+
+def product_in_order(order, sizes):
+    """As people write it, in whatever order of loops."""
+    dims = dict(zip("ijk", sizes, strict=True))
+    opened = [size for size in sizes if isinstance(size, str)]
+    return tw.script.from_source(
+        f"""from tilewright.script import tir as T
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle):
+    {"; ".join(f"{name} = T.int32()" for name in dict.fromkeys(opened)) or "pass"}
+    A = T.match_buffer(a, ({dims["i"]}, {dims["k"]}))
+    B = T.match_buffer(b, ({dims["k"]}, {dims["j"]}))
+    C = T.match_buffer(c, ({dims["i"]}, {dims["j"]}))
+    for {", ".join(order)} in T.grid({", ".join(str(dims[axis]) for axis in order)}):
+        with T.block("C"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                C[vi, vj] = T.float32(0)
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+"""
+    )
+
+
+@pytest.mark.parametrize("sizes", [(48, 48, 48), (20, 36, 28), ("n", "n", "n"), ("n", 40, "m")])
+def test_the_order_of_loops_is_no_matter(sizes):
+    target = tw.Target(TARGETS[0])
+    scripts = set()
+    for order in itertools.permutations("ijk"):
+        sch = tw.Schedule(product_in_order(order, sizes))
+        cpu_space.schedule_for_cpu(sch, target, best=True, sizes={"n": 50, "m": 30})
+        sch.verify()
+        tw.compile(sch, target)
+        scripts.add(sch.mod.script())
+    assert len(scripts) == 1
+
+
+def test_an_order_of_loops_that_has_to_stay():
+    """Two blocks in one nest: nothing is known of their loops, or only of those that they have alone."""
+
+    @T.prim_func
+    def main(A: T.Buffer((6, 6)), B: T.Buffer((6, 6)), C: T.Buffer((6, 6))):
+        for i, j in T.grid(6, 6):
+            with T.block("B"):
+                vj, vi = T.axis.remap("SS", [j, i])
+                B[vi, vj] = A[vi, vj] + T.float32(1)
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                C[vi, vj] = A[vi, vj] * T.float32(2)
+
+    scheduled(main).verify()
+    kernel = tw.compile(main)
+    a, b, c = np.ones((6, 6), "float32"), np.zeros((6, 6), "float32"), np.zeros((6, 6), "float32")
+    kernel(a, b, c)
+    assert (b == 2).all() and (c == 2).all()
 
 
 def test_long_sums_are_made_in_parts():

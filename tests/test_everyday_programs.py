@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 import tilewright as tw
+from test_cpu_space import here
 from tilewright import cpu_space
 from tilewright.arguments import make_arrays
 from tilewright.task import task_of
 from tilewright.testing import everyday
-
-from test_cpu_space import here
 
 TARGETS = ["native", "llvm -mcpu=skylake-avx512 -num-cores=2", "llvm -mcpu=haswell -num-cores=1"]
 NAMES = [

@@ -204,3 +204,50 @@ def test_rounding_that_grows_is_no_defect(tmp_path):
     zeros = {"X": np.zeros(16, np.float32)}
     result = tw.tune(folded, trials=2, progress=None, database=tmp_path / "t.db", inputs=zeros)
     assert result.record is not None
+
+
+@T.prim_func
+def fraction(Y: T.Buffer((2000,), "float32")):
+    for i in range(2000):
+        with T.block("Y"):
+            v = T.axis.spatial(2000, i)
+            x: T.float32 = T.Cast("float32", v) * T.float32(0.4419889450073242)
+            Y[v] = x - T.floor(x)
+
+
+@T.prim_func
+def waves(X: T.Buffer((2000,), "float32"), Y: T.Buffer((2000,), "float32")):
+    for i in range(2000):
+        with T.block("Y"):
+            v = T.axis.spatial(2000, i)
+            Y[v] = T.sin(X[v] * T.float32(1000.3) + T.float32(0.7))
+
+
+@T.prim_func
+def positions(X: T.Buffer((512, 64), "float32"), Y: T.Buffer((512, 64), "float32")):
+    for p, i in T.grid(512, 64):
+        with T.block("Y"):
+            vp, vi = T.axis.remap("SS", [p, i])
+            step: T.float32 = T.exp(T.Cast("float32", vi // 2 * 2) * T.float32(-0.143911568))
+            Y[vp, vi] = X[vp, vi] + T.sin(T.Cast("float32", vp) * step)
+
+
+@pytest.mark.parametrize("program", [fraction, waves, positions], ids=["fraction", "waves", "positions"])
+def test_results_whose_rounding_is_known_to_grow_are_tuned(program):
+    """Of numbers that indices make, too, which no arrays change: a product and a sum at once round once."""
+    result = tw.tune(program, trials=4, progress=None)
+    assert result.record is not None and result.progress.outcomes.get("wrong_result", 0) == 0
+
+
+def test_rounding_is_no_excuse():
+    """What differs by far more than a rounding can make it is wrong, although a kernel that fuses nothing is right."""
+    task = task_of(waves)
+    arrays = make_arrays(task, {}, 0)
+    check = ReferenceCheck(task, {}, arrays)
+    check.prepare()
+    values = {name: array.copy() for name, array in arrays.items()}
+    tw.compile(waves, schedule="as written")(*values.values())
+    check.compare({"Y": values["Y"].tobytes()})
+    assert check.rounding.get("Y", 0.0) < 1e-2
+    with pytest.raises((tw.InternalError, tw.ArgumentError)):
+        check.compare({"Y": (values["Y"] + np.float32(0.5)).tobytes()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -123,6 +124,19 @@ def test_a_filter_of_blocks() -> None:
     space = ms.PostOrderApply(lambda block: block.name_hint == "C")
     assert len(_given(space, rule).generate_design_space(_module())) == 2
     assert rule.seen == ["C"]
+
+
+@pytest.mark.parametrize("made", [lambda sch: tw.Schedule(_module()), lambda sch: tw.Schedule(sch.mod)])
+def test_rules_go_on_with_what_they_got(made: Callable[[tw.Schedule], tw.Schedule]) -> None:
+    """Blocks are known by the schedule that a rule was given, and not by another one of the same program."""
+
+    class Another(ms.ScheduleRule):
+        def apply(self, sch: tw.Schedule, block: Any) -> list[tw.Schedule]:
+            return [made(sch)]
+
+    with pytest.raises(tw.ScheduleError, match="not made of the one it got") as error:
+        _given(ms.PostOrderApply(), Another()).generate_design_space(_module())
+    assert error.value.code == "post_order_apply/P2"
 
 
 def test_blocks_need_names_of_their_own() -> None:

@@ -111,7 +111,9 @@ def run(database: str, number: int) -> dict[str, Any]:
         return {"family": name, "faults": {}, "stop": "trials", "trials": 0, "grown": grown, "files": files}
     if name == "faulty":
         strategy = Injecting(number)
-        result = tw.tune(gather, space=lambda sch: None, inputs={"I": INDICES}, trials=FAULTY_TRIALS, strategy=strategy, **options)
+        result = tw.tune(
+            gather, space=lambda sch: None, inputs={"I": INDICES}, trials=FAULTY_TRIALS, strategy=strategy, **options
+        )
     else:
         formula, shape = FAMILIES[name]
         result = tw.tune(te.create_prim_func(getattr(formulas, formula)(*shape)), trials=TRIALS, **options)

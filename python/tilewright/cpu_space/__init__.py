@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from tilewright import _core, ir
 from tilewright.cpu_space.contraction import schedule_contraction
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Sizes, constant, facts_of
+from tilewright.cpu_space.facts import Sizes, constant, facts_of, is_plain, loops_of_axes
 from tilewright.cpu_space.inlining import inline_blocks
 from tilewright.cpu_space.phases import SKIPS_ZERO_TERMS, split_phases
 from tilewright.cpu_space.plain import schedule_elementwise, schedule_reduction
 from tilewright.cpu_space.rows import schedule_rows
-from tilewright.schedule import Schedule
+from tilewright.schedule import BlockRV, Schedule
 
 #: by how much the estimate may be wrong about two schedules of one program
 _DOUBT = 2.0
@@ -87,6 +87,14 @@ def scheduled_by_rules(
     return (ir.Module(functions, module.attrs), changed) if changed else (module, [])
 
 
+def _take_loops_in_order(schedule: Schedule, block: BlockRV) -> None:
+    """Loops in the order of the axes, in which rules look for them: a product may be written in any."""
+    wanted, loops = loops_of_axes(schedule, block), schedule.get_loops(block)
+    in_order = all(schedule.get(a).same_as(schedule.get(b)) for a, b in zip(wanted, loops, strict=False))
+    if wanted and not in_order and is_plain(schedule, loops):
+        schedule.reorder(*wanted)
+
+
 def _seems_slower(after: ir.PrimFunc, before: ir.PrimFunc, target: _core.Target) -> bool:
     """Whether the estimate expects so, by more than it may be wrong. It knows nothing of sizes that are left open,
     nor of terms that are left out and instructions that do many steps."""
@@ -132,6 +140,8 @@ def schedule_for_cpu(
     if root is None:
         return
     blocks = inline_blocks(schedule, schedule.get_child_blocks(root), typical)
+    for block in blocks:
+        attempt(_take_loops_in_order, schedule, block)
     split_phases(schedule, blocks)
     for block in blocks:
         facts = attempt(facts_of, schedule, block, typical)

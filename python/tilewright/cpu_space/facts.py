@@ -250,14 +250,36 @@ def _name_of(call: ir.Call) -> str:
     return str(getattr(call.op, "name", "")).removeprefix("tir.")
 
 
+def loops_of_axes(schedule: Schedule, block: BlockRV) -> list[LoopRV]:
+    """For each axis of a block the loop that it is bound to; empty where they are not bound to one loop each."""
+    node, loops = schedule.get(block), schedule.get_loops(block)
+    if len(loops) != len(node.iter_vars) or not loops:
+        return []
+    realizes: list[ir.BlockRealize] = []
+    innermost = schedule.get(loops[-1])
+    _core.visit(innermost.body, lambda n: realizes.append(n) if isinstance(n, ir.BlockRealize) else None)
+    values = next((each.iter_values for each in realizes if each.block.same_as(node)), [])
+    free = {schedule.get(loop).loop_var: loop for loop in loops}
+    found: list[LoopRV | None] = []
+    for value in values:
+        named: list[ir.Var] = []
+        _core.visit(value, lambda n, named=named: named.append(n) if isinstance(n, ir.Var) else None)
+        ours = {var for var in named if var in free}
+        found.append(free.pop(ours.pop()) if len(ours) == 1 else None)
+    # An axis of one step may be bound to a number.
+    rest = [loop for loop in free.values() if constant(schedule.get(loop).extent) == 1]
+    bound = [loop or (rest.pop(0) if rest else None) for loop in found]
+    return [loop for loop in bound if loop is not None] if None not in bound else []
+
+
 def facts_of(
     schedule: Schedule, block: BlockRV, sizes: Sizes | None = None, *, side_by_side: bool = False
 ) -> Facts | None:
     """None for a block of another form: opaque, nested, with several stores, or loops that do not stand for its axes
     one by one. With `side_by_side`, several stores at equal indices (a sum and one of squares) count as the first."""
     sizes = sizes or Sizes()
-    node, loops = schedule.get(block), schedule.get_loops(block)
-    if len(loops) != len(node.iter_vars) or not loops or not is_plain(schedule, loops):
+    node, loops = schedule.get(block), loops_of_axes(schedule, block)
+    if not loops or not is_plain(schedule, loops):
         return None
     for axis, loop in zip(node.iter_vars, loops, strict=True):
         if axis.iter_type not in (ir.IterType.DATA_PAR, ir.IterType.COMM_REDUCE):

@@ -253,9 +253,9 @@ class ReferenceCheck:
         unfused: Callable[[], Array],
         moved: Callable[[], Array],
     ) -> None:
-        """Says whether it is rounding by which results differ. It is, where a kernel that rounds as the interpreter does
-        agrees with it; or the interpreter itself gives results that differ as much for inputs that differ in their last
-        digit. Then more is allowed, unless results could no longer be told from wrong ones.
+        """Says whether it is rounding by which results differ. It is where a kernel that rounds as the interpreter does
+        agrees with it, or where the interpreter itself gives results that differ as much for inputs that differ in
+        their last digit. Then more is allowed, unless results could no longer be told from wrong ones.
 
         Raises:
             tilewright.InternalError: it is not.
