@@ -1,11 +1,9 @@
 """Schedules that nobody wrote: they compute the same on all kinds of programs, and have what makes kernels fast."""
 
-import itertools
 import math
 import pickle
 import random as rng
 import re
-import warnings
 
 import numpy as np
 import pytest
@@ -343,61 +341,6 @@ def test_few_columns_have_their_sums_in_lanes_or_a_vector_of_their_own():
     for columns in (5, 7, 10):
         kernel = tw.compile(product(200, columns, 33), target, schedule="by rules")
         assert "gather" not in kernel.inspect("asm")
-
-
-def product_in_order(order, sizes):
-    """As people write it, in whatever order of loops."""
-    dims = dict(zip("ijk", sizes, strict=True))
-    opened = [size for size in sizes if isinstance(size, str)]
-    return tw.script.from_source(
-        f"""from tilewright.script import tir as T
-@T.prim_func
-def main(a: T.handle, b: T.handle, c: T.handle):
-    {"; ".join(f"{name} = T.int32()" for name in dict.fromkeys(opened)) or "pass"}
-    A = T.match_buffer(a, ({dims["i"]}, {dims["k"]}))
-    B = T.match_buffer(b, ({dims["k"]}, {dims["j"]}))
-    C = T.match_buffer(c, ({dims["i"]}, {dims["j"]}))
-    for {", ".join(order)} in T.grid({", ".join(str(dims[axis]) for axis in order)}):
-        with T.block("C"):
-            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-            with T.init():
-                C[vi, vj] = T.float32(0)
-            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
-"""
-    )
-
-
-@pytest.mark.parametrize("sizes", [(48, 48, 48), (20, 36, 28), ("n", "n", "n"), ("n", 40, "m")])
-def test_the_order_of_loops_is_no_matter(sizes):
-    target = tw.Target(TARGETS[0])
-    scripts = set()
-    for order in itertools.permutations("ijk"):
-        sch = tw.Schedule(product_in_order(order, sizes))
-        cpu_space.schedule_for_cpu(sch, target, best=True, sizes={"n": 50, "m": 30})
-        sch.verify()
-        tw.compile(sch, target)
-        scripts.add(sch.mod.script())
-    assert len(scripts) == 1
-
-
-def test_an_order_of_loops_that_has_to_stay():
-    """Two blocks in one nest: nothing is known of their loops, or only of those that they have alone."""
-
-    @T.prim_func
-    def main(A: T.Buffer((6, 6)), B: T.Buffer((6, 6)), C: T.Buffer((6, 6))):
-        for i, j in T.grid(6, 6):
-            with T.block("B"):
-                vj, vi = T.axis.remap("SS", [j, i])
-                B[vi, vj] = A[vi, vj] + T.float32(1)
-            with T.block("C"):
-                vi, vj = T.axis.remap("SS", [i, j])
-                C[vi, vj] = A[vi, vj] * T.float32(2)
-
-    scheduled(main).verify()
-    kernel = tw.compile(main)
-    a, b, c = np.ones((6, 6), "float32"), np.zeros((6, 6), "float32"), np.zeros((6, 6), "float32")
-    kernel(a, b, c)
-    assert (b == 2).all() and (c == 2).all()
 
 
 def test_long_sums_are_made_in_parts():
@@ -751,89 +694,6 @@ def test_the_steps_by_rules_can_be_read_and_taken_again():
     steps = tw.compile(module, schedule="by rules").inspect("schedule")
     assert "# first" in steps and "# second" in steps
     assert steps.count("sch.cache_write") == 2 * ruled.inspect("schedule").count("sch.cache_write")
-
-
-def columns_first(schedule, target, *, best):
-    """Worse than what it begins with."""
-    i, j = schedule.get_loops("C")
-    schedule.reorder(j, i)
-    schedule.unroll(schedule.split(i, [None, 4])[1])
-
-
-def test_by_default_a_program_is_compiled_as_written_where_that_seems_faster(monkeypatch):
-    monkeypatch.setattr(cpu_space, "schedule_for_cpu", columns_first)
-    program = elementwise(512, 512)
-    module = tw.ir.Module({n: elementwise(512, 512).with_attr("global_symbol", n) for n in ("one", "two")})
-    assert tw.compile(program).schedule == "as written"
-    assert {kernel.schedule for kernel in tw.compile(module).values()} == {"as written"}
-    assert tw.compile(program, schedule="by rules").schedule == "by rules"
-
-
-def test_by_default_the_rules_are_trusted_on_all_they_were_made_for():
-    for name, program in PROGRAMS.items():
-        if cpu_space.scheduled_by_rules(tw.ir.Module({"main": program}), tw.Target("native"))[1]:
-            assert tw.compile(program).schedule == "by rules", name
-
-
-def test_by_default_schedules_and_checked_programs_are_taken_as_they_are():
-    program = product(20, 30, 10)
-    assert tw.compile(tw.Schedule(program)).schedule == "as written"
-    assert tw.compile(program, check_bounds=True).schedule == "as written"
-    assert tw.compile(program, "interpreter").schedule == "as written"
-    assert tw.compile(scheduled(program).mod).schedule == "as written"
-
-
-def test_what_the_rules_cannot_make_is_compiled_as_written(monkeypatch):
-    def too_large(schedule, target, *, best):
-        copy = schedule.cache_write(schedule.get_block("C"), 0, "local")
-        schedule.reverse_compute_at(copy, schedule.get_loops("C")[0])
-        raise tw.ScheduleError("no rule for this")
-
-    monkeypatch.setattr(cpu_space, "schedule_for_cpu", too_large)
-    kernel = tw.compile(product(8, 9, 10))
-    assert kernel.schedule == "as written"
-    np.testing.assert_array_equal(kernel(np.ones((1, 8, 10), "float32"), np.ones((1, 10, 9), "float32")), 10)
-
-
-def test_nobody_is_warned_of_what_the_rules_ask_for():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for program in PROGRAMS.values():
-            tw.compile(program)
-
-
-def test_functions_of_a_module_say_each_for_itself():
-    done = scheduled(product(16, 32, 8)).mod.functions["main"].with_attr("global_symbol", "done")
-    module = tw.ir.Module({"open": elementwise(50, 60).with_attr("global_symbol", "open"), "done": done})
-    kernels = tw.compile(module)
-    assert {name: kernel.schedule for name, kernel in kernels.items()} == {"open": "by rules", "done": "as written"}
-
-
-def test_what_somebody_has_scheduled_stays_as_it_is():
-    sch = tw.Schedule(product(16, 32, 8))
-    sch.parallel(sch.get_loops("C")[1])
-    as_is = tw.compile(sch).inspect("tir")
-    assert tw.compile(sch, schedule="by rules").inspect("tir") == as_is
-
-
-def test_every_function_of_a_module_is_scheduled():
-    module = tw.ir.Module(
-        {
-            "f": product(33, 20, 9).with_attr("global_symbol", "f"),
-            "g": elementwise(50, 60).with_attr("global_symbol", "g"),
-        }
-    )
-    kernels = tw.compile(module, schedule="by rules")
-    x = np.arange(3000, dtype="float32").reshape(50, 60)
-    np.testing.assert_array_equal(kernels.g(x, x), (x + x) * x)
-    a, b = np.ones((1, 33, 9), "float32"), np.ones((1, 9, 20), "float32")
-    np.testing.assert_array_equal(kernels.f(a, b), a @ b)
-    assert {kernel.schedule for kernel in kernels.values()} == {"by rules"}
-
-
-def test_unknown_schedule():
-    with pytest.raises(tw.ArgumentError, match="'as written' and 'by rules'"):
-        tw.compile(product(4, 4, 4), schedule="fast")
 
 
 def test_blocks_that_write_nothing_are_left_alone():

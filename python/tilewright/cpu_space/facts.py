@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -258,7 +258,7 @@ def loops_of_axes(schedule: Schedule, block: BlockRV) -> list[LoopRV]:
     realizes: list[ir.BlockRealize] = []
     innermost = schedule.get(loops[-1])
     _core.visit(innermost.body, lambda n: realizes.append(n) if isinstance(n, ir.BlockRealize) else None)
-    values = next((each.iter_values for each in realizes if each.block.same_as(node)), [])
+    values: Sequence[Any] = next((each.iter_values for each in realizes if each.block.same_as(node)), ())
     free = {schedule.get(loop).loop_var: loop for loop in loops}
     found: list[LoopRV | None] = []
     for value in values:

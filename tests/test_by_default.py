@@ -1,0 +1,93 @@
+"""What tw.compile does where nobody has scheduled, and who is left as he is."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from test_cpu_space import PROGRAMS, elementwise, product, scheduled
+from tilewright import cpu_space
+
+
+def columns_first(schedule, target, *, best):
+    """Worse than what it begins with."""
+    i, j = schedule.get_loops("C")
+    schedule.reorder(j, i)
+    schedule.unroll(schedule.split(i, [None, 4])[1])
+
+
+def test_by_default_a_program_is_compiled_as_written_where_that_seems_faster(monkeypatch):
+    monkeypatch.setattr(cpu_space, "schedule_for_cpu", columns_first)
+    program = elementwise(512, 512)
+    module = tw.ir.Module({n: elementwise(512, 512).with_attr("global_symbol", n) for n in ("one", "two")})
+    assert tw.compile(program).schedule == "as written"
+    assert {kernel.schedule for kernel in tw.compile(module).values()} == {"as written"}
+    assert tw.compile(program, schedule="by rules").schedule == "by rules"
+
+
+def test_by_default_the_rules_are_trusted_on_all_they_were_made_for():
+    for name, program in PROGRAMS.items():
+        if cpu_space.scheduled_by_rules(tw.ir.Module({"main": program}), tw.Target("native"))[1]:
+            assert tw.compile(program).schedule == "by rules", name
+
+
+def test_by_default_schedules_and_checked_programs_are_taken_as_they_are():
+    program = product(20, 30, 10)
+    assert tw.compile(tw.Schedule(program)).schedule == "as written"
+    assert tw.compile(program, check_bounds=True).schedule == "as written"
+    assert tw.compile(program, "interpreter").schedule == "as written"
+    assert tw.compile(scheduled(program).mod).schedule == "as written"
+
+
+def test_what_the_rules_cannot_make_is_compiled_as_written(monkeypatch):
+    def too_large(schedule, target, *, best):
+        copy = schedule.cache_write(schedule.get_block("C"), 0, "local")
+        schedule.reverse_compute_at(copy, schedule.get_loops("C")[0])
+        raise tw.ScheduleError("no rule for this")
+
+    monkeypatch.setattr(cpu_space, "schedule_for_cpu", too_large)
+    kernel = tw.compile(product(8, 9, 10))
+    assert kernel.schedule == "as written"
+    np.testing.assert_array_equal(kernel(np.ones((1, 8, 10), "float32"), np.ones((1, 10, 9), "float32")), 10)
+
+
+def test_nobody_is_warned_of_what_the_rules_ask_for():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for program in PROGRAMS.values():
+            tw.compile(program)
+
+
+def test_functions_of_a_module_say_each_for_itself():
+    done = scheduled(product(16, 32, 8)).mod.functions["main"].with_attr("global_symbol", "done")
+    module = tw.ir.Module({"open": elementwise(50, 60).with_attr("global_symbol", "open"), "done": done})
+    kernels = tw.compile(module)
+    assert {name: kernel.schedule for name, kernel in kernels.items()} == {"open": "by rules", "done": "as written"}
+
+
+def test_what_somebody_has_scheduled_stays_as_it_is():
+    sch = tw.Schedule(product(16, 32, 8))
+    sch.parallel(sch.get_loops("C")[1])
+    as_is = tw.compile(sch).inspect("tir")
+    assert tw.compile(sch, schedule="by rules").inspect("tir") == as_is
+
+
+def test_every_function_of_a_module_is_scheduled():
+    module = tw.ir.Module(
+        {
+            "f": product(33, 20, 9).with_attr("global_symbol", "f"),
+            "g": elementwise(50, 60).with_attr("global_symbol", "g"),
+        }
+    )
+    kernels = tw.compile(module, schedule="by rules")
+    x = np.arange(3000, dtype="float32").reshape(50, 60)
+    np.testing.assert_array_equal(kernels.g(x, x), (x + x) * x)
+    a, b = np.ones((1, 33, 9), "float32"), np.ones((1, 9, 20), "float32")
+    np.testing.assert_array_equal(kernels.f(a, b), a @ b)
+    assert {kernel.schedule for kernel in kernels.values()} == {"by rules"}
+
+
+def test_unknown_schedule():
+    with pytest.raises(tw.ArgumentError, match="'as written' and 'by rules'"):
+        tw.compile(product(4, 4, 4), schedule="fast")
