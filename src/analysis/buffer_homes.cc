@@ -268,8 +268,8 @@ class HomeFinder {
   }
 
   /// Behind the last of the loops around all uses whose iterations each have such memory of their own: it carries
-  /// nothing over them, or over loops around them, whatever the program says. But for reductions: those that the threads
-  /// share, and those over a loop around them.
+  /// nothing over them, or over loops around them, whatever the program says. But for reductions: those that the
+  /// threads share, and those over a loop around them.
   size_t first_owned(const Ref<Buffer>& buffer, const Uses& uses) const {
     size_t first = 0;
     for (size_t depth = 0; depth < uses.common.size(); ++depth) {

@@ -9,6 +9,7 @@
 #include "schedule/declarations.h"
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"
+#include "schedule/sizes_by_name.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -75,6 +76,9 @@ Status replay_steps(Steps steps, size_t first, size_t draw, Renumbering numbers,
                                                      : "leave it out, too, with what gave that handle"),
                      number, step.instruction);
     }
+    auto sized = with_sizes_by_name(schedule.state(), std::move(instruction));
+    if (!sized.ok()) return at_step(std::move(sized.error()), number, step.instruction);
+    instruction = std::move(*sized);
     if (step.draws()) {
       Value decision = options.decide ? options.decide(draw, step, instruction) : Value{None{}};
       ++draw;

@@ -1,0 +1,86 @@
+#include "schedule/sizes_by_name.h"
+
+#include <algorithm>
+#include <optional>
+#include <unordered_map>
+
+#include "ir/sizes.h"
+#include "ir/substitute.h"
+#include "ir/traverse.h"
+
+namespace tilewright::schedule {
+namespace {
+
+bool takes_functions(const Instruction& instruction) {
+  const std::vector<Param>& params = kind_info(instruction).params;
+  return std::any_of(params.begin(), params.end(), [](const Param& param) { return param.takes_map; });
+}
+
+/// The function of the first block or loop that the instruction takes.
+std::optional<uint32_t> function_of(const State& state, const Instruction& instruction) {
+  std::optional<uint32_t> found;
+  for_each_handle(instruction, [&](HandleKind kind, uint32_t number) {
+    if (!found && kind != HandleKind::kExpr && number < state.num_handles()) found = state.handle(number).func;
+  });
+  return found;
+}
+
+/// Parameters, and sizes of buffers.
+std::vector<Ref<Var>> sizes_of(const PrimFunc& func) {
+  std::vector<Ref<Var>> sizes;
+  for (const Ref<Var>& param : func.params) {
+    const Ref<Buffer> buffer = func.buffer_of(param);
+    if (!buffer.defined()) {
+      sizes.push_back(param);
+    } else {
+      for_each_size(*buffer, [&](const Size& size) { sizes.push_back(size.var); });
+    }
+  }
+  return sizes;
+}
+
+}  // namespace
+
+Result<Instruction> with_sizes_by_name(const State& state, Instruction instruction) {
+  if (!takes_functions(instruction)) return instruction;
+  const auto number = function_of(state, instruction);
+  const PrimFunc* func = number ? state.function_at(*number).as<PrimFunc>() : nullptr;
+  if (!func) return instruction;
+  const std::vector<Ref<Var>> sizes = sizes_of(*func);
+  VarMap renamed;
+  std::optional<Diagnostic> missing;
+  const auto look = [&](const Ref<Var>& v) {
+    if (renamed.contains(v) || std::find(sizes.begin(), sizes.end(), v) != sizes.end()) return;
+    auto same = std::find_if(sizes.begin(), sizes.end(), [&](const Ref<Var>& size) {
+      return size->name_hint == v->name_hint && size.dtype() == v.dtype();
+    });
+    if (same != sizes.end()) {
+      renamed.emplace(v, *same);
+    } else if (!missing) {
+      missing = schedule_error(
+          "trace/size", "it names '" + v->name_hint + "', which is no size of '" + state.function_name(*number) + "'",
+          "the trace was recorded on a program with a size of that name");
+    }
+  };
+  std::vector<Value> values = values_of(instruction);
+  const auto is_function = [](const NodeRef* node) { return node && node->defined() && node->is<IndexMap>(); };
+  for (const Value& value : values) {
+    if (const NodeRef* node = value.as<NodeRef>(); is_function(node)) for_each_free_var(*node, look);
+  }
+  if (missing) return std::move(*missing);
+  if (renamed.empty()) return instruction;
+  std::vector<std::optional<Value>> given;
+  for (Value& value : values) {
+    if (const NodeRef* node = value.as<NodeRef>(); is_function(node)) {
+      value = {NodeRef(rewrite(node->cast<IndexMap>(), [&](const Ref<Var>& v, Rewriter&) -> Expr {
+        auto it = renamed.find(v);
+        return it == renamed.end() ? Expr(v) : it->second;
+      }))};
+    }
+    given.emplace_back(std::move(value));
+  }
+  const KindInfo& info = kind_info(instruction);
+  return info.build(info, given);
+}
+
+}  // namespace tilewright::schedule
