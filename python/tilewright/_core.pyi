@@ -2046,7 +2046,8 @@ class Schedule:
         each computed by a backward slice. Floats may differ by the rounding of sums in another order.
 
         Args:
-            inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.
+            inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds, and
+                numbers for scalars.
             seconds: the time for both programs and all arguments; to find the step that a difference is due to, it may take
                 as long again.
 

@@ -161,7 +161,7 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
             f"sizes has {', '.join(sorted(unknown))}, but the sizes that the program leaves open {known}"
         )
     for name, value in sizes.items():
-        _check_value(name, value, everything[name], is_size=name in extents)
+        check_value(name, value, everything[name], is_size=name in extents)
     if missing := [name for name in everything if name not in sizes]:
         usual = {name: 1.5 if "float" in var.dtype else 1000 for name, var in everything.items()}
         said = ", ".join(f'"{name}": {usual[name]}' for name in missing)
@@ -181,17 +181,24 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
     return specialize(function, {everything[name]: value for name, value in sizes.items()})
 
 
-def _check_value(name: str, value: Any, variable: ir.Var, *, is_size: bool) -> None:
+def check_value(name: str, value: Any, variable: ir.Var, *, is_size: bool, where: str = "sizes") -> None:
+    """Whether a size or a scalar can have a value.
+
+    Raises:
+        tilewright.ArgumentError: it is of another kind, or does not fit the type.
+    """
     dtype = np.dtype(variable.dtype if variable.dtype != "bfloat16" else "float32")
     whole = dtype.kind in "iub"
     if not isinstance(value, int | np.integer | np.bool_ if whole else int | float | np.number):
         kind = "an integer" if whole else "a number"
-        raise ArgumentError(f"sizes[{name!r}] is {value!r}; '{name}' of type {variable.dtype} is {kind}")
+        raise ArgumentError(f"{where}[{name!r}] is {value!r}; '{name}' of type {variable.dtype} is {kind}")
     if is_size and value < 1:
-        raise ArgumentError(f"sizes[{name!r}] is {value}; a size to tune for is at least 1")
+        raise ArgumentError(f"{where}[{name!r}] is {value}; a size to tune for is at least 1")
     low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max) if whole else (value, value)
     if not low <= value <= high and value == value:
-        raise ArgumentError(f"sizes[{name!r}] is {value}, which is no {variable.dtype}: these are from {low} to {high}")
+        raise ArgumentError(
+            f"{where}[{name!r}] is {value}, which is no {variable.dtype}: these are from {low} to {high}"
+        )
 
 
 def work_of(function: ir.PrimFunc, args: Sequence[Any]) -> Work:

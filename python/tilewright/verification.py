@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilewright import _core, ir, limits
+from tilewright import ir, limits
 from tilewright.arguments import make_arrays
 from tilewright.errors import ArgumentError, Error, ResourceError, ScheduleError, ScriptError
 from tilewright.index_map import map_array, map_array_back, map_points
@@ -22,7 +22,8 @@ from tilewright.reference import (
     sample_points,
     with_hint_on_inputs,
 )
-from tilewright.task import Task, task_of
+from tilewright.specialize import specialize
+from tilewright.task import Task, check_value, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -73,6 +74,7 @@ class _Instance:
 
     task: Task
     arrays: Results
+    scalars: Mapping[str, Any]
     expected: dict[str, Any]
     points: dict[str, list[tuple[int, ...]]] | None
 
@@ -112,7 +114,8 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
 
     Args:
         schedule: a schedule, at any step.
-        inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds.
+        inputs: arrays for some parameters by name, such as indices, whose random values would be out of bounds, and
+            numbers for scalars.
         seconds: the time for both programs and all arguments. To find the step that a difference is due to, it may
             take as long again.
 
@@ -143,13 +146,14 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
         until = end - _left(end) * (len(changed) - at - 1) / (len(changed) - at)
         layouts = _layouts(schedule, name)
         agrees = is_known = False
-        for seed, task in _tasks(before, inputs or {}):
+        for seed, task, scalars in _tasks(before, inputs or {}):
             if agrees and time.monotonic() > until:
                 break
+            given = {key: value for key, value in (inputs or {}).items() if key not in scalars}
             try:
-                instance = _run_original(task, make_arrays(task, inputs or {}, seed=seed), until)
+                instance = _run_original(task, make_arrays(task, given, seed=seed), scalars, until)
             except ScriptError as error:
-                raise with_hint_on_inputs(error, task, inputs or {}, "verify(...)") from error
+                raise with_hint_on_inputs(error, task, given, "verify(...)") from error
             compared = _compare(instance, scheduled, name, until, layouts)
             if compared.problem is not None:
                 raise _blamed(schedule, name, instance, compared.problem, seconds, layouts)
@@ -215,21 +219,39 @@ def _parameters(module: ir.Module, name: str) -> list[ir.Buffer | None]:
     return [function.buffer_map.get(param) for param in function.params]
 
 
-def _tasks(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[int, Task]]:
-    """The function with each choice of sizes, numbered."""
+def _tasks(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[int, Task, dict[str, Any]]]:
+    """The function with each choice of sizes and scalars, numbered; and the scalars, by name."""
     function = _by_shapes(function)
+    scalars = [p for p in function.params if p not in function.buffer_map and p.dtype != "handle"]
     symbols = _size_variables(function)
     seen = set()
-    for number, choice in enumerate(SIZES if symbols else ((), ())):
+    for number, choice in enumerate(SIZES if symbols or scalars else ((), ())):
         sizes = {v: choice[at % len(choice)] for at, v in enumerate(symbols)} | _given_sizes(function, inputs)
-        if symbols and (key := tuple(sizes.values())) in seen:
+        values = {v: _scalar(v, choice[at % len(choice)], inputs) for at, v in enumerate(scalars, len(symbols))}
+        if (sizes or values) and (key := (*sizes.values(), *values.values())) in seen:
             continue
-        elif symbols:
+        elif sizes or values:
             seen.add(key)
-        constants: dict[Any, Any] = {v: ir.IntImm(v.dtype, n) for v, n in sizes.items()}
-        sized = _core.substitute(function, constants) if constants else function
-        assert isinstance(sized, ir.PrimFunc)
-        yield number, task_of(_public(sized))
+        sized = specialize(function, {**sizes, **values})
+        yield number, task_of(_public(sized)), {v.name: value for v, value in values.items()}
+
+
+def _scalar(variable: ir.Var, number: int, inputs: Mapping[str, Any]) -> int | float:
+    """Its value in one choice: what is given, or a number that fits its type."""
+    if variable.name in inputs:
+        value: int | float = np.asarray(inputs[variable.name]).item()
+        check_value(variable.name, value, variable, is_size=False, where="inputs")
+        return value
+    if variable.dtype == "bool":
+        return number % 2
+    return number if "int" in variable.dtype else (number - 8) / 4
+
+
+def _with_scalars(function: ir.PrimFunc, scalars: Mapping[str, Any]) -> ir.PrimFunc:
+    """The function by the shapes of its buffers alone."""
+    function = _by_shapes(function)
+    values = {p: scalars[p.name] for p in function.params if p.name in scalars}
+    return specialize(function, values) if values else function
 
 
 def _by_shapes(function: ir.PrimFunc) -> ir.PrimFunc:
@@ -246,14 +268,8 @@ def _public(function: ir.PrimFunc) -> ir.PrimFunc:
 
 
 def _size_variables(function: ir.PrimFunc) -> list[ir.Var]:
-    found: dict[ir.Var, None] = {}
-    for param in function.params:
-        buffer = function.buffer_map.get(param)
-        if buffer is None:
-            found[param] = None
-        else:
-            found.update({extent: None for extent in buffer.shape if isinstance(extent, ir.Var)})
-    return list(found)
+    shapes = [extent for buffer in function.buffer_map.values() for extent in buffer.shape]
+    return list(dict.fromkeys(extent for extent in shapes if isinstance(extent, ir.Var)))
 
 
 def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Var, int]:
@@ -267,27 +283,30 @@ def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Va
     return sizes
 
 
-def _run_original(task: Task, arrays: Results, until: float) -> _Instance:
+def _run_original(task: Task, arrays: Results, scalars: Mapping[str, Any], until: float) -> _Instance:
     """Within two thirds of the time: the rest is for the scheduled program."""
     outputs = [p for p in task.parameters if p.role != "input"]
     try:
         results = interpreted(task.module, task.function, arrays, _left(until) / 3)
-        return _Instance(task, arrays, {p.name: results[p.name] for p in outputs}, None)
+        return _Instance(task, arrays, scalars, {p.name: results[p.name] for p in outputs}, None)
     except ResourceError:
         pass
     generator = np.random.default_rng(5)
     wanted = {p.name: sample_points(p.shape, POINTS, generator) for p in outputs}
     known = interpreted_at(task.module, task.function, arrays, wanted, _left(until) / 2)
     points = {name: [at for at, _ in values] for name, values in known.items()}
-    return _Instance(task, arrays, {name: [value for _, value in values] for name, values in known.items()}, points)
+    found = {name: [value for _, value in values] for name, values in known.items()}
+    return _Instance(task, arrays, scalars, found, points)
 
 
 def _compare(instance: _Instance, module: ir.Module, name: str, until: float, layouts: Sequence[_Layout]) -> _Compared:
     arrays = dict(instance.arrays)
     task = instance.task
     function = module.functions[name]
-    if isinstance(function, ir.PrimFunc) and not (by_shapes := _by_shapes(function)).same_as(function):
-        module = ir.Module({**module.functions, name: by_shapes})
+    if isinstance(function, ir.PrimFunc) and not (called := _with_scalars(function, instance.scalars)).same_as(
+        function
+    ):
+        module = ir.Module({**module.functions, name: called})
     shapes = []
     for layout in layouts:
         shapes.append(arrays[layout.parameter].shape)

@@ -260,3 +260,26 @@ def test_what_random_indices_do_is_told():
     with pytest.raises(tw.ScriptError, match=r"(?s)I held random values; give arrays .* in verify\(\.\.\.\)"):
         sch.verify()
     assert sch.verify({"I": np.arange(30, dtype=np.int32)}).extent == "full"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64", "bool", "int8", "int32", "uint64"])
+def test_scalar_parameters_have_values(dtype):
+    """Several, or the one that is given; what depends on them is compared."""
+    program = tw.script.from_source(
+        f"""from tilewright.script import tir as T
+@T.prim_func
+def main(B: T.Buffer((8,), "float32"), alpha: T.{dtype}, n: T.int32, a: T.handle):
+    A = T.match_buffer(a, (n + 1,))
+    for i in range(8):
+        with T.block("B"):
+            v = T.axis.spatial(8, i)
+            B[v] = T.Cast("float32", alpha) + A[n]
+"""
+    )
+    sch = tw.Schedule(program)
+    sch.split(sch.get_loops("B")[0], [None, 2])
+    assert sch.verify().extent == "full"
+    given = 1 if dtype == "bool" or "int" in dtype else 1.5
+    assert sch.verify({"alpha": given}).extent == "full"
+    with pytest.raises(tw.ArgumentError, match=r"inputs\['alpha'\] is "):
+        sch.verify({"alpha": 1000 if dtype in ("bool", "int8") else -0.5 if "int" in dtype else "much"})
