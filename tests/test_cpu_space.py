@@ -728,3 +728,21 @@ def test_what_sums_nothing_has_no_partial_sums() -> None:
     sch = tw.Schedule(te.create_prim_func([x, te.compute((64, 64), lambda i, j: x[i, j] + 1.0, name="y")]))
     facts = facts_of(sch, sch.get_block("y"))
     assert facts is not None and along_results(facts, tw.Target("llvm -mcpu=haswell")) is None
+
+
+@pytest.mark.parametrize("group", [2, 8, 12, 24, 32, 40, 64, 100])
+@pytest.mark.parametrize("shape", [(3, 500), (40, 256), (1000,)])
+def test_a_scale_for_each_group_of_neighbors(shape, group):
+    """Quantized by blocks: where a group fills a vector, its scale is loaded once."""
+    w = te.placeholder(shape, "int8", name="W")
+    s = te.placeholder((*shape[:-1], -(-shape[-1] // group)), name="s")
+    y = te.compute(shape, lambda *i: w[i].astype("float32") * s[(*i[:-1], i[-1] // group)], name="Y")
+    program = te.create_prim_func([w, s, y])
+    sch = scheduled(program)
+    sch.verify()
+    arrays = make_arrays(task_of(program), {}, 0)
+    tw.compile(program)(*arrays.values())
+    wanted = arrays["W"] * np.repeat(arrays["s"], group, axis=-1)[..., : shape[-1]]
+    np.testing.assert_allclose(arrays["Y"], wanted, rtol=1e-6)
+    if group == 32:
+        assert "T.Broadcast(s" in tw.compile(sch, TARGETS[0]).inspect("tir")

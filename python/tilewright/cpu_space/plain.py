@@ -70,7 +70,12 @@ def schedule_elementwise(schedule: Schedule, facts: Facts, target: _core.Target,
             outer[-1], _ = schedule.split(outer[-1], [None, 4 * lanes])
             share(schedule, outer, total, target)
         return
-    if not facts.axes[axis].is_fixed or (not outer and facts.extent(axis) > 4 * lanes):
+    same = math.gcd(facts.periods[axis], 4 * lanes)
+    if facts.axes[axis].is_fixed and same >= lanes and facts.extent(axis) > same:
+        # One scale for each group of neighbors: no vector takes part in two groups.
+        first, vector = schedule.split(vector, [None, same])
+        outer = outer or [first]
+    elif not facts.axes[axis].is_fixed or (not outer and facts.extent(axis) > 4 * lanes):
         first, vector = schedule.split(vector, [None, 4 * lanes])
         # A loop with a tail stays inside: fused with others, its tail cannot be told apart any more.
         outer = outer if outer and not facts.axes[axis].is_fixed else [first]
