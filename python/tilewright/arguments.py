@@ -65,13 +65,9 @@ def make_arrays(task: Task, inputs: Mapping[str, Any], seed: int) -> dict[str, A
     or integers that few programs compute.
 
     Raises:
-        tilewright.ArgumentError: `inputs` names no parameter, or holds an array of another dtype or shape.
+        tilewright.ArgumentError: `inputs` holds an array of another dtype or shape.
         tilewright.ResourceError: they do not fit into memory.
     """
-    unknown = set(inputs) - {p.name for p in task.parameters} - set(task.sizes)
-    if unknown:
-        known = ", ".join(dict.fromkeys([*(p.name for p in task.parameters), *task.sizes]))
-        raise ArgumentError(f"inputs has {', '.join(sorted(unknown))}, but the parameters are {known}")
     generator = np.random.default_rng(seed)
     arrays: dict[str, Array] = {}
     for parameter in task.parameters:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tilewright import _core, ir
+from tilewright import _core, ir, limits
 from tilewright.errors import ArgumentError
+from tilewright.left_out import named_by_buffer
 from tilewright.specialize import specialize
 from tilewright.timing import Work
 
@@ -119,6 +120,40 @@ def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, float] | None 
     )
     work = _work_of(facts, [p.dtype for p in parameters])
     return Task(module, function, entry, parameters, work, int(facts["reduction_length"]), sizes, cold)
+
+
+def by_buffer(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by the names of their buffers, where some are named by the parameters that hold these."""
+    found = dict(inputs)
+    for function in _functions_of(program):
+        found = named_by_buffer(function, found)
+    return found
+
+
+def check_inputs(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> None:
+    """Refuses arguments of names that no function of the program knows: its parameters, and the sizes it leaves open.
+
+    Args:
+        program: what the arguments are of.
+        inputs: them, by name; `by_buffer` gives these.
+
+    Raises:
+        tilewright.ArgumentError: there are some.
+    """
+    functions = _functions_of(program)
+    parameters = [name for f in functions for name in [*(b.name for b in f.buffer_map.values()), *_scalars_of(f)]]
+    known = list(dict.fromkeys([*parameters, *(name for f in functions for name in _extents_of(f))]))
+    if unknown := sorted(set(inputs) - set(known)):
+        raise ArgumentError.of(
+            "arguments/inputs",
+            f"inputs has {', '.join(unknown)}, but the parameters are {', '.join(known)}",
+            _meant(unknown[0], known),
+        )
+
+
+def _meant(name: str, known: Sequence[str]) -> str:
+    close = limits.closest(name, known)
+    return close if close.startswith("did you mean") else "arrays and numbers are given by the name of the parameter"
 
 
 def sizes_of(program: ir.PrimFunc | ir.Module, arguments: Mapping[str, Any]) -> dict[str, float]:

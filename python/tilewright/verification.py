@@ -23,7 +23,7 @@ from tilewright.reference import (
     with_hint_on_inputs,
 )
 from tilewright.specialize import specialize
-from tilewright.task import Task, check_value, task_of
+from tilewright.task import Task, by_buffer, check_inputs, check_value, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -134,6 +134,8 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
     seconds = limits.positive("seconds", seconds) or float("inf")
     end = time.monotonic() + seconds
     original, scheduled = schedule.original, schedule.mod
+    inputs = by_buffer(original, inputs or {})
+    check_inputs(original, inputs)
     changed: list[tuple[str, ir.PrimFunc]] = []
     for name, function in scheduled.functions.items():
         before = original.functions.get(name)
@@ -146,10 +148,10 @@ def verify(schedule: Schedule, inputs: Mapping[str, Any] | None = None, *, secon
         until = end - _left(end) * (len(changed) - at - 1) / (len(changed) - at)
         layouts = _layouts(schedule, name)
         agrees = is_known = False
-        for seed, task, scalars in _tasks(before, inputs or {}):
+        for seed, task, scalars in _tasks(before, inputs):
             if agrees and time.monotonic() > until:
                 break
-            given = {key: value for key, value in (inputs or {}).items() if key not in scalars}
+            given = {key: value for key, value in inputs.items() if key not in scalars}
             try:
                 instance = _run_original(task, make_arrays(task, given, seed=seed), scalars, until)
             except ScriptError as error:
@@ -274,6 +276,10 @@ def _size_variables(function: ir.PrimFunc) -> list[ir.Var]:
 
 def _given_sizes(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> dict[ir.Var, int]:
     sizes: dict[ir.Var, int] = {}
+    for extent in _size_variables(function):
+        if extent.name in inputs:
+            check_value(extent.name, inputs[extent.name], extent, is_size=True, where="inputs")
+            sizes[extent] = int(inputs[extent.name])
     for param in function.params:
         buffer = function.buffer_map.get(param)
         if buffer is not None and buffer.name in inputs:

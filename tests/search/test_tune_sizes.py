@@ -152,6 +152,43 @@ def test_scalars_that_do_not_fit(sizes: dict[str, float], message: str) -> None:
         tw.tune(scaled, sizes=sizes, progress=None)
 
 
+@T.prim_func
+def axpy(a: T.handle, b: T.handle, alpha: T.float32) -> None:
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n,), "float32")
+    for i in range(n):
+        with T.block("B"):
+            v = T.axis.spatial(n, i)
+            B[v] = alpha * A[v]
+
+
+@pytest.mark.parametrize("names", ["ab", "AB", "aB"])
+def test_inputs_are_known_by_parameters_and_by_their_buffers(names: str) -> None:
+    inputs = {names[0]: np.ones(50, "float32"), names[1]: np.zeros(50, "float32"), "alpha": 3.0}
+    result = tw.tune(axpy, trials=1, inputs=inputs, progress=None)
+    assert result.task.sizes == {"n": 50, "alpha": 3.0} and set(result.inputs) == {"A", "B", "alpha"}
+    of_space = tw.space(axpy, inputs=inputs)(lambda sch: None)
+    assert tw.tune(of_space, trials=1, progress=None).task.sizes == {"n": 50, "alpha": 3.0}
+    schedule = tw.Schedule(axpy)
+    schedule.split(schedule.get_loops("B")[0], [None, 4])
+    assert schedule.verify(inputs).elements == 50
+
+
+def test_one_input_by_both_of_its_names() -> None:
+    twice = {"a": np.ones(5, "float32"), "A": np.ones(5, "float32"), "alpha": 3.0}
+    with pytest.raises(tw.ArgumentError, match="inputs has a, but the parameters are A, B, alpha, n"):
+        tw.tune(axpy, trials=1, inputs=twice, progress=None)
+
+
+def test_a_name_that_no_parameter_has_is_told_before_what_is_missing() -> None:
+    with pytest.raises(tw.ArgumentError, match=r"inputs has alfa, but .*\n  hint: did you mean alpha\?") as caught:
+        tw.tune(axpy, inputs={"a": np.ones(5, "float32"), "alfa": 3.0}, progress=None)
+    assert caught.value.code == "arguments/inputs"
+    with pytest.raises(tw.ArgumentError, match=r"inputs has Z.*\n  hint: arrays and numbers"):
+        tw.Schedule(axpy).verify({"Z": np.ones(5, "float32")})
+
+
 def test_an_input_that_is_none_is_told_with_all_there_are() -> None:
     with pytest.raises(tw.ArgumentError, match="inputs has beta, but the parameters are A, B, alpha, n, shift"):
         tw.tune(scaled, trials=1, inputs={"beta": 1.0}, sizes={"alpha": 1.0, "n": 9, "shift": 1}, progress=None)

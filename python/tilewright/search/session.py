@@ -38,7 +38,7 @@ from tilewright.search.reference_check import Verdict
 from tilewright.search.relatives import traces_of_relatives
 from tilewright.search.space import Space, space_for_cpu
 from tilewright.tables import Table
-from tilewright.task import Task, sizes_of, task_of
+from tilewright.task import Task, by_buffer, check_inputs, sizes_of, task_of
 from tilewright.timing import KernelCalls, company, compare, format_seconds
 from tilewright.user_lines import place_of
 
@@ -365,7 +365,9 @@ def tune(
     if patience is not None:
         patience = limits.whole("patience", patience, 1, "it is a number above 0, or None for no limit")
     _check_kinds(space, inputs, sizes, cold, fresh, strategy, cost_model, database)
-    given = {**(space.inputs if isinstance(space, Space) else {}), **(inputs or {})}
+    inputs = by_buffer(program, inputs or {})
+    given = {**(space.inputs if isinstance(space, Space) else {}), **inputs}
+    check_inputs(program, given)
     task = task_of(program, {**sizes_of(program, given), **(sizes or {})}, cold=cold)
     if space is None:
         space = space_for_cpu(program, _core.Target(target).with_num_cores(threads), task.sizes)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilewright import _core, cpu_space
 from tilewright.errors import ArgumentError
+from tilewright.task import by_buffer
 
 if TYPE_CHECKING:
     from tilewright.ir import Module, PrimFunc
@@ -41,6 +42,9 @@ class Space:
     name: str = ""
     first: Callable[[Schedule], object] | None = None
     identity: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inputs", by_buffer(self.program, self.inputs))
 
     def __repr__(self) -> str:
         return f"<Space {self.name}>"
