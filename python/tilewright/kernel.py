@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -139,20 +139,33 @@ class Kernel(_core.KernelBase):
         completed = left_out.complete(call, args, by_buffer)
         if completed is None:
             if by_buffer == named:
-                self._say_what_is_read(len(args) + len(named))
+                self._say_what_is_read(len(args) + len(named), left_out.missing_inputs(call, args, named))
+                self._say_what_is_missing(call, args, named)
                 return NotImplemented
             return self(*args, **by_buffer)
         every, made = completed
         self(*every)
         return made[0] if len(made) == 1 else tuple(made)
 
-    def _say_what_is_read(self, given: int) -> None:
+    def _say_what_is_missing(self, call: Call, args: tuple[Any, ...], named: dict[str, Any]) -> None:
+        """Of a call that leaves out more than what is only written: outputs are not among what it lacks."""
+        from tilewright import left_out
+
+        if missing := left_out.missing_inputs(call, args, named) if call.outputs else []:
+            names = [name for name, _, _ in self.parameters]
+            raise ArgumentError.of(
+                "call/count",
+                f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got none for {', '.join(missing)}",
+                f"only {', '.join(name for name in names if name in call.outputs)} can be left out",
+            )
+
+    def _say_what_is_read(self, given: int, missing: Sequence[str]) -> None:
         """Of arrays that are missing, since they are written, which cannot be left out."""
         from tilewright import left_out
 
         names = [name for name, _, _ in self.parameters]
         kept = left_out.read_and_written(self._function()) if self._program is not None and given < len(names) else []
-        if kept:
+        if kept and (not missing or {*missing} & {*kept}):
             message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
             also = "are read, too: pass arrays for them" if len(kept) > 1 else "is read, too: pass an array for it"
             raise ArgumentError.of(

@@ -61,14 +61,9 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
         tilewright.ArgumentError: the size of an output does not follow from the arguments.
     """
     function, outputs = call
-    names = [getattr(function.buffer_map.get(p), "name", p.name_hint) for p in function.params]
-    inputs = [name for name in names if name not in outputs]
-    if not outputs or any(name not in names for name in named):
+    names, values = _by_name(call, args, named)
+    if not outputs or values is None:
         return None
-    free = [name for name in (inputs if len(args) <= len(inputs) else names) if name not in named]
-    if len(args) > len(free):
-        return None
-    values = {**named, **dict(zip(free, args, strict=False))}
     missing = [name for name in names if name not in values]
     if not missing or any(name not in outputs for name in missing):
         return None
@@ -82,6 +77,23 @@ def complete(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple
             zeros = aligned_zeros([*shape, lanes] if lanes > 1 else shape, numpy_dtype(element))
             made[name] = as_given(zeros, values.values())
     return [values.get(name, made.get(name)) for name in names], list(made.values())
+
+
+def missing_inputs(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> list[str]:
+    """The parameters that are not outputs, and that a call gives nothing for; none where it cannot be understood."""
+    names, values = _by_name(call, args, named)
+    return [] if values is None else [name for name in names if name not in call.outputs and name not in values]
+
+
+def _by_name(call: Call, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[list[str], dict[str, Any] | None]:
+    """The names of all parameters, and the arguments by them; None for an unknown name, or too many arguments."""
+    function, outputs = call
+    names = [getattr(function.buffer_map.get(p), "name", p.name_hint) for p in function.params]
+    inputs = [name for name in names if name not in outputs]
+    free = [name for name in (inputs if len(args) <= len(inputs) else names) if name not in named]
+    if len(args) > len(free) or any(name not in names for name in named):
+        return names, None
+    return names, {**named, **dict(zip(free, args, strict=False))}
 
 
 def as_given(array: Any, arguments: Iterable[Any]) -> Any:

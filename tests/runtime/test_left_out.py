@@ -125,6 +125,30 @@ def test_what_is_read_cannot_be_left_out() -> None:
         tw.compile(product)(np.zeros((4, 6), "float32"), D=1)
 
 
+@T.prim_func
+def scaled(a: T.handle, c: T.handle, beta: T.float32, flip: T.bool) -> None:
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    C = T.match_buffer(c, (n,), "float32")
+    for i in range(n):
+        with T.block("C"):
+            v = T.axis.spatial(n, i)
+            C[v] = T.if_then_else(flip, -beta, beta) * A[v]
+
+
+@pytest.mark.parametrize("by_position", [0, 1])
+def test_a_scalar_that_is_missing_is_named_and_not_the_output(by_position: int, tmp_path: Path) -> None:
+    a = np.ones(4, "float32")
+    compiled = tw.compile(scaled)
+    for kernel in (compiled, tw.load(compiled.export(tmp_path).library)):
+        with pytest.raises(tw.ArgumentError, match="got none for flip\n  hint: only C can be left out") as caught:
+            kernel(*[a][:by_position], beta=1.0, **{} if by_position else {"a": a})
+        assert caught.value.code == "call/count"
+        with pytest.raises(tw.ArgumentError, match="got none for beta, flip"):
+            kernel(a)
+        np.testing.assert_array_equal(kernel(a, beta=2.0, flip=True), -2 * a)
+
+
 @pytest.mark.parametrize("notes", ["", "{", '{"product": {"outputs": ["C"], "function": "{}"}}', "[3]"])
 def test_a_library_without_notes_says_why_it_needs_every_array(
     notes: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
