@@ -143,12 +143,13 @@ def need_sizes(each: NamedSpace, given: dict[str, float]) -> None:
     from tilewright.task import open_sizes_of, sizes_of
 
     known = {**sizes_of(each.space.program, each.space.inputs), **given}
-    missing = [name for name in open_sizes_of(each.space.program) if name not in known]
+    usual = open_sizes_of(each.space.program)
+    missing = [name for name in usual if name not in known]
     if missing:
         raise ArgumentError.of(
             "tune/symbolic-shape",
             f"'{each.name}' leaves {', '.join(missing)} open, and nothing says what is usual",
-            "say it with --sizes " + ",".join(f"{name}=1000" for name in missing),
+            "say it with --sizes " + ",".join(f"{name}={usual[name]}" for name in missing),
         )
 
 

@@ -168,9 +168,17 @@ def sizes_of(program: ir.PrimFunc | ir.Module, arguments: Mapping[str, Any]) -> 
     return sizes
 
 
-def open_sizes_of(program: ir.PrimFunc | ir.Module) -> tuple[str, ...]:
-    """The names of the sizes that a program leaves open and of its scalars, in the order of its parameters."""
-    return tuple(dict.fromkeys(name for f in _functions_of(program) for name in _extents_of(f) | _scalars_of(f)))
+def open_sizes_of(program: ir.PrimFunc | ir.Module) -> dict[str, float]:
+    """The sizes that a program leaves open and its scalars, in the order of its parameters: by name, a value that a
+    hint may show."""
+    variables = {name: var for f in _functions_of(program) for name, var in (_extents_of(f) | _scalars_of(f)).items()}
+    return {name: _shown(variable.dtype) for name, variable in variables.items()}
+
+
+def _shown(dtype: str) -> float:
+    if "int" not in dtype:
+        return 1 if dtype == "bool" else 1.5
+    return min(1000, np.iinfo(dtype).max)
 
 
 def _functions_of(program: ir.PrimFunc | ir.Module) -> list[ir.PrimFunc]:
@@ -198,8 +206,7 @@ def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
     for name, value in sizes.items():
         check_value(name, value, everything[name], is_size=name in extents)
     if missing := [name for name in everything if name not in sizes]:
-        usual = {name: 1.5 if "float" in var.dtype else 1000 for name, var in everything.items()}
-        said = ", ".join(f'"{name}": {usual[name]}' for name in missing)
+        said = ", ".join(f'"{name}": {_shown(everything[name].dtype)}' for name in missing)
         code, what = "tune/scalar-parameter", f"parameter '{missing[0]}' is a scalar"
         if missing[0] in extents:
             buffers = function.buffer_map.values()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -98,7 +98,7 @@ def programs_of(script: ModuleType) -> dict[str, Any]:
 
 
 def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[str, Any]:
-    """The program called `name`, or the only one there is."""
+    """The program called `name`, also a function of a module, or the only one there is."""
     programs = programs_of(script)
     if not programs:
         raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
@@ -106,7 +106,9 @@ def select_program(script: ModuleType, file: Path, name: str | None) -> tuple[st
         if len(programs) == 1:
             return next(iter(programs.items()))
         raise ArgumentError(f"{file} has the programs {', '.join(programs)}\n  hint: choose one with --program")
-    check_program(file, name, programs)
+    if part := _part_called(file, name, programs):
+        return _file_name(part), _parts_of(programs)[part]
+    check_program(file, name, [*programs, *_parts_of(programs)])
     return name, programs[name]
 
 
@@ -137,7 +139,7 @@ def spaces_of_script(
         script: what was loaded.
         file: its name, for messages.
         only: the name of the spaces that are wanted; None for all.
-        program: the name of the program whose spaces are wanted; None for all.
+        program: the name of the program whose spaces are wanted, or of a function of a module; None for all.
         by_rules: makes a space for a program.
 
     Raises:
@@ -157,8 +159,11 @@ def spaces_of_script(
         if not any(value is program for program in covered):
             found += [(part, part, by_rules(function)) for part, function in _functions_of(name, value)]
     if program is not None:
-        check_program(file, program, programs, [space.name for _, space in written.values()])
-        found = [(of, variable, space) for of, variable, space in found if (of or "").partition("[")[0] == program]
+        part = _part_called(file, program, programs)
+        spaces = [space.name for _, space in written.values()]
+        if part is None:
+            check_program(file, program, [*programs, *_parts_of(programs)], spaces)
+        found = [each for each in found if (each[0] == part if part else (each[0] or "").partition("[")[0] == program)]
     if not found:
         raise ScriptError(f"{file} defines no program\n  hint: a program is a function under @T.prim_func")
     if only is not None and only not in (space.name for _, _, space in found):
@@ -191,6 +196,33 @@ def _functions_of(name: str, program: Any) -> list[tuple[str, Any]]:
         for each, function in functions
         if isinstance(function, ir.PrimFunc) and "global_symbol" in function.attrs
     ]
+
+
+def _parts_of(programs: Mapping[str, Any]) -> dict[str, Any]:
+    """The functions of modules that are tuned one by one, by the Python expressions that stand for them."""
+    return {
+        part: function
+        for name, value in programs.items()
+        for part, function in _functions_of(name, value)
+        if part not in programs
+    }
+
+
+def _part_called(file: Path, name: str, programs: Mapping[str, Any]) -> str | None:
+    """The function of a module that a name means: its own name, that of its files, or the expression for it.
+
+    Raises:
+        tilewright.ArgumentError: several modules have a function of that name.
+    """
+    if name in programs:
+        return None
+    parts = _parts_of(programs)
+    found = [p for p in parts if name in (p, _file_name(p))]
+    found = found or [p for p in parts if name == p.partition('["')[2].removesuffix('"]')]
+    if len(found) > 1:
+        several = " or ".join(f"--program {_file_name(part)}" for part in found)
+        raise ArgumentError(f"{file} has several programs called {name}\n  hint: {several}")
+    return found[0] if found else None
 
 
 def _file_name(program: str) -> str:

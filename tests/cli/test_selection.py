@@ -78,6 +78,22 @@ class Two:
 )
 
 
+SCALARS = (
+    HEAD
+    + """
+@T.prim_func
+def scaled(a: T.handle, b: T.handle, beta: T.float32, flip: T.bool, shift: T.int8):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "float32")
+    B = T.match_buffer(b, (n,), "float32")
+    for i in range(n):
+        with T.block("B"):
+            vi = T.axis.spatial(n, i)
+            B[vi] = T.if_then_else(flip, beta, A[vi]) + T.Cast("float32", shift)
+"""
+)
+
+
 @pytest.fixture
 def scripts(folder: Path) -> Path:
     (folder / "open.py").write_text(OPEN)
@@ -133,6 +149,31 @@ def test_each_function_of_a_module(run: Run, scripts: Path) -> None:
     assert {path.name for path in (scripts / "out").glob("*.so")} == {"Two_add.so", "Two_twice.so"}
     (schedule,) = (each["schedule"] for each in results[:1])
     assert 'tw.Schedule(Two["add"])' in schedule
+
+
+@pytest.mark.parametrize("name", ["add", "Two_add", 'Two["add"]'])
+def test_one_function_of_a_module(name: str, run: Run, scripts: Path) -> None:
+    result = run("tune", "module.py", "--program", name, "--trials", "1", "--quiet")
+    assert result.exit_code == 0, result.output
+    assert {path.name for path in (scripts / "out").glob("*.so")} == {"Two_add.so"}
+    assert "def add" in run("show", "module.py", "--program", name).stdout
+
+
+def test_a_function_that_two_modules_have(run: Run, scripts: Path) -> None:
+    (scripts / "two.py").write_text(MODULE + "\n\nOther = Two\n" + "import tilewright as tw\n")
+    result = run("tune", "two.py", "--program", "add", "--trials", "1")
+    assert result.exit_code == 1
+    assert "several programs called add\n  hint: --program Two_add or --program Other_add" in result.stderr
+    wrong = run("tune", "two.py", "--program", "twize", "--trials", "1")
+    assert wrong.exit_code == 1 and "no program called twize" in wrong.stderr
+
+
+def test_the_hint_for_missing_sizes_can_be_followed(run: Run, scripts: Path) -> None:
+    (scripts / "scalars.py").write_text(SCALARS)
+    result = run("tune", "scalars.py", "--trials", "1")
+    assert result.exit_code == 1 and "--sizes n=1000,beta=1.5,flip=1,shift=127" in result.stderr
+    followed = run("tune", "scalars.py", "--trials", "1", "--quiet", "--sizes", "n=1000,beta=1.5,flip=1,shift=127")
+    assert followed.exit_code == 0, followed.output
 
 
 def test_ctrl_c_is_never_silent(scripts: Path, environment: dict[str, str]) -> None:
