@@ -254,6 +254,11 @@ def test_parameter_kinds() -> None:
     check("script/parameter", "@T.prim_func\ndef f(*«a»):\n    T.evaluate(0)\n")
 
 
+def test_default_values_of_parameters() -> None:
+    for parameters in ("a: T.int32 = «3»", "a: T.int32 = «3», b: T.int32 = 4"):
+        check("script/default-value", f"@T.prim_func\ndef f({parameters}):\n    T.evaluate(0)\n", "no default values")
+
+
 # ---- buffers
 
 

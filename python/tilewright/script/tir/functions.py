@@ -82,6 +82,15 @@ def _parameters(parser: Parser, node: ast.FunctionDef, annotations: Mapping[str,
         if extra is not None:
             with parser.attempt(extra):
                 raise ScriptProblem("script/parameter", f"'{extra.arg}' is not a plain parameter", "", extra)
+    defaults = [each for each in (*args.defaults, *args.kw_defaults) if each is not None]
+    if defaults:
+        with parser.attempt(defaults[0]):
+            raise ScriptProblem(
+                "script/default-value",
+                "parameters of programs have no default values",
+                "leave it away, and pass the value in each call",
+                defaults[0],
+            )
     for arg in [*args.posonlyargs, *args.args]:
         parser.at = arg
         try:
