@@ -425,6 +425,7 @@ def db(
 ) -> None:
     """Show what a database holds; put databases together, prune, export and import them."""
     from tilewright import database_upkeep, records
+    from tilewright.database_damage import check_intact
     from tilewright.postgres_store import is_server
 
     if merge or prune or read or forget_damaged:
@@ -432,6 +433,7 @@ def db(
             records.read_database(file)  # nothing is made by pruning
         database_upkeep.change(file, merge or [], read, prune, forget_damaged=forget_damaged, say=print)
     store = records.read_database(file)
+    check_intact(file)
     if write:
         programs, count = store.export_json_lines(str(prepared(write)))
         print(f"{count} records of {programs} programs written to {write}")
@@ -478,9 +480,9 @@ def report(
     ] = None,
     top: Annotated[int, typer.Option(help="Schedules to show of each program and target.", min=1)] = 3,
 ) -> None:
-    """Write what a database has to tell as one page of HTML, and print it: how the best time fell, what failed, how far
-    the best is from the limits of this machine, the best schedules, and where the time went. Of a server nothing is
-    written without --out."""
+    """Write what a database has to tell as one page of HTML: how the best time fell, what failed, how far the best is
+    from the limits of this machine, the best schedules with their programs and assembly, and where the time went. The
+    tables are printed, too. Of a server nothing is written without --out."""
     from tilewright.database_report import EMPTY, report_on
     from tilewright.postgres_store import is_server
     from tilewright.report_page import page
@@ -502,12 +504,13 @@ def report(
         print(EMPTY)
     for task in found.tasks:
         print(f"\n{task.name}, {task.target}: program {task.hash[:12]}, {task.facts}")
-        for title, text in task.texts():
-            print(f"\n{task.name}, {task.target}: {title}\n")
-            print_program(text) if "assembly" not in title else print(text)
         if task.remark:
             print(f"note: {task.name}: {task.remark}")
-    print(f"written: {out}" if out is not None else "no page is written: say where with --out report.html")
+    print(
+        f"written: {out}; it shows the best schedules, their programs and assembly, too"
+        if out is not None
+        else "no page is written: say where with --out report.html"
+    )
 
 
 @app.command()

@@ -13,6 +13,7 @@ from typing import Any
 
 from tilewright import _core, ir, machine
 from tilewright.charts import short
+from tilewright.database_damage import check_intact
 from tilewright.errors import Error
 from tilewright.kernel import compile_task
 from tilewright.origins import origin_table
@@ -269,6 +270,7 @@ def report_on(path: str | os.PathLike[str], *, top: int = 3) -> DatabaseReport:
         tilewright.ResourceError: there is no such file, or it is no database of ours.
     """
     store = read_database(path)
+    check_intact(path)
     tasks = []
     for workload in sorted(store.workloads(), key=lambda each: (each["name"], each["hash"])):
         by_target: dict[str, list[dict[str, Any]]] = {}

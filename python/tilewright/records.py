@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewright import _core, ir
+from tilewright.database_damage import check_intact
 from tilewright.errors import Error, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.postgres_store import PostgresStore, is_server
@@ -215,6 +216,7 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
                 f"all that {path} holds of this program is damaged ({harmed} record{'s' * (harmed > 1)})",
                 "take a copy of the database from before, or tune the program again",
             )
+        check_intact(path)
         raise ResourceError(
             f"{path} holds no record of this program\n  hint: records belong to the exact program; tune it first"
         )

@@ -218,3 +218,38 @@ def test_numbers_that_older_versions_wrote_are_no_damage(file: Path, number: str
         warnings.simplefilter("error")
         check(tw.compile(scale, database=file))
         assert report_on(file).tasks[0].failures == {}
+
+
+@pytest.mark.parametrize("journal", [False, True])
+def test_pages_that_were_overwritten_are_told_by_everything_that_reads(journal: bool, file: Path) -> None:
+    """An index without entries: every look-up finds nothing, and SQLite has nothing to complain about."""
+    with contextlib.closing(sqlite3.connect(file)) as connection:
+        (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+        roots = [
+            row[0]
+            for row in connection.execute("SELECT rootpage FROM sqlite_master WHERE type = 'index' AND rootpage > 0")
+        ]
+    content = bytearray(file.read_bytes())
+    for root in roots:  # a leaf of an index that has no cells
+        begin = (root - 1) * page_size
+        empty = bytes([0x0A, 0, 0, 0, 0]) + (page_size % 65536).to_bytes(2, "big") + b"\0"
+        content[begin : begin + page_size] = empty.ljust(page_size, b"\0")
+    file.write_bytes(content)
+    if journal:
+        Path(f"{file}-wal").touch()
+    with pytest.raises(tw.ResourceError, match="the database is damaged") as caught:
+        best_schedule(scale, file)
+    assert caught.value.code == "database/damaged" and "tune it first" not in str(caught.value)
+    with pytest.raises(tw.ResourceError, match="the database is damaged"):
+        report_on(file)
+    for command in ("db", "report"):
+        result = CliRunner().invoke(app, [command, str(file)])
+        assert result.exit_code == 1 and "the database is damaged" in result.stderr
+    assert not file.with_suffix(".html").exists()
+
+
+def test_a_file_that_is_intact_and_lacks_a_program_says_so(file: Path) -> None:
+    other = tw.testing.workloads.matmul(8, 8, 8)
+    with pytest.raises(tw.ResourceError, match="holds no record of this program"):
+        best_schedule(other, file)
+    assert not Path(f"{file}-wal").exists()
