@@ -7,6 +7,7 @@ import json
 import os
 import shlex
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -170,7 +171,9 @@ def tune(
         ),
     ] = None,
     trials: Annotated[int, typer.Option(help="Candidates to measure.")] = 64,
-    seconds: Annotated[float | None, typer.Option(help="Stop after so much wall time.")] = None,
+    seconds: Annotated[
+        float | None, typer.Option(help="Stop after so much wall time, of all programs together.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same candidates.")] = 0,
     threads: Annotated[int, typer.Option(help="Threads to tune for.")] = 1,
     cold: Annotated[bool, typer.Option("--cold", help="Calls before which the caches hold other data.")] = False,
@@ -198,6 +201,7 @@ def tune(
     limits.whole("--threads", threads, 1, "a kernel needs at least 1")
     limits.positive("--seconds", seconds)
     limits.whole("--seed", seed, 0)
+    started = time.monotonic()
     target = _core.Target("native").with_num_cores(threads)
     given = parse_sizes(sizes or [])
     again = options_text(program=program, space=space, seconds=seconds, seed=seed or None, sizes=",".join(sizes or []))
@@ -222,7 +226,7 @@ def tune(
     records = database or str(out / "tilewright.db")
     kept_in = without_password(records)
 
-    def search(each: NamedSpace) -> None:
+    def search(each: NamedSpace, seconds: float | None) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ReferenceWarning)  # it stands under the table
             result = session.tune(
@@ -248,14 +252,29 @@ def tune(
             show_summary(each, summary, written, more=more)
 
     try:
-        for each in ready:
+        for number, each in enumerate(ready):
             with failed.kept(each):
-                search(each)
+                search(each, share_of(seconds, time.monotonic() - started, len(ready), number))
     except KeyboardInterrupt:
         print(f"interrupted; what was measured is kept in {kept_in}, and the same command goes on", file=sys.stderr)
         raise typer.Exit(INTERRUPTED) from None
     if failed.count:
         raise typer.Exit(1)
+
+
+def share_of(seconds: float | None, spent: float, count: int, number: int) -> float | None:
+    """What one of several searches gets of the seconds for all: what others did not need is left to those after them,
+    and what they took too much leaves each at least a tenth of its share.
+
+    Args:
+        seconds: for all; None for no limit.
+        spent: of them until now.
+        count: of searches.
+        number: of this one, from 0.
+    """
+    if seconds is None:
+        return None
+    return max((seconds - spent) / (count - number), 0.1 * seconds / count) if count > 1 else seconds
 
 
 class Failures:

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import tilewright as tw
 from tilewright import meta_schedule as ms
-from tilewright.cli import app
+from tilewright.cli import app, share_of
 from tilewright.script import tir as T
 from tilewright.search import deadline, session
 
@@ -79,6 +79,40 @@ def test_the_other_programs_of_a_file_are_tuned(tmp_path: Path) -> None:
     assert result.exit_code == 1 and "space 'forever': [tune/reference]" in result.stderr
     assert "did not come back before" in result.stderr
     assert (out / "double.so").exists() and not (out / "forever.so").exists()
+
+
+def test_the_seconds_are_for_all_programs(tmp_path: Path) -> None:
+    """Each gets its share of what is left, and none is left out where another one took too long."""
+    assert share_of(None, 3.0, 3, 1) is None and share_of(9.0, 0.1, 1, 0) == 9.0
+    assert [share_of(9.0, spent, 3, at) for at, spent in enumerate((0.0, 3.0, 6.0))] == [3.0] * 3
+    assert share_of(9.0, 1.0, 3, 1) == 4.0
+    assert share_of(9.0, 20.0, 3, 2) == pytest.approx(0.3)
+    double = FILE.partition("@T.prim_func\ndef double")
+    assert double[1]
+    one = double[1] + double[2]
+    (tmp_path / "three.py").write_text(
+        double[0].partition("@T.prim_func")[0] + "".join(one.replace("double", f"double{i}") for i in range(3))
+    )
+    given: list[float] = []
+    tune = session.tune
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            session, "tune", lambda *args, **options: (given.append(options["seconds"]), tune(*args, **options))[1]
+        )
+        options = ["--seconds", "12", "--trials", "2", "--quiet", "--out", str(tmp_path / "out")]
+        assert CliRunner().invoke(app, ["tune", str(tmp_path / "three.py"), *options]).exit_code == 0
+    assert len(given) == 3 and given[0] <= 4.0 and max(given) < 12.0
+
+
+def test_the_time_that_is_shown_is_never_more_than_what_is_left() -> None:
+    seen: list[tuple[float, float]] = []
+    begin = time.monotonic()
+
+    def watch(progress: session.Progress) -> None:
+        seen.append((progress.time_left, 4.0 - (time.monotonic() - begin)))
+
+    tw.tune(scale, seconds=4.0, trials=100_000, progress=watch)
+    assert seen and all(shown <= max(left, 0.0) + 0.5 for shown, left in seen)
 
 
 def test_a_session_of_tasks_ends_too(tmp_path: Path) -> None:

@@ -72,6 +72,26 @@ def test_one_that_raises_now_and_then_is_data() -> None:
     assert count == result.progress.refused and "two is not to be had" in message
 
 
+@pytest.mark.parametrize("answer", [False, True])
+def test_draws_that_raise_are_counted_under_one_code(answer: bool) -> None:
+    """The first draw of a session, which decides whether there is a space at all, and those after it."""
+    drawn: list[int] = []
+
+    @tw.space(scale)
+    def now_and_then(sch: tw.Schedule) -> object:
+        drawn.append(int(sch.sample_categorical(list(range(16)), [1 / 16] * 16)))
+        sch.annotate(sch.get_block("Y"), "note", drawn[-1])
+        if len(drawn) == 1 or drawn[-1] % 4 == 0:
+            if answer:
+                return sch
+            raise ValueError("this one is not to be had")
+        return None
+
+    result = tw.tune(now_and_then, trials=8, progress=None)
+    assert set(result.progress.failures) == {"space/exception"}
+    assert result.progress.failures["space/exception"][0] >= 1
+
+
 def test_a_space_that_loops(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "SPACE_DEADLINE", 0.3)
 

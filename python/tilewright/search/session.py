@@ -96,6 +96,7 @@ class Progress:
         reference_seconds: of one call of the program as it was written; 0 when it was not run.
         seconds: that the tuner itself spent "drawing", "lowering", "learning".
         phase: "reference" (that program runs), "search", "finals" (the best are timed against one another), "done".
+        budget_left: of the seconds that the search may take; infinity where these are not limited.
     """
 
     trials: int
@@ -114,6 +115,7 @@ class Progress:
     median_build_seconds: float
     seconds: dict[str, float]
     phase: str
+    budget_left: float = float("inf")
 
     @property
     def rate(self) -> float:
@@ -122,8 +124,10 @@ class Progress:
 
     @property
     def time_left(self) -> float:
-        """Seconds, by the rate so far; infinity at the start."""
-        return (self.total - self.trials) / self.rate if self.rate > 0 else float("inf")
+        """Seconds, by the rate so far, and at most what is left of those that the search may take; infinity where
+        neither is known."""
+        by_rate = (self.total - self.trials) / self.rate if self.rate > 0 else float("inf")
+        return max(min(by_rate, self.budget_left), 0.0)
 
 
 @dataclass(frozen=True)
@@ -271,15 +275,16 @@ def run_space(space: Space, schedule: Schedule, *, first: bool = False, seconds:
         raise
     except Exception as error:
         place = place_of(error)
-        raise ScheduleError(
-            f"the space '{space.name}' raised {type(error).__name__}: {error}"
-            + (f"\n{place}" if place else "")
-            + "\n  hint: try it alone: sch = tw.Schedule(program); space(sch); print(sch.mod.script())"
+        raise ScheduleError.of(
+            "space/exception",
+            f"the space '{space.name}' raised {type(error).__name__}: {error}" + (f"\n{place}" if place else ""),
+            "try it alone: sch = tw.Schedule(program); space(sch); print(sch.mod.script())",
         ) from error
     if answer is not None:
-        raise ScheduleError(
+        raise ScheduleError.of(
+            "space/exception",
             f"the space '{space.name}' returned {type(answer).__name__}; it must change the schedule in place and "
-            "return None"
+            "return None",
         )
 
 
@@ -617,7 +622,7 @@ class _Search:
                 if "space/deadline" in reasons:
                     message = f"the space '{self.space.name}' did not return within {had} and was interrupted"
                     reasons["space/deadline"] = (reasons["space/deadline"][0], message)
-        return Progress(**facts)
+        return Progress(**facts, budget_left=self.end - time.monotonic())
 
     def _context(self, first: Schedule) -> _core.TuneContext:
         """The space as strategies take it: what it did to a schedule, or where it decides as it goes, itself."""
