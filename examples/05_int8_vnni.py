@@ -5,7 +5,7 @@ python examples/05_int8_vnni.py
 Processors with VNNI add four products of bytes to each of sixteen sums at once. Tilewright knows this instruction as
 data: a description (what it computes) and an implementation (how it is written). `tensorize` puts the implementation
 where a block computes what the description says; the interpreter goes on by the description. The schedule packs W so
-that the bytes lie as the instruction takes them, and keeps a tile of C in registers.
+that the bytes lie as the instruction takes them, and keeps a tile of C in registers: as large a one as these hold.
 """
 
 import numpy as np
@@ -29,14 +29,21 @@ def product(A: T.Buffer((M, K), "uint8"), W: T.Buffer((N, K), "int8"), C: T.Buff
             C[vi, vj] += T.Cast("int32", A[vi, vk]) * T.Cast("int32", W[vj, vk])
 
 
-def schedule(intrin: str) -> tw.Schedule:
+def tile_of(target: tw.Target) -> tuple[int, int]:
+    """Rows of C that are summed at once, and groups of 16 columns: 24 of 32 registers of 512 bits hold
+    sums, 8 of 16 with 256 bits."""
+    return (6, 4) if target.vector_bits >= 512 else (2, 2)
+
+
+def schedule(intrin: str, target: tw.Target) -> tw.Schedule:
+    tile_rows, tile_vectors = tile_of(target)
     sch = tw.Schedule(product)
     block = sch.get_block("C")
     packed = sch.cache_read(block, 1, "global")
     sch.transform_layout(packed, ("write", 0), lambda j, k: (j // 16, k // 4, j % 16, k % 4))
     i, j, k = sch.get_loops(block)
-    i_out, rows = sch.split(i, factors=[None, 6])
-    j_out, vectors, lanes = sch.split(j, factors=[None, 4, 16])
+    i_out, rows = sch.split(i, factors=[None, tile_rows])
+    j_out, vectors, lanes = sch.split(j, factors=[None, tile_vectors, 16])
     k_out, group = sch.split(k, factors=[None, 4])
     sch.reorder(j_out, i_out, k_out, rows, vectors, lanes, group)
     tile = sch.cache_write(block, 0, "local")
@@ -50,12 +57,13 @@ def schedule(intrin: str) -> tw.Schedule:
 
 
 def main() -> None:
-    intrin = best_dot_16x4(tw.Target("native"))
+    target = tw.Target("native")
+    intrin = best_dot_16x4(target)
     if intrin is None:
         print("this processor has none of the instructions")
         return
     print(f"this processor has {intrin}")
-    sch = schedule(intrin)
+    sch = schedule(intrin, target)
     kernel = tw.compile(sch)
 
     rng = np.random.default_rng(0)

@@ -7,6 +7,7 @@ import os
 import runpy
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,17 @@ def test_lesson_5_multiplies_bytes(examples: Path, tmp_path: Path) -> None:
     assert lines[0].startswith("this processor has dot_16x4_")
     rates = {line.rsplit("  ", 2)[0].strip(): float(line.split()[-1]) for line in lines[-3:]}
     assert next(iter(rates)).startswith("Tilewright") and len(rates) == 3
+
+
+@pytest.mark.parametrize("cpu", ["znver3", "skylake-avx512"])
+def test_the_tile_of_lesson_5_follows_the_target(cpu: str) -> None:
+    lesson = runpy.run_path(str(ROOT / "examples" / "05_int8_vnni.py"))
+    target = tw.Target(f"llvm -mcpu={cpu}")
+    intrin = lesson["best_dot_16x4"](target)
+    assert intrin is not None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", tw.notes.PerformanceWarning)
+        tw.compile(lesson["schedule"](intrin, target), target=target)
 
 
 def test_lesson_6_reduces_in_vectors(examples: Path, tmp_path: Path) -> None:
