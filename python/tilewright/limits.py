@@ -43,7 +43,8 @@ def whole(name: str, value: Any, least: int, why: str = "", *, most: int = MOST)
     if not least <= number <= most:
         too_much = f"it is at most {most}"
         what = (why or f"it is at least {least}") if number < least else too_much
-        raise ArgumentError.of("arguments/number", f"{name} is {number}; {what}")
+        nearest = least if number < least else most
+        raise ArgumentError.of("arguments/number", f"{name} is {number}; {what}", f"such as {name}={nearest}")
     return number
 
 
@@ -60,9 +61,11 @@ def positive(name: str, value: Any) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ArgumentTypeError.of("arguments/number", f"{name} is {value!r}; it is a number, or None for no limit")
+        said = f"{name} is {value!r}; it is a number, or None for no limit"
+        raise ArgumentTypeError.of("arguments/number", said, f"such as {name}=10.0")
     if not float(value) > 0:
-        raise ArgumentError.of("arguments/number", f"{name} is {value}; it is a number above 0, or None for no limit")
+        said = f"{name} is {value}; it is a number above 0, or None for no limit"
+        raise ArgumentError.of("arguments/number", said, "leave it away where there is no limit")
     return float(value)
 
 

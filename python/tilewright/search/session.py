@@ -370,8 +370,7 @@ def tune(
     if patience is not None:
         patience = limits.whole("patience", patience, 1, "it is a number above 0, or None for no limit")
     _check_kinds(space, inputs, sizes, cold, fresh, strategy, cost_model, database)
-    inputs = by_buffer(program, inputs or {})
-    given = {**(space.inputs if isinstance(space, Space) else {}), **inputs}
+    given = {**(space.inputs if isinstance(space, Space) else {}), **by_buffer(program, inputs or {})}
     check_inputs(program, given)
     task = task_of(program, {**sizes_of(program, given), **(sizes or {})}, cold=cold)
     if space is None:
@@ -381,14 +380,13 @@ def tune(
     notes.warn_of_threads(threads)
     from tilewright.search.progress import reporter
 
-    if isinstance(strategy, str):
-        strategy = _core.SearchStrategy.create(strategy)
+    strategy = _core.SearchStrategy.create(strategy) if isinstance(strategy, str) else strategy
     stops = {"patience": patience or 0, "target_seconds": target_seconds or 0.0}
     # A look at the limits of the machine takes a second, so short searches go without.
     is_short = trials < LEAST_TRIALS_FOR_ROOFS or (seconds or np.inf) < LEAST_SECONDS_FOR_ROOFS
     stops["bound_seconds"] = 0.0 if is_short else _bound(task, threads)
     search = _Search(
-        space, task, trials, seconds, seed, threads, inputs, target, fresh, strategy, cost_model, stops, started
+        space, task, trials, seconds, seed, threads, given, target, fresh, strategy, cost_model, stops, started
     )
     with reporter(progress, search.task, search.threads) as report:
         result = search.run(database, report)
