@@ -124,7 +124,8 @@ def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, float] | None 
 
 def by_buffer(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments by the names of their buffers, where some are named by the parameters that hold these."""
-    found = dict(inputs)
+    limits.kind("inputs", inputs, Mapping, "a dict of arrays by the names of parameters, or None")
+    found = {str(name): value for name, value in inputs.items()}
     for function in _functions_of(program):
         found = named_by_buffer(function, found)
     return found

@@ -44,7 +44,8 @@ class Space:
     identity: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "inputs", by_buffer(self.program, self.inputs))
+        if isinstance(self.program, _core.PrimFunc | _core.Module):
+            object.__setattr__(self, "inputs", by_buffer(self.program, self.inputs))
 
     def __repr__(self) -> str:
         return f"<Space {self.name}>"
