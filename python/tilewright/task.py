@@ -52,7 +52,7 @@ class Task:
     @property
     def scalars(self) -> Mapping[str, tuple[str, float]]:
         """Of parameters that are no arrays, the data type and the value, in their order."""
-        return {name: (var.dtype, self.sizes[name]) for name, var in _scalars_of(self.program).items()}
+        return {name: (var.dtype, self.sizes[name]) for name, var in scalars_of(self.program).items()}
 
     def call(self, arrays: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments of a call by name, in the order of the parameters: these arrays, and the scalars."""
@@ -142,7 +142,7 @@ def check_inputs(program: ir.PrimFunc | ir.Module, inputs: Mapping[str, Any]) ->
         tilewright.ArgumentError: there are some.
     """
     functions = _functions_of(program)
-    parameters = [name for f in functions for name in [*(b.name for b in f.buffer_map.values()), *_scalars_of(f)]]
+    parameters = [name for f in functions for name in [*(b.name for b in f.buffer_map.values()), *scalars_of(f)]]
     known = list(dict.fromkeys([*parameters, *(name for f in functions for name in _extents_of(f))]))
     if unknown := sorted(set(inputs) - set(known)):
         raise ArgumentError.of(
@@ -165,14 +165,14 @@ def sizes_of(program: ir.PrimFunc | ir.Module, arguments: Mapping[str, Any]) -> 
             shape = np.shape(arguments[buffer.name]) if buffer.name in arguments else ()
             named = [(e, n) for e, n in zip(buffer.shape, shape, strict=False) if isinstance(e, ir.Var)]
             sizes |= {extent.name: int(size) for extent, size in named}
-        sizes |= {name: arguments[name] for name in _scalars_of(function) if name in arguments}
+        sizes |= {name: arguments[name] for name in scalars_of(function) if name in arguments}
     return sizes
 
 
 def open_sizes_of(program: ir.PrimFunc | ir.Module) -> dict[str, float]:
     """The sizes that a program leaves open and its scalars, in the order of its parameters: by name, a value that a
     hint may show."""
-    variables = {name: var for f in _functions_of(program) for name, var in (_extents_of(f) | _scalars_of(f)).items()}
+    variables = {name: var for f in _functions_of(program) for name, var in (_extents_of(f) | scalars_of(f)).items()}
     return {name: _shown(variable.dtype) for name, variable in variables.items()}
 
 
@@ -192,12 +192,13 @@ def _extents_of(function: ir.PrimFunc) -> dict[str, ir.Var]:
     return {extent.name: extent for extent in shapes if isinstance(extent, ir.Var)}
 
 
-def _scalars_of(function: ir.PrimFunc) -> dict[str, ir.Var]:
+def scalars_of(function: ir.PrimFunc) -> dict[str, ir.Var]:
+    """The parameters that are no arrays, by name."""
     return {p.name: p for p in function.params if p not in function.buffer_map and p.dtype != "handle"}
 
 
 def _sized(function: ir.PrimFunc, sizes: Mapping[str, float]) -> ir.PrimFunc:
-    extents, scalars = _extents_of(function), _scalars_of(function)
+    extents, scalars = _extents_of(function), scalars_of(function)
     everything = extents | scalars
     if unknown := set(sizes) - set(everything):
         known = f"are {', '.join(sorted(everything))}" if everything else "are none"

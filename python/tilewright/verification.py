@@ -23,7 +23,7 @@ from tilewright.reference import (
     with_hint_on_inputs,
 )
 from tilewright.specialize import specialize
-from tilewright.task import Task, by_buffer, check_inputs, check_value, task_of
+from tilewright.task import Task, by_buffer, check_inputs, check_value, scalars_of, task_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -224,7 +224,7 @@ def _parameters(module: ir.Module, name: str) -> list[ir.Buffer | None]:
 def _tasks(function: ir.PrimFunc, inputs: Mapping[str, Any]) -> Iterator[tuple[int, Task, dict[str, Any]]]:
     """The function with each choice of sizes and scalars, numbered; and the scalars, by name."""
     function = _by_shapes(function)
-    scalars = [p for p in function.params if p not in function.buffer_map and p.dtype != "handle"]
+    scalars = scalars_of(function).values()
     symbols = _size_variables(function)
     seen = set()
     for number, choice in enumerate(SIZES if symbols or scalars else ((), ())):

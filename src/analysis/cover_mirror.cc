@@ -5,20 +5,12 @@
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/op.h"
 #include "ir/structural.h"
 
 namespace tilewright::analysis {
 namespace {
-
-void add_terms(const Expr& predicate, std::vector<Expr>& terms) {
-  if (const And* both = predicate.as<And>()) {
-    add_terms(both->a, terms);
-    add_terms(both->b, terms);
-  } else if (!is_true(predicate)) {
-    terms.push_back(predicate);
-  }
-}
 
 /// Which loops of the reader stand for those of the writer.
 class Mirror {
@@ -77,9 +69,7 @@ bool mirrors(const BlockRealize& writer, const Ref<BufferRegion>& write, const a
     if (!mirror.matches(written[d]->extent, needed[d]->extent)) return false;
   }
   if (!mirror.settle_others()) return false;
-  std::vector<Expr> runs, known;
-  add_terms(writer.predicate, runs);
-  add_terms(reader.predicate, known);
+  const std::vector<Expr> runs = conjuncts(writer.predicate), known = conjuncts(reader.predicate);
   return std::all_of(runs.begin(), runs.end(), [&](const Expr& term) {
     const Expr now = mirror(term);
     return effect_of(now) == Effect::kPure &&

@@ -5,6 +5,7 @@
 #include "arith/iter_factor.h"
 #include "arith/iter_map.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/substitute.h"
 
 namespace tilewright::arith {
@@ -110,15 +111,6 @@ class Divider {
   std::unordered_map<NodeRef, Side> sides_;
 };
 
-void conjuncts(const Expr& e, std::vector<Expr>& out) {
-  if (const And* both = e.as<And>()) {
-    conjuncts(both->a, out);
-    conjuncts(both->b, out);
-  } else {
-    out.push_back(e);
-  }
-}
-
 }  // namespace
 
 std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices, const IterDomains& inputs,
@@ -160,9 +152,7 @@ std::optional<SubspaceDivision> subspace_divide(const std::vector<Expr>& indices
     inside = logical_and(inside, logical_and(le(range->min, variable), lt(variable, range->min + range->extent)));
   }
   auto scope = analyzer.constraint(inside);
-  std::vector<Expr> parts;
-  conjuncts(condition, parts);
-  for (const Expr& part : parts) {
+  for (const Expr& part : conjuncts(condition)) {
     if (analyzer.can_prove(part)) continue;
     const Side side = divider.side_of(part);
     if (exact && side == Side::kMixed) return fail({"the predicate compares outer with inner loops"});

@@ -185,7 +185,7 @@ def is_spatial(node: ir.Block) -> bool:
 
 def is_heavy(node: ir.Block) -> bool:
     """Whether it computes something that takes long."""
-    return any(_name_of(call) in _HEAVY for call in _calls(node))
+    return any(_name_of(call) in _HEAVY for call in _all_of(ir.Call, node.body))
 
 
 def work_of(node: ir.Block) -> float:
@@ -218,7 +218,7 @@ def work_of(node: ir.Block) -> float:
 
 def is_conditional(node: ir.Block) -> bool:
     """Whether what it computes is behind a condition, as padding is."""
-    return any(_name_of(call) == "if_then_else" for call in _calls(node))
+    return any(_name_of(call) == "if_then_else" for call in _all_of(ir.Call, node.body))
 
 
 def steps_of_conditions(node: ir.Block, variable: ir.Var) -> int:
@@ -234,16 +234,10 @@ def steps_of_conditions(node: ir.Block, variable: ir.Var) -> int:
             if moved is not None and moved % modulus:
                 steps = max(steps, modulus)
 
-    for call in _calls(node):
+    for call in _all_of(ir.Call, node.body):
         if _name_of(call) == "if_then_else":
             _core.visit(call.args[0], look)
     return steps
-
-
-def _calls(node: ir.Block) -> list[ir.Call]:
-    found: list[ir.Call] = []
-    _core.visit(node.body, lambda inner: found.append(inner) if isinstance(inner, ir.Call) else None)
-    return found
 
 
 def _name_of(call: ir.Call) -> str:
@@ -255,21 +249,25 @@ def loops_of_axes(schedule: Schedule, block: BlockRV) -> list[LoopRV]:
     node, loops = schedule.get(block), schedule.get_loops(block)
     if len(loops) != len(node.iter_vars) or not loops:
         return []
-    realizes: list[ir.BlockRealize] = []
-    innermost = schedule.get(loops[-1])
-    _core.visit(innermost.body, lambda n: realizes.append(n) if isinstance(n, ir.BlockRealize) else None)
+    body = schedule.get(loops[-1]).body
+    # A search asks for each of its candidates: most often there is nothing to look for.
+    realizes = [body] if isinstance(body, ir.BlockRealize) else _all_of(ir.BlockRealize, body)
     values: Sequence[Any] = next((each.iter_values for each in realizes if each.block.same_as(node)), ())
     free = {schedule.get(loop).loop_var: loop for loop in loops}
     found: list[LoopRV | None] = []
     for value in values:
-        named: list[ir.Var] = []
-        _core.visit(value, lambda n, named=named: named.append(n) if isinstance(n, ir.Var) else None)
-        ours = {var for var in named if var in free}
+        ours = {var for var in ([value] if isinstance(value, ir.Var) else _all_of(ir.Var, value)) if var in free}
         found.append(free.pop(ours.pop()) if len(ours) == 1 else None)
     # An axis of one step may be bound to a number.
     rest = [loop for loop in free.values() if constant(schedule.get(loop).extent) == 1]
     bound = [loop or (rest.pop(0) if rest else None) for loop in found]
     return [loop for loop in bound if loop is not None] if None not in bound else []
+
+
+def _all_of(kind: type[Any], root: Any) -> list[Any]:
+    found: list[Any] = []
+    _core.visit(root, lambda node: found.append(node) if isinstance(node, kind) else None)
+    return found
 
 
 def facts_of(

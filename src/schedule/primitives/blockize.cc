@@ -31,6 +31,7 @@
 #include "analysis/threads.h"
 #include "arith/iter_map.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -51,15 +52,6 @@ bool uses_loop(const Expr& e, const arith::IterDomains& loops) {
   return uses_any_var(e, [&](const Ref<Var>& v) {
     return std::any_of(loops.begin(), loops.end(), [&](const auto& loop) { return loop.first == v; });
   });
-}
-
-void collect_terms(const Expr& condition, std::vector<Expr>& terms) {
-  if (const And* both = condition.as<And>()) {
-    collect_terms(both->a, terms);
-    collect_terms(both->b, terms);
-  } else if (!is_true(condition)) {
-    terms.push_back(condition);
-  }
 }
 
 /// One block with the loops that are going to be inside of the new block around it.
@@ -327,12 +319,10 @@ class Division {
   /// Terms of the outer loops stay outside; the others go inside, where outer loops are known by the outer axes only.
   Status divide_condition(const Expr& predicate) {
     outer_condition_ = inner_condition_ = bool_imm(true);
-    std::vector<Expr> terms;
-    collect_terms(predicate, terms);
     // An inner loop of one iteration leaves nothing out by itself.
     const VarMap units = analysis::units_of(inner_);
     const bool runs = inner_loops_run();
-    for (const Expr& term : terms) {
+    for (const Expr& term : conjuncts(predicate)) {
       // What reads data, or divides, is not asked where no loop or earlier term inside has let the block run.
       bool is_late = (!runs || !is_true(inner_condition_)) &&
                      (effect_of(term) != Effect::kPure || analysis::may_divide_by_zero(term, analyzer_));

@@ -254,14 +254,20 @@ TEST(Database, ATrialWithoutItsProgramOrItsTargetIsMeasuredAgain) {
   }
 }
 
+/// A file as an earlier version made it.
+sqlite::Connection of_schema(size_t number, const std::string& file) {
+  sqlite::OpenOptions how;
+  how.create = true;
+  auto connection = sqlite::Connection::open(file, how);
+  EXPECT_TRUE(connection->execute(fmt::format("PRAGMA application_id = {}", kApplicationId)).ok());
+  EXPECT_TRUE(migrate(*connection, migrations().first(number)).ok());
+  return std::move(*connection);
+}
+
 TEST(Database, AFileOfTheFirstSchemaIsMigrated) {
   TestFolder folder;
   {
-    sqlite::OpenOptions how;
-    how.create = true;
-    auto connection = sqlite::Connection::open(folder / "t.db", how);
-    ASSERT_TRUE(connection->execute(fmt::format("PRAGMA application_id = {}", kApplicationId)).ok());
-    ASSERT_TRUE(migrate(*connection, migrations().first(1)).ok());
+    auto connection = of_schema(1, folder / "t.db");
   }
   // Also by who only wants to read it.
   auto read_only = Database::open(folder / "t.db", {.read_only = true});
@@ -308,28 +314,24 @@ TEST(Database, HostsAndVersionsAreRowsThatRecordsShare) {
 TEST(Database, VersionsOfTheThirdSchemaBecomeRows) {
   TestFolder folder;
   {
-    sqlite::OpenOptions how;
-    how.create = true;
-    auto connection = sqlite::Connection::open(folder / "t.db", how);
-    ASSERT_TRUE(connection->execute(fmt::format("PRAGMA application_id = {}", kApplicationId)).ok());
-    ASSERT_TRUE(connection->execute("PRAGMA foreign_keys = ON").ok());
-    ASSERT_TRUE(migrate(*connection, migrations().first(3)).ok());
+    auto connection = of_schema(3, folder / "t.db");
+    ASSERT_TRUE(connection.execute("PRAGMA foreign_keys = ON").ok());
     ASSERT_TRUE(connection
-                    ->execute(fmt::format("INSERT INTO workload (id, hash, name, script, created) VALUES "
-                                          "(1, x'{}', 'matmul', '', ''); INSERT INTO target VALUES (1, 't')",
-                                          kMatmul.hex()))
+                    .execute(fmt::format("INSERT INTO workload (id, hash, name, script, created) VALUES "
+                                         "(1, x'{}', 'matmul', '', ''); INSERT INTO target VALUES (1, 't')",
+                                         kMatmul.hex()))
                     .ok());
     for (const char* versions : {R"({"tilewright": "0.1.0", "machine": "x86_64"})", R"({"tilewright":"0.1.0"})", "",
                                  "{}", R"({"machine": "x86_64", "tilewright": "0.1.0"})", "[1", R"("text")"}) {
       EXPECT_TRUE(
           connection
-              ->execute(fmt::format("INSERT INTO record (workload_id, target_id, seed, round, position, trace, "
-                                    "decisions, seconds, median, outcome, verification, versions, created) VALUES "
-                                    "(1, 1, 0, 0, 0, '', '', '[1]', 1, 'ok', '', '{}', '')",
-                                    versions))
+              .execute(fmt::format("INSERT INTO record (workload_id, target_id, seed, round, position, trace, "
+                                   "decisions, seconds, median, outcome, verification, versions, created) VALUES "
+                                   "(1, 1, 0, 0, 0, '', '', '[1]', 1, 'ok', '', '{}', '')",
+                                   versions))
               .ok());
     }
-    ASSERT_TRUE(connection->execute("INSERT INTO finals VALUES (1, 1, 2, '[0.5]', 0.5, 7, '')").ok());
+    ASSERT_TRUE(connection.execute("INSERT INTO finals VALUES (1, 1, 2, '[0.5]', 0.5, 7, '')").ok());
   }
   std::vector<std::string> hosts, versions;
   auto database = open(folder / "t.db");

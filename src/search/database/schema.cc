@@ -66,8 +66,7 @@ CREATE TABLE finals (
 ALTER TABLE workload ADD COLUMN sizes TEXT NOT NULL DEFAULT '';
 )sql",
     // 3 -> 4: where a record was measured, and by which versions, are rows that records refer to. Until then each
-    // record
-    // held one text: the versions, and among them the kind of machine.
+    // record held one text: the versions, and among them the kind of machine.
     R"sql(
 CREATE TABLE host (
   id INTEGER PRIMARY KEY,

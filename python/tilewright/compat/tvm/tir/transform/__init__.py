@@ -120,26 +120,25 @@ def SkipAssert() -> Pass:
     return _rewritten(lambda node: node.body if isinstance(node, ir.AssertStmt) else None)
 
 
-def RemoveAssume() -> Pass:
-    """``T.assume`` goes."""
+def _without_calls(statement: type[Any], operation: str) -> Pass:
+    """The pass that leaves out statements of a class whose value is a call of an operation."""
 
     def change(node: Any) -> Any:
-        call = node.value if isinstance(node, ir.Evaluate) else None
-        is_assumption = isinstance(call, ir.Call) and isinstance(call.op, ir.Op) and call.op.name == "tir.assume"
-        return ir.Evaluate(0) if is_assumption else None
+        call = node.value if isinstance(node, statement) else None
+        is_it = isinstance(call, ir.Call) and isinstance(call.op, ir.Op) and call.op.name == operation
+        return ir.Evaluate(0) if is_it else None
 
     return _rewritten(change)
+
+
+def RemoveAssume() -> Pass:
+    """``T.assume`` goes."""
+    return _without_calls(ir.Evaluate, "tir.assume")
 
 
 def RemoveStoreUndef() -> Pass:
     """Stores of ``T.undef()`` go: they say that whatever is there will do."""
-
-    def change(node: Any) -> Any:
-        call = node.value if isinstance(node, ir.BufferStore) else None
-        is_undefined = isinstance(call, ir.Call) and isinstance(call.op, ir.Op) and call.op.name == "tir.undef"
-        return ir.Evaluate(0) if is_undefined else None
-
-    return _rewritten(change)
+    return _without_calls(ir.BufferStore, "tir.undef")
 
 
 def BindTarget(target: Any) -> Pass:

@@ -1,0 +1,14 @@
+// What a condition is made of.
+#pragma once
+
+#include <vector>
+
+#include "ir/expr.h"
+
+namespace tilewright {
+
+/// The terms that hold where the condition does, in order, none of them an `and`; a condition that always holds has
+/// none.
+std::vector<Expr> conjuncts(const Expr& condition);
+
+}  // namespace tilewright
