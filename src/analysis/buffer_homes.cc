@@ -268,18 +268,17 @@ class HomeFinder {
   }
 
   /// Behind the last of the loops around all uses whose iterations each have such memory of their own: it carries
-  /// nothing over them, or over loops around them, whatever the program says. But for reductions: those that the
-  /// threads share, and those over a loop around them.
+  /// nothing over them, or over loops around them, whatever the program says. But for reductions: what a loop sums up
+  /// is one piece of memory for all of its iterations, be they of threads, and for all loops inside.
   size_t first_owned(const Ref<Buffer>& buffer, const Uses& uses) const {
     size_t first = 0;
     for (size_t depth = 0; depth < uses.common.size(); ++depth) {
       const For* loop = as<For>(uses.common[depth]);
       if (!loop) continue;
-      const bool reduces = std::any_of(uses.list.begin(), uses.list.end(),
-                                       [&](const Use& one) { return uses_.carries(one, buffer, loop->loop_var); });
+      auto reduces = [&](const Use& one) { return uses_.carries(one, buffer, loop->loop_var); };
+      if (std::any_of(uses.list.begin(), uses.list.end(), reduces)) break;
       const auto axis = thread_axis(*loop);
-      if (!axis && reduces) break;
-      if (axis && !reduces && !memory_scope(buffer->scope()).is_shared_by(*axis)) first = depth + 1;
+      if (axis && !memory_scope(buffer->scope()).is_shared_by(*axis)) first = depth + 1;
     }
     return first;
   }
@@ -380,13 +379,14 @@ bool is_at_home_below(const Tree& tree, int loop, const NodeRef& home) {
 namespace {
 
 /// Whether the scope of the buffer gives each thread that runs an iteration of the loop one of its own, and all that
-/// touches it is declared by blocks below the loop, which drives no reduction into it, and no other loops than those of
-/// threads stand around: seen without a list of accesses.
+/// touches it is declared by blocks below the loop, no other loops than those of threads stand around, and none of them
+/// drives a reduction into it: seen without a list of accesses.
 bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
   auto axis = thread_axis(tree.for_at(loop));
   if (!axis || memory_scope(buffer->scope()).is_shared_by(*axis)) return false;
-  const std::vector<int> around = tree.loops_above(loop);
-  if (std::any_of(around.begin(), around.end(), [&](int at) { return !thread_axis(tree.for_at(at)); })) return false;
+  std::vector<int> loops = tree.loops_above(loop);
+  if (std::any_of(loops.begin(), loops.end(), [&](int at) { return !thread_axis(tree.for_at(at)); })) return false;
+  loops.push_back(loop);
   if (Scope::of(tree.block_at(0)).bare_statement()) return false;
   const auto& own = tree.block_at(0).alloc_buffers;
   if (std::find(own.begin(), own.end(), buffer) == own.end()) return false;
@@ -403,7 +403,8 @@ bool is_plainly_owned(const Tree& tree, int loop, const Ref<Buffer>& buffer) {
     if (!tree.contains(loop, at)) return false;
     for (size_t i = 0; writes && i < realize.iter_values.size(); ++i) {
       if (is_data_parallel(block->iter_vars[i])) continue;
-      if (uses_var(realize.iter_values[i], tree.for_at(loop).loop_var)) return false;
+      auto drives = [&](int at) { return uses_var(realize.iter_values[i], tree.for_at(at).loop_var); };
+      if (std::any_of(loops.begin(), loops.end(), drives)) return false;
     }
   }
   return true;

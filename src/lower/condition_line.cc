@@ -29,7 +29,9 @@ std::optional<Line> line_of(const Expr& comparison, const Ref<Var>& v, const Ins
   if (!end.defined()) return {};
   Expr q = analyzer.simplify(substitute(end, {{v, zero(v.dtype())}}));
   auto p = const_int(analyzer.simplify(substitute(end, {{v, one(v.dtype())}}) - q));
-  if (!p || *p == 0 || !analyzer.can_prove_equal(end, v * *p + q)) return {};
+  if (!p || *p == 0 || *p == INT64_MIN) return {};  // -p is asked for, too
+  // A line of numbers wider than the loop's: (int64(i) << 40) > int64(j).
+  if (!analyzer.can_prove_equal(end, cast(q.dtype(), v) * *p + q)) return {};
   if (effect_of(q) != Effect::kPure) return {};  // an end of a loop that is read inside
   if (uses_any_var(q, [&](const Ref<Var>& x) { return inside.defined.count(x) != 0; })) return {};
   return Line{*p, q};

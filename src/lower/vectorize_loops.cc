@@ -11,7 +11,8 @@
 //
 // Needs      flat buffers; constant extents (split_vector_loops)
 // Ensures    no vectorized loops. One whose body has no vector form (a sum into one element, a nested vector loop, a
-//            call with an effect) is a serial loop instead, and a note says why.
+//            call with an effect, conditions in one another that make it too large) is a serial loop instead, and a
+//            note says why.
 // Placement  after partition_loops, which takes away the conditions of full vectors; before unroll_loops, so that loops
 //            inside of a vectorized one are copied once, not per lane
 #include <algorithm>
@@ -464,9 +465,15 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
     std::string reason = "its extent is not a constant";
     if (lanes && *lanes > 1) {
       LaneSpreader spreader(inner->loop_var, inner->min, static_cast<int>(*lanes), memory);
-      Stmt vector = spreader.spread(inner->body);
-      if (spreader.reason.empty()) return vector;
-      reason = spreader.reason;
+      try {
+        Stmt vector = spreader.spread(inner->body);
+        if (spreader.reason.empty()) return vector;
+        reason = spreader.reason;
+      } catch (const Exception& e) {
+        // Conditions stand in each load under them: where they nest, vectors take many times what one lane does.
+        if (e.diagnostic().code != "ir/too-large" && e.diagnostic().code != "ir/too-deep") throw;
+        reason = e.diagnostic().message;
+      }
     }
     context.notes.push_back({"lower/not-vectorized", context.function,
                              "loop '" + loop->loop_var->name_hint + "' is not vectorized: " + reason});

@@ -4,6 +4,7 @@
 #include <functional>
 #include <tuple>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/independence.h"
 #include "analysis/sizes.h"
@@ -313,11 +314,18 @@ Status check_block_role(const Move& move) {
 
 namespace {
 
-bool share_a_buffer(const Tree& tree, const Block& a, const Block& b) {
+bool share_a_buffer(const Tree& tree, int a, int b) {
+  const std::vector<Ref<BufferRegion>> bound = analysis::binding_reads(tree, a),
+                                       other = analysis::binding_reads(tree, b);
   auto touches = [&](const Ref<BufferRegion>& region) {
-    return tree.touches(b.reads, region->buffer) || tree.touches(b.writes, region->buffer);
+    const Block& block = tree.block_at(b);
+    return tree.touches(block.reads, region->buffer) || tree.touches(block.writes, region->buffer) ||
+           tree.touches(other, region->buffer);
   };
-  return std::any_of(a.reads.begin(), a.reads.end(), touches) || std::any_of(a.writes.begin(), a.writes.end(), touches);
+  auto any = [&](const std::vector<Ref<BufferRegion>>& regions) {
+    return std::any_of(regions.begin(), regions.end(), touches);
+  };
+  return any(tree.block_at(a).reads) || any(tree.block_at(a).writes) || any(bound);
 }
 
 /// Loops whose order of iterations is not that of the program, around `at` and all that shares a buffer with it.
@@ -325,7 +333,7 @@ std::vector<int> concurrent_loops(const Tree& tree, int at) {
   std::vector<int> found;
   if (tree.concurrent_loops().empty()) return found;
   for (int other : tree.blocks()) {
-    if (other == 0 || !share_a_buffer(tree, tree.block_at(at), tree.block_at(other))) continue;
+    if (other == 0 || !share_a_buffer(tree, at, other)) continue;
     for (int loop = tree[other].parent; loop != Tree::kNone; loop = tree[loop].parent) {
       const std::vector<int>& all = tree.concurrent_loops();
       if (std::binary_search(all.begin(), all.end(), loop)) found.push_back(loop);

@@ -273,6 +273,24 @@ def test_what_cannot_be_vectorized_stays_right() -> None:
     assert [note["code"] for note in kernel.report["notes"]] == ["lower/not-vectorized"]
 
 
+def test_conditions_that_grow_too_large_stay_in_a_serial_loop() -> None:
+    """Each stands in all loads under it: the vector form of 24 has 2^24 operations."""
+    value = "A[i] + 1.0"
+    for depth in range(24):
+        value = f"T.if_then_else(A[i] > {depth - 12}.0, {value}, {depth}.0)"
+    program = tw.script.from_source(f"""
+@T.prim_func
+def nested(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+    for i in T.vectorized(64):
+        B[i] = {value}
+""")
+    a, b, expected = random(64) * 20, np.zeros(64, "float32"), np.zeros(64, "float32")
+    with pytest.warns(tw.PerformanceWarning, match="loop 'i' is not vectorized: an expression has more than"):
+        tw.compile(program)(a, b)
+    tw.compile(program, target="interpreter")(a, expected)
+    np.testing.assert_array_equal(b, expected)
+
+
 def test_dependences_are_not_vectorized() -> None:
     @T.prim_func
     def scan(A: T.Buffer((64,), "int32")):

@@ -2,6 +2,7 @@
 
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused
 
@@ -236,3 +237,40 @@ def test_p7_parallel_loops_around_stay_independent():
                     C[vi] = A[vi]
 
     check_refused(again, merge(("B", 1), ("C", 1)), "merge/P7")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "T.where(L[0] > 0)",
+        "vi = T.axis.spatial(4, T.min(T.max(L[i], 0), 3))",
+        "vi = T.axis.spatial(4, i)\n            T.reads(L[0])",
+    ],
+)
+@pytest.mark.parametrize("order", [["W", "C"], ["C", "W"]])
+def test_p6_what_is_between_reads_in_any_way(use, order):
+    """Blocks read what they declare, and what their axes and conditions ask for, which they do not."""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
+    L = T.alloc_buffer((4,), "int32")
+    for i in range(4):
+        with T.block("W"):
+            vi = T.axis.spatial(4, i)
+            L[vi] = A[vi]
+    for i in range(4):
+        with T.block("R"):
+            {use}
+            T.writes(D[0:4])
+            D[0] = T.int32(1)
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = A[vi]
+""")
+    if order == ["C", "W"]:  # C comes to run before what stands between: nothing reads it
+        sch = tw.Schedule(program)
+        sch.merge(*(sch.get_loops(name)[0] for name in order))
+        sch.verify()
+    else:
+        check_refused(program, merge(*((name, 0) for name in order)), "merge/P6")

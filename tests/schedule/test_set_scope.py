@@ -138,3 +138,35 @@ def test_loops_around_threads_carry_sums(order, axis, scope):
     for name in order:
         steps[name]()
     tw.ir.interpret(sch.mod, "main", np.ones((4, 3), "float32"))
+
+
+@T.prim_func
+def sums_of_threads(A: T.Buffer((2, 3)), B: T.Buffer((2,))):
+    L = T.alloc_buffer((2,))
+    for i, k in T.grid(2, 3):
+        with T.block("S"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                L[vi] = T.float32(0)
+            L[vi] += A[vi, vk]
+    for i in range(2):
+        with T.block("B"):
+            vi = T.axis.spatial(2, i)
+            B[vi] = L[vi]
+
+
+@pytest.mark.parametrize("scope", ["local", "shared", "global"])
+@pytest.mark.parametrize("read", [False, True])
+@pytest.mark.parametrize("order", [False, True])
+def test_what_threads_add_up_together_is_one_number(order, read, scope):
+    """Wherever the loop of the threads that share a sum stands."""
+    sch = tw.Schedule(sums_of_threads if read else sums_alone)
+    i, k = sch.get_loops("S")
+    sch.bind(i, "blockIdx.x")
+    sch.bind(k, "threadIdx.x")
+    if order:
+        sch.reorder(k, i)
+    sch.set_scope("S", 0, scope)
+    a, b = np.ones((2 if read else 4, 3), "float32"), np.zeros(2, "float32")
+    tw.ir.interpret(sch.mod, "main", *((a, b) if read else (a,)))
+    assert not read or b.tolist() == [3, 3]

@@ -88,16 +88,15 @@ std::vector<int> blocks_of(const Tree& tree, int at) {
 }
 
 /// Of two statements that change places, neither writes what the other touches.
-Status check_passed(const Tree& tree, int passed, int moved) {
+Status check_passed(const Tree& tree, const analysis::Scope& scope, int passed, int moved) {
+  const std::vector<analysis::Dependence> dependences = scope.dependences();
+  auto child = [&](int block) { return scope.child(tree.block_at(block).id.value); };
   for (int a : blocks_of(tree, passed)) {
     for (int b : blocks_of(tree, moved)) {
       const Block &one = tree.block_at(a), &other = tree.block_at(b);
-      auto meets = [&](const std::vector<Ref<BufferRegion>>& writes, const Block& block) {
-        return std::any_of(writes.begin(), writes.end(), [&](const Ref<BufferRegion>& write) {
-          return tree.touches(block.reads, write->buffer) || tree.touches(block.writes, write->buffer);
-        });
-      };
-      if (!meets(one.writes, other) && !meets(other.writes, one)) continue;
+      const int first = std::min(child(a), child(b)), second = std::max(child(a), child(b));
+      auto joins = [&](const analysis::Dependence& d) { return d.src == first && d.dst == second; };
+      if (std::none_of(dependences.begin(), dependences.end(), joins)) continue;
       return refuse("merge/P6",
                     describe_block(one) + " and " + describe_block(other) + " would change places, and use one buffer",
                     {tree.stmt(a), tree.stmt(b)},
@@ -110,11 +109,12 @@ Status check_passed(const Tree& tree, int passed, int moved) {
 /// What a nest passes on its way to the place of the last one named: statements beside them, and nests that come to run
 /// after it though they ran before, or the other way round.
 Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nests, int around) {
+  const auto& scope = analysis::Scope::of(tree.block_at(tree[nests.front().front()].scope));
   std::vector<int> tops;
   for (const std::vector<int>& nest : nests) tops.push_back(nest.front());
   for (size_t i = 0; i < tops.size(); ++i) {
     for (size_t j = i + 1; j < tops.size(); ++j) {
-      if (tops[i] > tops[j]) TW_RETURN_IF_ERROR(check_passed(tree, tops[i], tops[j]));
+      if (tops[i] > tops[j]) TW_RETURN_IF_ERROR(check_passed(tree, scope, tops[i], tops[j]));
     }
   }
   std::vector<int> places = tree.children(around);
@@ -127,7 +127,7 @@ Status check_between(const Tree& tree, const std::vector<std::vector<int>>& nest
         return refuse("merge/P6", "between the nests stands a statement outside of any block", {tree.stmt(at)},
                       "put it into a block");
       }
-      TW_RETURN_IF_ERROR(check_passed(tree, at, top));
+      TW_RETURN_IF_ERROR(check_passed(tree, scope, at, top));
     }
   }
   return Ok{};
