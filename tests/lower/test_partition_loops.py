@@ -112,13 +112,14 @@ def main(A: T.Buffer((6, 9), "int64")):
 @pytest.mark.parametrize("outer", [0, 1])
 def test_lines_of_numbers_wider_than_the_loop(shift, outer):
     """Where the comparison turns, no number of the loop's own type says it."""
+    small, large = ("vj", "vi") if outer else ("vi", "vj")
     program = tw.script.from_source(f"""
 @T.prim_func
 def main(A: T.Buffer((4, 4), "int64")):
     for i, j in T.grid(4, 4):
         with T.block("A"):
             vi, vj = T.axis.remap("SS", [i, j])
-            if T.Cast("int64", {"vj" if outer else "vi"}) < T.shift_left(T.Cast("int64", {"vi" if outer else "vj"}), T.int64({shift})):
+            if T.Cast("int64", {small}) < T.shift_left(T.Cast("int64", {large}), T.int64({shift})):
                 A[vi, vj] = 1
 """)
     a, expected = np.zeros((4, 4), "int64"), np.zeros((4, 4), "int64")
