@@ -162,10 +162,10 @@ def test_names_resolve(python):
     [
         ("import tvm.relay", "ModuleNotFoundError", "tvm.relay"),
         ("from tvm import relay", "ModuleNotFoundError", "tvm.relay"),
-        ("from tvm.tir import Layout", "ModuleNotFoundError", "tvm.tir.Layout"),
+        ("from tvm.tir import ProducerRealize", "ModuleNotFoundError", "tvm.tir.ProducerRealize"),
         ("from tvm.te import scan", "ModuleNotFoundError", "tvm.te.scan"),
         ("import tvm; tvm.autotvm", "AttributeError", "tvm.autotvm"),
-        ("import tvm; tvm.tir.Layout", "AttributeError", "tvm.tir.Layout"),
+        ("import tvm; tvm.tir.ProducerRealize", "AttributeError", "tvm.tir.ProducerRealize"),
         ("import tvm; tvm.testing.requires_magic", "AttributeError", "tvm.testing.requires_magic"),
     ],
 )

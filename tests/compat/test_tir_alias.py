@@ -329,7 +329,7 @@ def loose(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), n: T.int
     [
         ("SkipAssert", "assert", "T.assume"),
         ("RemoveAssume", "T.assume", "assert"),
-        ("RemoveNoOp", "T.float32(7", "B[i]"),
+        ("RemoveNoOp", "T.float32(7", "B[i * 4 // 4]"),
         ("HoistIfThenElse", "* 4 // 4", "if 3 < n:\n            for i in range(16)"),
         ("Simplify", "* 4 // 4", "B[i]"),
         ("RewriteUnsafeSelect", "T.Select", "T.if_then_else(i < 15, A[i], A[0])"),

@@ -12,8 +12,10 @@ from tilewright.compat.tvm.tir import (
     block_dependence_info,
     block_scope,
     buffer,
+    data_layout,
     expr,
     function,
+    ir_builder,
     op,
     schedule,
     stmt,
@@ -24,6 +26,7 @@ from tilewright.compat.tvm.tir import (
 from tilewright.compat.tvm.tir.block_dependence_info import BlockDependenceInfo
 from tilewright.compat.tvm.tir.block_scope import BlockScope, StmtSRef
 from tilewright.compat.tvm.tir.buffer import *  # noqa: F403
+from tilewright.compat.tvm.tir.data_layout import *  # noqa: F403
 from tilewright.compat.tvm.tir.expr import *  # noqa: F403
 from tilewright.compat.tvm.tir.function import *  # noqa: F403
 from tilewright.compat.tvm.tir.index_map import IndexMap
@@ -34,7 +37,19 @@ from tilewright.compat.tvm.tir.stmt import *  # noqa: F403
 __getattr__ = missing("tvm.tir")
 
 __all__ = [
-    *("analysis", "block_scope", "buffer", "expr", "function", "op", "schedule", "stmt", "stmt_functor"),
+    *(
+        "analysis",
+        "block_scope",
+        "buffer",
+        "data_layout",
+        "expr",
+        "function",
+        "ir_builder",
+        "op",
+        "schedule",
+        "stmt",
+        "stmt_functor",
+    ),
     *("tensor_intrin", "transform"),
     *(
         "BlockDependenceInfo",
@@ -47,5 +62,5 @@ __all__ = [
         "Trace",
     ),
     *("build", "const", "convert"),
-    *(buffer.__all__ + expr.__all__ + function.__all__ + op.__all__ + stmt.__all__),
+    *(buffer.__all__ + data_layout.__all__ + expr.__all__ + function.__all__ + op.__all__ + stmt.__all__),
 ]

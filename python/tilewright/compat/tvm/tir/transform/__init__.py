@@ -11,6 +11,10 @@ from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.target import current
 from tilewright.compat.tvm.tir.analysis import verify_memory
 from tilewright.compat.tvm.tir.transform.function_pass import prim_func_pass
+from tilewright.compat.tvm.tir.transform.lower_blocks import OpaqueBlocks, lower_init
+from tilewright.compat.tvm.tir.transform.remove_no_op import without_no_ops
+from tilewright.compat.tvm.tir.transform.simplify import simplified
+from tilewright.compat.tvm.tir.transform.statements import body_pass, function_pass
 from tilewright.compat.tvm.transform import Pass, PassInfo
 
 __getattr__ = missing("tvm.tir.transform")
@@ -60,54 +64,36 @@ def _native(name: str, *passes: str) -> Callable[[], Pass]:
 
 
 PlanAndUpdateBufferAllocationLocation = _native("PlanAndUpdateBufferAllocationLocation", "plan_allocations")
-LowerInitBlock = _native("LowerInitBlock", "lower_init_blocks")
 ConvertBlocksToOpaque = _native("ConvertBlocksToOpaque", "inline_block_axes")
 CompactBufferAllocation = _native("CompactBufferAllocation", "compact_buffers")
 LowerMatchBuffer = _native("LowerMatchBuffer", "lower_match_buffers")
-LowerOpaqueBlock = _native("LowerOpaqueBlock", "lower_blocks")
 FlattenBuffer = _native("FlattenBuffer", "flatten_buffers")
 LoopPartition = _native("LoopPartition", "partition_loops")
 UnrollLoop = _native("UnrollLoop", "unroll_loops")
 _vectorize = _native("VectorizeLoop", "split_vector_loops", "vectorize_loops")
 
 
-def _simplified(function: Any) -> Any:
-    """With all integer expressions of loops and blocks in their shortest form, as the extents of the loops allow."""
-    analyzer = _core.Analyzer()
-
-    def bind(node: Any) -> None:
-        if isinstance(node, ir.For):
-            analyzer.bind(node.loop_var, ir.Range(node.min, node.extent))
-
-    _core.visit(function, bind)
-
-    def simplify(node: Any) -> Any:
-        if isinstance(node, ir.BlockRealize):
-            values = [analyzer.simplify(value) for value in node.iter_values]
-            return ir.BlockRealize(values, analyzer.simplify(node.predicate), node.block)
-        return node
-
-    return _core.rewrite(function, simplify)
-
-
-_simplify_indices = _native("Simplify", "simplify_indices")
 HoistIfThenElse = _native("HoistIfThenElse", "simplify_indices")
-RemoveNoOp = _native("RemoveNoOp", "simplify_indices")
 
 
 def Simplify() -> Pass:
-    """Indices, bounds and conditions in their shortest form; in programs with blocks those of blocks, which stay."""
-
-    def run(mod: Any, context: Any) -> Any:
-        return (Apply(_simplified) if _has_blocks(mod) else _simplify_indices())(mod)
-
-    return Pass(run, PassInfo(0, "tir.Simplify"))
+    """Expressions in their shortest form, without branches that are never or always taken."""
+    return function_pass("Simplify", simplified)
 
 
-def _has_blocks(mod: Any) -> bool:
-    found: list[Any] = []
-    _core.visit(mod, lambda node: found.append(node) if isinstance(node, ir.BlockRealize) else None)
-    return bool(found)
+def RemoveNoOp() -> Pass:
+    """What changes nothing goes."""
+    return function_pass("RemoveNoOp", without_no_ops)
+
+
+def LowerInitBlock() -> Pass:
+    """Inits of blocks are conditions on their reduction axes."""
+    return body_pass("LowerInitBlock", lower_init)
+
+
+def LowerOpaqueBlock() -> Pass:
+    """Blocks without axes become plain statements, loops of threads launch them."""
+    return body_pass("LowerOpaqueBlock", lambda body: OpaqueBlocks().statement(body))
 
 
 def _rewritten(change: Callable[[Any], Any]) -> Pass:
@@ -175,8 +161,18 @@ def RewriteUnsafeSelect() -> Pass:
     """``T.Select`` of values that read memory becomes ``T.if_then_else``: only the chosen one is asked."""
 
     def reads(value: Any) -> bool:
+        """Whether evaluating it reads memory; a part that is evaluated where it is chosen only does no harm."""
         found: list[Any] = []
-        _core.visit(value, lambda node: found.append(node) if isinstance(node, ir.BufferLoad) else None)
+
+        def see(node: Any) -> bool:
+            if isinstance(node, ir.Call) and getattr(node.op, "name", "") == "tir.if_then_else":
+                found.append(node) if reads(node.args[0]) else None
+                return False
+            if isinstance(node, ir.BufferLoad):
+                found.append(node)
+            return True
+
+        ir.pre_order_visit(value, see)
         return bool(found)
 
     def change(node: Any) -> Any:

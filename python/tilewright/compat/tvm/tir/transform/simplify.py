@@ -1,0 +1,161 @@
+"""tvm.tir.transform.Simplify: expressions in their shortest form, and what conditions decide; loops stay.
+
+Before                              After
+for i in range(16):                 for i in range(16):
+    if i < 20:                          A[i] = 1
+        A[i * 4 // 4] = 1
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.arith import Analyzer
+from tilewright.compat.tvm.tir.transform.statements import in_a_row, is_no_op, with_parts
+
+
+class Simplifier:
+    """Walks down a program; what loops and conditions around say is known inside."""
+
+    def __init__(self) -> None:
+        # The second one knows no equations: variables keep their names below `if i == 5`.
+        self._analyzer, self._naming = Analyzer(), Analyzer()
+        self._inlined: dict[Any, Any] = {}
+
+    def expression(self, expr: Any) -> Any:
+        """The expression in its shortest form."""
+        if self._inlined:
+            expr = _core.substitute(expr, self._inlined)
+        return (self._analyzer if expr.dtype == "bool" else self._naming).simplify(expr)
+
+    def statement(self, stmt: Any) -> Any:
+        """The statement, with what is inside of it."""
+        match stmt:
+            case ir.For():
+                return self._loop(stmt)
+            case ir.IfThenElse():
+                return self._branch(stmt)
+            case ir.LetStmt():
+                return self._let(stmt)
+            case ir.AssertStmt():
+                return self._assertion(stmt)
+            case ir.While():
+                condition = self.expression(stmt.condition)
+                with self._known(condition):
+                    return ir.While(condition, self.statement(stmt.body))
+            case ir.BufferStore():
+                return self._store(stmt)
+            case ir.SeqStmt():
+                return in_a_row([self.statement(part) for part in stmt.seq])
+            case ir.BlockRealize():
+                values = [self.expression(value) for value in stmt.iter_values]
+                predicate = self.expression(stmt.predicate)
+                with self._known(predicate):
+                    return ir.BlockRealize(values, predicate, self._block(stmt.block))
+            case ir.AttrStmt() if stmt.attr_key in ("thread_extent", "virtual_thread"):
+                axis: Any = stmt.node
+                extent: Any = stmt.value
+                self._bind(axis.var, axis.dom or ir.Range(0, extent))
+        return with_parts(stmt, self.statement, self.expression)
+
+    def _known(self, condition: Any) -> Any:
+        """The condition holds inside a with statement, if it does not read memory, which may change."""
+        scopes = ExitStack()
+        for part in _conjuncts(condition):
+            if not _reads(part):
+                scopes.enter_context(self._analyzer.constraint_scope(part))
+                if not isinstance(part, ir.EQ):
+                    scopes.enter_context(self._naming.constraint_scope(part))
+        return scopes
+
+    def _bind(self, var: Any, value: Any) -> None:
+        self._analyzer.bind(var, value)
+        self._naming.bind(var, value)
+
+    def _loop(self, loop: Any) -> Any:
+        first, extent = self.expression(loop.min), self.expression(loop.extent)
+        self._bind(loop.loop_var, ir.Range(first, extent))
+        with self._known(extent > 0):
+            body = self.statement(loop.body)
+        return ir.For(loop.loop_var, first, extent, loop.kind, loop.thread_binding, loop.annotations, body)
+
+    def _branch(self, stmt: Any) -> Any:
+        condition = self.expression(stmt.condition)
+        if isinstance(condition, ir.IntImm):
+            taken = stmt.then_case if condition.value else stmt.else_case
+            return ir.Evaluate(0) if taken is None else self.statement(taken)
+        with self._known(condition):
+            then_case = self.statement(stmt.then_case)
+        else_case = None
+        if stmt.else_case is not None:
+            with self._known(self._analyzer.simplify(_core.logical_not(condition))):
+                else_case = self.statement(stmt.else_case)
+        if is_no_op(else_case):
+            else_case = None
+        return ir.IfThenElse(condition, then_case, else_case)
+
+    def _let(self, stmt: Any) -> Any:
+        value = self.expression(stmt.value)
+        if value.dtype.startswith(("int", "uint", "bool")) and not _reads(value):
+            self._inlined[stmt.var] = value
+            if not _declares_with(stmt.body, stmt.var):
+                return self.statement(stmt.body)
+        return ir.LetStmt(stmt.var, value, self.statement(stmt.body))
+
+    def _assertion(self, stmt: Any) -> Any:
+        condition = self.expression(stmt.condition)
+        with self._known(condition):
+            body = self.statement(stmt.body)
+        return ir.AssertStmt(condition, stmt.message, body)
+
+    def _store(self, stmt: Any) -> Any:
+        made = with_parts(stmt, self.statement, self.expression)
+        value = made.value
+        if isinstance(value, ir.BufferLoad) and value.buffer.same_as(made.buffer):
+            pairs = zip(value.indices, made.indices, strict=True)
+            if all(self._analyzer.can_prove_equal(a, b) for a, b in pairs):
+                return ir.Evaluate(0)
+        return made
+
+    def _block(self, block: Any) -> Any:
+        for axis in block.iter_vars:
+            self._bind(axis.var, axis.dom)
+        return with_parts(block, self.statement)
+
+
+def _conjuncts(condition: Any) -> list[Any]:
+    if isinstance(condition, ir.And):
+        return [*_conjuncts(condition.a), *_conjuncts(condition.b)]
+    return [condition]
+
+
+def _reads(expr: Any) -> bool:
+    """Whether an expression reads memory, or calls what may."""
+    found: list[Any] = []
+
+    def see(node: Any) -> None:
+        if isinstance(node, ir.BufferLoad) or (isinstance(node, ir.Call) and _core.has_effect(node)):
+            found.append(node)
+
+    _core.visit(expr, see)
+    return bool(found)
+
+
+def _declares_with(body: Any, var: Any) -> bool:
+    """Whether a buffer of the statement has the variable in its shape, its strides or its start."""
+    found: list[Any] = []
+
+    def see(node: Any) -> None:
+        if isinstance(node, ir.Buffer):
+            parts = [*node.shape, *node.strides, node.elem_offset]
+            found.extend(p for p in parts if p is not None and var in _core.undefined_vars(ir.Evaluate(p)))
+
+    _core.visit(body, see)
+    return bool(found)
+
+
+def simplified(function: Any) -> Any:
+    """The function with its body simplified."""
+    return function.with_body(Simplifier().statement(function.body))

@@ -1,0 +1,67 @@
+"""What passes in Python share: statements with others in the place of those directly inside of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.transform import Pass, PassInfo
+
+Change = Callable[[Any], Any]
+
+
+def is_no_op(stmt: Any) -> bool:
+    """Whether a statement is absent, or evaluates a number."""
+    return stmt is None or (isinstance(stmt, ir.Evaluate) and isinstance(stmt.value, ir.IntImm))
+
+
+def in_a_row(statements: list[Any]) -> Any:
+    """The statements one after the other, without those that do nothing."""
+    kept = [stmt for stmt in statements if not is_no_op(stmt)]
+    return (kept[0] if len(kept) == 1 else _core.seq(kept)) if kept else ir.Evaluate(0)
+
+
+def with_parts(node: Any, statement: Change, expression: Change | None = None) -> Any:
+    """The statement with its direct statements, and its expressions where asked for, changed; itself where none is."""
+    if isinstance(node, ir.SeqStmt):
+        made = [statement(part) for part in node.seq]
+        same = all(a is b for a, b in zip(made, node.seq, strict=True))
+        return node if same else _core.seq(made)
+
+    def change(part: Any) -> Any:
+        if isinstance(part, _core.Stmt):
+            return statement(part)
+        if expression is not None and isinstance(part, _core.Expr):
+            return expression(part)
+        if expression is not None and isinstance(part, tuple) and part and isinstance(part[0], _core.Expr):
+            changed = [expression(item) for item in part]
+            return part if all(a is b for a, b in zip(changed, part, strict=True)) else changed
+        return part
+
+    parts = {name: getattr(node, name) for name in type(node).__match_args__}
+    new = {name: part if _is_defined(node, name) else change(part) for name, part in parts.items()}
+    return node if all(new[name] is parts[name] for name in parts) else type(node)(**new)
+
+
+def _is_defined(node: Any, name: str) -> bool:
+    """Whether the field binds a variable, which is no expression to be changed."""
+    return name in ("loop_var", "buffer_var") or (name == "var" and isinstance(node, ir.LetStmt))
+
+
+def function_pass(name: str, change: Change) -> Pass:
+    """The pass that changes each function of tensor programs in a module."""
+
+    def run(mod: Any, context: Any) -> Any:
+        made = {
+            str(key): change(function) if isinstance(function, ir.PrimFunc) else function
+            for key, function in mod.functions.items()
+        }
+        return ir.Module(made, mod.attrs)
+
+    return Pass(run, PassInfo(0, f"tir.{name}"))
+
+
+def body_pass(name: str, change: Change) -> Pass:
+    """The pass that changes the body of each function."""
+    return function_pass(name, lambda function: function.with_body(change(function.body)))
