@@ -54,6 +54,7 @@ class BufferUses : public Memo::Fact {
   explicit BufferUses(const Stmt& body) {
     const BlockRealize* root = body.as<BlockRealize>();
     const Tree* tree = root ? &Tree::of(root->block) : nullptr;
+    if (root) root_ = &*root->block;
     auto declare = [&](const Block& block) {
       for (const Def<Buffer>& buffer : block.alloc_buffers) {
         by_data_[buffer->data] = buffer;
@@ -110,12 +111,15 @@ class BufferUses : public Memo::Fact {
       buffer = it == by_data_.end() ? NodeRef() : it->second;
     }
     if (!uses_.contains(buffer)) return;
-    // Loops inside of the innermost block belong to that block.
+    // Loops inside of the innermost block belong to that block; what stands in none has those of the root.
+    const Block* block = innermost_block(access.around);
+    const bool bare = block && block == root_;
+    const size_t inside = bare ? 0 : inside_block(access.around).size();
     Path path;
-    for (const Surrounding& s : access.around.first(access.around.size() - inside_block(access.around).size())) {
+    for (const Surrounding& s : access.around.first(access.around.size() - inside)) {
       if (s.node.is<For>() || s.node.is<While>() || s.node.is<Block>()) path.push_back(s.node.get());
     }
-    note(buffer, innermost_block(access.around), std::move(path), access.reads);
+    note(buffer, block, std::move(path), access.reads);
   }
 
   void note(const NodeRef& buffer, const Block* block, Path path, bool reads) {
@@ -172,6 +176,7 @@ class BufferUses : public Memo::Fact {
     if (!variables.empty()) carried_[&*realize.block] = std::move(variables);
   }
 
+  const Block* root_ = nullptr;
   std::unordered_map<NodeRef, NodeRef> by_data_;
   std::unordered_map<NodeRef, Uses> uses_;
   std::unordered_map<const Block*, std::vector<NodeRef>> carried_;

@@ -31,3 +31,38 @@ def main(A: T.Buffer((2,), "int32"), B: T.Buffer((4, 2, 3), "int32")):
     a, b = np.array([3, 5], "int32"), np.zeros((4, 2, 3), "int32")
     tw.ir.interpret(tw.Schedule(program).mod, "main", a, b)
     np.testing.assert_array_equal(b, np.broadcast_to(a[None, :, None], b.shape))
+
+
+@pytest.mark.parametrize("in_a_block", [False, True])
+@pytest.mark.parametrize("around", ["", "range(2)"])
+@pytest.mark.parametrize("scope", ["local", "shared", "global"])
+@pytest.mark.parametrize("axis", ["threadIdx.x", "vthread.x", "blockIdx.x"])
+def test_threads_own_the_same_with_blocks_and_without(axis: str, scope: str, around: str, in_a_block: bool) -> None:
+    """The scope of a buffer says whose it is, be its users blocks or statements that stand in none."""
+    lines = [f"for r in {around}:"] * bool(around)
+    lines += [f'for t in T.thread_binding(8, thread="{axis}"):'] + ['with T.block("B"):'] * in_a_block
+    for depth in range(len(lines)):
+        lines[depth] = "    " * (depth + 1) + lines[depth]
+    inside = "    " * (len(lines) + 1)
+    values = [inside + "v = T.axis.spatial(8, t)"] if in_a_block else []
+    index = "v" if in_a_block else "t"
+    program = script.from_source(
+        "\n".join(
+            [
+                "@T.prim_func",
+                'def main(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):',
+                f'    L = T.alloc_buffer((1,), "int32", scope="{scope}")',
+                *lines,
+                *values,
+                f"{inside}L[0] = A[{index}] + 1",
+                f"{inside}B[{index}] = L[0]",
+            ]
+        )
+    )
+    a, b = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+    if scope == "global" or (scope == "shared" and axis != "blockIdx.x"):
+        with pytest.raises(tw.ScriptError, match="interpret/race"):
+            tw.ir.interpret(tw.Schedule(program).mod, "main", a, b)
+    else:
+        tw.ir.interpret(tw.Schedule(program).mod, "main", a, b)
+        np.testing.assert_array_equal(b, a + 1)
