@@ -484,3 +484,34 @@ def test_p3_data_of_the_outer_loop_is_not_asked_early():
 
     error = check_refused(chosen, lambda sch: sch.blockize(sch.get_loops("B")[1]), "blockize/P3")
     assert "A[i]" in str(error)
+
+
+@pytest.mark.parametrize("steps", ["fuse", "split", "both"])
+def test_conditions_that_stay_inside_keep_no_axis_outside_in_its_domain(steps):
+    """Divisions are asked only where the inner loops run: a condition with one in it goes inside of the new block."""
+
+    @T.prim_func
+    def rows(a: T.handle, m: T.int32):
+        n = T.int32()
+        A = T.match_buffer(a, (n,), "int32")
+        for i in range(n):
+            for _j in range(m):
+                with T.block("A"):
+                    vi = T.axis.spatial(n, i)
+                    A[vi] = 1
+
+    sch = tw.Schedule(rows)
+    i, j = sch.get_loops("A")
+    if steps != "fuse":
+        sch.split(i, [2, None])
+    if steps != "split":
+        sch.fuse(*sch.get_loops("A")[:-1])
+    try:
+        sch.blockize(sch.get_loops("A")[-1])
+    except tw.ScheduleError as refused:
+        assert refused.code == "blockize/P3"
+    for n in range(4):
+        for m in range(3):
+            a = np.zeros(n, "int32")
+            tw.ir.interpret(sch.mod, "main", a, m)
+            assert a.tolist() == [int(m > 0)] * n

@@ -25,6 +25,7 @@
 
 #include "analysis/block_access_region.h"
 #include "analysis/block_facts.h"
+#include "analysis/cover.h"
 #include "analysis/divisors.h"
 #include "analysis/independence.h"
 #include "analysis/reduction_start.h"
@@ -78,7 +79,8 @@ class Division {
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       TW_RETURN_IF_ERROR(divide(realize.block->iter_vars[i], realize.iter_values[i], i, shared));
     }
-    return divide_condition(realize.predicate);
+    TW_RETURN_IF_ERROR(divide_condition(realize.predicate));
+    return check_domains(realize);
   }
 
   /// What stays of the block: over the inner axes, without its init if that goes elsewhere.
@@ -342,6 +344,27 @@ class Division {
             {tree_.stmt(block_)}, "split so that nothing is left over");
       }
       inner_condition_ = logical_and(inner_condition_, inside);
+    }
+    return Ok{};
+  }
+
+  /// Axes that stay outside as they were are inside of their domains where the block's condition holds: of it the new
+  /// block has what speaks of the outer loops alone, and perhaps not all of that.
+  Status check_domains(const BlockRealize& realize) {
+    if (is_true(inner_condition_)) return Ok{};
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, tree_, tree_[block_].parent);
+    analysis::assume_all(outer_condition_, analyzer);
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      const Expr& value = realize.iter_values[i];
+      const Ref<IterVar>& axis = realize.block->iter_vars[i];
+      if (uses_loop(value, inner_) || !uses_loop(value, outer_)) continue;
+      const Expr end = axis->dom->min + axis->dom->extent;
+      if (analyzer.can_prove(ge(value, axis->dom->min)) && analyzer.can_prove(lt(value, end))) continue;
+      return refuse("blockize/P3",
+                    "the condition that keeps axis '" + axis->var->name_hint + "' of " + describe_block(block()) +
+                        " in its domain would be asked inside of the new block alone",
+                    {tree_.stmt(block_)}, "split so that nothing is left over, or blockize() before that split");
     }
     return Ok{};
   }
