@@ -330,7 +330,6 @@ def loose(A: T.Buffer((16,), "float32"), B: T.Buffer((16,), "float32"), n: T.int
         ("SkipAssert", "assert", "T.assume"),
         ("RemoveAssume", "T.assume", "assert"),
         ("RemoveNoOp", "T.float32(7", "B[i * 4 // 4]"),
-        ("HoistIfThenElse", "* 4 // 4", "if 3 < n:\n            for i in range(16)"),
         ("Simplify", "* 4 // 4", "B[i]"),
         ("RewriteUnsafeSelect", "T.Select", "T.if_then_else(i < 15, A[i], A[0])"),
     ],
@@ -347,7 +346,7 @@ def test_passes_that_clean_up(name, gone, there):
 
 def test_a_pass_over_a_program_of_another_stage():
     """Blocks are nothing that the later passes know of."""
-    for name in ("UnrollLoop", "VectorizeLoop", "FlattenBuffer", "HoistIfThenElse"):
+    for name in ("UnrollLoop", "VectorizeLoop", "FlattenBuffer"):
         with pytest.raises(tvm.TVMError, match="a BlockRealize in a lowered program") as error:
             getattr(tvm.tir.transform, name)()(tvm.IRModule({"main": two_stages}))
         assert "defect" not in str(error.value)

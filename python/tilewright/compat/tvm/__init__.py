@@ -24,6 +24,7 @@ install()
 from tilewright.compat.tvm import (  # noqa: E402
     _ffi,
     arith,
+    contrib,
     error,
     ir,
     meta_schedule,
@@ -58,6 +59,7 @@ __all__ = [
     "arith",
     "build",
     "compile",
+    "contrib",
     "convert",
     "cpu",
     "cuda",

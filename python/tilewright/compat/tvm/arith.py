@@ -18,6 +18,7 @@ __getattr__ = missing("tvm.arith")
 
 __all__ = [
     "Analyzer",
+    "CompareResult",
     "ConstIntBound",
     "Extension",
     "IntSet",
@@ -63,6 +64,19 @@ class ProofStrength(enum.IntEnum):
 
     DEFAULT = 0
     SYMBOLIC_BOUND = 1
+
+
+class CompareResult(enum.IntEnum):
+    """What is known of two values; the bits are "equal", "less" and "greater", each as far as it is possible."""
+
+    INCONSISTENT = 0
+    EQ = 1
+    LT = 2
+    LE = 3
+    GT = 4
+    GE = 5
+    NE = 6
+    UNKNOWN = 7
 
 
 class Extension(enum.Flag):
@@ -242,6 +256,20 @@ class Analyzer:
     def can_prove_equal(self, lhs: Any, rhs: Any) -> bool:
         """Whether both are proved to have the same value."""
         return self._native.can_prove_equal(_expr(lhs), _expr(rhs))
+
+    def try_compare(self, lhs: Any, rhs: Any, propagate_inequalities: bool = True) -> CompareResult:
+        """How two values compare, as far as that is proved; Tilewright's proofs use all conditions that hold."""
+        left, right = _expr(lhs), _expr(rhs)
+        possible = CompareResult.UNKNOWN.value
+        conditions = {
+            CompareResult.EQ: _core.NE(left, right),
+            CompareResult.LT: _core.GE(left, right),
+            CompareResult.GT: _core.LE(left, right),
+        }
+        for bit, never in conditions.items():
+            if self.can_prove(never):
+                possible &= ~bit.value
+        return CompareResult(possible)
 
     def bind(self, var: Any, expr: Any, allow_override: bool = False) -> None:
         """The variable lies in a Range, or stands for an expression."""

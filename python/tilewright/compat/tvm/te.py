@@ -15,6 +15,8 @@ from tilewright.script.tir.intrinsics import AXIS_SEPARATOR
 from tilewright.te import *  # noqa: F403
 from tilewright.te import __all__ as _names
 
+abs = op.abs
+
 __path__: list[str] = []
 _missing = missing("tvm.te")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any
@@ -12,7 +13,16 @@ from tilewright.compat.tvm.alias import missing
 __path__: list[str] = []
 __getattr__ = missing("tvm.transform")
 
-__all__ = ["ModulePass", "Pass", "PassContext", "PassInfo", "Sequential", "module_pass"]
+__all__ = [
+    "ApplyPassToFunction",
+    "ModulePass",
+    "Pass",
+    "PassContext",
+    "PassInfo",
+    "PrintIR",
+    "Sequential",
+    "module_pass",
+]
 
 
 _open: list[PassContext] = []
@@ -188,6 +198,39 @@ class Sequential(Pass):
             if info is None or context.pass_enabled(info):
                 mod = step(mod)
         return mod
+
+
+def PrintIR(header: str = "", show_metadata: bool = False) -> Pass:
+    """The pass that prints the module."""
+
+    def run(mod: Any, context: PassContext) -> Any:
+        print(f"{header}\n{mod.script(show_meta=show_metadata)}" if header else mod.script(show_meta=show_metadata))
+        return mod
+
+    return Pass(run, PassInfo(0, "PrintIR"))
+
+
+def ApplyPassToFunction(
+    transform: Pass, func_name_regex: str, error_if_no_function_matches_regex: bool = False
+) -> Pass:
+    """The pass that changes those functions of a module whose name as a whole is of a form.
+
+    Raises:
+        ValueError: there is none, and that was said to be an error.
+    """
+
+    def run(mod: Any, context: PassContext) -> Any:
+        chosen = [str(name) for name in mod.functions if re.fullmatch(func_name_regex, str(name))]
+        if not chosen and error_if_no_function_matches_regex:
+            raise ValueError(f"no function of the module has a name of the form {func_name_regex!r}")
+        if not chosen:
+            return mod
+        functions = {str(name): function for name, function in mod.functions.items()}
+        made = transform(type(mod)({name: functions[name] for name in chosen}, mod.attrs))
+        kept = {name: function for name, function in functions.items() if name not in chosen}
+        return type(mod)({**kept, **{str(name): function for name, function in made.functions.items()}}, mod.attrs)
+
+    return Pass(run, PassInfo(0, "ApplyPassToFunction"))
 
 
 def decorated(

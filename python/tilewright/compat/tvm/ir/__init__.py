@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping as Map
 from collections.abc import Sequence as Array
 from typing import Any
@@ -29,10 +30,20 @@ __getattr__ = missing("tvm.ir")
 
 DictAttrs = Map
 
+
+class CallingConv(enum.IntEnum):
+    """How a function is called."""
+
+    DEFAULT = 0
+    C_PACKED_FUNC = 1
+    DEVICE_KERNEL_LAUNCH = 2
+
+
 __all__ = [
     "Array",
     "BaseExpr",
     "BaseFunc",
+    "CallingConv",
     "DictAttrs",
     "GlobalVar",
     "IRModule",

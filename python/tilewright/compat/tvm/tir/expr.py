@@ -96,6 +96,15 @@ __all__ = [
 ]
 
 
+def _equal(self: Any, other: Any, span: Any = None) -> Any:
+    """The condition that both values are the same."""
+    no_span(span)
+    return _core.EQ(self, other if isinstance(other, _core.Expr) else _core.const(other, self.dtype))
+
+
+setattr(PrimExpr, "equal", _equal)  # noqa: B010
+
+
 class CallEffectKind(enum.IntEnum):
     """What a call does beside giving a value."""
 

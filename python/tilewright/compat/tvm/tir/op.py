@@ -45,6 +45,16 @@ def multiply(lhs: Any, rhs: Any, span: None = None) -> Any:
     return lhs * rhs
 
 
+def abs(x: Any, span: None = None) -> Any:
+    """The absolute value: of an integer a choice, of an unsigned one itself."""
+    dtype = getattr(x, "dtype", "float32")
+    if dtype.startswith("uint"):
+        return x
+    if not dtype.startswith("int"):
+        return intrinsics.abs(x)
+    return _core.Select(_core.GE(x, _core.const(0, dtype)), x, _core.const(0, dtype) - x)
+
+
 def all(*args: Any, span: None = None) -> Any:
     """The conjunction."""
     if not args:

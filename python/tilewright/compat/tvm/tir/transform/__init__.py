@@ -10,11 +10,16 @@ from tilewright import _core, ir
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.target import current
 from tilewright.compat.tvm.tir.analysis import verify_memory
-from tilewright.compat.tvm.tir.transform.function_pass import prim_func_pass
+from tilewright.compat.tvm.tir.transform.default_gpu_schedule import with_threads
+from tilewright.compat.tvm.tir.transform.function_pass import PrimFuncPass, prim_func_pass
+from tilewright.compat.tvm.tir.transform.hoist_conditions import hoisted
+from tilewright.compat.tvm.tir.transform.lanes import branches_lane_by_lane
 from tilewright.compat.tvm.tir.transform.lower_blocks import OpaqueBlocks, lower_init
+from tilewright.compat.tvm.tir.transform.narrow_indices import narrowed
 from tilewright.compat.tvm.tir.transform.remove_no_op import without_no_ops
 from tilewright.compat.tvm.tir.transform.simplify import simplified
 from tilewright.compat.tvm.tir.transform.statements import body_pass, function_pass
+from tilewright.compat.tvm.tir.transform.unify_threads import Threads
 from tilewright.compat.tvm.transform import Pass, PassInfo
 
 __getattr__ = missing("tvm.tir.transform")
@@ -27,20 +32,24 @@ __all__ = [
     "ConvertBlocksToOpaque",
     "ConvertForLoopsToSerial",
     "ConvertSSA",
+    "DefaultGPUSchedule",
     "Filter",
     "FlattenBuffer",
+    "ForceNarrowIndexToInt32",
     "HoistIfThenElse",
     "LoopPartition",
     "LowerInitBlock",
     "LowerMatchBuffer",
     "LowerOpaqueBlock",
     "PlanAndUpdateBufferAllocationLocation",
+    "PrimFuncPass",
     "RemoveAssume",
     "RemoveNoOp",
     "RemoveStoreUndef",
     "RewriteUnsafeSelect",
     "Simplify",
     "SkipAssert",
+    "UnifyThreadBinding",
     "UnrollLoop",
     "VectorizeLoop",
     "VerifyMemory",
@@ -73,9 +82,6 @@ UnrollLoop = _native("UnrollLoop", "unroll_loops")
 _vectorize = _native("VectorizeLoop", "split_vector_loops", "vectorize_loops")
 
 
-HoistIfThenElse = _native("HoistIfThenElse", "simplify_indices")
-
-
 def Simplify() -> Pass:
     """Expressions in their shortest form, without branches that are never or always taken."""
     return function_pass("Simplify", simplified)
@@ -94,6 +100,28 @@ def LowerInitBlock() -> Pass:
 def LowerOpaqueBlock() -> Pass:
     """Blocks without axes become plain statements, loops of threads launch them."""
     return body_pass("LowerOpaqueBlock", lambda body: OpaqueBlocks().statement(body))
+
+
+def HoistIfThenElse(variant: str | None = None) -> Pass:
+    """Conditions that all iterations of a loop share are asked before it."""
+    if variant not in (None, "basic"):
+        raise TypeError(f"Tilewright has no HoistIfThenElse({variant!r}) yet")
+    return body_pass("HoistIfThenElse", hoisted)
+
+
+def UnifyThreadBinding() -> Pass:
+    """One loop for each axis of threads of a launch."""
+    return body_pass("UnifyThreadBinding", lambda body: Threads().statement(body))
+
+
+def ForceNarrowIndexToInt32() -> Pass:
+    """Indices, sizes and loops of int64 become int32."""
+    return function_pass("ForceNarrowIndexToInt32", narrowed)
+
+
+def DefaultGPUSchedule() -> Pass:
+    """Blocks of functions for a GPU get threads, where they have none."""
+    return Pass(lambda mod, context: with_threads(mod, current()), PassInfo(0, "tir.DefaultGPUSchedule"))
 
 
 def _rewritten(change: Callable[[Any], Any]) -> Pass:
@@ -199,7 +227,16 @@ def _serial(kind: ir.ForKind) -> Pass:
 
 def VectorizeLoop(enable_vectorize: bool = True) -> Pass:
     """Vectorized loops become operations on vectors; without `enable_vectorize` serial loops."""
-    return _vectorize() if enable_vectorize else _serial(ir.ForKind.VECTORIZED)
+    if not enable_vectorize:
+        return _serial(ir.ForKind.VECTORIZED)
+    vectorize = _vectorize()
+
+    def run(mod: Any, context: Any) -> Any:
+        if not context.config.get("tir.enable_buffer_level_predication", False):
+            mod = body_pass("VectorizeLoop", branches_lane_by_lane)(mod)
+        return vectorize(mod)
+
+    return Pass(run, PassInfo(0, "tir.VectorizeLoop"))
 
 
 def ConvertForLoopsToSerial() -> Pass:

@@ -1,0 +1,53 @@
+"""Branches in vectorized loops, which TVM goes through lane by lane.
+
+Before                              After
+for i in T.vectorized(4):           for i in T.vectorized(4):
+    A[i] = 1.0                          A[i] = 1.0
+    if i < n:                       for i_s in range(4):
+        B[i] = 2.0                      if i_s < n:
+                                            B[i_s] = 2.0
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewright import _core, ir
+from tilewright.compat.tvm.tir.transform.statements import with_parts
+
+
+def branches_lane_by_lane(stmt: Any) -> Any:
+    """The statement with vectorized loops around what has no branches on their variables."""
+    stmt = with_parts(stmt, branches_lane_by_lane)
+    if isinstance(stmt, ir.For) and stmt.kind == ir.ForKind.VECTORIZED and _branches(stmt.body, stmt.loop_var):
+        return _distributed(stmt, stmt.body)
+    return stmt
+
+
+def _distributed(loop: Any, stmt: Any) -> Any:
+    """What the loop does with the statement, its parts one after the other: iterations are independent."""
+    var = loop.loop_var
+    if not _branches(stmt, var):
+        return ir.For(var, loop.min, loop.extent, loop.kind, None, loop.annotations, stmt)
+    if isinstance(stmt, ir.SeqStmt) or (isinstance(stmt, ir.For) and not _uses(stmt, var)):
+        return with_parts(stmt, lambda part: _distributed(loop, part))
+    each = _core.Var(f"{var.name}_s", var.dtype)
+    made: Any = _core.substitute(stmt, {var: each})
+    return ir.For(each, loop.min, loop.extent, ir.ForKind.SERIAL, None, {}, made)
+
+
+def _uses(loop: Any, var: Any) -> bool:
+    """Whether the bounds of a loop use the variable."""
+    return any(var in _core.undefined_vars(ir.Evaluate(end)) for end in (loop.min, loop.extent))
+
+
+def _branches(stmt: Any, var: Any) -> bool:
+    """Whether a branch inside of the statement depends on the variable."""
+    found: list[Any] = []
+
+    def see(node: Any) -> None:
+        if isinstance(node, ir.IfThenElse) and var in _core.undefined_vars(ir.Evaluate(node.condition)):
+            found.append(node)
+
+    _core.visit(stmt, see)
+    return bool(found)
