@@ -195,3 +195,25 @@ def test_divided_subspaces():
         assert value_at(outer.source, env) * 8 + value_at(inner.source, env) == a * 8 + b + 3
         assert bool(value_at(predicates[1].extent, env)) == (a * 8 + b < 30)
     assert arith.subspace_divide([j * 4 + i], domains, [j]) == []
+
+
+def test_ends_that_were_told_to_be_open_are_so():
+    """A variable with an open end has no largest value of its type, nor has what is computed from it."""
+    bound, x, y = arith.ConstIntBound, var("x"), var("y")
+    inf = bound.POS_INF
+    cases = [
+        (x + y, (0, inf), (1, 10), (1, inf)),
+        (x - y, (0, inf), (1, 10), (-10, inf)),
+        (x * y, (bound.NEG_INF, 4), (-2, 10), (bound.NEG_INF, inf)),
+        (tir.floormod(x, y), (bound.NEG_INF, inf), (4, 10), (0, 9)),
+        (tir.max(x, y), (bound.NEG_INF, 11), (4, 10), (4, 11)),
+        (tir.Select(y < 5, x, y), (3, inf), (4, 10), (3, inf)),
+        (y + 1, (3, inf), (4, 10), (5, 11)),
+    ]
+    for expr, of_x, of_y, want in cases:
+        analyzer = arith.Analyzer()
+        analyzer.update(x, bound(*of_x))
+        analyzer.update(y, bound(*of_y))
+        found = analyzer.const_int_bound(expr)
+        assert (found.min_value, found.max_value) == want, expr
+    assert arith.Analyzer().const_int_bound(x).max_value == 2**31 - 1

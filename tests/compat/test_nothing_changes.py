@@ -94,6 +94,7 @@ def test_attributes_texts_and_errors(tmp_path):
     assert done.stdout.splitlines()[-1] == str(
         [
             "Buffer.get_flattened_buffer",
+            "Expr.equal",
             "IRModule.get_attr",
             "IndexMap.map_ndarray",
             "Module.get_attr",

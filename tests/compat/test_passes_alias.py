@@ -405,7 +405,9 @@ def test_comparisons_as_far_as_they_are_proved():
 
 
 def test_directories_for_a_while():
-    directory = tvm.contrib.utils.tempdir()
+    from tvm.contrib import utils
+
+    directory = utils.tempdir()
     path = directory.path
     (directory / "a").write_text("1")
     assert directory.listdir() == ["a"] and directory.relpath("a") == str(path / "a")

@@ -33,6 +33,7 @@ SAME = {
         for module in modules
     },
     "tvm.instrument": "tilewright.compat.tvm.ir.instrument",
+    "tvm.contrib.utils": "tilewright.compat.tvm.contrib.temporary_directories",
     "tvm.script.ir": "tilewright.script.ir",
     "tvm.script.parser.ir": "tilewright.script.ir",
     "tvm.script.parser.tir": "tilewright.compat.tvm.script.tir",

@@ -188,6 +188,36 @@ def _expr(value: Any) -> Any:
     return value if isinstance(value, _core.Expr) else _core.const(value)
 
 
+def _is_open(bound: ConstIntBound) -> bool:
+    return bound.min_value == ConstIntBound.NEG_INF or bound.max_value == ConstIntBound.POS_INF
+
+
+def _widened(expr: Any, variables: dict[Any, Any]) -> Any:
+    """The arithmetic of int32 as one of int64, whose variables stand for the others; what else there is stays."""
+    if expr.dtype != "int32":
+        return expr
+    match expr:
+        case _core.Var():
+            return variables.setdefault(expr, _core.Var(expr.name, "int64"))
+        case _core.IntImm():
+            return _core.const(expr.value, "int64")
+        case _core.Select(condition, x, y):
+            return _core.Select(condition, _widened(x, variables), _widened(y, variables))
+        case (
+            _core.Add(a, b)
+            | _core.Sub(a, b)
+            | _core.Mul(a, b)
+            | _core.Div(a, b)
+            | _core.Mod(a, b)
+            | _core.FloorDiv(a, b)
+            | _core.FloorMod(a, b)
+            | _core.Min(a, b)
+            | _core.Max(a, b)
+        ):
+            return type(expr)(_widened(a, variables), _widened(b, variables))
+    return _core.Cast("int64", expr)
+
+
 class Analyzer:
     """Facts about variables, and what follows from them."""
 
@@ -222,6 +252,27 @@ class Analyzer:
     def const_int_bound(self, expr: Any) -> ConstIntBound:
         """An interval that holds every value of the expression."""
         found = self._native.const_int_bound(_expr(expr))
+        if any(kind == "bound" and _is_open(fact) for kind, _, fact in self._facts):
+            found = self._without_overflow(_expr(expr))
+        return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
+
+    def _without_overflow(self, expr: Any) -> Any:
+        """The interval where variables that were told an open end have no largest or smallest value of their type."""
+        wide: dict[Any, Any] = {}
+        analyzer = native.Analyzer()
+        made = _widened(expr, wide)
+        for var, stand_in in wide.items():
+            told = [fact for kind, subject, fact in self._facts if kind == "bound" and subject.same_as(var)]
+            ends = told[-1] if told else self._of_type(var)
+            if ends.min_value > ConstIntBound.NEG_INF:
+                analyzer.assume(stand_in >= _core.const(ends.min_value, "int64"))
+            if ends.max_value < ConstIntBound.POS_INF:
+                analyzer.assume(stand_in <= _core.const(ends.max_value, "int64"))
+        return analyzer.const_int_bound(made)
+
+    def _of_type(self, var: Any) -> ConstIntBound:
+        """What is known of a variable without being told an end."""
+        found = self._native.const_int_bound(var)
         return ConstIntBound(_end_of(found.min_value), _end_of(found.max_value))
 
     def const_int_bound_is_bound(self, var: Any) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewright.compat.tvm.alias import absent
-from tilewright.compat.tvm.contrib import utils
+from tilewright.compat.tvm.contrib import temporary_directories as utils
 
 __getattr__ = absent("tvm.contrib")
 
