@@ -337,6 +337,57 @@ TEST_F(AnalyzerTest, DeepExpressions) {
   EXPECT_TRUE(analyzer.simplify(d).defined());
 }
 
+// Every value within the bounds, and in the class, for all values of the operands; the ends are reached.
+TEST(Bounds, ShiftsAndMasks) {
+  auto of = [](Intrinsic intrinsic, const Expr& a, const Expr& b) { return call(intrinsic, {a, b}); };
+  auto x = var("x"), y = var("y");
+  struct Case {
+    Intrinsic intrinsic;
+    ConstIntBound x, y;
+    int64_t (*of)(int64_t, int64_t);
+  };
+  const Case cases[] = {
+      {Intrinsic::k_shift_left, {0, 7}, {0, 3}, [](int64_t a, int64_t b) { return a * (int64_t{1} << b); }},
+      {Intrinsic::k_shift_left, {-3, 5}, {1, 4}, [](int64_t a, int64_t b) { return a * (int64_t{1} << b); }},
+      {Intrinsic::k_shift_right, {-9, 11}, {4, 10}, [](int64_t a, int64_t b) { return a >> b; }},
+      {Intrinsic::k_shift_right, {10, 11}, {0, 1}, [](int64_t a, int64_t b) { return a >> b; }},
+      {Intrinsic::k_shift_right, {-9, -7}, {0, 2}, [](int64_t a, int64_t b) { return a >> b; }},
+  };
+  for (const Case& c : cases) {
+    Analyzer analyzer;
+    analyzer.bind(x, make<Range>({i32(c.x.min_value), i32(c.x.max_value - c.x.min_value + 1)}));
+    analyzer.bind(y, make<Range>({i32(c.y.min_value), i32(c.y.max_value - c.y.min_value + 1)}));
+    ConstIntBound want{INT64_MAX, INT64_MIN};
+    for (int64_t a = c.x.min_value; a <= c.x.max_value; ++a) {
+      for (int64_t b = c.y.min_value; b <= c.y.max_value; ++b) {
+        want.min_value = std::min(want.min_value, c.of(a, b));
+        want.max_value = std::max(want.max_value, c.of(a, b));
+      }
+    }
+    EXPECT_EQ(analyzer.const_int_bound(of(c.intrinsic, x, y)), want);
+  }
+  Analyzer analyzer;
+  EXPECT_EQ(analyzer.const_int_bound(of(Intrinsic::k_shift_right, x, y)), ConstIntBound::of_type(x.dtype()));
+  for (int64_t coeff : {1, 2, 8, 12, 16, 24}) {
+    for (int64_t base : {0, 1, 5}) {
+      Expr e = x * i32(coeff) + i32(base);
+      ModularSet left = analyzer.modular_set(of(Intrinsic::k_shift_left, e, i32(2)));
+      ModularSet right = analyzer.modular_set(of(Intrinsic::k_shift_right, e, i32(2)));
+      ModularSet mask = analyzer.modular_set(of(Intrinsic::k_bitwise_and, e, i32(7)));
+      auto holds = [](const ModularSet& set, int64_t value) { return floor_mod(value - set.base, set.coeff) == 0; };
+      for (int64_t k = -20; k < 20; ++k) {
+        int64_t value = k * coeff + base;
+        EXPECT_TRUE(holds(left, value * 4) && holds(right, value >> 2) && holds(mask, value & 7)) << value;
+      }
+      EXPECT_EQ(left.coeff, coeff * 4);
+      if (coeff % 4 == 0) {
+        EXPECT_EQ(right.coeff, coeff / 4);
+      }
+      EXPECT_EQ(mask.coeff, gcd(coeff, 8));
+    }
+  }
+}
+
 TEST(Bound, Arithmetic) {
   ConstIntBound a{-3, 5}, b{2, 4}, open;
   EXPECT_EQ(a + b, (ConstIntBound{-1, 9}));

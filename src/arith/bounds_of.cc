@@ -176,8 +176,11 @@ ConstIntBound Engine::call_bound(const Call& call, const Expr& e) {
     case Intrinsic::k_if_then_else:
       return unite(bound(arg(1)), bound(arg(2)));
     case Intrinsic::k_shift_right:
-      if (auto bits = const_int(arg(1)); bits && *bits >= 0 && *bits < 62 && *bits < type.bits) {
-        return floor_div(bound(arg(0)), ConstIntBound::single(int64_t{1} << *bits));
+      // For each value the quotient goes one way with the number of bits: the ends are reached at its ends.
+      if (ConstIntBound bits = bound(arg(1)); bits.within({0, std::min(61, type.bits - 1)})) {
+        ConstIntBound value = bound(arg(0));
+        return unite(floor_div(value, ConstIntBound::single(int64_t{1} << bits.min_value)),
+                     floor_div(value, ConstIntBound::single(int64_t{1} << bits.max_value)));
       }
       return whole;
     case Intrinsic::k_vscale:
@@ -192,8 +195,8 @@ ConstIntBound Engine::call_bound(const Call& call, const Expr& e) {
     case Intrinsic::k_popcount:
       return {0, arg(0).dtype().bits};
     case Intrinsic::k_shift_left:
-      if (auto bits = const_int(arg(1)); bits && *bits >= 0 && *bits < 62 && is_index(type) && !wraps(e)) {
-        ConstIntBound value = bound(arg(0)) * ConstIntBound::single(int64_t{1} << *bits);
+      if (ConstIntBound bits = bound(arg(1)); bits.within({0, 61}) && is_index(type) && !wraps(e)) {
+        ConstIntBound value = bound(arg(0)) * ConstIntBound{int64_t{1} << bits.min_value, int64_t{1} << bits.max_value};
         return value.within(whole) ? value : whole;
       }
       return whole;
@@ -307,9 +310,39 @@ ModularSet Engine::compute_residues(const Expr& e) {
       if (set.coeff == 0) return ModularSet::single(floor_mod(set.base, *divisor));
       return ModularSet::make(gcd(set.coeff, *divisor), set.base);
     }
+    case Kind::kCall:
+      return call_residues(*e.as<Call>(), e);
     default:
       return ModularSet::everything();
   }
+}
+
+/// Operations on bits that are a product, a quotient or a remainder by a power of two.
+ModularSet Engine::call_residues(const Call& call, const Expr& e) {
+  const Intrinsic intrinsic = intrinsic_of(call);
+  auto arg = [&](size_t i) { return Expr(call.args[i]); };
+  auto power = [&](size_t i) -> int64_t {  // 0: none
+    auto bits = const_int(arg(i));
+    return bits && *bits >= 0 && *bits < 62 && *bits < e.dtype().bits ? int64_t{1} << *bits : 0;
+  };
+  if (intrinsic == Intrinsic::k_shift_left && is_index(e.dtype()) && !wraps(e) && power(1)) {
+    return residues(arg(0)) * ModularSet::single(power(1));
+  }
+  if (intrinsic == Intrinsic::k_shift_right && power(1)) {
+    ModularSet set = residues(arg(0));
+    if (set.coeff % power(1) != 0) return ModularSet::everything();
+    return ModularSet::make(set.coeff / power(1), floor_div(set.base, power(1)));
+  }
+  if (intrinsic == Intrinsic::k_bitwise_and) {
+    for (size_t i = 0; i < 2; ++i) {
+      auto mask = const_int(arg(i));
+      if (!mask || *mask < 0 || (*mask & (*mask + 1)) != 0) continue;
+      ModularSet set = residues(arg(1 - i));
+      if (set.coeff == 0) return ModularSet::single(set.base & *mask);
+      return ModularSet::make(gcd(set.coeff, *mask + 1), set.base);
+    }
+  }
+  return ModularSet::everything();
 }
 
 }  // namespace tilewright::arith

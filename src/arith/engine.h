@@ -98,6 +98,7 @@ class Engine {
   ConstIntBound call_bound(const Call& call, const Expr& e);
   ConstIntBound sum_bound(const Linear& linear);
   ModularSet compute_residues(const Expr& e);
+  ModularSet call_residues(const Call& call, const Expr& e);
   ModularSet known_residues(Fingerprint value) const;
 
   // simplify.cc
