@@ -102,6 +102,19 @@ Expr without_idle_inputs(const Expr& predicate, const arith::IterDomains& inputs
   return uses_inputs(simple, inputs) ? predicate : simple;
 }
 
+/// No iteration of one input leaves another one without any, as that over i of `for j in range(max(1 - i, 0))` does.
+bool all_run(const arith::IterDomains& inputs, arith::Analyzer& analyzer) {
+  arith::Domains domains;
+  for (const auto& [v, range] : inputs) {
+    if (!const_int(range->extent) && uses_inputs(range->extent, inputs)) {
+      const arith::IntSet extents = arith::eval_set(range->extent, domains, analyzer);
+      if (!extents.min.defined() || !analyzer.can_prove_greater_equal(extents.min, 1)) return false;
+    }
+    domains.emplace(v, arith::IntSet::of_range(range));
+  }
+  return true;
+}
+
 bool proves_all(const Expr& predicate, arith::Analyzer& analyzer) {
   if (const And* both = predicate.as<And>()) return proves_all(both->a, analyzer) && proves_all(both->b, analyzer);
   return analyzer.can_prove(predicate);
@@ -143,6 +156,7 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
     }
     condition = substitute(predicate, units);
   }
+  if (!all_run(moving, analyzer)) return std::nullopt;
   condition = without_idle_inputs(condition, moving, analyzer);
   Clips clips(reached, moving, condition, analyzer);
   // Where such a condition fails, nothing is reached.

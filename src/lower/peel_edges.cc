@@ -259,12 +259,16 @@ class Peeler {
         });
   }
 
-  /// The least and the greatest number of whole periods in a dividend.
+  /// The least and the greatest number of whole periods in a dividend; nothing where the type ends within the first.
   std::optional<std::pair<int64_t, int64_t>> turns_of(const Expr& dividend, const Expr& divisor) {
     auto period = const_int(divisor);
     if (!period || *period < 1 || dividend.dtype().is_vector()) return std::nullopt;
     const arith::ConstIntBound bound = analyzer_.const_int_bound(dividend);
-    return std::pair(floor_div(bound.min_value, *period), floor_div(bound.max_value, *period));
+    if (!bound.has_min()) return std::nullopt;
+    const int64_t least = floor_div(bound.min_value, *period);
+    int64_t begin;
+    if (__builtin_mul_overflow(least, *period, &begin) || begin < int_min(dividend.dtype())) return std::nullopt;
+    return std::pair(least, floor_div(bound.max_value, *period));
   }
 
   Expr choice(const Ref<Call>& call, Rewriter& r) {

@@ -166,3 +166,21 @@ def test_remainders_of_data_stay():
 
     for program in (data, wrapped):
         check_equivalent(program, tw.lower(program, after="simplify_indices", target="llvm -mcpu=haswell"))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
+@pytest.mark.parametrize("period", [1, 3, 7, 100])
+@pytest.mark.parametrize("beyond", [0, 1, 2])
+def test_the_first_period_may_begin_before_the_type(dtype, period, beyond):
+    least = np.iinfo(dtype).min + beyond
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((8,), "{dtype}"), B: T.Buffer((8,), "{dtype}")):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[T.min(vi, 1)] - T.floormod(T.Cast("{dtype}", {least}), T.{dtype}({period}))
+""")
+    a, b = np.arange(100, 108).astype(dtype), np.zeros(8, dtype)
+    tw.compile(program, schedule="as written")(a, b)
+    np.testing.assert_array_equal(b, (a[[0, 1, 1, 1, 1, 1, 1, 1]].astype(object) - least % period).astype(dtype))

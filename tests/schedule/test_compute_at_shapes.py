@@ -4,8 +4,9 @@ import math
 
 import pytest
 
+import tilewright as tw
 from tilewright.script import tir as T
-from tilewright.testing import check
+from tilewright.testing import check, check_equivalent
 
 
 def test_a_reversed_producer():
@@ -161,3 +162,29 @@ def test_the_axes_of_a_flat_index_are_its_digits(factors, instances):
     sch = check(flattened, move)
     own = sch.get_loops("B")[1:]
     assert math.prod(sch.get(loop).extent.value for loop in own) == instances
+
+
+@pytest.mark.parametrize("preserve", [False, True])
+def test_loops_that_others_leave_without_iterations_reach_nothing_there(preserve):
+    """What runs for the first row alone does so in the new place, too."""
+    program = tw.script.from_source("""
+@T.prim_func
+def main(A: T.Buffer((1, 5)), C: T.Buffer((3, 5))):
+    for i, j in T.grid(3, 5):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(A[vi, vj])
+            T.writes(C[vi, vj])
+            C[vi, vj] = T.if_then_else(vi >= 0 and vi < 1, A[vi, vj], T.float32(2))
+""")
+    sch = tw.Schedule(program)
+    i, j = sch.get_loops("C")
+    sch.read_at(i, "C", 0, "local")
+    copy = sch.cache_read("C", 0, "local")
+    assert "T.max(1 - i, 0)" in sch.mod.script()
+    try:
+        sch.compute_at(copy, j, preserve_unit_loops=preserve)
+    except tw.ScheduleError as refused:
+        assert refused.code == "compute_at/P6"
+    tw.ir.verify(sch.mod)
+    check_equivalent(program, sch.mod)

@@ -140,7 +140,7 @@ class _Contraction:
             self._lanes_last(schedule.get_loops(store)[depth:], sorted(inner))
         begin = None
         # Where the reduction may be empty, results would begin on a condition, which no parallel loop is proved with.
-        if all(facts.axes[i].is_fixed for i in facts.reduced):
+        if reduced and all(facts.axes[i].is_fixed for i in facts.reduced):
             begin = attempt(schedule.decompose_reduction, facts.block, reduced[0])
         for block in (store, begin):
             if block is not None:
