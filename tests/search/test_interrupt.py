@@ -140,3 +140,16 @@ def test_a_ctrl_c_that_python_drops_counts() -> None:
         assert interrupts.seen
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
+
+
+def test_what_must_not_be_left_half_done_is_ended_first() -> None:
+    done = []
+    with Interrupts() as interrupts, interrupts.raised():
+        with pytest.raises(KeyboardInterrupt), interrupts.deferred():  # noqa: PT012
+            signal.raise_signal(signal.SIGINT)
+            done.append("first")
+            with interrupts.deferred():
+                done.append("inside")
+        assert done == ["first", "inside"]
+        with pytest.raises(KeyboardInterrupt), interrupts.deferred():  # the second one is never deferred
+            signal.raise_signal(signal.SIGINT)

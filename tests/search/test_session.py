@@ -24,9 +24,10 @@ from .test_database_faults import scale, tiles
 
 
 def traces(database: Path) -> dict[int, Any]:
+    """The traces of the trials: without the program as written, which has a record where it is the fastest."""
     store = _core.Database.open(str(database), read_only=True)
     (workload,) = store.workloads()
-    return {record["index"]: record["trace"] for record in store.records(workload["hash"], "")}
+    return {record["index"]: record["trace"] for record in store.records(workload["hash"], "") if record["index"] >= 0}
 
 
 def test_the_same_seed_gives_the_same_candidates_whatever_the_threads(tmp_path: Path) -> None:
@@ -71,7 +72,6 @@ def test_more_trials_by_rules_go_on_with_the_same_candidates(tmp_path: Path) -> 
     some = traces(file)
     again = tw.tune(program, trials=20, database=file, progress=None)
     more = traces(file)
-    more.pop(-1, None)  # the program as written, where it is the fastest
     assert (again.progress.earlier, again.progress.trials) == (8, 20)
     assert sorted(more) == list(range(20)) and {i: more[i] for i in range(8)} == {i: some[i] for i in range(8)}
     assert len(set(more.values())) == 20

@@ -300,6 +300,32 @@ def test_interrupted_sessions(tmp_path, how):
     assert compile_tir(database, Product, LLVM) is not None
 
 
+def test_results_that_a_ctrl_c_meets_on_their_way_are_kept(tmp_path):
+    """Whoever is told of a batch before the database is."""
+    heard = []
+
+    class Hears(ms.MeasureCallback):
+        def apply(self, task_scheduler, task_id, measure_candidates, builder_results, runner_results):
+            heard.append(len(runner_results))
+            signal.raise_signal(signal.SIGINT)
+
+    recorded = Recorded()
+    database = tune_tir(
+        Product,
+        LLVM,
+        tmp_path,
+        64,
+        num_trials_per_iter=4,
+        builder=recorded,
+        runner=recorded,
+        measure_callbacks=[Hears(), ms.AddToDatabase()],
+        strategy="replay-trace",
+        cost_model="none",
+        seed=1,
+    )
+    assert heard == [4] and len(database) == 4
+
+
 class Recorded(ms.Builder, ms.Runner):
     """Measures nothing: the time of a program follows from its text; every seventh fails."""
 

@@ -127,6 +127,7 @@ class TaskScheduler(ABC):
         self.tasks, self.measure_callbacks = [], []
         self.database = self.cost_model = None
         self.remaining_tasks, self.stop_reason = 0, ""
+        self._interrupts = Interrupts()
         self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
         self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
@@ -186,7 +187,7 @@ class TaskScheduler(ABC):
         self.database, self.cost_model = database, cost_model
         self.measure_callbacks = list(measure_callbacks)
         started = time.monotonic()
-        interrupts = Interrupts()
+        self._interrupts = interrupts = Interrupts()
         sent = 0
 
         def is_late() -> bool:
@@ -397,10 +398,17 @@ class TaskScheduler(ABC):
     def _join_first(self, task_id: int, count: int | None) -> list[RunnerResult]:
         """Waits for so many of the candidates that are under way, the first ones, or for all; tells of them."""
         task = self.tasks[task_id]
+        assert task.runner_futures is not None
+        with Profiler.timeit("JoinRunnerFutures"):
+            results = [answers.result_of(future) for future in task.runner_futures[:count]]
+        with self._interrupts.deferred():
+            return self._tell(task_id, count, results)
+
+    def _tell(self, task_id: int, count: int | None, results: list[RunnerResult]) -> list[RunnerResult]:
+        """Takes the results of the first candidates that are under way, all where `count` is None, and tells of them."""
+        task = self.tasks[task_id]
         candidates, built, futures = task.measure_candidates, task.builder_results, task.runner_futures
         assert candidates is not None and built is not None and futures is not None
-        with Profiler.timeit("JoinRunnerFutures"):
-            results = [answers.result_of(future) for future in futures[:count]]
         if count is None:
             task.measure_candidates = task.builder_results = task.runner_futures = None
         else:

@@ -53,3 +53,15 @@ class Interrupts:
             yield
         finally:
             self._raises = False
+
+    @contextlib.contextmanager
+    def deferred(self) -> Iterator[None]:
+        """Inside what must not be left half done, the first one is a KeyboardInterrupt only at the end."""
+        raises, self._raises = self._raises, False
+        seen = self.seen
+        try:
+            yield
+        finally:
+            self._raises = raises
+        if raises and self.seen and not seen:
+            raise KeyboardInterrupt
