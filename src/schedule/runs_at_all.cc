@@ -82,38 +82,53 @@ bool surely_runs(const analysis::Tree& tree, int block, const Ref<BufferRegion>&
 
 namespace {
 
-/// Variables in indices of the buffer, also by way of axes of blocks inside.
-std::unordered_set<const NodeBase*> index_variables(const NodeRef& body, const Ref<Buffer>& buffer) {
-  std::unordered_set<const NodeBase*> found;
-  auto take = [&](const Expr& e) { for_each_free_var(e, [&](const Ref<Var>& v) { found.insert(v.get()); }); };
-  visit(body, [&](const Ref<BufferLoad>& load, Visitor& walk) {
-    if (load->buffer == buffer) std::for_each(load->indices.begin(), load->indices.end(), take);
-    walk.descend(load);
-  });
-  std::vector<Ref<BlockRealize>> inner;  // outer ones first
-  visit(body, [&](const Ref<BlockRealize>& realize, Visitor& walk) {
-    inner.push_back(realize);
-    walk.descend(realize);
-  });
-  for (size_t k = inner.size(); k-- > 0;) {
-    const BlockRealize& realize = *inner[k];
-    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
-      if (found.count(realize.block->iter_vars[i]->var.get())) take(realize.iter_values[i]);
-    }
+/// Loops inside that may have no iteration, but say so in the region of the buffer that is read: an index moves with
+/// the loop, and with no other such loop, so that the region is empty where the loop is.
+std::unordered_set<const NodeBase*> telling_loops(const NodeRef& body, const Ref<Buffer>& buffer) {
+  std::unordered_set<const NodeBase*> open, telling;
+  VarMap axes;  // outer ones first, so that loops are all that is left of an index
+  std::vector<Expr> indices;
+  visit(
+      body,
+      [&](const Ref<For>& loop, Visitor& walk) {
+        if (const_int(loop->extent).value_or(0) < 1) open.insert(loop->loop_var.get());
+        walk.descend(loop);
+      },
+      [&](const Ref<BlockRealize>& realize, Visitor& walk) {
+        for (size_t i = 0; i < realize->iter_values.size(); ++i) {
+          axes[realize->block->iter_vars[i]->var] = substitute(realize->iter_values[i], axes);
+        }
+        walk.descend(realize);
+      },
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        if (load->buffer == buffer) {
+          for (const Expr& index : load->indices) indices.push_back(substitute(index, axes));
+        }
+        walk.descend(load);
+      });
+  for (const Expr& index : indices) {
+    Ref<Var> only;
+    int count = 0;
+    for_each_free_var(index, [&](const Ref<Var>& v) {
+      if (open.count(v.get()) == 0 || v == only) return;
+      only = v;
+      ++count;
+    });
+    if (count == 1 && has_multiple(index, only)) telling.insert(only.get());
   }
-  return found;
+  return telling;
 }
 
 }  // namespace
 
 bool may_not_read(const NodeRef& body, const Ref<Buffer>& buffer) {
   bool chooses = false;
-  const auto selecting = index_variables(body, buffer);
+  const auto telling = telling_loops(body, buffer);
   visit(
       body, [&](const Ref<And>&) { chooses = true; }, [&](const Ref<Or>&) { chooses = true; },
       [&](const Ref<IfThenElse>&) { chooses = true; }, [&](const Ref<While>&) { chooses = true; },
       [&](const Ref<For>& loop, Visitor& walk) {
-        chooses |= const_int(loop->extent).value_or(0) < 1 && !selecting.count(loop->loop_var.get());
+        chooses |= const_int(loop->extent).value_or(0) < 1 && !telling.count(loop->loop_var.get());
         walk.descend(loop);
       },
       [&](const Ref<BlockRealize>& realize, Visitor& walk) {

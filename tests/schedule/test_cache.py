@@ -536,6 +536,33 @@ def test_sums_over_nothing_that_a_reader_leaves_out():
     check_refused(guarded, lambda sch: sch.cache_read("D", "C", "local"), "cache_read/P4")
 
 
+def test_sums_over_nothing_that_a_block_around_the_reader_leaves_out():
+    """Its declared region is that of any size; the loop inside it, of the same size as the sum, may not run."""
+
+    @T.prim_func
+    def wrapped(a: T.handle, d: T.handle):
+        n, k = T.int32(), T.int32()
+        A = T.match_buffer(a, (n, k))
+        D = T.match_buffer(d, (n, k))
+        C = T.alloc_buffer((n,))
+        for i, x in T.grid(n, k):
+            with T.block("C"):
+                vi, vx = T.axis.remap("SR", [i, x])
+                with T.init():
+                    C[vi] = T.float32(0)
+                C[vi] = C[vi] + A[vi, vx]
+        for i, x in T.grid(n, k):
+            with T.block("D"):
+                vi, vx = T.axis.remap("SS", [i, x])
+                D[vi, vx] = C[(vi + vx) % n]
+
+    def cache(sch):
+        sch.blockize(sch.get_loops("D")[0])
+        sch.cache_write("C", 0, "local")
+
+    check_refused(wrapped, cache, "cache_write/P4")
+
+
 @T.prim_func
 def through_views(A: T.Buffer((16,)), D: T.Buffer((16,))):
     for o in range(4):

@@ -145,7 +145,7 @@ def test_a_ctrl_c_that_python_drops_counts() -> None:
 def test_what_must_not_be_left_half_done_is_ended_first() -> None:
     done = []
     with Interrupts() as interrupts, interrupts.raised():
-        with pytest.raises(KeyboardInterrupt), interrupts.deferred():  # noqa: PT012
+        with pytest.raises(KeyboardInterrupt), interrupts.deferred():
             signal.raise_signal(signal.SIGINT)
             done.append("first")
             with interrupts.deferred():

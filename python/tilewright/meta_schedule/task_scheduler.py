@@ -405,7 +405,7 @@ class TaskScheduler(ABC):
             return self._tell(task_id, count, results)
 
     def _tell(self, task_id: int, count: int | None, results: list[RunnerResult]) -> list[RunnerResult]:
-        """Takes the results of the first candidates that are under way, all where `count` is None, and tells of them."""
+        """Takes the results of the first candidates under way, all where `count` is None, and tells of them."""
         task = self.tasks[task_id]
         candidates, built, futures = task.measure_candidates, task.builder_results, task.runner_futures
         assert candidates is not None and built is not None and futures is not None
