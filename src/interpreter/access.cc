@@ -171,14 +171,13 @@ const Level* Machine::unordered(uint32_t stamp) const {
   return nullptr;
 }
 
-/// Both accesses belong to one reduction block: its axes may be bound to threads, which then combine their parts.
-bool Machine::is_reduction(int site, int other) const {
+/// Both accesses belong to one reduction block whose steps the threads divide among them, to combine their parts.
+/// Threads that each do all of the steps for one element do not.
+bool Machine::is_combined(const Level& level, int site, int other) const {
   const Ref<Block>& block = program_.sites[site].block;
   if (!block.defined() || program_.sites[other].block != block) return false;
-  for (const Ref<IterVar>& axis : block->iter_vars) {
-    if (axis->iter_type == IterType::kCommReduce) return true;
-  }
-  return false;
+  auto by = program_.combined_by.find(block.get());
+  return by != program_.combined_by.end() && by->second.count(level.fork->site) > 0;
 }
 
 /// Steps of one reduction in different iterations of a loop over lanes, each of which has a partial result; or a step
@@ -215,7 +214,7 @@ bool Machine::note_read(Allocation& allocation, int64_t byte, const Access& acce
       bool threads = program_.loops[level->fork->site].is_thread;
       bool combined = are_steps(*level, access.site, shadow.writer_site) ||
                       in_step(*level, access.site, shadow.writer_site) ||
-                      (threads && is_reduction(access.site, shadow.writer_site));
+                      (threads && is_combined(*level, access.site, shadow.writer_site));
       if (!combined) {
         return fail_race(*level, shadow.writer, shadow.writer_site, true, access, false, r, lane);
       }
@@ -247,7 +246,7 @@ bool Machine::note_write(Allocation& allocation, int64_t byte, const Access& acc
       bool written = !allocation.written || all_written(allocation.written.get() + byte, access.bytes);
       bool agrees =
           written && value && std::memcmp(allocation.data + byte, value, static_cast<size_t>(access.bytes)) == 0;
-      bool combined = threads && (agrees || is_reduction(access.site, other));
+      bool combined = threads && (agrees || is_combined(*level, access.site, other));
       if (!combined && !are_steps(*level, access.site, other) && !in_step(*level, access.site, other)) {
         return fail_race(*level, stamp, other, writes, access, true, r, lane);
       }

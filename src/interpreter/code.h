@@ -6,6 +6,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -190,6 +191,8 @@ struct Program {
   std::vector<PrintSite> prints;
   std::vector<Ref<TensorData>> constants;
   std::vector<Message> messages;
+  /// Of a reduction block: the loops over threads, by number, whose iterations are steps of its sums.
+  std::unordered_map<const NodeBase*, std::set<int>> combined_by;
 };
 
 }  // namespace tilewright::interpreter

@@ -107,9 +107,15 @@ class Compiler {
     work();
     together_ = outer;
   }
-  void define_value(const Ref<Var>& var, const Expr& value) {
-    if (!is_uniform(value)) varying_.insert(var.get());
+  /// The variable's value follows from these.
+  void define_value(const Ref<Var>& var, std::initializer_list<Expr> values) {
+    for (const Expr& value : values) {
+      if (!is_uniform(value)) varying_.insert(var.get());
+    }
+    if (std::set<int> threads = threads_in(values); !threads.empty()) threads_of_[var.get()] = std::move(threads);
   }
+  /// The loops over threads, by number, that decide the values.
+  std::set<int> threads_in(const std::vector<Expr>& values) const;
   template <class F>
   void scoped(F&& work) {
     int top = top_;
@@ -165,6 +171,7 @@ class Compiler {
   int team_ = 0;  // loops over threads
   bool together_ = true;
   std::unordered_set<const NodeBase*> varying_;
+  std::unordered_map<const NodeBase*, std::set<int>> threads_of_;  // of variables that threads decide
   int waits_ = 0;
   std::vector<std::string> pending_;
   std::optional<Diagnostic> failure_;

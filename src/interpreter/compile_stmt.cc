@@ -8,6 +8,7 @@
 #include "ir/build.h"
 #include "ir/kind_cases.h"
 #include "ir/structural.h"
+#include "ir/substitute.h"
 #include "ir/traverse.h"
 
 namespace tilewright::interpreter {
@@ -47,6 +48,18 @@ bool Compiler::has_collective(const Stmt& body) const {
     });
   };
   search(body);
+  return found;
+}
+
+std::set<int> Compiler::threads_in(const std::vector<Expr>& values) const {
+  std::set<int> found;
+  for (const Expr& value : values) {
+    for_each_free_var(value, [&](const Ref<Var>& v) {
+      if (auto threads = threads_of_.find(v.get()); threads != threads_of_.end()) {
+        found.insert(threads->second.begin(), threads->second.end());
+      }
+    });
+  }
   return found;
 }
 
@@ -92,7 +105,7 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
     int differs = message("interpret/thread", "another loop around is bound to " + tag + " with another range", node);
     emit({.op = Op::kCheckEqual, .a = start, .b = around->start, .extra = differs});
     emit({.op = Op::kCheckEqual, .a = count, .b = around->count, .extra = differs});
-    varying_.insert(var.get());
+    define_value(var, {around->var});
     return with_definition(var, slot_of(around->var, node), [&] { stmt(body); });
   }
   bool is_thread = axis && axis->in_team();
@@ -100,7 +113,10 @@ void Compiler::threads(const NodeRef& node, const Ref<Var>& var, const std::stri
   int loop_site = static_cast<int>(program_.loops.size()) - 1;
   bound_.push_back({tag, var, start, count});
   team_ += is_thread;
-  if (is_thread) varying_.insert(var.get());
+  if (is_thread) {
+    varying_.insert(var.get());
+    threads_of_[var.get()] = {loop_site};
+  }
   // Without a barrier inside, threads that run one after another are as good as a team.
   if (!is_thread || !(has_collective(body) || has_waits(body))) {
     iterate(var, start, count, loop_site, body);
@@ -122,7 +138,7 @@ void Compiler::for_loop(const Ref<For>& loop) {
   switch (loop->kind) {
     case ForKind::kSerial:
     case ForKind::kUnrolled:
-      if (!is_uniform(loop->min) || !is_uniform(loop->extent)) varying_.insert(loop->loop_var.get());
+      define_value(loop->loop_var, {loop->min, loop->extent});
       under({loop->min, loop->extent},
             [&] { iterate(loop->loop_var, expr(loop->min), expr(loop->extent), kNone, loop->body); });
       break;
@@ -224,7 +240,7 @@ void Compiler::axes(const BlockRealize& realize, const NodeRef& node) {
     const Expr& binding = realize.iter_values[i];
     int value = expr(binding);
     define(axis.var, value);
-    define_value(axis.var, binding);
+    define_value(axis.var, {binding});
     if (!axis.dom.defined()) continue;
     auto domain = domains_.find(binding.get());
     bool holds = domain != domains_.end() && same_expr(domain->second.first, axis.dom->min) &&
@@ -301,6 +317,13 @@ void Compiler::block(const BlockRealize& realize, const NodeRef& node) {
   bool guarded = !is_true(realize.predicate);
   if (guarded) skip = emit({.op = Op::kJumpIfZero, .dst = expr(realize.predicate)});
   axes(realize, node);
+  std::vector<Expr> steps;
+  for (const Ref<IterVar>& axis : block.iter_vars) {
+    if (axis->iter_type == IterType::kCommReduce) steps.push_back(axis->var);
+  }
+  if (std::set<int> threads = threads_in(steps); !threads.empty()) {
+    program_.combined_by[realize.block.get()] = std::move(threads);
+  }
   std::vector<std::pair<int, int>> allocated;
   for (const Ref<Buffer>& buffer : block.alloc_buffers) {
     int pointer = allocate(buffer);
@@ -341,7 +364,7 @@ void Compiler::stmt(const Stmt& s) {
     case Kind::kLetStmt: {
       const LetStmt& let = *s.as<LetStmt>();
       int value = expr(let.value);
-      define_value(let.var, let.value);
+      define_value(let.var, {let.value});
       with_definition(let.var, value, [&] { stmt(let.body); });
       break;
     }

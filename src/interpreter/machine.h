@@ -107,7 +107,7 @@ class Machine {
                   const std::byte* value);
   /// The level on which an access at `stamp` is unordered with now; null if it is ordered.
   const Level* unordered(uint32_t stamp) const;
-  bool is_reduction(int site, int other) const;
+  bool is_combined(const Level& level, int site, int other) const;
   bool are_steps(const Level& level, int site, int other) const;
   bool in_step(const Level& level, int site, int earlier) const;
 

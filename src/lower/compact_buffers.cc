@@ -330,6 +330,12 @@ class Shifter {
           if (!layout) return inner;
           BufferRegion copy{layout->buffer, inner->region};
           for (size_t d = 0; d < copy.region.size(); ++d) {
+            const Ref<Range>& was = inner->region[d];
+            // An index from data may lie anywhere: what said so has to go on saying it.
+            if (is_const_int(was->min, 0) && structural_equal(was->extent, region->buffer->shape[d])) {
+              copy.region[d] = range(zero(was->min.dtype()), layout->buffer->shape[d]);
+              continue;
+            }
             copy.region[d] = range(analyzer_.simplify(copy.region[d]->min - layout->start[d]), copy.region[d]->extent);
           }
           return make<BufferRegion>(std::move(copy));

@@ -66,3 +66,34 @@ def test_threads_own_the_same_with_blocks_and_without(axis: str, scope: str, aro
     else:
         tw.ir.interpret(tw.Schedule(program).mod, "main", a, b)
         np.testing.assert_array_equal(b, a + 1)
+
+
+@pytest.mark.parametrize(
+    ("serial", "step", "divided"),
+    [("range(4)", "k", False), ("range(1)", "t + k", True), ("range(t, t + 1)", "k", True)],
+)
+def test_threads_combine_only_the_steps_that_they_divide(serial: str, step: str, divided: bool) -> None:
+    """Threads that each do the whole sum of one element in shared memory race."""
+    program = script.from_source(
+        f"""from tilewright.script import tir as T
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), B: T.Buffer((1,), "int32")):
+    S = T.alloc_buffer((1,), "int32", scope="shared")
+    for t in T.thread_binding(4, thread="threadIdx.x"):
+        for k in {serial}:
+            with T.block("S"):
+                vk = T.axis.reduce(4, {step})
+                with T.init():
+                    S[0] = 0
+                S[0] = S[0] + A[vk]
+    with T.block("B"):
+        B[0] = S[0]
+"""
+    )
+    a, b = np.arange(4, dtype="int32"), np.zeros(1, "int32")
+    if divided:
+        tw.ir.interpret(tw.Schedule(program).mod, "main", a, b)
+        assert b[0] == a.sum()
+    else:
+        with pytest.raises(tw.ScriptError, match="interpret/race"):
+            tw.ir.interpret(tw.Schedule(program).mod, "main", a, b)

@@ -244,6 +244,31 @@ def test_rows_are_padded_where_a_block_asks_for_it() -> None:
     assert "t_1[i * 80 + j]" in tw.lower(program, after="flatten_buffers").script()
 
 
+def test_what_is_read_at_places_from_data_is_declared_as_a_whole_after_its_rows_have_shrunk() -> None:
+    @T.prim_func
+    def program(A: T.Buffer((8,), "float32"), I: T.Buffer((8,), "int32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("O"):
+                vi = T.axis.spatial(8, i)
+                T.reads(A[0 : vi + 1], I[vi])
+                T.writes(B[vi])
+                t = T.alloc_buffer((vi + 1,))
+                for x in range(vi + 1):
+                    with T.block("t"):
+                        v = T.axis.spatial(vi + 1, x)
+                        t[v] = A[v]
+                with T.block("B"):
+                    v = T.axis.spatial(1, 0)
+                    T.reads(t[0 : vi + 1], I[vi])
+                    T.writes(B[vi])
+                    B[vi] = t[I[vi]]
+
+    assert allocations(program, "compact_buffers") == {"t": ("i", [8])}
+    a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    tw.compile(program)(a, np.arange(8, dtype="int32") // 2, b)
+    np.testing.assert_array_equal(b, np.arange(8) // 2)
+
+
 def test_pointers_that_leave_our_sight_keep_their_buffer() -> None:
     @T.prim_func
     def program(A: T.Buffer((64,), "float32")):
