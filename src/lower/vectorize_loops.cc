@@ -321,8 +321,9 @@ class LaneSpreader {
     if (!e.dtype().is_scalar()) return fail(e, "there are vectors inside of it already");
     auto two = [&](Kind kind, const Expr& a, const Expr& b) -> Expr {
       Expr x = spread(a), y = spread(b);
-      if (!reason.empty() || (x == a && y == b)) return e;
-      return vector_binary(kind, x, divides(kind) ? divisor(y) : y);
+      if (!reason.empty()) return e;
+      if (divides(kind)) y = divisor(y);
+      return x == a && y == b ? e : vector_binary(kind, x, y);
     };
     switch (e.kind()) {
       case Kind::kAnd:
@@ -376,18 +377,21 @@ class LaneSpreader {
     }
   }
 
-  /// Lanes that do not ask for a quotient may have no number to divide by: what they load under the mask is 0.
-  Expr divisor(const Expr& y) const {
-    if (!mask_.defined() || !y.dtype().is_vector() || !y.dtype().is_integral() || y.is<Broadcast>()) return y;
-    return make<Select>({mask_, y, broadcast(one(y.dtype().element()), lanes_)});
+  /// Lanes that do not ask for a quotient may have no number to divide by: what they load under the mask is 0, and a
+  /// number that is the same in all lanes may be 0 where no lane asks.
+  Expr divisor(const Expr& y) {
+    if (!mask_.defined() || !y.dtype().is_integral()) return y;
+    const Broadcast* spread_out = y.as<Broadcast>();
+    const Expr& same = spread_out ? spread_out->value : y;
+    if (same.dtype().is_scalar() && (const_int(same).value_or(0) != 0 || first_lane_is_active())) return y;
+    return make<Select>({mask_, to_lanes(y, lanes_), broadcast(one(y.dtype().element()), lanes_)});
   }
 
-  /// The right side of `and` and `or` reads only where the left side does not decide.
+  /// The right side of `and` and `or` reads and divides only where the left side does not decide.
   Expr both(const Expr& e, const Expr& a, const Expr& b) {
     Expr x = spread(a), y = spread(b);
     if (!reason.empty() || (x == a && y == b)) return e;
-    if (effect_of(b) != Effect::kPure)
-      y = under(e.is<And>() ? to_lanes(x, lanes_) : logical_not(to_lanes(x, lanes_)), b);
+    y = under(e.is<And>() ? to_lanes(x, lanes_) : logical_not(to_lanes(x, lanes_)), b);
     return vector_binary(e.kind(), x, y);
   }
 

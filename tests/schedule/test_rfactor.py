@@ -514,3 +514,49 @@ def test_operands_that_a_result_skips_are_not_evaluated_ahead_of_it():
 )
 def test_operands_that_cannot_fail_may_be_evaluated_ahead(step):
     check(script.from_source(SKIPPING.format(start=False, step=step)), factor("B", 1, 0))
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(
+    ("condition", "is_sure"),
+    [
+        ("k < 5", True),
+        ("k != 3", True),
+        ("n > 2", True),
+        ("k >= 2", False),  # the init never runs
+        ("k % 2 == 1", False),
+        ("k < n", False),  # n may be 0
+        ("I[k] > 0", False),
+        ("I[k] != I[k]", False),
+    ],
+)
+def test_the_first_step_has_to_run(condition: str, is_sure: bool, symbolic: bool):
+    """What no step has begun stays as it was."""
+    rows = "m" if symbolic else "4"
+    program = script.from_source(
+        f"""from tilewright.script import tir as T
+@T.prim_func
+def main(a: T.handle, b: T.handle, I: T.Buffer((8,), "int32")):
+    n, m = T.int32(), T.int32()
+    A = T.match_buffer(a, ({rows}, 8, n), "int32")
+    B = T.match_buffer(b, ({rows},), "int32")
+    for i, k in T.grid({rows}, 8):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where({condition})
+            with T.init():
+                B[vi] = 0
+            B[vi] = B[vi] + A[vi, vk, 0]
+"""
+    )
+    if not is_sure:
+        check_refused(program, factor("B", 1, 0), "rfactor/P8")
+        return
+    sch = tw.Schedule(program)
+    factor("B", 1, 0)(sch)
+    for n in (1, 3):
+        a = np.arange(32 * n, dtype="int32").reshape(4, 8, n)
+        was, now = np.full(4, 100, "int32"), np.full(4, 100, "int32")
+        tw.compile(program, target="interpreter")(a, was, np.ones(8, "int32"))
+        tw.compile(sch, target="interpreter")(a, now, np.ones(8, "int32"))
+        np.testing.assert_array_equal(now, was)

@@ -37,6 +37,7 @@
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "schedule/edit.h"
@@ -415,6 +416,33 @@ Status check_after(const Chain& chain, const analysis::Scope& scope, int self, c
   return Ok{};
 }
 
+/// The init runs with the first step, and only with it: that step has to run for each element, as it will when the
+/// partial results are combined on no condition about the loops that are gone.
+Status check_first_step(const Chain& chain) {
+  const Tree& tree = *chain.block.tree;
+  const Expr& predicate = tree.realize_at(chain.block.at)->predicate;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, chain.block.at);
+  VarMap first;
+  const VarMap units = analysis::units_of(analysis::inputs_of(tree, chain.loops));
+  for (size_t i = 0; i < chain.loops.size(); ++i) {
+    if (!chain.removed(i) && chain.loops[i] != chain.loop.at) continue;
+    const For& loop = chain.at(i);
+    first.emplace(loop.loop_var, loop.min);
+    analyzer.assume(gt(loop.extent, zero(loop.extent.dtype())));
+  }
+  for (const Expr& part : conjuncts(predicate)) {
+    const Expr term = substitute(part, units);
+    auto is_gone = [&](const Ref<Var>& v) { return first.count(v) > 0; };
+    if (!uses_any_var(term, is_gone) || analyzer.can_prove(substitute(term, first))) continue;
+    return refuse("rfactor/P8",
+                  "it cannot be proved that the first step of " + describe(chain.block) +
+                      ", which begins the reduction, runs for each element: that is on a condition",
+                  {chain.block.node()}, "choose between a value and a neutral one by T.if_then_else() in its body");
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const RFactor& rfactor) {
@@ -444,6 +472,7 @@ Result<Plan> plan(const State& state, const RFactor& rfactor) {
   if (auto obstacle = analysis::why_irregular_reduction(tree, from, chain.block.at)) {
     return refuse("rfactor/P8", *obstacle, "factor before the loops of the reduction are changed");
   }
+  TW_RETURN_IF_ERROR(check_first_step(chain));
   Factoring factor(chain, *found.reducer, position);
   TreeEdit edit(tree);
   edit.insert_before(chain.loops.front(), factor.partial_nest());
