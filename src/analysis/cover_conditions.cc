@@ -140,6 +140,13 @@ Expr outer_condition(const Expr& predicate, const arith::IterDomains& inputs) {
 
 std::optional<arith::Box> surely_reached(const arith::Region& region, const arith::IterDomains& inputs,
                                          const Expr& predicate, arith::Analyzer& analyzer) {
+  // A loop without iterations reaches nothing; only where it moves the region does that show in it.
+  for (const auto& [v, domain] : inputs) {
+    if (const_int(domain->extent).value_or(1) > 0) continue;
+    bool shows = std::any_of(region.begin(), region.end(),
+                             [&v = v](const Ref<Range>& r) { return uses_var(r->min, v) || uses_var(r->extent, v); });
+    if (!shows) return std::nullopt;
+  }
   if (is_true(predicate)) {
     if (auto box = arith::plain_box(region, inputs)) return box;
   }

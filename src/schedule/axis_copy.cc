@@ -8,6 +8,7 @@
 #include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
+#include "schedule/runs_at_all.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -267,6 +268,26 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
     return refuse(code, "which instances of " + describe(block) + " run depends on loops that the copy does not have",
                   {block.node()}, "take this step before the loops around the block are split or moved");
   }
+  Expr runs = bool_imm(true);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, outside);
+  for (const For* loop : kept) analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
+  analyzer.assume(realize.predicate);
+  auto is_in_domain = [&](size_t i) {
+    const Range& dom = *realize.block->iter_vars[i]->dom;
+    const Expr& value = realize.iter_values[i];
+    return analyzer.can_prove(le(dom.min, value)) && analyzer.can_prove(lt(value, dom.min + dom.extent));
+  };
+  // Where the loops that are dropped have no iteration, the block has no instance, and its axes no value.
+  if (!std::all_of(cache.axes.begin(), cache.axes.end(), is_in_domain)) {
+    std::vector<Expr> extents;
+    for (const For* loop : dropped) extents.push_back(loop->extent);
+    runs = all_positive(extents, analyzer);
+    if (depends(runs) || effect_of(runs) != Effect::kPure) {
+      return refuse(code, "whether " + describe(block) + " has instances depends on loops that the copy does not have",
+                    {block.node()}, "take this step before the loops around the block are split or moved");
+    }
+  }
   VarMap axes;
   std::vector<Ref<IterVar>> iter_vars;
   std::vector<Expr> values;
@@ -286,8 +307,9 @@ Result<Stmt> axis_copy_nest(const Place& block, int outside, const AxisCache& ca
   Element original{cache.original, with_axes(cache.old_indices)}, inside{cache.cache, with_axes(cache.new_indices)};
   *made = into_cache ? copying_block(std::move(iter_vars), original, inside, cache.cache->name)
                      : copying_block(std::move(iter_vars), inside, original, cache.cache->name);
+  Expr condition = logical_and(realize.predicate, runs);
   Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
-                                  .predicate = logical_and(substitute(realize.predicate, renamed), cache.condition),
+                                  .predicate = logical_and(substitute(condition, renamed), cache.condition),
                                   .block = *made});
   for (size_t i = kept.size(); i-- > 0;) {
     For loop;

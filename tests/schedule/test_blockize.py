@@ -515,3 +515,52 @@ def test_conditions_that_stay_inside_keep_no_axis_outside_in_its_domain(steps):
             a = np.zeros(n, "int32")
             tw.ir.interpret(sch.mod, "main", a, m)
             assert a.tolist() == [int(m > 0)] * n
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("unit", [True, False])
+def test_p2_starts_from_data(unit: bool, whole: bool):
+    """They stay in the binding of one axis, where reading them is no read of the block."""
+
+    @T.prim_func
+    def shifted(A: T.Buffer((8,), "int32"), I: T.Buffer((1,), "int32"), B: T.Buffer((8,), "int32")):
+        for i, j in T.grid(2, 2):
+            with T.block("B"):
+                v = T.axis.spatial(8, T.max(I[0], 0) + i * 2 + j)
+                B[v] = A[v] + 1
+
+    def divide(sch):
+        sch.blockize(sch.get_loops("B")[0 if whole else 1], preserve_unit_iters=unit)
+
+    if not whole:
+        check_refused(shifted, divide, "blockize/P2")
+        return
+    sch = tw.Schedule(shifted)
+    divide(sch)
+    tw.ir.verify(sch.mod)
+    for start in (-1, 0, 3):
+        a, b = np.arange(8, dtype="int32"), np.zeros(8, "int32")
+        tw.compile(sch, target="interpreter")(a, np.array([start], "int32"), b)
+        assert [*np.flatnonzero(b)] == [*range(max(start, 0), max(start, 0) + 4)]
+
+
+def test_p3_conditions_on_what_the_block_changes():
+    @T.prim_func
+    def clears(A: T.Buffer((2, 3), "int32")):
+        for i, j in T.grid(2, 3):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(A[i, 1] > 0)
+                A[vi, vj] = 0
+
+    @T.prim_func
+    def moves(A: T.Buffer((2, 4), "int32"), I: T.Buffer((2,), "int32")):
+        for i, j in T.grid(2, 4):
+            with T.block("A"):
+                vi = T.axis.spatial(2, I[i] % 2)
+                vj = T.axis.spatial(4, j)
+                A[vi, vj] = 1
+                I[vi] = vj
+
+    for program in (clears, moves):
+        check_refused(program, lambda sch: sch.blockize(sch.get_loops("A")[1]), "blockize/P3")

@@ -6,7 +6,7 @@ import pytest
 
 import tilewright as tw
 from tilewright.script import tir as T
-from tilewright.testing import check, check_equivalent
+from tilewright.testing import check, check_equivalent, check_refused
 
 
 def test_a_reversed_producer():
@@ -188,3 +188,21 @@ def main(A: T.Buffer((1, 5)), C: T.Buffer((3, 5))):
         assert refused.code == "compute_at/P6"
     tw.ir.verify(sch.mod)
     check_equivalent(program, sch.mod)
+
+
+def test_a_block_that_reads_nothing_of_the_tiles_is_not_left_out():
+    """In the new place it would run for those elements that it reads, and it may read none: here, a[-1]."""
+
+    @T.prim_func
+    def shifted(A: T.Buffer((1,), "int32"), B: T.Buffer((1,), "int32")):
+        a = T.alloc_buffer((1,), "int32")
+        for i in range(1):
+            with T.block("a"):
+                v = T.axis.spatial(1, i)
+                a[v] = A[v]
+        with T.block("B"):
+            v = T.axis.spatial(1, 0)
+            for x in range(1):
+                B[x] = T.if_then_else(v >= 1, a[v - 1], 5)
+
+    check_refused(shifted, lambda sch: sch.reverse_compute_at("B", sch.get_loops("a")[0]), "reverse_compute_at/P6")

@@ -245,3 +245,27 @@ def main(A: T.Buffer((8,)), N: T.Buffer((8,), "bool"), B: T.Buffer((8,))):
         check_refused(program, transform, "reindex_cache_read/P6")
     else:
         check(program, transform)
+
+
+def test_a_copy_ahead_of_loops_that_may_have_no_iteration():
+    """There the block has no instance, and the last row no number."""
+
+    @T.prim_func
+    def last_row(a: T.handle, b: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, 3))
+        B = T.match_buffer(b, (n, 3))
+        for i, j in T.grid(n, 3):
+            with T.block("B"):
+                vi = T.axis.spatial(n, i)
+                vl = T.axis.spatial(n, n - 1)
+                vj = T.axis.spatial(3, j)
+                B[vi, vj] = A[vl, vj] * T.float32(2)
+
+    sch = tw.Schedule(last_row)
+    sch.reindex_cache_read("B", 0, "global", lambda vi, vl, vj: (vj, vl))
+    assert "T.where(n > 0)" in sch.mod["main"].script()
+    for n in (0, 1, 3):
+        a, b = np.arange(3 * n, dtype="float32").reshape(n, 3), np.zeros((n, 3), "float32")
+        tw.compile(sch, target="interpreter")(a, b)
+        np.testing.assert_array_equal(b, np.broadcast_to(a[-1:] * 2, (n, 3)))

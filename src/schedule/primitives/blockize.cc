@@ -275,6 +275,12 @@ class Division {
     // Ranges that depend on other loops make the start no constant; then the division has to do without.
     Expr base = analyzer_.simplify(substitute(value, starts));
     if (uses_loop(base, inputs)) base = nothing;
+    if (effect_of(value) != Effect::kPure) {
+      return refuse("blockize/P2",
+                    "the axis '" + axis->var->name_hint + "' of " + describe_block(block()) +
+                        " is bound to data, and to loops of both blocks",
+                    {tree_.stmt(block_)}, "the outer block, or the inner one, takes all of its loops");
+    }
     Expr rest = is_const_int(base, 0) ? value : analyzer_.simplify(value - base);
     std::vector<Ref<Var>> inner_vars;
     for (const auto& input : inner_) inner_vars.push_back(input.first);
@@ -507,6 +513,33 @@ std::vector<int> loops_inside(const Tree& tree, int top, int block) {
   return loops;
 }
 
+/// What is asked outside, once, must be what each instance has asked: data that none of the blocks writes.
+Status check_data(const Tree& tree, const std::vector<int>& blocks, const Expr& condition, const OuterAxes& outer) {
+  std::vector<Expr> asked = outer.values;
+  asked.push_back(condition);
+  for (const Expr& value : asked) {
+    if (effect_of(value) == Effect::kPure) continue;
+    Ref<Buffer> changed;
+    int writer = Tree::kNone;
+    visit(value, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      for (int block : blocks) {
+        for (const Ref<BufferRegion>& write : tree.block_at(block).writes) {
+          if (!tree.same_memory(write->buffer, load->buffer)) continue;
+          changed = load->buffer;
+          writer = block;
+        }
+      }
+      walk.descend(load);
+    });
+    if (!changed.defined()) continue;
+    return refuse("blockize/P3",
+                  describe_block(tree.block_at(writer)) + " writes '" + changed->name +
+                      "', which decides where or whether its later instances run",
+                  {tree.stmt(writer)}, "the new block would ask for that once, ahead of all of them");
+  }
+  return Ok{};
+}
+
 Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_iters) {
   TW_TRY(place, state.find(rv));
   const Tree& tree = *place.tree;
@@ -527,6 +560,7 @@ Result<Plan> blockize_loop(const State& state, LoopRV rv, bool preserve_unit_ite
   OuterAxes outer;
   Division division(tree, block, place.at, preserve_unit_iters);
   TW_RETURN_IF_ERROR(division.run(outer));
+  TW_RETURN_IF_ERROR(check_data(tree, {block}, division.outer_condition(), outer));
   Stmt init;
   if (tree.block_at(block).init.defined()) {
     TW_TRY(moved, division.init_nest());
@@ -608,8 +642,10 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
   Expr condition;
   std::string name = "outer_";
   std::vector<Stmt> parts;
+  std::vector<int> inside;
   for (int nest : nests) {
     int block = tree[nest].is_block ? nest : tree.child_blocks(nest)[0];
+    inside.push_back(block);
     TW_RETURN_IF_ERROR(check_ranges(tree, nest, loops_inside(tree, nest, block)));
     Division division(tree, block, nest, preserve_unit_iters);
     TW_RETURN_IF_ERROR(division.run(outer));
@@ -628,6 +664,7 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
     name += inner.name_hint + "_";
     parts.push_back(division.inner_nest(true));
   }
+  TW_RETURN_IF_ERROR(check_data(tree, inside, condition, outer));
   Ref<Block> made = around(std::move(name), outer, {}, seq(std::move(parts)));
   TreeEdit edit(tree);
   edit.replace(nests[0], make<BlockRealize>({outer.values, condition, made}));
