@@ -17,7 +17,9 @@
 // Requires  P1 one block stands below the loop, and only loops between; or the blocks are different and stand next to
 //              each other, with only loops around each; none inside is bound again to an axis of one outside
 //           P2 each axis divides into what the outer loops give and what the inner loops give
-//           P3 conditions on blocks speak of the outer loops, of the inner loops, or of whole axes
+//           P3 conditions on blocks speak of the outer loops, of the inner loops, or of whole axes; what is asked
+//           outside
+//              is no data that the blocks change
 //           P4 an init that moves runs for each element exactly once, before its first step: the inner loops take the
 //              steps of the reduction in order, and each once
 //           P5 blocks that are joined reduce inside only, on the same conditions outside

@@ -29,7 +29,9 @@
 //           P5 the operation is known, and the init is neutral in it
 //           P6 factor_axis is a place among the dimensions of what the block writes
 //           P7 no other block writes its buffers, none before reads them; what it reads is complete before the loops
-//           P8 both blocks reduce each element exactly once, beginning with the init; consumers see the same
+//           P8 the first step surely runs; both blocks reduce each element exactly once, beginning with the init;
+//           consumers
+//              see the same
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
