@@ -330,18 +330,14 @@ class Shifter {
           if (!layout) return inner;
           BufferRegion copy{layout->buffer, inner->region};
           for (size_t d = 0; d < copy.region.size(); ++d) {
-            const Ref<Range>& was = inner->region[d];
-            // An index from data may lie anywhere: what said so has to go on saying it.
-            if (is_const_int(was->min, 0) && structural_equal(was->extent, region->buffer->shape[d])) {
-              copy.region[d] = range(zero(was->min.dtype()), layout->buffer->shape[d]);
-              continue;
-            }
             copy.region[d] = range(analyzer_.simplify(copy.region[d]->min - layout->start[d]), copy.region[d]->extent);
           }
           return make<BufferRegion>(std::move(copy));
         },
         [&](const Ref<Block>& block, Rewriter& r) -> Stmt {
           Block copy = *r.descend(block);
+          declare_whole(block->reads, copy.reads);
+          declare_whole(block->writes, copy.writes);
           for (Def<Buffer>& buffer : copy.alloc_buffers) {
             if (const Layout* layout = find(buffer)) buffer = layout->buffer;
           }
@@ -354,6 +350,22 @@ class Shifter {
   const Layout* find(const NodeRef& buffer) const {
     auto it = layouts_.find(buffer);
     return it == layouts_.end() ? nullptr : &it->second;
+  }
+  /// Regions that are all of a dimension stay that, though their indices, which data may choose, are not known to lie
+  /// in a smaller one.
+  template <class Regions>
+  void declare_whole(const Regions& before, Regions& after) const {
+    for (size_t i = 0; i < before.size(); ++i) {
+      const Layout* layout = find(before[i]->buffer);
+      if (!layout) continue;
+      BufferRegion whole = *after[i];
+      for (size_t d = 0; d < whole.region.size(); ++d) {
+        const Range& was = *before[i]->region[d];
+        if (!is_const_int(was.min, 0) || !structural_equal(was.extent, before[i]->buffer->shape[d])) continue;
+        whole.region[d] = range(zero(was.min.dtype()), layout->buffer->shape[d]);
+      }
+      after[i] = make<BufferRegion>(std::move(whole), before[i].span());
+    }
   }
   std::vector<Expr> shift(const Layout& layout, const std::vector<Expr>& indices) {
     std::vector<Expr> result;

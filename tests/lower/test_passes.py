@@ -269,6 +269,32 @@ def test_what_is_read_at_places_from_data_is_declared_as_a_whole_after_its_rows_
     np.testing.assert_array_equal(b, np.arange(8) // 2)
 
 
+def test_views_of_all_of_a_buffer_keep_their_shape_when_its_rows_shrink() -> None:
+    @T.prim_func
+    def program(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+        for i in range(8):
+            with T.block("O"):
+                vi = T.axis.spatial(8, i)
+                T.reads(A[0 : vi + 1])
+                T.writes(B[vi])
+                t = T.alloc_buffer((vi + 1,))
+                for x in range(vi + 1):
+                    with T.block("t"):
+                        v = T.axis.spatial(vi + 1, x)
+                        t[v] = A[v]
+                with T.block("B"):
+                    v = T.axis.spatial(1, 0)
+                    T.reads(t[0 : vi + 1])
+                    T.writes(B[vi])
+                    view = T.match_buffer(t[0 : vi + 1], (vi + 1,), offset_factor=1)
+                    B[vi] = view[vi]
+
+    assert allocations(program, "compact_buffers") == {"t": ("i", [8])}
+    a, b = np.arange(8, dtype="float32"), np.zeros(8, "float32")
+    tw.compile(tw.lower(program, after="compact_buffers"), target="interpreter")(a, b)
+    np.testing.assert_array_equal(b, a)
+
+
 def test_pointers_that_leave_our_sight_keep_their_buffer() -> None:
     @T.prim_func
     def program(A: T.Buffer((64,), "float32")):
