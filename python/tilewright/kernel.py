@@ -456,7 +456,11 @@ def compile_quietly(
 ) -> Kernel | KernelModule:
     """The same without warnings."""
     if schedule not in (None, "as written", "by rules"):
-        raise ArgumentError(f"schedule is {schedule!r}; there are 'as written' and 'by rules'")
+        raise ArgumentError.of(
+            "compile/schedule",
+            f"schedule is {schedule!r}",
+            "there are 'as written' and 'by rules'; None leaves it to the program",
+        )
     resolved = _core.Target(target)
     if database is not None:
         module, schedules = _recorded(program, database, resolved)

@@ -18,6 +18,10 @@ using search::TuneContext;
 struct PythonPostproc final : Postproc {
   NB_TRAMPOLINE(Postproc);
 
+  std::string name() const override {
+    nb::gil_scoped_acquire gil;
+    return class_name(nb::find(static_cast<const Postproc*>(this)));
+  }
   Status initialize(const TuneContext& context) override {
     return in_python("postproc/exception", [&]() -> Status {
       if (overrides<Postproc>(this, "initialize")) overridden<Postproc>(this, "initialize")(context_to_python(context));
@@ -29,6 +33,10 @@ struct PythonPostproc final : Postproc {
       SchedulePtr object = to_python(schedule);
       nb::object answer = overridden<Postproc>(this, "apply")(object);
       schedule = object->schedule;
+      if (answer.is_none()) {
+        return argument_error("postproc/answer", name() + ".apply() returned None",
+                              "return True for a candidate that is good, False for one that is not");
+      }
       return PyObject_IsTrue(answer.ptr()) == 1;
     });
   }

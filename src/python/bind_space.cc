@@ -65,7 +65,16 @@ nb::list generate(SpaceGenerator& self, const Ref<Module>& module) {
 template <class Parts>
 Parts cast_part(nb::handle given, const char* name, const char* what) {
   Parts parts;
-  if (nb::isinstance<nb::sequence>(given) && nb::try_cast(given, parts)) return parts;
+  if (nb::isinstance<nb::sequence>(given)) {
+    for (nb::handle part : nb::borrow<nb::sequence>(given)) {
+      nb::handle component = nb::isinstance<nb::tuple>(part) && nb::len(part) > 0 ? nb::handle(part[0]) : part;
+      if (!nb::inst_check(component) || nb::inst_ready(component)) continue;
+      const std::string name = class_name(component);
+      fail(argument_error("search/parts", name + ".__init__() does not call that of its base class",
+                          "begin it with super().__init__()"));
+    }
+    if (nb::try_cast(given, parts)) return parts;
+  }
   fail(argument_error("search/parts", std::string(name) + " is no list of " + what + ": " + nb::repr(given).c_str(),
                       "subclass the classes of tilewright.meta_schedule, and give instances of them"));
 }

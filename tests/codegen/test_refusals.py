@@ -217,3 +217,9 @@ def test_functions_of_c_with_their_types(name: str) -> None:
     a = np.array([0.25, 1.0, 3.5, 700.0], "float32")
     expected = [{"logb": lambda x: math.floor(math.log2(x))}.get(name, getattr(math, name, None))(float(x)) for x in a]
     np.testing.assert_allclose(tw.compile(calling("float32", name + "f"))(a), expected, rtol=1e-6, atol=1e-30)
+
+
+def test_schedules_that_do_not_exist() -> None:
+    with pytest.raises(tw.ArgumentError, match="there are 'as written' and 'by rules'") as error:
+        tw.compile(calling("float32", "expf"), schedule="by magic")
+    assert error.value.code == "compile/schedule"

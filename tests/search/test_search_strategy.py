@@ -163,8 +163,17 @@ class Raises(ms.Postproc):
         raise RuntimeError("broken")
 
 
+class Forgets(ms.Postproc):
+    """Says nothing of what it thinks."""
+
+    def apply(self, sch):
+        pass
+
+
 @pytest.mark.parametrize("strategy", [lambda: ms.ReplayTrace(3), ms.ReplayFunc, evolution])
-@pytest.mark.parametrize(("postproc", "reason"), [(Never, "postproc 0"), (Raises, "postproc/exception")])
+@pytest.mark.parametrize(
+    ("postproc", "reason"), [(Never, "Never"), (Raises, "postproc/exception"), (Forgets, "postproc/answer")]
+)
 def test_refusals_are_counted_and_end_the_search(strategy, postproc, reason):
     made = strategy()
     context = context_of(made, postprocs=[postproc()])

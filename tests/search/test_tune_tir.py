@@ -208,7 +208,7 @@ def test_a_task_without_candidates_says_why(tmp_path, caplog):
     space.schedule_rules, space.postprocs, space.mutators = [], [Never()], []
     database = tune_tir(Two["add"], LLVM, tmp_path, 4, strategy="evolutionary", cost_model="random", space=space)
     assert len(database) == 0
-    assert "ends without a trial: its space has no valid point" in caplog.text and "postproc 0" in caplog.text
+    assert "ends without a trial: its space has no valid point" in caplog.text and "x Never" in caplog.text
 
 
 @pytest.mark.parametrize("answer", [KeyError("x"), [1.0]], ids=["raises", "too few"])
@@ -434,3 +434,18 @@ def test_the_next_batch_is_built_while_the_last_one_is_measured(tmp_path, monkey
     database = tune_tir(Product, LLVM, tmp_path, 20, measure_callbacks=["add-to-database", stream], **options)
     assert len(database) == 20 and len(stream.seen) == 20
     assert seen == [(0, 0, 8), (6, 2, 8), (14, 2, 4)]
+
+
+@pytest.mark.parametrize("kind", [ms.ScheduleRule, ms.Postproc, ms.Mutator])
+def test_parts_without_their_base_say_so(kind):
+    class Mine(kind):
+        def __init__(self):
+            pass
+
+    parts = {"sch_rules": [], "postprocs": [], "mutator_probs": {}}
+    if kind is ms.Mutator:
+        parts["mutator_probs"] = {Mine(): 1.0}
+    else:
+        parts["sch_rules" if kind is ms.ScheduleRule else "postprocs"] = [Mine()]
+    with pytest.raises(tw.ArgumentError, match=r"Mine.__init__\(\) does not call that of its base class"):
+        ms.PostOrderApply(**parts)

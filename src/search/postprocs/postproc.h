@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "search/tune_context.h"
 
@@ -10,6 +11,8 @@ namespace tilewright::search {
 class Postproc {
  public:
   virtual ~Postproc() = default;
+  /// By which it is counted where it refuses.
+  virtual std::string name() const = 0;
   /// Called once, before the first apply().
   virtual Status initialize(const TuneContext& context) = 0;
   /// False: this candidate is no good; the schedule may have been changed by then. An error is a refusal too, one that

@@ -9,27 +9,32 @@ namespace tilewright::search {
 template <class Self>
 class PostprocOf : public Postproc {
  public:
+  std::string name() const override { return Self::kName; }
   Status initialize(const TuneContext&) override { return Ok{}; }
   std::shared_ptr<Postproc> clone() const override { return std::make_shared<Self>(static_cast<const Self&>(*this)); }
 };
 
 class DisallowDynamicLoop final : public PostprocOf<DisallowDynamicLoop> {
  public:
+  static constexpr const char* kName = "DisallowDynamicLoop";
   Result<bool> apply(schedule::Schedule& schedule) const override;
 };
 
 class RewriteParallelVectorizeUnroll final : public PostprocOf<RewriteParallelVectorizeUnroll> {
  public:
+  static constexpr const char* kName = "RewriteParallelVectorizeUnroll";
   Result<bool> apply(schedule::Schedule& schedule) const override;
 };
 
 class RewriteReductionBlock final : public PostprocOf<RewriteReductionBlock> {
  public:
+  static constexpr const char* kName = "RewriteReductionBlock";
   Result<bool> apply(schedule::Schedule& schedule) const override;
 };
 
 class RewriteTensorize final : public PostprocOf<RewriteTensorize> {
  public:
+  static constexpr const char* kName = "RewriteTensorize";
   explicit RewriteTensorize(bool vectorize_init_loop = false) : vectorize_init_loop_(vectorize_init_loop) {}
   Result<bool> apply(schedule::Schedule& schedule) const override;
 
@@ -39,11 +44,13 @@ class RewriteTensorize final : public PostprocOf<RewriteTensorize> {
 
 class RewriteLayout final : public PostprocOf<RewriteLayout> {
  public:
+  static constexpr const char* kName = "RewriteLayout";
   Result<bool> apply(schedule::Schedule& schedule) const override;
 };
 
 class RewriteCooperativeFetch final : public PostprocOf<RewriteCooperativeFetch> {
  public:
+  static constexpr const char* kName = "RewriteCooperativeFetch";
   Status initialize(const TuneContext& context) override;
   Result<bool> apply(schedule::Schedule& schedule) const override;
 
@@ -53,6 +60,7 @@ class RewriteCooperativeFetch final : public PostprocOf<RewriteCooperativeFetch>
 
 class RewriteUnboundBlock final : public PostprocOf<RewriteUnboundBlock> {
  public:
+  static constexpr const char* kName = "RewriteUnboundBlock";
   explicit RewriteUnboundBlock(int64_t max_threadblocks = 256) : max_threadblocks_(max_threadblocks) {}
   Status initialize(const TuneContext& context) override;
   Result<bool> apply(schedule::Schedule& schedule) const override;
@@ -64,6 +72,7 @@ class RewriteUnboundBlock final : public PostprocOf<RewriteUnboundBlock> {
 
 class VerifyGPUCode final : public PostprocOf<VerifyGPUCode> {
  public:
+  static constexpr const char* kName = "VerifyGPUCode";
   Status initialize(const TuneContext& context) override;
   Result<bool> apply(schedule::Schedule& schedule) const override;
 
@@ -73,6 +82,7 @@ class VerifyGPUCode final : public PostprocOf<VerifyGPUCode> {
 
 class VerifyVTCMLimit final : public PostprocOf<VerifyVTCMLimit> {
  public:
+  static constexpr const char* kName = "VerifyVTCMLimit";
   /// `vtcm_capacity` in bytes; 0: what the target has.
   explicit VerifyVTCMLimit(int64_t vtcm_capacity = 0) : vtcm_capacity_(vtcm_capacity) {}
   Status initialize(const TuneContext& context) override;
@@ -84,6 +94,7 @@ class VerifyVTCMLimit final : public PostprocOf<VerifyVTCMLimit> {
 
 class DisallowAsyncStridedMemCopy final : public PostprocOf<DisallowAsyncStridedMemCopy> {
  public:
+  static constexpr const char* kName = "DisallowAsyncStridedMemCopy";
   Result<bool> apply(schedule::Schedule& schedule) const override;
 };
 

@@ -16,11 +16,11 @@ std::optional<Schedule> postprocessed(Schedule schedule, const Postprocs& postpr
     refusals.add(entered.error());
     return std::nullopt;
   }
-  for (size_t i = 0; i < postprocs.size(); ++i) {
-    Result<bool> good = postprocs[i]->apply(schedule);
+  for (const auto& postproc : postprocs) {
+    Result<bool> good = postproc->apply(schedule);
     if (good.ok() && *good) continue;
     if (good.ok()) {
-      refusals.add(fmt::format("postproc {}", i));
+      refusals.add(postproc->name());
     } else {
       refusals.add(good.error());
     }
