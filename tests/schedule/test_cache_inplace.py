@@ -251,3 +251,50 @@ def test_a_place_that_an_index_array_says_behind_a_tail():
     sch = tw.Schedule(kept)
     transform(sch, [2, 1])
     sch.verify()
+
+
+def test_p4_places_that_the_block_changes():
+    @T.prim_func
+    def moves(A: T.Buffer((4, 5), "int32"), I: T.Buffer((4,), "int32")):
+        for i, j in T.grid(4, 5):
+            with T.block("A"):
+                vi = T.axis.spatial(4, I[i] % 4)
+                vj = T.axis.spatial(5, j)
+                A[vi, vj] = A[vi, vj] + 1
+                I[vi] = vj
+
+    @T.prim_func
+    def asks(A: T.Buffer((4, 5), "int32")):
+        for i, j in T.grid(4, 5):
+            with T.block("A"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(A[i, 1] > 0)
+                A[vi, vj] = A[vi, vj] - 2
+
+    for program in (moves, asks):
+        check_refused(program, lambda sch: sch.cache_inplace("A", 0, "local"), "cache_inplace/P4")
+
+
+def test_p4_what_the_block_writes_before_it_reads():
+    @T.prim_func
+    def chain(A: T.Buffer((4,)), C: T.Buffer((4,))):
+        B = T.alloc_buffer((4,))
+        for i in range(1):
+            with T.block("tail"):
+                v = T.axis.spatial(1, i)
+                B[v + 3] = T.float32(0)
+        for i in range(3):
+            with T.block("B"):
+                v = T.axis.spatial(3, i)
+                B[v] = A[v]
+        for i in range(3):
+            with T.block("C"):
+                v = T.axis.spatial(3, i)
+                C[v] = B[v]
+
+    def cache(sch):
+        both = sch.blockize([sch.get_block("B"), sch.get_block("C")])
+        reads = [region.buffer.name for region in sch.get(both).reads]
+        sch.cache_inplace(both, reads.index("B"), "local")
+
+    check_refused(chain, cache, "cache_inplace/P4")

@@ -34,6 +34,7 @@
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/cover.h"
 #include "analysis/divisors.h"
@@ -125,6 +126,23 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
     return refuse(
         "cache_inplace/P4", *obstacle,
         "values from before have to come from a parameter, or from one complete writer that stands before the block");
+  const arith::Box copied = arith::box_of(update.read->region);
+  bool takes_all = std::any_of(taken.begin(), taken.end(), [&](const Ref<BufferRegion>& region) {
+    return region->buffer == buffer && arith::proves_subset(copied, arith::box_of(region->region), analyzer);
+  });
+  if (!takes_all && !is_parameter(state, block.func, buffer)) {
+    return refuse("cache_inplace/P4",
+                  describe(block) + " writes of " + analysis::brief(update.read) +
+                      " before it reads it: that may have no value before",
+                  {block.node()}, "for what it only writes there is sch.cache_write");
+  }
+  for (const Ref<BufferRegion>& asked : analysis::binding_reads(tree, block.at)) {
+    if (!tree.touches(block.block().writes, asked->buffer)) continue;
+    return refuse("cache_inplace/P4",
+                  describe(block) + " writes '" + asked->buffer->name +
+                      "', which decides where or whether it runs: the copy back would ask for that anew",
+                  {block.node()}, "let another block write that");
+  }
   arith::Analyzer outside;
   analysis::bind_above(outside, tree, tree[block.at].parent);
   for (const Ref<BufferRegion>& region : {update.read, update.write}) {
