@@ -179,7 +179,7 @@ class Kernel(_core.KernelBase):
         message = f"{self.name} takes {len(names)} arguments ({', '.join(names)}), got {given}"
         hint = "the library does not say which arrays may be left out: export the kernel again"
         error = ArgumentError(f"[call/count] {message}\n  hint: {hint}")
-        error.code, error.message = "call/count", message
+        error.code, error.message, error.hint = "call/count", message, hint
         raise error
 
     def _call_of(self) -> Call | None:

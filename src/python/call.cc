@@ -134,7 +134,7 @@ bool refuse_call(const tw_signature* signature, const std::string& got) {
       diagnostic_of(TW_ERROR_COUNT,
                     fmt::format("{} takes {} argument{} ({}), got {}", signature->name, signature->num_params,
                                 signature->num_params == 1 ? "" : "s", parameter_list(signature), got),
-                    ""));
+                    "pass each once: in this order, or by these names"));
   return false;
 }
 

@@ -213,6 +213,7 @@ def test_number_of_arguments(kernels):
     ]:
         error = refusal(kernels["add"], *args, **named)
         assert error.code == "call/count"
+        assert error.hint
         assert error.message == f"add takes 3 arguments (A, B, C), got {got}"
 
 
