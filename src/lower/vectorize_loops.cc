@@ -383,8 +383,11 @@ class LaneSpreader {
     if (!mask_.defined() || !y.dtype().is_integral()) return y;
     const Broadcast* spread_out = y.as<Broadcast>();
     const Expr& same = spread_out ? spread_out->value : y;
-    if (same.dtype().is_scalar() && (const_int(same).value_or(0) != 0 || first_lane_is_active())) return y;
-    return make<Select>({mask_, to_lanes(y, lanes_), broadcast(one(y.dtype().element()), lanes_)});
+    if (same.dtype().is_vector()) return make<Select>({mask_, y, broadcast(one(y.dtype().element()), lanes_)});
+    if (const_int(same).value_or(0) != 0 || first_lane_is_active()) return y;
+    // It stays one number for all lanes, which costs next to nothing.
+    Expr safe = make<Select>({eq(same, zero(same.dtype())), one(same.dtype()), same});
+    return spread_out ? broadcast(safe, lanes_) : safe;
   }
 
   /// The right side of `and` and `or` reads and divides only where the left side does not decide.
