@@ -107,7 +107,8 @@ def test_the_same_operator_at_another_shape_is_where_a_search_begins(tmp_path: P
         return [*tw.schedule.Trace.from_json(trace).decisions.values()]
 
     def of(hash_of: str) -> dict[int, str]:
-        return {record["index"]: record["trace"] for record in store.records(hash_of, "")}
+        # The program as written, at -1, is kept where it is the fastest.
+        return {record["index"]: record["trace"] for record in store.records(hash_of, "") if record["index"] >= 0}
 
     file = tmp_path / "t.db"
     first = tw.tune(scale, space=tiles, trials=16, database=file, progress=None)
@@ -213,7 +214,8 @@ def test_the_best_are_timed_against_one_another(tmp_path: Path) -> None:
     store = _core.Database.open(str(file), read_only=True)
     with contextlib.closing(sqlite3.connect(file)) as connection:
         ((winner, last),) = connection.execute("SELECT position, last_record FROM finals, record WHERE id = winner")
-    assert result.record is not None and result.record.index == winner and last == 8
+    assert result.record is not None and result.record.index == winner
+    assert last == 8 + (winner == -1)  # the program as written is no trial
     (workload,) = store.workloads()
     assert store.top_k(workload["hash"], "", 1)[0]["index"] == winner
     # Another seed: its best meets the best so far, so the winner of the second finals beats that of the first.
