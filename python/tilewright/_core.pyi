@@ -3012,7 +3012,17 @@ class Database:
 
     def count_outcomes(self, arg0: str, arg1: str, /) -> dict[Any, Any]: ...
     def commit_workload(self, hash: str, name: str, script: str, sizes: str = "") -> None: ...
-    def commit(self, hash: str, target: str, trace: str, seconds: Sequence[float], outcome: str, error: str) -> int:
+    def commit(
+        self,
+        hash: str,
+        target: str,
+        trace: str,
+        seconds: Sequence[float],
+        outcome: str,
+        error: str,
+        host: str = "",
+        versions: str = "",
+    ) -> int:
         """
         Keeps a record of a program that was committed, of no session; gives its number.
         """

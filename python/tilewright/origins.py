@@ -8,13 +8,13 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright import _core
 from tilewright.tables import Table
 from tilewright.version import __version__
 
-__all__ = ["HOST_FACTS", "LIBRARIES", "facts_of", "library_versions", "origin_table", "this_host"]
+__all__ = ["HOST_FACTS", "LIBRARIES", "Origin", "facts_of", "library_versions", "origin_table", "this_host"]
 
 #: what is told of a host, and of which libraries the version: databases have a column for each
 HOST_FACTS = ("processor", "machine", "cores", "features", "system")
@@ -45,6 +45,18 @@ def library_versions() -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     return _text(found)
+
+
+class Origin(NamedTuple):
+    """Who measured: the host and the versions that took part, each a JSON text; empty where nobody said."""
+
+    host: str = ""
+    versions: str = ""
+
+    @classmethod
+    def here(cls) -> Origin:
+        """This machine with what is installed."""
+        return cls(this_host(), library_versions())
 
 
 def _text(facts: Mapping[str, Any]) -> str:

@@ -206,7 +206,8 @@ SessionKey session_key(const std::string& workload, const std::string& target, c
 }
 
 int64_t commit(Database& self, const std::string& hash, const std::string& target, const std::string& trace,
-               const std::vector<double>& seconds, const std::string& outcome, const std::string& error) {
+               const std::vector<double>& seconds, const std::string& outcome, const std::string& error,
+               const std::string& host, const std::string& versions) {
   Record record;
   record.workload = hash_from_hex(hash);
   record.target = target;
@@ -214,6 +215,8 @@ int64_t commit(Database& self, const std::string& hash, const std::string& targe
   record.seconds = seconds;
   record.outcome = outcome;
   record.error = error;
+  record.host = host;
+  record.versions = versions;
   return unwrap(self.commit(record));
 }
 
@@ -267,7 +270,7 @@ void bind_records(Class& database) {
           },
           nb::arg("hash"), nb::arg("name"), nb::arg("script"), nb::arg("sizes") = "")
       .def("commit", &commit, nb::arg("hash"), nb::arg("target"), nb::arg("trace"), nb::arg("seconds"),
-           nb::arg("outcome"), nb::arg("error"),
+           nb::arg("outcome"), nb::arg("error"), nb::arg("host") = "", nb::arg("versions") = "",
            "Keeps a record of a program that was committed, of no session; gives its number.")
       .def(
           "erase", [](Database& self, const std::vector<int64_t>& ids) { unwrap_status(self.erase(ids)); },

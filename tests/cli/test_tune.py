@@ -58,7 +58,7 @@ def test_plain_output(run: Run) -> None:
 
 
 def test_parallel_kernels_have_a_table_for_all_cores(run: Run, folder: Path) -> None:
-    (folder / "script.py").write_text(PRODUCT.replace("    sch.vectorize(j_in)", "    sch.vectorize(j_in)\n    sch.parallel(i_tiles[0])"))
+    (folder / "script.py").write_text(PRODUCT.replace("    sch.vec", "    sch.parallel(i_tiles[0])\n    sch.vec"))
     result = run("tune", "script.py", "--trials", "1")
     lines = result.stdout.splitlines()
     for count in dict.fromkeys([1, tw.Target("native").num_cores]):

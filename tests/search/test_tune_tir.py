@@ -28,6 +28,7 @@ from tilewright.meta_schedule import (
     tune_tir,
 )
 from tilewright.meta_schedule.local_runner import kernel_of
+from tilewright.origins import Origin
 from tilewright.script import ir as I
 from tilewright.script import tir as T
 
@@ -112,6 +113,29 @@ def test_the_same_seed_gives_the_same_candidates(tmp_path, runner):
     assert traces[0] == traces[1]
     other = tune(Product, tmp_path / "third", runner, database="memory", seed=2)
     assert [record.trace.as_json() for record in other.get_all_tuning_records()] != traces[0]
+
+
+@pytest.mark.parametrize("measures", ["a pipeline", "a runner"])
+def test_records_say_who_measured(tmp_path, measures):
+    own = {} if measures == "a pipeline" else {"builder": ms.LocalBuilder(), "runner": LocalRunner(timeout_sec=5)}
+    database = tune_tir(Product, LLVM, str(tmp_path), 2, database="sqlite", strategy="replay-func", **own)
+    records = database.get_all_tuning_records()
+    assert {record.origin for record in records} == {Origin.here()} and len(records) == 2
+    pruned = SQLiteDatabase(tmp_path / "pruned.db")
+    database.dump_pruned(pruned)
+    assert [record.origin for record in pruned.get_all_tuning_records()] == [Origin.here()]
+
+
+def test_records_of_others_say_what_those_said(tmp_path):
+    class Elsewhere(ms.Runner):
+        def run(self, runner_inputs):
+            found = ms.RunnerResult([1.0], None, origin=Origin('{"machine":"aarch64"}', ""))
+            futures = [ms.RunnerFuture(lambda: True, lambda: found) for _ in runner_inputs]
+            return [*futures[:-1], ms.RunnerFuture(lambda: True, lambda: ms.RunnerResult([2.0], None))]
+
+    database = tune_tir(Product, LLVM, str(tmp_path), 2, database="sqlite", strategy="replay-func", runner=Elsewhere())
+    hosts = {record.mean(): record.origin.host for record in database.get_all_tuning_records()}
+    assert hosts == {1.0: '{"machine":"aarch64"}', 2.0: ""}
 
 
 def test_spaces_of_each_function(tmp_path, runner):

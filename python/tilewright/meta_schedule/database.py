@@ -16,6 +16,7 @@ from tilewright.errors import ArgumentError
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.module_equality import ModuleEquality, module_equality_of
+from tilewright.origins import Origin
 from tilewright.records import serves
 from tilewright.schedule import Schedule, Trace
 
@@ -104,6 +105,7 @@ class TuningRecord:
         target: what it was measured for.
         args_info: what it was called with.
         error: why it failed; not part of the JSON form.
+        origin: which machine measured it with which versions; likewise.
     """
 
     def __init__(
@@ -115,8 +117,9 @@ class TuningRecord:
         args_info: Sequence[ArgInfo] | None = None,
         *,
         error: str = "",
+        origin: Origin | None = None,
     ) -> None:
-        self.error = error
+        self.error, self.origin = error, origin or Origin()
         self.trace, self.workload = trace, workload
         self.run_secs = None if run_secs is None else [float(getattr(s, "value", s)) for s in run_secs]
         self.target = None if target is None else _core.Target(target)
@@ -274,7 +277,9 @@ class Database(ABC):
         for record in best.values():
             workload = destination.commit_workload(record.workload.mod)
             destination.commit_tuning_record(
-                TuningRecord(record.trace, workload, record.run_secs, record.target, record.args_info)
+                TuningRecord(
+                    record.trace, workload, record.run_secs, record.target, record.args_info, origin=record.origin
+                )
             )
 
     def __enter__(self) -> Self:

@@ -22,6 +22,7 @@ from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerFuture, RunnerInput, RunnerResult
 from tilewright.meta_schedule.worker import Lost, Overdue, Raised, Worker
 from tilewright.numpy_dtype import numpy_dtype
+from tilewright.origins import Origin
 
 __all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
 
@@ -130,8 +131,11 @@ class _Line:
 
     def submit(self, run: Callable[[RunnerInput], RunnerResult], each: RunnerInput) -> RunnerFuture:
         def in_turn() -> RunnerResult:
-            result = None if self.is_closed else run(each)
-            return RunnerResult(None, "LocalRunner: the runner was closed") if result is None else result
+            if self.is_closed:
+                return RunnerResult(None, "LocalRunner: the runner was closed")
+            result = run(each)
+            result.origin = Origin.here()
+            return result
 
         future = self.thread.submit(in_turn)
         return RunnerFuture(future.done, future.result)

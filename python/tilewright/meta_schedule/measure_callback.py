@@ -14,6 +14,7 @@ from tilewright.errors import ArgumentError, ResourceError
 from tilewright.meta_schedule.builder import BuilderResult, remove_build_dir
 from tilewright.meta_schedule.profiler import Profiler
 from tilewright.meta_schedule.runner import RunnerResult
+from tilewright.origins import Origin
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.task_scheduler import TaskScheduler
@@ -101,6 +102,7 @@ class AddToDatabase(MeasureCallback):
                 target=context.target,
                 args_info=candidate.args_info,
                 error=built.error_msg or result.error_msg or "",
+                origin=getattr(result, "origin", Origin()),
             )
             _when_unlocked(functools.partial(database.commit_tuning_record, record))
 

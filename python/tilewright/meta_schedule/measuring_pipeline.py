@@ -14,6 +14,7 @@ from tilewright.errors import Error
 from tilewright.meta_schedule.builder import Builder, BuilderInput, BuilderResult, LocalBuilder
 from tilewright.meta_schedule.local_runner import LocalRunner
 from tilewright.meta_schedule.runner import Runner, RunnerFuture, RunnerInput, RunnerResult
+from tilewright.origins import Origin
 from tilewright.search.expectations import REFERENCE_DEADLINE, Expectations
 from tilewright.task import task_of
 
@@ -126,7 +127,8 @@ class _Lane:
             return
         for number, outcome, times, message in results:
             timed = outcome in _TIMED and times
-            self.done[number] = RunnerResult(times, None) if timed else RunnerResult(None, f"{outcome}: {message}")
+            answer = (times, None) if timed else (None, f"{outcome}: {message}")
+            self.done[number] = RunnerResult(*answer, origin=Origin.here())
 
     def close(self) -> None:
         self.failure = self.failure or "the pipeline was closed"

@@ -8,7 +8,7 @@ import shutil
 import statistics
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewright import _core
 from tilewright.errors import ArgumentError, Error
@@ -21,6 +21,7 @@ from tilewright.meta_schedule.json_database import JSONDatabase
 from tilewright.meta_schedule.local_runner import LocalRunner
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerInput
 from tilewright.meta_schedule.task_scheduler import build_reference
+from tilewright.origins import Origin
 from tilewright.schedule import Schedule, Trace
 
 __all__ = ["PostOpt", "descend", "is_faster", "neighbors"]
@@ -101,14 +102,15 @@ def _descend(
             continue
         left -= len(changed)
         incumbent, *results = _measure([best.schedule(), *changed], target, builder, runner, reference)
-        fastest = min(range(len(changed)), key=lambda i: statistics.median(results[i]))
-        for schedule, seconds in zip(changed, results, strict=True):
-            infos = ArgInfo.from_entry_func(schedule.mod)
-            database.commit_tuning_record(TuningRecord(schedule.trace, workload, seconds, target, infos))
-        if is_faster(results[fastest], incumbent):
-            infos = ArgInfo.from_entry_func(changed[fastest].mod)
-            best = TuningRecord(changed[fastest].trace, workload, results[fastest], target, infos)
-            fruitless = 0
+        fastest = min(range(len(changed)), key=lambda i: statistics.median(results[i].seconds))
+        records = [
+            TuningRecord(sch.trace, workload, seconds, target, ArgInfo.from_entry_func(sch.mod), origin=origin)
+            for sch, (seconds, origin) in zip(changed, results, strict=True)
+        ]
+        for record in records:
+            database.commit_tuning_record(record)
+        if is_faster(results[fastest].seconds, incumbent.seconds):
+            best, fruitless = records[fastest], 0
     return best
 
 
@@ -151,10 +153,14 @@ def is_faster(first: Sequence[float], second: Sequence[float]) -> bool:
     return 0.5 * math.erfc((smaller - pairs / 2) / deviation / math.sqrt(2)) < P_VALUE
 
 
+class _Measured(NamedTuple):
+    seconds: list[float]  #: [1e10] where it failed
+    origin: Origin = Origin()
+
+
 def _measure(
     schedules: Sequence[Schedule], target: _core.Target, builder: Builder, runner: Runner, reference: Reference | None
-) -> list[list[float]]:
-    """Seconds of each; [1e10] where it failed."""
+) -> list[_Measured]:
     built = builder.build([BuilderInput(schedule.mod, target) for schedule in schedules])
     inputs = [
         RunnerInput(result.artifact_path, str(target.kind), ArgInfo.from_entry_func(schedule.mod), reference)
@@ -162,11 +168,12 @@ def _measure(
         if result.artifact_path is not None
     ]
     futures = iter(runner.run(inputs))
-    seconds = []
-    for result in built:
-        if result.artifact_path is None:
-            seconds.append([FAILED])
+    measured = []
+    for build in built:
+        if build.artifact_path is None:
+            measured.append(_Measured([FAILED]))
             continue
-        seconds.append(next(futures).result().run_secs or [FAILED])
-        remove_build_dir(result.artifact_path)
-    return seconds
+        result = next(futures).result()
+        measured.append(_Measured(result.run_secs or [FAILED], getattr(result, "origin", Origin())))
+        remove_build_dir(build.artifact_path)
+    return measured

@@ -10,6 +10,7 @@ from typing import Any
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
+from tilewright.origins import Origin
 
 __all__ = [
     "EvaluatorConfig",
@@ -50,11 +51,18 @@ class RunnerInput:
 
 
 class RunnerResult:
-    """Seconds per call, one number a sample, or why there are none."""
+    """Seconds per call, one number a sample, or why there are none.
 
-    def __init__(self, run_secs: Sequence[Any] | None, error_msg: str | None) -> None:
+    Args:
+        run_secs: the seconds.
+        error_msg: what went wrong.
+        origin: who measured, for the records; nobody says by default.
+    """
+
+    def __init__(self, run_secs: Sequence[Any] | None, error_msg: str | None, *, origin: Origin | None = None) -> None:
         self.run_secs = None if run_secs is None else [float(getattr(s, "value", s)) for s in run_secs]
         self.error_msg = error_msg
+        self.origin = origin or Origin()
 
     def __repr__(self) -> str:
         return f"RunnerResult({self.run_secs}, {self.error_msg!r})"

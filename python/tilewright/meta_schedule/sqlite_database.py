@@ -11,6 +11,7 @@ from tilewright import _core, ir, records
 from tilewright.errors import Error
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Workload, best_of
+from tilewright.origins import Origin
 from tilewright.schedule import Trace
 from tilewright.script.scripts import from_source
 
@@ -55,6 +56,7 @@ class TablesDatabase(Database):
             [] if failed else record.run_secs,
             _outcome(record.error) if failed else "ok",
             _first_line(record.error) or "not measured" if failed else "",
+            *record.origin,
         )
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
@@ -167,6 +169,7 @@ def _record_of(row: dict[str, Any], workload: Workload) -> TuningRecord | None:
             row["seconds"] if row["outcome"] == "ok" else [FAILED],
             row["target"] or None,
             ArgInfo.from_entry_func(workload.mod),
+            origin=Origin(row["host"], row["versions"]),
         )
     except Error:
         return None
