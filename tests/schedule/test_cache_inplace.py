@@ -253,6 +253,26 @@ def test_a_place_that_an_index_array_says_behind_a_tail():
     sch.verify()
 
 
+def test_a_place_that_the_tail_alone_makes_simpler():
+    """I[(i * 128 + j) // 2 % 2] is I[(i * 128 + j) // 2] where the block runs, and outside of I elsewhere."""
+
+    @T.prim_func
+    def rows(A: T.Buffer((2, 2), "int8"), I: T.Buffer((2,), "int32")):
+        for i, j in T.grid(2, 2):
+            with T.block("A"):
+                v = T.axis.spatial(2, I[i % 2] % 2)
+                w = T.axis.spatial(2, j)
+                A[v, w] = T.min(A[w, w], A[1, v])
+
+    def cache(sch):
+        fused = sch.fuse(*sch.get_loops("A"))
+        sch.split(fused, factors=[None, 128])
+        sch.cache_inplace("A", 0, "local")
+
+    text = check(rows, cache).mod.script()
+    assert "_1 % 4 // 2] % 2) - T.min(" in text
+
+
 def test_p4_places_that_the_block_changes():
     @T.prim_func
     def moves(A: T.Buffer((4, 5), "int32"), I: T.Buffer((4,), "int32")):

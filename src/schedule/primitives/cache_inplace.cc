@@ -143,19 +143,31 @@ Result<Update> check(const State& state, const CacheInplace& cache) {
                       "', which decides where or whether it runs: the copy back would ask for that anew",
                   {block.node()}, "let another block write that");
   }
-  arith::Analyzer outside;
-  analysis::bind_above(outside, tree, tree[block.at].parent);
-  for (const Ref<BufferRegion>& region : {update.read, update.write}) {
-    for (const arith::IntSet& set : arith::box_of(analysis::bound_region(*tree.realize_at(block.at), region))) {
-      auto fails = [&](const Expr& end) { return end.defined() && analysis::may_fail(end, outside); };
-      if (!fails(set.min) && !fails(set.max)) continue;
-      return refuse("cache_inplace/P4",
-                    "what " + analysis::brief(region) + " is cannot be told where " + describe(block) + " does not run",
-                    {block.node()},
-                    "split loops by factors that divide them, so that the block runs in each iteration");
-    }
-  }
   return update;
+}
+
+/// Where the region lies in the buffer. The loops of a copy run where the block does not, too: its condition may make
+/// the ends simpler, if they can be computed without it.
+Result<arith::Region> copied(const Update& update, const Ref<BufferRegion>& region) {
+  const Tree& tree = *update.block.tree;
+  const BlockRealize& realize = *tree.realize_at(update.block.at);
+  arith::Analyzer outside;
+  analysis::bind_above(outside, tree, tree[update.block.at].parent);
+  auto fails = [&](const Ref<Range>& r) {
+    return analysis::may_fail(r->min, outside) || analysis::may_fail(r->extent, outside);
+  };
+  for (const bool assumed : {true, false}) {
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, tree, tree[update.block.at].parent);
+    if (assumed) analysis::assume_all(realize.predicate, analyzer);
+    const arith::Box box = arith::box_of(analysis::bound_region(realize, region));
+    arith::Region clipped = arith::clip_to_shape(box, region->buffer->shape, analyzer);
+    if (std::none_of(clipped.begin(), clipped.end(), fails)) return clipped;
+  }
+  return refuse(
+      "cache_inplace/P4",
+      "what " + analysis::brief(region) + " is cannot be told where " + describe(update.block) + " does not run",
+      {update.block.node()}, "split loops by factors that divide them, so that the block runs in each iteration");
 }
 
 }  // namespace
@@ -165,16 +177,11 @@ Result<Plan> plan(const State& state, const CacheInplace& cache) {
   const Tree& tree = *update.block.tree;
   const Ref<Buffer>& buffer = update.read->buffer;
   const BlockRealize& realize = *tree.realize_at(update.block.at);
-  arith::Analyzer analyzer;
-  analysis::bind_above(analyzer, tree, tree[update.block.at].parent);
-  analysis::assume_all(realize.predicate, analyzer);
-  auto copy_of = [&](const Ref<BufferRegion>& region) {
-    arith::Box box = arith::box_of(analysis::bound_region(realize, region));
-    return arith::clip_to_shape(box, buffer->shape, analyzer);
-  };
-  Copy in = make_copy(buffer, cache.storage_scope, copy_of(update.read), false), out = in;
+  TW_TRY(taken, copied(update, update.read));
+  TW_TRY(given, copied(update, update.write));
+  Copy in = make_copy(buffer, cache.storage_scope, taken, false), out = in;
   in.condition = out.condition = realize.predicate;
-  out.region = copy_of(update.write);
+  out.region = given;
   TW_RETURN_IF_ERROR(check_pointers(tree, {update.block.at}, in, "cache_inplace/P4"));
 
   Ref<Block> reader, writer;
