@@ -120,6 +120,20 @@ bool proves_all(const Expr& predicate, arith::Analyzer& analyzer) {
   return analyzer.can_prove(predicate);
 }
 
+/// The region moves with all inputs that the condition speaks of, so that it is empty where no iteration holds; or the
+/// first iteration does. An element that stays where it is says nothing of `outer + i < 1`.
+bool shows_condition(const Expr& condition, const arith::Region& region, const arith::IterDomains& inputs,
+                     arith::Analyzer& analyzer) {
+  VarMap first;
+  bool shows = true;
+  for (const auto& [v, domain] : inputs) {
+    first.emplace(v, substitute(domain->min, first));
+    if (!uses_var(condition, v)) continue;
+    shows &= std::any_of(region.begin(), region.end(), [&v = v](const Ref<Range>& r) { return uses_var(r->min, v); });
+  }
+  return shows || proves_all(substitute(condition, first), analyzer);
+}
+
 }  // namespace
 
 void assume_all(const Expr& predicate, arith::Analyzer& analyzer) {
@@ -168,6 +182,7 @@ std::optional<arith::Box> surely_reached(const arith::Region& region, const arit
   Clips clips(reached, moving, condition, analyzer);
   // Where such a condition fails, nothing is reached.
   if (!proves_all(outer_condition(clips.rest(), moving), analyzer)) return std::nullopt;
+  if (!shows_condition(clips.rest(), reached, moving, analyzer)) return std::nullopt;
   auto box = arith::region_lower_bound(reached, moving, clips.rest(), analyzer);
   if (box) {
     clips.apply(*box);

@@ -347,3 +347,32 @@ def test_a_copy_of_a_sum_over_nothing_is_made_where_it_has_a_value():
         for kernel in (tw.compile(sch), tw.compile(sch, "interpreter")):
             kernel(*args)
             np.testing.assert_array_equal(args[1], np.full(8, 7 if m == 0 else 4, "float32"))
+
+
+def test_p4_iterations_of_which_no_block_runs():
+    """The condition of an element that stays where it is: it does not show in which iterations nothing is written."""
+
+    @T.prim_func
+    def one(B: T.Buffer((2,), "int8")):
+        for i in range(1):
+            with T.block("B"):
+                v = T.axis.spatial(1, i)
+                B[v] = T.int8(3)
+
+    def transform(sch):
+        sch.split(sch.get_loops("B")[0], factors=[2, None], preserve_unit_iters=False)
+        outer, inner = sch.get_loops("B")
+        sch.split(inner, factors=[None, 8])
+        sch.write_at(outer, "B", 0, "local")
+
+    check_refused(one, transform, "write_at/P4")
+
+    @T.prim_func
+    def some(B: T.Buffer((6,), "int8")):
+        for i, j in T.grid(2, 4):
+            with T.block("B"):
+                v = T.axis.spatial(6, i * 4 + j)
+                T.where(i * 4 + j < 6)
+                B[v] = T.int8(3)
+
+    check(some, lambda sch: sch.write_at(sch.get_loops("B")[0], "B", 0, "local"))
