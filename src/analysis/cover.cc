@@ -239,6 +239,10 @@ std::optional<arith::Box> produced_over_axes(const BlockRealize& realize, const 
     const arith::IntSet& reached = (*box)[i];
     bool whole = arith::proves_subset(arith::IntSet::of_range(axis->dom), reached, analyzer);
     if (!reached.is_bounded() || (is_reduction_axis(axis) && !whole)) return std::nullopt;
+    // Where a condition leaves no value of the axis, nothing is reached: a region that does not move does not say so.
+    const bool shows = std::any_of(write->region.begin(), write->region.end(),
+                                   [&](const Ref<Range>& r) { return uses_var(r->min, axis->var); });
+    if (!shows && !is_true(realize.predicate) && !analyzer.can_prove(le(reached.min, reached.max))) return std::nullopt;
     axes.emplace_back(axis->var, range(reached.min, analyzer.simplify(reached.max - reached.min + 1)));
   }
   return surely_reached(write->region, axes, bool_imm(true), analyzer);

@@ -205,6 +205,7 @@ bool one_to_one_by_count(const std::vector<Expr>& values, const arith::IterDomai
     auto extent = const_int(range->extent);
     if (!extent || __builtin_mul_overflow(total, *extent, &total)) return false;
   }
+  if (total == 0) return true;
   if (total > int_max(count.dtype())) return false;
   Ref<Var> number = var("count", count.dtype());
   arith::IterDomains domain = {{number, range(zero(count.dtype()), int_imm(count.dtype(), total))}};

@@ -249,21 +249,22 @@ std::optional<analysis::Obstacle> why_not_all_written(const State& state, const 
   const auto& map = state.function_at(place.func).as<PrimFunc>()->buffer_map;
   if (std::any_of(map.begin(), map.end(), [&](const auto& entry) { return entry.second == buffer; })) return {};
   const Tree& tree = *place.tree;
-  if (!analysis::Scope::of(tree.block_at(block)).writers(buffer).empty()) return std::nullopt;
-  for (int at = block; at != Tree::kNone; at = tree[at].scope) {
+  for (int at = block, reader = place.at; at != Tree::kNone; reader = at, at = tree[at].scope) {
+    const analysis::Scope& scope = analysis::Scope::of(tree.block_at(at));
+    std::vector<int> writers;
+    for (int child : scope.writers(buffer)) writers.push_back(tree.block(scope.children()[child]->block->id.value));
+    auto is_before = [&](int writer) { return writer <= reader || share_a_loop(tree, at, reader, writer); };
+    if (std::any_of(writers.begin(), writers.end(), is_before)) {
+      if (at == block) return std::nullopt;
+      return writers.size() > 1 ? analysis::why_inputs_incomplete(tree, reader)
+                                : analysis::why_not_covered(tree, writers[0], reader, buffer);
+    }
     const auto& allocated = tree.block_at(at).alloc_buffers;
     if (std::find(allocated.begin(), allocated.end(), buffer) != allocated.end()) {
       return analysis::Obstacle{"nothing has written '" + buffer->name + "' where " +
                                     describe_block(tree.block_at(at)) + " allocates it: there is nothing to copy",
                                 {place.node()}};
     }
-    if (tree[at].scope == Tree::kNone) break;
-    const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
-    std::vector<int> writers = scope.writers(buffer);
-    if (writers.empty()) continue;
-    if (writers.size() > 1) return analysis::why_inputs_incomplete(tree, at);
-    int writer = tree.block(scope.children()[writers[0]]->block->id.value);
-    return analysis::why_not_covered(tree, writer, at, buffer);
   }
   return std::nullopt;
 }

@@ -77,7 +77,7 @@ bool uses_pointer(const Ref<Block>& block, const Ref<Buffer>& buffer);
 Status check_pointers(const Tree& tree, const std::vector<int>& blocks, const Copy& copy, const char* code);
 /// Why the outermost block around `scope` inside of which the buffer is written might leave elements of it without a
 /// value that the scope declares to read, though only a condition keeps it from reading them: a copy reads all of them.
-/// Parameters come with values; what blocks of the scope itself write is for others to judge.
+/// Parameters come with values; what blocks of the scope itself write before the place is for others to judge.
 std::optional<analysis::Obstacle> why_not_all_written(const State& state, const Place& place, int scope,
                                                       const Ref<Buffer>& buffer);
 

@@ -239,9 +239,7 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
   const Tree& after = Tree::of(plan.root);
   int copier = after.block(made->id.value);
   auto obstacle = analysis::why_inputs_incomplete(after, copier);
-  if (reads && !obstacle && analysis::Scope::of(tree.block_at(at.scope)).writers(buffer).empty()) {
-    obstacle = why_not_all_written(state, at.block, at.scope, buffer);
-  }
+  if (reads && !obstacle) obstacle = why_not_all_written(state, at.block, at.scope, buffer);
   for (size_t i = 0; i < choice.touched.size() && !obstacle; ++i) {
     int block = after.block(tree.block_at(choice.touched[i]).id.value);
     if (!reads) obstacle = analysis::why_init_not_first(after, after[copier].parent, block);

@@ -477,6 +477,12 @@ std::optional<arith::Box> instances_now(const Tree& tree, int block) {
 
 }  // namespace
 
+Result<arith::Box> known_instances(const Place& block, const char* code) {
+  if (auto instances = instances_now(*block.tree, block.at)) return std::move(*instances);
+  return refuse(code, "it cannot be proved which instances of " + describe(block) + " run", {block.node()},
+                "take this step before loops are changed, or let a block of its own choose what it reads");
+}
+
 bool runs_whole_domain(const Tree& tree, int at) {
   auto instances = instances_now(tree, at);
   if (!instances || !is_true(conditions_of(tree, at).steady)) return false;
@@ -601,7 +607,11 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
         {move.block.node(), move.loop.node()}, "it has to come after what it reads from and before what reads from it");
   }
   std::optional<arith::Box> before = instances_now(tree, move.block.at);
-  if (!before && !(move.may_add_instances && is_safe_everywhere(block) && reads_values(tree, move.block.at))) {
+  // A sum with more steps is another one.
+  const bool may_add =
+      move.may_add_instances && std::none_of(block.iter_vars.begin(), block.iter_vars.end(),
+                                             [](const auto& axis) { return analysis::is_reduction_axis(axis); });
+  if (!before && !(may_add && is_safe_everywhere(block) && reads_values(tree, move.block.at))) {
     return refuse(move.codes.instances,
                   "it cannot be proved which instances of " + describe(move.block) + " run where it stands now",
                   {move.block.node()}, "simplify the loops around it, or move it earlier in the schedule");

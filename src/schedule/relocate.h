@@ -58,7 +58,10 @@ Status check_bare_statements(const Place& block, const analysis::Scope& scope, c
 Status check_only_writer(const Place& block, const analysis::Scope& scope, int self, const char* code);
 /// What a block asks before it runs that is the same for all of its instances, wherever they stand in the scope.
 Expr steady_condition(const Tree& tree, int block);
-/// Over all its loops, a block writes the same region as before.
+/// The instances that run of a block where it stands, if any: all are within the box, and it holds no others. CODE
+/// where that is not known.
+Result<arith::Box> known_instances(const Place& block, const char* code);
+/// Over all its loops, a block writes the same region as before, as far as its boxes say.
 Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code);
 /// The block runs for all values of its axes.
 bool runs_whole_domain(const Tree& tree, int at);

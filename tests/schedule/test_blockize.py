@@ -564,3 +564,35 @@ def test_p3_conditions_on_what_the_block_changes():
 
     for program in (clears, moves):
         check_refused(program, lambda sch: sch.blockize(sch.get_loops("A")[1]), "blockize/P3")
+
+
+def test_loops_without_iterations():
+    """The outer block runs all the same, and its axes are inside of their domains there, too."""
+
+    def program(value):
+        return tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
+    for i, j in T.grid(1, 0):
+        with T.block("B"):
+            vi = T.axis.spatial(2, {value})
+            vj = T.axis.spatial(4, i + j)
+            B[vi] = A[vj]
+""")
+
+    def inner(sch):
+        sch.blockize(sch.get_loops("B")[1])
+
+    check(program("1 - i"), inner)
+    check_refused(program("3 - i"), inner, "blockize/P3")
+    check(program("i"), lambda sch: sch.blockize(sch.get_loops("B")[0]))
+
+    @T.prim_func
+    def digits(A: T.Buffer((4,)), B: T.Buffer((4, 2))):
+        for i, j in T.grid(0, 2):
+            with T.block("B"):
+                vi = T.axis.spatial(4, i * 2 + j)
+                vj = T.axis.spatial(2, j)
+                B[vi, vj] = A[vj]
+
+    check(digits, lambda sch: sch.parallel(sch.get_loops("B")[1]))

@@ -764,3 +764,28 @@ def main(a: T.handle, k: T.int64):
         kernel(got, 2)
         tw.compile(func, "interpreter", schedule="as written")(want, 2)
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("step", "code"),
+    [
+        (lambda sch: sch.cache_read("early", 0, "local"), "cache_read/P4"),
+        (lambda sch: sch.reindex("early", ("read", 0)), "reindex/P5"),
+        (lambda sch: sch.reindex_cache_read("early", 0, "local", lambda i: (i,)), "reindex_cache_read/P6"),
+        (lambda sch: sch.read_at(sch.get_loops("early")[0], "early", 0, "local"), "read_at/P4"),
+    ],
+)
+def test_a_reader_that_never_runs_stands_before_the_writer(step, code):
+    @T.prim_func
+    def never(A: T.Buffer((4,)), C: T.Buffer((4,))):
+        B = T.alloc_buffer((4,))
+        for i in range(0):
+            with T.block("early"):
+                v = T.axis.spatial(4, i)
+                C[v] = B[v]
+        for i in range(4):
+            with T.block("B"):
+                v = T.axis.spatial(4, i)
+                B[v] = A[v]
+
+    check_refused(never, step, code)

@@ -468,3 +468,24 @@ def test_a_block_that_nobody_reads_is_told_how_it_moves():
 
     error = check_refused(alone, lambda sch: sch.compute_at("C", sch.get_loops("B")[0]), "compute_at/P4")
     assert "reverse_compute_at to what it reads" in error.hint
+
+
+@pytest.mark.parametrize("condition", ["i + k < 3", "i * 2 + k != 1", "k % 2 == 0"])
+def test_p8_a_sum_gets_no_more_steps(condition):
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 4), "int32"), C: T.Buffer((4,), "int32")):
+    B = T.alloc_buffer((4,), "int32")
+    for i, k in T.grid(4, 4):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where({condition})
+            with T.init():
+                B[vi] = 0
+            B[vi] += A[vi, vk]
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            C[vi] = B[vi]
+""")
+    check_refused(program, lambda sch: sch.compute_at("B", sch.get_loops("C")[0]), "compute_at/P8")

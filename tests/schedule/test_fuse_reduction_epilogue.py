@@ -203,3 +203,14 @@ def test_p7_parallel_loops_around_stay_independent():
                     D[vi] = C[vi] + T.float32(1)
 
     check_refused(again, fuse, "fuse_reduction_epilogue/P7")
+
+
+@pytest.mark.parametrize(
+    ("axis", "condition"), [("i * 3", "i < 2"), ("i", "i != 2"), ("i", "i * 2 + (i + 1) % 2 > 1"), ("i", "i < 3")]
+)
+def test_p6_an_epilogue_that_leaves_elements_out(axis, condition):
+    whole = "vi = T.axis.spatial(4, i)\n            T.reads(C"
+    text = program().script()
+    assert whole in text
+    part = f"vi = T.axis.spatial(4, {axis})\n            T.where({condition})\n            T.reads(C"
+    check_refused(tw.script.from_source(text.replace(whole, part)), fuse, "fuse_reduction_epilogue/P6")

@@ -252,6 +252,34 @@ def guarded(A: T.Buffer((8,)), C: T.Buffer((8,))):
 
 
 @T.prim_func
+def every_other(A: T.Buffer((7,)), C: T.Buffer((7,))):
+    """What a producer has more than its consumer takes is in no box of the elements that are written."""
+    B = T.alloc_buffer((7,))
+    for i in range(7):
+        with T.block("B"):
+            vi = T.axis.spatial(7, i)
+            B[vi] = A[vi]
+    for i in range(4):
+        with T.block("C"):
+            vi = T.axis.spatial(7, i * 2)
+            C[vi] = B[vi]
+
+
+@T.prim_func
+def not_all(A: T.Buffer((7,)), C: T.Buffer((7,))):
+    B = T.alloc_buffer((7,))
+    for i in range(7):
+        with T.block("B"):
+            vi = T.axis.spatial(7, i)
+            B[vi] = A[vi]
+    for i in range(7):
+        with T.block("C"):
+            vi = T.axis.spatial(7, i)
+            T.where(i != 3)
+            C[vi] = B[vi]
+
+
+@T.prim_func
 def packed(A: T.Buffer((5, 8)), C: T.Buffer((5, 7))):
     B = T.alloc_buffer((2, 8, 4))
     for i, j, k in T.grid(2, 8, 4):
@@ -368,7 +396,8 @@ def vector_code(A: T.Buffer((8,)), D: T.Buffer((8,))):
         (workloads.pool(4), reverse("C"), "reverse_compute_inline/P3"),
         (read_before, reverse("C"), "reverse_compute_inline/P4"),
         (half, reverse("C"), "reverse_compute_inline/P5"),
-        (guarded, reverse("C"), "reverse_compute_inline/P6"),
+        (every_other, reverse("C"), "reverse_compute_inline/P6"),
+        (not_all, reverse("C"), "reverse_compute_inline/P6"),
     ],
 )
 def test_refusals(program, transform, code):
@@ -381,7 +410,8 @@ def test_all_values_of_an_axis_reach_all_of_its_digits():
 
 
 @pytest.mark.parametrize(
-    ("program", "condition"), [(smaller, "T.where(i < 4)"), (packed, "T.where(i * 4 + k < 5 and j < 7)")]
+    ("program", "condition"),
+    [(smaller, "T.where(i < 4)"), (guarded, "T.where(i < 4)"), (packed, "T.where(i * 4 + k < 5 and j < 7)")],
 )
 def test_a_consumer_of_a_part_runs_under_a_condition(program, condition):
     sch = check(program, reverse("C"))

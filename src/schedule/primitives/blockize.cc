@@ -298,7 +298,7 @@ class Division {
                     {tree_.stmt(block_)}, "it has to be outer * extent + inner, as split leaves it");
     }
     arith::Division& part = divided->indices[0];
-    if (!units_.empty()) {
+    if (!units_.empty() && !is_const_int(part.inner_extent, 0)) {
       // The same values with the names of unit loops in them.
       part.outer = with_units(floordiv(substitute(rest, inner_starts), part.inner_extent), part.outer);
     }
@@ -356,21 +356,23 @@ class Division {
     return Ok{};
   }
 
-  /// Axes that stay outside as they were are inside of their domains where the block's condition holds: of it the new
-  /// block has what speaks of the outer loops alone, and perhaps not all of that.
+  /// Axes that stay outside as they were are inside of their domains where the block runs: of its condition the new
+  /// block has what speaks of the outer loops alone, and perhaps not all of that; and it runs where inner loops do not.
   Status check_domains(const BlockRealize& realize) {
-    if (is_true(inner_condition_)) return Ok{};
+    const bool runs = inner_loops_run();
+    if (is_true(inner_condition_) && runs) return Ok{};
     arith::Analyzer analyzer;
     analysis::bind_above(analyzer, tree_, tree_[block_].parent);
     analysis::assume_all(outer_condition_, analyzer);
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       const Expr& value = realize.iter_values[i];
       const Ref<IterVar>& axis = realize.block->iter_vars[i];
-      if (uses_loop(value, inner_) || !uses_loop(value, outer_)) continue;
+      if (uses_loop(value, inner_)) continue;
       const Expr end = axis->dom->min + axis->dom->extent;
       if (analyzer.can_prove(ge(value, axis->dom->min)) && analyzer.can_prove(lt(value, end))) continue;
       return refuse("blockize/P3",
-                    "the condition that keeps axis '" + axis->var->name_hint + "' of " + describe_block(block()) +
+                    std::string(runs ? "the condition that keeps" : "what keeps") + " axis '" + axis->var->name_hint +
+                        "' of " + describe_block(block()) +
                         " in its domain would be asked inside of the new block alone",
                     {tree_.stmt(block_)}, "split so that nothing is left over, or blockize() before that split");
     }

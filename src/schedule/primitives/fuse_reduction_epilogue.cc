@@ -110,6 +110,28 @@ Ref<Block> fused(const Place& reduction, const Place& epilogue, const analysis::
   return make<Block>(std::move(block), reduction.node().span());
 }
 
+/// The sum has no instance for which the epilogue had none: an init cannot leave elements out.
+Status check_instances(const Place& reduction, const Place& epilogue, const VarMap& map) {
+  TW_TRY(instances, known_instances(epilogue, "fuse_reduction_epilogue/P6"));
+  const BlockRealize& realize = *reduction.tree->realize_at(reduction.at);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, *reduction.tree, (*reduction.tree)[reduction.at].parent);
+  analysis::assume_all(realize.predicate, analyzer);
+  VarMap bound;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i)
+    bound[realize.block->iter_vars[i]->var] = realize.iter_values[i];
+  for (size_t i = 0; i < instances.size(); ++i) {
+    const Expr value = substitute(map.at(epilogue.block().iter_vars[i]->var), bound);
+    if (analyzer.can_prove(le(instances[i].min, value)) && analyzer.can_prove(le(value, instances[i].max))) continue;
+    return refuse("fuse_reduction_epilogue/P6",
+                  describe(epilogue) + " may leave out elements of the sum: its axis '" +
+                      epilogue.block().iter_vars[i]->var->name_hint + "' runs from " +
+                      analysis::brief(instances[i].min) + " to " + analysis::brief(instances[i].max),
+                  {reduction.node(), epilogue.node()}, "let the epilogue run for all elements of the sum");
+  }
+  return Ok{};
+}
+
 }  // namespace
 
 Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
@@ -144,6 +166,7 @@ Result<Plan> plan(const State& state, const FuseReductionEpilogue& fuse) {
     return refuse("fuse_reduction_epilogue/P5", *obstacle, "fuse before the loops of the two blocks are changed");
   }
   VarMap map = bind_axes(epilogue.block(), *axes, sum.indices);
+  TW_RETURN_IF_ERROR(check_instances(reduction, epilogue, map));
   TreeEdit edit(tree);
   BlockRealize realize = *tree.realize_at(reduction.at);
   realize.block = fused(reduction, epilogue, sum, found, map);

@@ -358,10 +358,8 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
     if (!needs(*read)) continue;
     padded.push_back(pad_buffer(*read, place, extents));
     edit.insert_before(top, copy_nest(padded.back(), true, bool_imm(true), &copies.emplace_back()));
-    std::vector<int> writers = blocks(scope.writers(read->buffer));
     Expr condition = has_value(tree, tree[top].parent, place.at, read->buffer, {place.at}, copied(padded.back()));
     if (!condition.defined() || !is_true(condition)) return no_value(place, read->buffer, "pad_einsum/P5");
-    if (!writers.empty()) continue;
     if (auto obstacle = why_not_all_written(state, place, scope_at, read->buffer)) {
       return refuse("pad_einsum/P5", *obstacle,
                     "pad before the loops around the block and around its producers are changed");

@@ -108,14 +108,20 @@ class Condition {
 };
 
 /// Of a consumer that loads at `loaded` what its producer stores at `stored`. None where the former do not tell its
-/// axes.
+/// axes. `instances`: those of the consumer that run.
 std::optional<Axes> axes_of_consumer(const Block& consumer, const std::vector<Expr>& loaded, const Block& producer,
-                                     const std::vector<Expr>& stored) {
+                                     const std::vector<Expr>& stored, const arith::Box& instances) {
   Condition condition(producer);
   auto within = [&](const Expr& value, const Expr& min, const Expr& extent) {
     Expr offset = value - cast(value.dtype(), min);
     condition.require(ge(offset, zero(offset.dtype())));
     condition.require(lt(offset, cast(value.dtype(), extent)));
+  };
+  auto run = [&](const VarMap& axes) {
+    for (size_t i = 0; i < instances.size(); ++i) {
+      const Expr& value = axes.at(consumer.iter_vars[i]->var);
+      within(value, instances[i].min, condition.analyzer().simplify(instances[i].max - instances[i].min + 1));
+    }
   };
   if (auto axes = axes_by_dimension(consumer, loaded)) {
     for (size_t d = 0; d < loaded.size(); ++d) {
@@ -127,7 +133,9 @@ std::optional<Axes> axes_of_consumer(const Block& consumer, const std::vector<Ex
         condition.require(eq(stored[d], zero(stored[d].dtype())));
       }
     }
-    return Axes{bind_axes(consumer, *axes, stored), condition.take()};
+    VarMap values = bind_axes(consumer, *axes, stored);
+    run(values);
+    return Axes{std::move(values), condition.take()};
   }
   auto back = invert_access(consumer, loaded, condition.analyzer());
   if (!back) return std::nullopt;
@@ -137,6 +145,7 @@ std::optional<Axes> axes_of_consumer(const Block& consumer, const std::vector<Ex
     within(axes.values[axis->var], axis->dom->min, axis->dom->extent);
   }
   for (size_t d = 0; d < stored.size(); ++d) within(stored[d], zero(stored[d].dtype()), back->shape[d]);
+  run(axes.values);
   axes.conditions = condition.take();
   return axes;
 }
@@ -156,9 +165,11 @@ Result<Plan> plan(const State& state, const ReverseComputeInline& compute) {
     return refuse("reverse_compute_inline/P5", *obstacle, "inline before the loops of the two blocks are changed");
   }
   const Ref<Buffer>& buffer = pair.inner.buffer;
+  TW_TRY(instances, known_instances(block, "reverse_compute_inline/P6"));
   auto indices = load_indices(*pair.outer.store, buffer);
-  auto axes = indices ? axes_of_consumer(block.block(), *indices, pair.producer.block(), pair.inner.store->indices)
-                      : std::nullopt;
+  auto axes =
+      indices ? axes_of_consumer(block.block(), *indices, pair.producer.block(), pair.inner.store->indices, instances)
+              : std::nullopt;
   if (!axes) {
     return refuse("reverse_compute_inline/P3",
                   describe(block) + " reads '" + buffer->name + "' at indices that do not tell its axes",
