@@ -131,9 +131,10 @@ Status Machine::bind_scalar(const Ref<Var>& param, const ScalarArg& arg, Slot& s
 Status Machine::bind(const Function& function, const std::vector<InterpretArg>& args) {
   const PrimFunc& func = *function.func;
   if (args.size() != func.params.size()) {
-    return argument_error("interpret/argument", "function '" + function.name + "' takes " +
-                                                    std::to_string(func.params.size()) +
-                                                    " arguments and is called with " + std::to_string(args.size()));
+    return argument_error("interpret/argument",
+                          "function '" + function.name + "' takes " + std::to_string(func.params.size()) +
+                              " arguments and is called with " + std::to_string(args.size()),
+                          "give one array or number for each parameter");
   }
   Slot* slots = threads_.front()->frames.back().slots;
   for (size_t i = 0; i < args.size(); ++i) {

@@ -28,7 +28,8 @@ bool is_number(const Expr& e) { return e.is<IntImm>() || e.is<FloatImm>(); }
 DataType meet(DataType a, DataType b) {
   if (a == b) return a;
   if (a.is_handle() || b.is_handle() || a.is_void() || b.is_void()) {
-    refuse("ir/dtype-mismatch", "no common type of " + a.str() + " and " + b.str());
+    refuse("ir/dtype-mismatch", "no common type of " + a.str() + " and " + b.str(),
+           "cast one of them: x.astype(\"float32\")");
   }
   if (a.is_float() && !b.is_float()) return a;
   if (b.is_float() && !a.is_float()) return b;
@@ -97,7 +98,8 @@ Expr constant(DataType dtype, int64_t value) {
 }
 Expr constant(DataType dtype, double value) {
   if (!dtype.is_float())
-    refuse("ir/dtype-mismatch", "the constant " + std::to_string(value) + " in type " + dtype.str());
+    refuse("ir/dtype-mismatch", "the constant " + std::to_string(value) + " in type " + dtype.str(),
+           "constants have an integer, boolean or floating-point type");
   return spread(float_imm(dtype.element(), value), dtype);
 }
 Expr min_value(DataType dtype) {
@@ -345,11 +347,14 @@ namespace {
 DataType call_type(Intrinsic intrinsic, const std::vector<Expr>& args) {
   const IntrinsicRow& row = intrinsic_row(intrinsic);
   auto wrong = [&](const std::string& wanted) {
-    refuse("ir/intrinsic-dtype", "T." + std::string(row.name) + " takes " + wanted + ", not " + args[0].dtype().str());
+    refuse("ir/intrinsic-dtype", "T." + std::string(row.name) + " takes " + wanted + ", not " + args[0].dtype().str(),
+           "cast the argument: x.astype(dtype)");
   };
   if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) {
-    refuse("ir/intrinsic-arity", "T." + std::string(row.name) + " takes " + std::to_string(row.arity) +
-                                     " arguments, not " + std::to_string(args.size()));
+    refuse("ir/intrinsic-arity",
+           "T." + std::string(row.name) + " takes " + std::to_string(row.arity) + " arguments, not " +
+               std::to_string(args.size()),
+           "docs/reference/intrinsics.md says what each takes");
   }
   switch (row.typing) {
     case Typing::kSameFloat:
@@ -367,7 +372,8 @@ DataType call_type(Intrinsic intrinsic, const std::vector<Expr>& args) {
     case Typing::kExplicit:
       break;
   }
-  refuse("ir/intrinsic-dtype", "T." + std::string(row.name) + " needs the type of its result");
+  refuse("ir/intrinsic-dtype", "T." + std::string(row.name) + " needs the type of its result",
+         "give it first: T.reinterpret(\"int32\", x)");
 }
 }  // namespace
 

@@ -71,7 +71,9 @@ void need_one_bool(const Expr& e, std::string_view what) {
 }
 
 DataType vector_of(DataType element, const Expr& lanes, std::string_view kind) {
-  if (!element.is_scalar()) refuse("ir/vector-of-vector", std::string(kind) + " of the vector type " + element.str());
+  if (!element.is_scalar())
+    refuse("ir/vector-of-vector", std::string(kind) + " of the vector type " + element.str(),
+           "broadcast or stretch a scalar");
   if (const IntImm* n = lanes.as<IntImm>()) {
     if (n->value < 1 || n->value > 65535) {
       refuse("ir/lanes", std::string(kind) + " with " + std::to_string(n->value) + " lanes", "use 1 to 65535 lanes");
@@ -90,7 +92,8 @@ DataType vector_of(DataType element, const Expr& lanes, std::string_view kind) {
     if (mul->b.is<IntImm>() && is_vscale(mul->a)) factor = mul->b.as<IntImm>()->value;
   }
   if (factor < 1 || factor > 65535) {
-    refuse("ir/lanes", std::string(kind) + " with lanes that are neither constant nor a multiple of T.vscale()");
+    refuse("ir/lanes", std::string(kind) + " with lanes that are neither constant nor a multiple of T.vscale()",
+           "a vector has a constant number of lanes");
   }
   DataType result = element.with_lanes(static_cast<int>(factor));
   result.scalable = true;
@@ -114,7 +117,8 @@ DataType access_type(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
     }
     if (index.is_vector()) {
       if (i + 1 != indices.size())
-        refuse("ir/vector-index", "only the last index of '" + buffer->name + "' may be a vector");
+        refuse("ir/vector-index", "only the last index of '" + buffer->name + "' may be a vector",
+               "the other indices are scalars");
       type.lanes = static_cast<uint16_t>(type.lanes * index.lanes);
       type.scalable = index.scalable;
     }
@@ -122,8 +126,10 @@ DataType access_type(const Ref<Buffer>& buffer, const std::vector<Expr>& indices
   if (predicate.defined()) {
     need_bool(predicate, "the predicate of an access");
     if (predicate.dtype().lanes != type.lanes) {
-      refuse("ir/predicate-lanes", "a predicate of " + std::to_string(predicate.dtype().lanes) +
-                                       " lanes for an access of " + std::to_string(type.lanes));
+      refuse("ir/predicate-lanes",
+             "a predicate of " + std::to_string(predicate.dtype().lanes) + " lanes for an access of " +
+                 std::to_string(type.lanes),
+             "a predicate has a bool for each lane of the access");
     }
   }
   return type;
@@ -151,7 +157,8 @@ template <>
 DataType check(IntImm& v) {
   if (v.dtype == DataType::int_(32) && v.value == static_cast<int32_t>(v.value)) return v.dtype;  // most of them
   if (!v.dtype.is_integral() || !v.dtype.is_scalar()) {
-    refuse("ir/int-dtype", "an integer constant of type " + v.dtype.str());
+    refuse("ir/int-dtype", "an integer constant of type " + v.dtype.str(),
+           "its type is an integer or bool: T.int32(1)");
   }
   int64_t wrapped = wrap_int(v.dtype, v.value);
   if (wrapped != v.value) {
@@ -162,7 +169,8 @@ DataType check(IntImm& v) {
 template <>
 DataType check(FloatImm& v) {
   if (!v.dtype.is_float() || !v.dtype.is_scalar()) {
-    refuse("ir/float-dtype", "a floating-point constant of type " + v.dtype.str());
+    refuse("ir/float-dtype", "a floating-point constant of type " + v.dtype.str(),
+           "its type is a floating-point one: T.float32(1)");
   }
   v.value = round_float(v.dtype, v.value);
   // One NaN: sign and payload would not survive text.
@@ -185,7 +193,8 @@ template <>
 DataType check(Cast& v) {
   need_operands(v);
   if (v.dtype.lanes != v.value.dtype().lanes || v.dtype.scalable != v.value.dtype().scalable) {
-    refuse("ir/cast-lanes", "a cast of " + v.value.dtype().str() + " to " + v.dtype.str());
+    refuse("ir/cast-lanes", "a cast of " + v.value.dtype().str() + " to " + v.dtype.str(),
+           "a cast keeps the number of lanes; T.Broadcast makes a vector of a scalar");
   }
   if (v.dtype.is_handle() != v.value.dtype().is_handle()) {
     refuse("ir/cast-handle", "a cast of " + v.value.dtype().str() + " to " + v.dtype.str(),
@@ -198,7 +207,9 @@ template <class T>
 DataType check_arithmetic(T& v) {
   need_operands(v);
   need_equal_types(v);
-  if (v.a.dtype().is_handle()) refuse("ir/handle-arithmetic", std::string(kind_name(KindOf<T>::kind)) + " of handles");
+  if (v.a.dtype().is_handle())
+    refuse("ir/handle-arithmetic", std::string(kind_name(KindOf<T>::kind)) + " of handles",
+           "pointers are passed on, or made by T.address_of");
   return v.a.dtype();
 }
 template <class T>
@@ -266,9 +277,11 @@ DataType check(Select& v) {
   need_operands(v);
   need_bool(v.condition, "the condition of Select");
   DataType t = v.true_value.dtype(), f = v.false_value.dtype();
-  if (t != f) refuse("ir/dtype-mismatch", "Select between " + t.str() + " and " + f.str());
+  if (t != f)
+    refuse("ir/dtype-mismatch", "Select between " + t.str() + " and " + f.str(), "cast one of the two values");
   if (v.condition.dtype().lanes != t.lanes && v.condition.dtype().is_vector()) {
-    refuse("ir/cast-lanes", "Select of " + t.str() + " by a condition of " + v.condition.dtype().str());
+    refuse("ir/cast-lanes", "Select of " + t.str() + " by a condition of " + v.condition.dtype().str(),
+           "the condition is one bool, or one for each lane");
   }
   return t;
 }
@@ -293,7 +306,8 @@ template <>
 DataType check(Ramp& v) {
   need_operands(v);
   if (v.base.dtype() != v.stride.dtype() || !v.base.dtype().is_integral()) {
-    refuse("ir/dtype-mismatch", "Ramp from " + v.base.dtype().str() + " with a stride of " + v.stride.dtype().str());
+    refuse("ir/dtype-mismatch", "Ramp from " + v.base.dtype().str() + " with a stride of " + v.stride.dtype().str(),
+           "start and stride have one type");
   }
   return vector_of(v.base.dtype(), v.lanes, "Ramp");
 }
@@ -306,7 +320,8 @@ template <>
 DataType check(Let& v) {
   need_operands(v);
   if (v.var.dtype() != v.value.dtype()) {
-    refuse("ir/dtype-mismatch", "Let binds " + v.value.dtype().str() + " to a variable of " + v.var.dtype().str());
+    refuse("ir/dtype-mismatch", "Let binds " + v.value.dtype().str() + " to a variable of " + v.var.dtype().str(),
+           "cast the value to the type of the variable");
   }
   return v.body.dtype();
 }
@@ -314,7 +329,8 @@ template <>
 DataType check(LetStmt& v) {
   need_operands(v);
   if (v.var.dtype() != v.value.dtype()) {
-    refuse("ir/dtype-mismatch", "LetStmt binds " + v.value.dtype().str() + " to a variable of " + v.var.dtype().str());
+    refuse("ir/dtype-mismatch", "LetStmt binds " + v.value.dtype().str() + " to a variable of " + v.var.dtype().str(),
+           "cast the value to the type of the variable");
   }
   return DataType::void_();
 }
@@ -322,26 +338,31 @@ template <>
 DataType check(Call& v) {
   if (const StringImm* name = v.op.as<StringImm>()) v.op = op_named(name->value);
   need_operands(v);
-  if (!v.op.is<Op>() && !v.op.is<GlobalVar>()) refuse("ir/call-op", "Call needs an Op or a GlobalVar");
+  if (!v.op.is<Op>() && !v.op.is<GlobalVar>())
+    refuse("ir/call-op", "Call needs an Op or a GlobalVar", "T.call_extern calls functions of other libraries by name");
   return v.dtype;
 }
 template <>
 DataType check(Shuffle& v) {
   need_operands(v);
-  if (v.vectors.empty() || v.indices.empty()) refuse("ir/missing-operand", "Shuffle needs vectors and indices");
+  if (v.vectors.empty() || v.indices.empty())
+    refuse("ir/missing-operand", "Shuffle needs vectors and indices", "give at least one of each");
   DataType element = v.vectors[0].dtype().element();
   int64_t lanes = 0;
   bool fixed = true;
   for (const Expr& vector : v.vectors) {
-    if (vector.dtype().element() != element) refuse("ir/dtype-mismatch", "Shuffle of vectors of different types");
+    if (vector.dtype().element() != element)
+      refuse("ir/dtype-mismatch", "Shuffle of vectors of different types", "cast the vectors to one type");
     fixed = fixed && !vector.dtype().scalable;
     lanes += vector.dtype().lanes;
   }
   for (const Expr& index : v.indices) {
     const IntImm* number = index.as<IntImm>();
     if (number && fixed && (number->value < 0 || number->value >= lanes)) {
-      refuse("ir/shuffle-index", "Shuffle takes element " + std::to_string(number->value) + " of vectors with " +
-                                     std::to_string(lanes) + " elements");
+      refuse("ir/shuffle-index",
+             "Shuffle takes element " + std::to_string(number->value) + " of vectors with " + std::to_string(lanes) +
+                 " elements",
+             "elements count through all vectors, from 0");
     }
   }
   return element.with_lanes(static_cast<int>(v.indices.size()));
@@ -351,7 +372,8 @@ DataType check(CommReducer& v) {
   need_operands(v);
   size_t n = v.result.size();
   if (v.lhs.size() != n || v.rhs.size() != n || v.identity_element.size() != n) {
-    refuse("ir/missing-operand", "a reducer needs as many left, right and identity values as results");
+    refuse("ir/missing-operand", "a reducer needs as many left, right and identity values as results",
+           "a reducer of k results has k values on each side, and k identities");
   }
   return DataType::void_();
 }
@@ -359,7 +381,8 @@ template <>
 DataType check(Range& v) {
   need_operands(v);
   if (v.min.dtype() != v.extent.dtype() || !v.min.dtype().is_integral()) {
-    refuse("ir/dtype-mismatch", "a range from " + v.min.dtype().str() + " with an extent of " + v.extent.dtype().str());
+    refuse("ir/dtype-mismatch", "a range from " + v.min.dtype().str() + " with an extent of " + v.extent.dtype().str(),
+           "start and extent have one type: T.int64(0), T.int64(8)");
   }
   return DataType::void_();
 }
@@ -371,28 +394,34 @@ DataType check(IterVar& v) {
 template <>
 DataType check(Buffer& v) {
   need_operands<&Buffer::elem_offset>(v);
-  if (!v.data.dtype().is_handle()) refuse("ir/buffer-data", "the data of buffer '" + v.name + "' must be a pointer");
+  if (!v.data.dtype().is_handle())
+    refuse("ir/buffer-data", "the data of buffer '" + v.name + "' must be a pointer",
+           "leave it out, or give a variable of type handle");
   if (v.strides.size() > v.shape.size()) {  // fewer: ir/strides.h
-    refuse("ir/buffer-strides", "buffer '" + v.name + "' has " + std::to_string(v.shape.size()) + " dimensions and " +
-                                    std::to_string(v.strides.size()) + " strides");
+    refuse("ir/buffer-strides",
+           "buffer '" + v.name + "' has " + std::to_string(v.shape.size()) + " dimensions and " +
+               std::to_string(v.strides.size()) + " strides",
+           "give one stride for each dimension, or none");
   }
   for (const Expr& extent : v.shape) {
     if (!extent.dtype().is_integral())
-      refuse("ir/index-dtype", "the shape of '" + v.name + "' holds " + extent.dtype().str());
+      refuse("ir/index-dtype", "the shape of '" + v.name + "' holds " + extent.dtype().str(), "extents are integers");
   }
   for (const Expr& stride : v.strides) {
     if (!stride.dtype().is_integral())
-      refuse("ir/index-dtype", "the strides of '" + v.name + "' hold " + stride.dtype().str());
+      refuse("ir/index-dtype", "the strides of '" + v.name + "' hold " + stride.dtype().str(), "strides are integers");
   }
   if (v.elem_offset.defined() && !v.elem_offset.dtype().is_integral()) {
-    refuse("ir/index-dtype", "the offset of '" + v.name + "' is " + v.elem_offset.dtype().str());
+    refuse("ir/index-dtype", "the offset of '" + v.name + "' is " + v.elem_offset.dtype().str(),
+           "an offset is an integer, in elements");
   }
   if (v.data_alignment < 1 || (v.data_alignment & (v.data_alignment - 1)) != 0) {
     refuse("ir/alignment", "buffer '" + v.name + "' is aligned to " + std::to_string(v.data_alignment) + " bytes",
            "an alignment is a power of two");
   }
   if (v.offset_factor < 0) {
-    refuse("ir/alignment", "the offset of buffer '" + v.name + "' is a multiple of " + std::to_string(v.offset_factor));
+    refuse("ir/alignment", "the offset of buffer '" + v.name + "' is a multiple of " + std::to_string(v.offset_factor),
+           "the factor is at least 1");
   }
   return DataType::void_();
 }
@@ -403,12 +432,16 @@ DataType check_allocation(T& v) {
   const std::string& name = v.buffer_var->name_hint;
   if (!v.buffer_var->type_annotation.template is<PointerType>()) {
     refuse("ir/allocation",
-           "the variable '" + name + "' of an allocation is no pointer but " + v.buffer_var.dtype().str());
+           "the variable '" + name + "' of an allocation is no pointer but " + v.buffer_var.dtype().str(),
+           "give a variable of type handle");
   }
-  if (v.dtype.is_void()) refuse("ir/allocation", "'" + name + "' is allocated for elements without a type");
+  if (v.dtype.is_void())
+    refuse("ir/allocation", "'" + name + "' is allocated for elements without a type",
+           "name the type of the elements: \"float32\"");
   for (const Expr& extent : v.extents) {
     if (!extent.dtype().is_integral() || !extent.dtype().is_scalar()) {
-      refuse("ir/index-dtype", "an extent of the allocation '" + name + "' is " + extent.dtype().str());
+      refuse("ir/index-dtype", "an extent of the allocation '" + name + "' is " + extent.dtype().str(),
+             "extents are integers");
     }
   }
   return DataType::void_();
@@ -431,9 +464,10 @@ DataType check(TensorData& v) {
     if (bytes < 0) break;
   }
   if (bytes != static_cast<int64_t>(v.bytes.size())) {
-    refuse("ir/tensor-data", "a constant array of " + std::to_string(v.bytes.size()) +
-                                 " bytes for a shape that takes " +
-                                 (bytes < 0 ? std::string("another number") : std::to_string(bytes)));
+    refuse("ir/tensor-data",
+           "a constant array of " + std::to_string(v.bytes.size()) + " bytes for a shape that takes " +
+               (bytes < 0 ? std::string("another number") : std::to_string(bytes)),
+           "the array holds one element for each place of the shape");
   }
   return DataType::void_();
 }
@@ -472,11 +506,14 @@ template <>
 DataType check(For& v) {
   need_operands<&For::thread_binding>(v);
   if (v.loop_var.dtype() != v.min.dtype() || v.min.dtype() != v.extent.dtype()) {
-    refuse("ir/dtype-mismatch", "loop variable '" + v.loop_var->name_hint + "' is " + v.loop_var.dtype().str() +
-                                    ", its range " + v.min.dtype().str() + " and " + v.extent.dtype().str());
+    refuse("ir/dtype-mismatch",
+           "loop variable '" + v.loop_var->name_hint + "' is " + v.loop_var.dtype().str() + ", its range " +
+               v.min.dtype().str() + " and " + v.extent.dtype().str(),
+           "all three have one integer type: T.int64(0), T.int64(8)");
   }
   if ((v.kind == ForKind::kThreadBinding) != v.thread_binding.defined()) {
-    refuse("ir/thread-binding", "a loop has a thread axis exactly when its kind is thread_binding");
+    refuse("ir/thread-binding", "a loop has a thread axis exactly when its kind is thread_binding",
+           "T.thread_binding(extent, thread=\"threadIdx.x\") makes such a loop");
   }
   return DataType::void_();
 }

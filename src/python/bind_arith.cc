@@ -269,9 +269,10 @@ void bind_iter_maps(nb::module_& m) {
       "inverse_affine_iter_map",
       [](const std::vector<arith::IterSumExpr>& map, const std::vector<Expr>& outputs) {
         if (map.size() != outputs.size()) {
-          throw Exception(argument_error("arith/outputs", "an iteration map of " + std::to_string(map.size()) +
-                                                              " indices is inverted with " +
-                                                              std::to_string(outputs.size()) + " outputs"));
+          throw Exception(argument_error("arith/outputs",
+                                         "an iteration map of " + std::to_string(map.size()) +
+                                             " indices is inverted with " + std::to_string(outputs.size()) + " outputs",
+                                         "give one output for each index of the map"));
         }
         Analyzer analyzer;
         nb::dict result;

@@ -47,14 +47,18 @@ Result<std::vector<FeatureMatrix>> matrices_of(nb::handle answer, size_t count) 
   for (nb::handle item : answer) {
     Numbers array = numbers_of(item);
     if (array.ndim() != 2) {
-      return argument_error("features/shape", "features of a candidate are a matrix, not an array of " +
-                                                  std::to_string(array.ndim()) + " dimensions");
+      return argument_error(
+          "features/shape",
+          "features of a candidate are a matrix, not an array of " + std::to_string(array.ndim()) + " dimensions",
+          "a row for each store, a column for each feature");
     }
     result.push_back({array.shape(0), array.shape(1), {array.data(), array.data() + array.size()}});
   }
   if (result.size() != count) {
-    return argument_error("features/count", "extract_from() gave features of " + std::to_string(result.size()) +
-                                                " candidates, not of " + std::to_string(count));
+    return argument_error("features/count",
+                          "extract_from() gave features of " + std::to_string(result.size()) + " candidates, not of " +
+                              std::to_string(count),
+                          "answer one matrix for each candidate, in their order");
   }
   return result;
 }
@@ -67,7 +71,8 @@ std::vector<MeasureCandidate> candidates_of(nb::handle list) {
     nb::object attribute = nb::getattr(item, "sch", nb::none());
     if (!nb::try_cast(attribute, schedule) || !schedule) {
       fail(argument_error("search/candidate",
-                          "a candidate has a schedule as its attribute 'sch'; this is " + class_name(item)));
+                          "a candidate has a schedule as its attribute 'sch'; this is " + class_name(item),
+                          "give ms.MeasureCandidate(schedule, args_info)"));
     }
     result.push_back({schedule->schedule, {}});
   }

@@ -20,8 +20,10 @@ TensorArg tensor_from_python(nb::handle array) {
   TensorArg arg;
   nb::object dtype = array.attr("dtype");
   if (!nb::try_cast<DataType>(dtype, arg.dtype)) {
-    throw Exception(argument_error("interpret/argument", "an array of type " + std::string(nb::str(dtype).c_str()) +
-                                                             " has no counterpart in a program"));
+    throw Exception(
+        argument_error("interpret/argument",
+                       "an array of type " + std::string(nb::str(dtype).c_str()) + " has no counterpart in a program",
+                       "give an array of numbers or bools"));
   }
   auto interface = nb::cast<nb::dict>(array.attr("__array_interface__"));
   auto data = nb::cast<nb::tuple>(interface["data"]);
@@ -49,7 +51,8 @@ InterpretArg arg_from_python(nb::handle object) {
   if (const FloatImm* number = value.as<FloatImm>()) return ScalarArg{DataType::float_(64), 0, number->value};
   throw Exception(argument_error(
       "interpret/argument",
-      "an argument of type " + std::string(nb::str(object.type()).c_str()) + " is neither a NumPy array nor a number"));
+      "an argument of type " + std::string(nb::str(object.type()).c_str()) + " is neither a NumPy array nor a number",
+      "convert it: numpy.asarray(x)"));
 }
 
 /// A plain float keeps all its digits: constants of programs would round it to float32.

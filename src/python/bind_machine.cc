@@ -23,8 +23,10 @@ Target make_target(nb::object description) {
   } else if (nb::isinstance<Target>(description)) {
     return nb::cast<Target>(description);
   } else {
-    throw Exception(argument_error("target/json", fmt::format("a target is text or a dict, not a value of type {}",
-                                                              Py_TYPE(description.ptr())->tp_name)));
+    throw Exception(argument_error(
+        "target/json",
+        fmt::format("a target is text or a dict, not a value of type {}", Py_TYPE(description.ptr())->tp_name),
+        "such as \"llvm -num-cores=2\""));
   }
   return Target::parse(text).value_or_throw();
 }
@@ -112,7 +114,8 @@ void bind_machine(nb::module_& m) {
           [](const Target& t, int64_t cores) {
             if (cores < 1 || cores > 4096)
               throw Exception(argument_error(
-                  "target/value", fmt::format("num_cores is {}, which is not an integer from 1 to 4096", cores)));
+                  "target/value", fmt::format("num_cores is {}, which is not an integer from 1 to 4096", cores),
+                  "leave it out for all that there are"));
             return t.with_num_cores(static_cast<int>(cores));
           },
           nb::arg("cores"), "The same machine with another number of cores.")

@@ -85,8 +85,10 @@ bool equals_string(const Ref<StringImm>& self, nb::handle other) {
 
 void check_count(const IndexMap& map, size_t count) {
   if (map.initial_indices.size() == count) return;
-  throw Exception(argument_error("index-map/count", "the map takes " + std::to_string(map.initial_indices.size()) +
-                                                        " indices, not " + std::to_string(count)));
+  throw Exception(argument_error(
+      "index-map/count",
+      "the map takes " + std::to_string(map.initial_indices.size()) + " indices, not " + std::to_string(count),
+      "give one index for each of its parameters"));
 }
 
 arith::InvertedMap inverted(const Ref<IndexMap>& self, const std::vector<Expr>& shape) {
@@ -112,7 +114,8 @@ void add_index_map_methods() {
         arith::Analyzer analyzer;
         auto result = arith::map_shape(*self, shape, analyzer);
         if (result.empty() && !self->final_indices.empty()) {
-          throw Exception(argument_error("index-map/shape", "the images of that shape have no known ends"));
+          throw Exception(argument_error("index-map/shape", "the images of that shape have no known ends",
+                                         "give numbers as the shape, and a map whose results have ends"));
         }
         return result;
       },

@@ -130,9 +130,10 @@ std::vector<Ref<BufferRegion>> to_regions(const std::vector<NodeRef>& nodes) {
 Expr need_index(nb::handle object, const Ref<Buffer>& buffer) {
   Expr e;
   if (!nb::try_cast(object, e) || !e.defined()) {
-    throw Exception(script_error("builder/index", "a value of type " +
-                                                      nb::cast<std::string>(nb::str(object.type().attr("__name__"))) +
-                                                      " is used as an index of '" + buffer->name + "'"));
+    throw Exception(script_error("builder/index",
+                                 "a value of type " + nb::cast<std::string>(nb::str(object.type().attr("__name__"))) +
+                                     " is used as an index of '" + buffer->name + "'",
+                                 "indices are integers, slices or expressions"));
   }
   if (e.is<IterVar>()) e = Expr(e.as<IterVar>()->var);
   return e;
@@ -302,7 +303,8 @@ void bind_buffers(nb::module_& m) {
       [](const NodeRef& param, TW_SPEC_PARAMS) {
         if (param.is<Var>()) {
           if (shape.is_none()) {
-            throw Exception(script_error("builder/shape", "T.match_buffer of a parameter needs the shape"));
+            throw Exception(script_error("builder/shape", "T.match_buffer of a parameter needs the shape",
+                                         "A = T.match_buffer(a, (16, 8), \"float32\")"));
           }
           return script::match_buffer(param.borrow<Var>(), TW_SPEC);
         }
@@ -345,8 +347,10 @@ void bind_buffers(nb::module_& m) {
       [](const Ref<Buffer>& buffer, const NodeRef& value, nb::handle key, Expr predicate) {
         NodeRef target = subscript(buffer, key, true);
         if (value.sort() != Sort::kExpr) {
-          throw Exception(script_error("builder/store-value", "a " + std::string(kind_name(value.kind())) +
-                                                                  " is stored to '" + buffer->name + "'"));
+          throw Exception(
+              script_error("builder/store-value",
+                           "a " + std::string(kind_name(value.kind())) + " is stored to '" + buffer->name + "'",
+                           "store a number or an expression"));
         }
         warn_of_rounding(buffer, Expr(value));
         script::buffer_store(buffer, Expr(value), target.as<BufferLoad>()->indices, std::move(predicate));
@@ -381,9 +385,10 @@ int access_mask(nb::object mask) {
 /// Elements between the start of the data and the element at `indices`.
 Expr offset_of(const Ref<Buffer>& buffer, const std::vector<Expr>& indices) {
   if (indices.size() != buffer->shape.size()) {
-    throw Exception(script_error(
-        "ir/index-count", "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
-                              " dimensions and is accessed with " + std::to_string(indices.size()) + " indices"));
+    throw Exception(script_error("ir/index-count",
+                                 "buffer '" + buffer->name + "' has " + std::to_string(buffer->shape.size()) +
+                                     " dimensions and is accessed with " + std::to_string(indices.size()) + " indices",
+                                 "give one index for each dimension"));
   }
   Expr offset = buffer->elem_offset.defined() ? buffer->elem_offset : Expr(i32(0));
   Expr stride = i32(1);
@@ -542,7 +547,8 @@ void bind_frames(nb::module_& m) {
       [](const std::string& name, const NodeRef& node) -> NodeRef {
         if (node.is<Buffer>()) return script::arg(name, node.borrow<Buffer>());
         if (node.is<Var>()) return script::arg(name, node.borrow<Var>());
-        throw Exception(script_error("builder/arg", "the parameter '" + name + "' is neither a variable nor a buffer"));
+        throw Exception(script_error("builder/arg", "the parameter '" + name + "' is neither a variable nor a buffer",
+                                     "parameters are annotated: A: T.Buffer((8,), \"float32\"), n: T.int32"));
       },
       nb::arg("name"), nb::arg("obj"), "A parameter of a function that is built by calls.");
   TW_LOOP(serial, "A loop.");
@@ -571,7 +577,8 @@ void bind_frames(nb::module_& m) {
       [](const NodeRef& thread, Expr extent) {
         if (const StringImm* tag = thread.as<StringImm>()) return script::launch_thread(tag->value, std::move(extent));
         if (thread.is<Var>()) return script::launch_thread(thread.borrow<Var>(), std::move(extent));
-        throw Exception(script_error("builder/thread", "T.launch_thread needs a thread axis or its tag"));
+        throw Exception(script_error("builder/thread", "T.launch_thread needs a thread axis or its tag",
+                                     "T.launch_thread(\"threadIdx.x\", 32)"));
       },
       nb::arg("thread"), nb::arg("extent"), "The statements inside run on `extent` threads of an axis.");
   m.def("block", &script::block, nb::arg("name") = "", nb::arg("no_realize") = false,

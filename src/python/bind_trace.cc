@@ -33,7 +33,8 @@ Value decision_from_python(nb::handle object) {
   }
   if (PyIndex_Check(object.ptr())) return {nb::cast<int64_t>(nb::int_(nb::borrow(object)))};
   fail(argument_error("schedule/decision",
-                      "a decision is an integer or a list of integers, not a '" + class_name(object) + "'"));
+                      "a decision is an integer or a list of integers, not a '" + class_name(object) + "'",
+                      "such as 2, or [4, 8] for a tile"));
 }
 
 namespace {

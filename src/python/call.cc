@@ -365,7 +365,8 @@ int set_threads(PyObject* self, PyObject* value, void*) {
   long threads = value ? PyLong_AsLong(value) : -1;
   PyErr_Clear();
   if (threads < 0 || threads > 4096) {
-    set_python_error(argument_error("call/threads", "threads is an integer from 0 (all) to 4096"));
+    set_python_error(
+        argument_error("call/threads", "threads is an integer from 0 (all) to 4096", "leave it out to use all"));
     return -1;
   }
   as_kernel(self)->max_threads = static_cast<int>(threads);

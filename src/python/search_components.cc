@@ -46,7 +46,8 @@ Result<std::vector<schedule::Schedule>> schedules_of(nb::handle answer) {
 }
 
 schedule::Schedule taken(const SchedulePtr& object) {
-  if (!object) fail(argument_error("search/schedule", "a schedule was expected, not None"));
+  if (!object)
+    fail(argument_error("search/schedule", "a schedule was expected, not None", "return the schedule from the method"));
   return object->schedule;
 }
 

@@ -111,12 +111,15 @@ void IRBuilder::close_innermost() {
 
 void IRBuilder::close(const FramePtr& frame) {
   if (frame->state_ != Frame::State::kOpen) {
-    refuse("builder/closed", std::string(frame_name(frame->kind)) + " is closed without being open");
+    refuse("builder/closed", std::string(frame_name(frame->kind)) + " is closed without being open",
+           "open it with `with`, which closes it, too");
   }
   while (frames_.back() != frame) {
     if (!frames_.back()->concise_) {
-      refuse("builder/order", std::string(frame_name(frame->kind)) + " is closed while " +
-                                  std::string(frame_name(frames_.back()->kind)) + " inside it is still open");
+      refuse("builder/order",
+             std::string(frame_name(frame->kind)) + " is closed while " +
+                 std::string(frame_name(frames_.back()->kind)) + " inside it is still open",
+             "frames close in the opposite order; `with` does that");
     }
     close_innermost();
   }
@@ -154,9 +157,12 @@ void IRBuilder::set_result(NodeRef result) {
 Result<NodeRef> IRBuilder::get() const {
   if (failure_) return *failure_;
   if (!frames_.empty()) {
-    return script_error("builder/open", std::string(frame_name(frames_.back()->kind)) + " is still open");
+    return script_error("builder/open", std::string(frame_name(frames_.back()->kind)) + " is still open",
+                        "leave its `with` before the result is asked for");
   }
-  if (!result_.defined()) return script_error("builder/empty", "nothing was built");
+  if (!result_.defined())
+    return script_error("builder/empty", "nothing was built",
+                        "build a function or a module inside of `with IRBuilder()`");
   return result_;
 }
 
@@ -214,13 +220,14 @@ FramePtr open(FramePtr frame) {
 // ---- modules and functions -------------------------------------------------------------------------------------
 
 void ModuleFrame::check_place(IRBuilder& builder) {
-  if (builder.innermost()) refuse("builder/place", "I.ir_module inside another frame");
+  if (builder.innermost()) refuse("builder/place", "I.ir_module inside another frame", "a module is outermost");
 }
 
 void ModuleFrame::finish(IRBuilder& builder) {
   for (const auto& [name, ret] : declared) {
     if (!result->get(name).defined()) {
-      refuse("builder/undefined-function", "function '" + name + "' is declared and never defined");
+      refuse("builder/undefined-function", "function '" + name + "' is declared and never defined",
+             "define it, or leave its declaration out");
     }
   }
   builder.set_result(result);
@@ -232,7 +239,9 @@ namespace {
 
 ModuleFrame& module_frame(std::string_view caller) {
   auto* frame = IRBuilder::require(caller).find<ModuleFrame>();
-  if (frame == nullptr) refuse("builder/place", std::string(caller) + " belongs inside I.ir_module");
+  if (frame == nullptr)
+    refuse("builder/place", std::string(caller) + " belongs inside I.ir_module",
+           "open `with I.ir_module():` around it");
   return *frame;
 }
 
@@ -293,7 +302,8 @@ void def_function(const std::string& name, const Func& func) {
 void PrimFuncFrame::check_place(IRBuilder& builder) {
   Frame* around = builder.innermost();
   if (around && around->kind != FrameKind::kModule && around->kind != FrameKind::kDiscard) {
-    refuse("builder/place", "T.prim_func inside " + std::string(frame_name(around->kind)));
+    refuse("builder/place", "T.prim_func inside " + std::string(frame_name(around->kind)),
+           "a function stands in a module, or alone");
   }
 }
 
@@ -340,7 +350,8 @@ Ref<Var> add_param(PrimFuncFrame& frame, const std::string& name, const Ref<Var>
 
 void func_name(const std::string& name) {
   PrimFuncFrame& frame = function_frame("T.func_name");
-  if (frame.name) refuse("builder/twice", "the function already has the name '" + *frame.name + "'");
+  if (frame.name)
+    refuse("builder/twice", "the function already has the name '" + *frame.name + "'", "call T.func_name once");
   frame.name = name;
 }
 
@@ -356,7 +367,8 @@ void func_attr(const Annotations& attrs) {
 
 void func_ret(Type type) {
   PrimFuncFrame& frame = function_frame("T.func_ret");
-  if (frame.ret_type.defined()) refuse("builder/twice", "the type of the function's result is given twice");
+  if (frame.ret_type.defined())
+    refuse("builder/twice", "the type of the function's result is given twice", "call T.func_ret once");
   frame.ret_type = std::move(type);
 }
 

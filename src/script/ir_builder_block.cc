@@ -14,7 +14,8 @@ struct BlockInitFrame final : Frame {
   BlockInitFrame() : Frame(FrameKind::kBlockInit) {}
   void check_place(IRBuilder& builder) override {
     auto* block = dynamic_cast<BlockFrame*>(builder.innermost());
-    if (block == nullptr) refuse("builder/place", "T.init belongs directly inside T.block");
+    if (block == nullptr)
+      refuse("builder/place", "T.init belongs directly inside T.block", "it is the start of the reduction of a block");
     if (block->init.defined()) {
       refuse("builder/twice", "T.init is given twice", "put all statements into one T.init");
     }
@@ -90,8 +91,11 @@ void BlockFrame::check_place(IRBuilder& builder) {
 void BlockFrame::finish(IRBuilder& builder) {
   if (no_realize) {
     bool bound = std::any_of(iter_values.begin(), iter_values.end(), [](const Expr& e) { return e.defined(); });
-    if (bound) refuse("builder/no-realize", "block '" + name + "' has no realize, yet its axes are bound");
-    if (predicate.defined()) refuse("builder/no-realize", "block '" + name + "' has no realize, yet T.where");
+    if (bound)
+      refuse("builder/no-realize", "block '" + name + "' has no realize, yet its axes are bound",
+             "leave no_realize=True out");
+    if (predicate.defined())
+      refuse("builder/no-realize", "block '" + name + "' has no realize, yet T.where", "leave no_realize=True out");
   } else {
     for (size_t i = 0; i < iter_values.size(); ++i) {
       if (iter_values[i].defined()) continue;

@@ -70,8 +70,10 @@ void check_shape(const BufferSpec& spec) {
     }
   }
   if (spec.strides.size() > spec.shape.size()) {
-    refuse("builder/strides", "a buffer of " + std::to_string(spec.shape.size()) + " dimensions with " +
-                                  std::to_string(spec.strides.size()) + " strides");
+    refuse("builder/strides",
+           "a buffer of " + std::to_string(spec.shape.size()) + " dimensions with " +
+               std::to_string(spec.strides.size()) + " strides",
+           "give one stride for each dimension, or none");
   }
 }
 
@@ -111,7 +113,9 @@ Ref<Buffer> make_buffer(const BufferSpec& spec, const std::string& name) {
 
 Ref<Buffer> match_buffer(const Ref<Var>& param, const BufferSpec& spec) {
   auto* function = IRBuilder::require("T.match_buffer").find<PrimFuncFrame>();
-  if (function == nullptr) refuse("builder/place", "T.match_buffer belongs inside T.prim_func");
+  if (function == nullptr)
+    refuse("builder/place", "T.match_buffer belongs inside T.prim_func",
+           "it gives a parameter its shape; T.decl_buffer makes other buffers");
   if (!function->is_param(param)) {
     refuse("builder/not-a-parameter", "T.match_buffer of '" + param->name_hint + "', which is no parameter",
            "name a parameter of type T.handle, or a region of a buffer");
@@ -123,7 +127,8 @@ Ref<Buffer> match_buffer(const Ref<Var>& param, const BufferSpec& spec) {
   }
   for (const auto& [bound, buffer] : function->buffer_map) {
     if (bound == param) {
-      refuse("builder/twice", "the parameter '" + param->name_hint + "' has a buffer already ('" + buffer->name + "')");
+      refuse("builder/twice", "the parameter '" + param->name_hint + "' has a buffer already ('" + buffer->name + "')",
+             "use that one, or match another parameter");
     }
   }
   Ref<Buffer> buffer = make_buffer(spec);
@@ -137,7 +142,8 @@ namespace {
 void check_view(const BufferRegion& source, const BufferSpec& spec) {
   const Buffer& buffer = *source.buffer;
   auto mismatch = [&](const std::string& what) {
-    refuse("builder/match-region", "the view of '" + buffer.name + "' " + what);
+    refuse("builder/match-region", "the view of '" + buffer.name + "' " + what,
+           "the region of a view has the view's shape");
   };
   if (spec.dtype != buffer.dtype) mismatch("is " + spec.dtype.str() + ", the buffer " + buffer.dtype.str());
   if (!spec.data.defined() && spec.scope != buffer.scope()) {
@@ -175,7 +181,8 @@ std::vector<Def<Buffer>>& allocated_buffers() {
   auto* block = builder.find<BlockFrame>();
   auto* function = builder.find<PrimFuncFrame>();
   if (block == nullptr && function == nullptr) {
-    refuse("builder/place", "T.alloc_buffer belongs inside a function or a block");
+    refuse("builder/place", "T.alloc_buffer belongs inside a function or a block",
+           "allocate in the function that uses it");
   }
   return block ? block->alloc_buffers : function->root_alloc_buffers;
 }
@@ -221,16 +228,18 @@ FramePtr allocate_const(Ref<TensorData> data, DataType dtype, std::vector<Expr> 
   int64_t want = 1, have = 1;
   for (const Expr& extent : extents) {
     auto value = const_int(extent);
-    if (!value) refuse("builder/shape", "T.allocate_const needs constant extents");
+    if (!value) refuse("builder/shape", "T.allocate_const needs constant extents", "its shape is made of numbers");
     want *= *value;
   }
   for (int64_t extent : data->shape) have *= extent;
   if (want != have) {
     refuse("builder/shape",
-           "T.allocate_const of " + std::to_string(want) + " elements with " + std::to_string(have) + " values");
+           "T.allocate_const of " + std::to_string(want) + " elements with " + std::to_string(have) + " values",
+           "give one value for each element");
   }
   if (data->dtype != dtype) {
-    refuse("builder/dtype", "T.allocate_const of " + dtype.str() + " with values of " + data->dtype.str());
+    refuse("builder/dtype", "T.allocate_const of " + dtype.str() + " with values of " + data->dtype.str(),
+           "give an array of that type");
   }
   auto frame = std::make_shared<AllocateConstFrame>();
   frame->data = std::move(data);
@@ -303,7 +312,7 @@ Stmt store_node(const Ref<Buffer>& buffer, Expr value, std::vector<Expr> indices
     };
     bool lanes_fit = from.is_scalar() || (from.lanes == type.lanes && from.scalable == type.scalable);
     if (!lanes_fit || from.is_handle() || type.is_handle() || from.is_void()) {
-      refuse("builder/store-dtype", what());
+      refuse("builder/store-dtype", what(), "cast the value: x.astype(dtype); a vector has as many lanes as the index");
     }
     check_fits(value, type.element(), *buffer);
     value = cast(type, std::move(value));
@@ -326,7 +335,8 @@ Ref<BufferRegion> region_of(const Ref<BufferLoad>& load) {
   std::vector<Ref<Range>> region;
   for (const Expr& index : load->indices) {
     if (const Ramp* ramp = index.as<Ramp>()) {
-      if (!is_const_int(ramp->stride, 1)) refuse("builder/region", "a region with a stride");
+      if (!is_const_int(ramp->stride, 1))
+        refuse("builder/region", "a region with a stride", "regions are contiguous: A[0:8]");
       region.push_back(range(ramp->base, ramp->lanes));
     } else {
       region.push_back(range(index, one(index.dtype())));

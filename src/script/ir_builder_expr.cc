@@ -11,11 +11,14 @@ namespace tilewright::script {
 Expr intrinsic(std::string_view name, std::vector<NodeRef> args) {
   Intrinsic intrinsic = find_intrinsic(name);
   if (intrinsic == Intrinsic::kUnknown)
-    refuse("builder/intrinsic", "no intrinsic is called '" + std::string(name) + "'");
+    refuse("builder/intrinsic", "no intrinsic is called '" + std::string(name) + "'",
+           "docs/reference/intrinsics.md lists them");
   const IntrinsicRow& row = intrinsic_row(intrinsic);
   if (row.arity >= 0 && static_cast<int>(args.size()) != row.arity) {
-    refuse("builder/intrinsic", "T." + std::string(name) + " takes " + std::to_string(row.arity) + " arguments, not " +
-                                    std::to_string(args.size()));
+    refuse("builder/intrinsic",
+           "T." + std::string(name) + " takes " + std::to_string(row.arity) + " arguments, not " +
+               std::to_string(args.size()),
+           "docs/reference/intrinsics.md says what each takes");
   }
   if (std::any_of(args.begin(), args.end(), [](const NodeRef& a) { return !a.defined(); })) {
     refuse("builder/intrinsic", "an argument of T." + std::string(name) + " is None", "pass an expression");

@@ -75,8 +75,10 @@ F& expect_inside(std::string_view caller, FrameKind kind) {
   F* frame = dynamic_cast<F*>(builder.innermost());
   if (frame == nullptr) {
     Frame* at = builder.innermost();
-    refuse("builder/place", std::string(caller) + " belongs directly inside " + std::string(frame_name(kind)) +
-                                ", here it is inside " + (at ? std::string(frame_name(at->kind)) : "nothing"));
+    refuse("builder/place",
+           std::string(caller) + " belongs directly inside " + std::string(frame_name(kind)) + ", here it is inside " +
+               (at ? std::string(frame_name(at->kind)) : "nothing"),
+           "open that frame around it");
   }
   return *frame;
 }

@@ -30,12 +30,15 @@ struct BranchFrame final : Frame {
   Stmt& branch(IRBuilder& builder) const {
     auto* parent = dynamic_cast<IfFrame*>(builder.innermost());
     if (parent == nullptr) {
-      refuse("builder/place", std::string(frame_name(kind)) + " belongs directly inside T.If");
+      refuse("builder/place", std::string(frame_name(kind)) + " belongs directly inside T.If",
+             "with T.If(condition): with T.Then(): ...");
     }
     return kind == FrameKind::kThen ? parent->then_case : parent->else_case;
   }
   void check_place(IRBuilder& builder) override {
-    if (branch(builder).defined()) refuse("builder/twice", std::string(frame_name(kind)) + " is given twice");
+    if (branch(builder).defined())
+      refuse("builder/twice", std::string(frame_name(kind)) + " is given twice",
+             "T.If has one T.Then and at most one T.Else");
   }
   void finish(IRBuilder& builder) override { branch(builder) = body(); }
 };
@@ -71,7 +74,8 @@ struct LaunchThreadFrame final : Frame {
 };
 
 Expr need_condition(Expr condition, const char* what) {
-  if (!condition.defined()) refuse("builder/condition", std::string(what) + " without a condition");
+  if (!condition.defined())
+    refuse("builder/condition", std::string(what) + " without a condition", "give an expression of type bool");
   if (condition.dtype().is_bool()) return condition;
   if (!condition.dtype().is_integral() || !condition.dtype().is_scalar()) {
     refuse("builder/condition", "the condition of " + std::string(what) + " is " + condition.dtype().str(),
@@ -199,7 +203,9 @@ FramePtr let(Expr value, Ref<Var> variable) {
   auto frame = std::make_shared<LetFrame>();
   IRBuilder* builder = IRBuilder::current();
   if (!variable.defined()) {
-    if (value.dtype().is_void()) refuse("builder/let-void", "a value without a type cannot be bound to a variable");
+    if (value.dtype().is_void())
+      refuse("builder/let-void", "a value without a type cannot be bound to a variable",
+             "call it as a statement: T.evaluate(...)");
     variable = var("v", value.dtype());
     if (builder) builder->adopt(variable);
   } else if (variable.dtype() != value.dtype() && !value.dtype().is_handle()) {
@@ -226,7 +232,9 @@ FramePtr attr(NodeRef node, const std::string& key, NodeRef value) {
 
 Ref<Var> env_thread(const std::string& tag, DataType dtype) {
   auto* function = IRBuilder::require("T.env_thread").find<PrimFuncFrame>();
-  if (function == nullptr) refuse("builder/place", "T.env_thread belongs inside T.prim_func");
+  if (function == nullptr)
+    refuse("builder/place", "T.env_thread belongs inside T.prim_func",
+           "name threads in the function that launches them");
   Ref<Var> variable = var("v", dtype);
   IRBuilder::current()->adopt(variable);
   function->env_threads.push_back(make<IterVar>({{}, variable, IterType::kThreadIndex, tag}));
@@ -235,7 +243,8 @@ Ref<Var> env_thread(const std::string& tag, DataType dtype) {
 
 FramePtr launch_thread(const Ref<Var>& variable, Expr extent) {
   auto* function = IRBuilder::require("T.launch_thread").find<PrimFuncFrame>();
-  if (function == nullptr) refuse("builder/place", "T.launch_thread belongs inside T.prim_func");
+  if (function == nullptr)
+    refuse("builder/place", "T.launch_thread belongs inside T.prim_func", "launch threads in a function");
   auto it = std::find_if(function->env_threads.begin(), function->env_threads.end(),
                          [&](const Ref<IterVar>& axis) { return axis->var == variable; });
   if (it == function->env_threads.end()) {
@@ -246,8 +255,10 @@ FramePtr launch_thread(const Ref<Var>& variable, Expr extent) {
   if (!(*it)->dom.defined()) {
     *it = make<IterVar>({range_of(extent), variable, IterType::kThreadIndex, (*it)->thread_tag});
   } else if (auto known = const_int((*it)->dom->extent); known && const_int(extent) && *known != *const_int(extent)) {
-    refuse("builder/thread", (*it)->thread_tag + " is launched with " + std::to_string(*known) + " and with " +
-                                 std::to_string(*const_int(extent)) + " threads");
+    refuse("builder/thread",
+           (*it)->thread_tag + " is launched with " + std::to_string(*known) + " and with " +
+               std::to_string(*const_int(extent)) + " threads",
+           "all launches of one axis in a kernel have as many threads");
   }
   auto frame = std::make_shared<LaunchThreadFrame>();
   frame->axis = *it;

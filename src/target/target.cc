@@ -188,7 +188,8 @@ Result<int64_t> number_of(const Field& field, const std::string& value) {
   if (valid && number >= field.least && number <= field.most) return number;
   return argument_error("target/value",
                         fmt::format("target option {} is {}, which is not an integer from {} to {}", field.name,
-                                    value.empty() ? "empty" : value, field.least, field.most));
+                                    value.empty() ? "empty" : value, field.least, field.most),
+                        "tilewright info shows what this machine has");
 }
 
 Status set_option(Options& options, const std::string& name, const std::string& value) {
@@ -254,7 +255,8 @@ Status check_triple(const std::string& triple, const Target& target) {
   bool known = triple.starts_with(kArmPrefix) || triple.starts_with(kX86Prefix);
   if (known && triple.find("linux") != std::string::npos) {
     if (triple.starts_with(target.is_arm() ? kArmPrefix : kX86Prefix)) return Ok{};
-    return argument_error("target/triple", fmt::format("processor {} is none of {}", target.cpu, triple));
+    return argument_error("target/triple", fmt::format("processor {} is none of {}", target.cpu, triple),
+                          "name one of that architecture; without -mcpu it is the baseline");
   }
   return argument_error("target/triple", fmt::format("there is no code for {}", triple),
                         "there is for x86_64-linux-gnu and aarch64-linux-gnu");
@@ -357,7 +359,8 @@ Result<Target> parse_text(std::string_view text) {
 
 Result<Target> parse_object(const nlohmann::json& object) {
   auto kind = object.find("kind");
-  if (kind == object.end() || !kind->is_string()) return argument_error("target/json", "the target has no \"kind\"");
+  if (kind == object.end() || !kind->is_string())
+    return argument_error("target/json", "the target has no \"kind\"", "such as {\"kind\": \"llvm\"}");
   std::optional<Options> options = options_of(kind->get<std::string>());
   if (!options) return unknown_kind(*kind);
   for (auto& [name, value] : object.items()) {
@@ -387,7 +390,9 @@ Result<Target> parse_object(const nlohmann::json& object) {
 
 Result<Target> parse_json(std::string_view text) {
   nlohmann::json object = nlohmann::json::parse(text, nullptr, false);
-  if (!object.is_object()) return argument_error("target/json", "the target looks like JSON but is not a JSON object");
+  if (!object.is_object())
+    return argument_error("target/json", "the target looks like JSON but is not a JSON object",
+                          "such as {\"kind\": \"llvm\", \"mcpu\": \"znver4\"}");
   return parse_object(object);
 }
 

@@ -42,8 +42,10 @@ Result<std::vector<double>> ForgivingModel::predict(const TuneContext& context,
   if (failed_) return no_opinion;
   auto scores = model_->predict(context, candidates);
   if (scores.ok() && scores->size() == candidates.size()) return scores;
-  give_up(scores.ok() ? argument_error("search/scores", fmt::format("the cost model gave {} scores for {} candidates",
-                                                                    scores->size(), candidates.size()))
+  give_up(scores.ok() ? argument_error("search/scores",
+                                       fmt::format("the cost model gave {} scores for {} candidates", scores->size(),
+                                                   candidates.size()),
+                                       "predict() answers one number for each candidate")
                       : scores.error());
   return no_opinion;
 }

@@ -394,8 +394,8 @@ FeatureMatrix per_store_features(const Ref<Module>& module, bool is_gpu, const R
 
 Result<std::shared_ptr<PerStoreFeature>> PerStoreFeature::create(const PerStoreOptions& options) {
   if (options.buffers_per_store < 1 || options.arithmetic_samples < 1 || options.cache_line_bytes < 1) {
-    return argument_error("features/option",
-                          "the numbers of buffers, samples and bytes of a cache line are at least 1");
+    return argument_error("features/option", "the numbers of buffers, samples and bytes of a cache line are at least 1",
+                          "leave them out for the published ones");
   }
   return std::shared_ptr<PerStoreFeature>(new PerStoreFeature(options));
 }

@@ -61,7 +61,9 @@ Result<std::shared_ptr<Arguments>> Arguments::create(std::vector<ArgumentSpec> s
       return argument_error("measure/argument",
                             fmt::format("{} cannot be measured with type {}", spec.name, spec.dtype.str()));
     const bool fits = std::all_of(spec.shape.begin(), spec.shape.end(), [](int64_t extent) { return extent >= 0; });
-    if (!fits) return argument_error("measure/argument", fmt::format("{} has a negative extent", spec.name));
+    if (!fits)
+      return argument_error("measure/argument", fmt::format("{} has a negative extent", spec.name),
+                            "give the sizes that usual calls have: sizes={...}");
   }
   std::shared_ptr<Arguments> self(new Arguments());
   const std::vector<Placement> places = place_arguments(specs, self->total_);

@@ -87,7 +87,8 @@ Result<std::shared_ptr<EvolutionarySearch>> EvolutionarySearch::make(const Evolu
   }
   if (options.population_size < 1 || options.init_min_unmeasured < 0 || options.max_fail_count < 0 ||
       options.genetic_num_iters < 0 || options.genetic_max_fail_count < 0) {
-    return argument_error("search/plan", "a generation has at least 1 place, and no count is negative");
+    return argument_error("search/plan", "a generation has at least 1 place, and no count is negative",
+                          "leave them out for the published ones");
   }
   return std::make_shared<EvolutionarySearch>(options);
 }

@@ -42,7 +42,8 @@ Result<std::shared_ptr<GuidedSearch>> GuidedSearch::make(const GuidedSearchOptio
   }
   if (options.drafts < 1 || options.reservoir < 1 || options.ranked < 1 || options.neighbors < 1 ||
       options.exploration < 0) {
-    return argument_error("search/plan", "at least 1 draft is drawn, kept and ranked, and no count is negative");
+    return argument_error("search/plan", "at least 1 draft is drawn, kept and ranked, and no count is negative",
+                          "leave them out for the defaults");
   }
   return std::make_shared<GuidedSearch>(options, std::move(prior));
 }
