@@ -72,6 +72,34 @@ def block(rng: random.Random, name: str, statement: str = "") -> str:
     return text + f"            {statement}\n"
 
 
+def nested(rng: random.Random, name: str, statement: str = "") -> str:
+    """Such a block in another one, over its second loop."""
+    is_plain = bool(statement)
+    statement = statement or rng.choice(SUMS if rng.random() < 0.2 else STATEMENTS)
+    is_sum = statement in SUMS
+
+    def alone(loop: str) -> str:
+        number = rng.randint(0, 4)
+        return rng.choice([f"{loop} < {number}", f"{loop} >= {number}", f"{loop} != {number}", f"I[{loop}] > {number}"])
+
+    value = "i" if is_plain or rng.random() < 0.6 else rng.choice(["3 - i", "i // 2", "i % 2", "0"])
+    text = f"    for i in range({rng.choice([4, 4, 4, 3] if is_plain else [4, 4, 3, 2, 1, 0])}):\n"
+    text += f'        with T.block("O{name}"):\n            vo = T.axis.spatial(4, {value})\n'
+    if rng.random() < 0.35:
+        text += f"            T.where({alone('i')})\n"
+    extent = rng.choice(["4", "4", "4", "3", "vo + 1", "T.max(vo - 1, 0)", "4 - vo", "1", "0"])
+    text += f'            for j in range({extent}):\n                with T.block("{name}"):\n'
+    rows = rng.choice(["vo", "vo", "vo", "vo", "3 - vo", "vo // 2", "0"])
+    columns = rng.choice(["j", "j", "j", "j", "3 - j", "j // 2", "(j + vo) % 4", "0"])
+    text += f"                    vi = T.axis.spatial(4, {rows})\n"
+    text += f"                    vj = T.axis.{'reduce' if is_sum else 'spatial'}({rng.choice([4, 4, 3])}, {columns})\n"
+    if rng.random() < 0.35:
+        text += f"                    T.where({rng.choice([alone('j'), 'vo + j < 4', 'j <= vo', 'vo * 2 + j != 3'])})\n"
+    if is_sum and (is_plain or rng.random() < 0.6):
+        text += f"                    with T.init():\n                        {statement.partition(' = ')[0]} = 0\n"
+    return text + f"                    {statement}\n"
+
+
 def chain(rng: random.Random) -> list[str]:
     """Statements of which one computes what the next one reads."""
     middle = [
@@ -142,18 +170,20 @@ def examine(seed: int, accepted: Counter[str]) -> None:
     rng = random.Random(seed)
     names = "STU"[: rng.choice([1, 2, 2, 3])]
     statements = chain(rng) if rng.random() < 0.6 else []
-    blocks = [block(rng, name, *statements[i : i + 1]) for i, name in enumerate(names)]
+    form = rng.choice([block, block, nested])
+    blocks = [form(rng, name, *statements[i : i + 1]) for i, name in enumerate(names)]
     text = HEAD + "".join(blocks)
     try:
         program = from_source(text)
         expected = run(program, "interpreter")
     except tw.Error:
         return  # out of bounds, or reads what nothing has written
+    places = [name for each in names for name in ([each, each, f"O{each}"] if form is nested else [each])]
     for _ in range(12):
         sch = tw.Schedule(program)
         done = []
         for _ in range(rng.randint(1, 4)):
-            name, step = rng.choice([*steps(rng.choice(names), rng.choice(names)).items()])
+            name, step = rng.choice([*steps(rng.choice(places), rng.choice(places)).items()])
             try:
                 step(sch)
             except (tw.ScheduleError, IndexError):  # a loop that another step has taken away

@@ -239,3 +239,22 @@ def test_a_copy_runs_where_its_block_does():
     a = np.ones((5, 2), "float32")
     tw.ir.interpret(module, "main", a, c)
     assert (c == 1).all()
+
+
+def test_p5_axes_of_more_values_than_the_block_around_reads():
+    @T.prim_func
+    def part(A: T.Buffer((4, 4)), C: T.Buffer((4,))):
+        B = T.alloc_buffer((4, 4))
+        for i, j in T.grid(4, 3):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+        for i in range(4):
+            with T.block("outer"):
+                vo = T.axis.spatial(4, i)
+                for j in range(1):
+                    with T.block("C"):
+                        vj = T.axis.spatial(4, j)
+                        C[vo] = B[vj, vj]
+
+    check_refused(part, lambda sch: sch.reindex("C", ("read", 0)), "reindex/P5")

@@ -54,6 +54,24 @@ Expr condition_of_no_loop(const Tree& tree, int block) {
       analysis::outer_condition(tree.realize_at(block)->predicate, analysis::inputs_of(tree, tree.loops_above(block))));
 }
 
+/// The copy looks at all values of the axes: the block around has to declare to read that much.
+Status check_declared(const Request& request) {
+  const Tree& tree = *request.block.tree;
+  if (tree[request.scope].scope == Tree::kNone) return Ok{};
+  const Block& scope = tree.block_at(request.scope);
+  const arith::Box wanted = box_of_axes(request.block.block(), request.indices);
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, request.scope);
+  for (const Ref<BufferRegion>& read : scope.reads) {
+    if (read->buffer != request.buffer || arith::proves_subset(wanted, arith::box_of(read->region), analyzer)) continue;
+    return refuse("reindex/P5",
+                  describe_block(scope) + " declares to read " + analysis::brief(read) + ", and the axes of " +
+                      describe(request.block) + " have more values than that",
+                  {request.block.node()}, "reindex before loops are made a block of their own");
+  }
+  return Ok{};
+}
+
 /// What may be copied at once: the values there are before the loops, or all that is there after them.
 Status check_values(const State& state, const Request& request) {
   const Place& block = request.block;
@@ -72,6 +90,7 @@ Status check_values(const State& state, const Request& request) {
     }
     if (auto obstacle = why_not_all_written(state, block, request.scope, request.buffer))
       return refuse("reindex/P5", *obstacle, "let a block write all of the buffer before");
+    TW_RETURN_IF_ERROR(check_declared(request));
     return check_inside(block, request.indices, request.buffer, "reindex/P5");
   }
   const auto& facts = analysis::BlockFacts::of(tree.block_ref(block.at));
