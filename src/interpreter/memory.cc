@@ -2,9 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
-#include <new>
 
 namespace tilewright::interpreter {
+namespace {
+
+constexpr size_t kFilled = size_t{1} << 24;
+
+}  // namespace
 
 int64_t Fork::index_at(uint32_t stamp) const {
   auto it = std::upper_bound(starts.begin(), starts.end(), stamp);
@@ -14,10 +18,12 @@ int64_t Fork::index_at(uint32_t stamp) const {
 int64_t Memory::allocate(int64_t bytes, int64_t granule, std::string name, bool track_written) {
   if (bytes < 0 || bytes >= int64_t{1} << kOffsetBits) return 0;
   auto size = static_cast<size_t>(std::max<int64_t>(bytes, 1));
-  std::unique_ptr<std::byte[]> data(new (std::nothrow) std::byte[size]);
-  std::unique_ptr<uint8_t[]> written(track_written ? new (std::nothrow) uint8_t[size]() : nullptr);
+  std::unique_ptr<std::byte[], Freed> data(static_cast<std::byte*>(std::calloc(size, 1)));
+  std::unique_ptr<uint8_t[], Freed> written(track_written ? static_cast<uint8_t*>(std::calloc(size, 1)) : nullptr);
   if (!data || (track_written && !written)) return 0;
-  std::memset(data.get(), 0xCD, size);  // not zero: who relies on zeros should notice
+  // Not zero: who relies on zeros should notice. Where that is found anyhow, a workspace of which little is used in the
+  // time there is takes no more than that of the machine's memory.
+  if (!track_written || size <= kFilled) std::memset(data.get(), 0xCD, size);
   int64_t pointer = adopt(data.get(), bytes, granule, true, std::move(name));
   Allocation& allocation = *find(pointer);
   allocation.owned = std::move(data);

@@ -16,6 +16,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
@@ -28,16 +29,21 @@ struct Shadow {
   int writer_site = 0, reader_site = 0;
 };
 
+/// Of calloc(): zeros, of which the machine has only those pages that somebody has touched.
+struct Freed {
+  void operator()(void* memory) const { std::free(memory); }
+};
+
 struct Allocation {
   std::byte* data = nullptr;
   int64_t size = 0;  // bytes
   int64_t granule = 1;
   bool live = false;
   bool writable = true;
-  std::unique_ptr<std::byte[]> owned;
-  std::unique_ptr<uint8_t[]> written;  // per byte; null: all of it was
-  std::unique_ptr<Shadow[]> shadow;    // per granule; null until a parallel loop touches it
-  int site = -1;                       // AllocationSite; -1: memory of the caller, constants
+  std::unique_ptr<std::byte[], Freed> owned;
+  std::unique_ptr<uint8_t[], Freed> written;  // per byte; null: all of it was
+  std::unique_ptr<Shadow[]> shadow;           // per granule; null until a parallel loop touches it
+  int site = -1;                              // AllocationSite; -1: memory of the caller, constants
   std::string name;
 };
 
