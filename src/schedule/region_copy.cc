@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/divisors.h"
 #include "ir/build.h"
@@ -198,6 +199,14 @@ Result<Plan> copy_at(const State& state, const AtLoop& at, const Ref<Buffer>& bu
                   "use \"global\", \"local\" or \"shared\"");
   }
   TW_TRY(choice, choose(at, buffer, reads, codes.order));
+  for (int block : at.blocks) {
+    if (reads || statement_of(at, block) > choice.near) break;
+    if (!analysis::binding_reads(*tree.realize_at(block), buffer)) continue;
+    return refuse(codes.values,
+                  describe_block(tree.block_at(block)) + " is bound to data of '" + buffer->name +
+                      "', or runs where they say so, before they are copied back",
+                  {tree.stmt(block), at.loop.node()}, "copy at a loop behind which that block stands");
+  }
   for (int block : choice.chosen) {
     if (auto obstacle = why_region_unknown(tree, block, buffer, reads))
       return refuse(codes.values, *obstacle, "copy at a loop in which all that is read is complete");

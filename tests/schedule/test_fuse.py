@@ -183,3 +183,28 @@ def test_digits_of_open_sizes_keep_the_types_of_their_axes():
     sch.fuse(*sch.get_loops("C"))
     assert sch.verify()
     tw.ir.verify(sch.mod)
+
+
+def test_a_parallel_loop_around_stays_independent():
+    """Digits by an extent that grows with a parallel loop hide which elements its iterations need for themselves."""
+
+    @T.prim_func
+    def ahead(A: T.Buffer((3, 3), "int32"), C: T.Buffer((3,), "int32")):
+        B = T.alloc_buffer((2, 3), "int32")
+        for i, j in T.grid(2, 3):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+        for i, u in T.grid(3, 1):
+            with T.block("C"):
+                vi, vu = T.axis.remap("SS", [i, u])
+                C[vi] = B[vu, vi] + B[1, vu]
+
+    def parallel_before(sch):
+        i = sch.split(sch.get_loops("C")[0], [None, 2])[0]
+        sch.compute_at("B", i)
+        sch.parallel(sch.get_loops("B")[0])
+        sch.fuse(*sch.get_loops("B")[1:])
+
+    check_refused(ahead, parallel_before, "fuse/P7")
+    check(ahead, lambda sch: (sch.compute_at("B", sch.get_loops("C")[0]), sch.fuse(*sch.get_loops("B")[1:])))

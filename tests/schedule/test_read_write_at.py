@@ -376,3 +376,34 @@ def test_p4_iterations_of_which_no_block_runs():
                 B[v] = T.int8(3)
 
     check(some, lambda sch: sch.write_at(sch.get_loops("B")[0], "B", 0, "local"))
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_block_that_asks_for_data_before_they_are_copied_back(bound):
+    @T.prim_func
+    def condition(A: T.Buffer((4, 4), "int32"), C: T.Buffer((4, 4), "int32")):
+        B = T.alloc_buffer((4, 4), "int32")
+        for i, j in T.grid(4, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+            with T.block("C"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                T.where(B[i, j] > 2)
+                C[vi, vj] = 1
+
+    @T.prim_func
+    def binding(A: T.Buffer((4, 4), "int32"), C: T.Buffer((4, 4), "int32")):
+        B = T.alloc_buffer((4, 4), "int32")
+        for i, j in T.grid(4, 4):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj] % 4
+            with T.block("C"):
+                vi = T.axis.spatial(4, i)
+                vj = T.axis.spatial(4, B[i, j])
+                C[vi, vj] = 1
+
+    func = binding if bound else condition
+    check_refused(func, lambda sch: sch.write_at(first(sch, "B"), "B", 0, "local"), "write_at/P4")
+    check(func, lambda sch: sch.write_at(sch.get_loops("B")[1], "B", 0, "local"))

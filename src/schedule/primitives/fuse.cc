@@ -14,13 +14,18 @@
 //           P4 each is the only statement of the one before
 //           P5 no extent depends on another loop of them
 //           P6 the product of the extents fits the type of the new loop
+//           P7 where an extent is no number, parallel loops around are still known to be independent: quotients by
+//              such an extent hide what a block touches
 #include "schedule/primitives/fuse.h"
+
+#include <algorithm>
 
 #include "ir/build.h"
 #include "ir/numeric.h"
 #include "schedule/edit.h"
 #include "schedule/primitive.h"
 #include "schedule/rebind.h"
+#include "schedule/relocate.h"
 
 namespace tilewright::schedule {
 namespace {
@@ -102,7 +107,16 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
                                        .annotations = {},
                                        .body = std::move(body)},
                                       loops[0].node().span()));
-  return give_loops(loops[0].func, edit.finish(), {fused});
+  Plan plan = give_loops(loops[0].func, edit.finish(), {fused});
+  bool open =
+      std::any_of(loops.begin() + 1, loops.end(), [](const Place& place) { return !const_int(place.loop().extent); });
+  if (open) {
+    const Tree& after = Tree::of(plan.root);
+    for (int block : after.child_blocks(after.loop(fused))) {
+      TW_RETURN_IF_ERROR(recheck_execution(after, block, "fuse/P7"));
+    }
+  }
+  return plan;
 }
 
 }  // namespace tilewright::schedule
