@@ -270,6 +270,43 @@ def test_kernels_have_vectors(name):
         np.testing.assert_allclose(given[parameter.name], expected[parameter.name], rtol=1e-4, atol=1e-4)
 
 
+def with_all_that_it_makes(*tensors):
+    """The function of these tensors, with what lies between them among its parameters."""
+    given = list(tensors)
+    for tensor in given:
+        given += [made for made in tensor.op.input_tensors if not any(made is other for other in given)]
+    return te.create_prim_func(given[::-1])
+
+
+def narrow_of_what_is_made():
+    a, b = te.placeholder((96, 50), name="A"), te.placeholder((3, 96), name="B")
+    axis = te.reduce_axis((0, 96), name="k")
+    doubled = te.compute((96, 50), lambda k, i: a[k, i] + a[k, i], name="D")
+    return te.compute((50, 3), lambda i, j: te.sum(doubled[axis, i] * b[j, axis], axis), name="C")
+
+
+SEEN = {
+    "narrow product": [narrow_of_what_is_made()],
+    "convolution": formulas.conv2d_nhwc(1, 10, 12, 6, 20, 3, 1, 1),
+    "channels first": formulas.conv2d_nchw(1, 9, 11, 6, 17, 3, 3, 1, 1),
+    "strided": formulas.conv2d_nchw(1, 12, 12, 6, 17, 3, 3, 2, 1),
+    "bytes": formulas.conv2d_nhwc(1, 8, 8, 8, 24, 3, 1, 1, 1, 1, "int8", "int32"),
+    "transposed": formulas.conv2d_transpose_nhwc(1, 6, 6, 5, 18, 4, 2, 1),
+    "softmax": formulas.softmax_mn(19, 37),
+}
+
+
+@pytest.mark.parametrize("name", SEEN)
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_callers_pass_lies_as_they_say(name, target):
+    program = with_all_that_it_makes(SEEN[name][-1])
+    sch = scheduled(program, target)
+    for parameter, after in zip(program.params, sch.mod["main"].params, strict=True):
+        before, now = program.buffer_map[parameter], sch.mod["main"].buffer_map[after]
+        assert [int(n) for n in before.shape] == [int(n) for n in now.shape]
+    sch.verify()
+
+
 def some_program(random):
     """Of a kind and of sizes that a test draws: mostly odd ones, tiny ones, long and thin ones."""
     size = lambda most=24: random.choice([1, 2, 3, random.randint(1, most), random.randint(most, 2 * most)])  # noqa: E731

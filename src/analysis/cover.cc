@@ -617,14 +617,61 @@ std::optional<Obstacle> why_inputs_incomplete(const Tree& tree, int block) {
 
 namespace {
 
+/// The value gets larger from one iteration to the next: its digits are those of the loops, outermost first.
+bool grows_with_iterations(const Tree& tree, const std::vector<int>& loops, const Expr& value) {
+  auto counters = counters_of(tree, loops);
+  auto sums = counters ? arith::independent_digits({value}, *counters) : std::nullopt;
+  if (!sums) {
+    arith::Analyzer analyzer;
+    return std::any_of(loops.begin(), loops.end(), [&](int at) {
+      const Ref<Var>& v = tree.for_at(at).loop_var;
+      Expr rest = analyzer.simplify(value - cast(value.dtype(), v));
+      return std::none_of(loops.begin(), loops.end(),
+                          [&](int other) { return uses_var(rest, tree.for_at(other).loop_var); });
+    });
+  }
+  std::vector<arith::Digit> digits(sums->front().digits.begin(), sums->front().digits.end());
+  auto depth = [&](const arith::Digit& digit) {
+    return std::find_if(counters->begin(), counters->end(),
+                        [&](const arith::Counter& c) { return c.var == digit.var; });
+  };
+  std::sort(digits.begin(), digits.end(), [](const auto& a, const auto& b) { return a.scale > b.scale; });
+  for (size_t i = 1; i < digits.size(); ++i) {
+    const arith::Digit &high = digits[i - 1], &low = digits[i];
+    if (depth(high) > depth(low) || (high.var == low.var && high.lower < low.lower)) return false;
+  }
+  return true;
+}
+
+/// Why a condition that leaves out first iterations may let another step run before that of the init.
+std::optional<Obstacle> why_begun_late(const Tree& tree, int block, const std::vector<int>& loops,
+                                       arith::Analyzer& analyzer) {
+  const BlockRealize& realize = *tree.realize_at(block);
+  if (is_true(realize.predicate)) return std::nullopt;
+  VarMap begin;
+  for (int at : loops) begin[tree.for_at(at).loop_var] = tree.for_at(at).min;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const IterVar& axis = *realize.block->iter_vars[i];
+    if (!is_reduction_axis(realize.block->iter_vars[i])) continue;
+    const Expr& value = realize.iter_values[i];
+    if (analyzer.can_prove_equal(substitute(value, begin), axis.dom->min)) continue;
+    if (grows_with_iterations(tree, loops, value)) continue;
+    return Obstacle{"the reduction axis '" + axis.var->name_hint + "' of " + quoted(*realize.block) +
+                        " begins where the condition lets it, which need not be its first iteration",
+                    {tree.stmt(block)}};
+  }
+  return std::nullopt;
+}
+
 /// Why a step of the reduction might run before the one that runs the init. `loops`: those that drive the axes.
 std::optional<Obstacle> why_not_begun_first(const Tree& tree, int from, int block, const std::vector<int>& loops) {
   const BlockRealize& realize = *tree.realize_at(block);
+  arith::Analyzer analyzer;
+  bind_above(analyzer, tree, from);
+  if (auto obstacle = why_begun_late(tree, block, loops, analyzer)) return obstacle;
   auto counters = counters_of(tree, loops);
   if (counters && arith::plainly_one_to_one(realize.iter_values, *counters)) return std::nullopt;
   arith::IterDomains inputs = inputs_of(tree, loops);
-  arith::Analyzer analyzer;
-  bind_above(analyzer, tree, from);
   arith::IterMapResult map;
   if (!is_one_to_one(realize.iter_values, inputs, realize.predicate, analyzer, &map)) {
     return Obstacle{"the axes of " + quoted(*realize.block) +

@@ -98,8 +98,13 @@ Expr Engine::compute(const Expr& e) {
     case Kind::kLT:
     case Kind::kLE:
     case Kind::kGT:
-    case Kind::kGE:
-      return simplify_compare(e);
+    case Kind::kGE: {
+      // What is asked of data is a value too, and not a place in memory.
+      bool outer = std::exchange(value_mode_, value_mode_ || reads_data(e));
+      Expr result = simplify_compare(e);
+      value_mode_ = outer;
+      return result;
+    }
     case Kind::kAnd:
     case Kind::kOr:
       return simplify_logic(e);

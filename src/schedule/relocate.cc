@@ -360,6 +360,18 @@ Status recheck_execution(const Tree& tree, int at, const char* code) {
   return Ok{};
 }
 
+Status recheck_moved(const Tree& tree, int at, const char* code) {
+  TW_RETURN_IF_ERROR(recheck_execution(tree, at, code));
+  for (int inside = at; inside < tree[at].end; ++inside) {
+    if (!tree[inside].is_loop || tree.for_at(inside).kind != ForKind::kThreadBinding) continue;
+    if (auto obstacle = analysis::why_threads_differ(tree, at)) {
+      return refuse(code, *obstacle, "move the block to where threads of these extents run, or before it has threads");
+    }
+    break;
+  }
+  return Ok{};
+}
+
 namespace {
 
 /// What a block asks before it runs, and what loops ask that say nothing of its axes, and may have no iteration:

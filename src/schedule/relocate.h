@@ -69,5 +69,7 @@ bool runs_whole_domain(const Tree& tree, int at);
 /// `at`, and around all that shares a buffer with it. Asked are the buffers of that block, so a step that changes other
 /// accesses too asks for each of the blocks.
 Status recheck_execution(const Tree& tree, int at, const char* code);
+/// The same for a block that came there with what it holds: threads inside of it run among others now.
+Status recheck_moved(const Tree& tree, int at, const char* code);
 
 }  // namespace tilewright::schedule

@@ -65,6 +65,12 @@ class Drawing(Parts):
             self.rng.choice(self.stages())(self)
         if self.chance(0.8) and any(not buffer.is_param for buffer in self.buffers):
             self.use_all(params)
+        if self.widths.random() < 0.2:
+            # Callers pass, and see, some of what one stage leaves for another.
+            for buffer in self.buffers:
+                if not buffer.is_param and buffer.scope == "global" and self.widths.random() < 0.6:
+                    buffer.is_param = True
+                    params.append(buffer)
         for buffer in [*self.buffers, *self.hidden]:
             buffer.is_wide = self.has_widths and self.widths.random() < 0.5
         header = ["@T.prim_func"]

@@ -489,3 +489,22 @@ def main(A: T.Buffer((4, 4), "int32"), C: T.Buffer((4,), "int32")):
             C[vi] = B[vi]
 """)
     check_refused(program, lambda sch: sch.compute_at("B", sch.get_loops("C")[0]), "compute_at/P8")
+
+
+def test_threads_inside_of_a_block_run_among_others_where_it_goes():
+    @T.prim_func
+    def apart(A: T.Buffer((4,)), B: T.Buffer((2, 2))):
+        C = T.alloc_buffer((4,), scope="local")
+        with T.block("outer"):
+            T.axis.spatial(1, 0)
+            for j in T.thread_binding(4, thread="threadIdx.x"):
+                with T.block("C"):
+                    vj = T.axis.spatial(4, j)
+                    C[vj] = A[vj]
+        for i in T.thread_binding(2, thread="blockIdx.x"):
+            for k in T.thread_binding(2, thread="threadIdx.x"):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SS", [i, k])
+                    B[vi, vk] = C[vi + vk]
+
+    check_refused(apart, lambda sch: sch.compute_at("outer", sch.get_loops("B")[0]), "compute_at/P9")

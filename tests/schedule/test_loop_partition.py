@@ -205,3 +205,23 @@ def test_axes_of_parts_beyond_a_domain_keep_it():
     sch = check(sums, transform)
     axes = [int(sch.get(block).iter_vars[0].dom.extent) for block in (sch.get_block("B_i_00"), sch.get_block("B_i_01"))]
     assert axes == [1, 1]
+
+
+def test_a_reduction_inside_of_parts():
+    """Blocks that the step makes have no axes; what stands in them is bound to the loops around them."""
+
+    @T.prim_func
+    def sums(A: T.Buffer((4, 6)), B: T.Buffer((4,))):
+        for k, i in T.grid(6, 4):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = 9.0
+                B[vi] += A[vi, vk]
+
+    def twice(sch):
+        k, i = sch.get_loops("B")
+        sch.loop_partition(i, [1, None])
+        sch.loop_partition(k, [1, None])
+
+    check_refused(sums, twice, "loop_partition/P5")

@@ -210,3 +210,30 @@ def test_steps_whose_order_matters_keep_it():
         digits, lambda sch: sch.reverse_compute_at("B", sch.get_loops("C")[0]), "reverse_compute_at/P1"
     )
     assert "order" in str(error)
+
+
+def test_a_sum_whose_condition_lets_it_begin_in_a_later_iteration():
+    """It would begin at the smallest number that its loops make, and they make the others in another order."""
+
+    @T.prim_func
+    def late(A: T.Buffer((4,), "int32"), C: T.Buffer((1,), "int32")):
+        B = T.alloc_buffer((4,), "int32")
+        for i, j in T.grid(2, 3):
+            with T.block("B"):
+                v = T.axis.spatial(4, i * 3 + j)
+                T.where(i * 3 + j < 4)
+                B[v] = A[v]
+        for u, k in T.grid(1, 2):
+            with T.block("C"):
+                vu, vk = T.axis.remap("SR", [u, k])
+                with T.init():
+                    C[vu] = 0
+                C[vu] += B[vk + 2]
+
+    def turned(sch):
+        i, j = sch.get_loops("B")
+        sch.reorder(j, i)
+        sch.reverse_compute_at("C", i)
+
+    check_refused(late, turned, "reverse_compute_at/P6")
+    check(late, lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[1]))

@@ -6,7 +6,16 @@ import math
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, coefficient, constant, is_conditional, is_plain, is_spatial, step_after
+from tilewright.cpu_space.facts import (
+    Facts,
+    coefficient,
+    constant,
+    is_conditional,
+    is_parameter,
+    is_plain,
+    is_spatial,
+    step_after,
+)
 from tilewright.cpu_space.gaps import close_gaps
 from tilewright.cpu_space.grouped_product import schedule_groups
 from tilewright.cpu_space.groups import apart_by_groups
@@ -170,6 +179,7 @@ class _Contraction:
             and is_conditional(schedule.get(block))
             and is_plain(schedule, schedule.get_loops(block))
             and len(schedule.get_consumers(block)) == 1
+            and not is_parameter(schedule, schedule.get(block).writes[0].buffer)
         ]
 
     def _band(self, order: list[int], outer: dict[int, LoopRV], with_tail: set[int]) -> tuple[int, int] | None:

@@ -165,11 +165,19 @@ def step_after(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV:
     in so many loops, and can follow them to where they are made, as it needs nothing that other blocks make; else a
     copy."""
     consumers = schedule.get_consumers(facts.block)
-    if len(consumers) == 1 and is_spatial(schedule.get(consumers[0])):
+    passed = is_parameter(schedule, schedule.get(facts.block).writes[0].buffer)
+    if len(consumers) == 1 and not passed and is_spatial(schedule.get(consumers[0])):
         loops = schedule.get_loops(consumers[0])
         if is_plain(schedule, loops) and len(loops) == dimensions and len(schedule.get_producers(consumers[0])) == 1:
             return consumers[0]
     return schedule.cache_write(facts.block, 0, "local")
+
+
+def is_parameter(schedule: Schedule, buffer: ir.Buffer) -> bool:
+    """Whether callers pass the buffer, and so say how it lies in memory."""
+    name = schedule.func_working_on
+    functions = [schedule.mod[name]] if name is not None else schedule.mod.functions.values()
+    return any(buffer.same_as(given) for function in functions for given in function.buffer_map.values())
 
 
 def is_plain(schedule: Schedule, loops: list[LoopRV]) -> bool:

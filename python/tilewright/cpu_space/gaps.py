@@ -10,7 +10,7 @@ import math
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import attempt
-from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant, facts_of, is_spatial
+from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant, facts_of, is_parameter, is_spatial
 from tilewright.cpu_space.plain import share
 from tilewright.cpu_space.register_tile import bits_of
 from tilewright.schedule import BlockRV, Schedule
@@ -89,7 +89,7 @@ def _made_for_it(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> Block
         if not any(region.buffer.same_as(buffer) for region in node.writes):
             continue
         facts = facts_of(schedule, producer)
-        alone = len(schedule.get_consumers(producer)) == 1 and is_spatial(node)
+        alone = len(schedule.get_consumers(producer)) == 1 and is_spatial(node) and not is_parameter(schedule, buffer)
         in_order = facts is not None and len(facts.axes) == len(buffer.shape) and facts.store.strides[-1] == 1
         return producer if alone and in_order else None
     return None

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import Draw, attempt
-from tilewright.cpu_space.facts import Facts, constant, facts_of, is_conditional, is_plain, step_after
+from tilewright.cpu_space.facts import Facts, constant, facts_of, is_conditional, is_parameter, is_plain, step_after
 from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -253,5 +253,6 @@ class _Groups:
         schedule = self.schedule
         for block in schedule.get_producers(self.facts.block):
             if schedule.get(block).writes[0].buffer.same_as(buffer) and is_plain(schedule, schedule.get_loops(block)):
-                return block if len(schedule.get_consumers(block)) == 1 else None
+                alone = len(schedule.get_consumers(block)) == 1 and not is_parameter(schedule, buffer)
+                return block if alone else None
         return None

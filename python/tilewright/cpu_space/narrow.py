@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tilewright import _core, ir
 from tilewright.cpu_space.draw import attempt
-from tilewright.cpu_space.facts import Facts, coefficient, facts_of
+from tilewright.cpu_space.facts import Facts, coefficient, facts_of, is_parameter
 from tilewright.cpu_space.register_tile import bits_of, cycles_of_lanes_along
 from tilewright.schedule import BlockRV, Schedule
 
@@ -76,4 +76,6 @@ def _turn(schedule: Schedule, block: BlockRV, buffer: ir.Buffer, dimension: int)
 
 def _is_made_here(schedule: Schedule, block: BlockRV, buffer: ir.Buffer) -> bool:
     producers = [schedule.get(producer) for producer in schedule.get_producers(block)]
-    return any(region.buffer.same_as(buffer) for producer in producers for region in producer.writes)
+    return not is_parameter(schedule, buffer) and any(
+        region.buffer.same_as(buffer) for producer in producers for region in producer.writes
+    )

@@ -72,7 +72,8 @@ class Candidates {
 
   bool same(const Expr& a, const Expr& b) {
     if (same_expr(a, b)) return true;
-    return a.dtype() == b.dtype() && a.dtype().is_int() && same_expr(analyzer_.simplify(a), analyzer_.simplify(b));
+    return a.dtype() == b.dtype() && a.dtype().is_int() &&
+           same_expr(analyzer_.simplify_value(a), analyzer_.simplify_value(b));
   }
 
  private:

@@ -133,7 +133,7 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
       }
     }
   }
-  TW_RETURN_IF_ERROR(recheck_execution(after, moved, "compute_at/P9"));
+  TW_RETURN_IF_ERROR(recheck_moved(after, moved, "compute_at/P9"));
   return give_loops(block.func, root, {});
 }
 

@@ -108,13 +108,19 @@ Result<Plan> plan(const State& state, const Fuse& fuse) {
                                        .body = std::move(body)},
                                       loops[0].node().span()));
   Plan plan = give_loops(loops[0].func, edit.finish(), {fused});
-  bool open =
+  bool asks =
       std::any_of(loops.begin() + 1, loops.end(), [](const Place& place) { return !const_int(place.loop().extent); });
-  if (open) {
-    const Tree& after = Tree::of(plan.root);
-    for (int block : after.child_blocks(after.loop(fused))) {
-      TW_RETURN_IF_ERROR(recheck_execution(after, block, "fuse/P7"));
-    }
+  if (asks) {
+    // What memory of threads is theirs, its scope says.
+    const Tree& tree = *loops[0].tree;
+    int at = tree[loops[0].at].parent;
+    while (at != Tree::kNone && !(tree[at].is_loop && tree.for_at(at).kind == ForKind::kParallel)) at = tree[at].parent;
+    asks = at != Tree::kNone;
+  }
+  if (!asks) return plan;
+  const Tree& after = Tree::of(plan.root);
+  for (int block : after.child_blocks(after.loop(fused))) {
+    TW_RETURN_IF_ERROR(recheck_execution(after, block, "fuse/P7"));
   }
   return plan;
 }

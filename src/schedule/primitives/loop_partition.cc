@@ -154,12 +154,13 @@ Result<Plan> plan(const State& state, const LoopPartition& partition) {
   if (auto obstacle = analysis::why_no_block_around(tree, place.at))
     return refuse("loop_partition/P5", *obstacle,
                   "partition the outer one of the two, or before the inner one is bound");
-  std::vector<int> blocks = tree.child_blocks(place.at);
-  if (blocks.empty()) {
+  if (tree.child_blocks(place.at).empty()) {
     return refuse("loop_partition/P5", "there is no block below " + describe(place), {place.node()},
                   "partition a loop around blocks");
   }
-  for (int at : blocks) {
+  // Blocks inside of others, too, may be bound to the loop itself.
+  for (int at = place.at; at < tree[place.at].end; ++at) {
+    if (!tree[at].is_block) continue;
     const BlockRealize& realize = *tree.realize_at(at);
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
       bool reduces = !analysis::is_data_parallel(realize.block->iter_vars[i]);
@@ -170,7 +171,7 @@ Result<Plan> plan(const State& state, const LoopPartition& partition) {
                     {place.node(), tree.stmt(at)}, "decompose the reduction first, or cut a spatial loop");
     }
   }
-  std::string name = tree.block_at(blocks[0]).name_hint + "_" + loop.loop_var->name_hint;
+  std::string name = tree.block_at(tree.child_blocks(place.at)[0]).name_hint + "_" + loop.loop_var->name_hint;
   std::vector<Stmt> parts;
   std::vector<Ref<Var>> vars;
   int64_t first = *min;

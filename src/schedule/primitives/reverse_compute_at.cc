@@ -114,7 +114,7 @@ Result<Plan> plan(const State& state, const ReverseComputeAt& compute) {
       }
     }
   }
-  TW_RETURN_IF_ERROR(recheck_execution(after, moved, "reverse_compute_at/P9"));
+  TW_RETURN_IF_ERROR(recheck_moved(after, moved, "reverse_compute_at/P9"));
   return give_loops(block.func, root, {});
 }
 
