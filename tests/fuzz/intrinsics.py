@@ -22,7 +22,10 @@ def is_describable(node: ir.Block) -> bool:
         return False
     parts = [part for region in [*node.reads, *node.writes] for part in region.region]
     return isinstance(node.body, ir.BufferStore) and all(
-        str(part.extent) == "1" and (str(part.min) in names or isinstance(part.min, ir.IntImm)) for part in parts
+        # What a condition keeps from being read may stand before its buffer.
+        str(part.extent) == "1"
+        and (str(part.min) in names or (isinstance(part.min, ir.IntImm) and part.min.value >= 0))
+        for part in parts
     )
 
 
