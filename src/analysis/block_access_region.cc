@@ -105,6 +105,8 @@ class Detector {
     for (size_t i = 0; i < box.size(); ++i) {
       if (!box[i].is_bounded() || effect_of(box[i].min) == Effect::kPure) continue;
       Expr start = substitute(region[i]->min, starts);
+      // Axes of blocks inside start where loops do that are inside, too.
+      if (uses_any_var(start, [&](const Ref<Var>& v) { return domains.contains(v); })) continue;
       if (analyzer_.can_prove_equal(start, box[i].min)) box[i].min = start;
     }
   }

@@ -127,7 +127,7 @@ Expr unproved_terms(const Expr& predicate, arith::Analyzer& analyzer) {
   if (const And* both = predicate.as<And>()) {
     return logical_and(unproved_terms(both->a, analyzer), unproved_terms(both->b, analyzer));
   }
-  return analyzer.can_prove(predicate) ? Expr(bool_imm(true)) : predicate;
+  return analyzer.can_prove_asked(predicate) ? Expr(bool_imm(true)) : predicate;
 }
 
 /// What is left of a block's condition where its axes lie inside their domains: nothing, if it only keeps the last

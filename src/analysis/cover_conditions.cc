@@ -117,7 +117,7 @@ bool all_run(const arith::IterDomains& inputs, arith::Analyzer& analyzer) {
 
 bool proves_all(const Expr& predicate, arith::Analyzer& analyzer) {
   if (const And* both = predicate.as<And>()) return proves_all(both->a, analyzer) && proves_all(both->b, analyzer);
-  return analyzer.can_prove(predicate);
+  return analyzer.can_prove_asked(predicate);
 }
 
 /// The region moves with all inputs that the condition speaks of, so that it is empty where no iteration holds; or the

@@ -67,6 +67,8 @@ class Analyzer {
 
   /// Whether the condition always holds; of a vector: in every lane.
   bool can_prove(const Expr& condition);
+  /// can_prove() of a condition that the program asks: data wrap in it, which they must not where they are indices.
+  bool can_prove_asked(const Expr& condition);
   bool can_prove_equal(const Expr& a, const Expr& b);
   bool can_prove_less(const Expr& a, const Expr& b);
   bool can_prove_less_equal(const Expr& a, const Expr& b);

@@ -1,6 +1,7 @@
 #include "arith/engine.h"
 
 #include "ir/build.h"
+#include "ir/op.h"
 #include "support/deep_stack.h"
 #include "support/diagnostic.h"
 
@@ -47,6 +48,11 @@ Expr Analyzer::simplify_value(const Expr& e) {
 }
 bool Analyzer::can_prove(const Expr& condition) {
   return on_stack(*engine_, condition.depth(), [&] { return engine_->prove(condition); });
+}
+bool Analyzer::can_prove_asked(const Expr& condition) {
+  if (effect_of(condition) == Effect::kPure) return can_prove(condition);
+  if (const And* both = condition.as<And>()) return can_prove_asked(both->a) && can_prove_asked(both->b);
+  return is_const_int(simplify(condition), 1);
 }
 bool Analyzer::can_prove_equal(const Expr& a, const Expr& b) {
   return on_stack(*engine_, std::max(a.depth(), b.depth()), [&] { return engine_->prove_equal(a, b); });
@@ -199,14 +205,14 @@ void Engine::learn(const Expr& condition, bool value) {
   if (condition.is<IntImm>() || condition.dtype().is_vector() || wraps(condition)) return;
   truths_.push_back({fp(condition), value});
   auto order = [&](const Expr& a, const Expr& b, bool or_equal) {
-    if (!is_index(a.dtype())) return;
+    if (!is_index(a.dtype()) || may_wrap(a) || may_wrap(b)) return;
     // value: a <(=) b; otherwise b <(=) a with the opposite strictness.
     Linear difference = value ? flat(b) - flat(a) : flat(a) - flat(b);
     if (or_equal != value) difference.add_constant(-1);
     learn_ge0(std::move(difference));
   };
   auto equality = [&](const Expr& a, const Expr& b, bool equal) {
-    if (!is_index(a.dtype())) return;
+    if (!is_index(a.dtype()) || may_wrap(a) || may_wrap(b)) return;
     Linear difference = flat(a) - flat(b);
     if (!equal) return learn_nonzero(difference);
     Linear opposite = difference;

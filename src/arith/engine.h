@@ -56,6 +56,9 @@ class Engine {
   /// Products of sums multiplied out, as far as that stays small.
   Linear expanded(const Linear& linear);
 
+  /// Sums or products of data in it may leave their type.
+  bool may_wrap(const Expr& e);
+
  private:
   struct VarInfo {
     bool known = false;

@@ -117,6 +117,7 @@ class Evaluator {
     auto order = [&](const Expr& a, const Expr& b, int64_t slack) {
       if (!is_index(a.dtype())) return;
       // b - a - slack >= 0: the terms that run against the rest
+      if (engine_.may_wrap(a) || engine_.may_wrap(b)) return;
       Linear difference = engine_.flat(b) - engine_.flat(a);
       difference.add_constant(-slack);
       auto [running, rest] = split(difference);

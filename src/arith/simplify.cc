@@ -154,6 +154,28 @@ bool Engine::reads_data(const Expr& e) {
   return result;
 }
 
+bool Engine::may_wrap(const Expr& e) {
+  if (e.is<BufferLoad>() || !reads_data(e)) return false;
+  bool result = false;
+  for_each_child(e, [&](const NodeRef& child, Role) {
+    if (!result && child.sort() == Sort::kExpr) result = may_wrap(Expr(child));
+  });
+  if (result || !is_index(e.dtype())) return result;
+  auto leaves_type = [&](const auto& node, auto&& of_ends) {
+    const ConstIntBound a = bound(node.a), b = bound(node.b), type = ConstIntBound::of_type(e.dtype());
+    for (__int128 x : {a.min_value, a.max_value}) {
+      for (__int128 y : {b.min_value, b.max_value}) {
+        if (of_ends(x, y) < type.min_value || of_ends(x, y) > type.max_value) return true;
+      }
+    }
+    return false;
+  };
+  if (const Add* add = e.as<Add>()) return leaves_type(*add, [](auto x, auto y) { return x + y; });
+  if (const Sub* sub = e.as<Sub>()) return leaves_type(*sub, [](auto x, auto y) { return x - y; });
+  if (const Mul* mul = e.as<Mul>()) return leaves_type(*mul, [](auto x, auto y) { return x * y; });
+  return false;
+}
+
 /// Arithmetic of floats, of unsigned and of narrow integers: what holds exactly, whatever wraps or rounds.
 Expr Engine::simplify_wrapping(const Expr& e) {
   Expr result = rebuild(e);

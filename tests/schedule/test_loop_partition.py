@@ -225,3 +225,21 @@ def test_a_reduction_inside_of_parts():
         sch.loop_partition(k, [1, None])
 
     check_refused(sums, twice, "loop_partition/P5")
+
+
+def test_data_that_are_read_at_the_same_place_in_each_iteration():
+    """What the new blocks declare says nothing of loops inside of them."""
+
+    @T.prim_func
+    def table(A: T.Buffer((3, 2), "int32"), C: T.Buffer((3,), "int32"), B: T.Buffer((5,), "int32")):
+        for i, j in T.grid(3, 2):
+            with T.block("B"):
+                v = T.axis.spatial(5, i * 2 + j)
+                T.where(i * 2 + j < 5)
+                B[v] = C[A[2, T.max(T.min(v * 3 + 5, 0), 0)] % 3]
+
+    def parts(sch):
+        sch.loop_partition(sch.get_loops("B")[0], [2, None])
+        tw.ir.verify(sch.mod)
+
+    check(table, parts)

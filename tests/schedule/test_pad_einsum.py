@@ -359,3 +359,19 @@ def test_p5_an_init_that_does_not_come_first():
                 C[vi] = C[vi] + vk
 
     check_refused(mirrored, lambda sch: sch.pad_einsum("C", [1, 4]), "pad_einsum/P5")
+
+
+def test_threads_are_as_many_as_those_of_other_loops():
+    @T.prim_func
+    def kernel(A: T.Buffer((2, 3)), B: T.Buffer((2, 3))):
+        for i in T.thread_binding(2, thread="blockIdx.x"):
+            for j in T.thread_binding(3, thread="threadIdx.x"):
+                with T.block("A"):
+                    vi, vj = T.axis.remap("SS", [i, j])
+                    A[vi, vj] = 0.0
+            for k in T.thread_binding(3, thread="threadIdx.x"):
+                with T.block("B"):
+                    vi, vk = T.axis.remap("SS", [i, k])
+                    B[vi, vk] = 1.0
+
+    check_refused(kernel, lambda sch: sch.pad_einsum("B", [1, 2]), "pad_einsum/P6")

@@ -407,3 +407,17 @@ def test_a_block_that_asks_for_data_before_they_are_copied_back(bound):
     func = binding if bound else condition
     check_refused(func, lambda sch: sch.write_at(first(sch, "B"), "B", 0, "local"), "write_at/P4")
     check(func, lambda sch: sch.write_at(sch.get_loops("B")[1], "B", 0, "local"))
+
+
+def test_data_wrap_in_a_condition_that_seems_to_hold():
+    """Products of bytes and a negative number are at most 255, where they do not leave their type."""
+
+    @T.prim_func
+    def masked(A: T.Buffer((16,), "uint8"), C: T.Buffer((16,), "int32")):
+        for i in range(16):
+            with T.block("C"):
+                v = T.axis.spatial(16, i)
+                T.where(T.Cast("int32", A[i]) * -2147483393 <= 255)
+                C[v] = 1
+
+    check_refused(masked, lambda sch: sch.write_at(first(sch, "C"), "C", 0, "global"), "write_at/P4")

@@ -24,6 +24,7 @@
 
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
+#include "analysis/scope.h"
 #include "ir/build.h"
 #include "schedule/cache.h"
 #include "schedule/primitives/cache_write.h"
@@ -129,8 +130,12 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Re
     auto written = written_by(tree, writer, request.write, *loops, analyzer);
     arith::Box all = analysis::touched(realize, request.write, tree, *loops, analyzer);
     if (written && arith::proves_subset(all, written->box, analyzer)) {
-      // Sums over nothing have no value to copy, unless all of them are read.
-      if (!is_read_anyhow(tree, later, buffer, written->box, outside)) {
+      // Sums over nothing have no value to copy. That all of them are read shows that they have steps, where what is
+      // read can come from nowhere else.
+      const auto& allocated = tree.block_at(request.scope).alloc_buffers;
+      bool alone = std::find(allocated.begin(), allocated.end(), buffer) != allocated.end() &&
+                   analysis::Scope::of(tree.block_at(request.scope)).writers(buffer).size() == 1;
+      if (!alone || !is_read_anyhow(tree, later, buffer, written->box, outside)) {
         Expr runs = runs_at_all(tree, writer, request.write, *loops, analyzer);
         if (!runs.defined()) {
           return refuse("cache_write/P4",

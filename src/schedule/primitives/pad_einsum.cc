@@ -24,12 +24,13 @@
 //              nothing is divided by what may be padding; an enlarged spatial axis selects what is written
 //           P5 what it reads is complete before the statement of the scope that holds the block, and no other block
 //              writes its output, none before reads it, its init comes first; consumers see the same
-//           P6 parallel loops around stay independent
+//           P6 parallel loops around stay independent, and threads as many as those of other loops
 #include <algorithm>
 
 #include "analysis/block_facts.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
+#include "analysis/threads.h"
 #include "ir/build.h"
 #include "ir/structural.h"
 #include "ir/substitute.h"
@@ -393,6 +394,12 @@ Result<Plan> plan(const State& state, const PadEinsum& pad) {
       return refuse("pad_einsum/P5", *obstacle,
                     "pad before the loops around the block and around its producers are changed");
     TW_RETURN_IF_ERROR(recheck_execution(after, at, "pad_einsum/P6"));
+  }
+  // Loops that are longer now may be threads.
+  for (int at : after.loops_above(changed.front())) {
+    if (!extents.count(after.for_at(at).loop_var) || after.for_at(at).kind != ForKind::kThreadBinding) continue;
+    if (auto obstacle = analysis::why_threads_differ(after, at))
+      return refuse("pad_einsum/P6", *obstacle, "pad before the loops are bound to threads");
   }
   for (int child : scope.consumers(self)) {
     int consumer = after.block(scope.children()[child]->block->id.value);
