@@ -789,24 +789,3 @@ def test_a_reader_that_never_runs_stands_before_the_writer(step, code):
                 B[v] = A[v]
 
     check_refused(never, step, code)
-
-
-def test_sums_over_nothing_leave_what_callers_passed():
-    """That all of the buffer is read afterwards says nothing of the steps: it may hold what was there before."""
-
-    @T.prim_func
-    def read_again(a: T.handle, C: T.Buffer((4,), "int32"), D: T.Buffer((4,), "int32")):
-        n = T.int32()
-        A = T.match_buffer(a, (4, n), "int32")
-        for i, k in T.grid(4, n):
-            with T.block("C"):
-                vi, vk = T.axis.remap("SR", [i, k])
-                with T.init():
-                    C[vi] = 0
-                C[vi] += A[vi, vk]
-        for i in range(4):
-            with T.block("D"):
-                vi = T.axis.spatial(4, i)
-                D[vi] = C[vi]
-
-    check_refused(read_again, lambda sch: sch.cache_write("C", 0, "local"), "cache_write/P4")

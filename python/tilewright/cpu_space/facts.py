@@ -176,8 +176,13 @@ def step_after(schedule: Schedule, facts: Facts, dimensions: int) -> BlockRV:
 def is_parameter(schedule: Schedule, buffer: ir.Buffer) -> bool:
     """Whether callers pass the buffer, and so say how it lies in memory."""
     name = schedule.func_working_on
-    functions = [schedule.mod[name]] if name is not None else schedule.mod.functions.values()
-    return any(buffer.same_as(given) for function in functions for given in function.buffer_map.values())
+    functions = [schedule.mod[name]] if name is not None else [*schedule.mod.functions.values()]
+    return any(
+        buffer.same_as(given)
+        for function in functions
+        if isinstance(function, ir.PrimFunc)
+        for given in function.buffer_map.values()
+    )
 
 
 def is_plain(schedule: Schedule, loops: list[LoopRV]) -> bool:
