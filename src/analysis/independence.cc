@@ -156,6 +156,20 @@ bool spreads_reduction(const Tree& tree, int loop, int block, const Execution& e
          !why_irregular_reduction(tree, tree[loop].scope, block);
 }
 
+/// What tells iterations apart, begins at 0 and grows with each loop, counts them all where its last number is one less
+/// than there are iterations: i * 4 + j, but not i + i.
+bool ends_with_last(const Expr& sum, const arith::IterDomains& loops, arith::Analyzer& analyzer) {
+  VarMap last;
+  int64_t total = 1;
+  for (const auto& [loop_var, range] : loops) {
+    auto extent = const_int(range->extent);
+    if (!extent || __builtin_mul_overflow(total, *extent, &total)) return false;
+    if (*extent < 1) return true;
+    last.emplace(loop_var, range->min + range->extent - one(range->extent.dtype()));
+  }
+  return is_const_int(analyzer.simplify(substitute(sum, last)), total - 1);
+}
+
 /// A sum of the values that counts all iterations of the loops from 0 on, each once; null where there is none.
 Expr count_in(const std::vector<Expr>& values, const arith::IterDomains& loops, arith::Analyzer& analyzer) {
   Expr count;
@@ -166,7 +180,7 @@ Expr count_in(const std::vector<Expr>& values, const arith::IterDomains& loops, 
       if (!all) return;
       arith::IterMapResult map =
           arith::detect_iter_map({sum}, loops, {}, arith::IterMapLevel::kBijective, analyzer, true);
-      if (map.ok() && is_const_int(map.indices[0].base, 0)) {
+      if (map.ok() && is_const_int(map.indices[0].base, 0) && ends_with_last(sum, loops, analyzer)) {
         count = sum;
       } else {
         v.descend(sum);

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 
+from fuzz.evaluated import Evaluated
 from fuzz.expressions import Buffer
 from fuzz.formulas import Formulas
 from fuzz.statements import Statements as Parts
@@ -136,6 +137,8 @@ def draw(seed: int) -> Program:
     """The program of a number."""
     if formulas := formulas_of(seed):
         return Program(formulas.text(), special=False, sizes=[{}])
+    if evaluated := evaluated_of(seed):
+        return Program(evaluated.text(), evaluated.special, sizes=[{}])
     return Drawing(seed).program()
 
 
@@ -143,3 +146,9 @@ def formulas_of(seed: int) -> Formulas | None:
     """What the program of a number is built from, if that is formulas."""
     rng = random.Random(-seed)
     return Formulas(rng) if rng.random() < 0.05 else None
+
+
+def evaluated_of(seed: int) -> Evaluated | None:
+    """The program of a number, if it is one that says itself what it computes."""
+    rng = random.Random(f"evaluated {seed}")
+    return Evaluated(rng) if rng.random() < 0.15 else None

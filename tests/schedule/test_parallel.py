@@ -370,3 +370,21 @@ def test_fused_loops_of_open_sizes(dimensions, step):
     sch = tw.Schedule(of_open_sizes(dimensions))
     step(sch, sch.fuse(*sch.get_loops("Y")))
     assert sch.verify().elements > 0
+
+
+@pytest.mark.parametrize("at", ["(i + i) % 4", "(i * 3 + i) % 4", "(i + i + i * 2) % 8 // 2"])
+@pytest.mark.parametrize("step", ["parallel", "vectorize"])
+def test_sums_of_a_loop_and_itself_do_not_count(at, step):
+    """i + i tells iterations apart, and (i + i) % 4 does not."""
+    text = f"""
+@T.prim_func
+def main(B: T.Buffer((4,), "int32")):
+    for i in range(4):
+        with T.block("begin"):
+            v = T.axis.spatial(4, {at})
+            B[v] = i
+        with T.block("add"):
+            v = T.axis.spatial(4, {at})
+            B[v] += i
+"""
+    check_refused(from_source(text), lambda sch: getattr(sch, step)(sch.get_loops("add")[0]), f"{step}/P4")
