@@ -8,19 +8,20 @@
 
 namespace tilewright::analysis {
 
+void add_single_reads(const Expr& e, std::vector<Ref<BufferRegion>>& regions) {
+  if (e.is<Var>() || e.is<IntImm>() || effect_of(e) == Effect::kPure) return;
+  visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
+    BufferRegion region{load->buffer, {}};
+    for (const Expr& index : load->indices) region.region.push_back(range(index, one(index.dtype())));
+    regions.push_back(make<BufferRegion>(std::move(region)));
+    walk.descend(load);
+  });
+}
+
 std::vector<Ref<BufferRegion>> binding_reads(const BlockRealize& realize) {
   std::vector<Ref<BufferRegion>> regions;
-  auto add = [&](const Expr& e) {
-    if (e.is<Var>() || e.is<IntImm>() || effect_of(e) == Effect::kPure) return;
-    visit(e, [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      BufferRegion region{load->buffer, {}};
-      for (const Expr& index : load->indices) region.region.push_back(range(index, one(index.dtype())));
-      regions.push_back(make<BufferRegion>(std::move(region)));
-      walk.descend(load);
-    });
-  };
-  for (const Expr& value : realize.iter_values) add(value);
-  add(realize.predicate);
+  for (const Expr& value : realize.iter_values) add_single_reads(value, regions);
+  add_single_reads(realize.predicate, regions);
   return regions;
 }
 

@@ -12,6 +12,8 @@
 
 namespace tilewright::analysis {
 
+/// The elements that the expression reads, one by one.
+void add_single_reads(const Expr& e, std::vector<Ref<BufferRegion>>& regions);
 /// Single elements, in terms of what is around the block. Blocks do not declare them.
 std::vector<Ref<BufferRegion>> binding_reads(const BlockRealize& realize);
 /// Of a block of a program other than the root, which mostly reads nothing that early.

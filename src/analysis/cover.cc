@@ -558,15 +558,25 @@ std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int l
 
 namespace {
 
-/// The same of what is read where the block's axes are bound, and its condition.
+/// The elements that say how often loops around the block run, up to its scope.
+void add_reads_of_loops(const Tree& tree, int block, std::vector<Ref<BufferRegion>>& regions) {
+  for (int at : tree.loops_above(block)) {
+    const For& loop = tree.for_at(at);
+    for (const Expr& bound : {loop.min, loop.extent}) add_single_reads(bound, regions);
+  }
+}
+
+/// The same of what is read where the block's axes are bound, for its condition, and for the loops around it.
 std::optional<Obstacle> why_binding_incomplete(const Tree& tree, int block, const Scope& scope, int reader) {
-  for (const Ref<BufferRegion>& region : binding_reads(tree, block)) {
+  std::vector<Ref<BufferRegion>> regions = binding_reads(tree, block);
+  add_reads_of_loops(tree, block, regions);
+  for (const Ref<BufferRegion>& region : regions) {
     for (int child : scope.writers(region->buffer)) {
       int writer = tree.block(scope.children()[child]->block->id.value);
       if (child == reader) continue;
       if (writer > block) {
-        return Obstacle{quoted(tree.block_at(writer)) + " writes '" + region->buffer->name + "' after the axes of " +
-                            quoted(tree.block_at(block)) + " are bound to it",
+        return Obstacle{quoted(tree.block_at(writer)) + " writes '" + region->buffer->name +
+                            "' after the axes, or loops, of " + quoted(tree.block_at(block)) + " are bound to it",
                         {tree.stmt(block), tree.stmt(writer)}};
       }
       if (auto obstacle = why_not_reached(tree, writer, block, region->buffer, {region}, "reads", {})) return obstacle;

@@ -25,6 +25,13 @@ struct Splits {
       open.insert(open.end(), split.source->sum->args.begin(), split.source->sum->args.end());
     }
   }
+
+  /// Below the iterator that a remainder of their sum made of them, too: the condition `(i * 2 + j) % 2 == 1`.
+  bool share_loops_with(const IterSumExpr& pattern) const {
+    return std::any_of(pattern.args.begin(), pattern.args.end(), [&](const IterSplitExpr& split) {
+      return of.contains(split.source.get()) || (split.source->sum && share_loops_with(*split.source->sum));
+    });
+  }
 };
 
 /// Digits from the lowest upwards; a bijection needs all of them.
@@ -61,9 +68,7 @@ std::optional<std::string> problem_of(const std::vector<IterSumExpr>& indices, I
   }
   for (const IterReader::Constraint& constraint : reader.constraints()) {
     if (splits.of.contains(constraint.mark.get())) continue;
-    for (const IterSplitExpr& split : constraint.pattern.args) {
-      if (splits.of.contains(split.source.get())) return "the predicate cuts loops that no index uses together";
-    }
+    if (splits.share_loops_with(constraint.pattern)) return "the predicate cuts loops that no index uses together";
   }
   if (level != IterMapLevel::kBijective) return std::nullopt;
   for (const auto& [variable, mark] : reader.marks()) {

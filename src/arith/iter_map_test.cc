@@ -193,6 +193,7 @@ TEST_F(IterMapTest, Predicates) {
   refuse({i, j}, IterMapLevel::kSurjective, "predicate cuts", lt(sum, i32(100)));
   refuse({floordiv(sum, 8)}, IterMapLevel::kSurjective, "predicate cuts", lt(sum, i32(100)));
   refuse({i, j}, IterMapLevel::kSurjective, "no bound", ne(floormod(i, 2), i32(0)));
+  refuse({sum}, IterMapLevel::kSurjective, "predicate cuts", eq(floormod(sum, 2), i32(1)));
   EXPECT_TRUE(detect({i, j}, IterMapLevel::kBijective, lt(x, i32(3))).ok());
 }
 
@@ -460,6 +461,13 @@ TEST_F(IterMapTest, RandomMapsAgainstEnumeration) {
             loops[at].value = pick(2) ? loop.value * 2 + floormod(loop.value, 2) : floordiv(loop.value, 2);
           }
       }
+    }
+    if (!predicate.defined() && inputs.size() > 1 && pick(4) == 0) {  // a condition on a digit of loops together
+      Expr sum = inputs[0].var * i32(inputs[1].extent) + inputs[1].var;
+      const int by = 2 + pick(3);
+      Expr digit = pick(2) ? floormod(sum, i32(by)) : floordiv(sum, i32(by));
+      predicate = pick(2) ? eq(digit, i32(pick(by))) : le(digit, i32(pick(by)));
+      exact = false;
     }
     std::vector<Expr> indices;
     for (const Loop& loop : loops) indices.push_back(loop.value);

@@ -206,3 +206,82 @@ def test_a_block_that_reads_nothing_of_the_tiles_is_not_left_out():
                 B[x] = T.if_then_else(v >= 1, a[v - 1], 5)
 
     check_refused(shifted, lambda sch: sch.reverse_compute_at("B", sch.get_loops("a")[0]), "reverse_compute_at/P6")
+
+
+def test_data_of_its_own_do_not_say_what_a_producer_computes():
+    """Which elements are read is known once others of them have been computed: it computes all of them."""
+
+    @T.prim_func
+    def condition(B: T.Buffer((1,), "int32")):
+        a = T.alloc_buffer((2,), "int32")
+        for i in range(2):
+            with T.block("a"):
+                v = T.axis.spatial(2, i)
+                a[v] = 1
+        for i in range(1):
+            with T.block("B"):
+                v = T.axis.spatial(1, i)
+                T.where(a[a[i]] > 0)
+                B[v] = 1
+
+    @T.prim_func
+    def bound(B: T.Buffer((4,), "int32")):
+        a = T.alloc_buffer((4,), "int32")
+        for i in range(4):
+            with T.block("a"):
+                v = T.axis.spatial(4, i)
+                a[v] = 3 - v
+        for i in range(4):
+            with T.block("B"):
+                v = T.axis.spatial(4, a[i])
+                B[v] = a[v]
+
+    for program, extent in (condition, 2), (bound, 4):
+        sch = tw.Schedule(program)
+        sch.compute_at("a", sch.get_loops("B")[0])
+        assert sch.get(sch.get_loops("a")[-1]).extent == extent
+        sch.verify()
+
+
+def test_data_that_are_there_before_say_what_a_producer_computes():
+    @T.prim_func
+    def gather(I: T.Buffer((4,), "int32"), X: T.Buffer((16,)), B: T.Buffer((4,))):
+        a = T.alloc_buffer((16,))
+        for i in range(16):
+            with T.block("a"):
+                v = T.axis.spatial(16, i)
+                a[v] = X[v] + T.float32(1)
+        for i in range(4):
+            with T.block("B"):
+                v = T.axis.spatial(4, i)
+                B[v] = a[I[v] % 16]
+
+    sch = tw.Schedule(gather)
+    sch.compute_at("a", sch.get_loops("B")[0])
+    assert len(sch.get_loops("a")) == 1
+    sch.verify()
+
+
+def test_data_that_say_how_often_loops_run_are_there_before():
+    @T.prim_func
+    def program(I: T.Buffer((4,), "int32"), C: T.Buffer((4,), "int32")):
+        a = T.alloc_buffer((16,), "int32")
+        J = T.alloc_buffer((4,), "int32")
+        for i in range(16):
+            with T.block("a"):
+                v = T.axis.spatial(16, i)
+                a[v] = 3 - v
+        for i in range(4):
+            with T.block("J"):
+                v = T.axis.spatial(4, i)
+                J[v] = I[v] % 16
+            with T.block("C"):
+                v = T.axis.spatial(4, i)
+                T.where(a[J[i]] > 3 or a[0] > 0)
+                C[v] = 5
+
+    check_refused(program, lambda sch: sch.compute_at("a", sch.get_loops("C")[0], index=0), "compute_at/P5")
+    sch = tw.Schedule(program)
+    sch.compute_at("a", sch.get_loops("C")[0])
+    assert "J[i]" in str(sch.get(sch.get_loops("a")[1]).extent)
+    sch.verify()

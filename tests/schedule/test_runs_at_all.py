@@ -271,3 +271,25 @@ def test_sums_over_nothing_leave_what_callers_passed():
                 D[vi] = C[vi]
 
     check_refused(read_again, lambda sch: sch.cache_write("C", 0, "local"), "cache_write/P4")
+
+
+@pytest.mark.parametrize("step", ["reindex", "cache_write", "reindex_cache_write"])
+def test_a_sum_that_a_remainder_of_its_loops_keeps_from_beginning_goes_on_with_what_callers_passed(step: str) -> None:
+    @T.prim_func
+    def odd(A: T.Buffer((4,), "int32"), B: T.Buffer((1,), "int32")):
+        for i, j in T.grid(2, 2):
+            with T.block("B"):
+                v = T.axis.spatial(1, 0)
+                k = T.axis.reduce(4, i * 2 + j)
+                T.where((i * 2 + j) % 2 == 1)
+                with T.init():
+                    B[v] = 3
+                B[v] = T.max(B[v], A[k])
+
+    more = {
+        "reindex": (("write", 0),),
+        "cache_write": (0, "local"),
+        "reindex_cache_write": (0, "local", lambda v, k: v),
+    }
+    with pytest.raises(tw.ScheduleError, match=f"{step}/P"):
+        getattr(tw.Schedule(odd), step)("B", *more[step])

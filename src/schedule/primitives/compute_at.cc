@@ -29,6 +29,8 @@
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
+#include "ir/op.h"
+#include "ir/traverse.h"
 #include "schedule/move_hints.h"
 #include "schedule/primitives/compute_at.h"
 #include "schedule/primitives/compute_inline.h"
@@ -50,6 +52,23 @@ Status check_local(const Move& move, const analysis::Scope& scope, int self) {
   return refuse("compute_at/P3",
                 describe(move.block) + " is an output block: what it writes is not allocated in the scope",
                 {move.block.node()}, "move its producers to it, or move it to its producers with reverse_compute_at");
+}
+
+/// The region with all of the dimensions that data select which the producer writes itself: before, they are not there.
+arith::Region known_before(arith::Region region, const Place& producer, const Ref<Buffer>& buffer) {
+  for (size_t d = 0; d < region.size(); ++d) {
+    Ref<Range>& r = region[d];
+    if (effect_of(r->min) == Effect::kPure && effect_of(r->extent) == Effect::kPure) continue;
+    bool own = false;
+    auto look = [&](const Ref<BufferLoad>& load, Visitor& walk) {
+      own |= producer.tree->touches(producer.block().writes, load->buffer);
+      walk.descend(load);
+    };
+    visit(r->min, look);
+    visit(r->extent, look);
+    if (own) r = range_of(buffer->shape[d]);
+  }
+  return region;
 }
 
 }  // namespace
@@ -102,7 +121,8 @@ Result<Plan> plan(const State& state, const ComputeAt& compute) {
         arith::Analyzer around;
         analysis::bind_above(around, tree, loop.at, varying);
         analysis::assume_runs_around(around, tree, loop.at);
-        arith::Region region = analysis::bound_region(*tree.realize_at(consumer), read);
+        arith::Region region =
+            known_before(analysis::bound_region(*tree.realize_at(consumer), read), block, read->buffer);
         arith::Box box = analysis::without_failing_ends(analysis::relaxed(region, tree, varying, around), analyzer);
         AxisSets sets = solve_axes(block.block(), write, box, Fit::kTouch, analyzer);
         needed = needed ? arith::unite(*needed, sets, analyzer) : sets;
