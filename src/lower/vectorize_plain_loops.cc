@@ -352,7 +352,8 @@ class Vectorizer {
   std::string obstacle(const Ref<For>& loop, bool parallel, bool innermost) {
     auto extent = const_int(loop->extent);
     int64_t lanes = vector_lanes(context_.target, widest_element(loop->body));
-    if (extent && *extent < std::max<int64_t>(lanes / 2, 2)) return "it is short";
+    const int64_t most = extent ? *extent : analyzer_.const_int_bound(loop->extent).max_value;
+    if (most < std::max<int64_t>(lanes / 2, 2)) return "it is short";
     // Vectors are taken from the threads: there have to be enough iterations for both.
     bool enough = innermost && !extent;
     if (extent) enough = *extent >= kMostRegisters * lanes * 4 * context_.target.num_cores;

@@ -411,3 +411,19 @@ def f(A: T.Buffer((100,), '{dtype}'), C: T.Buffer(({count * 100},), '{dtype}')):
         tw.compile(from_source(other.replace("T.vectorized", "range")), "interpreter")(*expected)
         tw.compile(from_source(other), target, schedule="as written")(*args)
         np.testing.assert_array_equal(args[1], expected[1], err_msg=other)
+
+
+@pytest.mark.parametrize(("most", "vectors"), [(3, False), (16, True)])
+def test_loops_that_are_short_at_every_turn_stay_scalar(most: int, vectors: bool) -> None:
+    """Vectors under a mask, of bytes above all, are many instructions where no turn fills them."""
+    program = from_source(
+        f"""
+from tilewright.script import tir as T
+@T.prim_func
+def main(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32")):
+    for i in range(64):
+        for j in range(i % {most} + 1):
+            B[i, j] = A[i, j] + T.float32(1)
+"""
+    )
+    assert ("T.Ramp" in tw.lower(program, target="llvm -mcpu=x86-64-v3").script()) == vectors
