@@ -15,6 +15,7 @@
 #include <algorithm>
 
 #include "ir/build.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
@@ -31,7 +32,7 @@ struct Slot {
   Ref<Var> data;  ///< of the first of them
   DataType dtype;
   std::string scope;
-  int64_t bytes = 0;  ///< 0: a symbolic size, not shared
+  int64_t bytes = 0;  ///< 0: a symbolic size, shared with the same one only
   Expr extent;
   Annotations annotations;
 };
@@ -87,8 +88,12 @@ class Planner {
     std::string scope = allocate->buffer_var->type_annotation.as<PointerType>()->storage_scope;
     // The first slot that no enclosing allocation holds.
     size_t index = slots_.size();
-    for (size_t i = 0; bytes && i < slots_.size(); ++i) {
-      if (slots_[i].bytes && slots_[i].scope == scope && !held_.count(slots_[i].data)) {
+    auto fits = [&](const Slot& slot) {
+      if (bytes > 0) return slot.bytes > 0;
+      return slot.bytes == 0 && slot.dtype == allocate->dtype && same_expr(slot.extent, allocate->extents[0]);
+    };
+    for (size_t i = 0; i < slots_.size(); ++i) {
+      if (slots_[i].scope == scope && fits(slots_[i]) && !held_.count(slots_[i].data)) {
         index = i;
         break;
       }

@@ -28,7 +28,9 @@
 namespace tilewright::lower {
 namespace {
 
-/// Stores and loads that an unrolled loop may expand to, and all unrolled loops of a function together.
+/// Stores and loads that an unrolled loop may expand to, and all unrolled loops of a function together. A loop that is
+/// left inside counts as so many of them: compilers take that much longer.
+constexpr int64_t kLoopAsAccesses = 16;
 constexpr int64_t kMostAccesses = 8192;
 constexpr int64_t kMostAccessesInAll = 32768;
 /// Copies that the code generator is asked for where a loop stays.
@@ -76,7 +78,7 @@ class Unroller {
         s,
         [&](const Ref<For>& loop, Visitor&) {
           const IntImm* copies = loop->annotations.get("unroll_hint").as<IntImm>();
-          count += count_accesses(loop->body) * (copies ? copies->value : 1);
+          count += (kLoopAsAccesses + count_accesses(loop->body)) * (copies ? copies->value : 1);
         },
         [&](const Ref<BufferLoad>& load, Visitor& v) {
           ++count;

@@ -35,8 +35,8 @@ VarMap axes_at(const Block& block, const arith::InvertedMap& back, const std::ve
 
 /// The copying block, where data selects what is copied: that data is read too.
 Ref<Block> with_reads_of_indices(Block block);
-/// The block with its declared reads as its body has them now. `part`: of a store whose value has come into that of this
-/// block as it is, and which is not looked through again.
+/// The block with its declared reads as its body has them now. `part`: of a store whose value has come into that of
+/// this block as it is, and which is not looked through again.
 Ref<Block> with_found_reads(Block block, SpanId span, const analysis::PlainStore* part = nullptr);
 
 }  // namespace tilewright::schedule

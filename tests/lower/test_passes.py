@@ -718,3 +718,37 @@ def test_rests_that_compute_much_are_one_vector() -> None:
     assert tw.lower(powers, target=wide).script().count("T.exp") == 1
     assert tw.lower(copies, target=wide).script().count("T.Broadcast(T.float32(1.0), ") == 2
     check_equivalent(powers, tw.lower(powers, target=wide))
+
+
+def test_memory_of_open_sizes_is_shared_with_the_same_size() -> None:
+    program = tw.script.from_source("""
+@T.prim_func
+def func(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,))
+    B = T.match_buffer(b, (n,))
+    for i in range(2):
+        with T.block("first"):
+            x = T.alloc_buffer((n,))
+            for j in range(n):
+                x[j] = A[j] * T.float32(2)
+            for j in range(n):
+                B[j] = x[n - 1 - j]
+    for i in range(2):
+        with T.block("second"):
+            y = T.alloc_buffer((n,))
+            z = T.alloc_buffer((n + 1,))
+            for j in range(n):
+                y[j] = B[j] + T.float32(1)
+                z[j + 1] = y[j]
+            for j in range(n):
+                B[j] = y[n - 1 - j] + z[j + 1]
+""")
+    text = tw.lower(program, after="plan_workspaces").script()
+    assert text.count("T.allocate") == 2  # x and y, and z
+    a = np.arange(7, dtype="float32")
+    once = 2 * a[::-1] + 1
+    again = (once[::-1] + once) + 1
+    b = np.zeros(7, "float32")
+    tw.compile(program, schedule="as written")(a, b)
+    np.testing.assert_array_equal(b, again[::-1] + again)

@@ -1,5 +1,7 @@
 """Unrolling by annotation: "pragma_auto_unroll_max_step" and "pragma_unroll_explicit"."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -70,3 +72,27 @@ def func(A: T.Buffer((8,), "int32"), B: T.Buffer((8,), "int32")):
     assert expected[3] == 1000
     np.testing.assert_array_equal(tw.compile(func, schedule="as written")(a), expected)
     np.testing.assert_array_equal(tw.compile(func)(a), expected)
+
+
+def test_loops_left_inside_of_unrolled_ones_count_for_more():
+    """Compilers take long over thousands of loops in one function, however short each is."""
+    program = from_source("""
+@T.prim_func
+def func(a: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (40, 20, n))
+    for i in T.unroll(40):
+        for j in range(n):
+            for k in range(n):
+                for l in range(20):
+                    A[i, l, j] = A[i, l, j] * T.float32(0.5) + T.Cast("float32", k)
+    for i in T.unroll(20):
+        for j in T.unroll(20):
+            for k in range(n):
+                A[i, j, k] = A[i, j, k] + T.float32(2)
+""")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        text = tw.lower(program, after="unroll_loops").script()
+    assert text.count("T.float32(0.5)") == 40
+    assert 1 <= text.count("T.float32(2") <= 20 * 4

@@ -312,6 +312,24 @@ def test_p4_an_init_that_never_runs():
     check_refused(late, below("B", 1), "blockize/P4")
 
 
+def test_joined_blocks_keep_a_reduction_that_never_begins():
+    @T.prim_func
+    def never(A: T.Buffer((1,), "int32"), B: T.Buffer((1,), "int32")):
+        for i, k in T.grid(1, 1):
+            with T.block("A"):
+                vi = T.axis.spatial(1, i)
+                vk = T.axis.reduce(2, k + 1)
+                with T.init():
+                    A[vi] = 1
+                A[vi] = A[vi] + 1
+        for i in range(1):
+            with T.block("B"):
+                vi = T.axis.spatial(1, i)
+                B[vi] = 1
+
+    check_refused(never, lambda sch: sch.blockize(["A", "B"]), "blockize/P4")
+
+
 def test_p5_joined_blocks_reduce_inside_only():
     @T.prim_func
     def sums(A: T.Buffer((4, 8)), B: T.Buffer((4,)), C: T.Buffer((4,))):

@@ -104,14 +104,28 @@ bool is_too_deep(llvm::StringRef pass, const llvm::Any& what, const DeepFunction
   return function && deep.count(*function) != 0 && pass == llvm::LoopUnrollPass::name();
 }
 
+/// In a function of more basic blocks, loops are not unrolled any more: each time asks what is known of all others
+/// anew.
+constexpr size_t kManyBlocks = 2000;
+
+bool is_too_long(llvm::StringRef pass, const llvm::Any& what) {
+  const bool unrolls = pass == llvm::LoopFullUnrollPass::name() || pass == llvm::LoopUnrollPass::name();
+  if (!unrolls) return false;
+  const auto* loop = llvm::any_cast<const llvm::Loop*>(&what);
+  const auto* function = llvm::any_cast<const llvm::Function*>(&what);
+  if (!loop && !function) return false;
+  return (loop ? (*loop)->getHeader()->getParent() : *function)->size() > kManyBlocks;
+}
+
 }  // namespace
 
 /// Only what the form of our code needs. The SIMD is in the IR already, so none of LLVM's vectorizers runs: the one of
 /// loops (19.1.7) turns interleaved accesses that wrap, A[i * 3 % 64], into loads beyond the buffer.
 bool optimize(llvm::Module& module, llvm::TargetMachine& machine, const DeepFunctions& deep) {
   llvm::PassInstrumentationCallbacks callbacks;
-  callbacks.registerShouldRunOptionalPassCallback(
-      [&](llvm::StringRef pass, const llvm::Any& what) { return !interrupted() && !is_too_deep(pass, what, deep); });
+  callbacks.registerShouldRunOptionalPassCallback([&](llvm::StringRef pass, const llvm::Any& what) {
+    return !interrupted() && !is_too_deep(pass, what, deep) && !is_too_long(pass, what);
+  });
   llvm::PassBuilder builder(&machine, llvm::PipelineTuningOptions(), std::nullopt, &callbacks);
   llvm::LoopAnalysisManager loops;
   llvm::FunctionAnalysisManager functions;

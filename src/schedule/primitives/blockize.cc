@@ -170,6 +170,8 @@ class Division {
 
   const Expr& outer_condition() const { return outer_condition_; }
   const std::vector<Ref<IterVar>>& outer_reduction_axes() const { return outer_reductions_; }
+  /// A reduction axis that is elsewhere than at its beginning where the inner loops begin; null if there is none.
+  const Ref<IterVar>& late_start() const { return late_start_; }
 
  private:
   using Regions = std::vector<Ref<BufferRegion>>;
@@ -659,6 +661,12 @@ Result<Plan> blockize_blocks(const State& state, const std::vector<BlockRV>& nam
                     describe_block(inner) + " reduces over the loops outside, along '" +
                         division.outer_reduction_axes()[0]->var->name_hint + "'",
                     {tree.stmt(block)}, "only what reduces inside can be joined with others");
+    }
+    if (inner.init.defined() && division.late_start().defined()) {
+      return refuse("blockize/P4",
+                    "the reduction axis '" + division.late_start()->var->name_hint + "' of " + describe_block(inner) +
+                        " does not begin where its loops begin, and the axes inside would",
+                    {tree.stmt(block)}, "bind the axis so that it begins with its loops");
     }
     if (condition.defined() && !structural_equal(condition, division.outer_condition())) {
       return refuse("blockize/P5", describe_block(inner) + " runs on another condition than the blocks before it",

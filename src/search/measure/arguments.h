@@ -74,8 +74,8 @@ class Arguments {
   /// The expected contents are what the reference will compute: a candidate marked as such, which is run before the
   /// others (pipeline.h).
   Status set_tolerance(size_t index, const Tolerance& tolerance);
-  /// Elements may differ by so much more: the roundings of a program can grow beyond those of its sums. What is expected
-  /// has to be known.
+  /// Elements may differ by so much more: the roundings of a program can grow beyond those of its sums. What is
+  /// expected has to be known.
   void loosen(size_t index, double absolute) { slots_[index].allowance.absolute += absolute; }
   /// An error while some input was never set, or nothing says what an output should be.
   Status check_complete() const;
