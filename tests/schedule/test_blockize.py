@@ -321,7 +321,7 @@ def test_joined_blocks_keep_a_reduction_that_never_begins():
                 vk = T.axis.reduce(2, k + 1)
                 with T.init():
                     A[vi] = 1
-                A[vi] = A[vi] + 1
+                A[vi] = A[vi] + vk
         for i in range(1):
             with T.block("B"):
                 vi = T.axis.spatial(1, i)
