@@ -200,3 +200,26 @@ def test_a_sum_whose_axis_goes_with_its_layout() -> None:
             a, x, y = np.arange(84, dtype="float32").reshape(7, 12), np.ones(1, "float32"), np.zeros((4, 2), "float32")
             tw.compile(sch)(a, x, y)
             assert (y == -1).all()
+
+
+@pytest.mark.parametrize("target", ["native", "llvm -mcpu=skylake-avx512"])
+def test_an_operand_that_is_read_twice_is_turned_once(target: str) -> None:
+    program = tw.script.from_source("""
+@T.prim_func
+def main(a: T.handle, s: T.handle, b: T.handle):
+    n = T.int32()
+    m = T.int32()
+    A = T.match_buffer(a, (m, 3))
+    S = T.match_buffer(s, (3,))
+    B = T.match_buffer(b, (n, 3))
+    for i, j, k in T.grid(n, 3, m):
+        with T.block("B"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            with T.init():
+                B[vi, vj] = T.float32(-1)
+            B[vi, vj] = T.max(B[vi, vj], S[vj] / T.Select(A[vk, vj] * A[vk, vj] == T.float32(0),
+                T.float32(1), A[vk, vj] * A[vk, vj]))
+""")
+    sch = tw.Schedule(program)
+    cpu_space.schedule_for_cpu(sch, tw.Target(target), best=True)
+    sch.verify()

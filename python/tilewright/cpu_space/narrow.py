@@ -52,7 +52,12 @@ def turn_along_sums(schedule: Schedule, facts: Facts, target: _core.Target, belo
             steps = [coefficient(index, facts.axes[last].var) for index in read.indices]
             if None in strides or sorted(steps, key=str) != [*[0] * (len(steps) - 1), 1]:
                 return False
-            moved.append((read.buffer, steps.index(1)))
+            known = [dimension for buffer, dimension in moved if buffer.same_as(read.buffer)]
+            if known:  # one copy serves both, or none can
+                if known != [steps.index(1)]:
+                    return False
+            else:
+                moved.append((read.buffer, steps.index(1)))
             copying += _TURN_CYCLES * math.prod(axis.extent for i, axis in enumerate(facts.axes) if read.varies(i))
             strides[last] = 1
         straight.append(replace(read, strides=tuple(strides)))
