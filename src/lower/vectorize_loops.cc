@@ -460,9 +460,39 @@ class LaneSpreader {
   VarMap values_;
 };
 
+/// Lanes that take part or not, each with a branch of its own: of elements that the processor has no masks for.
+constexpr int64_t kMostBranches = 64;
+
+/// Whether a loop over elements is the smaller code, and as fast: most of these are what is left behind full vectors.
+bool branches_too_much(const Stmt& vector, const Stmt& body, const Target& target) {
+  if (!target.has("avx") || target.has("avx512bw") || calls_elementary_function(body)) return false;
+  int64_t branches = 0;
+  bool registers = false;
+  auto note = [&](const Ref<Buffer>& buffer, const Expr& predicate) {
+    registers |= is_local(*buffer);
+    if (predicate.defined() && buffer->dtype.bits < 32) branches += predicate.dtype().lanes;
+  };
+  visit(
+      vector,
+      [&](const Ref<BufferLoad>& load, Visitor& walk) {
+        note(load->buffer, load->predicate);
+        walk.descend(load);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& walk) {
+        note(store->buffer, store->predicate);
+        walk.descend(store);
+      });
+  return branches > kMostBranches && !registers;
+}
+
 }  // namespace
 
 PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
+  auto serial = [](const Ref<For>& loop) -> Stmt {
+    For copy = *loop;
+    copy.kind = ForKind::kSerial;
+    return make<For>(std::move(copy), loop.span());
+  };
   std::unordered_set<NodeRef> memory = private_memory(*func, context);
   Stmt body = rewrite(func->body, [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
     Ref<For> inner = r.descend(loop);
@@ -474,6 +504,7 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
       LaneSpreader spreader(inner->loop_var, inner->min, static_cast<int>(*lanes), memory);
       try {
         Stmt vector = spreader.spread(inner->body);
+        if (spreader.reason.empty() && branches_too_much(vector, inner->body, context.target)) return serial(inner);
         if (spreader.reason.empty()) return vector;
         reason = spreader.reason;
       } catch (const Exception& e) {
@@ -484,9 +515,7 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
     }
     context.notes.push_back({"lower/not-vectorized", context.function,
                              "loop '" + loop->loop_var->name_hint + "' is not vectorized: " + reason});
-    For serial = *inner;
-    serial.kind = ForKind::kSerial;
-    return make<For>(std::move(serial), loop.span());
+    return serial(inner);
   });
   return with_body(func, std::move(body));
 }

@@ -427,3 +427,34 @@ def main(A: T.Buffer((64, 64), "float32"), B: T.Buffer((64, 64), "float32")):
 """
     )
     assert ("T.Ramp" in tw.lower(program, target="llvm -mcpu=x86-64-v3").script()) == vectors
+
+
+@pytest.mark.parametrize(
+    ("target", "dtype", "masks"),
+    [
+        ("llvm -mcpu=x86-64-v3", "uint8", False),
+        ("llvm -mcpu=x86-64-v3", "float32", True),
+        ("llvm -mcpu=skylake-avx512", "uint8", True),
+    ],
+)
+def test_what_full_vectors_leave_is_a_loop_where_bytes_have_no_masks(target: str, dtype: str, masks: bool) -> None:
+    """Each lane under a condition would be a branch: hundreds of them for one vector of 128."""
+    program = from_source(
+        f"""
+from tilewright.script import tir as T
+@T.prim_func
+def main(a: T.handle, b: T.handle):
+    n = T.int32()
+    A = T.match_buffer(a, (n,), "{dtype}")
+    B = T.match_buffer(b, (n,), "{dtype}")
+    for i in range(n):
+        B[i] = A[i] * T.Cast("{dtype}", 3)
+"""
+    )
+    text = tw.lower(program, target=target).script()
+    assert "T.Broadcast(" in text
+    assert ("predicate=" in text) == masks
+    kernel = tw.compile(program, schedule="as written")
+    for n in (0, 1, 31, 127, 128, 129, 300):
+        values = (np.arange(n) % 80).astype(dtype)
+        np.testing.assert_array_equal(kernel(values), values * np.dtype(dtype).type(3))
