@@ -9,8 +9,9 @@
 //
 // Needs      flat buffers
 // Ensures    allocations whose sizes are known where a function or the body of a parallel loop starts are made there;
-//            those of disjoint scopes share memory, the larger size counting. The others stay. A parallel loop inside
-//            of another one is serial: the thread that meets it runs it, and its iterations share the memory in turn.
+//            those of disjoint scopes share memory, the larger size counting, open ones with their like. The others
+//            stay. A parallel loop inside of another one is serial: the thread that meets it runs it, and its
+//            iterations share the memory in turn.
 // Placement  after promote_registers, which has taken what is not memory
 #include <algorithm>
 

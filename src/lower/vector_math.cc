@@ -25,6 +25,10 @@ int widest_element(const Stmt& body) {
   return bits;
 }
 
+bool has_masks(const Target& target, DataType type) {
+  return target.has("avx512bw") || (target.has("avx") && type.bits >= 32);
+}
+
 bool calls_elementary_function(const Stmt& body) {
   bool found = false;
   visit(body, [&](const Ref<Call>& call, Visitor& v) {

@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "ir/build.h"
+#include "target/target.h"
 
 namespace tilewright::lower {
 
@@ -16,6 +17,10 @@ constexpr int64_t kCutRegisters = 4;
 int widest_element(const Stmt& body);
 /// Elementary functions need many registers for themselves: several vectors at once would only be spilled.
 bool calls_elementary_function(const Stmt& body);
+
+/// Whether the processor loads and stores vectors of this element under a condition for each lane; else these are
+/// branches.
+bool has_masks(const Target& target, DataType type);
 
 /// Conditions that hold together; hints that one is likely are dropped.
 void split_conjunction(const Expr& condition, std::vector<Expr>& atoms);

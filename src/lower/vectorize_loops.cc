@@ -12,7 +12,7 @@
 // Needs      flat buffers; constant extents (split_vector_loops)
 // Ensures    no vectorized loops. One whose body has no vector form (a sum into one element, a nested vector loop, a
 //            call with an effect, conditions in one another that make it too large) is a serial loop instead, and a
-//            note says why.
+//            note says why; without one, where each of many lanes under a condition would be a branch.
 // Placement  after partition_loops, which takes away the conditions of full vectors; before unroll_loops, so that loops
 //            inside of a vectorized one are copied once, not per lane
 #include <algorithm>
@@ -465,12 +465,12 @@ constexpr int64_t kMostBranches = 64;
 
 /// Whether a loop over elements is the smaller code, and as fast: most of these are what is left behind full vectors.
 bool branches_too_much(const Stmt& vector, const Stmt& body, const Target& target) {
-  if (!target.has("avx") || target.has("avx512bw") || calls_elementary_function(body)) return false;
+  if (!target.has("avx") || calls_elementary_function(body)) return false;
   int64_t branches = 0;
   bool registers = false;
   auto note = [&](const Ref<Buffer>& buffer, const Expr& predicate) {
     registers |= is_local(*buffer);
-    if (predicate.defined() && buffer->dtype.bits < 32) branches += predicate.dtype().lanes;
+    if (predicate.defined() && !has_masks(target, buffer->dtype)) branches += predicate.dtype().lanes;
   };
   visit(
       vector,
@@ -504,8 +504,9 @@ PassResult vectorize_loops(const Ref<PrimFunc>& func, PassContext& context) {
       LaneSpreader spreader(inner->loop_var, inner->min, static_cast<int>(*lanes), memory);
       try {
         Stmt vector = spreader.spread(inner->body);
-        if (spreader.reason.empty() && branches_too_much(vector, inner->body, context.target)) return serial(inner);
-        if (spreader.reason.empty()) return vector;
+        if (spreader.reason.empty()) {
+          return branches_too_much(vector, inner->body, context.target) ? serial(inner) : vector;
+        }
         reason = spreader.reason;
       } catch (const Exception& e) {
         // Conditions stand in each load under them: where they nest, vectors take many times what one lane does.

@@ -224,8 +224,7 @@ class Body {
 
   /// A lane that does not take part must not touch memory.
   void masked(DataType type, bool stores) {
-    bool native = target_.has("avx512bw") || (target_.has("avx") && type.bits >= 32);
-    if (native) {
+    if (has_masks(target_, type)) {
       add(0, (stores ? 2 : 1) / lanes_);
     } else {
       add(0, 4);

@@ -29,8 +29,6 @@
 #include "analysis/sizes.h"
 #include "analysis/threads.h"
 #include "ir/build.h"
-#include "ir/op.h"
-#include "ir/traverse.h"
 #include "schedule/move_hints.h"
 #include "schedule/primitives/compute_at.h"
 #include "schedule/primitives/compute_inline.h"
@@ -56,17 +54,14 @@ Status check_local(const Move& move, const analysis::Scope& scope, int self) {
 
 /// The region with all of the dimensions that data select which the producer writes itself: before, they are not there.
 arith::Region known_before(arith::Region region, const Place& producer, const Ref<Buffer>& buffer) {
+  auto is_own = [&](const Ref<BufferRegion>& read) {
+    return producer.tree->touches(producer.block().writes, read->buffer);
+  };
   for (size_t d = 0; d < region.size(); ++d) {
-    Ref<Range>& r = region[d];
-    if (effect_of(r->min) == Effect::kPure && effect_of(r->extent) == Effect::kPure) continue;
-    bool own = false;
-    auto look = [&](const Ref<BufferLoad>& load, Visitor& walk) {
-      own |= producer.tree->touches(producer.block().writes, load->buffer);
-      walk.descend(load);
-    };
-    visit(r->min, look);
-    visit(r->extent, look);
-    if (own) r = range_of(buffer->shape[d]);
+    std::vector<Ref<BufferRegion>> reads;
+    analysis::add_single_reads(region[d]->min, reads);
+    analysis::add_single_reads(region[d]->extent, reads);
+    if (std::any_of(reads.begin(), reads.end(), is_own)) region[d] = range_of(buffer->shape[d]);
   }
   return region;
 }
