@@ -1,6 +1,6 @@
 """Compiling programs and calling what comes out.
 
->>> kernel = tw.compile(matmul)              # a function, a module or a schedule
+>>> kernel = tw.compile(matmul)              # a function, a module, a schedule, or tensors of tilewright.te
 >>> kernel(a, b, c)
 >>> print(kernel.inspect("asm"))
 """
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from tilewright import _core, limits
+from tilewright import _core, limits, te
 from tilewright.errors import ArgumentError, Error, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.notes import Note, announced, notes_of, warn, warn_of_threads
@@ -357,6 +357,8 @@ def _equal_extents(a: Any, b: Any) -> bool:
 
 
 def _as_module(program: Any) -> Any:
+    if isinstance(program, te.Tensor | list | tuple):
+        program = te.program_of(program)
     program = getattr(program, "mod", program)
     if isinstance(program, _core.PrimFunc):
         return _core.as_module(program)
@@ -397,10 +399,11 @@ def compile(
     database: str | os.PathLike[str] | None = None,
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
-    """Compile a function, a module or a schedule. Several public functions give a :class:`KernelModule`.
+    """Compile a function, a module, a schedule or formulas. Several public functions give a :class:`KernelModule`.
 
     Args:
-        program: What to compile.
+        program: What to compile. Of formulas (:mod:`tilewright.te`) a tensor, whose inputs come before it, or the list
+            of the parameters.
         target: ``"native"``, ``"interpreter"`` (slow; every access is checked), ``"llvm -mcpu=NAME -num-cores=N ..."``,
             a dict as TVM writes it, or a :class:`Target`. With fewer cores than this machine has, the kernel uses that
             many threads at most.

@@ -362,10 +362,13 @@ def program_of(tensors: Tensor | Sequence[Any]) -> _core.PrimFunc:
         tensors: as above.
 
     Raises:
-        tilewright.ArgumentError: an input is missing among the parameters, or a parameter is no tensor.
+        tilewright.ArgumentError: an input is missing among the parameters, a parameter is no tensor, or the one tensor
+            is an input.
     """
     if not isinstance(tensors, Tensor):
         return create_prim_func(list(tensors))
+    if isinstance(tensors.op, PlaceholderOp):
+        raise ArgumentError(f"'{tensors.name}' is an input: nothing computes it")
     inputs: list[Tensor] = []
     seen: list[Tensor] = []
     stack = [tensors]
@@ -379,6 +382,10 @@ def program_of(tensors: Tensor | Sequence[Any]) -> _core.PrimFunc:
         else:
             stack += reversed(tensor.op.input_tensors)
     return create_prim_func([*inputs, tensors])
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
 
 
 @explained

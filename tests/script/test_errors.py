@@ -716,3 +716,11 @@ def test_a_return_in_the_middle() -> None:
 def test_how_to_say_it() -> None:
     check_body("ir/index-count", "A[0] = «A[0, 1]»", hint="A[i, j]")
     check_body("ir/not-bool", "A[0] = «T.float32(1) if n % 2 else T.float32(2)»", hint="x != 0")
+
+
+def test_a_name_of_a_module_below_is_found():
+    source = "from tilewright import script as T\n\n@T.prim_func\ndef f():\n    pass\n"
+    with pytest.raises(tw.ScriptError, match=r"from tilewright\.script import tir") as caught:
+        tw.script.from_source(source)
+    assert caught.value.code == "script/unknown-attribute"
+    assert "module 'tilewright.script' has no 'prim_func'" in str(caught.value)

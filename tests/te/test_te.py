@@ -161,7 +161,7 @@ def test_attributes():
 @pytest.mark.parametrize(
     ("attempt", "message"),
     [
-        (lambda A: te.compute((4, 4), lambda i: A[i]), "a function of 1 indices"),
+        (lambda A: te.compute((4, 4), lambda i: A[i]), "dimensions: 2, not 1"),
         (lambda A: te.compute((4,), lambda i: None), "gives no value"),
         (lambda A: te.compute((4,), lambda i: (te.sum(A[0], axis=te.reduce_axis((0, 2))), 1)), "not for a part of it"),
         (lambda A: te.create_prim_func([te.compute((4,), lambda i: A[i])]), "'A' is not among the parameters"),
@@ -205,7 +205,7 @@ def test_in_a_script():
 
 
 def test_mistakes_in_a_script_are_shown_there():
-    with pytest.raises(tw.ScriptError, match="a function of 1 indices") as caught:
+    with pytest.raises(tw.ScriptError, match="dimensions: 2, not 1") as caught:
 
         @T.prim_func
         def formula(A: T.Buffer((4, 6))):
@@ -234,6 +234,7 @@ def test_what_works_is_listed_and_documented():
         assert name in te.__all__
         assert getattr(te, name).__doc__, name
     assert not [name for name in te.__all__ if not getattr(te, name).__doc__]
+    assert sorted(te.__all__) == dir(te)
 
 
 def test_all_and_any():
@@ -242,6 +243,14 @@ def test_all_and_any():
     a = np.arange(1, 9, dtype="float32")
     _, b = run(te.create_prim_func([A, B]), a, np.zeros(8, "float32"))
     np.testing.assert_array_equal(b, [0, 0, 3, 0, 0, 0, 0, 0])
+
+
+def test_formulas_are_compiled_as_they_are():
+    A, k = _tensors()
+    B = te.compute((4,), lambda i: te.sum(A[i, k], axis=k), name="B")
+    a = np.arange(16, dtype="float32").reshape(4, 4)
+    for program in (B, [A, B], (A, B)):
+        np.testing.assert_array_equal(tw.compile(program)(a), a.sum(axis=1))
 
 
 def _tensors():
@@ -267,8 +276,10 @@ def _tensors():
         (lambda A, k: te.const(1, "foat32"), "did you mean 'float32'"),
         (lambda A, k: te.placeholder((None, 4)), "None in a shape"),
         (lambda A, k: te.placeholder(("n", 4)), "type str in a shape"),
-        (lambda A, k: te.compute((4,), lambda i: "x"), "a str where a formula needs a value"),
+        (lambda A, k: te.compute((4,), lambda i: "x"), "a value of type str where a formula needs an expression"),
         (lambda A, k: te.compute((4,), 3), "a formula is a function"),
+        (lambda A, k: te.compute((4,), lambda i, j: A[i, j]), "as many indices as its tensor has dimensions: 1, not 2"),
+        (lambda A, k: te.program_of(A), "'A' is an input: nothing computes it"),
         (lambda A, k: te.all(), "needs a condition"),
         (lambda A, k: te.comm_reducer(3, 4), "made of two functions"),
         (lambda A, k: te.extern(3, 4, 5), "takes a shape, a list of tensors"),

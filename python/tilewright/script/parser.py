@@ -448,7 +448,7 @@ def explain(error: BaseException, node: ast.AST | None, is_placed: bool = False)
     if isinstance(error, AttributeError) and error.obj is not None and error.name:
         known = [name for name in dir(error.obj) if not name.startswith("_")]
         what = _describe(error.obj, None if is_placed else node)
-        hint = getattr(error, "hint", "") or _namesake(node) or did_you_mean(error.name, known)
+        hint = getattr(error, "hint", "") or _namesake(node) or _in_submodule(error) or did_you_mean(error.name, known)
         return "script/unknown-attribute", f"{what} has no '{error.name}'", hint
     where = "" if is_placed else raised_in(error)
     if isinstance(error, TypeError) and not where:
@@ -514,13 +514,25 @@ def _namesake(node: ast.AST | None) -> str:
     return f"{called} takes numbers: use {instead}, which takes expressions" if instead not in ("", called) else ""
 
 
+def _in_submodule(error: AttributeError) -> str:
+    """Where the name is that was looked for one module too far out: `T` is `tir` of `tilewright.script`."""
+    if not inspect.ismodule(error.obj):
+        return ""
+    name = error.name or ""
+    below = [module for module in vars(error.obj).values() if inspect.ismodule(module) and hasattr(module, name)]
+    inside = [module for module in below if module.__name__.startswith(error.obj.__name__ + ".")]
+    if len(inside) != 1:
+        return ""
+    return f"it is in {inside[0].__name__}: from {error.obj.__name__} import {inside[0].__name__.rpartition('.')[2]}"
+
+
 def _describe(value: Any, node: ast.AST | None) -> str:
     if isinstance(node, ast.Attribute):
         try:
             return f"'{ast.unparse(node.value)}'"
         except (RecursionError, ValueError):
             pass
-    return f"a value of type {type(value).__name__}"
+    return f"module '{value.__name__}'" if inspect.ismodule(value) else f"a value of type {type(value).__name__}"
 
 
 __all__ = ["UNKNOWN", "Cascade", "Parser", "ScriptError", "active_parser", "explain"]

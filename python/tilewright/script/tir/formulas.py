@@ -135,7 +135,9 @@ def _as_expr(value: Any, dtype: str | None = None) -> _core.Expr:
     if isinstance(value, int | float) or (hasattr(value, "item") and getattr(value, "ndim", None) == 0):
         return constant(value, dtype)
     hint = "index it: A[i, j]" if hasattr(value, "shape") else "an expression of the indices, such as A[i, j] + 1.0"
-    raise ArgumentTypeError(f"a {type(value).__name__} where a formula needs a value\n  hint: {hint}")
+    raise ArgumentTypeError(
+        f"a value of type {type(value).__name__} where a formula needs an expression\n  hint: {hint}"
+    )
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -227,7 +229,7 @@ def _axis_names(function: Callable[..., Any], count: int) -> list[str]:
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):
         names += [f"i{i}" for i in range(len(names), count)]
     if len(names) != count:
-        raise ArgumentError(f"a formula for {count} dimensions is a function of {len(names)} indices")
+        raise ArgumentError(f"a formula takes as many indices as its tensor has dimensions: {count}, not {len(names)}")
     return names
 
 
