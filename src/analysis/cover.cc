@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "analysis/axis_condition.h"
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/brief.h"
@@ -121,30 +122,6 @@ bool is_one_to_one(const std::vector<Expr>& values, const arith::IterDomains& in
   return map->ok();
 }
 
-namespace {
-
-Expr unproved_terms(const Expr& predicate, arith::Analyzer& analyzer) {
-  if (const And* both = predicate.as<And>()) {
-    return logical_and(unproved_terms(both->a, analyzer), unproved_terms(both->b, analyzer));
-  }
-  return analyzer.can_prove_asked(predicate) ? Expr(bool_imm(true)) : predicate;
-}
-
-/// What is left of a block's condition where its axes lie inside their domains: nothing, if it only keeps the last
-/// tiles of split loops inside.
-Expr condition_beyond_domains(const BlockRealize& realize) {
-  if (is_true(realize.predicate)) return realize.predicate;
-  arith::Analyzer analyzer;
-  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
-    const Ref<Range>& dom = realize.block->iter_vars[i]->dom;
-    analyzer.assume(ge(realize.iter_values[i], dom->min));
-    analyzer.assume(lt(realize.iter_values[i], dom->min + dom->extent));
-  }
-  return unproved_terms(realize.predicate, analyzer);
-}
-
-}  // namespace
-
 bool limits_reduction(const BlockRealize& realize) {
   return uses_any_var(condition_beyond_domains(realize), [&](const Ref<Var>& v) {
     for (size_t i = 0; i < realize.iter_values.size(); ++i) {
@@ -248,13 +225,14 @@ std::optional<arith::Box> produced_over_axes(const BlockRealize& realize, const 
   return surely_reached(write->region, axes, bool_imm(true), analyzer);
 }
 
-/// Whether the block completes all of `need` while `loops` run.
-bool completes(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
+/// Whether the block `at`, for which `realize` stands, completes all of `need` while `loops` run.
+bool completes(const BlockRealize& realize, int at, const Ref<BufferRegion>& write, const Tree& tree,
                const std::vector<int>& loops, const arith::Box& need, arith::Analyzer& analyzer) {
   auto has = produced(realize, write, tree, loops, analyzer);
   if (has && arith::proves_subset(need, *has, analyzer)) return true;
-  // Tiles that stick out of the domain complete all of themselves that is inside.
-  Expr rest = condition_beyond_domains(realize);
+  // Tiles that stick out of the domain complete all of themselves that is inside, and sums have no other steps than
+  // those that their condition leaves.
+  Expr rest = condition_on_sums(realize, tree, at);
   auto inside = reachable(realize, write);
   if (rest == realize.predicate || !inside || !arith::proves_subset(need, *inside, analyzer)) return false;
   BlockRealize unconditional = realize;
@@ -490,7 +468,7 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
     std::string known;
     for (const Ref<BufferRegion>& write : writer.block->writes) {
       if (write->buffer != read->buffer) continue;
-      covered |= completes(writer, write, tree, writer_loops, need, analyzer);
+      covered |= completes(writer, flow.first, write, tree, writer_loops, need, analyzer);
       auto has = covered ? std::nullopt : produced(writer, write, tree, writer_loops, analyzer);
       if (has) known = ", of which " + brief(flow.buffer, *has) + " is complete by then";
     }

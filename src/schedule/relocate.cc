@@ -4,6 +4,7 @@
 #include <functional>
 #include <tuple>
 
+#include "analysis/axis_condition.h"
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/independence.h"
@@ -464,9 +465,9 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
 
 namespace {
 
-/// The instances of a block that run where it stands now, if any: all within a box, and each of that box.
-std::optional<arith::Box> instances_now(const Tree& tree, int block) {
-  const BlockRealize realize = where_it_runs(tree, block);
+/// The instances of a block that run where it stands now, if any: all within a box, and each of that box. `realize`:
+/// what it counts as.
+std::optional<arith::Box> instances_of(const BlockRealize& realize, const Tree& tree, int block) {
   std::vector<int> loops = tree.loops_above(block);
   int scope = tree[block].scope;
   auto between = analysis::loops_between(tree, scope, block);
@@ -485,6 +486,30 @@ std::optional<arith::Box> instances_now(const Tree& tree, int block) {
   analysis::assume_runs(analyzer, tree, loops);
   arith::Box most = arith::relax_region(points, analysis::domains_of(tree, loops), analyzer, realize.predicate);
   return arith::proves_subset(most, *all, analyzer) ? all : std::nullopt;
+}
+
+std::optional<arith::Box> instances_now(const Tree& tree, int block) {
+  return instances_of(where_it_runs(tree, block), tree, block);
+}
+
+/// The same where a condition on the axes chooses among those of the box: k <= i.
+struct Chosen {
+  arith::Box box;
+  Expr condition;
+};
+
+std::optional<Chosen> chosen_now(const Tree& tree, int block) {
+  BlockRealize realize = where_it_runs(tree, block);
+  Expr condition = analysis::condition_on_axes(analysis::condition_beyond_domains(realize), tree, block);
+  if (!condition.defined()) return std::nullopt;
+  realize.predicate = bool_imm(true);
+  auto box = instances_of(realize, tree, block);
+  if (!box) return std::nullopt;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, tree, tree[block].scope);
+  arith::Box domain;
+  for (const Ref<IterVar>& axis : realize.block->iter_vars) domain.push_back(IntSet::of_range(axis->dom));
+  return Chosen{arith::intersect(*box, domain, analyzer), condition};
 }
 
 }  // namespace
@@ -540,6 +565,14 @@ class Nest {
         around_(std::move(around)),
         analyzer_(analyzer),
         predicate_(std::move(condition)) {}
+
+  /// Of the values that the axes have been given so far.
+  void require(const Expr& condition, const std::vector<Ref<IterVar>>& axes) {
+    VarMap map;
+    for (size_t i = 0; i < values_.size(); ++i) map.emplace(axes[i]->var, values_[i]);
+    Expr asked = analyzer_.simplify(substitute(condition, map));
+    if (!analyzer_.can_prove(asked)) predicate_ = logical_and(predicate_, asked);
+  }
 
   /// `bound`: the instances that may run at all.
   void add_axis(const Ref<IterVar>& axis, const IntSet& wanted, const IntSet& bound) {
@@ -623,10 +656,17 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
   const bool may_add =
       move.may_add_instances && std::none_of(block.iter_vars.begin(), block.iter_vars.end(),
                                              [](const auto& axis) { return analysis::is_reduction_axis(axis); });
-  if (!before && !(may_add && is_safe_everywhere(block) && reads_values(tree, move.block.at))) {
-    return refuse(move.codes.instances,
-                  "it cannot be proved which instances of " + describe(move.block) + " run where it stands now",
-                  {move.block.node()}, "simplify the loops around it, or move it earlier in the schedule");
+  const bool may_run_all = !before && may_add && is_safe_everywhere(block) && reads_values(tree, move.block.at);
+  Expr condition = bool_imm(true);
+  if (!before && !may_run_all) {
+    auto chosen = chosen_now(tree, move.block.at);
+    if (!chosen) {
+      return refuse(move.codes.instances,
+                    "it cannot be proved which instances of " + describe(move.block) + " run where it stands now",
+                    {move.block.node()}, "simplify the loops around it, or move it earlier in the schedule");
+    }
+    before = std::move(chosen->box);
+    condition = std::move(chosen->condition);
   }
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, move.loop.at);
@@ -640,6 +680,7 @@ Result<Ref<Block>> relocate(const Move& move, const AxisSets& axes) {
     if (bound.is_point()) bound.max = bound.min;
     nest.add_axis(axis, axes[i], bound);
   }
+  nest.require(condition, block.iter_vars);
   Stmt moved = nest.finish(tree.block_ref(move.block.at), move.block.node().span());
   TreeEdit edit(tree);
   edit.remove(move.block.at);

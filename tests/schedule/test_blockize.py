@@ -614,3 +614,22 @@ def main(A: T.Buffer((4,), "int32"), B: T.Buffer((4,), "int32")):
                 B[vi, vj] = A[vj]
 
     check(digits, lambda sch: sch.parallel(sch.get_loops("B")[1]))
+
+
+@pytest.mark.parametrize("condition", ["k <= i", "k < i + 3", "k * 2 <= i or k < 3"])
+def test_an_init_does_not_ask_where_the_reduction_is(condition):
+    """The condition compares an axis outside, of the reduction, with one inside."""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((4, 9), "int32"), C: T.Buffer((4,), "int32")):
+    for k, i in T.grid(9, 4):
+        with T.block("C"):
+            vi = T.axis.spatial(4, i)
+            vk = T.axis.reduce(9, k)
+            T.where({condition})
+            with T.init():
+                C[vi] = 0
+            C[vi] += A[vi, vk]
+""")
+    sch = check(program, lambda sch: sch.blockize(sch.get_loops("C")[1]))
+    assert "T.where" not in sch.mod.script().partition("T.init")[2].partition('T.block("C")')[0]

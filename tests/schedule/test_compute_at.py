@@ -254,12 +254,12 @@ def test_a_producer_that_does_not_write_all_is_refused():
 
 def test_instances_that_may_not_run_are_not_added():
     @T.prim_func
-    def odd(A: T.Buffer((8,)), C: T.Buffer((8,))):
+    def odd(I: T.Buffer((8,), "int32"), A: T.Buffer((8,)), C: T.Buffer((8,))):
         B = T.alloc_buffer((8,))
         for i in range(8):
             with T.block("B"):
                 vi = T.axis.spatial(8, i)
-                T.where(i * i % 11 < 7)
+                T.where(I[i] < 7)
                 B[vi] = A[vi * vi % 11]
         for i in range(8):
             with T.block("C"):
@@ -470,9 +470,8 @@ def test_a_block_that_nobody_reads_is_told_how_it_moves():
     assert "reverse_compute_at to what it reads" in error.hint
 
 
-@pytest.mark.parametrize("condition", ["i + k < 3", "i * 2 + k != 1", "k % 2 == 0"])
-def test_p8_a_sum_gets_no_more_steps(condition):
-    program = tw.script.from_source(f"""
+def sum_where(condition):
+    return tw.script.from_source(f"""
 @T.prim_func
 def main(A: T.Buffer((4, 4), "int32"), C: T.Buffer((4,), "int32")):
     B = T.alloc_buffer((4,), "int32")
@@ -488,7 +487,22 @@ def main(A: T.Buffer((4, 4), "int32"), C: T.Buffer((4,), "int32")):
             vi = T.axis.spatial(4, i)
             C[vi] = B[vi]
 """)
-    check_refused(program, lambda sch: sch.compute_at("B", sch.get_loops("C")[0]), "compute_at/P8")
+
+
+@pytest.mark.parametrize("condition", ["k <= i", "i * 2 + k != 1", "k % 2 == 0"])
+def test_a_sum_keeps_its_condition(condition):
+    def transform(sch):
+        i, _ = sch.split(sch.get_loops("C")[0], [2, 2])
+        sch.compute_at("B", i)
+
+    check(sum_where(condition), transform)
+    check(sum_where(condition), lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0]))
+
+
+@pytest.mark.parametrize("condition", ["i + k < 3", "i * k > 2"])
+def test_p6_sums_that_might_have_no_step(condition):
+    error = check_refused(sum_where(condition), lambda sch: sch.compute_at("B", sch.get_loops("C")[0]), "compute_at/P6")
+    assert "nothing can be proved to be complete" in str(error)
 
 
 def test_threads_inside_of_a_block_run_among_others_where_it_goes():

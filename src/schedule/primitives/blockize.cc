@@ -154,7 +154,7 @@ class Division {
     init.reads = analysis::block_access_region(make<Block>(Block(init))).reads;
     for (Expr& value : values) value = substitute(value, loop_vars);
     Stmt nest = make<BlockRealize>({.iter_values = std::move(values),
-                                    .predicate = substitute(inner_condition_, loop_vars),
+                                    .predicate = substitute(condition_at_start(copied), loop_vars),
                                     .block = make<Block>(std::move(init))});
     for (size_t i = copied.size(); i-- > 0;) {
       For loop = tree_.for_at(copied[i]);
@@ -417,6 +417,19 @@ class Division {
     if (const GT* n = term.as<GT>()) return both(n);
     if (const GE* n = term.as<GE>()) return both(n);
     return term;
+  }
+
+  /// The condition inside where the reductions of the new block begin, as its init does.
+  Expr condition_at_start(const std::vector<int>& loops) const {
+    VarMap begun;
+    for (const Ref<IterVar>& axis : outer_axes_) {
+      if (analysis::is_reduction_axis(axis)) begun.emplace(axis->var, axis->dom->min);
+    }
+    Expr condition = substitute(inner_condition_, begun);
+    if (condition == inner_condition_) return condition;
+    arith::Analyzer analyzer;
+    for (int at : loops) analyzer.bind(tree_.for_at(at).loop_var, tree_.for_at(at).min, tree_.for_at(at).extent);
+    return analyzer.simplify(condition);
   }
 
   Status check_start(const std::vector<int>& copied, const std::vector<Ref<For>>& reducing) {

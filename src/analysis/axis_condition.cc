@@ -1,0 +1,85 @@
+#include "analysis/axis_condition.h"
+
+#include <algorithm>
+
+#include "analysis/block_facts.h"
+#include "analysis/cover.h"
+#include "ir/build.h"
+#include "ir/op.h"
+#include "ir/substitute.h"
+
+namespace tilewright::analysis {
+namespace {
+
+/// The terms of a conjunction that `is_gone` does not take.
+template <class F>
+Expr without_terms(const Expr& condition, F&& is_gone) {
+  if (const And* both = condition.as<And>()) {
+    return logical_and(without_terms(both->a, is_gone), without_terms(both->b, is_gone));
+  }
+  return is_gone(condition) ? Expr(bool_imm(true)) : condition;
+}
+
+}  // namespace
+
+Expr condition_beyond_domains(const BlockRealize& realize) {
+  if (is_true(realize.predicate)) return realize.predicate;
+  arith::Analyzer analyzer;
+  for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+    const Ref<Range>& dom = realize.block->iter_vars[i]->dom;
+    analyzer.assume(ge(realize.iter_values[i], dom->min));
+    analyzer.assume(lt(realize.iter_values[i], dom->min + dom->extent));
+  }
+  return without_terms(realize.predicate, [&](const Expr& term) { return analyzer.can_prove_asked(term); });
+}
+
+Expr condition_on_sums(const BlockRealize& realize, const Tree& tree, int block) {
+  const Expr rest = condition_beyond_domains(realize);
+  if (is_true(rest)) return rest;
+  arith::Analyzer analyzer;
+  bind_above(analyzer, tree, tree[block].scope);
+  VarMap starts;
+  for (const Ref<IterVar>& axis : realize.block->iter_vars) {
+    if (is_reduction_axis(axis)) {
+      starts.emplace(axis->var, axis->dom->min);
+    } else {
+      analyzer.bind(axis->var, axis->dom);
+    }
+  }
+  if (starts.empty()) return rest;
+  return without_terms(rest, [&](const Expr& term) {
+    Expr asked = condition_on_axes(term, tree, block);
+    return asked.defined() && analyzer.can_prove(substitute(asked, starts));
+  });
+}
+
+Expr condition_on_axes(const Expr& condition, const Tree& tree, int block) {
+  if (is_true(condition)) return condition;
+  if (effect_of(condition) != Effect::kPure) return {};
+  const BlockRealize& realize = *tree.realize_at(block);
+  std::vector<int> loops = tree.loops_above(block);
+  // A loop that neither the condition nor an axis uses repeats instances, all of them alike.
+  std::erase_if(loops, [&](int at) {
+    auto uses = [&](const Expr& e) { return uses_var(e, tree.for_at(at).loop_var); };
+    return !uses(condition) && std::none_of(realize.iter_values.begin(), realize.iter_values.end(), uses);
+  });
+  arith::Analyzer analyzer;
+  bind_above(analyzer, tree, tree[block].scope);
+  arith::IterDomains inputs = inputs_of(tree, loops);
+  auto map = arith::detect_iter_map(realize.iter_values, inputs, {}, arith::IterMapLevel::kBijective, analyzer);
+  if (!map.ok()) return {};
+  std::vector<Expr> axes;
+  for (const Ref<IterVar>& axis : realize.block->iter_vars) axes.push_back(axis->var);
+  VarMap inverse = units_of(inputs);
+  for (const auto& [loop_var, value] : arith::inverse_affine_iter_map(map.indices, axes, analyzer)) {
+    inverse.insert_or_assign(loop_var, value);
+  }
+  Expr asked = substitute(condition, inverse);
+  for (int at : loops) {
+    if (uses_var(asked, tree.for_at(at).loop_var)) return {};
+  }
+  for (const Ref<IterVar>& axis : realize.block->iter_vars) analyzer.bind(axis->var, axis->dom);
+  return analyzer.simplify(asked);
+}
+
+}  // namespace tilewright::analysis

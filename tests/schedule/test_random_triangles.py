@@ -1,0 +1,140 @@
+"""Random sums whose condition compares axes, `k <= i` as in causal attention: they move like others, and keep it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from tilewright.script import from_source
+
+CONDITIONS = (
+    *("{k} <= {i}", "{k} < {i} + 3", "{i} - {k} >= 0", "{k} * 2 <= {i} + 1", "{k} <= {i} + {j}", "{k} + {i} < 9"),
+    *("{k} % 2 <= {i} % 2", "{k} // 2 <= {i} // 3", "{k} >= {i}", "{k} != {j}", "{k} == 0 or {k} < {j}", "{j} <= {i}"),
+    *("{k} <= {i} and {k} <= {j}", "{k} <= {i} and {i} < 5", "T.max({k}, {j}) <= {i} + 4", "{k} * {j} <= {i}"),
+)
+#: What loops bind the axes i, j and k of the sum to, with the loops' extents.
+BINDINGS = (
+    ("i, j, k", "i", "j", "k"),
+    ("i, k, j", "i", "j", "k"),
+    ("j, k, i", "i", "j", "k"),
+    ("i, j, k", "i", "{J} - 1 - j", "k"),
+    ("i, j, k, o", "i", "j", "k"),
+)
+
+
+def program(rng: random.Random) -> str:
+    I, J, K = (rng.choice([1, 2, 3, 4, 6, 7, 8, 9]) for _ in "ijk")
+    loops, i, j, k = (part.format(I=I, J=J, K=K) for part in rng.choice(BINDINGS))
+    extents = ", ".join(str({"i": I, "j": J, "k": K, "o": rng.choice([1, 2])}[name]) for name in loops.split(", "))
+    loop_condition = rng.choice(CONDITIONS).format(i="i", j=j, k="k")
+    reader = rng.choice(["t[vi, vj] + 1", "t[vi, vj] * B[vj]", "t[vi, {J} - 1 - vj]", "t[vi, vj] - t[vi, 0]"])
+    step = rng.choice(["t[vi, vj] + P[vi, vk]", "T.max(t[vi, vj], P[vi, vk] - B[vk % {J}])"])
+    start = rng.choice(["0", "-5", "vi"])
+    return f"""\
+@T.prim_func
+def main(A: T.Buffer(({I}, {K}), "int32"), B: T.Buffer(({J},), "int32"), C: T.Buffer(({I}, {J}), "int32")):
+    P = T.alloc_buffer(({I}, {K}), "int32")
+    t = T.alloc_buffer(({I}, {J}), "int32")
+    for i, k in T.grid({I}, {K}):
+        with T.block("P"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            P[vi, vk] = A[vi, vk] * 2
+    for {loops} in T.grid({extents}):
+        with T.block("S"):
+            vi = T.axis.spatial({I}, {i})
+            vj = T.axis.spatial({J}, {j})
+            vk = T.axis.reduce({K}, {k})
+            T.where({loop_condition})
+            with T.init():
+                t[vi, vj] = {start}
+            t[vi, vj] = {step.format(J=J)}
+    for i, j in T.grid({I}, {J}):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = {reader.format(J=J)}
+"""
+
+
+def step(rng: random.Random, sch: Any) -> tuple[str, Callable[[], Any]]:
+    names = [name for name in ("P", "S", "R", "t_local", "P_local", "S_rf", "S_init") if has(sch, name)]
+    name, other = rng.choice(names), rng.choice(names)
+    loops, others = sch.get_loops(name), sch.get_loops(other)
+    loop = rng.choice(loops) if loops else None
+    to = rng.choice(others) if others else None
+    factors = rng.choice([[None, 2], [None, 3], [2, None], [None, 4]])
+    steps: dict[str, Callable[[], Any]] = {
+        "blockize": lambda: sch.blockize(loop),
+        "cache_read": lambda: sch.cache_read(name, 0, "local"),
+        "cache_write": lambda: sch.cache_write(name, 0, "local"),
+        "compute_at": lambda: sch.compute_at(name, to),
+        "compute_inline": lambda: sch.compute_inline(name),
+        "decompose_reduction": lambda: sch.decompose_reduction(name, loop),
+        "fuse": lambda: sch.fuse(*loops[:2]),
+        "parallel": lambda: sch.parallel(loop),
+        "reorder": lambda: sch.reorder(*rng.sample(loops, len(loops))),
+        "reverse_compute_at": lambda: sch.reverse_compute_at(name, to),
+        "rfactor": lambda: sch.rfactor(loop, 0),
+        "split": lambda: sch.split(loop, factors),
+        "unroll": lambda: sch.unroll(loop),
+        "vectorize": lambda: sch.vectorize(loop),
+    }
+    weights = {"split": 4, "compute_at": 6, "reverse_compute_at": 6, "reorder": 2}
+    return rng.choices([*steps.items()], [weights.get(each, 1) for each in steps])[0]
+
+
+def has(sch: Any, name: str) -> bool:
+    try:
+        sch.get_block(name)
+    except tw.ScheduleError:
+        return False
+    return True
+
+
+def run(module: Any, target: str, shapes: list[tuple[int, ...]]) -> np.ndarray:
+    rng = np.random.default_rng(1)
+    arrays = [rng.integers(0, 9, shape).astype("int32") for shape in shapes]
+    tw.compile(module, target, schedule="as written")(*arrays)
+    return arrays[-1]
+
+
+def examine(seed: int, accepted: Counter[str]) -> None:
+    rng = random.Random(seed)
+    text = program(rng)
+    try:
+        original = from_source(text)
+        shapes = [tuple(int(n) for n in buffer.shape) for buffer in original.buffer_map.values()]
+        expected = run(original, "interpreter", shapes)
+    except tw.Error:
+        return  # some sum has no step, so that nothing was written
+    for _ in range(6):
+        sch = tw.Schedule(original)
+        done = []
+        for _ in range(rng.randint(1, 7)):
+            try:
+                name, take = step(rng, sch)
+                take()
+            except (tw.ScheduleError, tw.ArgumentError):
+                continue
+            done.append(name)
+        accepted.update(done)
+        what = f"seed {seed}, {done}\n{text}\n{sch.trace}\n{sch.mod.script()}"
+        try:
+            results = [run(sch, target, shapes) for target in ("interpreter", "native")]
+        except tw.Error as error:
+            raise AssertionError(f"{error}\n{what}") from error
+        for found in results if done else []:
+            np.testing.assert_array_equal(found, expected, err_msg=what)
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_what_is_accepted_computes_the_same(part: int) -> None:
+    accepted: Counter[str] = Counter()
+    for seed in range(part * 60, part * 60 + 60):
+        examine(seed, accepted)
+    assert accepted["compute_at"] > 20 and accepted["reverse_compute_at"] > 5
