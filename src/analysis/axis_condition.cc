@@ -33,23 +33,24 @@ Expr condition_beyond_domains(const BlockRealize& realize) {
   return without_terms(realize.predicate, [&](const Expr& term) { return analyzer.can_prove_asked(term); });
 }
 
-Expr condition_on_sums(const BlockRealize& realize, const Tree& tree, int block) {
-  const Expr rest = condition_beyond_domains(realize);
-  if (is_true(rest)) return rest;
+Expr without_terms_of_sums(const Expr& condition, const Tree& tree, int block) {
+  if (is_true(condition)) return condition;
   arith::Analyzer analyzer;
   bind_above(analyzer, tree, tree[block].scope);
   VarMap starts;
-  for (const Ref<IterVar>& axis : realize.block->iter_vars) {
+  for (const Ref<IterVar>& axis : tree.block_at(block).iter_vars) {
     if (is_reduction_axis(axis)) {
       starts.emplace(axis->var, axis->dom->min);
     } else {
       analyzer.bind(axis->var, axis->dom);
     }
   }
-  if (starts.empty()) return rest;
-  return without_terms(rest, [&](const Expr& term) {
+  if (starts.empty()) return condition;
+  return without_terms(condition, [&](const Expr& term) {
     Expr asked = condition_on_axes(term, tree, block);
-    return asked.defined() && analyzer.can_prove(substitute(asked, starts));
+    if (!asked.defined()) return false;
+    Expr at_start = substitute(asked, starts);
+    return at_start != asked && analyzer.can_prove(at_start);
   });
 }
 

@@ -9,14 +9,14 @@ namespace tilewright::analysis {
 /// tiles of split loops inside.
 Expr condition_beyond_domains(const BlockRealize& realize);
 
-/// The same, without terms that hold where all reductions start, for all values of the other axes. `block`: where
-/// `realize` stands. Such a term leaves steps of reductions out, and always the same ones; of each sum some step runs,
-/// its first one.
+/// The condition of the block at `block` without terms that compare a reduction with other axes and hold where all
+/// reductions start, for all values of the others. Such a term leaves steps of sums out, always the same ones, and
+/// never the first.
 ///
 ///   for i, k in T.grid(16, 16):
 ///     with T.block(): vi, vk = T.axis.remap("SR", [i, k]); T.where(k <= i)      gone
 ///                                                          T.where(k >= 3)      stays
-Expr condition_on_sums(const BlockRealize& realize, const Tree& tree, int block);
+Expr without_terms_of_sums(const Expr& condition, const Tree& tree, int block);
 
 /// `condition`, of the loops around the block, as one on its axes; null where these do not tell which loop is where.
 Expr condition_on_axes(const Expr& condition, const Tree& tree, int block);

@@ -232,11 +232,13 @@ bool completes(const BlockRealize& realize, int at, const Ref<BufferRegion>& wri
   if (has && arith::proves_subset(need, *has, analyzer)) return true;
   // Tiles that stick out of the domain complete all of themselves that is inside, and sums have no other steps than
   // those that their condition leaves.
-  Expr rest = condition_on_sums(realize, tree, at);
-  auto inside = reachable(realize, write);
-  if (rest == realize.predicate || !inside || !arith::proves_subset(need, *inside, analyzer)) return false;
   BlockRealize unconditional = realize;
-  unconditional.predicate = rest;
+  unconditional.predicate = without_terms_of_sums(realize.predicate, tree, at);
+  unconditional.predicate = condition_beyond_domains(unconditional);
+  auto inside = reachable(realize, write);
+  if (unconditional.predicate == realize.predicate || !inside || !arith::proves_subset(need, *inside, analyzer)) {
+    return false;
+  }
   has = produced_inside(unconditional, write, tree, loops, analyzer);
   return has && arith::proves_subset(need, *has, analyzer);
 }
@@ -248,6 +250,17 @@ std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<Buffer
   auto box = box_of_instances(realize, write, tree, loops, analyzer,
                               [](const Ref<IterVar>& axis) { return is_reduction_axis(axis); });
   return box ? box : produced_over_axes(realize, write, tree, loops, analyzer);
+}
+
+std::optional<arith::Box> produced_by_sums(const Tree& tree, int block, const Ref<BufferRegion>& write,
+                                           const std::vector<int>& loops, arith::Analyzer& analyzer) {
+  BlockRealize realize = *tree.realize_at(block);
+  const Expr rest = without_terms_of_sums(realize.predicate, tree, block);
+  auto inside = reachable(realize, write);
+  if (rest == realize.predicate || !inside) return std::nullopt;
+  realize.predicate = rest;
+  auto box = produced(realize, write, tree, loops, analyzer);
+  return box ? std::optional(arith::intersect(*box, *inside, analyzer)) : std::nullopt;
 }
 
 arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,

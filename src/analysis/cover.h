@@ -60,6 +60,9 @@ bool limits_reduction(const BlockRealize& realize);
 /// The box of `write` that the block surely completes while `loops` run, with all its reductions.
 std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<BufferRegion>& write, const Tree& tree,
                                    const std::vector<int>& loops, arith::Analyzer& analyzer);
+/// The same of sums whose condition leaves steps out, but never the first ones: k <= i.
+std::optional<arith::Box> produced_by_sums(const Tree& tree, int block, const Ref<BufferRegion>& write,
+                                           const std::vector<int>& loops, arith::Analyzer& analyzer);
 /// A box that holds `region` while `loops` run where the predicate (null: nothing) holds.
 arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,
                    arith::Analyzer& analyzer, const Expr& predicate = {});

@@ -118,6 +118,7 @@ std::optional<Written> written_by(const Tree& tree, int writer, const Ref<Buffer
   Expr condition = analysis::outer_condition(realize.predicate, analysis::inputs_of(tree, loops));
   analysis::assume_all(condition, analyzer);
   auto box = analysis::produced(realize, write, tree, loops, analyzer);
+  if (!box) box = analysis::produced_by_sums(tree, writer, write, loops, analyzer);
   if (!box) return std::nullopt;
   return Written{*box, condition};
 }

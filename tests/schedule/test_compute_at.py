@@ -497,6 +497,7 @@ def test_a_sum_keeps_its_condition(condition):
 
     check(sum_where(condition), transform)
     check(sum_where(condition), lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[0]))
+    check(sum_where(condition), lambda sch: sch.cache_write("B", 0, "local"))
 
 
 @pytest.mark.parametrize("condition", ["i + k < 3", "i * k > 2"])
