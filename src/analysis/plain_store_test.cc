@@ -165,7 +165,8 @@ TEST_F(PlainStoreTest, ABlockOfOtherRegionsHasTheSameBody) {
 
 TEST_F(PlainStoreTest, TheValueOfAnotherStoreIsNotLookedThroughAgain) {
   Expr inner = load(a, {vi, Expr(vj) + vk}) * load(b, {vj, vi});
-  auto part = PlainStore::of(store(a, inner, {vi, outer}));
+  Stmt held = store(a, inner, {vi, outer});
+  auto part = PlainStore::of(held);
   ASSERT_TRUE(part.has_value());
   const Expr values[] = {inner, inner + load(b, {vk, vj}), max(load(c, {vj, vk}), inner) + inner,
                          if_then_else(lt(vi, i32(4)), inner, float_imm(f32, 0)), load(b, {vi, vj})};
