@@ -79,7 +79,6 @@ Expr condition_on_axes(const Expr& condition, const Tree& tree, int block) {
   for (int at : loops) {
     if (uses_var(asked, tree.for_at(at).loop_var)) return {};
   }
-  for (const Ref<IterVar>& axis : realize.block->iter_vars) analyzer.bind(axis->var, axis->dom);
   return analyzer.simplify(asked);
 }
 

@@ -84,7 +84,7 @@ def step(rng: random.Random, sch: Any) -> tuple[str, Callable[[], Any]]:
         "unroll": lambda: sch.unroll(loop),
         "vectorize": lambda: sch.vectorize(loop),
     }
-    weights = {"split": 4, "compute_at": 6, "reverse_compute_at": 6, "reorder": 2}
+    weights = {"rfactor": 4, "split": 4, "compute_at": 6, "reverse_compute_at": 6, "reorder": 2}
     return rng.choices([*steps.items()], [weights.get(each, 1) for each in steps])[0]
 
 

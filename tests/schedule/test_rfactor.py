@@ -560,3 +560,27 @@ def main(a: T.handle, b: T.handle, I: T.Buffer((8,), "int32")):
         tw.compile(program, target="interpreter")(a, was, np.ones(8, "int32"))
         tw.compile(sch, target="interpreter")(a, now, np.ones(8, "int32"))
         np.testing.assert_array_equal(now, was)
+
+
+@pytest.mark.parametrize(("condition", "number"), [("k <= i", 1), ("k <= i", 0), ("k * 2 < i + 3", 1), ("k + 2 > i", 1)])
+def test_a_condition_that_compares_axes_chooses_steps(condition, number):
+    """A part without a step is neutral; where the first step of all may be left out, nothing begins the sum."""
+    program = tw.script.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((9, 12), "int32"), C: T.Buffer((9,), "int32")):
+    for i, k in T.grid(9, 12):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where({condition})
+            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + A[vi, vk]
+""")
+
+    def transform(sch):
+        sch.rfactor(sch.split(sch.get_loops("C")[1], [None, 4])[number], 0)
+
+    if condition == "k + 2 > i":
+        check_refused(program, transform, "rfactor/P8")
+    else:
+        assert "T.if_then_else" in check(program, transform).mod.script()

@@ -35,6 +35,7 @@
 //           P9 parallel loops around stay independent
 #include <algorithm>
 
+#include "analysis/axis_condition.h"
 #include "analysis/block_facts.h"
 #include "analysis/reducer.h"
 #include "analysis/scope.h"
@@ -208,7 +209,7 @@ class Factoring {
     for (const Expr& index : reducer_.indices) indices.push_back(substitute(index, axes));
     indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(position_), lane_index(lane));
     Expr condition = bool_imm(true), inside = bool_imm(true);
-    divide_terms(realize_.predicate, as_axes, condition, inside);
+    for (const Expr& term : conjuncts(realize_.predicate)) divide_term(term, as_axes, axes, condition, inside);
     for (size_t i = 0; i < reducer_.operands.size(); ++i) {
       Expr operand = substitute(reducer_.operands[i], axes);
       if (!is_true(inside)) operand = if_then_else(inside, operand, cast(operand.dtype(), reducer_.starts[i]));
@@ -340,21 +341,45 @@ class Factoring {
     return opened;
   }
 
-  /// Terms of the condition about loops that became axes, which keep the last of split steps inside, become `inside` in
-  /// terms of these axes: steps beyond are neutral. The others stay conditions.
-  void divide_terms(const Expr& predicate, const VarMap& as_axes, Expr& condition, Expr& inside) const {
-    if (const And* both = predicate.as<And>()) {
-      divide_terms(both->a, as_axes, condition, inside);
-      divide_terms(both->b, as_axes, condition, inside);
-      return;
-    }
+  /// A term of the condition about loops that became axes, which keeps the last of split steps inside, or compares them
+  /// with the other axes, becomes part of `inside` in terms of `axes`: steps beyond are neutral. Others stay
+  /// conditions.
+  void divide_term(const Expr& term, const VarMap& as_axes, const VarMap& axes, Expr& condition, Expr& inside) const {
     bool of_axes = false, of_others = false;
     for (size_t i = 0; i < chain_.loops.size(); ++i) {
-      if (!uses_var(predicate, chain_.at(i).loop_var)) continue;
+      if (!uses_var(term, chain_.at(i).loop_var)) continue;
       (as_axes.count(chain_.at(i).loop_var) ? of_axes : of_others) = true;
     }
-    Expr& part = of_axes && !of_others ? inside : condition;
-    part = logical_and(part, of_axes && !of_others ? substitute(predicate, as_axes) : predicate);
+    Expr asked;
+    if (of_axes && !of_others) asked = substitute(term, as_axes);
+    if (of_axes && of_others) asked = compared(term, axes);
+    if (asked.defined()) {
+      inside = logical_and(inside, asked);
+    } else {
+      condition = logical_and(condition, term);
+    }
+  }
+
+  /// A term that compares a reduction with axes that stay, in terms of the new axes; null where it may also be what
+  /// keeps one of these in its domain.
+  Expr compared(const Expr& term, const VarMap& axes) const {
+    const Tree& tree = *chain_.block.tree;
+    Expr asked = analysis::condition_on_axes(term, tree, chain_.block.at);
+    if (!asked.defined()) return {};
+    arith::Analyzer analyzer;
+    analysis::bind_above(analyzer, tree, tree[chain_.block.at].parent);
+    const std::vector<bool> opened = opened_axes(chain_.loop.loop().loop_var);
+    bool compares = false, keeps = false;
+    for (size_t i = 0; i < opened.size(); ++i) {
+      const Ref<IterVar>& axis = realize_.block->iter_vars[i];
+      const Expr &value = realize_.iter_values[i], &min = axis->dom->min;
+      if (opened[i]) {
+        compares |= uses_var(asked, axis->var);
+      } else {
+        keeps |= !analyzer.can_prove(ge(value, min)) || !analyzer.can_prove(lt(value, min + axis->dom->extent));
+      }
+    }
+    return compares && !keeps ? substitute(asked, axes) : Expr();
   }
 
   /// Whether the loops that are gone have iterations: what sums over nothing stays as it is.
