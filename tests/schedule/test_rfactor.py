@@ -562,7 +562,9 @@ def main(a: T.handle, b: T.handle, I: T.Buffer((8,), "int32")):
         np.testing.assert_array_equal(now, was)
 
 
-@pytest.mark.parametrize(("condition", "number"), [("k <= i", 1), ("k <= i", 0), ("k * 2 < i + 3", 1), ("k + 2 > i", 1)])
+@pytest.mark.parametrize(
+    ("condition", "number"), [("k <= i", 1), ("k <= i", 0), ("k * 2 < i + 3", 1), ("k + 2 > i", 1)]
+)
 def test_a_condition_that_compares_axes_chooses_steps(condition, number):
     """A part without a step is neutral; where the first step of all may be left out, nothing begins the sum."""
     program = tw.script.from_source(f"""
