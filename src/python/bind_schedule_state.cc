@@ -201,7 +201,8 @@ void bind_schedule_state(nb::module_& m, nb::class_<PySchedule>& cls) {
       },
       nb::arg("rand_var_or_stmt"));
   cls.def(
-      "get", [](const SchedulePtr&, const PySRef& sref) { return nb::cast(sref).attr("stmt"); }, nb::arg("handle"),
+      "get", [](const SchedulePtr&, const PySRef& sref) -> nb::object { return nb::cast(sref).attr("stmt"); },
+      nb::arg("handle"),
       nb::sig("def get(self, handle: StmtSRef) -> tilewright._core.For | tilewright._core.Block | None"));
 }
 
