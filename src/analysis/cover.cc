@@ -6,6 +6,7 @@
 #include "analysis/binding_reads.h"
 #include "analysis/block_facts.h"
 #include "analysis/brief.h"
+#include "analysis/cover_chosen.h"
 #include "analysis/cover_mirror.h"
 #include "analysis/findings.h"
 #include "analysis/free_vars.h"
@@ -403,6 +404,7 @@ struct Flow {
   const Ref<Buffer>& buffer;
   const std::vector<Ref<BufferRegion>>& regions;  ///< of the second one
   const char* verb;                               ///< what it does with them
+  bool in_body;                                   ///< and not where its axes are bound
   const arith::Region& exists;
   Side writer, reader;
 };
@@ -461,6 +463,25 @@ bool is_mirrored(const Flow& flow, const Ref<BufferRegion>& read) {
   });
 }
 
+/// Whether the writer completes all that the reader reads where a condition on its axes chooses what it writes.
+bool completes_chosen(const Flow& flow, const Ref<BufferRegion>& write, const std::vector<int>& loops,
+                      const arith::Box& need, arith::Analyzer& analyzer) {
+  if (!flow.in_body || flow.writer.changed || flow.reader.changed) return false;
+  BlockRealize realize = flow.writer.realize();
+  realize.predicate = without_terms_of_sums(realize.predicate, flow.tree, flow.first);
+  const Expr chosen = condition_on_axes(condition_beyond_domains(realize), flow.tree, flow.first);
+  auto inside = reachable(realize, write);
+  if (!chosen.defined() || !inside || !arith::proves_subset(need, *inside, analyzer)) return false;
+  for (const Ref<IterVar>& axis : realize.block->iter_vars) {
+    const bool selects = std::any_of(write->region.begin(), write->region.end(),
+                                     [&](const Ref<Range>& r) { return r->min == axis->var; });
+    if (!selects && uses_var(chosen, axis->var)) return false;
+  }
+  realize.predicate = bool_imm(true);
+  auto has = produced_inside(realize, write, flow.tree, loops, analyzer);
+  return has && arith::proves_subset(need, *has, analyzer) && reads_only_chosen(flow.tree, flow.second, write, chosen);
+}
+
 /// Where all iterations of the loops `joined` around both write before any reads.
 std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>& joined) {
   const Tree& tree = flow.tree;
@@ -481,7 +502,8 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
     std::string known;
     for (const Ref<BufferRegion>& write : writer.block->writes) {
       if (write->buffer != read->buffer) continue;
-      covered |= completes(writer, flow.first, write, tree, writer_loops, need, analyzer);
+      covered |= completes(writer, flow.first, write, tree, writer_loops, need, analyzer) ||
+                 completes_chosen(flow, write, writer_loops, need, analyzer);
       auto has = covered ? std::nullopt : produced(writer, write, tree, writer_loops, analyzer);
       if (has) known = ", of which " + brief(flow.buffer, *has) + " is complete by then";
     }
@@ -497,7 +519,7 @@ std::optional<Obstacle> why_not_covered(const Flow& flow, const std::vector<int>
 }
 
 std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int consumer, const Ref<Buffer>& buffer,
-                                        const std::vector<Ref<BufferRegion>>& regions, const char* verb,
+                                        const std::vector<Ref<BufferRegion>>& regions, const char* verb, bool in_body,
                                         const arith::Region& exists) {
   auto both = [&]() -> std::vector<NodeRef> { return {tree.stmt(producer), tree.stmt(consumer)}; };
   int positions[] = {producer, consumer};
@@ -519,7 +541,8 @@ std::optional<Obstacle> why_not_reached(const Tree& tree, int producer, int cons
   Side writer = side_of(tree, producer, *std::move(writer_loops), joined);
   Side reader = side_of(tree, consumer, std::move(reader_loops), joined);
   unite_threads(tree, buffer, writer, reader);
-  Flow flow{tree, lca, producer, consumer, buffer, regions, verb, exists, std::move(writer), std::move(reader)};
+  Flow flow{tree, lca,     producer, consumer,          buffer,           regions,
+            verb, in_body, exists,   std::move(writer), std::move(reader)};
   bool together =
       std::any_of(joined.begin(), joined.end(), [&](int at) { return depends_on(flow.writer, tree.for_at(at)); });
   if (plainly_covered(flow, {}) || (together && plainly_covered(flow, joined))) return std::nullopt;
@@ -535,16 +558,16 @@ std::optional<Obstacle> why_not_covered(const Tree& tree, int producer, int cons
   const Findings::Key key{Findings::Question::kCovered, producer, consumer, buffer.get()};
   if (exists.empty() && findings.known(key)) return std::nullopt;
   auto obstacle = why_not_reached(tree, producer, consumer, buffer, BlockFacts::of(tree.block_ref(consumer)).takes,
-                                  "reads", exists);
+                                  "reads", true, exists);
   if (auto bound = binding_reads(tree, consumer); !obstacle && !bound.empty()) {
-    obstacle = why_not_reached(tree, producer, consumer, buffer, bound, "reads", exists);
+    obstacle = why_not_reached(tree, producer, consumer, buffer, bound, "reads", false, exists);
   }
   if (!obstacle && exists.empty()) findings.note(key, true);
   return obstacle;
 }
 
 std::optional<Obstacle> why_not_overwritten(const Tree& tree, int earlier, int later, const Ref<Buffer>& buffer) {
-  return why_not_reached(tree, earlier, later, buffer, tree.block_at(later).writes, "writes", {});
+  return why_not_reached(tree, earlier, later, buffer, tree.block_at(later).writes, "writes", false, {});
 }
 
 namespace {
@@ -570,7 +593,8 @@ std::optional<Obstacle> why_binding_incomplete(const Tree& tree, int block, cons
                             "' after the axes, or loops, of " + quoted(tree.block_at(block)) + " are bound to it",
                         {tree.stmt(block), tree.stmt(writer)}};
       }
-      if (auto obstacle = why_not_reached(tree, writer, block, region->buffer, {region}, "reads", {})) return obstacle;
+      if (auto obstacle = why_not_reached(tree, writer, block, region->buffer, {region}, "reads", false, {}))
+        return obstacle;
     }
   }
   return std::nullopt;

@@ -13,6 +13,7 @@
 #include "arith/region_bound.h"
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/structural.h"
 #include "ir/substitute.h"
 #include "schedule/edit.h"
 #include "schedule/runs_at_all.h"
@@ -420,49 +421,6 @@ BlockRealize where_it_runs(const Tree& tree, int block) {
 
 }  // namespace
 
-Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code) {
-  const BlockRealize was = where_it_runs(before, old_at), is = where_it_runs(after, new_at);
-  if (effect_of(was.predicate) != Effect::kPure) {
-    return refuse(code, "data decide which instances of " + describe_block(*was.block) + " run", {before.stmt(old_at)},
-                  "move what it reads to it, with compute_at or compute_inline");
-  }
-  int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
-  auto new_loops = analysis::loops_between(after, new_scope, new_at);
-  arith::Analyzer analyzer, where_it_ran, where_it_runs_now;
-  for (arith::Analyzer* one : {&analyzer, &where_it_ran, &where_it_runs_now}) {
-    analysis::bind_above(*one, before, old_scope);
-  }
-  analysis::assume_runs(where_it_ran, before, before.loops_above(old_at));
-  if (new_loops) analysis::assume_runs(where_it_runs_now, after, *new_loops);
-  // What surely reads its producers ran nowhere but where they did.
-  analysis::assume_all(steady_condition(before, old_at), where_it_ran);
-  if (may_not_read(was.block->body) && !where_it_ran.can_prove(steady_condition(after, new_at))) {
-    return refuse(code,
-                  "in the new place " + describe_block(*was.block) + " might not run at all: " +
-                      brief(where_it_ran.simplify(steady_condition(after, new_at))) + " is not known",
-                  {before.stmt(old_at)}, "move what it reads to it, with compute_at or compute_inline");
-  }
-  for (size_t i = 0; i < was.block->writes.size(); ++i) {
-    const Ref<BufferRegion>& write = was.block->writes[i];
-    arith::Box all = analysis::touched(was, write, before, before.loops_above(old_at), where_it_ran);
-    std::optional<arith::Box> now;
-    arith::Box most;
-    if (new_loops) {
-      now = analysis::produced(is, is.block->writes[i], after, *new_loops, analyzer);
-      most = analysis::touched(is, is.block->writes[i], after, *new_loops, where_it_runs_now);
-    }
-    bool same =
-        now && arith::proves_subset(all, *now, where_it_ran) && arith::proves_subset(most, all, where_it_runs_now);
-    if (same) continue;
-    return refuse(code,
-                  "in the new place " + describe_block(*was.block) + " would not provably write the same of '" +
-                      write->buffer->name + "': before, " + brief(write->buffer, all) + "; then, " +
-                      (now ? brief(write->buffer, *now) : std::string("nothing is known")),
-                  {before.stmt(old_at)}, "its producers must compute all that it reads, each iteration a part of it");
-  }
-  return Ok{};
-}
-
 namespace {
 
 /// The instances of a block that run where it stands now, if any: all within a box, and each of that box. `realize`:
@@ -512,7 +470,60 @@ std::optional<Chosen> chosen_now(const Tree& tree, int block) {
   return Chosen{arith::intersect(*box, domain, analyzer), condition};
 }
 
+/// Both places choose the same instances of one box, by one condition on the axes.
+bool chooses_the_same(const Tree& before, int old_at, const Tree& after, int new_at) {
+  auto was = chosen_now(before, old_at), is = chosen_now(after, new_at);
+  if (!was || !is || is_true(was->condition) || !structural_equal(was->condition, is->condition)) return false;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, before, before[old_at].scope);
+  return arith::proves_subset(was->box, is->box, analyzer) && arith::proves_subset(is->box, was->box, analyzer);
+}
+
 }  // namespace
+
+Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code) {
+  const BlockRealize was = where_it_runs(before, old_at), is = where_it_runs(after, new_at);
+  if (effect_of(was.predicate) != Effect::kPure) {
+    return refuse(code, "data decide which instances of " + describe_block(*was.block) + " run", {before.stmt(old_at)},
+                  "move what it reads to it, with compute_at or compute_inline");
+  }
+  int old_scope = before[old_at].scope, new_scope = after[new_at].scope;
+  auto new_loops = analysis::loops_between(after, new_scope, new_at);
+  arith::Analyzer analyzer, where_it_ran, where_it_runs_now;
+  for (arith::Analyzer* one : {&analyzer, &where_it_ran, &where_it_runs_now}) {
+    analysis::bind_above(*one, before, old_scope);
+  }
+  analysis::assume_runs(where_it_ran, before, before.loops_above(old_at));
+  if (new_loops) analysis::assume_runs(where_it_runs_now, after, *new_loops);
+  // What surely reads its producers ran nowhere but where they did.
+  analysis::assume_all(steady_condition(before, old_at), where_it_ran);
+  if (may_not_read(was.block->body) && !where_it_ran.can_prove(steady_condition(after, new_at))) {
+    return refuse(code,
+                  "in the new place " + describe_block(*was.block) + " might not run at all: " +
+                      brief(where_it_ran.simplify(steady_condition(after, new_at))) + " is not known",
+                  {before.stmt(old_at)}, "move what it reads to it, with compute_at or compute_inline");
+  }
+  if (new_loops && chooses_the_same(before, old_at, after, new_at)) return Ok{};
+  for (size_t i = 0; i < was.block->writes.size(); ++i) {
+    const Ref<BufferRegion>& write = was.block->writes[i];
+    arith::Box all = analysis::touched(was, write, before, before.loops_above(old_at), where_it_ran);
+    std::optional<arith::Box> now;
+    arith::Box most;
+    if (new_loops) {
+      now = analysis::produced(is, is.block->writes[i], after, *new_loops, analyzer);
+      most = analysis::touched(is, is.block->writes[i], after, *new_loops, where_it_runs_now);
+    }
+    bool same =
+        now && arith::proves_subset(all, *now, where_it_ran) && arith::proves_subset(most, all, where_it_runs_now);
+    if (same) continue;
+    return refuse(code,
+                  "in the new place " + describe_block(*was.block) + " would not provably write the same of '" +
+                      write->buffer->name + "': before, " + brief(write->buffer, all) + "; then, " +
+                      (now ? brief(write->buffer, *now) : std::string("nothing is known")),
+                  {before.stmt(old_at)}, "its producers must compute all that it reads, each iteration a part of it");
+  }
+  return Ok{};
+}
 
 Result<arith::Box> known_instances(const Place& block, const char* code) {
   if (auto instances = instances_now(*block.tree, block.at)) return std::move(*instances);
@@ -548,7 +559,11 @@ bool is_safe_everywhere(const Block& block) {
 /// All that it reads has a value, whenever it runs: what others of the program compute has been begun by then.
 bool reads_values(const Tree& tree, int at) {
   const auto& reads = tree.block_at(at).reads;
+  const analysis::Scope& scope = analysis::Scope::of(tree.block_at(tree[at].scope));
   return std::all_of(reads.begin(), reads.end(), [&](const Ref<BufferRegion>& read) {
+    for (int writer : scope.writers(read->buffer)) {
+      if (!is_true(analysis::condition_beyond_domains(*scope.children()[writer]))) return false;
+    }
     arith::Box all;
     for (const Expr& extent : read->buffer->shape) all.push_back(IntSet::of_range(range_of(extent)));
     Expr condition = has_value(tree, tree[at].scope, at, read->buffer, {}, all);

@@ -1,4 +1,4 @@
-"""Random sums whose condition compares axes, `k <= i` as in causal attention: they move like others, and keep it."""
+"""Random blocks whose conditions compare axes, `k <= i` as in causal attention: they move like others, and keep them."""
 
 from __future__ import annotations
 
@@ -61,8 +61,64 @@ def main(A: T.Buffer(({I}, {K}), "int32"), B: T.Buffer(({J},), "int32"), C: T.Bu
 """
 
 
+CHOICES = (
+    *("{j} <= {i}", "{j} < {i} + 3", "{i} + {j} < 9", "{j} % 2 == {i} % 2", "{i} <= {j} * 2", "{j} < 3 or {j} <= {i}"),
+    *("{j} // 2 <= {i} // 2", "{j} <= {i} and {i} < 6"),
+)
+
+
+def chain(rng: random.Random) -> str:
+    """Elements that a condition chooses, and sums of them."""
+    n, m, d = (rng.choice([2, 3, 4, 6, 8, 9]) for _ in "ijd")
+    first = rng.choice(CHOICES)
+
+    def where(i: str, j: str) -> str:
+        """Now and then another one: then the interpreter may refuse the program."""
+        return (first if rng.random() < 0.9 else rng.choice(CHOICES)).format(i=i, j=j)
+
+    def last() -> tuple[str, str]:
+        if rng.random() < 0.5:
+            return f"            T.where({where('i', 'j')})\n", "P[vi, vj]"
+        return "", f"T.if_then_else({where('vi', 'vj')}, P[vi, vj], 0)"
+
+    (asked, value), loops = last(), rng.choice(["i, j", "j, i"])
+    extents = ", ".join(str({"i": n, "j": m}[loop]) for loop in loops.split(", "))
+    return f"""\
+@T.prim_func
+def main(A: T.Buffer(({n}, {d}), "int32"), B: T.Buffer(({m}, {d}), "int32"), C: T.Buffer(({n},), "int32")):
+    t = T.alloc_buffer(({n}, {m}), "int32")
+    M = T.alloc_buffer(({n},), "int32")
+    P = T.alloc_buffer(({n}, {m}), "int32")
+    for i, j, k in T.grid({n}, {m}, {d}):
+        with T.block("S"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            T.where({where("i", "j")})
+            with T.init():
+                t[vi, vj] = 0
+            t[vi, vj] = t[vi, vj] + A[vi, vk] * B[vj, vk]
+    for i, j in T.grid({n}, {m}):
+        with T.block("M"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            T.where({where("i", "j")})
+            with T.init():
+                M[vi] = T.min_value("int32")
+            M[vi] = T.max(M[vi], t[vi, vj])
+    for {loops} in T.grid({extents}):
+        with T.block("P"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where({where("i", "j")})
+            P[vi, vj] = t[vi, vj] - M[vi]
+    for i, j in T.grid({n}, {m}):
+        with T.block("R"):
+            vi, vj = T.axis.remap("SR", [i, j])
+{asked}            with T.init():
+                C[vi] = 0
+            C[vi] = C[vi] + {value}
+"""
+
+
 def step(rng: random.Random, sch: Any) -> tuple[str, Callable[[], Any]]:
-    names = [name for name in ("P", "S", "R", "t_local", "P_local", "S_rf", "S_init") if has(sch, name)]
+    names = [name for name in ("P", "S", "R", "M", "t_local", "P_local", "S_rf", "S_init") if has(sch, name)]
     name, other = rng.choice(names), rng.choice(names)
     loops, others = sch.get_loops(name), sch.get_loops(other)
     loop = rng.choice(loops) if loops else None
@@ -105,7 +161,7 @@ def run(module: Any, target: str, shapes: list[tuple[int, ...]]) -> np.ndarray:
 
 def examine(seed: int, accepted: Counter[str]) -> None:
     rng = random.Random(seed)
-    text = program(rng)
+    text = rng.choice([program, chain])(rng)
     try:
         original = from_source(text)
         shapes = [tuple(int(n) for n in buffer.shape) for buffer in original.buffer_map.values()]
@@ -137,4 +193,4 @@ def test_what_is_accepted_computes_the_same(part: int) -> None:
     accepted: Counter[str] = Counter()
     for seed in range(part * 60, part * 60 + 60):
         examine(seed, accepted)
-    assert accepted["compute_at"] > 20 and accepted["reverse_compute_at"] > 5
+    assert accepted["compute_at"] > 10 and accepted["reverse_compute_at"] > 5
