@@ -69,6 +69,18 @@ def overhanging(A: T.Buffer((4, 6)), D: T.Buffer((4, 6))):
                     D[vi, vj] = C[vi, vj]
 
 
+@T.prim_func
+def selected_sums(F: T.Buffer((6,), "int32"), A: T.Buffer((6, 8), "int32"), C: T.Buffer((6,), "int32")):
+    """Data say which sums there are."""
+    for i, k in T.grid(6, 8):
+        with T.block("C"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            T.where(F[i] > 0)
+            with T.init():
+                C[vi] = 0
+            C[vi] += A[vi, vk]
+
+
 def tiled_matmul(sch):
     i, *_ = sch.get_loops("C")
     i_0, i_1 = sch.split(i, [4, None])
@@ -125,6 +137,7 @@ def test_threads_begin_the_sums_that_they_go_on_with():
         (masked, lambda sch: sch.compute_inline("B"), "compute_inline/P9"),
         (overhanging, lambda sch: sch.cache_read("D", 0, "global"), "cache_read/P9"),
         (overhanging, lambda sch: sch.cache_write("C", 0, "global"), "cache_write/P9"),
+        (selected_sums, tiled_matmul, "decompose_reduction/P9"),
     ],
 )
 def test_refusals(program, transform, code):

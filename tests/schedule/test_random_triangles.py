@@ -1,4 +1,4 @@
-"""Random blocks whose conditions compare axes, `k <= i` as in causal attention: they move like others, and keep them."""
+"""Random blocks whose conditions compare axes, `k <= i` as in causal attention: they move like others and keep them."""
 
 from __future__ import annotations
 
