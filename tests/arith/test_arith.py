@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import tilewright as tw
 from tilewright import arith, ir
+from tilewright.script import tir as T
 
 EXTENTS = {"i": 16, "j": 4, "k": 7}
 VARS = {name: ir.Var(name, "int32") for name in EXTENTS}
@@ -199,3 +200,12 @@ def test_what_takes_the_place_of_a_variable_has_its_type():
     analyzer.bind(wide, ir.Range(0, 1))
     assert analyzer.simplify(wide + wide).dtype == "int64"
     assert analyzer.simplify(ir.Ramp(wide, ir.const(2, "int64"), 4)).dtype == "int64x4"
+
+
+def test_what_a_select_loads_has_its_place_whatever_the_condition_says():
+    """Both values are computed, and an index that is simpler under the condition may lie outside without it."""
+    i, analyzer = VARS["i"], arith.Analyzer()
+    analyzer.bind(i, ir.Range(0, 5))
+    loaded = tw.te.placeholder((2,), "int32", name="A")[i % 2]
+    assert "i % 2" in str(analyzer.simplify(T.Select(i <= 2, 0, loaded)))
+    assert "i % 2" not in str(analyzer.simplify(T.if_then_else(i <= 2, 0, loaded)))
