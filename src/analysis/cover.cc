@@ -264,6 +264,23 @@ std::optional<arith::Box> produced_by_sums(const Tree& tree, int block, const Re
   return box ? std::optional(arith::intersect(*box, *inside, analyzer)) : std::nullopt;
 }
 
+std::optional<ChosenElements> produced_where_chosen(const Tree& tree, int block, const Ref<BufferRegion>& write,
+                                                    const std::vector<int>& loops, arith::Analyzer& analyzer) {
+  BlockRealize realize = *tree.realize_at(block);
+  realize.predicate = without_terms_of_sums(realize.predicate, tree, block);
+  const Expr chosen = condition_on_axes(condition_beyond_domains(realize), tree, block);
+  auto inside = reachable(realize, write);
+  if (!chosen.defined() || !inside) return std::nullopt;
+  for (const Ref<IterVar>& axis : realize.block->iter_vars) {
+    const bool selects = std::any_of(write->region.begin(), write->region.end(),
+                                     [&](const Ref<Range>& r) { return r->min == axis->var; });
+    if (!selects && uses_var(chosen, axis->var)) return std::nullopt;
+  }
+  realize.predicate = bool_imm(true);
+  auto box = produced_inside(realize, write, tree, loops, analyzer);
+  return box ? std::optional(ChosenElements{arith::intersect(*box, *inside, analyzer), chosen}) : std::nullopt;
+}
+
 arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,
                    arith::Analyzer& analyzer, const Expr& predicate) {
   auto counters = !predicate.defined() || is_true(predicate) ? counters_of(tree, loops) : std::nullopt;
@@ -467,19 +484,9 @@ bool is_mirrored(const Flow& flow, const Ref<BufferRegion>& read) {
 bool completes_chosen(const Flow& flow, const Ref<BufferRegion>& write, const std::vector<int>& loops,
                       const arith::Box& need, arith::Analyzer& analyzer) {
   if (!flow.in_body || flow.writer.changed || flow.reader.changed) return false;
-  BlockRealize realize = flow.writer.realize();
-  realize.predicate = without_terms_of_sums(realize.predicate, flow.tree, flow.first);
-  const Expr chosen = condition_on_axes(condition_beyond_domains(realize), flow.tree, flow.first);
-  auto inside = reachable(realize, write);
-  if (!chosen.defined() || !inside || !arith::proves_subset(need, *inside, analyzer)) return false;
-  for (const Ref<IterVar>& axis : realize.block->iter_vars) {
-    const bool selects = std::any_of(write->region.begin(), write->region.end(),
-                                     [&](const Ref<Range>& r) { return r->min == axis->var; });
-    if (!selects && uses_var(chosen, axis->var)) return false;
-  }
-  realize.predicate = bool_imm(true);
-  auto has = produced_inside(realize, write, flow.tree, loops, analyzer);
-  return has && arith::proves_subset(need, *has, analyzer) && reads_only_chosen(flow.tree, flow.second, write, chosen);
+  auto has = produced_where_chosen(flow.tree, flow.first, write, loops, analyzer);
+  return has && arith::proves_subset(need, has->box, analyzer) &&
+         reads_only_chosen(flow.tree, flow.second, write, has->chosen);
 }
 
 /// Where all iterations of the loops `joined` around both write before any reads.

@@ -63,6 +63,14 @@ std::optional<arith::Box> produced(const BlockRealize& realize, const Ref<Buffer
 /// The same of sums whose condition leaves steps out, but never the first ones: k <= i.
 std::optional<arith::Box> produced_by_sums(const Tree& tree, int block, const Ref<BufferRegion>& write,
                                            const std::vector<int>& loops, arith::Analyzer& analyzer);
+/// The same where a condition on the axes that are indices of `write` chooses elements of the box, j <= i: all of them
+/// that it chooses.
+struct ChosenElements {
+  arith::Box box;
+  Expr chosen;
+};
+std::optional<ChosenElements> produced_where_chosen(const Tree& tree, int block, const Ref<BufferRegion>& write,
+                                                    const std::vector<int>& loops, arith::Analyzer& analyzer);
 /// A box that holds `region` while `loops` run where the predicate (null: nothing) holds.
 arith::Box relaxed(const arith::Region& region, const Tree& tree, const std::vector<int>& loops,
                    arith::Analyzer& analyzer, const Expr& predicate = {});

@@ -114,13 +114,27 @@ Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer) {
 std::optional<Written> written_by(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                   const std::vector<int>& loops, arith::Analyzer& analyzer) {
   const BlockRealize& realize = *tree.realize_at(writer);
-  if (auto box = analysis::produced(realize, write, tree, loops, analyzer)) return Written{*box, bool_imm(true)};
+  if (auto box = analysis::produced(realize, write, tree, loops, analyzer)) return Written{*box, bool_imm(true), {}};
   Expr condition = analysis::outer_condition(realize.predicate, analysis::inputs_of(tree, loops));
   analysis::assume_all(condition, analyzer);
   auto box = analysis::produced(realize, write, tree, loops, analyzer);
   if (!box) box = analysis::produced_by_sums(tree, writer, write, loops, analyzer);
   if (!box) return std::nullopt;
-  return Written{*box, condition};
+  return Written{*box, condition, {}};
+}
+
+std::optional<Written> written_or_chosen(const Tree& tree, int writer, const Ref<BufferRegion>& write,
+                                         const std::vector<int>& loops, arith::Analyzer& analyzer) {
+  if (auto written = written_by(tree, writer, write, loops, analyzer)) return written;
+  auto elements = analysis::produced_where_chosen(tree, writer, write, loops, analyzer);
+  if (!elements) return std::nullopt;
+  return Written{elements->box, bool_imm(true), elements->chosen};
+}
+
+void choose_elements(Copy& copy, const Written& written, const Ref<BufferRegion>& write) {
+  copy.condition = written.condition;
+  copy.chosen = written.chosen;
+  for (const Ref<Range>& r : write->region) copy.chosen_by.push_back(r->min);
 }
 
 Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Region region, bool compact) {
@@ -188,7 +202,15 @@ Stmt copy_nest(const Copy& copy, bool into_cache, Ref<Block>* made) {
     block.body = store(copy.original, load(copy.cache, cache), original);
   }
   *made = with_reads_of_indices(std::move(block));
-  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = copy.condition, .block = *made});
+  Expr condition = copy.condition;
+  if (copy.chosen.defined()) {
+    VarMap element;
+    for (size_t d = 0; d < values.size(); ++d) {
+      element.emplace(copy.chosen_by[d], cast(copy.chosen_by[d].dtype(), copy.offset[d] + values[d]));
+    }
+    condition = logical_and(condition, arith::Analyzer().simplify(substitute(copy.chosen, element)));
+  }
+  Stmt nest = make<BlockRealize>({.iter_values = std::move(values), .predicate = condition, .block = *made});
   for (size_t d = loops.size(); d-- > 0;) nest = loop(loops[d], copy.region[d]->extent, std::move(nest));
   return nest;
 }

@@ -43,6 +43,8 @@ struct Copy {
   bool compact;              ///< the cache is as small as the region
   std::string name;          ///< of the new buffer and of the block
   Expr condition;            ///< under which there is something to copy
+  Expr chosen;               ///< and which elements: of `chosen_by`, one for each dimension; null: all
+  std::vector<Expr> chosen_by;
 
   /// The original in indices of the cache: what readers of the cache may want of it.
   arith::Region whole() const;
@@ -59,9 +61,15 @@ Ref<Buffer> other_name(const Tree& tree, int scope, const Ref<Buffer>& buffer);
 struct Written {
   arith::Box box;
   Expr condition;
+  Expr chosen;  ///< of the axes that `write` has for indices, where that says which elements of the box; else null
 };
 std::optional<Written> written_by(const Tree& tree, int writer, const Ref<BufferRegion>& write,
                                   const std::vector<int>& loops, arith::Analyzer& analyzer);
+/// The same of elements that a condition chooses, where nothing else can be proved.
+std::optional<Written> written_or_chosen(const Tree& tree, int writer, const Ref<BufferRegion>& write,
+                                         const std::vector<int>& loops, arith::Analyzer& analyzer);
+/// The copy is of what was written only.
+void choose_elements(Copy& copy, const Written& written, const Ref<BufferRegion>& write);
 
 /// A new buffer BUFFER_SCOPE for a region of the original; `compact`: as small as the region, which must not vary then.
 Copy make_copy(const Ref<Buffer>& original, const std::string& scope, arith::Region region, bool compact);

@@ -128,10 +128,12 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, outside);
   std::optional<Written> written;
+  Ref<BufferRegion> by;
   for (const Ref<BufferRegion>& write : producer.writes) {
     if (write->buffer != buffer || !loops) continue;
     Expr runs = runs_at_all(tree, request.writer, write, *loops, analyzer);
-    written = written_by(tree, request.writer, write, *loops, analyzer);
+    written = written_or_chosen(tree, request.writer, write, *loops, analyzer);
+    by = write;
     // Sums over nothing have no value to copy, unless all of them are read.
     if (!written || is_read_anyhow(tree, request.readers, buffer, written->box, outside)) continue;
     if (runs.defined()) written->condition = logical_and(written->condition, runs);
@@ -146,7 +148,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const State& state, const CacheRe
   }
   Copy copy = make_copy(buffer, cache.storage_scope, arith::clip_to_shape(written->box, buffer->shape, analyzer),
                         place.is_direct(tree));
-  copy.condition = written->condition;
+  choose_elements(copy, *written, by);
   return std::pair(place, std::move(copy));
 }
 

@@ -127,7 +127,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Re
   const Ref<Buffer>& buffer = request.write->buffer;
   const BlockRealize& realize = *tree.realize_at(writer);
   if (loops) {
-    auto written = written_by(tree, writer, request.write, *loops, analyzer);
+    auto written = written_or_chosen(tree, writer, request.write, *loops, analyzer);
     arith::Box all = analysis::touched(realize, request.write, tree, *loops, analyzer);
     if (written && arith::proves_subset(all, written->box, analyzer)) {
       // Sums over nothing have no value to copy. That all of them are read shows that they have steps, where what is
@@ -146,7 +146,7 @@ Result<std::pair<CopyPlace, Copy>> choose_copy(const CacheWrite& cache, const Re
       }
       arith::Region region = arith::clip_to_shape(written->box, buffer->shape, analyzer);
       Copy copy = make_copy(buffer, cache.storage_scope, std::move(region), place.is_direct(tree));
-      copy.condition = written->condition;
+      choose_elements(copy, *written, request.write);
       return std::pair(place, std::move(copy));
     }
   }
