@@ -419,10 +419,6 @@ BlockRealize where_it_runs(const Tree& tree, int block) {
   return realize;
 }
 
-}  // namespace
-
-namespace {
-
 /// The instances of a block that run where it stands now, if any: all within a box, and each of that box. `realize`:
 /// what it counts as.
 std::optional<arith::Box> instances_of(const BlockRealize& realize, const Tree& tree, int block) {
