@@ -32,7 +32,7 @@ def product(A: T.Buffer((M, K), "uint8"), W: T.Buffer((N, K), "int8"), C: T.Buff
 def tile_of(target: tw.Target) -> tuple[int, int]:
     """Rows of C that are summed at once, and groups of 16 columns: 24 of 32 registers of 512 bits hold
     sums, 8 of 16 with 256 bits."""
-    return (6, 4) if target.vector_bits >= 512 else (2, 2)
+    return (6, 4) if target.vector_bits >= 512 else (4, 1)
 
 
 def schedule(intrin: str, target: tw.Target) -> tw.Schedule:
