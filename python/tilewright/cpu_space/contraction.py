@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tilewright import _core, ir
+from tilewright import _core
 from tilewright.cpu_space.draw import Draw, attempt
 from tilewright.cpu_space.facts import (
     Facts,
@@ -21,9 +21,17 @@ from tilewright.cpu_space.grouped_product import schedule_groups
 from tilewright.cpu_space.groups import apart_by_groups
 from tilewright.cpu_space.long_sums import in_parts, in_several_sums
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
+from tilewright.cpu_space.packing import LINE_BYTES, copy_in_vectors, pack, panels_at_a_time
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.plain import along_results, row_after_row
-from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_lanes_along, register_tiles
+from tilewright.cpu_space.register_tile import (
+    ALIASED_BYTES,
+    ALIASED_LINES,
+    RegisterTile,
+    bits_of,
+    cycles_of_lanes_along,
+    register_tiles,
+)
 from tilewright.cpu_space.windows import window_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
@@ -91,7 +99,7 @@ class _Contraction:
 
     def run(self, windows: bool = False) -> None:
         """`windows`: write out the whole sum of a tile, and make its padding there."""
-        schedule, facts, tile, draw = self.schedule, self.facts, self.tile, self.draw
+        schedule, facts, tile, target, draw = self.schedule, self.facts, self.tile, self.target, self.draw
         leaving = self._leaving()
         copied = tile.copied
         # The copy is made for one group of columns, once for each value of the axes that it varies with.
@@ -129,7 +137,7 @@ class _Contraction:
         at = None
         if copied is not None and columns:
             at = outer[tile.axis]
-            panels = self._panels(copied)
+            panels = panels_at_a_time(facts, tile, copied, target, draw)
             if panels > 1:
                 # Rows of tiles pass over several groups of columns while what they share is near.
                 at, each = schedule.split(at, [None, panels])
@@ -142,7 +150,7 @@ class _Contraction:
             head[order.index(axis) : order.index(axis) + 1] = [outer[axis], each]
         schedule.reorder(*head, *([] if windows else reduced), *unrolled, *tiles, vector)
         # One group of columns is all of them: the copy is made before.
-        packed = self._packed(copied, at) if copied is not None and (at is not None or not batch) else None
+        packed = pack(schedule, facts, copied, at) if copied is not None and (at is not None or not batch) else None
         store = self._leave(leaving, head)
         depth = len(head)
         if store is not None:
@@ -156,7 +164,9 @@ class _Contraction:
                 self._vectors(schedule.get_loops(block)[depth:])
         self._vectors([*unrolled, *tiles, vector])
         if packed is not None and copied is not None:
-            self._copy_in_vectors(packed, copied, head.index(at) + 1 if at is not None else 0)
+            depth = head.index(at) + 1 if at is not None else 0
+            copy_in_vectors(schedule, facts, tile, copied, packed, depth, target)
+        self._keep_rows_apart()
         if windows and head:
             self._compute_padding(head[-1], len(head))
         elif band is not None:
@@ -214,6 +224,26 @@ class _Contraction:
                 attempt(schedule.vectorize, loops[-1])
             else:
                 self._vectors(loops[unrolled_below:])
+
+    def _keep_rows_apart(self) -> None:
+        """Rows of a tile that lie a power of two apart fall on few sets of the first level; those of a padded copy get
+        a line of distance each."""
+        schedule, tile = self.schedule, self.tile
+        for block in self._padding():
+            written = schedule.get(block).writes[0].buffer
+            width = bits_of(written.dtype) // 8
+            read = next((each for each in self.facts.reads if each.buffer.name == written.name), None)
+            if read is None or read.varies(tile.axis):
+                continue
+            steps = {i: abs(read.strides[i] or 0) * width for i, _ in tile.rows if read.strides[i]}
+            lines = math.prod(tile.size(i) for i in steps)
+            together = math.gcd(ALIASED_BYTES, *steps.values())
+            if lines * together <= ALIASED_BYTES * ALIASED_LINES // 2:
+                continue
+            nearest = self.facts.axes[min(steps, key=lambda i: steps[i])].var
+            place = next((n for n, index in enumerate(read.indices) if coefficient(index, nearest) != 0), None)
+            if place is not None:
+                attempt(schedule.storage_align, block, 0, place, together // width, LINE_BYTES // width)
 
     def _share(self, order: list[int], outer: dict[int, LoopRV], with_tail: set[int], last: int | None) -> None:
         """Outer loops in parallel: those before the first with a tail, none below the loop that a copy is made in, and
@@ -293,65 +323,6 @@ class _Contraction:
             if i != tile.axis and any(read.varies(i) and read.varies(tile.axis) for read in facts.reads)
         ]
 
-    def _panels(self, copied: int) -> int:
-        """How many groups of columns are copied at a time: as many as fill half of the second level."""
-        facts, tile = self.facts, self.tile
-        if not facts.axes[tile.axis].is_fixed:
-            return 1
-        read = facts.reads[copied]
-        one = tile.columns * math.prod(facts.extent(i) for i in facts.reduced if read.varies(i))
-        groups = math.ceil(facts.extent(tile.axis) / tile.columns)
-        most = self.target.l2_bytes // 2 // (one * bits_of(read.buffer.dtype) // 8)
-        # A remainder of groups would leave one tail in another.
-        ways = [way for way in range(max(1, min(groups, most)), 0, -1) if groups % way == 0][:4]
-        return ways[self.draw.choose(len(ways))]
-
-    def _packed(self, copied: int, at: LoopRV | None) -> BlockRV:
-        schedule, facts = self.schedule, self.facts
-        buffer = facts.reads[copied].buffer
-        number = next(
-            n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.name == buffer.name
-        )
-        packed = schedule.cache_read(facts.block, number, "global", consumer_blocks=[facts.block])
-        if at is not None:
-            attempt(schedule.compute_at, packed, at)
-        return packed
-
-    def _copy_in_vectors(self, packed: BlockRV, copied: int, depth: int) -> None:
-        """Copies with vectors; where the source lies the other way, the copy is turned round."""
-        schedule, facts, tile = self.schedule, self.facts, self.tile
-        read = facts.reads[copied]
-        variable = self.facts.axes[self.tile.axis].var
-        dimension = next((n for n, index in enumerate(read.indices) if coefficient(index, variable) != 0), None)
-        if dimension is None:
-            return
-        rank = len(read.indices)
-        # The copy has a loop for each dimension that does not stand still while it is made.
-        still = [facts.axes[i].var for i in facts.spatial if i != tile.axis and read.varies(i)]
-        moving = [
-            n
-            for n, index in enumerate(read.indices)
-            if any(coefficient(index, axis.var) != 0 for axis in facts.axes if not any(axis.var is v for v in still))
-        ]
-        own = schedule.get_loops(packed)[depth:]
-        if len(own) != len(moving) or dimension not in moving or len(schedule.get(packed).iter_vars) != rank:
-            return
-        turned = own[moving.index(dimension)]
-        if turned is not own[-1]:
-            schedule.reorder(*own[moving.index(dimension) + 1 :], turned)
-        if facts.divides(tile.columns, tile.axis):
-            attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, tile.columns))
-        elif dimension != rank - 1:
-            attempt(schedule.transform_layout, packed, ("write", 0), _panels_of(rank, dimension, None))
-        # Lines that lie a multiple of 4 KiB apart fall on one another in the first level, which holds eight of them.
-        apart = abs(read.strides[tile.axis] or 0) * bits_of(read.buffer.dtype) // 8
-        lanes = tile.lanes if apart % 4096 else min(tile.lanes, 8)
-        pieces = attempt(schedule.split, turned, [None, lanes])
-        if pieces and read.strides[tile.axis] != 1:
-            # All of a line is taken while it is near.
-            schedule.reorder(pieces[0], *(loop for loop in own if loop is not turned), pieces[1])
-        attempt(schedule.vectorize, pieces[1] if pieces else turned)
-
     def _leaving(self) -> BlockRV:
         """The block that takes results out of the registers: the only consumer, else a copy."""
         schedule, facts = self.schedule, self.facts
@@ -387,13 +358,3 @@ class _Contraction:
         attempt(self.schedule.vectorize, loops[-1])
         for loop in loops[:-1]:
             attempt(self.schedule.unroll, loop)
-
-
-def _panels_of(rank: int, dimension: int, columns: int | None) -> ir.IndexMap:
-    """Groups of columns one after the other, in each of them the columns last; one group where no size is given."""
-    indices = [ir.Var(f"i{n}", "int32") for n in range(rank)]
-    turned = indices[dimension]
-    others = [index for index in indices if index is not turned]
-    if columns is None:
-        return ir.IndexMap(indices, [*others, turned])
-    return ir.IndexMap(indices, [turned // columns, *others, turned % columns])

@@ -31,7 +31,7 @@ _END_CYCLES = 4.0
 #: cycles of a tile besides its steps
 _START_CYCLES = 30
 #: lines of the first level that fall on one another when they are this many bytes apart, and how many can
-_ALIASED_BYTES, _ALIASED_LINES = 4096, 8
+ALIASED_BYTES, ALIASED_LINES = 4096, 8
 
 
 @dataclass(frozen=True)
@@ -237,12 +237,12 @@ class _Estimate:
         apart = [i for i, size in self.rows.items() if size > 1 and read.varies(i)]
         steps = [abs(read.strides[i] or 0) * width for i in apart]
         lines = math.prod(self.rows[i] for i in apart)
-        falls = lines > _ALIASED_LINES and any(step and step % _ALIASED_BYTES == 0 for step in steps)
+        falls = lines > ALIASED_LINES and any(step and step % ALIASED_BYTES == 0 for step in steps)
         if not read.varies(self.axis):
             return lines * 64 / _L2_BYTES_PER_CYCLE if falls else 0.0
         if falls:
             # Nothing hides these: each multiply-add waits for a line of its own.
-            missing = 1 - _ALIASED_LINES / lines
+            missing = 1 - ALIASED_LINES / lines
             return missing * self._loads(read) * self.lanes * width / _L2_BYTES_PER_CYCLE / _EXPOSED
         row = self.vectors * self.lanes * width
         panel = row * math.prod(facts.extent(i) for i in facts.reduced if read.varies(i))

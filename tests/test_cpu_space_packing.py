@@ -1,0 +1,64 @@
+"""Operands that come from behind the second level: what is taken of a row, what is asked for ahead, rows kept apart."""
+
+import re
+
+import numpy as np
+import pytest
+
+import tilewright as tw
+from test_cpu_space import convolution, here, product
+from tilewright import cpu_space
+from tilewright.arguments import make_arrays
+from tilewright.task import task_of
+
+#: processors whose second level holds next to nothing, so that small programs do what large ones do on others
+SMALL = ["llvm -mcpu=haswell -num-cores=2 -l2-bytes=16384", "llvm -mcpu=skylake-avx512 -num-cores=1 -l2-bytes=4096"]
+
+
+@pytest.mark.parametrize("target", SMALL)
+@pytest.mark.parametrize("seed", range(12))
+def test_operands_from_afar_are_right(seed, target):
+    rng = np.random.default_rng(seed)
+    rows, columns, steps = (int(rng.integers(low, high)) for low, high in [(1, 60), (1, 150), (40, 400)])
+    if seed % 2:
+        program = product(rows, columns, steps, turned=bool(rng.integers(2)))
+    else:
+        channels, filters = (int(rng.choice([32, 48, 64, 96])) for _ in range(2))
+        groups, stride = int(rng.choice([1, 2, 4])), int(rng.integers(1, 3))
+        program = convolution(
+            int(rng.integers(5, 12)), channels, filters, groups=groups, stride=stride, epilogue=seed % 4 == 0
+        )
+    expected = [array.copy() for array in make_arrays(task_of(program), {}, seed).values()]
+    tw.compile(program, schedule="as written")(*expected)
+    for best in (True, False, False):
+        sch = tw.Schedule(program, seed=seed)
+        cpu_space.schedule_for_cpu(sch, here(target), best=best)
+        arrays = list(make_arrays(task_of(program), {}, seed).values())
+        tw.compile(sch, target=here(target))(*arrays)
+        for array, wanted in zip(arrays, expected, strict=True):
+            np.testing.assert_allclose(array, wanted, rtol=1e-4, atol=1e-4)
+
+
+def test_large_operands_are_copied_in_whole_lines_and_asked_for_ahead():
+    def steps(target):
+        return tw.compile(product(64, 512, 1024), target=target).inspect("schedule")
+
+    far, near = (
+        steps("llvm -mcpu=haswell -num-cores=1 -l2-bytes=262144"),
+        steps("llvm -mcpu=haswell -num-cores=1 -l2-bytes=67108864"),
+    )
+    assert re.search(r"B_prefetch = sch.prefetch_at\(\w+, B_global, 0, distance=\d+\)", far)
+    assert "prefetch" not in near
+    columns = int(re.search(r"i2 // (\d+)", far)[1])
+    panels = re.search(r"j_0_0, j_0_1 = sch.split\(j_0, \[None, (\d+)\]\)", far)
+    assert columns * int(panels[1] if panels else 1) * 4 >= 128
+
+
+def test_padded_rows_a_power_of_two_apart_get_a_line_of_distance():
+    def aligned(channels):
+        steps = tw.compile(convolution(7, channels, 64), target="llvm -mcpu=haswell -num-cores=1").inspect("schedule")
+        return re.findall(r"sch.storage_align\(\w+, 0, 2, (\d+), (\d+)\)", steps)
+
+    assert aligned(512) == [("512", "16")]
+    assert aligned(500) == []
+    assert aligned(64) == []  # eight rows in each set of lines, of which the cache holds as many
