@@ -61,6 +61,11 @@ SUMS = {
     "filters that fill no vectors": convolution(9, 7, 21),
     "groups of three filters": convolution(9, 12, 12, groups=4),
     "groups of ten filters": convolution(8, 9, 30, groups=3, stride=2, epilogue=True),
+    "groups of twelve filters": convolution(9, 24, 24, groups=2),
+    "groups of twenty filters, with rests": convolution(7, 20, 40, groups=2),
+    "groups of two filters": convolution(9, 16, 16, groups=8),
+    "groups of four filters": convolution(9, 24, 24, groups=6, epilogue=True),
+    "groups of ten filters for one channel": convolution(9, 4, 40, groups=4),
     "groups of filters for one channel": te.create_prim_func(
         formulas.depthwise_conv2d_nhwc(1, 9, 9, 10, 3, 1, 1, factor=3)
     ),
@@ -80,6 +85,15 @@ def test_sums_of_all_shapes_are_right(name, target):
         tw.compile(sch, target=here(target))(*arrays)
         for array, wanted in zip(arrays, expected, strict=True):
             np.testing.assert_allclose(array, wanted, rtol=2e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 3, 4, 6, 8, 12, 24])
+def test_sums_in_groups_stay_in_registers(groups):
+    """Where groups are no multiple of a vector, too; and no other thread may meet them."""
+    for filters, size in [(24, 14), (120, 13), (240, 9)]:
+        kernel = tw.compile(convolution(size, 24, filters, groups=groups), target=TARGETS[1], schedule="by rules")
+        assert not {note.code for note in kernel.notes} & {"lower/not-in-registers", "lower/unproved-parallel"}
+        assert tw.compile(convolution(size, 24, filters, groups=groups), target=TARGETS[1]).schedule == "by rules"
 
 
 @pytest.mark.parametrize("along_rows", [True, False])

@@ -377,7 +377,7 @@ Levels LoopSums::levels(const NodeRef& e) const {
   return result;
 }
 
-IndexWork LoopSums::work(const LoopSum& sum) const {
+IndexWork LoopSums::work(const LoopSum& sum, Levels within) const {
   IndexWork result;
   bool start = sum.constant.lo != 0;
   result.add = sum.count == 0 ? 0 : sum.count - 1 + (start ? 1 : 0);
@@ -386,11 +386,11 @@ IndexWork LoopSums::work(const LoopSum& sum) const {
     const Atom& atom = atoms_[term.atom];
     bool divides = atom.form == Form::kFloorDiv || atom.form == Form::kFloorMod;
     bool compares = atom.form == Form::kMin || atom.form == Form::kMax;
-    if (!divides && !compares) continue;
+    if ((!divides && !compares) || (within != kAllLevels && !(atom.levels & within))) continue;
     (divides ? result.div : result.cmp) += 1;
     for (uint32_t operand : {atom.a, atom.b}) {
       if (operand == atom.b && divides) break;
-      IndexWork inner = work(sums_[operand]);
+      IndexWork inner = work(sums_[operand], within);
       result.add += inner.add, result.mul += inner.mul, result.div += inner.div, result.cmp += inner.cmp;
     }
   }

@@ -77,7 +77,8 @@ class LoopSums {
   Levels levels(const LoopSum& sum) const;
   /// Of anything, by the variables in it.
   Levels levels(const NodeRef& e) const;
-  IndexWork work(const LoopSum& sum) const;
+  /// Of the divisions and extrema, those that depend on one of these loops.
+  IndexWork work(const LoopSum& sum, Levels within = kAllLevels) const;
   /// By how much the sum grows with one step of the loop; where it is no multiple of its variable: an estimate.
   int64_t step_of(const LoopSum& sum, uint32_t loop) const;
   /// Whether each step of the loop is the same.

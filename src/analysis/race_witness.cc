@@ -386,7 +386,7 @@ class OwnElements {
     bool same = is_one && (used.indices.empty() ||
                            std::equal(indices.begin(), indices.end(), used.indices.begin(), used.indices.end(),
                                       [](const Expr& a, const Expr& b) { return structural_equal(a, b); }));
-    if (!same || !is_own(access, indices)) used.shared = true;
+    if (!same || !(is_own(access, indices) || is_own_by_axes(access, elements->indices[0]))) used.shared = true;
     used.indices = std::move(indices);
   }
 
@@ -424,6 +424,40 @@ class OwnElements {
     loops_.assume_running(around, analyzer);
     arith::IterMapResult map;
     return uses_loop && is_one_to_one(indices, inputs, bool_imm(true), analyzer, &map);
+  }
+
+  /// The axes of the block tell elements apart, and axes tell iterations apart: what a condition keeps within an axis
+  /// (i * 16 + j < 116) is one digit of an element then.
+  bool is_own_by_axes(const Access& access, const std::vector<Expr>& indices) {
+    arith::Analyzer analyzer;
+    std::vector<const For*> around;
+    for (const Surrounding& s : access.around) {
+      if (const For* loop = s.node.as<For>()) {
+        around.push_back(loop);
+        analyzer.bind(loop->loop_var, range(loop->min, loop->extent));
+      }
+      if (s.kind == Surrounding::Kind::kCondition) assume_all(by_loops(access, {s.condition})[0], analyzer);
+    }
+    loops_.assume_running(around, analyzer);
+    arith::IterDomains axes;
+    std::vector<Expr> values;
+    for (const Surrounding& s : access.around) {
+      const IterVar* axis = s.kind == Surrounding::Kind::kAxis ? s.node.as<IterVar>() : nullptr;
+      bool used = axis && std::any_of(indices.begin(), indices.end(),
+                                      [&](const Expr& index) { return uses_var(index, axis->var); });
+      if (!used) continue;
+      Expr value = by_loops(access, {axis->var})[0];
+      if (!axis->dom.defined()) return false;
+      Expr step = value - axis->dom->min;
+      bool within = analyzer.can_prove_greater_equal(step, 0) && analyzer.can_prove(lt(step, axis->dom->extent));
+      if (!within) return false;
+      axes.emplace_back(axis->var, axis->dom);
+      values.push_back(std::move(value));
+    }
+    arith::Analyzer of_axes;
+    for (const auto& [axis, domain] : axes) of_axes.bind(axis, domain);
+    arith::IterMapResult map;
+    return !axes.empty() && is_one_to_one(indices, axes, bool_imm(true), of_axes, &map) && is_own(access, values);
   }
 
   const Loops& loops_;

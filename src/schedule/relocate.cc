@@ -475,6 +475,15 @@ bool chooses_the_same(const Tree& before, int old_at, const Tree& after, int new
   return arith::proves_subset(was->box, is->box, analyzer) && arith::proves_subset(is->box, was->box, analyzer);
 }
 
+/// Both places run each instance of one box, and no others.
+bool runs_the_same(const Tree& before, int old_at, const Tree& after, int new_at) {
+  auto was = instances_now(before, old_at), is = instances_now(after, new_at);
+  if (!was || !is) return false;
+  arith::Analyzer analyzer;
+  analysis::bind_above(analyzer, before, before[old_at].scope);
+  return arith::proves_subset(*was, *is, analyzer) && arith::proves_subset(*is, *was, analyzer);
+}
+
 }  // namespace
 
 Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int new_at, const char* code) {
@@ -500,6 +509,7 @@ Status check_same_outputs(const Tree& before, int old_at, const Tree& after, int
                   {before.stmt(old_at)}, "move what it reads to it, with compute_at or compute_inline");
   }
   if (new_loops && chooses_the_same(before, old_at, after, new_at)) return Ok{};
+  if (new_loops && runs_the_same(before, old_at, after, new_at)) return Ok{};
   for (size_t i = 0; i < was.block->writes.size(); ++i) {
     const Ref<BufferRegion>& write = was.block->writes[i];
     arith::Box all = analysis::touched(was, write, before, before.loops_above(old_at), where_it_ran);

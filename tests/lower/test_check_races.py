@@ -247,3 +247,42 @@ def test_vectors_that_overlap() -> None:
         assert refused(program) == races(program), program.script()
         counts[races(program)] += 1
     assert min(counts.values()) > 10, counts
+
+
+def test_what_is_proved_by_axes_does_not_race() -> None:
+    """Tiles that stick out of their axes, below a block that says nothing, so that the accesses must tell."""
+    rng = random.Random(2)
+    counts = {True: 0, False: 0}
+    for _ in range(150):
+        rows, extent, tile = rng.randrange(1, 4), rng.randrange(2, 12), rng.randrange(1, 6)
+        apart = rng.choice([extent, extent, extent + 1, extent - 1, 1])
+        tiles, shift = -(-extent // tile), rng.choice([0, 0, 1])
+        row, column, step = rng.choice(
+            [("i", "o", "k"), ("q // TILES", "q % TILES", "k"), ("i", "q % TILES", "k"), ("i", "o // 2", "k")]
+        )
+        fused = "q" in row + column
+        loops = f"{rows if 'q' not in row else 1}, {tiles}, {tile}"
+        kinds = f"for q in T.parallel({rows * tiles}):" if fused else f"for p in T.parallel({rows}):"
+        row = row if fused else row.replace("i", "p")
+        body = f"""
+{kinds}
+    with T.block("outside"):
+        T.reads()
+        T.writes()
+        for i, o, k in T.grid({loops}):
+            with T.block("B"):
+                vi = T.axis.spatial({rows}, {row})
+                vj = T.axis.spatial({extent}, ({column}) * {tile} + {step})
+                T.where(({column}) * {tile} + {step} < {extent})
+                B[vi * {apart} + vj + {shift}] = A[vj]
+""".replace("TILES", str(tiles)).strip()
+        program = parse(body)
+        try:
+            notes = tw.compile(program, schedule="as written").notes
+        except tw.ScriptError as error:
+            assert error.code == "lower/race" and races(program), body
+            continue
+        proved = "lower/unproved-parallel" not in [note.code for note in notes]
+        counts[proved] += 1
+        assert not proved or not races(program), body
+    assert min(counts.values()) > 10, counts

@@ -237,3 +237,33 @@ def test_a_sum_whose_condition_lets_it_begin_in_a_later_iteration():
 
     check_refused(late, turned, "reverse_compute_at/P6")
     check(late, lambda sch: sch.reverse_compute_at("C", sch.get_loops("B")[1]))
+
+
+@pytest.mark.parametrize("period", [10, 12, 16])
+@pytest.mark.parametrize("other", [1, 5, 7])
+def test_tiles_that_stick_out_of_a_group(period, other):
+    """Where results are moved to a place that is a group and a step in it, conditions keep tiles within both axes."""
+
+    @T.prim_func
+    def groups(A: T.Buffer((2, 14, period), "int32"), C: T.Buffer((14, 2 * period), "int32")):
+        B = T.alloc_buffer((2, 14, period), "int32")
+        for g, i, j, k in T.grid(2, 14, period, 3):
+            with T.block("B"):
+                vg, vi, vj, vk = T.axis.remap("SSSR", [g, i, j, k])
+                with T.init():
+                    B[vg, vi, vj] = 0
+                B[vg, vi, vj] += A[vg, vi, vj] * vk
+        for g, i, j in T.grid(2, 14, period):
+            with T.block("C"):
+                vg, vi, vj = T.axis.remap("SSS", [g, i, j])
+                C[vi, vg * period + vj] = B[vg, vi, vj] + 1
+
+    def moved(sch):
+        g, i, j, k = sch.get_loops("B")
+        i0, i1 = sch.split(i, [None, other])
+        j0, j1 = sch.split(j, [None, 8])
+        sch.reorder(g, j0, i0, k, i1, j1)
+        sch.reverse_compute_at("C", i0)
+        assert len(sch.get_loops("C")) > 3
+
+    check(groups, moved)

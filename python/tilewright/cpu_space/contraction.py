@@ -18,7 +18,7 @@ from tilewright.cpu_space.facts import (
 )
 from tilewright.cpu_space.gaps import close_gaps
 from tilewright.cpu_space.grouped_product import schedule_groups
-from tilewright.cpu_space.groups import apart_by_groups
+from tilewright.cpu_space.groups import apart_by_groups, by_groups, groups_of_results
 from tilewright.cpu_space.long_sums import in_parts, in_several_sums
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
 from tilewright.cpu_space.packing import LINE_BYTES, copy_in_vectors, pack, panels_at_a_time
@@ -331,6 +331,10 @@ class _Contraction:
         if apart:
             # The results of one phase lie apart from one another in memory, and together in registers.
             layout = apart_by_phases(len(facts.store.indices), apart)
+            attempt(schedule.transform_block_layout, chosen, layout)
+            attempt(schedule.transform_layout, facts.block, ("write", 0), layout)
+        elif (groups := groups_of_results(facts)) is not None:
+            layout = by_groups(len(facts.store.indices), *groups)
             attempt(schedule.transform_block_layout, chosen, layout)
             attempt(schedule.transform_layout, facts.block, ("write", 0), layout)
         return chosen

@@ -61,6 +61,7 @@ class StoreModel {
   double extent(size_t at) const { return static_cast<double>(program_.loops[nest_[at]].count()); }
   /// Vectors that an access takes for one iteration of the block; with `distinct`, in how many registers they lie.
   double vectors(const Stream& stream) const;
+  double divisions_done_before() const;
   double work_of_one() const;
   double footprint(const Stream& stream, size_t depth, double way) const;
   double lines(const Stream& stream, size_t depth) const;
@@ -198,6 +199,25 @@ double StoreModel::vectors(const Stream& stream) const {
   return count * (apart ? lanes_ * 1.5 : std::max(1.0, step));
 }
 
+/// Of the divisions in indices, those that are not made anew in each iteration.
+double StoreModel::divisions_done_before() const {
+  const bool in_vain = divides_in_vain_ && vector_ >= 0 &&
+                       std::all_of(streams_.begin(), streams_.end(), [&](const Stream& s) { return s.even[vector_]; });
+  // Those that only outer loops change are made once for all iterations of the inner ones.
+  Levels inner = 0;
+  for (size_t at = nest_.size(); at-- > 0;) {
+    inner |= analysis::level_bit(program_.loops[nest_[at]].depth);
+    if (!block_[at]) break;
+  }
+  double count = 0;
+  for (const AccessFact& access : store_.accesses) {
+    for (const LoopSum& index : access.index) {
+      count += program_.sums.work(index).div - (in_vain ? 0 : program_.sums.work(index, inner).div);
+    }
+  }
+  return std::min(count, store_.work.ints[Operations::kDivMod]);
+}
+
 /// Cycles of the vector ports for the value of one iteration.
 double StoreModel::work_of_one() const {
   const Operations& work = store_.work;
@@ -206,10 +226,7 @@ double StoreModel::work_of_one() const {
                  work.floats[Operations::kCompare] + work.selects + work.logic / 2;
   double calls = work.floats[Operations::kMath] + work.ints[Operations::kMath] - work.elementary;
   // Arithmetic of indices is done once for many; conditions and divisions are not.
-  const bool no_divisions =
-      divides_in_vain_ && vector_ >= 0 &&
-      std::all_of(streams_.begin(), streams_.end(), [&](const Stream& s) { return s.even[vector_]; });
-  double ints = work.ints[Operations::kCompare] + (no_divisions ? 0 : 4 * work.ints[Operations::kDivMod]);
+  double ints = work.ints[Operations::kCompare] + 4 * (work.ints[Operations::kDivMod] - divisions_done_before());
   return (plain + std::max(calls, 0.0) + ints) / rates_.fma_ports + work.elementary * kCyclesOfElementary +
          work.floats[Operations::kDivMod] * kCyclesOfDivision;
 }

@@ -43,6 +43,30 @@ TEST(AnalyticalModel, ThreadsShareWhatIsParallel) {
   EXPECT_LT(four.seconds, one.seconds);
 }
 
+/// for f in range(n * n): for j: B[f // n, f % n, j] = A[...] + 1, or the same with two loops
+Ref<Module> increment_of_rows(int64_t n, bool fused) {
+  DataType f32 = DataType::float_(32);
+  Ref<Buffer> a = decl_buffer({i32(n), i32(n), i32(64)}, f32, "A"),
+              b = decl_buffer({i32(n), i32(n), i32(64)}, f32, "B");
+  Ref<Var> i = var("i"), j = var("j"), f = var("f"), k = var("k");
+  std::vector<Expr> index = {i, j, k};
+  if (fused) index = {floordiv(f, i32(n)), floormod(f, i32(n)), k};
+  Stmt body = loop(k, i32(64), store(b, load(a, index) + float_imm(f32, 1), index));
+  body = fused ? loop(f, i32(n * n), body) : loop(i, i32(n), loop(j, i32(n), body));
+  PrimFunc func{{}, {}, make<TupleType>({{}}), {}, body};
+  for (const Ref<Buffer>& buffer : {a, b}) {
+    Ref<Var> handle = pointer_var(buffer->name, DataType::void_(), "");
+    func.params.push_back(handle);
+    func.buffer_map.push_back({handle, buffer});
+  }
+  return as_module(make<PrimFunc>(func));
+}
+
+TEST(AnalyticalModel, DivisionsOfOuterLoopsAreMadeOnce) {
+  double plain = estimate_cost(increment_of_rows(20, false), target(1)).compute;
+  EXPECT_NEAR(estimate_cost(increment_of_rows(20, true), target(1)).compute, plain, 0.1 * plain);
+}
+
 TEST(AnalyticalModel, ScoresAreCallsASecond) {
   TuneContext context;
   context.target = target(1);

@@ -42,9 +42,14 @@ bool DecisionTree::Node::has_open_way() const {
   return false;
 }
 
-std::vector<Value> DecisionTree::choose(Random& random) const {
-  std::vector<Value> decisions;
-  for (const Node* node = &root_; !node->weights.empty() && !node->is_done;) {
+bool DecisionTree::Node::has_way(const Value& decision) const {
+  const auto* way = decision.as<int64_t>();
+  return weights.empty() ||
+         (way && *way >= 0 && *way < static_cast<int64_t>(weights.size()) && weights[static_cast<size_t>(*way)] > 0);
+}
+
+void DecisionTree::choose(const Node* node, Random& random, std::vector<Value>& decisions) {
+  while (!node->weights.empty() && !node->is_done) {
     std::vector<double> open = node->weights;
     for (size_t way = 0; way < open.size(); ++way) {
       auto child = node->children.find(std::to_string(way));
@@ -53,21 +58,29 @@ std::vector<Value> DecisionTree::choose(Random& random) const {
     size_t way = random.categorical(open);
     decisions.emplace_back().data = static_cast<int64_t>(way);
     auto child = node->children.find(std::to_string(way));
-    if (child == node->children.end()) break;
+    if (child == node->children.end()) return;
     node = child->second.get();
   }
+}
+
+std::vector<Value> DecisionTree::choose(Random& random) const {
+  std::vector<Value> decisions;
+  choose(&root_, random, decisions);
   return decisions;
 }
 
-bool DecisionTree::is_taken(const std::vector<Value>& decisions) const {
+std::optional<std::vector<Value>> DecisionTree::fitted(std::vector<Value> decisions, Random& random) const {
   const Node* node = &root_;
-  for (const Value& decision : decisions) {
-    if (node->is_done) return true;
-    auto child = node->children.find(text_of(decision));
-    if (child == node->children.end()) return false;
+  size_t fit = 0;
+  for (; fit < decisions.size() && !node->is_done && node->has_way(decisions[fit]); ++fit) {
+    auto child = node->children.find(text_of(decisions[fit]));
+    if (child == node->children.end()) return decisions;
     node = child->second.get();
   }
-  return node->is_done;
+  if (node->is_done) return std::nullopt;
+  decisions.resize(fit);
+  choose(node, random, decisions);
+  return decisions;
 }
 
 bool DecisionTree::take(const std::vector<Branch>& path) {

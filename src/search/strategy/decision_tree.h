@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,10 @@ class DecisionTree {
   std::vector<schedule::Value> choose(schedule::Random& random) const;
   /// False where the point was taken before.
   bool take(const std::vector<Branch>& path);
-  /// Whether a space that always comes to the same draws after the same decisions has nothing new behind these.
-  bool is_taken(const std::vector<schedule::Value>& decisions) const;
+  /// These decisions, of which those from the first on that is no way of its draw give way to ones that lead to a new
+  /// point. Nothing where they are known to lead to a point that was taken.
+  std::optional<std::vector<schedule::Value>> fitted(std::vector<schedule::Value> decisions,
+                                                     schedule::Random& random) const;
   bool is_exhausted() const { return root_.is_done; }
 
  private:
@@ -43,7 +46,10 @@ class DecisionTree {
     std::map<std::string, std::unique_ptr<Node>> children;
     bool is_done = false;
     bool has_open_way() const;
+    bool has_way(const schedule::Value& decision) const;
   };
+  /// Adds decisions behind those that lead to the node.
+  static void choose(const Node* node, schedule::Random& random, std::vector<schedule::Value>& decisions);
   Node root_;
 };
 

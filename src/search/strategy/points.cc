@@ -223,6 +223,7 @@ Result<std::vector<Point>> Points::draw(size_t count, const Stream& stream) {
 
 Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations, const Stream& stream) {
   std::vector<Wish> wishes;
+  std::vector<Point> points;
   for (size_t i = 0; i < variations.size(); ++i) {
     const auto& [of, draw, decision] = variations[i];
     Trace trace = of->schedule.trace().without_postproc();
@@ -230,19 +231,26 @@ Result<std::vector<Point>> Points::vary(const std::vector<Variation>& variations
     TW_CHECK(draw < draws.size(), "a variation of a draw that is not there");
     Wish wish{of->space, &of->schedule};
     wish.random = stream(i);
-    if (function_) {
-      wish.decisions = trace.decisions();
-      wish.decisions[draw] = decision;
-      wish.certain = draw + 1;
-      // A run takes milliseconds, and most neighbors of a good point are neighbors of another one.
-      if (trees_[wish.space].is_taken(wish.decisions)) continue;
-    } else {
+    if (!function_) {
       TW_TRY(changed, trace.with_decision(draws[draw], decision));
       wish.trace = std::move(changed);
+      wishes.push_back(std::move(wish));
+      continue;
     }
-    wishes.push_back(std::move(wish));
+    // A run takes milliseconds, and most neighbors of a good point are neighbors of another one: each is made with what
+    // is known of those before it.
+    std::vector<Value> decisions = trace.decisions();
+    decisions[draw] = decision;
+    auto fitted = trees_[wish.space].fitted(std::move(decisions), wish.random);
+    if (!fitted || fitted->size() <= draw) continue;
+    wish.decisions = std::move(*fitted);
+    wish.certain = draw + 1;
+    std::vector<Wish> one;
+    one.push_back(std::move(wish));
+    TW_TRY(made, make(std::move(one)));
+    for (Point& point : made) points.push_back(std::move(point));
   }
-  return make(std::move(wishes));
+  return function_ ? std::move(points) : make(std::move(wishes));
 }
 
 Result<std::vector<Point>> Points::mutate(const std::vector<const Point*>& parents, const Stream& stream) {
