@@ -45,4 +45,6 @@ def test_dot_products_have_limits_of_their_own() -> None:
     peaks = machine.roofs(1).peaks
     features = tw.Target("native").features
     assert (peaks["int8"] > peaks["int32"]) == any(name in features for name in ("avxvnni", "avx512vnni"))
-    assert (peaks["bfloat16"] > peaks["float32"]) == ("avx512bf16" in features)
+    # Some processors begin dot products of bfloat16 half as often as multiplications of float32.
+    assert peaks["bfloat16"] >= peaks["float32"]
+    assert peaks["bfloat16"] == peaks["float32"] or "avx512bf16" in features

@@ -299,6 +299,17 @@ class Body {
   int conditional_ = 0;
 };
 
+/// Hints have nothing to do in vectors.
+bool only_prefetches(const Stmt& body) {
+  bool only = true;
+  visit(
+      body, [&](const Ref<BufferStore>&) { only = false; },
+      [&](const Ref<Evaluate>& evaluated) {
+        only = only && (is_nop(evaluated) || is_call_to(evaluated->value, Intrinsic::k_prefetch));
+      });
+  return only;
+}
+
 class Vectorizer {
  public:
   Vectorizer(const PrimFunc& func, PassContext& context)
@@ -341,7 +352,7 @@ class Vectorizer {
       if (parallel) return parallel_vectors(inner);
       return narrow_ ? narrow_vectors(inner) : vectorized(inner);
     }
-    if (innermost && (!extent || *extent >= kShort)) {
+    if (innermost && (!extent || *extent >= kShort) && !only_prefetches(inner->body)) {
       scalar_.push_back("loop '" + loop->loop_var->name_hint + "' has no vector code: " + reason);
     }
     return inner;

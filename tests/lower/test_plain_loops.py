@@ -296,6 +296,15 @@ def test_why_a_loop_stays_scalar() -> None:
     assert note["message"] == "loop 'i' has no vector code: an iteration needs what an earlier one does to 'A'"
 
 
+def test_hints_are_no_scalar_loop() -> None:
+    @T.prim_func
+    def ahead(A: T.Buffer((256, 64), "float32")):
+        for i in range(256):
+            T.prefetch(A, [T.Range(i, i + 1), T.Range(0, 1)])
+
+    assert tw.compile(ahead, schedule="as written").report["notes"] == []
+
+
 def test_packing_is_known_to_write_each_element_once() -> None:
     @T.prim_func
     def pack(W: T.Buffer((64, 48), "float32"), P: T.Buffer((3, 16, 16, 4), "float32")):
