@@ -150,6 +150,27 @@ def test_a_reduction_without_steps():
     assert "T.where(n > 0)" in sch.mod.script()
 
 
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_loop_that_runs_says_that_the_sum_begins(number):
+    """Around the init, or one of its own."""
+
+    @T.prim_func
+    def product(a: T.handle, b: T.handle, c: T.handle):
+        n = T.int32()
+        A = T.match_buffer(a, (n, n))
+        B = T.match_buffer(b, (n, n))
+        C = T.match_buffer(c, (n, n))
+        for i, j, k in T.grid(n, n, n):
+            with T.block("C"):
+                vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                with T.init():
+                    C[vi, vj] = T.float32(0)
+                C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+
+    sch = check(product, decompose("C", number))
+    assert "T.where" not in sch.mod.script()
+
+
 def test_what_an_init_reads_is_complete():
     @T.prim_func
     def biased(A: T.Buffer((4, 8)), D: T.Buffer((4,)), C: T.Buffer((4,))):

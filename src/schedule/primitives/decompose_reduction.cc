@@ -26,6 +26,7 @@
 #include "analysis/block_facts.h"
 #include "analysis/reduction_start.h"
 #include "analysis/scope.h"
+#include "analysis/sizes.h"
 #include "ir/build.h"
 #include "ir/substitute.h"
 #include "ir/traverse.h"
@@ -111,12 +112,14 @@ Result<Stmt> init_nest(const Tree& tree, int block, int loop, const std::string&
   std::vector<Ref<For>> reduction;
   arith::Analyzer analyzer;
   analysis::bind_above(analyzer, tree, tree[loop].parent);
+  analysis::assume_runs_around(analyzer, tree, tree[loop].parent);
   for (int at : tree.loops_above(block)) {
     if (at < loop) continue;
     const For& old = tree.for_at(at);
     if (drives(tree, at, realize, analysis::is_data_parallel)) {
       copied.push_back(at);
       analyzer.bind(old.loop_var, old.min, old.extent);
+      analysis::assume_runs(analyzer, tree, {at});
       loop_vars.emplace(old.loop_var, var(old.loop_var->name_hint + "_init", old.loop_var.dtype()));
     } else {
       reduction.push_back(tree.stmt(at).borrow<For>());
