@@ -62,7 +62,10 @@ class Examine {
     } else {
       facts_.role = reads_own_ || !partial_.empty() ? BlockRole::kUpdate : BlockRole::kComplete;
     }
-    bool reduces = std::any_of(block_->iter_vars.begin(), block_->iter_vars.end(), is_reduction_axis);
+    // An axis of one step has no step that another one could overwrite.
+    bool reduces = std::any_of(block_->iter_vars.begin(), block_->iter_vars.end(), [](const Ref<IterVar>& axis) {
+      return is_reduction_axis(axis) && !is_const_int(axis->dom->extent, 1);
+    });
     if (reduces && !reads_own_) {
       facts_.role = BlockRole::kOther;
       say("it has a reduction axis but does not accumulate: each step overwrites the one before");
@@ -210,6 +213,25 @@ class Examine {
     return false;
   }
 
+  /// Whether the first statement of the body stores to all of it, and reads none of that buffer: the others find what
+  /// the block itself made.
+  bool is_made_before(const Ref<BufferRegion>& region) {
+    const SeqStmt* sequence = block_->body.as<SeqStmt>();
+    if (!sequence || block_->init.defined()) return false;
+    const Stmt& first = sequence->seq[0];
+    auto shows = [&](const Ref<Buffer>& named) {
+      return named == region->buffer ||
+             std::any_of(block_->match_buffers.begin(), block_->match_buffers.end(), [&](const auto& match) {
+               return match->buffer == named && match->source->buffer == region->buffer;
+             });
+    };
+    bool reads = false;
+    for_each_access(first, Nested::kDeclared, [&](const Access& access) {
+      reads |= access.reads && (!access.named.defined() || shows(access.named));
+    });
+    return !reads && surely_writes(first, *block_, region, analyzer_);
+  }
+
   /// What the body touches is what the block declares.
   std::string why_undeclared() {
     std::string why;
@@ -230,7 +252,7 @@ class Examine {
       region = over_all_iterations(region, access.around);
       bool init = block_->init.defined();  // the signature of a block with an init leaves out what it accumulates into
       bool reads = !access.reads || within(region, block_->reads) || (init && within(region, block_->writes)) ||
-                   is_vouched_for(raw, region);
+                   is_vouched_for(raw, region) || is_made_before(region);
       bool writes = !access.writes || access.form == Access::Form::kAddress || within(region, block_->writes);
       if (reads && writes) {
         if (access.form == Access::Form::kPointer) note_pointer(access, region);

@@ -6,6 +6,7 @@
 
 #include "ir/build.h"
 #include "ir/op.h"
+#include "ir/tensor_intrin.h"
 #include "ir/traverse.h"
 
 namespace tilewright::analysis {
@@ -170,15 +171,49 @@ class Counter {
       result_.reduction_length += any_reduction_ ? length : length - 1;
       any_reduction_ = true;
     }
-    if (block->init.defined()) {
-      visit(block->init, [&](const Ref<BufferStore>& store) { write(*store); });
+    if (Ref<Block> said = described(block); said != block) {
+      enter_contract(*block, *said, v);
+    } else {
+      if (block->init.defined()) {
+        visit(block->init, [&](const Ref<BufferStore>& store) { write(*store); });
+      }
+      v(block->body);
     }
-    v(block->body);
     conditions_ -= is_conditional;
     unsure_ -= !reaches_all;
     loops_ = outer_loops;
     times_ = outer;
     base_ = outer_base;
+  }
+
+  /// A block that stands for an instruction on tensors touches what it declares, and computes what is said of it.
+  void enter_contract(const Block& block, const Block& said, Visitor& v) {
+    for (const Ref<BufferRegion>& region : block.reads) {
+      ParameterUse* param = parameter(region->buffer);
+      if (!param) continue;
+      param->read = true;
+      if (!covered_.contains(param)) param->read_before_written = true;
+      touch(reads_[param], *region);
+    }
+    for (const Ref<BufferRegion>& region : block.writes) {
+      ParameterUse* param = parameter(region->buffer);
+      if (!param) continue;
+      param->written = true;
+      touch(writes_[param], *region);
+      if (param->buffer == region->buffer && conditions_ == 0 && covers(*region)) cover(*param);
+    }
+    const bool outer = std::exchange(by_contract_, true);
+    v(said.body);
+    by_contract_ = outer;
+  }
+
+  void touch(Touched& touched, const BufferRegion& region) {
+    double elements = 1;
+    for (const Ref<Range>& range : region.region) {
+      touched.by_data |= effect_of(range->min) != Effect::kPure;
+      elements *= constant_or_guess(range->extent);
+    }
+    touched.elements += times_ * elements;
   }
 
   template <class T>
@@ -192,6 +227,7 @@ class Counter {
   }
 
   ParameterUse* parameter(const Ref<Buffer>& buffer) {
+    if (by_contract_) return nullptr;
     const Ref<Buffer> source = source_of(buffer);
     for (ParameterUse& param : result_.params) {
       if (param.buffer == source) return &param;
@@ -227,9 +263,29 @@ class Counter {
     if (!param) return;
     param->written = true;
     touch(writes_[param], store.indices);
-    if (param->buffer != store.buffer || !covers(store)) return;
-    covered_.insert(param);
-    if (unsure_ == 0) param->written_in_full = true;
+    if (param->buffer == store.buffer && covers(store)) cover(*param);
+  }
+  void cover(ParameterUse& param) {
+    covered_.insert(&param);
+    if (unsure_ == 0) param.written_in_full = true;
+  }
+
+  /// Each dimension is there as a whole, or begins at a multiple of a variable of its own that gets to all of them.
+  bool covers(const BufferRegion& region) const {
+    std::unordered_set<const NodeBase*> used;
+    for (size_t d = 0; d < region.region.size(); ++d) {
+      auto all = const_int(region.buffer->shape[d]), part = const_int(region.region[d]->extent);
+      if (!all || !part) return false;
+      if (*all == *part) continue;
+      const Expr& min = region.region[d]->min;
+      const Mul* product = min.as<Mul>();
+      const Expr& counted = product ? product->a : min;
+      if ((product ? const_int(product->b) : 1) != *part) return false;
+      auto range = extents_.find(counted.get());
+      if (range == extents_.end() || !used.insert(counted.get()).second) return false;
+      if (auto count = const_int(range->second); !count || *count * *part != *all) return false;
+    }
+    return true;
   }
 
   /// Each index is a variable of its own that runs over all of the dimension.
@@ -255,6 +311,7 @@ class Counter {
   int conditions_ = 0;
   int unsure_ = 0;  // loops around that may have no iteration, and blocks that do not reach all of their domain
   bool any_reduction_ = false;
+  bool by_contract_ = false;  // inside of what is said of an instruction on tensors
   std::unordered_map<const NodeBase*, int64_t> middle_;
   std::unordered_map<const NodeBase*, Expr> extents_;  // of variables that start at 0
   std::unordered_map<const NodeBase*, Ref<Buffer>> views_;

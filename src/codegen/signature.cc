@@ -31,7 +31,12 @@ std::unordered_set<NodeRef> written_pointers(const Stmt& body) {
             break;
           case Intrinsic::k_prefetch:
             return;
-          case Intrinsic::k_tvm_access_ptr:
+          case Intrinsic::k_tvm_access_ptr: {
+            // (type, data, offset, extent, mask): bit 1 of the mask stands for writing
+            auto mask = call->args.size() == 5 ? const_int(Expr(call->args[4])) : std::nullopt;
+            if (!mask || *mask & 2) note_pointers(call->args[1]);
+            break;
+          }
           case Intrinsic::k_call_extern:
           case Intrinsic::kUnknown:
             for (const NodeRef& arg : call->args) note_pointers(arg);

@@ -26,6 +26,7 @@ struct Table {
   std::shared_mutex mutex;
   std::map<std::string, Entry, std::less<>> by_name;
   std::multimap<Hash128, Known> by_implementation;
+  std::function<void(std::string_view)> source;
 };
 Table& table() {
   static Table* const the_table = new Table;  // used until the process ends
@@ -164,10 +165,21 @@ Status register_tensor_intrin(TensorIntrin intrin, bool replace) {
 
 std::shared_ptr<const TensorIntrin> find_tensor_intrin(std::string_view name) {
   Table& t = table();
-  std::shared_lock lock(t.mutex);
-  auto it = t.by_name.find(name);
-  return it == t.by_name.end() ? nullptr : it->second;
+  auto known = [&]() -> Entry {
+    std::shared_lock lock(t.mutex);
+    auto it = t.by_name.find(name);
+    return it == t.by_name.end() ? nullptr : it->second;
+  };
+  static thread_local bool asking = false;  // the source looks up names, too
+  Entry found = known();
+  if (found || asking || !t.source) return found;
+  asking = true;
+  t.source(name);
+  asking = false;
+  return known();
 }
+
+void set_tensor_intrin_source(std::function<void(std::string_view)> source) { table().source = std::move(source); }
 
 std::vector<std::string> tensor_intrin_names() {
   Table& t = table();

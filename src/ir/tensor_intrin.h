@@ -15,6 +15,7 @@
 // several threads. That description and implementation compute the same is the word of who registers them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -41,8 +42,11 @@ struct TensorIntrin {
 /// ArgumentError "tensor-intrin/signature" where the two do not fit together, "tensor-intrin/name" where the name is
 /// taken and `replace` is not set.
 Status register_tensor_intrin(TensorIntrin intrin, bool replace = false);
-/// Null if there is none of that name.
+/// Null if there is none of that name, and the source registers none when it is asked.
 std::shared_ptr<const TensorIntrin> find_tensor_intrin(std::string_view name);
+/// Who is asked for a name that the table lacks, and may register it: intrinsics of any size are made when they are
+/// named, as a trace of another process names them. It is called without a lock, and must not throw.
+void set_tensor_intrin_source(std::function<void(std::string_view)> source);
 /// Sorted.
 std::vector<std::string> tensor_intrin_names();
 

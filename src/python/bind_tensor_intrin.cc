@@ -26,6 +26,16 @@ nb::object find_python(const std::string& name) {
   return nb::make_tuple(found->desc, found->impl, found->features);
 }
 
+/// What the package knows is registered where it is first named: reading the scripts takes a moment.
+void ask_python(std::string_view name) {
+  nb::gil_scoped_acquire gil;
+  try {
+    nb::module_::import_("tilewright.tensor_intrin").attr("make_if_known")(nb::str(name.data(), name.size()));
+  } catch (nb::python_error& error) {
+    error.discard_as_unraisable("tilewright.tensor_intrin");
+  }
+}
+
 }  // namespace
 
 void bind_tensor_intrin(nb::module_& m) {
@@ -33,6 +43,7 @@ void bind_tensor_intrin(nb::module_& m) {
         nb::arg("features"), nb::arg("replace"), nb::arg("compact"));
   m.def("find_tensor_intrin", &find_python, nb::arg("name"), "Description, implementation and features, or None.");
   m.def("tensor_intrin_names", &tensor_intrin_names);
+  set_tensor_intrin_source(&ask_python);
 }
 
 }  // namespace tilewright::python

@@ -88,6 +88,33 @@ COMPUTE_LOOP(dot_avx512bf16, "avx512f", "vbroadcastss", kOneF, kTinyF, "%%zmm24"
 COMPUTE_LOOP(dot_avx512vnni, "avx512f", "vpbroadcastd", kThree, kThree, "%%zmm24", "%%zmm25", EACH24(CLEAR_Z),
              EACH24(DOT_Z), UPPER, WITH_HIGH)
 
+/* Tiles of 16 rows of 64 bytes: the palette, then the bytes of a row and the rows of each of eight tiles. */
+static const struct {
+  uint8_t palette, reserved[15];
+  uint16_t row_bytes[16];
+  uint8_t rows[16];
+} kTiles = {1, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+
+/* Four sums of products hide the latency. Operands are a tile of ones: zeros would take less power, and run at a clock
+ * that real data do not reach. */
+#define TILE_LOOP(name, instruction, one)                                                                            \
+  __attribute__((noinline)) static void name(int64_t count) {                                                        \
+    int32_t ones[256];                                                                                               \
+    for (int i = 0; i < 256; ++i) ones[i] = one;                                                                     \
+    __asm__ volatile(                                                                                                \
+        "ldtilecfg %1\n\ttileloadd (%2, %3), %%tmm4\n\ttileloadd (%2, %3), %%tmm5\n\t"                               \
+        "tilezero %%tmm0\n\ttilezero %%tmm1\n\ttilezero %%tmm2\n\ttilezero %%tmm3\n\t.p2align 5\n1:\n\t" instruction \
+        " %%tmm5, %%tmm4, %%tmm0\n\t" instruction " %%tmm5, %%tmm4, %%tmm1\n\t" instruction                          \
+        " %%tmm5, %%tmm4, %%tmm2\n\t" instruction                                                                    \
+        " %%tmm5, %%tmm4, %%tmm3\n\t"                                                                                \
+        "dec %0\n\tjnz 1b\n\ttilerelease"                                                                            \
+        : "+r"(count)                                                                                                \
+        : "m"(kTiles), "r"(ones), "r"((int64_t)64)                                                                   \
+        : "cc", "memory");                                                                                           \
+  }
+TILE_LOOP(dot_amx_int8, "tdpbssd", 0x01010101)
+TILE_LOOP(dot_amx_bf16, "tdpbf16ps", 0x3c003c00)
+
 #define READ_LOOP(name, features, body, finish)                                                   \
   __attribute__((target(features), noinline)) static void name(const void* from, int64_t count) { \
     __asm__ volatile(".p2align 5\n1:\n\t" body "add $1024, %0\n\tdec %1\n\tjnz 1b\n\t" finish     \
@@ -141,6 +168,11 @@ void tw_find_roof_loops(tw_roof_loops* loops) {
     if (tw_has_cpu_feature(host, TW_CPU_avx512vnni)) loops->i8_dot = probe(dot_avx512vnni, 24 * 16 * 8);
     if (tw_has_cpu_feature(host, TW_CPU_avx512bf16)) loops->bf16_dot = probe(dot_avx512bf16, 24 * 16 * 4);
     loops->read = read_avx512;
+  }
+  int int8 = tw_has_cpu_feature(host, TW_CPU_amx_int8), bf16 = tw_has_cpu_feature(host, TW_CPU_amx_bf16);
+  if ((int8 || bf16) && tw_request_amx()) {
+    if (int8) loops->i8_dot = probe(dot_amx_int8, 4 * 256 * 64 * 2);
+    if (bf16) loops->bf16_dot = probe(dot_amx_bf16, 4 * 256 * 32 * 2);
   }
 }
 

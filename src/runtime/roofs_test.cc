@@ -27,7 +27,9 @@ void expect_sound(const tw_roofs& roofs) {
   for (double rate : {roofs.i32_mul, roofs.i8_dot, roofs.bf16_dot, roofs.l1_read, roofs.dram_read}) {
     EXPECT_TRUE(std::isfinite(rate));
   }
-  EXPECT_EQ(roofs.bf16_dot > 0, avx512 && tw_has_cpu_feature(tw_host_cpu_features(), TW_CPU_avx512bf16));
+  if (avx512 && tw_has_cpu_feature(tw_host_cpu_features(), TW_CPU_avx512bf16)) {
+    EXPECT_GT(roofs.bf16_dot, 1e8);
+  }
 }
 
 TEST(Roofs, OfOneThread) {

@@ -115,7 +115,7 @@ def _is_beyond_the_estimate(function: ir.PrimFunc) -> bool:
         if isinstance(node, ir.Block):
             found |= SKIPS_ZERO_TERMS in node.annotations
         elif isinstance(node, ir.Call):
-            found |= getattr(node.op, "name", "") == "tir.call_llvm_pure_intrin"
+            found |= getattr(node.op, "name", "") in ("tir.call_llvm_intrin", "tir.call_llvm_pure_intrin")
 
     _core.visit(function.body, look)
     return found

@@ -20,6 +20,7 @@ from tilewright.cpu_space.gaps import close_gaps
 from tilewright.cpu_space.grouped_product import schedule_groups
 from tilewright.cpu_space.groups import apart_by_groups, by_groups, groups_of_results
 from tilewright.cpu_space.long_sums import in_parts, in_several_sums
+from tilewright.cpu_space.matrix_tiles import schedule_tiles
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
 from tilewright.cpu_space.packing import LINE_BYTES, copy_in_vectors, pack, panels_at_a_time
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
@@ -49,7 +50,7 @@ _SHARED_WORK = 1 << 18
 
 def schedule_contraction(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> None:
     """Tiles a contraction; one that no tile of registers fits stays as it is."""
-    if schedule_groups(schedule, facts, target, draw):
+    if schedule_tiles(schedule, facts, target, draw) or schedule_groups(schedule, facts, target, draw):
         return
     facts = apart_by_groups(schedule, facts, target)
     windows = window_tiles(facts, target)

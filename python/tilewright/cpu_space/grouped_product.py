@@ -13,7 +13,7 @@ from tilewright.cpu_space.register_tile import RegisterTile, bits_of, cycles_of_
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
 #: sums of one instruction
-_LANES = 16
+LANES = 16
 #: vectors of columns that they are rounded up to, at most
 _MOST_VECTORS = 4
 #: groups of columns that are packed while the lines they lie in are near
@@ -31,30 +31,37 @@ def schedule_groups(schedule: Schedule, facts: Facts, target: _core.Target, draw
         return False
     if bits_of(facts.store.buffer.dtype) != 32 or any(bits_of(read.buffer.dtype) > 16 for read in facts.reads):
         return False
-    # The instructions are scripts; reading them, once in a process, takes longer than a hundred schedules.
-    from tilewright.tensor_intrin.x86 import best_dot
-
     for left in range(2):
-        types = facts.reads[left].buffer.dtype, facts.reads[1 - left].buffer.dtype, facts.store.buffer.dtype
-        found = best_dot(target, types)
-        if found is None:
+        way = _best_way(facts, left, target)
+        if way is None or way.cycles >= _cycles_without(facts, target):
             continue
-        intrin, group = found
-        ways = [_Way(facts, left, group, vectors, target) for vectors in range(1, _MOST_VECTORS + 1)]
-        ways = sorted((way for way in ways if way.tiles), key=lambda way: way.cycles)
-        if not ways:
-            continue
-        if ways[0].cycles >= _cycles_without(facts, target):
-            continue
-        tile = ways[0].tiles[draw.choose(len(ways[0].tiles))]
-        if ways[0].whole is not facts:
-            schedule.pad_einsum(facts.block, ways[0].steps)
+        tile = way.tiles[draw.choose(len(way.tiles))]
+        if way.whole is not facts:
+            schedule.pad_einsum(facts.block, way.steps)
             again = facts_of(schedule, facts.block)
             if again is None:
                 return False
             facts = again
-        return bool(attempt(_Groups(schedule, facts, left, group, tile, intrin).run))
+        return bool(attempt(_Groups(schedule, facts, left, way.group, tile, way.intrin).run))
     return False
+
+
+def cycles_in_groups(facts: Facts, target: _core.Target) -> float:
+    """What the model expects of the fastest way that adds a group or one product at a time."""
+    ways = [_best_way(facts, left, target) for left in range(2)]
+    return min([_cycles_without(facts, target), *(way.cycles for way in ways if way is not None)])
+
+
+def _best_way(facts: Facts, left: int, target: _core.Target) -> _Way | None:
+    # The instructions are scripts; reading them, once in a process, takes longer than a hundred schedules.
+    from tilewright.tensor_intrin.x86 import best_dot
+
+    types = facts.reads[left].buffer.dtype, facts.reads[1 - left].buffer.dtype, facts.store.buffer.dtype
+    found = best_dot(target, types)
+    if found is None:
+        return None
+    ways = [_Way(facts, left, *found, vectors, target) for vectors in range(1, _MOST_VECTORS + 1)]
+    return min((way for way in ways if way.tiles), key=lambda way: way.cycles, default=None)
 
 
 def _cycles_without(facts: Facts, target: _core.Target) -> float:
@@ -66,20 +73,20 @@ def _cycles_without(facts: Facts, target: _core.Target) -> float:
     return min(along, tiles[0].cycles if tiles else math.inf)
 
 
-def _columns(facts: Facts, left: int) -> int | None:
+def columns_of(facts: Facts, left: int) -> int | None:
     """The axis that results lie along, of the right operand alone."""
     a, b = facts.reads[left], facts.reads[1 - left]
     along = [i for i in facts.spatial if facts.store.strides[i] == 1 and b.varies(i) and not a.varies(i)]
     return along[0] if along else None
 
 
-def _group_axis(facts: Facts, left: int) -> int | None:
+def group_axis_of(facts: Facts, left: int) -> int | None:
     """The reduction along which the numbers of a group lie side by side in the left operand."""
-    a, b, axis = facts.reads[left], facts.reads[1 - left], _columns(facts, left)
+    a, b, axis = facts.reads[left], facts.reads[1 - left], columns_of(facts, left)
     if axis is None:
         return None
     for i in facts.reduced:
-        if a.strides[i] == 1 and all(_dimension(facts, b.indices, j) is not None for j in (i, axis)):
+        if a.strides[i] == 1 and all(dimension_of(facts, b.indices, j) is not None for j in (i, axis)):
             return i
     return None
 
@@ -87,31 +94,32 @@ def _group_axis(facts: Facts, left: int) -> int | None:
 class _Way:
     """Columns rounded up to so many whole vectors, and a reduction rounded up to whole groups: the tiles that fit."""
 
-    def __init__(self, facts: Facts, left: int, group: int, vectors: int, target: _core.Target) -> None:
-        columns, reduction = _columns(facts, left), _group_axis(facts, left)
-        sizes = {columns: _LANES * vectors, reduction: group}
+    def __init__(self, facts: Facts, left: int, intrin: str, group: int, vectors: int, target: _core.Target) -> None:
+        self.intrin, self.group = intrin, group
+        columns, reduction = columns_of(facts, left), group_axis_of(facts, left)
+        sizes = {columns: LANES * vectors, reduction: group}
         self.steps = [sizes.get(i, 1) for i in range(len(facts.axes))]
-        self.whole = _rounded(facts, self.steps) if reduction is not None else None
+        self.whole = rounded_up(facts, self.steps) if reduction is not None else None
         self.tiles = _fitting(self.whole, left, target) if self.whole is not None else []
         self.cycles = math.inf
         if self.whole is not None and self.tiles:
             # What is rounded up is copied before and after.
             steps = self.tiles[0].cycles / group * (1.0 if self.whole is facts else 1.05)
-            self.cycles = steps + self._packing(self.whole, 1 - left, reduction, self.whole is not facts)
-
-    @staticmethod
-    def _packing(facts: Facts, right: int, reduction: int | None, is_rounded: bool) -> float:
-        """Cycles that the right operand takes until its groups lie one after the other: what few rows use is not worth
-        it."""
-        operand = facts.reads[right]
-        size = math.prod(axis.extent for i, axis in enumerate(facts.axes) if operand.varies(i))
-        each = _PACK_CYCLES * bits_of(operand.buffer.dtype) / 8
-        if reduction is not None and operand.strides[reduction] == 1:
-            each = _TURN_CYCLES * (_ROUNDING if is_rounded else 1.0)
-        return size * each
+            self.cycles = steps + cycles_of_packing(self.whole, 1 - left, reduction, self.whole is not facts)
 
 
-def _rounded(facts: Facts, steps: list[int]) -> Facts | None:
+def cycles_of_packing(facts: Facts, right: int, reduction: int | None, is_rounded: bool) -> float:
+    """Cycles that the right operand takes until its groups lie one after the other: what few rows use is not worth
+    it."""
+    operand = facts.reads[right]
+    size = math.prod(axis.extent for i, axis in enumerate(facts.axes) if operand.varies(i))
+    each = _PACK_CYCLES * bits_of(operand.buffer.dtype) / 8
+    if reduction is not None and operand.strides[reduction] == 1:
+        each = _TURN_CYCLES * (_ROUNDING if is_rounded else 1.0)
+    return size * each
+
+
+def rounded_up(facts: Facts, steps: list[int]) -> Facts | None:
     """With axes that are multiples of the steps; None where that cannot be."""
     rest = [i for i, step in enumerate(steps) if step > 1 and not facts.divides(step, i)]
     if not rest:
@@ -126,7 +134,7 @@ def _rounded(facts: Facts, steps: list[int]) -> Facts | None:
     return replace(facts, axes=axes)
 
 
-def _dimension(facts: Facts, indices: tuple[object, ...], axis: int) -> int | None:
+def dimension_of(facts: Facts, indices: tuple[object, ...], axis: int) -> int | None:
     """The one index that an axis is."""
     own = [n for n, index in enumerate(indices) if isinstance(index, ir.Var) and index.same_as(facts.axes[axis].var)]
     return own[0] if len(own) == 1 else None
@@ -134,13 +142,13 @@ def _dimension(facts: Facts, indices: tuple[object, ...], axis: int) -> int | No
 
 def _fitting(facts: Facts, left: int, target: _core.Target) -> list[RegisterTile]:
     """Tiles of whole instructions, the one that the model expects most of first."""
-    b, axis = facts.reads[1 - left], _columns(facts, left)
+    b, axis = facts.reads[1 - left], columns_of(facts, left)
     found: list[RegisterTile] = []
     for tile in sorted(register_tiles(facts, target), key=lambda tile: _corrected(facts, tile)):
         rows = dict(tile.rows)
         if (
             tile.axis == axis
-            and tile.columns % _LANES == 0
+            and tile.columns % LANES == 0
             and facts.divides(tile.columns, tile.axis)
             and not any(b.varies(i) for i in facts.spatial if i != tile.axis)
             and _has_registers(facts, tile, target)
@@ -175,9 +183,9 @@ class _Groups:
 
     def run(self) -> bool:
         schedule, facts, tile = self.schedule, self.facts, self.tile
-        group_axis = _group_axis(facts, self.left)
+        group_axis = group_axis_of(facts, self.left)
         assert group_axis is not None
-        self._pack(group_axis)
+        pack_groups(schedule, facts, 1 - self.left, tile.axis, group_axis, self.group)
         # Loops with a tail stay inside: fused with others, their tails cannot be told apart any more.
         head: list[LoopRV] = []
         with_tail: list[LoopRV] = []
@@ -185,7 +193,7 @@ class _Groups:
         for i in [tile.axis, *(i for i in facts.spatial if i != tile.axis)]:
             loop = facts.axes[i].loop
             if i == tile.axis:
-                outer, vectors, lanes = schedule.split(loop, [None, tile.columns // _LANES, _LANES])
+                outer, vectors, lanes = schedule.split(loop, [None, tile.columns // LANES, LANES])
                 head.append(outer)
             elif tile.size(i) > 1:
                 outer, inner = schedule.split(loop, [None, tile.size(i)])
@@ -204,9 +212,9 @@ class _Groups:
         schedule.tensorize(lanes, self.intrin)
         for block in (begin, leaving):
             own = schedule.get_loops(block)[len(every) :]
-            if (constant(schedule.get(own[-1]).extent) or 0) > _LANES:
+            if (constant(schedule.get(own[-1]).extent) or 0) > LANES:
                 # Sums leave as the instruction has them, or their vectors would be taken apart in each step.
-                own[-1:] = schedule.split(own[-1], [None, _LANES])
+                own[-1:] = schedule.split(own[-1], [None, LANES])
             attempt(schedule.vectorize, own[-1])
             for loop in own[:-1]:
                 attempt(schedule.unroll, loop)
@@ -215,44 +223,67 @@ class _Groups:
         attempt(schedule.parallel, schedule.fuse(*head) if len(head) > 1 else head[0])
         return True
 
-    def _pack(self, group_axis: int) -> None:
-        """Groups of the right operand one after the other, for sixteen columns each."""
-        schedule, facts, tile = self.schedule, self.facts, self.tile
-        operand = facts.reads[1 - self.left]
-        number = next(
-            n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.same_as(operand.buffer)
-        )
-        packed = self._padding(operand.buffer) or schedule.cache_read(
-            facts.block, number, "global", consumer_blocks=[facts.block]
-        )
-        indices = [ir.Var(f"i{n}", "int32") for n in range(len(operand.indices))]
-        dimensions = [_dimension(facts, operand.indices, i) or 0 for i in (tile.axis, group_axis)]
-        j, k = (indices[dimension] for dimension in dimensions)
-        others = [index for index in indices if index is not j and index is not k]
-        layout = ir.IndexMap(indices, [j // _LANES, *others, k // self.group, j % _LANES, k % self.group])
-        schedule.transform_layout(packed, ("write", 0), layout)
-        own = schedule.get_loops(packed)
-        if len(own) != len(indices):
-            return
-        turned = dimensions[1] == len(indices) - 1
-        if not turned and dimensions[0] != len(indices) - 1:
-            return
-        # Groups that lie in a line each are words, which vectors are made of where nothing decides between values.
-        if turned and is_conditional(schedule.get(packed)):
-            return
-        panels, neighbors, lanes = schedule.split(own[dimensions[0]], [None, 1 if turned else _NEIGHBORS, _LANES])
-        groups, each = schedule.split(own[dimensions[1]], [None, self.group])
-        rest = [loop for n, loop in enumerate(own) if n not in dimensions]
-        schedule.reorder(*rest, panels, groups, neighbors, lanes, each)
-        attempt(schedule.vectorize, lanes)
-        attempt(schedule.unroll, each)
+
+def pack_groups(
+    schedule: Schedule,
+    facts: Facts,
+    right: int,
+    column_axis: int,
+    group_axis: int,
+    group: int,
+    at: LoopRV | None = None,
+) -> None:
+    """Groups of the right operand one after the other, for sixteen columns each.
+
+    Args:
+        schedule: of the contraction.
+        facts: what it does.
+        right: the number of the operand.
+        column_axis: the axis that results lie along.
+        group_axis: that which is summed over in groups.
+        group: elements of one.
+        at: the loop that packs what it needs, for all before the first one if None.
+    """
+    operand = facts.reads[right]
+    number = next(
+        n for n, region in enumerate(schedule.get(facts.block).reads) if region.buffer.same_as(operand.buffer)
+    )
+    packed = _padding(schedule, facts, operand.buffer) or schedule.cache_read(
+        facts.block, number, "global", consumer_blocks=[facts.block]
+    )
+    indices = [ir.Var(f"i{n}", "int32") for n in range(len(operand.indices))]
+    dimensions = [dimension_of(facts, operand.indices, i) or 0 for i in (column_axis, group_axis)]
+    j, k = (indices[dimension] for dimension in dimensions)
+    others = [index for index in indices if index is not j and index is not k]
+    layout = ir.IndexMap(indices, [j // LANES, *others, k // group, j % LANES, k % group])
+    schedule.transform_layout(packed, ("write", 0), layout)
+    if at is not None:
+        schedule.compute_at(packed, at, preserve_unit_loops=True)
+    own = schedule.get_loops(packed)[-len(indices) :]
+    if at is None and len(own) != len(indices):
+        return
+    turned = dimensions[1] == len(indices) - 1
+    if not turned and dimensions[0] != len(indices) - 1:
+        return
+    # Groups that lie in a line each are words, which vectors are made of where nothing decides between values.
+    if turned and is_conditional(schedule.get(packed)):
+        return
+    columns = (constant(schedule.get(own[dimensions[0]]).extent) or 0) // LANES
+    neighbors_in_line = 1 if turned else math.gcd(columns, _NEIGHBORS) if at is not None else _NEIGHBORS
+    panels, neighbors, lanes = schedule.split(own[dimensions[0]], [None, neighbors_in_line, LANES])
+    groups, each = schedule.split(own[dimensions[1]], [None, group])
+    rest = [loop for n, loop in enumerate(own) if n not in dimensions]
+    schedule.reorder(*rest, panels, groups, neighbors, lanes, each)
+    attempt(schedule.vectorize, lanes)
+    attempt(schedule.unroll, each)
+    if at is None:
         attempt(schedule.parallel, panels)
 
-    def _padding(self, buffer: ir.Buffer) -> BlockRV | None:
-        """The block that makes an operand for this contraction alone."""
-        schedule = self.schedule
-        for block in schedule.get_producers(self.facts.block):
-            if schedule.get(block).writes[0].buffer.same_as(buffer) and is_plain(schedule, schedule.get_loops(block)):
-                alone = len(schedule.get_consumers(block)) == 1 and not is_parameter(schedule, buffer)
-                return block if alone else None
-        return None
+
+def _padding(schedule: Schedule, facts: Facts, buffer: ir.Buffer) -> BlockRV | None:
+    """The block that makes an operand for this contraction alone."""
+    for block in schedule.get_producers(facts.block):
+        if schedule.get(block).writes[0].buffer.same_as(buffer) and is_plain(schedule, schedule.get_loops(block)):
+            alone = len(schedule.get_consumers(block)) == 1 and not is_parameter(schedule, buffer)
+            return block if alone else None
+    return None

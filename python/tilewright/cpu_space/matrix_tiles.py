@@ -1,0 +1,287 @@
+"""Contractions of narrow numbers by instructions that multiply tiles of matrices (AMX): 16 rows of one operand, each of
+64 bytes, by as many groups of 16 columns of the other."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from tilewright import _core, ir
+from tilewright.cpu_space.draw import Draw, attempt
+from tilewright.cpu_space.facts import Facts, Operand, coefficient, constant, facts_of, is_parameter, step_after
+from tilewright.cpu_space.grouped_product import (
+    LANES,
+    columns_of,
+    cycles_in_groups,
+    cycles_of_packing,
+    dimension_of,
+    group_axis_of,
+    pack_groups,
+    rounded_up,
+)
+from tilewright.cpu_space.register_tile import bits_of
+from tilewright.schedule import LoopRV, Schedule
+
+if TYPE_CHECKING:
+    from tilewright.tensor_intrin.amx import Index, TileProduct
+
+#: rows of a tile of one operand, and groups along the other, at most
+_MOST_ROWS = 16
+#: tiles of sums, rows by columns, that leave room for those of operands
+_BLOCKS = ((2, 2), (2, 1), (1, 4), (1, 3), (1, 2), (1, 1))
+#: cycles until an instruction has its sums, until the unit is set up, and for a line of results that leave by way of
+#: memory
+_LATENCY, _SETUP, _LEAVING = 52.0, 250.0, 3.0
+#: cycles that an element of an operand takes whose axes are rounded up
+_ROUNDING = 0.1
+#: bytes side by side that are fetched well
+_STRETCH = 256
+#: choices that a search draws from
+_CHOICES = 8
+
+
+def schedule_tiles(schedule: Schedule, facts: Facts, target: _core.Target, draw: Draw) -> bool:
+    """Whether a contraction takes such instructions. Sizes that leave a rest are rounded up."""
+    if len(facts.reads) != 2 or facts.phases or "amx-tile" not in target.features:
+        return False
+    if not all(axis.is_fixed for axis in facts.axes) or not _begins_at_zero(schedule, facts):
+        return False
+    ways = sorted(
+        (way for left in range(2) for way in _ways(schedule, facts, left, target)), key=lambda way: way.cycles
+    )
+    if not ways or ways[0].cycles >= cycles_in_groups(facts, target):
+        return False
+    way = ways[draw.choose(min(len(ways), _CHOICES))]
+    return bool(attempt(_schedule, schedule, facts, way, target))
+
+
+def _group_of(operand: Operand) -> int:
+    """Elements that one sum takes at once."""
+    return 32 // bits_of(operand.buffer.dtype)
+
+
+def _begins_at_zero(schedule: Schedule, facts: Facts) -> bool:
+    init = schedule.get(facts.block).init
+    return isinstance(init, ir.BufferStore) and getattr(init.value, "value", None) == 0
+
+
+@dataclass(frozen=True)
+class _Way:
+    """How a contraction is cut.
+
+    Attributes:
+        left: the number of the operand with rows.
+        columns, depth_axis: the axis of columns; the one that is summed over in groups.
+        along, height: the axis that a tile of rows extends along, and how far.
+        pair: the axis along which two tiles of rows are computed together, or None.
+        wide: tiles of columns that are computed together.
+        depth: groups of a tile.
+        whole: the contraction with what is rounded up.
+        steps: the multiples that its axes are rounded up to.
+        cycles: that the model expects.
+    """
+
+    left: int
+    columns: int
+    depth_axis: int
+    along: int
+    height: int
+    pair: int | None
+    wide: int
+    depth: int
+    whole: Facts
+    steps: tuple[int, ...]
+    cycles: float
+
+    def tile(self, axis: int) -> int:
+        """Steps of an axis of rows that are computed together."""
+        return (self.height if axis == self.along else 1) * (2 if axis == self.pair else 1)
+
+
+def _ways(schedule: Schedule, facts: Facts, left: int, target: _core.Target) -> Iterator[_Way]:
+    # Its package reads all instructions on tensors, which takes longer than a hundred schedules.
+    from tilewright.tensor_intrin.amx import features_for
+
+    a, b = facts.reads[left], facts.reads[1 - left]
+    types = a.buffer.dtype, b.buffer.dtype, facts.store.buffer.dtype
+    needed = features_for(types)
+    columns, depth_axis = columns_of(facts, left), group_axis_of(facts, left)
+    if not needed or not set(needed) <= set(target.features) or columns is None or depth_axis is None:
+        return
+    rows = _rows(facts, left)
+    if not rows or any(facts.periods) or not _is_plain(facts, left, depth_axis):
+        return
+    group = _group_of(a)
+    groups = math.ceil(facts.extent(depth_axis) / group)
+    passed = is_parameter(schedule, facts.store.buffer)
+    depths = {min(groups, _MOST_ROWS), *(d for d in range(8, _MOST_ROWS + 1) if groups % d == 0)}
+    known: dict[tuple[int, ...], Facts | None] = {}
+    for along, depth, (high, wide) in itertools.product(rows, depths, _BLOCKS):
+        for pair in rows if high == 2 else [None]:
+            for height in range(min(_MOST_ROWS, facts.extent(along)), 0, -1):
+                steps = [1] * len(facts.axes)
+                steps[columns], steps[depth_axis], steps[along] = LANES * wide, depth * group, height
+                if pair is not None:
+                    steps[pair] *= 2
+                key = tuple(steps)
+                if key not in known:
+                    known[key] = rounded_up(facts, steps)
+                whole = known[key]
+                if whole is None:
+                    continue
+                count = math.prod(whole.extent(i) for i in whole.spatial) / (height * high * LANES * wide)
+                sums = math.prod(whole.extent(i) for i in whole.reduced) / (depth * group)
+                step = max(height * high * wide, _LATENCY, (high * height + wide * depth) / 2)
+                direct = passed and whole is facts
+                leaving = high * wide * height * (1.0 if direct else 1.0 + _LEAVING)
+                cycles = count * (sums * step + leaving) + cycles_of_packing(
+                    whole, 1 - left, depth_axis, steps != [1] * len(steps) and whole is not facts
+                )
+                if any(a.varies(i) and whole.extent(i) != facts.extent(i) for i in range(len(steps))):
+                    cycles += _ROUNDING * math.prod(whole.extent(i) for i in range(len(steps)) if a.varies(i))
+                yield _Way(
+                    left, columns, depth_axis, along, height, pair, wide, depth, whole, key, cycles + _SETUP * count / 8
+                )
+
+
+def _rows(facts: Facts, left: int) -> list[int]:
+    """The axes of the left operand alone, each an index of the results."""
+    a, b = facts.reads[left], facts.reads[1 - left]
+    return [
+        i
+        for i in facts.spatial
+        if a.strides[i] not in (0, None)
+        and not b.varies(i)
+        and dimension_of(facts, facts.store.indices, i) is not None
+        and facts.extent(i) > 1
+    ]
+
+
+def _is_plain(facts: Facts, left: int, depth_axis: int) -> bool:
+    """Whether each operand can be described: indices of the left one are sums of axes, the last of which is the depth;
+    those of the right one and of the results are axes."""
+    a, b = facts.reads[left], facts.reads[1 - left]
+    if dimension_of(facts, (a.indices[-1],), depth_axis) is None:
+        return False
+    for index in (*b.indices, *facts.store.indices):
+        if not isinstance(index, (ir.Var, ir.IntImm)):
+            return False
+    steps = [coefficient(index, axis.var) for index in a.indices for axis in facts.axes]
+    return all(step is not None and step >= 0 for step in steps)
+
+
+def _schedule(schedule: Schedule, facts: Facts, way: _Way, target: _core.Target) -> bool:
+    if way.whole is not facts:
+        schedule.pad_einsum(facts.block, list(way.steps))
+        again = facts_of(schedule, facts.block)
+        if again is None:
+            return False
+        facts = again
+    direct = is_parameter(schedule, facts.store.buffer)
+    group = _group_of(facts.reads[way.left])
+    rows = _rows(facts, way.left)
+    panels = _panels_at_a_time(facts, way, target)
+    inside = _rows_of_call(facts, way, rows, target)
+    head: dict[int, LoopRV] = {}
+    inner: dict[int, LoopRV] = {}
+    for i in facts.spatial:
+        loop, size = facts.axes[i].loop, inside.get(i, 1)
+        if i == way.columns:
+            head[i], each, inner[i] = schedule.split(loop, [None, panels, LANES * way.wide])
+        elif size == 1:
+            head[i] = loop
+        elif size == facts.extent(i):
+            inner[i] = loop
+        else:
+            head[i], inner[i] = schedule.split(loop, [None, size])
+    batch = [i for i in head if i != way.columns and facts.reads[1 - way.left].varies(i)]
+    first = [*(head[i] for i in batch), head[way.columns]]
+    order = [*first, *(head[i] for i in head if i not in (*batch, way.columns)), each]
+    taken = [i for i in facts.spatial if i in inner and i != way.columns]
+    sums = [i for i in facts.reduced if i != way.depth_axis] + [way.depth_axis]
+    within = [*(inner[i] for i in taken), inner[way.columns]]
+    schedule.reorder(*order, *within, *(facts.axes[i].loop for i in sums))
+    pack_groups(schedule, facts, 1 - way.left, way.columns, way.depth_axis, group, first[-1])
+    product = _product(facts, way, taken, inside, sums)
+    product.register()
+    leaving = None if direct else step_after(schedule, facts, len(facts.spatial))
+    if leaving is not None:
+        schedule.reverse_compute_at(leaving, order[-1])
+    begin = schedule.decompose_reduction(facts.block, within[0])
+    schedule.tensorize(schedule.blockize([begin, facts.block]), product.name)
+    if leaving is not None:
+        own = schedule.get_loops(leaving)[len(order) :]
+        if (constant(schedule.get(own[-1]).extent) or 0) > LANES:
+            own[-1:] = schedule.split(own[-1], [None, LANES])
+        attempt(schedule.vectorize, own[-1])
+    attempt(schedule.parallel, schedule.fuse(*first) if len(first) > 1 else first[0])
+    return True
+
+
+def _panels_at_a_time(facts: Facts, way: _Way, target: _core.Target) -> int:
+    """How many panels of columns are packed and then used by all rows: as many as stay in the second level beside what
+    else is needed, or few where all rows stay there, of which as many bytes lie side by side as are fetched ahead."""
+    a, b = facts.reads[way.left], facts.reads[1 - way.left]
+    width = bits_of(a.buffer.dtype) // 8
+    rows = (i for i in facts.spatial if a.varies(i) and not b.varies(i))
+    left = math.prod(facts.extent(i) for i in [*rows, *facts.reduced]) * width
+    panel = math.prod(facts.extent(i) for i in facts.reduced if b.varies(i)) * LANES * way.wide * width
+    count = facts.extent(way.columns) // (LANES * way.wide)
+    most = _STRETCH // (LANES * way.wide * width) if left <= target.l2_bytes / 4 else target.l2_bytes / 2 / panel
+    if target.num_cores > 1:
+        most = min(most, count / target.num_cores)
+    return max(size for size in range(1, count + 1) if count % size == 0 and (size <= most or size == 1))
+
+
+def _rows_of_call(facts: Facts, way: _Way, rows: list[int], target: _core.Target) -> dict[int, int]:
+    """How many steps of each axis of rows one call computes: as many as keep their operand in the second level."""
+    a = facts.reads[way.left]
+    width = bits_of(a.buffer.dtype) // 8
+    inside = {i: way.tile(i) for i in rows if way.tile(i) > 1}
+    deep = math.prod(facts.extent(i) for i in facts.reduced if a.varies(i)) * width
+    for i in reversed(rows):
+        have = inside.get(i, 1)
+        for size in range(facts.extent(i), have, -1):
+            if facts.extent(i) % size or size % have:
+                continue
+            grown = math.prod({**inside, i: size}.values())
+            if grown * deep <= target.l2_bytes / 4:
+                inside[i] = size
+                break
+    return inside
+
+
+def _product(facts: Facts, way: _Way, taken: list[int], inside: dict[int, int], sums: list[int]) -> TileProduct:
+    """What one call computes; axes that it takes no part of are indices that stay."""
+    from tilewright.tensor_intrin.amx import TileProduct
+
+    a, b = facts.reads[way.left], facts.reads[1 - way.left]
+    numbers = {axis: n for n, axis in enumerate([*taken, way.columns, *sums])}
+
+    def of_left(index: Any) -> Index:
+        steps = ((number, coefficient(index, facts.axes[axis].var) or 0) for axis, number in numbers.items())
+        return tuple((number, step) for number, step in steps if step)
+
+    def of_axis(index: object) -> int | None:
+        found = (n for axis, n in numbers.items() if dimension_of(facts, (index,), axis) is not None)
+        return next(found, None)
+
+    own = (numbers[way.columns], numbers[way.depth_axis])
+    between = [axis for axis in map(of_axis, b.indices) if axis not in own]
+    return TileProduct(
+        types=(a.buffer.dtype, b.buffer.dtype, facts.store.buffer.dtype),
+        rows=tuple(inside[i] for i in taken),
+        columns=LANES * way.wide,
+        sums=tuple(facts.extent(i) for i in sums),
+        a=tuple(of_left(index) for index in a.indices),
+        b=tuple(between),
+        c=tuple(of_axis(index) for index in facts.store.indices),
+        along=numbers[way.along],
+        height=way.height,
+        pair=None if way.pair is None else numbers[way.pair],
+        wide=way.wide,
+        depth=way.depth,
+    )
