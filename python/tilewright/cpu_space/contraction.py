@@ -22,7 +22,7 @@ from tilewright.cpu_space.groups import apart_by_groups, by_groups, groups_of_re
 from tilewright.cpu_space.long_sums import in_parts, in_several_sums
 from tilewright.cpu_space.matrix_tiles import schedule_tiles
 from tilewright.cpu_space.narrow import lay_out_along_vectors, turn_along_sums
-from tilewright.cpu_space.packing import LINE_BYTES, copy_in_vectors, pack, panels_at_a_time
+from tilewright.cpu_space.packing import LINE_BYTES, ask_for_rows_ahead, copy_in_vectors, pack, panels_at_a_time
 from tilewright.cpu_space.phases import apart_by_phases, phases_of_results
 from tilewright.cpu_space.plain import along_results, row_after_row
 from tilewright.cpu_space.register_tile import (
@@ -167,6 +167,8 @@ class _Contraction:
         if packed is not None and copied is not None:
             depth = head.index(at) + 1 if at is not None else 0
             copy_in_vectors(schedule, facts, tile, copied, packed, depth, target)
+        elif reduced and not windows:
+            ask_for_rows_ahead(schedule, facts, tile, reduced[-1], target)
         self._keep_rows_apart()
         if windows and head:
             self._compute_padding(head[-1], len(head))

@@ -89,6 +89,22 @@ def copy_in_vectors(
     attempt(schedule.vectorize, pieces[1] if pieces else turned)
 
 
+def ask_for_rows_ahead(schedule: Schedule, facts: Facts, tile: RegisterTile, steps: LoopRV, target: _core.Target) -> None:
+    """Asks for the next rows of an operand that is read where it lies, behind the second level.
+
+    Args:
+        steps: the innermost loop of the sum around the tile.
+    """
+    for read in facts.reads:
+        if read.strides[tile.axis] != 1 or not _comes_from_afar(facts, read, target):
+            continue
+        regions = schedule.get(facts.block).reads
+        number = next((n for n, region in enumerate(regions) if region.buffer.same_as(read.buffer)), None)
+        lines = math.ceil(tile.columns * bits_of(read.buffer.dtype) / 8 / LINE_BYTES)
+        if number is not None:
+            attempt(schedule.prefetch_at, steps, facts.block, number, max(2, _LINES_AHEAD // 2 // lines))
+
+
 def _comes_from_afar(facts: Facts, read: Operand, target: _core.Target) -> bool:
     """Whether the second level does not hold all of an operand."""
     elements = math.prod(axis.extent for i, axis in enumerate(facts.axes) if read.varies(i))
