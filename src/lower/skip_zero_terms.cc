@@ -6,13 +6,25 @@
 //     C[vi] = C[vi] + T.if_then_else(vk % 2 == 0,                   C[vi] = C[vi] + A[vk] * B[vk]
 //                                    A[vk], 0.0) * B[vk]
 //
+// With {"skip_zero_terms_of_padding": 1}, the condition is that of the one block which makes an operand, where that is
+// a value or zero:
+//
+//   P[u] = T.if_then_else(1 <= u, A[u - 1], 0.0)      C[vi] = C[vi] + P[vi + vk] * B[vk]  ->  if 1 <= vi + vk: ...
+//
+// Of it the parts are asked that all of a tile shares: those of axes that no unrolled or vectorized loop runs along.
+//
 // Zero times an infinity or a NaN is a NaN, which such a sum gets no more: so it is done only where it is asked for.
 //
 // Needs      reductions without init
 // Ensures    annotated sums have no factor that a condition makes zero
 // Placement  before blocks, and their annotations, are gone
+#include <unordered_map>
+#include <unordered_set>
+
 #include "ir/build.h"
+#include "ir/conjunction.h"
 #include "ir/structural.h"
+#include "ir/substitute.h"
 #include "ir/traverse.h"
 #include "lower/passes.h"
 
@@ -47,23 +59,167 @@ std::optional<Term> conditional_term(const Expr& e) {
   return Term{condition, (left ? left->value : product->a) * (right ? right->value : product->b)};
 }
 
-Stmt without_zeros(const Ref<BufferStore>& store) {
-  const Add* sum = store->value.as<Add>();
+/// What a store adds to its element; null if it does something else.
+const Add* sum_of(const BufferStore& store) {
+  const Add* sum = store.value.as<Add>();
   const BufferLoad* before = sum ? sum->a.as<BufferLoad>() : nullptr;
-  if (!before || before->buffer != store->buffer || before->indices.size() != store->indices.size()) return store;
+  if (!before || before->buffer != store.buffer || before->indices.size() != store.indices.size()) return nullptr;
   for (size_t i = 0; i < before->indices.size(); ++i) {
-    if (!structural_equal(before->indices[i], store->indices[i])) return store;
+    if (!structural_equal(before->indices[i], store.indices[i])) return nullptr;
   }
-  auto term = conditional_term(sum->b);
+  return sum;
+}
+
+Stmt without_zeros(const Ref<BufferStore>& store) {
+  const Add* sum = sum_of(*store);
+  auto term = sum ? conditional_term(sum->b) : std::nullopt;
   if (!term || !term->condition.dtype().is_scalar()) return store;
   Stmt added = make<BufferStore>({store->buffer, sum->a + term->value, store->indices, store->predicate}, store.span());
   return make<IfThenElse>({term->condition, added, {}}, store.span());
 }
 
+/// Elements that are zero where a condition on their indices does not hold: `axes` of the condition, by dimension.
+struct Padding {
+  std::vector<Ref<Var>> axes;
+  Expr condition;
+};
+using Paddings = std::unordered_map<NodeRef, Padding>;
+
+/// What a block makes so; nothing where it may be read with other values of what the condition depends on.
+std::optional<Padding> padding_of(const Block& block) {
+  const BufferStore* store = block.body.as<BufferStore>();
+  if (!store || block.init.defined() || store->predicate.defined()) return std::nullopt;
+  auto value = conditional_term(store->value);
+  if (!value || !value->condition.dtype().is_scalar() || effect_of(value->condition) != Effect::kPure) {
+    return std::nullopt;
+  }
+  Padding padding{{}, value->condition};
+  std::unordered_set<NodeRef> used;
+  for (const Expr& index : store->indices) {
+    if (!index.is<Var>() || !used.insert(index).second) return std::nullopt;
+    padding.axes.push_back(index.borrow<Var>());
+  }
+  if (uses_any_var(value->condition, [&](const Ref<Var>& v) { return !used.contains(v); })) return std::nullopt;
+  return padding;
+}
+
+/// By the buffer that one store alone writes.
+Paddings paddings_of(const Stmt& body) {
+  Paddings found;
+  std::unordered_map<NodeRef, int> stores;
+  std::unordered_set<NodeRef> elsewhere;  // memory that is reached otherwise
+  visit(
+      body,
+      [&](const Ref<Block>& block, Visitor& v) {
+        for (const Ref<MatchBufferRegion>& view : block->match_buffers) elsewhere.insert(view->source->buffer->data);
+        if (auto padding = padding_of(*block)) {
+          found.emplace(block->body.as<BufferStore>()->buffer, std::move(*padding));
+        }
+        v.descend(block);
+      },
+      [&](const Ref<BufferStore>& store, Visitor& v) {
+        ++stores[store->buffer];
+        v.descend(store);
+      },
+      [&](const Ref<Call>& call, Visitor& v) {
+        for (const NodeRef& arg : call->args) {
+          const BufferLoad* load = arg.as<BufferLoad>();
+          elsewhere.insert(load && intrinsic_of(*call) == Intrinsic::k_address_of ? NodeRef(load->buffer->data) : arg);
+        }
+        v.descend(call);
+      });
+  std::erase_if(found, [&](const auto& each) {
+    const Buffer* buffer = each.first.template as<Buffer>();
+    return stores[each.first] != 1 || elsewhere.contains(buffer->data);
+  });
+  return found;
+}
+
+/// Buffers that the factors of a product are loaded from.
+void find_factors(const Expr& e, std::vector<const BufferLoad*>& found) {
+  if (const BufferLoad* load = e.as<BufferLoad>()) {
+    if (e.dtype().is_scalar() && !load->predicate.defined()) found.push_back(load);
+  } else if (const Cast* cast = e.as<Cast>()) {
+    find_factors(cast->value, found);
+  } else if (const Mul* product = e.as<Mul>()) {
+    find_factors(product->a, found);
+    find_factors(product->b, found);
+  }
+}
+
+class PaddingSkipper {
+ public:
+  explicit PaddingSkipper(Paddings paddings) : paddings_(std::move(paddings)) {}
+
+  Stmt run(const Stmt& body) {
+    return rewrite(
+        body,
+        [&](const Ref<For>& loop, Rewriter& r) -> Stmt {
+          bool together = loop->kind == ForKind::kUnrolled || loop->kind == ForKind::kVectorized;
+          if (together) tile_.insert(loop->loop_var);
+          Stmt result = r.descend(loop);
+          if (together) tile_.erase(loop->loop_var);
+          return result;
+        },
+        [&](const Ref<BlockRealize>& realize, Rewriter& r) -> Stmt {
+          Ref<BlockRealize> inner = r.descend(realize);
+          const BufferStore* store = inner->block->body.as<BufferStore>();
+          if (!inner->block->annotations.has("skip_zero_terms_of_padding") || !store) return inner;
+          const Add* sum = sum_of(*store);
+          if (!sum) return inner;
+          BlockRealize copy = *inner;
+          Block block = *inner->block;
+          block.body = under_conditions(*inner, sum->b, block.body);
+          copy.block = make<Block>(std::move(block), inner->block.span());
+          return make<BlockRealize>(std::move(copy), inner.span());
+        });
+  }
+
+ private:
+  /// One inside of the other, so that each can leave the loops that it does not depend on.
+  Stmt under_conditions(const BlockRealize& realize, const Expr& term, Stmt body) const {
+    std::vector<const BufferLoad*> factors;
+    find_factors(term, factors);
+    std::vector<Expr> conditions;
+    for (const BufferLoad* load : factors) {
+      auto it = paddings_.find(load->buffer);
+      if (it == paddings_.end()) continue;
+      VarMap map;
+      for (size_t d = 0; d < load->indices.size(); ++d) map[it->second.axes[d]] = load->indices[d];
+      for (const Expr& part : conjuncts(it->second.condition)) {
+        Expr here = substitute(part, map);
+        if (is_shared(realize, here)) conditions.push_back(std::move(here));
+      }
+    }
+    for (size_t i = conditions.size(); i-- > 0;) body = make<IfThenElse>({conditions[i], body, {}}, body.span());
+    return body;
+  }
+
+  /// Whether all iterations of unrolled and vectorized loops around have one answer.
+  bool is_shared(const BlockRealize& realize, const Expr& condition) const {
+    for (size_t i = 0; i < realize.iter_values.size(); ++i) {
+      const Ref<Var>& axis = realize.block->iter_vars[i]->var;
+      bool asked = uses_any_var(condition, [&](const Ref<Var>& v) { return v == axis; });
+      if (asked && uses_any_var(realize.iter_values[i], [&](const Ref<Var>& v) { return tile_.contains(v); }))
+        return false;
+    }
+    return true;
+  }
+
+  Paddings paddings_;
+  std::unordered_set<NodeRef> tile_;  // variables of loops around that run together
+};
+
 }  // namespace
 
 PassResult skip_zero_terms(const Ref<PrimFunc>& func, PassContext&) {
-  return with_body(func, rewrite(func->body, [](const Ref<Block>& block, Rewriter& r) -> Stmt {
+  bool padding = false;
+  visit(func->body, [&](const Ref<Block>& block, Visitor& v) {
+    padding |= block->annotations.has("skip_zero_terms_of_padding");
+    v.descend(block);
+  });
+  const Stmt body = padding ? PaddingSkipper(paddings_of(func->body)).run(func->body) : func->body;
+  return with_body(func, rewrite(body, [](const Ref<Block>& block, Rewriter& r) -> Stmt {
                      Ref<Block> inner = r.descend(block);
                      if (!inner->annotations.has("skip_zero_terms")) return inner;
                      const BufferStore* store = inner->body.as<BufferStore>();

@@ -665,8 +665,9 @@ def by_rules(d: Dice) -> None:
     if d.sch.mod.same_as(before):
         raise Impossible
     for block in d.sch.get_child_blocks(d.sch.get_block("root")):  # zero times an infinity is kept, here
-        if "skip_zero_terms" in d.sch.get(block).annotations:
-            d.sch.unannotate(block, "skip_zero_terms")
+        for key in ("skip_zero_terms", "skip_zero_terms_of_padding"):
+            if key in d.sch.get(block).annotations:
+                d.sch.unannotate(block, key)
     d.forget_gone()
 
 

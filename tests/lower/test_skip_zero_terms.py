@@ -117,3 +117,59 @@ def test_a_condition_that_guards_a_division_stays_before_it() -> None:
     assert not a.any()
     kernel(a, 16, 8)
     assert a.sum() == 8
+
+
+def padded_sum(annotated: bool, second_writer: bool = False) -> Any:
+    """A sum of windows of three by three, over rows that a block pads with zeros."""
+    attrs = {"skip_zero_terms_of_padding": 1} if annotated else {}
+
+    @T.prim_func
+    def program(A: T.Buffer((6, 32), "float32"), W: T.Buffer((3,), "float32"), B: T.Buffer((6, 32), "float32")):
+        P = T.alloc_buffer((8, 32), "float32")
+        for h, w in T.grid(8, 32):
+            with T.block("P"):
+                vh, vw = T.axis.remap("SS", [h, w])
+                P[vh, vw] = T.if_then_else(vh >= 1 and vh < 7, A[vh - 1, vw], T.float32(0))
+        if second_writer:
+            with T.block("Q"):
+                P[0, 0] = T.float32(1)
+        for h, r, w in T.grid(6, 3, 32):
+            with T.block("B"):
+                vh, vw, vr = T.axis.remap("SSR", [h, w, r])
+                T.block_attr(attrs)
+                with T.init():
+                    B[vh, vw] = T.float32(0)
+                B[vh, vw] = B[vh, vw] + P[vh + vr, vw] * W[vr]
+
+    return program
+
+
+def ran(program: Any, weights: list[float]) -> Any:
+    a, b = np.arange(192, dtype="float32").reshape(6, 32), np.empty((6, 32), "float32")
+    tw.compile(program, schedule="as written")(a, np.array(weights, "float32"), b)
+    return b
+
+
+def test_terms_of_padding_are_left_out_at_the_loop_that_decides() -> None:
+    after = next(iter(lowered(padded_sum(True), "lower_blocks").functions.values())).script()
+    assert after.count("if ") == lowered(padded_sum(False), "lower_blocks").script().count("if ") + 2
+    np.testing.assert_array_equal(ran(padded_sum(True), [1, 2, 3]), ran(padded_sum(False), [1, 2, 3]))
+
+
+def test_an_infinite_weight_does_not_meet_the_padding() -> None:
+    assert np.isnan(ran(padded_sum(False), [np.inf, 1, 1])[0]).all()
+    assert np.isfinite(ran(padded_sum(True), [np.inf, 1, 1])[0]).all()
+
+
+def test_what_others_write_too_is_no_padding() -> None:
+    written = ran(padded_sum(True, second_writer=True), [1, 1, 1])
+    np.testing.assert_array_equal(written, ran(padded_sum(False, second_writer=True), [1, 1, 1]))
+    assert written[0, 0] == ran(padded_sum(False), [1, 1, 1])[0, 0] + 1
+
+
+def test_rows_of_one_tile_are_not_asked_each() -> None:
+    sch = tw.Schedule(padded_sum(True))
+    sch.unroll(sch.get_loops("B")[0])
+    before = tw.Schedule(padded_sum(False))
+    before.unroll(before.get_loops("B")[0])
+    assert lowered(sch, "lower_blocks").script().count("if ") == lowered(before, "lower_blocks").script().count("if ")

@@ -36,6 +36,8 @@ from tilewright.cpu_space.register_tile import (
 from tilewright.cpu_space.windows import window_tiles
 from tilewright.schedule import BlockRV, LoopRV, Schedule
 
+#: what asks lowering to leave out terms of padding
+SKIPS_PADDING = "skip_zero_terms_of_padding"
 #: tiles that a search draws from
 _TILES = 16
 #: padded elements that are used less often are made where they are used
@@ -170,6 +172,8 @@ class _Contraction:
         elif reduced and not windows:
             ask_for_rows_ahead(schedule, facts, tile, reduced[-1], target)
         self._keep_rows_apart()
+        if not windows and self._padding():
+            schedule.annotate(facts.block, SKIPS_PADDING, 1)
         if windows and head:
             self._compute_padding(head[-1], len(head))
         elif band is not None:

@@ -89,7 +89,9 @@ def copy_in_vectors(
     attempt(schedule.vectorize, pieces[1] if pieces else turned)
 
 
-def ask_for_rows_ahead(schedule: Schedule, facts: Facts, tile: RegisterTile, steps: LoopRV, target: _core.Target) -> None:
+def ask_for_rows_ahead(
+    schedule: Schedule, facts: Facts, tile: RegisterTile, steps: LoopRV, target: _core.Target
+) -> None:
     """Asks for the next rows of an operand that is read where it lies, behind the second level.
 
     Args:
