@@ -183,7 +183,9 @@ AxisSets solve_axes(const Block& block, const Ref<BufferRegion>& region, const a
       if (digits && solve_digits(*digits, first - offset, last - offset, analyzer, narrow)) continue;
     }
     std::optional<Solved> solved = take_apart(block, index, analyzer);
-    if (!solved) continue;
+    // A region whose length the axes say ends anywhere.
+    bool varies = uses_any_var(range.extent, [&](const Ref<Var>& v) { return axis_number(block, v) >= 0; });
+    if (!solved || varies) continue;
     // The region of an instance is [axis * scale + offset, ... + reach].
     Expr reach = range.extent - 1;
     if (solved->slack.defined()) reach = reach + solved->slack;

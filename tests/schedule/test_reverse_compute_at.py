@@ -1,6 +1,7 @@
 import pytest
 
 import tilewright as tw
+from tilewright import _core
 from tilewright.script import tir as T
 from tilewright.testing import check, check_refused, workloads
 
@@ -267,3 +268,27 @@ def test_tiles_that_stick_out_of_a_group(period, other):
         assert len(sch.get_loops("C")) > 3
 
     check(groups, moved)
+
+
+def test_a_region_whose_length_the_axes_say_bounds_none_of_them():
+    """A hint asks for what is left of a row: its loop would be as long as an axis of its own says."""
+
+    @T.prim_func
+    def main(A: T.Buffer((2, 2, 1), "int16")):
+        B = T.alloc_buffer((1,), "int16")
+        for i in range(1):
+            with T.block("outer"):
+                v = T.axis.spatial(1, i)
+                for j, k in T.grid(1, 2):
+                    with T.block("B"):
+                        vk = T.axis.reduce(2, k)
+                        B[v] = T.if_then_else(vk < 1, A[vk + 1, vk, v], T.int16(1))
+
+    sch = tw.Schedule(main)
+    hint = sch.prefetch_at(sch.get_loops("B")[1], "B", 0, 1)
+    copy = sch.cache_read("B", 0, "shared")
+    sch.compute_at(copy, sch.get_loops("B")[1])
+    sch.fuse(sch.get_loops(copy)[2])
+    sch.split(sch.get_loops(hint)[0], [1, 1, None])
+    sch.reverse_compute_at(hint, sch.get_loops(copy)[-1])
+    _core.verify(sch.mod)
