@@ -3912,6 +3912,17 @@ class GuidedSearch(SearchStrategy):
     def attempts(self) -> int:
         """How many points were drawn."""
 
+def renamed_trace(trace: Trace, was: PrimFunc, now: PrimFunc, function: str) -> Trace:
+    """
+    The trace of a function for an equal one, whose blocks have other names.
+
+    Args:
+        trace: of the one.
+        was: the one.
+        now: the other one.
+        function: its name in its module.
+    """
+
 def schedule_using_anchor_trace(sch: Schedule, anchor_trace: Trace, target: Target | str) -> None:
     """
     Use the trace of a program for another one with the same heaviest block.

@@ -18,7 +18,7 @@ from tilewright.postgres_store import is_server
 from tilewright.records import open_database, read_database, sizes_of, title_of
 from tilewright.script.scripts import from_source
 from tilewright.tables import Table
-from tilewright.task import module_of
+from tilewright.task import program_keys
 from tilewright.timing import format_seconds
 
 __all__ = ["change", "entries", "listings", "statistics"]
@@ -68,7 +68,7 @@ def change(
 
 def hash_of_script(script: str) -> str:
     """The name that a program has in databases, by its text."""
-    return _core.structural_hash(module_of(from_source(script)))
+    return program_keys(from_source(script))[0]
 
 
 def entries(store: Any) -> Iterable[dict[str, Any]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
+import itertools
 import json
 import os
 import sys
@@ -18,7 +20,7 @@ from tilewright.errors import Error, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.postgres_store import PostgresStore, is_server
 from tilewright.schedule import Schedule, Trace
-from tilewright.task import Task, module_of
+from tilewright.task import Task, module_of, only_function, program_keys
 
 
 def open_database(path: str | os.PathLike[str] | None) -> Any:
@@ -71,9 +73,16 @@ def read_database(path: str | os.PathLike[str]) -> Any:
 _COLD = "cold caches"
 
 
-def workload_key(task: Task) -> str:
-    """The name that a program has in databases: with what its calls are like, where that is not said by the program."""
-    return _key_of(_core.structural_hash(task.module), sizes_text(task))
+def workload_key(task: Task, store: Any = None) -> str:
+    """The name that a program has in databases: with what its calls are like, where that is not said by the program.
+
+    Args:
+        task: the program.
+        store: a database which may know it by a name that earlier versions gave; that one is gone on with.
+    """
+    keys = [_key_of(key, sizes_text(task)) for key in program_keys(task.module)]
+    known = {each["hash"] for each in store.workloads()} if store is not None else set()
+    return next((key for key in keys if key in known), keys[0])
 
 
 def sizes_text(task: Task) -> str:
@@ -180,11 +189,45 @@ def _tell_damage(store: Any, what: str) -> None:
     warnings.warn(f"{store.path}: {what} is damaged and left out", stacklevel=4)
 
 
-def schedule_of(module: ir.Module, trace: str) -> Schedule:
-    """The program with the steps of a recorded trace applied."""
-    schedule = Schedule(module)
-    Trace.from_json(trace).apply_to_schedule(schedule)
+def entries_of(store: Any, program: ir.PrimFunc | ir.Module) -> list[dict[str, Any]]:
+    """What a database knows a program as: where its calls differ, as of a program that leaves sizes open, those that it
+    was tuned for last first, and those with cold caches at the end."""
+    keys, every = program_keys(program), list(reversed(store.workloads()))
+    order = {sizes: number for number, sizes in enumerate(dict.fromkeys(each["sizes"] for each in every))}
+    names = {sizes: {_key_of(key, sizes) for key in keys} for sizes in order}
+    known = [each for each in every if each["hash"] in names[each["sizes"]]]
+    return sorted(known, key=lambda each: (is_cold(each), order[each["sizes"]]))
+
+
+def schedule_of(module: ir.Module, trace: str, recorded: ir.Module | None = None) -> Schedule:
+    """The program with the steps of a recorded trace applied.
+
+    Args:
+        module: the program.
+        trace: the steps, as JSON.
+        recorded: the program that they were recorded on, where that may call its blocks otherwise.
+    """
+    schedule, steps = Schedule(module), Trace.from_json(trace)
+    (steps if recorded is None else as_named_in(module, recorded, steps)).apply_to_schedule(schedule)
     return schedule
+
+
+def as_named_in(module: ir.Module, recorded: ir.Module, trace: Trace) -> Trace:
+    """The trace of a program for an equal one, whose function and blocks may have other names."""
+    was, now = only_function(recorded), only_function(module)
+    return trace if was is None or now is None else _core.renamed_trace(trace, was[1], now[1], now[0])
+
+
+def recorded_program(workload: Mapping[str, Any], unless: ir.Module | None = None) -> ir.Module | None:
+    """The program of an entry of a database; None where this version cannot read its script, or it is that one."""
+    from tilewright.script.scripts import from_source
+
+    if unless is not None and workload["script"] == unless.script():
+        return None
+    try:
+        return module_of(from_source(workload["script"]))
+    except Error:
+        return None
 
 
 def best_schedule(program: Any, database: str | os.PathLike[str], target: TargetLike = "native") -> Any:
@@ -203,11 +246,12 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
         raise ResourceError(f"{path}: no such database\n  hint: tw.tune(..., database={path!r}) makes it")
     module = module_of(program)
     store = read_database(database)
-    path, key = store.path, _core.structural_hash(module)
-    # Of a program that leaves sizes open, the sizes that it was tuned for last.
-    known = [each for each in reversed(store.workloads()) if _key_of(key, each["sizes"]) == each["hash"]]
-    keys = [each["hash"] for each in sorted(known, key=is_cold)]
-    rows = [row for each in keys for row in store.top_k(each, "", sys.maxsize)]
+    path, known = store.path, {each["hash"]: each for each in entries_of(store, module)}
+    keys = list(known)
+    rows: list[dict[str, Any]] = []
+    for _, alike in itertools.groupby(known.values(), key=lambda each: str(each["sizes"])):
+        found = [store.top_k(each["hash"], "", sys.maxsize) for each in alike]
+        rows += heapq.merge(*found, key=lambda row: float(row["median"]))
     if not rows:
         harmed = sum(store.count_outcomes(each, "").get("damaged", 0) for each in keys)
         if harmed:
@@ -226,7 +270,7 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
         if not _text_serves(row["target"], wanted):
             continue
         try:
-            return schedule_of(module, row["trace"])
+            return schedule_of(module, row["trace"], recorded_program(known[row["workload"]], unless=module))
         except Error as error:  # of a version with other steps, or harmed
             unusable = str(error).partition("\n")[0]
             _tell_damage(store, f"the schedule of record {row['id']}, which cannot be applied ({unusable}),")

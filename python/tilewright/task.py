@@ -88,6 +88,50 @@ def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
     return ir.Module({"main": program}) if isinstance(program, ir.PrimFunc) else program
 
 
+def only_function(module: ir.Module) -> tuple[str, ir.PrimFunc] | None:
+    """The function of a module that has only one, with its name there; None where it is no tensor program, or there
+    are others."""
+    (name, function), *others = [*module.functions.items()] or [("", None)]
+    return (name, function) if not others and isinstance(function, ir.PrimFunc) else None
+
+
+#: what a function says of its buffers for those who compile calls of it; a search adds it, and schedules do not ask
+_PROMISE = "tir.noalias"
+
+
+def one_program(program: ir.PrimFunc | ir.Module) -> ir.Module:
+    """What is the same for a function by itself, in a module under whatever name, and as a search makes it: a module
+    with that function as "main", which does not promise that its buffers do not overlap."""
+    module = module_of(program)
+    only = only_function(module)
+    return module if only is None else ir.Module({"main": _without_promise(only[1])})
+
+
+def _without_promise(function: ir.PrimFunc) -> ir.PrimFunc:
+    return function.without_attr(_PROMISE) if _PROMISE in function.attrs else function
+
+
+def program_keys(program: ir.PrimFunc | ir.Module) -> list[str]:
+    """The names that databases know a program by: the one that it is given, and those that earlier versions gave it,
+    for which a function in a module, or one that promises something of its buffers, was another program."""
+    module = module_of(program)
+    forms, only = [one_program(module)], only_function(module)
+    if only is not None:
+        name, function = only
+        bare = _without_promise(function)
+        names = dict.fromkeys(["main", str(function.attrs.get("global_symbol", "main")), name])
+        forms += [ir.Module({n: f}) for n in names for f in (bare, bare.with_attr(_PROMISE, True), function)]
+    return list(dict.fromkeys(_core.structural_hash(form) for form in forms))
+
+
+def name_of(program: ir.PrimFunc | ir.Module) -> str:
+    """What a program is called: as its kernel, or as the first function of a module of several."""
+    module = module_of(program)
+    only = only_function(module)
+    name = None if only is None else only[1].attrs.get("global_symbol")
+    return str(name or next(iter(module.functions), "main"))
+
+
 def task_of(program: ir.PrimFunc | ir.Module, sizes: Mapping[str, float] | None = None, *, cold: bool = False) -> Task:
     """Looks at a program.
 

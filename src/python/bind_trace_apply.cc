@@ -3,6 +3,7 @@
 
 #include "python/search_components.h"
 #include "search/module_equality.h"
+#include "search/renamed_trace.h"
 #include "search/trace_apply.h"
 
 namespace tilewright::python {
@@ -20,9 +21,17 @@ void apply_anchor_trace(const SchedulePtr& sch, const PyTrace& trace, const nb::
   sch->schedule = std::move(changed);
 }
 
+PyTrace renamed(const PyTrace& trace, const Ref<PrimFunc>& was, const Ref<PrimFunc>& now, const std::string& function) {
+  return {search::renamed_trace(trace.trace, was, now, function), trace.owner, false, trace.own_numbers};
+}
+
 }  // namespace
 
 void bind_trace_apply(nb::module_& m) {
+  m.def("renamed_trace", &renamed, nb::arg("trace"), nb::arg("was"), nb::arg("now"), nb::arg("function"),
+        "The trace of a function for an equal one, whose blocks have other names.\n\nArgs:\n"
+        "    trace: of the one.\n    was: the one.\n    now: the other one.\n"
+        "    function: its name in its module.");
   m.def("schedule_using_anchor_trace", &apply_anchor_trace, nb::arg("sch"), nb::arg("anchor_trace"), nb::arg("target"),
         "Use the trace of a program for another one with the same heaviest block.\n\nArgs:\n"
         "    sch: a schedule of the other program.\n    anchor_trace: what was found for the one.\n"

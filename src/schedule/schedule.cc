@@ -9,6 +9,7 @@
 #include "schedule/declarations.h"
 #include "schedule/ownership.h"
 #include "schedule/primitive.h"
+#include "schedule/primitives/get_block.h"
 #include "schedule/sizes_by_name.h"
 
 namespace tilewright::schedule {
@@ -33,6 +34,14 @@ Diagnostic at_step(Diagnostic diagnostic, size_t step, const Instruction& instru
   diagnostic.message = "step " + std::to_string(step) + " of the trace, " + std::string(kind_info(instruction).method) +
                        "(): " + diagnostic.message;
   return diagnostic;
+}
+
+/// The only function of a module is looked into, whatever the one was called that the step was recorded on.
+Instruction in_only_function(const State& state, Instruction instruction) {
+  const GetBlock* get = instruction.as<GetBlock>();
+  if (!get || get->func_name.empty() || state.module()->functions.size() != 1) return instruction;
+  const std::string& only = state.module()->functions[0].first;
+  return get->func_name == only ? instruction : Instruction(GetBlock{get->name, only});
 }
 
 using Steps = std::span<const Step* const>;
@@ -76,6 +85,7 @@ Status replay_steps(Steps steps, size_t first, size_t draw, Renumbering numbers,
                                                      : "leave it out, too, with what gave that handle"),
                      number, step.instruction);
     }
+    instruction = in_only_function(schedule.state(), std::move(instruction));
     auto sized = with_sizes_by_name(schedule.state(), std::move(instruction));
     if (!sized.ok()) return at_step(std::move(sized.error()), number, step.instruction);
     instruction = std::move(*sized);

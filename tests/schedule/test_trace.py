@@ -346,3 +346,16 @@ def test_steps_are_numbered_as_in_the_trace_that_was_edited():
     with pytest.raises(tw.ScheduleError, match=r"(?s)trace/handle.*step 4 of the trace, reorder.*leave it out, too"):
         sch.replay_from(2, {2: None})
     assert len(sch.replay_from(2, {2: None, 4: None}).trace) == 3
+
+
+def test_the_only_function_may_be_called_otherwise():
+    program = workloads.matmul(16, 16, 16)
+    sch = tw.Schedule(tw.ir.IRModule({"mine": program}))
+    sch.vectorize(sch.get_loops(sch.get_block("C"))[1])
+    other = tw.Schedule(program)
+    sch.trace.apply_to_schedule(other)
+    tw.ir.assert_structural_equal(other.mod["main"], sch.mod["mine"])
+    assert other.trace.insts[0].attrs == ["C", "main"]
+    two = tw.Schedule(tw.ir.IRModule({"main": program, "f": program}))
+    with pytest.raises(tw.ScheduleError, match="no function 'mine'"):
+        sch.trace.apply_to_schedule(two)

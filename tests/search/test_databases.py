@@ -8,11 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.search.programs import AddOne, Product
 
 import tilewright as tw
 from tilewright import _core
+from tilewright import meta_schedule as ms
 from tilewright.meta_schedule import (
     ArgInfo,
     Database,
@@ -25,6 +27,10 @@ from tilewright.meta_schedule import (
     UnionDatabase,
     Workload,
 )
+from tilewright.records import best_schedule
+from tilewright.script.scripts import from_source
+from tilewright.task import one_program, program_keys
+from tilewright.testing.workloads import matmul
 
 LLVM = tw.Target("llvm -num-cores=1")
 OTHER = tw.Target("llvm -mcpu=skylake -num-cores=1")
@@ -32,7 +38,7 @@ OTHER = tw.Target("llvm -mcpu=skylake -num-cores=1")
 
 def split(module: tw.ir.IRModule, factor: int) -> tw.Trace:
     sch = tw.Schedule(module)
-    name = "C" if "C" in module.script() and module is Product else "B"
+    name = "B" if module is AddOne else "C"
     sch.split(sch.get_loops(sch.get_block(name))[0], factors=[None, factor])
     return sch.trace
 
@@ -76,6 +82,9 @@ def test_the_best_comes_first(database):
     with pytest.raises(tw.ArgumentError) as error:
         database.get_top_k(workload, -1)
     assert error.value.code == "database/top-k"
+    with pytest.raises(tw.ArgumentError, match="top_k is '3'; it is a whole number") as error:
+        database.get_top_k(workload, "3")
+    assert error.value.code == "arguments/kind"
     assert len(database.get_all_tuning_records()) == 4
 
 
@@ -92,6 +101,120 @@ def test_queries(database):
     with pytest.raises(tw.ArgumentError) as error:
         database.query(Product, LLVM, kind="song")
     assert error.value.code == "database/query-kind"
+
+
+def test_functions_are_no_modules(database):
+    for ask in (database.has_workload, database.commit_workload, lambda f: database.query(f, LLVM)):
+        with pytest.raises(tw.ArgumentError, match="it is a module") as error:
+            ask(Product["main"])
+        assert error.value.code == "arguments/kind"
+
+
+def named(program: tw.ir.PrimFunc, block: str) -> tw.ir.PrimFunc:
+    """The product, whose block is called otherwise."""
+    return from_source(program.script().replace('T.block("C")', f'T.block("{block}")'))
+
+
+@pytest.mark.parametrize("other", ["the function", "a module", "a promise", "another block"])
+def test_one_program_has_one_entry(database, other):
+    function = matmul(16, 16, 16)
+    others = {
+        "the function": tw.ir.IRModule({"main": function}),
+        "a module": tw.ir.IRModule({"matmul": function}),
+        "a promise": ms.normalize_module(function),
+        "another block": tw.ir.IRModule({"main": named(function, "product")}),
+    }
+    first = database.commit_workload(tw.ir.IRModule({"main": function}))
+    sch = tw.Schedule(first.mod)
+    block = sch.get_block("C")
+    copy = sch.cache_write(block, 0, "global")
+    sch.vectorize(sch.get_loops(sch.get_block("C_global"))[-1])
+    sch.unroll(sch.get_loops(block)[-1])
+    assert sch.get_block("C_global") is not None and copy is not None
+    database.commit_tuning_record(TuningRecord(sch.trace, first, [1.0], LLVM))
+    asked = others[other]
+    assert database.has_workload(asked) and len(database.get_top_k(database.commit_workload(asked), 5)) == 1
+    found = database.query(asked, LLVM)
+    for schedule in (found, ms.compile_tir(database, asked, LLVM)):
+        tw.ir.assert_structural_equal(one_program(schedule.mod), one_program(sch.mod))
+
+
+def test_a_record_is_kept_by_the_names_of_the_first(tmp_path):
+    """Traces of programs that are equal stand beside one another, and each replays on both."""
+    path = tmp_path / "records.db"
+    one, other = (tw.ir.IRModule({"main": f}) for f in (matmul(16, 16, 16), named(matmul(16, 16, 16), "product")))
+    for module, block, seconds in ((one, "C", 2.0), (other, "product", 1.0)):
+        sch = tw.Schedule(module)
+        sch.unroll(sch.get_loops(sch.get_block(block))[-1])
+        database = SQLiteDatabase(path)
+        database.commit_tuning_record(TuningRecord(sch.trace, Workload(module), [seconds], LLVM))
+    assert len(_core.Database.open(str(path)).workloads()) == 1
+    for module in (one, other):
+        best = SQLiteDatabase(path).query(module, LLVM)
+        assert "T.unroll" in best.mod.script()
+        tw.ir.assert_structural_equal(best_schedule(module, path, LLVM).mod, best.mod)
+    assert {record.mean() for record in SQLiteDatabase(path).get_all_tuning_records()} == {1.0, 2.0}
+
+
+@pytest.mark.parametrize("earlier", ["a promise", "a module"])
+def test_entries_of_earlier_versions_are_found_and_gone_on_with(earlier, tmp_path):
+    """Whose keys said whether buffers overlap, and what a module calls its function."""
+    path, function = tmp_path / "records.db", matmul(16, 16, 16)
+    module = ms.normalize_module(function) if earlier == "a promise" else tw.ir.IRModule({"matmul": function})
+    sch = tw.Schedule(module)
+    name = "main" if earlier == "a promise" else "matmul"
+    sch.unroll(sch.get_loops(sch.get_block("C", func_name=name))[-1])
+    store = _core.Database.open(str(path)) if path.exists() else tw.records.open_database(path)
+    store.commit_workload(_core.structural_hash(module), "main", module.script())
+    steps = json.dumps(sch.trace.as_json())
+    store.commit(_core.structural_hash(module), str(LLVM), steps, [1.0], "ok", "")
+    assert "T.unroll" in best_schedule(function, path, LLVM).mod.script()
+    database = SQLiteDatabase(path)
+    assert "T.unroll" in ms.compile_tir(database, function, LLVM).mod.script()
+    commit(database, ms.normalize_module(function), [2.0], factor=8)
+    tw.tune(function, trials=1, database=path, target=str(LLVM), progress=None)
+    (workload,) = store.workloads()
+    outcomes = [row["outcome"] for row in store.records(workload["hash"], "")]
+    assert len(outcomes) >= 3
+
+
+@pytest.mark.parametrize("kind", ["memory", "json", "sqlite"])
+def test_ways_to_compare(kind, tmp_path):
+    from tests.search.test_module_equality import ProductWithEpilogue, with_constant
+
+    kinds = {
+        "memory": MemoryDatabase,
+        "json": lambda mode: JSONDatabase(work_dir=tmp_path / mode, module_equality=mode),
+        "sqlite": lambda mode: SQLiteDatabase(tmp_path / f"{mode}.db", module_equality=mode),
+    }
+    ones, twos = with_constant(np.ones(4, "float32")), with_constant(np.full(4, 2, "float32"))
+    for mode, same_constants, same_anchor in (
+        ("structural", False, False),
+        ("ignore-ndarray", True, False),
+        ("anchor-block", True, True),
+    ):
+        database = kinds[kind](mode)
+        database.commit_workload(ones)
+        commit(database, Product, [1.0], factor=4)
+        for _ in range(1 if kind == "memory" else 2):
+            assert database.module_equality == mode
+            assert database.has_workload(twos) == same_constants
+            assert database.has_workload(ProductWithEpilogue) == same_anchor
+            found = database.query(ProductWithEpilogue, LLVM)
+            assert (found is not None) == same_anchor
+            if found is not None:
+                assert len(found.get_loops(found.get_block("C"))) >= 3 and "D" in found.mod.script()
+            assert len(database.get_top_k(Workload(ProductWithEpilogue), 5)) == (1 if same_anchor else 0)
+            database = kinds[kind](mode) if kind != "memory" else database  # as it is read again
+        commit(database, ProductWithEpilogue, [2.0])
+        assert len(database.get_top_k(database.commit_workload(Product), 5)) == (2 if same_anchor else 1)
+
+
+def test_what_was_not_measured_comes_back_as_such(database):
+    workload = database.commit_workload(Product)
+    for seconds, error in ((None, ""), ([1e10], "LocalRunner: Timeout, killed")):
+        database.commit_tuning_record(TuningRecord(split(Product, 2), workload, seconds, LLVM, error=error))
+    assert [record.run_secs for record in database.get_all_tuning_records()] == [None, [1e10]]
 
 
 def test_targets_do_not_mix(database):
@@ -293,7 +416,7 @@ def test_failures_in_sqlite_have_their_reasons(tmp_path):
     for error in errors:
         database.commit_tuning_record(TuningRecord(split(Product, 2), workload, [1e10], LLVM, error=error))
     store = _core.Database.open(str(tmp_path / "records.db"), read_only=True)
-    rows = store.records(_core.structural_hash(Product), "")
+    rows = store.records(program_keys(Product)[0], "")
     assert [row["outcome"] for row in rows] == [
         "build_timeout",
         "build_crash",

@@ -6,6 +6,7 @@ import base64
 import binascii
 import json
 import math
+import operator
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -343,8 +344,22 @@ def best_of(records: Sequence[TuningRecord], top_k: int) -> list[TuningRecord]:
     """The best valid ones; of equal ones the first.
 
     Raises:
-        tilewright.ArgumentError: `top_k` is negative.
+        tilewright.ArgumentError: `top_k` is negative, or no whole number.
     """
-    if top_k < 0:
-        raise ArgumentError.of("database/top-k", f"top_k is {top_k}", "ask for at least 0 records")
-    return sorted((record for record in records if record.is_valid()), key=TuningRecord.mean)[:top_k]
+    count = check_count(top_k)
+    return sorted((record for record in records if record.is_valid()), key=TuningRecord.mean)[:count]
+
+
+def check_count(top_k: Any) -> int:
+    """How many records are asked for.
+
+    Raises:
+        tilewright.ArgumentError: it is no whole number, or negative.
+    """
+    try:
+        count = operator.index(top_k)
+    except TypeError:
+        raise limits.wrong_kind("top_k", top_k, "a whole number, at least 0") from None
+    if count < 0:
+        raise ArgumentError.of("database/top-k", f"top_k is {count}", "ask for at least 0 records")
+    return count

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tilewright import _core, ir
+from tilewright import _core, ir, limits
 from tilewright._core import find_anchor_block, module_hash, modules_equal
 from tilewright.errors import ArgumentError
 from tilewright.machine import TargetLike
+from tilewright.records import as_named_in
 from tilewright.schedule import Schedule
+from tilewright.task import one_program
 
 if TYPE_CHECKING:
     from tilewright.meta_schedule.database import TuningRecord
@@ -16,23 +18,35 @@ if TYPE_CHECKING:
 __all__ = ["ModuleEquality", "find_anchor_block", "module_equality_of", "module_hash", "modules_equal"]
 
 
+def check_module(mod: Any) -> ir.IRModule:
+    """What databases are asked about.
+
+    Raises:
+        tilewright.ArgumentError: it is no module.
+    """
+    hint = "normalize_module(function) is the module of a function; compile_tir(database, function, target) takes both"
+    limits.kind("mod", mod, ir.IRModule, "a module", hint)
+    return mod  # type: ignore[no-any-return]
+
+
 class ModuleEquality:
-    """One of the ways to compare programs. Equal ones have equal hashes."""
+    """One of the ways to compare programs. Equal ones have equal hashes. A function by itself and in a module of its own
+    are one program, whether or not it says that its buffers do not overlap."""
 
     name: str
 
     def hash(self, mod: ir.IRModule) -> str:
         """Of the program."""
-        return module_hash(mod, self.name)
+        return module_hash(one_program(check_module(mod)), self.name)
 
     def equal(self, lhs: ir.IRModule, rhs: ir.IRModule) -> bool:
         """Whether they count as the same."""
-        return modules_equal(lhs, rhs, self.name)
+        return modules_equal(one_program(lhs), one_program(rhs), self.name)
 
     def schedule(self, mod: ir.IRModule, record: TuningRecord, target: TargetLike | None) -> Schedule:
-        """The program with the schedule of an equal one."""
+        """The program with the schedule of an equal one, whose blocks may have other names."""
         schedule = Schedule(mod)
-        record.trace.apply_to_schedule(schedule)
+        as_named_in(mod, record.workload.mod, record.trace).apply_to_schedule(schedule)
         return schedule
 
 
@@ -56,7 +70,7 @@ class AnchorBlock(ModuleEquality):
 
     def schedule(self, mod: ir.IRModule, record: TuningRecord, target: TargetLike | None) -> Schedule:
         """The steps on the block, and what they leave scheduled by itself."""
-        if modules_equal(mod, record.workload.mod, "structural"):
+        if Structural().equal(mod, record.workload.mod):
             return super().schedule(mod, record, target)
         schedule = Schedule(mod)
         _core.schedule_using_anchor_trace(schedule, record.trace, _core.Target(target or record.target or "native"))

@@ -14,7 +14,7 @@ class PostgresDatabase(TablesDatabase):
 
     Args:
         server: a connection string, such as "postgresql://user@host/database" or "host=/tmp dbname=tuning".
-        module_equality: "structural"; tables know no other.
+        module_equality: "structural", "ignore-ndarray" or "anchor-block".
 
     Raises:
         tilewright.ResourceError: psycopg is missing, or the server is not to be reached or refuses.

@@ -2,104 +2,143 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from tilewright import _core, ir, records
+from tilewright import ir, records
 from tilewright.errors import Error
 from tilewright.meta_schedule.arg_info import ArgInfo
-from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Workload, best_of
+from tilewright.meta_schedule.database import (
+    FAILED,
+    Database,
+    TuningRecord,
+    Workload,
+    best_of,
+    check_count,
+    equality_of,
+)
+from tilewright.meta_schedule.module_equality import Structural, check_module
 from tilewright.origins import Origin
+from tilewright.records import as_named_in, entries_of, recorded_program
 from tilewright.schedule import Trace
-from tilewright.script.scripts import from_source
+from tilewright.task import name_of, program_keys
 
 __all__ = ["SQLiteDatabase", "TablesDatabase"]
 
 
 class TablesDatabase(Database):
     """Keeps programs and records in tables, which any number of processes may use at once: what asks and answers, over
-    a store that knows four questions (``commit_workload``, ``workloads``, ``commit``, ``records``).
+    a store that knows four questions (``commit_workload``, ``workloads``, ``commit``, ``records``). What the tables
+    hold is read anew by each question.
 
     Args:
         store: the tables.
-        module_equality: "structural"; tables know no other.
+        module_equality: "structural", "ignore-ndarray" (constants by their type and shape alone), "anchor-block" (by
+            the block with the most work alone).
     """
 
     def __init__(self, store: Any, module_equality: str = "structural") -> None:
         super().__init__(module_equality)
         self._store = store
-        self._workloads: dict[str, Workload] = {}
+        self._workloads: dict[str, Workload] = {}  # by their keys in the tables
+        self._hashes: dict[str, str] = {}  # likewise, as this database compares programs
 
     def has_workload(self, mod: ir.IRModule) -> bool:
         """Whether the program was committed."""
-        key = _core.structural_hash(mod)
-        return key in self._workloads or any(row["hash"] == key for row in self._store.workloads())
+        return bool(self._rows_of(mod))
 
     def commit_workload(self, mod: ir.IRModule) -> Workload:
         """The entry of the program, made if it is not there."""
-        key = _core.structural_hash(mod)
-        if key not in self._workloads:
-            self._store.commit_workload(key, next(iter(mod.functions), "main"), mod.script())
-            self._workloads[key] = Workload(mod)
-        return self._workloads[key]
+        return self._entry(mod)[1]
 
     def commit_tuning_record(self, record: TuningRecord) -> None:
-        """Keeps a record; one that was not measured is kept as one that failed."""
-        workload = self.commit_workload(record.workload.mod)
-        failed = not record.run_secs or all(seconds == FAILED for seconds in record.run_secs)
+        """Keeps a record."""
+        key, workload = self._entry(record.workload.mod)
+        trace = record.trace
+        if Structural().equal(workload.mod, record.workload.mod):  # whose blocks may have other names
+            trace = as_named_in(workload.mod, record.workload.mod, trace)
+        seconds = [] if has_failed(record) else record.run_secs
         self._store.commit(
-            _key(workload),
+            key,
             "" if record.target is None else str(record.target),
-            json.dumps(record.trace.as_json()),
-            [] if failed else record.run_secs,
-            _outcome(record.error) if failed else "ok",
-            _first_line(record.error) or "not measured" if failed else "",
+            json.dumps(trace.as_json()),
+            seconds or [],
+            *outcome_of(record),
             *record.origin,
         )
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
-        """The best valid records of a program, best first, at most `top_k`."""
-        known = self._workloads.setdefault(_core.structural_hash(workload.mod), workload)
-        rows = self._store.records(_key(known), "")
-        return best_of([record for row in rows if (record := _record_of(row, known))], top_k)
+        """The best valid records of a program, best first, at most `top_k`. Of a program that leaves sizes open, those
+        of the sizes that it was tuned for last come first."""
+        found: list[TuningRecord] = []
+        for _, alike in itertools.groupby(self._rows_of(workload.mod), key=lambda row: str(row["sizes"])):
+            records = [record for row in alike for record in self._records_of(row, workload.mod)]
+            found += best_of(records, top_k)
+        return found[: check_count(top_k)]
 
     def get_all_tuning_records(self) -> list[TuningRecord]:
         """All, by program in the order of their commits. Programs whose script this version cannot read are left
         out."""
-        found = []
-        for row in self._store.workloads():
-            workload = self._workload_of(row)
-            if workload is not None:
-                rows = self._store.records(row["hash"], "")
-                found += [record for each in rows if (record := _record_of(each, workload))]
-        return found
+        return [record for row in self._store.workloads() for record in self._records_of(row)]
 
     def __len__(self) -> int:
         return sum(len(self._store.records(row["hash"], "")) for row in self._store.workloads())
 
-    def _workload_of(self, row: dict[str, Any]) -> Workload | None:
-        if row["hash"] not in self._workloads:
-            try:
-                module = from_source(row["script"])
-            except Error:
+    def _entry(self, mod: ir.IRModule) -> tuple[str, Workload]:
+        rows = self._rows_of(mod)
+        if not rows:
+            key = program_keys(mod)[0]
+            self._store.commit_workload(key, name_of(mod), mod.script())
+            return key, self._workloads.setdefault(key, Workload(mod))
+        workload = self._workload_of(rows[0], mod)
+        return rows[0]["hash"], Workload(mod) if workload is None else workload
+
+    def _rows_of(self, mod: ir.IRModule) -> list[dict[str, Any]]:
+        """What the tables know a program as."""
+        equality = equality_of(self)
+        if isinstance(equality, Structural):
+            return entries_of(self._store, check_module(mod))
+        wanted, found = equality.hash(mod), []
+        for row in self._store.workloads():
+            workload = self._workload_of(row)
+            if workload is None or row["sizes"]:
+                continue
+            if row["hash"] not in self._hashes:
+                self._hashes[row["hash"]] = equality.hash(workload.mod)
+            if self._hashes[row["hash"]] == wanted and equality.equal(workload.mod, mod):
+                found.append(row)
+        return found
+
+    def _records_of(self, row: dict[str, Any], mod: ir.IRModule | None = None) -> list[TuningRecord]:
+        workload = self._workload_of(row, mod)
+        if workload is None:
+            return []
+        return [record for each in self._store.records(row["hash"], "") if (record := _record_of(each, workload))]
+
+    def _workload_of(self, row: dict[str, Any], mod: ir.IRModule | None = None) -> Workload | None:
+        """The program as it was when it was committed; None where this version cannot read its script. `mod`: one that
+        may well be it."""
+        key = row["hash"]
+        if key not in self._workloads:
+            module = mod if mod is not None and mod.script() == row["script"] else recorded_program(row)
+            if module is None:
                 return None
-            whole = _core.as_module(module) if isinstance(module, ir.PrimFunc) else module
-            self._workloads[row["hash"]] = Workload(whole)
-        return self._workloads[row["hash"]]
+            self._workloads[key] = Workload(module)
+        return self._workloads[key]
 
 
 class SQLiteDatabase(TablesDatabase):
     """Keeps programs and records in one file, which any number of processes may use at once.
 
-    Programs are compared by their structure. What the file holds is read anew by each question, so that what other
-    processes add is seen.
+    What the file holds is read anew by each question, so that what other processes add is seen.
 
     Args:
         path: the file, made if it is not there; None is one in memory. By default `database.db` in `work_dir`.
         work_dir: where the file is by default.
-        module_equality: "structural"; the file knows no other.
+        module_equality: "structural", "ignore-ndarray" or "anchor-block".
 
     Raises:
         tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
@@ -140,6 +179,22 @@ _OUTCOMES = {
 #: those that the measuring pipeline says itself
 _SAID = {"build_error", "build_timeout", "build_crash", "run_error", "run_timeout", "run_crash", "wrong_result"}
 _SAID |= {"out_of_memory"}
+#: the outcome of what nobody has measured
+_UNMEASURED = "not_measured"
+
+
+def has_failed(record: TuningRecord) -> bool:
+    """Whether there are no times of a record: it failed, or was not measured."""
+    return not record.run_secs or all(seconds == FAILED for seconds in record.run_secs)
+
+
+def outcome_of(record: TuningRecord) -> tuple[str, str]:
+    """How a record ended, as tables say it, and why."""
+    if not has_failed(record):
+        return "ok", ""
+    if record.run_secs is None and not record.error:
+        return _UNMEASURED, ""
+    return _outcome(record.error), _first_line(record.error) or "not measured"
 
 
 def _outcome(error: str) -> str:
@@ -156,17 +211,13 @@ def _first_line(error: str) -> str:
     return next((line for line in reversed(lines[1:]) if not line.startswith("hint:")), lines[0])
 
 
-def _key(workload: Workload) -> str:
-    return f"{workload.shash:032x}"
-
-
 def _record_of(row: dict[str, Any], workload: Workload) -> TuningRecord | None:
     """The record of a row; None where this version does not know its steps or its target."""
     try:
         return TuningRecord(
             Trace.from_json(row["trace"]),
             workload,
-            row["seconds"] if row["outcome"] == "ok" else [FAILED],
+            None if row["outcome"] == _UNMEASURED else row["seconds"] if row["outcome"] == "ok" else [FAILED],
             row["target"] or None,
             ArgInfo.from_entry_func(workload.mod),
             origin=Origin(row["host"], row["versions"]),

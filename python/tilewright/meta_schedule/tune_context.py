@@ -36,10 +36,12 @@ def normalize_module(program: ir.PrimFunc | ir.IRModule) -> ir.IRModule:
         ((name, function),) = functions.items()
         if not isinstance(function, ir.PrimFunc) or name == "main":
             return program
-        return ir.IRModule({"main": function.with_attr("global_symbol", "main")})
-    if "global_symbol" not in program.attrs:
-        program = program.with_attr("global_symbol", "main")
-    return ir.IRModule({"main": program.with_attr("tir.noalias", True)})
+        return ir.IRModule({"main": _public(function)})
+    return ir.IRModule({"main": _public(program).with_attr("tir.noalias", True)})
+
+
+def _public(function: ir.PrimFunc) -> ir.PrimFunc:
+    return function if "global_symbol" in function.attrs else function.with_attr("global_symbol", "main")
 
 
 def _threads(number: int | str) -> int:

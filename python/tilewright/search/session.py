@@ -484,6 +484,7 @@ class _Search:
         if not self.space.first:
             self.sample = first
         store, script = open_database(database), self.task.module.script()
+        self.key = workload_key(self.task, store)
         tuner = _core.Tuner(
             module=self.task.module,
             function=self.task.entry,

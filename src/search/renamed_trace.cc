@@ -1,0 +1,76 @@
+#include "search/renamed_trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "ir/traverse.h"
+#include "schedule/primitives/get_block.h"
+
+namespace tilewright::search {
+namespace {
+
+/// Of one program to those of the other; nothing for names that stand for several things.
+using Names = std::unordered_map<std::string, std::optional<std::string>>;
+
+struct Named {
+  std::vector<std::string> blocks, buffers;  ///< in program order
+};
+
+Named named_in(const Ref<PrimFunc>& function) {
+  Named found;
+  visit(
+      function, [&](const Ref<Block>& block) { found.blocks.push_back(block->name_hint); },
+      [&](const Ref<Buffer>& buffer) { found.buffers.push_back(buffer->name); });
+  return found;
+}
+
+void match(const std::vector<std::string>& was, const std::vector<std::string>& now, Names& names) {
+  if (was.size() != now.size()) return;
+  for (size_t i = 0; i < was.size(); ++i) {
+    const auto [place, is_new] = names.emplace(was[i], now[i]);
+    if (!is_new && place->second != now[i]) place->second.reset();
+  }
+}
+
+/// What primitives append to the name of a block; whatever else follows a "_" was appended to that of a buffer.
+constexpr std::string_view kOfBlocks[] = {"init", "update", "rf", "o", "pad_const", "partition", "common"};
+
+/// None for names that follow no other.
+std::optional<std::string> renamed(std::string_view name, const Names& own, const Names& buffers) {
+  if (const auto found = own.find(std::string(name)); found != own.end()) return found->second;
+  for (size_t end = name.rfind('_'); end != std::string_view::npos && end > 0; end = name.rfind('_', end - 1)) {
+    const std::string_view ending = name.substr(end + 1);
+    const bool of_block = std::ranges::find(kOfBlocks, ending) != std::end(kOfBlocks);
+    const auto found = renamed(name.substr(0, end), of_block ? own : buffers, buffers);
+    if (found) return fmt::format("{}_{}", *found, ending);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+schedule::Trace renamed_trace(const schedule::Trace& trace, const Ref<PrimFunc>& was, const Ref<PrimFunc>& now,
+                              const std::string& function) {
+  const Named before = named_in(was), after = named_in(now);
+  Names blocks, buffers;
+  match(before.blocks, after.blocks, blocks);
+  match(before.buffers, after.buffers, buffers);
+  std::vector<schedule::TraceEdit> edits;
+  const std::vector<const schedule::Step*> steps = trace.steps();
+  for (size_t step = 0; step < steps.size(); ++step) {
+    const auto* get = steps[step]->instruction.as<schedule::GetBlock>();
+    if (!get) continue;
+    schedule::GetBlock other{renamed(get->name, blocks, buffers).value_or(get->name), function};
+    if (other.name == get->name && other.func_name == get->func_name) continue;
+    edits.push_back({step, schedule::Instruction(std::move(other))});
+  }
+  return trace.edited(edits).value_or_throw();
+}
+
+}  // namespace tilewright::search

@@ -1,0 +1,19 @@
+// What was found for a program, for one that is equal but calls its blocks, buffers or itself otherwise.
+//
+//   recorded on a function main with the block C     get_block("C", "main")     get_block("C_local", "main")
+//   for matmul, whose block is called prod           get_block("prod", "matmul")     get_block("prod_local", "matmul")
+#pragma once
+
+#include <string>
+
+#include "ir/stmt.h"
+#include "schedule/trace.h"
+
+namespace tilewright::search {
+
+/// The steps of a trace of the function `was` for an equal one, which stands in its module as `function`. Blocks
+/// correspond by their places; what a step has called after a block or a buffer, with an ending after "_", follows it.
+schedule::Trace renamed_trace(const schedule::Trace& trace, const Ref<PrimFunc>& was, const Ref<PrimFunc>& now,
+                              const std::string& function);
+
+}  // namespace tilewright::search
