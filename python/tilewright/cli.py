@@ -494,7 +494,8 @@ def show_table(table: Any, *, titled: bool = True) -> None:
 def report(
     file: Annotated[str, typer.Argument(metavar="DB", help="A file of records, or postgresql://...")],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page to write; default: beside the file, as NAME.html.")
+        Path | None,
+        typer.Option("--out", "-o", help="The page to write; default: beside the file, as NAME.html; - prints it."),
     ] = None,
     top: Annotated[int, typer.Option(help="Schedules to show of each program and target.", min=1)] = 3,
 ) -> None:
@@ -506,6 +507,9 @@ def report(
     from tilewright.report_page import page
 
     found = report_on(file, top=top)
+    if str(out) == "-":
+        print(page(found))
+        return
     if out is None and not is_server(file):
         out = Path(file).with_suffix(".html")
     try:

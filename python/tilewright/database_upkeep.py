@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tilewright import _core
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.origins import origin_table
 from tilewright.postgres_store import is_server

@@ -91,8 +91,10 @@ def module_of(program: ir.PrimFunc | ir.Module) -> ir.Module:
 def only_function(module: ir.Module) -> tuple[str, ir.PrimFunc] | None:
     """The function of a module that has only one, with its name there; None where it is no tensor program, or there
     are others."""
-    (name, function), *others = [*module.functions.items()] or [("", None)]
-    return (name, function) if not others and isinstance(function, ir.PrimFunc) else None
+    for name, function in module.functions.items():
+        if len(module.functions) == 1 and isinstance(function, ir.PrimFunc):
+            return name, function
+    return None
 
 
 #: what a function says of its buffers for those who compile calls of it; a search adds it, and schedules do not ask

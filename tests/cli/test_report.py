@@ -76,3 +76,10 @@ def test_the_page_lies_beside_the_database(run: Run, folder: Path) -> None:
     # Steps are as a person writes them.
     page = (folder / "out" / "tilewright.html").read_text()
     assert "sch.split(" in page and "sch.enter_postproc()" not in page
+
+
+def test_the_page_goes_to_a_pipe(run: Run, folder: Path) -> None:
+    assert run("tune", "product.py", "--trials", "1", "--quiet").exit_code == 0
+    result = run("report", "out/tilewright.db", "-o", "-")
+    assert result.stdout.startswith("<!DOCTYPE html>") and result.stdout.rstrip().endswith("</html>")
+    assert not (folder / "-").exists() and not (folder / "out" / "tilewright.html").exists()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -519,6 +520,19 @@ def test_kinds(tmp_path):
     assert isinstance(Database.create("sqlite"), SQLiteDatabase)
     assert isinstance(Database.create("union", memory), UnionDatabase)
     assert isinstance(Database.create("ordered_union", memory), OrderedUnionDatabase)
-    with pytest.raises(tw.ArgumentError) as error:
-        Database.create("stone")
-    assert error.value.code == "database/database-kind"
+    assert isinstance(Database.create(tmp_path), JSONDatabase)  # a folder of a session
+    place = Database.create(str(tmp_path / "records.db"), module_equality="anchor-block")
+    assert isinstance(place, SQLiteDatabase) and place.path == str(tmp_path / "records.db")
+    assert place.module_equality == "anchor-block"
+    for wrong, code in (("stone", "database/database-kind"), ("postgres", "database/server-address")):
+        with pytest.raises(tw.ArgumentError) as error:
+            Database.create(wrong)
+        assert error.value.code == code
+
+
+def test_the_folder_of_a_session_has_the_files_that_were_written_last(tmp_path):
+    commit(SQLiteDatabase(work_dir=tmp_path), Product, [2.0])
+    assert isinstance(Database.create(tmp_path), SQLiteDatabase)
+    commit(JSONDatabase(work_dir=tmp_path), Product, [1.0])
+    os.utime(tmp_path / "database.db", (1, 1))
+    assert isinstance(Database.create(tmp_path), JSONDatabase)

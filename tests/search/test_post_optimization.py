@@ -14,6 +14,7 @@ from tilewright.meta_schedule import (
     PostOpt,
     RunnerFuture,
     RunnerResult,
+    SQLiteDatabase,
     TuningRecord,
 )
 from tilewright.meta_schedule.post_optimization import descend, is_faster, neighbors
@@ -80,10 +81,11 @@ def test_neighbors():
     assert all(a * b * c == 12 for a, b, c in neighbors([2, 3, 2]))
 
 
-def test_a_folder_is_descended_from(tmp_path):
-    tiled(JSONDatabase(work_dir=tmp_path), [32, 1], 0, 100.0)
+@pytest.mark.parametrize("kind", [JSONDatabase, SQLiteDatabase])
+def test_a_folder_is_descended_from(tmp_path, kind):
+    tiled(kind(work_dir=tmp_path), [32, 1], 0, 100.0)
     PostOpt(tmp_path, LLVM, trials=3).run()
-    records = JSONDatabase(work_dir=tmp_path).get_all_tuning_records()
+    records = kind(work_dir=tmp_path).get_all_tuning_records()
     assert 3 <= len(records) <= 4 and min(record.mean() for record in records) < 1.0
     with pytest.raises(tw.ResourceError):
         PostOpt(tmp_path / "nothing", LLVM)

@@ -86,10 +86,23 @@ def test_records_are_kept_for_others(server: str) -> None:
         database.close()
 
 
+def test_programs_are_compared_there_as_elsewhere(server: str) -> None:
+    from tests.search.test_module_equality import ProductWithEpilogue
+
+    database = ms.Database.create(server, module_equality="anchor-block")
+    assert isinstance(database, ms.PostgresDatabase)
+    database.commit_tuning_record(record_of(database.commit_workload(Product), [1.0]))
+    assert database.has_workload(ProductWithEpilogue) and database.query(ProductWithEpilogue, TARGET) is not None
+    strict = ms.PostgresDatabase(server)
+    assert strict.has_workload(Product) and not strict.has_workload(ProductWithEpilogue)
+    for each in (database, strict):
+        each.close()
+
+
 def test_a_session_writes_there(server: str, tmp_path: Path) -> None:
     database = ms.Database.create("postgres", server)
     before = len(database)
-    ms.tune_tir(Product, TARGET, tmp_path, 8, num_trials_per_iter=4, database=database, cost_model="none", seed=1)
+    ms.tune_tir(Product, TARGET, tmp_path, 8, num_trials_per_iter=4, database=server, cost_model="none", seed=1)
     assert len(database) == before + 8
     assert ms.compile_tir(database, Product, TARGET) is not None
     database.close()

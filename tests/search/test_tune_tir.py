@@ -29,8 +29,10 @@ from tilewright.meta_schedule import (
 )
 from tilewright.meta_schedule.local_runner import kernel_of
 from tilewright.origins import Origin
+from tilewright.records import read_database
 from tilewright.script import ir as I
 from tilewright.script import tir as T
+from tilewright.testing.workloads import matmul
 
 LLVM = tw.Target("llvm -num-cores=1")
 
@@ -473,3 +475,81 @@ def test_parts_without_their_base_say_so(kind):
         parts["sch_rules" if kind is ms.ScheduleRule else "postprocs"] = [Mine()]
     with pytest.raises(tw.ArgumentError, match=r"Mine.__init__\(\) does not call that of its base class"):
         ms.PostOrderApply(**parts)
+
+
+def quick(mod, work_dir, **options):
+    chosen = {"strategy": "replay-trace", "cost_model": "none", "num_trials_per_iter": 2, "seed": 1}
+    return tune_tir(mod, LLVM, str(work_dir), 2, **(chosen | options))
+
+
+def test_tune_finds_what_tune_tir_measured_and_the_other_way_round(tmp_path):
+    program = matmul(16, 16, 16)
+    quick(program, tmp_path, database="sqlite")
+    kernel = tw.compile(program, target=LLVM, database=tmp_path / "database.db")
+    assert kernel.schedule == "recorded"
+    (workload,) = read_database(tmp_path / "database.db").workloads()
+    assert workload["name"] == "matmul"
+    tw.tune(program, trials=2, database=tmp_path / "other.db", target=str(LLVM), progress=None)
+    other = SQLiteDatabase(tmp_path / "other.db")
+    assert compile_tir(other, program, LLVM) is not None
+    assert other.query(normalize_module(program), LLVM) is not None
+    before = len(other)
+    quick(program, tmp_path, database=other)
+    assert len(read_database(tmp_path / "other.db").workloads()) == 1 and len(other) == before + 2
+    # And what both have measured there is gone on with by either.
+    again = tw.tune(program, trials=3, database=tmp_path / "other.db", target=str(LLVM), progress=None)
+    assert again.progress.earlier == 2 and again.kernel is not None
+
+
+def test_modules_whose_only_function_has_a_name(tmp_path):
+    module = tw.ir.IRModule({"product": matmul(16, 16, 16)})
+    found = tw.tune(module, trials=2, database=tmp_path / "records.db", target=str(LLVM), progress=None)
+    assert found.schedule.mod["product"] is not None
+    database = SQLiteDatabase(tmp_path / "records.db")
+    assert compile_tir(database, module, LLVM) is not None
+    assert compile_tir(database, module["product"], LLVM) is not None
+    assert tw.compile(module["product"], target=LLVM, database=tmp_path / "records.db").schedule == "recorded"
+
+
+def test_each_function_of_a_module_gets_its_schedule(tmp_path, runner):
+    database = tune(Two, tmp_path, runner)
+    found = compile_tir(database, Two, LLVM)
+    assert set(found.mod.functions) == {"add", "scale"}
+    for name in ("add", "scale"):
+        own = compile_tir(database, Two[name], LLVM)
+        tw.ir.assert_structural_equal(found.mod[name], own.mod["main"].without_attr("tir.noalias"))
+    kernels = tw.compile(found, LLVM)
+    a, b = np.arange(64, dtype="float32"), np.empty(64, "float32")
+    kernels["scale"](a, b)
+    np.testing.assert_array_equal(b, 3 * a)
+    # One that has none stays as it is; where none has one there is nothing.
+    three = tw.ir.IRModule({**Two.functions, "product": matmul(16, 16, 16)})
+    found = compile_tir(database, three, LLVM)
+    tw.ir.assert_structural_equal(found.mod["product"], three["product"])
+    assert not tw.ir.structural_equal(found.mod["add"], three["add"])
+    assert compile_tir(database, tw.ir.IRModule({"a": matmul(8, 8, 8), "b": matmul(4, 4, 4)}), LLVM) is None
+
+
+@pytest.mark.parametrize("place", ["text", "path"])
+def test_a_database_by_its_path(tmp_path, place):
+    path = tmp_path / "records.db"
+    database = quick(Product, tmp_path / "work", database=str(path) if place == "text" else path)
+    assert isinstance(database, SQLiteDatabase) and len(SQLiteDatabase(path)) == 2
+    assert not (tmp_path / "work" / "database.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "text"),
+    [
+        ({"database": "postgres"}, "database/server-address", "postgresql://user@host/name"),
+        ({"database": "union"}, "database/read-only", "unions keep no records"),
+        ({"database": "ordered_union"}, "database/read-only", "unions keep no records"),
+        ({"database": "sqlit"}, "database/database-kind", "did you mean sqlite"),
+        ({"database": 3}, "arguments/kind", "the path of a file"),
+        ({"special_space": {"mian": None}}, "tune/special-space", "did you mean main"),
+    ],
+)
+def test_what_is_refused_before_anything_is_written(tmp_path, options, code, text):
+    with pytest.raises(tw.ArgumentError, match=text) as error:
+        quick(Product, tmp_path / "work", **options)
+    assert error.value.code == code and not (tmp_path / "work").exists()

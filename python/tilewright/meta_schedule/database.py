@@ -263,7 +263,10 @@ class Database(ABC):
             "ir_module": self.query_ir_module,
         }
         if kind not in kinds:
-            raise _unknown("database/query-kind", f"queries of the kind {kind!r}", kinds)
+            known = ", ".join(f'"{each}"' for each in sorted(kinds))
+            raise ArgumentError.of(
+                "database/query-kind", f"there are no queries of the kind {kind!r}", f"there are {known}"
+            )
         return kinds[kind](mod, target, workload_name)
 
     def dump_pruned(self, destination: Database) -> None:
@@ -297,34 +300,16 @@ class Database(ABC):
 
     @staticmethod
     def create(kind: Any = "json", *args: Any, **kwargs: Any) -> Database:
-        """A database of that kind: "json", "memory", "sqlite", "postgres", "union", "ordered_union"; a function that
-        schedules makes a :class:`ScheduleFnDatabase`. One that is there already is given back.
+        """A database of that kind: "json", "memory", "sqlite", "postgres", "union", "ordered_union". The path of a
+        file, or of the folder of a session, and "postgresql://..." name the database there; a function that schedules
+        makes a :class:`ScheduleFnDatabase`. One that is there already is given back.
 
         Raises:
             tilewright.ArgumentError: there is no such kind.
         """
-        from tilewright.meta_schedule.json_database import JSONDatabase
-        from tilewright.meta_schedule.memory_database import MemoryDatabase
-        from tilewright.meta_schedule.postgres_database import PostgresDatabase
-        from tilewright.meta_schedule.schedule_fn_database import ScheduleFnDatabase
-        from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
-        from tilewright.meta_schedule.union_database import OrderedUnionDatabase, UnionDatabase
+        from tilewright.meta_schedule.database_kinds import create
 
-        kinds: dict[str, type[Database]] = {
-            "json": JSONDatabase,
-            "memory": MemoryDatabase,
-            "ordered_union": OrderedUnionDatabase,
-            "postgres": PostgresDatabase,
-            "sqlite": SQLiteDatabase,
-            "union": UnionDatabase,
-        }
-        if isinstance(kind, Database):
-            return kind
-        if callable(kind):
-            return ScheduleFnDatabase(kind, *args, **kwargs)
-        if kind not in kinds:
-            raise _unknown("database/database-kind", f"databases of the kind {kind!r}", kinds)
-        return kinds[kind](*args, **kwargs)
+        return create(kind, *args, **kwargs)
 
 
 PyDatabase = Database
@@ -333,11 +318,6 @@ PyDatabase = Database
 def equality_of(database: Database) -> ModuleEquality:
     """How the database compares programs, also a subclass which does not call our constructor."""
     return module_equality_of(getattr(database, "module_equality", "structural"))
-
-
-def _unknown(rule: str, what: str, kinds: dict[str, Any]) -> ArgumentError:
-    known = ", ".join(f'"{kind}"' for kind in sorted(kinds))
-    return ArgumentError.of(rule, f"there are no {what}", f"there are {known}")
 
 
 def best_of(records: Sequence[TuningRecord], top_k: int) -> list[TuningRecord]:

@@ -30,8 +30,8 @@ def check_module(mod: Any) -> ir.IRModule:
 
 
 class ModuleEquality:
-    """One of the ways to compare programs. Equal ones have equal hashes. A function by itself and in a module of its own
-    are one program, whether or not it says that its buffers do not overlap."""
+    """One of the ways to compare programs. Equal ones have equal hashes. A function by itself and in a module of its
+    own are one program, whether or not it says that its buffers do not overlap."""
 
     name: str
 

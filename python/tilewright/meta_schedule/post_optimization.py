@@ -16,8 +16,8 @@ from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo
 from tilewright.meta_schedule.builder import Builder, BuilderInput, LocalBuilder, remove_build_dir
 from tilewright.meta_schedule.database import FAILED, Database, TuningRecord, Workload
+from tilewright.meta_schedule.database_kinds import database_in
 from tilewright.meta_schedule.evaluator import EvaluatorConfig
-from tilewright.meta_schedule.json_database import JSONDatabase
 from tilewright.meta_schedule.local_runner import LocalRunner
 from tilewright.meta_schedule.runner import Reference, Runner, RunnerInput
 from tilewright.meta_schedule.task_scheduler import build_reference
@@ -36,7 +36,7 @@ class PostOpt:
     """Descends from the best record of each program of a folder in which a session was.
 
     Args:
-        work_dir: the folder, with the files of a :class:`JSONDatabase`.
+        work_dir: the folder, with the files of a :class:`JSONDatabase` or of a :class:`SQLiteDatabase`.
         target: of the records.
         trials: candidates to measure, of each program.
     """
@@ -44,7 +44,7 @@ class PostOpt:
     def __init__(self, work_dir: str | os.PathLike[str], target: TargetLike, trials: int = 100) -> None:
         if trials < 1:
             raise ArgumentError.of("tune/descent", f"trials is {trials}", "at least 1 candidate has to be measured")
-        self.database = JSONDatabase(work_dir=work_dir, allow_missing=False)
+        self.database = database_in(work_dir)
         self.target, self.trials = _core.Target(target), trials
 
     def run(self) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tilewright import _core, ir, limits
+from tilewright.errors import ArgumentError
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database
@@ -37,7 +38,7 @@ def tune_tir(
     num_trials_per_iter: int = 64,
     builder: Builder | str = "local",
     runner: Runner | str = "local",
-    database: Database | str = "json",
+    database: Database | str | os.PathLike[str] = "json",
     cost_model: Any = "xgb",
     measure_callbacks: Any = "default",
     task_scheduler: TaskScheduler | str = "gradient",
@@ -61,7 +62,7 @@ def tune_tir(
         special_space: another space for functions by name; None leaves the function out.
 
     Raises:
-        tilewright.ArgumentError: there is no function to tune.
+        tilewright.ArgumentError: there is no function to tune, or none of a name in `special_space`.
     """
     from tilewright.meta_schedule import TuneContext
 
@@ -73,6 +74,7 @@ def tune_tir(
     limits.kind("strategy", strategy, str | _core.SearchStrategy | None, "a SearchStrategy, or the name of one")
     functions = {"main": mod} if isinstance(mod, ir.PrimFunc) else dict(mod.functions)
     special = dict(special_space or {})
+    _check_names(special, functions)
     chosen = {
         str(name): function
         for name, function in sorted(functions.items(), key=lambda item: str(item[0]))
@@ -123,15 +125,32 @@ def _own(part: Any) -> Any:
     return part.clone() if hasattr(part, "clone") else part
 
 
+def _check_names(special: Mapping[str, Any], functions: Mapping[str, Any]) -> None:
+    names = [str(name) for name, function in functions.items() if isinstance(function, ir.PrimFunc)]
+    for name in special:
+        if name not in names:
+            raise ArgumentError.of(
+                "tune/special-space", f"special_space names {name!r}, which is no function", limits.closest(name, names)
+            )
+
+
 def compile_tir(database: Database, mod: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule | None:
     """The best schedule of a program that the database has for the target; None without one. What :func:`tune_tir`
-    found for a module of one function is found by that module and by the function."""
+    found for a module of one function is found by that module and by the function. Of a module of several, each of
+    which was tuned by itself, each function gets its own best schedule; those without one stay as they are."""
     from tilewright.meta_schedule import normalize_module
 
     found = database.query_schedule(normalize_module(mod), target, "main")
-    if found is None and isinstance(mod, ir.IRModule) and len(mod.functions) == 1:
+    if found is not None or isinstance(mod, ir.PrimFunc):
+        return found
+    functions = {name: function for name, function in mod.functions.items() if isinstance(function, ir.PrimFunc)}
+    whole = None
+    for name, function in functions.items():
         # A function is tuned as one whose buffers do not overlap, which the module need not say.
-        (function,) = dict(mod.functions).values()
-        if isinstance(function, ir.PrimFunc):
-            found = database.query_schedule(normalize_module(function), target, "main")
-    return found
+        own = database.query_schedule(normalize_module(function), target, "main")
+        if own is None or len(functions) == len(mod.functions) == 1:
+            whole = whole or own
+            continue
+        whole = whole or Schedule(mod)
+        _core.renamed_trace(own.trace, function, function, name).apply_to_schedule(whole)
+    return whole

@@ -11,6 +11,7 @@ from tilewright import limits
 from tilewright.errors import ArgumentError
 from tilewright.meta_schedule.builder import Builder
 from tilewright.meta_schedule.database import Database
+from tilewright.meta_schedule.database_kinds import check_place, database_of_session
 from tilewright.meta_schedule.measure_callback import MeasureCallback
 from tilewright.meta_schedule.measuring_pipeline import MeasuringPipeline
 from tilewright.meta_schedule.profiler import Profiler
@@ -36,7 +37,7 @@ def tune_tasks(
     num_trials_per_iter: int = 64,
     builder: Builder | str = "local",
     runner: Runner | str = "local",
-    database: Database | str = "json",
+    database: Database | str | os.PathLike[str] = "json",
     cost_model: Any = "xgb",
     measure_callbacks: Any = "default",
     task_scheduler: TaskScheduler | str = "gradient",
@@ -56,7 +57,8 @@ def tune_tasks(
         num_trials_per_iter: how many candidates a batch has.
         builder: or its kind. Where both are "local", candidates are built while others are being measured.
         runner: or its kind.
-        database: or its kind: "json", "memory", "sqlite".
+        database: or its kind: "json", "memory", "sqlite"; or the path of a file, such as "records.db", or
+            "postgresql://user@host/name", as of :func:`tilewright.tune`.
         cost_model: or its kind: "xgb", "mlp", "random", "none".
         measure_callbacks: or "default".
         task_scheduler: or its kind: "gradient", "round-robin".
@@ -84,9 +86,8 @@ def tune_tasks(
         database,
         max_seconds,
     )
-    if isinstance(database, str):
-        place = {} if database == "memory" else {"work_dir": work_dir}
-        database = Database.create(database, module_equality=module_equality, **place)
+    if isinstance(database, str | os.PathLike):
+        database = database_of_session(database, work_dir, module_equality)
     own = [part for part, given in ((Builder, builder), (Runner, runner)) if isinstance(given, str)]
     made_builder, made_runner = _parts(builder, runner, tasks[0].num_threads, max_seconds)
     seed = {"seed": getattr(tasks[0], "seed", -1)} if task_scheduler == "gradient" else {}
@@ -147,8 +148,7 @@ def check_asked(
     for name, part, method in (("builder", builder, "build"), ("runner", runner, "run")):
         if not isinstance(part, str) and not hasattr(part, method):
             raise limits.wrong_kind(name, part, f'"local", or an object with {method}()')
-    if not isinstance(database, str) and not hasattr(database, "commit_tuning_record"):
-        raise limits.wrong_kind("database", database, 'the kind of a database, such as "sqlite", or an object of one')
+    check_place(database)
     if builder == "local":
         for task in tasks:
             if task.target is not None and task.target.kind != "llvm":

@@ -1,0 +1,109 @@
+"""Databases by their names: kinds, files, servers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from tilewright import limits
+from tilewright.errors import ArgumentError
+from tilewright.meta_schedule.database import Database
+from tilewright.meta_schedule.json_database import JSONDatabase
+from tilewright.meta_schedule.memory_database import MemoryDatabase
+from tilewright.meta_schedule.postgres_database import PostgresDatabase
+from tilewright.meta_schedule.schedule_fn_database import ScheduleFnDatabase
+from tilewright.meta_schedule.sqlite_database import SQLiteDatabase
+from tilewright.meta_schedule.union_database import OrderedUnionDatabase, UnionDatabase
+from tilewright.postgres_store import is_server
+
+__all__ = ["check_place", "create", "database_in", "database_of_session"]
+
+_KINDS: dict[str, type[Database]] = {
+    "json": JSONDatabase,
+    "memory": MemoryDatabase,
+    "ordered_union": OrderedUnionDatabase,
+    "postgres": PostgresDatabase,
+    "sqlite": SQLiteDatabase,
+    "union": UnionDatabase,
+}
+#: of files, beside the path of a folder
+_ENDINGS = (".db", ".sqlite", ".sqlite3")
+#: how a database is given to a session
+_PLACES = 'the kind of a database ("sqlite", "json", "memory"), the path of a file, "postgresql://...", or an object'
+
+
+def create(kind: Any, *args: Any, **kwargs: Any) -> Database:
+    """:meth:`Database.create`."""
+    if isinstance(kind, Database):
+        return kind
+    if callable(kind):
+        return ScheduleFnDatabase(kind, *args, **kwargs)
+    if isinstance(kind, str) and kind in _KINDS:
+        if kind == "postgres" and not args and "server" not in kwargs:
+            raise _without_server('Database.create("postgres", "postgresql://user@host/name")')
+        return _KINDS[kind](*args, **kwargs)
+    if is_server(kind):
+        return PostgresDatabase(kind, *args, **kwargs)
+    if _is_path(kind):
+        return database_in(kind, **kwargs) if Path(kind).is_dir() else SQLiteDatabase(kind, *args, **kwargs)
+    known = ", ".join(f'"{each}"' for each in _KINDS)
+    raise ArgumentError.of(
+        "database/database-kind",
+        f"there are no databases of the kind {kind!r}",
+        f'there are {known}; a file has a path such as "records.db"',
+    )
+
+
+def database_in(folder: str | os.PathLike[str], *, module_equality: str = "structural") -> Database:
+    """What a session has left in its folder: the two files of a :class:`JSONDatabase`, or that of a
+    :class:`SQLiteDatabase`; where there are both, those that were written last.
+
+    Raises:
+        tilewright.ResourceError: there is neither.
+    """
+    lines, tables = Path(folder) / "database_tuning_record.json", Path(folder) / "database.db"
+    ages = [file.stat().st_mtime if file.is_file() else 0.0 for file in (lines, tables)]
+    if ages[1] > ages[0]:
+        return SQLiteDatabase(tables, module_equality=module_equality)
+    return JSONDatabase(work_dir=folder, allow_missing=False, module_equality=module_equality)
+
+
+def database_of_session(place: Any, work_dir: str | os.PathLike[str], module_equality: str) -> Database:
+    """Where a session keeps records; files of no name of their own lie in its folder."""
+    in_folder = {"work_dir": work_dir} if place in ("json", "sqlite") else {}
+    return create(place, module_equality=module_equality, **in_folder)
+
+
+def check_place(place: Any) -> None:
+    """Whether a session can keep records there, before anything is written.
+
+    Raises:
+        tilewright.ArgumentError: it cannot.
+    """
+    if isinstance(place, Database) or hasattr(place, "commit_tuning_record"):
+        return
+    if place == "postgres":
+        raise _without_server('database="postgresql://user@host/name"')
+    if place in ("union", "ordered_union"):
+        raise ArgumentError.of(
+            "database/read-only",
+            f"database={place!r}: unions keep no records of their own",
+            'tune with database="sqlite", and ask UnionDatabase(that, others...) afterwards',
+        )
+    if not isinstance(place, str | os.PathLike):
+        raise limits.wrong_kind("database", place, _PLACES)
+    if place not in _KINDS and not is_server(place) and not _is_path(place):
+        hint = limits.closest(str(place), _KINDS, 'kinds such as "sqlite", and paths such as "records.db"')
+        raise ArgumentError.of("database/database-kind", f"database is {place!r}; it is {_PLACES}", hint)
+
+
+def _is_path(place: Any) -> bool:
+    """Whether this names a file or a folder, and is no kind that was written wrong."""
+    if not isinstance(place, str):
+        return isinstance(place, os.PathLike)
+    return place.endswith(_ENDINGS) or any(mark in place for mark in (os.sep, ".")) or Path(place).exists()
+
+
+def _without_server(example: str) -> ArgumentError:
+    return ArgumentError.of("database/server-address", "which PostgreSQL server is not said", f"say it: {example}")
