@@ -22,6 +22,7 @@ from tilewright.wrong_arguments import explained
 
 if TYPE_CHECKING:
     from tilewright.left_out import Call
+    from tilewright.meta_schedule import Database
     from tilewright.task import Task
     from tilewright.timing import Timing
 
@@ -396,7 +397,7 @@ def compile(
     target: TargetLike = "native",
     *,
     schedule: Literal["as written", "by rules"] | None = None,
-    database: str | os.PathLike[str] | None = None,
+    database: str | os.PathLike[str] | Database | None = None,
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """Compile a function, a module, a schedule or formulas. Several public functions give a :class:`KernelModule`.
@@ -412,7 +413,8 @@ def compile(
             :func:`tilewright.tune` starts from. ``"as written"`` takes loops as they are. By default functions and
             modules get rules, unless their accesses are checked or an estimate expects them to be faster as written,
             and a :class:`Schedule` is taken as it is; :attr:`Kernel.schedule` says what was done.
-        database: Use the fastest schedule that this file of records has for the program on this target.
+        database: Use the fastest schedule that this file of records has for the program on this target; also
+            "postgresql://...", or a database of :mod:`tilewright.meta_schedule`, which is asked for it.
         check_bounds: Check every access when the kernel runs. A call that would leave a buffer raises an
             :class:`ArgumentError` that names block, buffer, index, its value, and bound. Loops that keep such a check
             run without vectors, and nothing warns of that. What calls do behind pointers is not checked.
@@ -454,7 +456,7 @@ def compile_quietly(
     target: TargetLike = "native",
     *,
     schedule: str | None = "as written",
-    database: str | os.PathLike[str] | None = None,
+    database: str | os.PathLike[str] | Database | None = None,
     check_bounds: bool = False,
 ) -> Kernel | KernelModule:
     """The same without warnings."""
@@ -484,7 +486,7 @@ def compile_quietly(
 
 
 def _recorded(
-    program: Any, database: str | os.PathLike[str], target: _core.Target
+    program: Any, database: str | os.PathLike[str] | Database, target: _core.Target
 ) -> tuple[Any, dict[str, Literal["recorded", "by rules"]]]:
     """The program with its fastest recorded schedule; of a module of several functions, each of which was tuned by
     itself, with theirs. Functions without one are scheduled by rules."""

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tilewright import _core, ir
+from tilewright import _core, ir, limits
 from tilewright.database_damage import check_intact
 from tilewright.errors import Error, ResourceError
 from tilewright.machine import TargetLike
@@ -22,16 +22,21 @@ from tilewright.postgres_store import PostgresStore, is_server
 from tilewright.schedule import Schedule, Trace
 from tilewright.task import Task, module_of, only_function, program_keys
 
+#: what a database is given by
+PLACES = 'the path of a file, "postgresql://...", or a Database of tilewright.meta_schedule'
 
-def open_database(path: str | os.PathLike[str] | None) -> Any:
+
+def open_database(path: Any) -> Any:
     """Opens a file of records, making it and its folder if they are not there, or "postgresql://..."; None is one in
-    memory, and so is "memory", as :mod:`tilewright.meta_schedule` has it.
+    memory, and so is "memory", as :mod:`tilewright.meta_schedule` has it, whose databases have a place for records.
 
     Raises:
         tilewright.ResourceError: it cannot be opened, is not a database of ours, is locked, damaged or read-only.
     """
     if path is None or path == "memory":
         return _core.Database.in_memory()
+    if hasattr(path, "store_for_search"):
+        return path.store_for_search()
     if is_server(path):
         return PostgresStore(str(path))
     file = Path(path)
@@ -230,22 +235,29 @@ def recorded_program(workload: Mapping[str, Any], unless: ir.Module | None = Non
         return None
 
 
-def best_schedule(program: Any, database: str | os.PathLike[str], target: TargetLike = "native") -> Any:
+def best_schedule(program: Any, database: Any, target: TargetLike = "native") -> Any:
     """The fastest recorded schedule of a program for a target, applied to it.
 
     Of a program that leaves sizes open, the records of the sizes that it was tuned for last come first; those of calls
     with cold caches come last. A record is one
     for the target if it was measured on the same processor, with at most as many threads as the target
-    has cores.
+    has cores. A database of :mod:`tilewright.meta_schedule` is asked as it answers.
 
     Raises:
         ResourceError: The database cannot be read, or holds no correct record of this program for this target.
     """
+    if hasattr(database, "best_schedule"):
+        return database.best_schedule(program, target)
+    limits.kind("database", database, str | os.PathLike, PLACES)
     if not is_server(database) and not Path(database).exists():
         path = os.fspath(database)
         raise ResourceError(f"{path}: no such database\n  hint: tw.tune(..., database={path!r}) makes it")
+    return best_in_store(program, read_database(database), target)
+
+
+def best_in_store(program: ir.PrimFunc | ir.Module, store: Any, target: TargetLike) -> Any:
+    """The same of tables that are open."""
     module = module_of(program)
-    store = read_database(database)
     path, known = store.path, {each["hash"]: each for each in entries_of(store, module)}
     keys = list(known)
     rows: list[dict[str, Any]] = []
@@ -287,7 +299,7 @@ def best_schedule(program: Any, database: str | os.PathLike[str], target: Target
     )
 
 
-def best_of_functions(module: ir.Module, database: str | os.PathLike[str], target: TargetLike = "native") -> Any:
+def best_of_functions(module: ir.Module, database: Any, target: TargetLike = "native") -> Any:
     """A module whose functions were tuned each by itself, with the fastest recorded schedules, and the names of those
     that have one.
 

@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from tilewright import _core, ir, limits
-from tilewright.errors import ArgumentError
+from tilewright.errors import ArgumentError, ResourceError
 from tilewright.machine import TargetLike
 from tilewright.meta_schedule.arg_info import ArgInfo, as_arg_info
 from tilewright.meta_schedule.module_equality import ModuleEquality, module_equality_of
 from tilewright.origins import Origin
-from tilewright.records import serves
+from tilewright.records import as_named_in, serves
 from tilewright.schedule import Schedule, Trace
+from tilewright.task import module_of
 
 __all__ = ["FAILED", "Database", "PyDatabase", "TuningRecord", "Workload"]
 
@@ -269,6 +270,36 @@ class Database(ABC):
             )
         return kinds[kind](mod, target, workload_name)
 
+    def best_schedule(self, program: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule:
+        """What ``tw.compile(program, target, database=self)`` compiles.
+
+        Raises:
+            tilewright.ResourceError: there is no record of the program for the target.
+        """
+        from tilewright.meta_schedule.tune_context import normalize_module
+
+        # A database of one's own may know only what a search makes of a function.
+        for form in (module_of(program), normalize_module(program)):
+            found = self.query_schedule(form, target, "main")
+            if found is not None:
+                return found
+        raise ResourceError.of(
+            "database/no-record",
+            f"the {type(self).__name__} holds no record of this program for {_core.Target(target)}",
+            "tune it first: tw.tune(program, database=...) keeps records there",
+        )
+
+    def store_for_search(self) -> Any:
+        """Where ``tw.tune(program, database=self)`` keeps what it measures: here, record by record. It begins with the
+        records that are here, and is not gone on with, since there is no place for its state.
+
+        Raises:
+            tilewright.ArgumentError: nothing can be kept here.
+        """
+        from tilewright.meta_schedule.session_store import SessionStore
+
+        return SessionStore(self)
+
     def dump_pruned(self, destination: Database) -> None:
         """Commits the best record of each program and target to another database."""
         best: dict[tuple[int, str], TuningRecord] = {}
@@ -280,10 +311,9 @@ class Database(ABC):
                 best[key] = record
         for record in best.values():
             workload = destination.commit_workload(record.workload.mod)
+            trace = as_named_in(workload.mod, record.workload.mod, record.trace)
             destination.commit_tuning_record(
-                TuningRecord(
-                    record.trace, workload, record.run_secs, record.target, record.args_info, origin=record.origin
-                )
+                TuningRecord(trace, workload, record.run_secs, record.target, record.args_info, origin=record.origin)
             )
 
     def __enter__(self) -> Self:

@@ -48,6 +48,10 @@ class ScheduleFnDatabase(Database):
         """Refuses."""
         _refuse()
 
+    def store_for_search(self) -> NoReturn:
+        """Refuses."""
+        _refuse()
+
     def __len__(self) -> int:
         _refuse()
 

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import json
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from tilewright import ir, records
-from tilewright.errors import Error
-from tilewright.meta_schedule.arg_info import ArgInfo
-from tilewright.meta_schedule.database import (
-    FAILED,
-    Database,
-    TuningRecord,
-    Workload,
-    best_of,
-    check_count,
-    equality_of,
-)
+from tilewright.machine import TargetLike
+from tilewright.meta_schedule.database import Database, TuningRecord, Workload, best_of, check_count, equality_of
 from tilewright.meta_schedule.module_equality import Structural, check_module
-from tilewright.origins import Origin
+from tilewright.meta_schedule.record_rows import record_of, row_of
 from tilewright.records import as_named_in, entries_of, recorded_program
-from tilewright.schedule import Trace
+from tilewright.schedule import Schedule
 from tilewright.task import name_of, program_keys
 
 __all__ = ["SQLiteDatabase", "TablesDatabase"]
@@ -60,15 +50,7 @@ class TablesDatabase(Database):
         trace = record.trace
         if Structural().equal(workload.mod, record.workload.mod):  # whose blocks may have other names
             trace = as_named_in(workload.mod, record.workload.mod, trace)
-        seconds = [] if has_failed(record) else record.run_secs
-        self._store.commit(
-            key,
-            "" if record.target is None else str(record.target),
-            json.dumps(trace.as_json()),
-            seconds or [],
-            *outcome_of(record),
-            *record.origin,
-        )
+        self._store.commit(key, *row_of(record, trace))
 
     def get_top_k(self, workload: Workload, top_k: int) -> list[TuningRecord]:
         """The best valid records of a program, best first, at most `top_k`. Of a program that leaves sizes open, those
@@ -86,6 +68,17 @@ class TablesDatabase(Database):
 
     def __len__(self) -> int:
         return sum(len(self._store.records(row["hash"], "")) for row in self._store.workloads())
+
+    def store_for_search(self) -> Any:
+        """The tables."""
+        return self._store
+
+    def best_schedule(self, program: ir.PrimFunc | ir.IRModule, target: TargetLike) -> Schedule:
+        """As ``tw.compile`` takes it from the same tables, by the finals of ``tw.tune``."""
+        if isinstance(equality_of(self), Structural):
+            schedule: Schedule = records.best_in_store(program, self._store, target)
+            return schedule
+        return super().best_schedule(program, target)
 
     def _entry(self, mod: ir.IRModule) -> tuple[str, Workload]:
         rows = self._rows_of(mod)
@@ -116,7 +109,7 @@ class TablesDatabase(Database):
         workload = self._workload_of(row, mod)
         if workload is None:
             return []
-        return [record for each in self._store.records(row["hash"], "") if (record := _record_of(each, workload))]
+        return [record for each in self._store.records(row["hash"], "") if (record := record_of(each, workload))]
 
     def _workload_of(self, row: dict[str, Any], mod: ir.IRModule | None = None) -> Workload | None:
         """The program as it was when it was committed; None where this version cannot read its script. `mod`: one that
@@ -162,65 +155,3 @@ class SQLiteDatabase(TablesDatabase):
     def keep_times(self, session: str, seconds: Mapping[str, float]) -> None:
         """Notes where the time of a session went; reports on the file show it."""
         records.keep_times(self._store, session, seconds)
-
-
-#: what the messages of builders and runners have in them -> what the file calls such a failure
-_OUTCOMES = {
-    "LocalBuilder: Timeout": "build_timeout",
-    "LocalBuilder: An exception occurred\nthe worker process died": "build_crash",
-    "LocalBuilder:": "build_error",
-    "LocalRunner: Timeout": "run_timeout",
-    "LocalRunner: An exception occurred\nthe worker process died": "run_crash",
-    "computes something else": "wrong_result",
-    "MemoryError": "out_of_memory",
-}
-
-
-#: those that the measuring pipeline says itself
-_SAID = {"build_error", "build_timeout", "build_crash", "run_error", "run_timeout", "run_crash", "wrong_result"}
-_SAID |= {"out_of_memory"}
-#: the outcome of what nobody has measured
-_UNMEASURED = "not_measured"
-
-
-def has_failed(record: TuningRecord) -> bool:
-    """Whether there are no times of a record: it failed, or was not measured."""
-    return not record.run_secs or all(seconds == FAILED for seconds in record.run_secs)
-
-
-def outcome_of(record: TuningRecord) -> tuple[str, str]:
-    """How a record ended, as tables say it, and why."""
-    if not has_failed(record):
-        return "ok", ""
-    if record.run_secs is None and not record.error:
-        return _UNMEASURED, ""
-    return _outcome(record.error), _first_line(record.error) or "not measured"
-
-
-def _outcome(error: str) -> str:
-    if (said := error.partition(":")[0]) in _SAID:
-        return said
-    return next((outcome for part, outcome in _OUTCOMES.items() if part in error), "run_error")
-
-
-def _first_line(error: str) -> str:
-    """What went wrong: of a traceback its end."""
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
-    if not lines or "An exception occurred" not in lines[0]:
-        return lines[0] if lines else ""
-    return next((line for line in reversed(lines[1:]) if not line.startswith("hint:")), lines[0])
-
-
-def _record_of(row: dict[str, Any], workload: Workload) -> TuningRecord | None:
-    """The record of a row; None where this version does not know its steps or its target."""
-    try:
-        return TuningRecord(
-            Trace.from_json(row["trace"]),
-            workload,
-            None if row["outcome"] == _UNMEASURED else row["seconds"] if row["outcome"] == "ok" else [FAILED],
-            row["target"] or None,
-            ArgInfo.from_entry_func(workload.mod),
-            origin=Origin(row["host"], row["versions"]),
-        )
-    except Error:
-        return None

@@ -19,6 +19,7 @@ from tilewright.meta_schedule.session_journal import begin_session, seed_of_sess
 from tilewright.meta_schedule.task_scheduler import TaskScheduler
 from tilewright.meta_schedule.tune import check_asked, tune_tasks
 from tilewright.schedule import Schedule
+from tilewright.task import module_of
 
 __all__ = ["compile_tir", "fork_seed", "tune_tir"]
 
@@ -140,14 +141,19 @@ def compile_tir(database: Database, mod: ir.PrimFunc | ir.IRModule, target: Targ
     which was tuned by itself, each function gets its own best schedule; those without one stay as they are."""
     from tilewright.meta_schedule import normalize_module
 
-    found = database.query_schedule(normalize_module(mod), target, "main")
+    def asked(program: ir.PrimFunc | ir.IRModule) -> Schedule | None:
+        # A function is tuned as one whose buffers do not overlap, which it need not say, and a database of somebody's
+        # own may ask for.
+        found = database.query_schedule(normalize_module(program), target, "main")
+        return database.query_schedule(module_of(program), target, "main") if found is None else found
+
+    found = asked(mod)
     if found is not None or isinstance(mod, ir.PrimFunc):
         return found
     functions = {name: function for name, function in mod.functions.items() if isinstance(function, ir.PrimFunc)}
     whole = None
     for name, function in functions.items():
-        # A function is tuned as one whose buffers do not overlap, which the module need not say.
-        own = database.query_schedule(normalize_module(function), target, "main")
+        own = asked(function)
         if own is None or len(functions) == len(mod.functions) == 1:
             whole = whole or own
             continue

@@ -46,6 +46,10 @@ class UnionDatabase(Database):
         """Those of all of them."""
         return [record for database in self.databases for record in database.get_all_tuning_records()]
 
+    def store_for_search(self) -> NoReturn:
+        """Refuses."""
+        _refuse()
+
     def __len__(self) -> int:
         return sum(len(database) for database in self.databases)
 

@@ -22,6 +22,7 @@ from tilewright.kernel import compile_task
 from tilewright.machine import rate_unit
 from tilewright.origins import library_versions, this_host
 from tilewright.records import (
+    PLACES,
     keep_refusals,
     keep_times,
     open_database,
@@ -44,6 +45,7 @@ from tilewright.user_lines import place_of
 
 if TYPE_CHECKING:
     from tilewright.kernel import Kernel
+    from tilewright.meta_schedule import Database
 
 #: seconds that a user's space may take for one candidate
 SPACE_DEADLINE = 10.0
@@ -307,7 +309,7 @@ def tune(
     inputs: Mapping[str, Any] | None = None,
     sizes: Mapping[str, float] | None = None,
     cold: bool = False,
-    database: str | os.PathLike[str] | None = None,
+    database: str | os.PathLike[str] | Database | None = None,
     target: str = "native",
     fresh: bool = False,
     strategy: _core.SearchStrategy | str = "guided",
@@ -339,8 +341,8 @@ def tune(
             `inputs` says need not be here. The kernel is right for all sizes and scalars.
         cold: measure calls before which the caches hold other data, as where a kernel runs once in a while; records of
             such calls stand apart.
-        database: file of records, made if it is not there, or "postgresql://user@host/name"; in memory by default. A
-            search that was interrupted goes on from its records.
+        database: file of records, made if it is not there, "postgresql://user@host/name", or a database of
+            :mod:`tilewright.meta_schedule`; in memory by default. What is in tables is gone on with.
         target: "native", or a target such as "llvm -mcpu=skylake-avx512".
         strategy: which candidates are measured: "guided", "draft-and-verify", "descent", "replay-trace",
             "evolutionary", or a :class:`tilewright.meta_schedule.SearchStrategy`.
@@ -421,7 +423,8 @@ def _check_kinds(
     limits.kind(
         "cost_model", cost_model, _core.CostModel | None, "a CostModel of tilewright.meta_schedule, or None", hint
     )
-    limits.kind("database", database, str | os.PathLike | None, 'the path of a file, "postgresql://...", or None')
+    if not hasattr(database, "store_for_search"):
+        limits.kind("database", database, str | os.PathLike | None, f"{PLACES}, or None")
 
 
 def _bound(task: Task, threads: int) -> float:
@@ -478,7 +481,7 @@ class _Search:
             **stops,
         }
 
-    def run(self, database: str | os.PathLike[str] | None, report: Callable[[Progress], None]) -> TuneResult:
+    def run(self, database: str | os.PathLike[str] | Database | None, report: Callable[[Progress], None]) -> TuneResult:
         first = self._first()
         replayable = not first.decisions_read
         if not self.space.first:

@@ -1,0 +1,89 @@
+"""Records as rows of tables, and back."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from tilewright.errors import Error
+from tilewright.meta_schedule.arg_info import ArgInfo
+from tilewright.meta_schedule.database import FAILED, TuningRecord, Workload
+from tilewright.origins import Origin
+from tilewright.schedule import Trace
+
+__all__ = ["record_of", "row_of"]
+
+#: what the messages of builders and runners have in them -> what tables call such a failure
+_OUTCOMES = {
+    "LocalBuilder: Timeout": "build_timeout",
+    "LocalBuilder: An exception occurred\nthe worker process died": "build_crash",
+    "LocalBuilder:": "build_error",
+    "LocalRunner: Timeout": "run_timeout",
+    "LocalRunner: An exception occurred\nthe worker process died": "run_crash",
+    "computes something else": "wrong_result",
+    "MemoryError": "out_of_memory",
+}
+#: those that the measuring pipeline says itself
+_SAID = {"build_error", "build_timeout", "build_crash", "run_error", "run_timeout", "run_crash", "wrong_result"}
+_SAID |= {"out_of_memory", "slow_stopped"}
+#: the outcome of what nobody has measured
+_UNMEASURED = "not_measured"
+
+
+def _has_failed(record: TuningRecord) -> bool:
+    return not record.run_secs or all(seconds == FAILED for seconds in record.run_secs)
+
+
+def _outcome_of(record: TuningRecord) -> tuple[str, str]:
+    if not _has_failed(record):
+        return "ok", ""
+    if record.run_secs is None and not record.error:
+        return _UNMEASURED, ""
+    return _outcome(record.error), _first_line(record.error) or "not measured"
+
+
+def _outcome(error: str) -> str:
+    if (said := error.partition(":")[0]) in _SAID:
+        return said
+    return next((outcome for part, outcome in _OUTCOMES.items() if part in error), "run_error")
+
+
+def _first_line(error: str) -> str:
+    """What went wrong: of a traceback its end."""
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    if not lines or "An exception occurred" not in lines[0]:
+        return lines[0] if lines else ""
+    return next((line for line in reversed(lines[1:]) if not line.startswith("hint:")), lines[0])
+
+
+def row_of(record: TuningRecord, trace: Trace | None = None) -> tuple[str, str, list[float], str, str, str, str]:
+    """A record as tables take it, behind the key of its program.
+
+    Args:
+        record: what is kept.
+        trace: its trace, where the program that stands there has other names.
+    """
+    target = "" if record.target is None else str(record.target)
+    steps = json.dumps((trace or record.trace).as_json())
+    seconds = [] if _has_failed(record) else list(record.run_secs or [])
+    return target, steps, seconds, *_outcome_of(record), *record.origin
+
+
+def record_of(row: dict[str, Any], workload: Workload) -> TuningRecord | None:
+    """The record of a row; None where this version does not know its steps or its target."""
+    outcome, error = row["outcome"], row["error"]
+    if error and not error.startswith(outcome):
+        error = f"{outcome}: {error}"
+    seconds = row["seconds"] if outcome == "ok" else [FAILED]
+    try:
+        return TuningRecord(
+            Trace.from_json(row["trace"]),
+            workload,
+            None if outcome == _UNMEASURED else seconds,
+            row["target"] or None,
+            ArgInfo.from_entry_func(workload.mod),
+            error=error,
+            origin=Origin(row["host"], row["versions"]),
+        )
+    except Error:
+        return None
