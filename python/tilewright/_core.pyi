@@ -2992,7 +2992,7 @@ class Database:
     @staticmethod
     def open(path: str, read_only: bool = False) -> Database: ...
     @staticmethod
-    def in_memory() -> Database: ...
+    def in_memory(path: str = ":memory:") -> Database: ...
     @property
     def path(self) -> str: ...
     def workloads(self) -> list[Any]: ...
@@ -3062,11 +3062,11 @@ class Database:
     def forget_damaged(self) -> int:
         """Forgets the records that cannot be read; how many."""
 
-    def export_json_lines(self, folder: str) -> tuple[int, int]:
-        """Writes TVM's two files; how many programs and records."""
+    def export_json_lines(self, folder: str, write_workload: Callable[[dict[str, Any]], str]) -> tuple[int, int]:
+        """Writes the two files of TVM's layout; how many programs and records."""
 
-    def import_json_lines(self, folder: str, hash_script: Callable[[str], str]) -> tuple[int, int]:
-        """Adds what TVM's two files have; how many programs and records."""
+    def import_json_lines(self, folder: str, read_workload: Callable[[str], dict[str, Any]]) -> tuple[int, int]:
+        """Adds what the two files have; how many programs and records."""
 
 class Tuner:
     """A search in progress; tilewright.search drives it."""

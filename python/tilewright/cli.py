@@ -434,9 +434,11 @@ def db(
         int | None, typer.Option(help="Forget all but so many records of each program and target, the best.", min=1)
     ] = None,
     write: Annotated[
-        Path | None, typer.Option("--export", help="Write TVM's two files of JSON lines to this folder.")
+        Path | None, typer.Option("--export", help="Write the two files of a JSON database to this folder.")
     ] = None,
-    read: Annotated[Path | None, typer.Option("--import", help="Add what TVM's two files in this folder have.")] = None,
+    read: Annotated[
+        Path | None, typer.Option("--import", help="Add what the two files of a JSON database in this folder have.")
+    ] = None,
     forget_damaged: Annotated[
         bool, typer.Option("--forget-damaged", help="Forget the records that cannot be read any more.")
     ] = False,
@@ -453,7 +455,7 @@ def db(
     store = records.read_database(file)
     check_intact(file)
     if write:
-        programs, count = store.export_json_lines(str(prepared(write)))
+        programs, count = records.write_lines(store, prepared(write))
         print(f"{count} records of {programs} programs written to {write}")
     if statistics:
         show_table(database_upkeep.statistics(store))

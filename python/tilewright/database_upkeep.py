@@ -14,10 +14,8 @@ from typing import Any
 from tilewright.errors import ArgumentError, ResourceError
 from tilewright.origins import origin_table
 from tilewright.postgres_store import is_server
-from tilewright.records import open_database, read_database, sizes_of, title_of
-from tilewright.script.scripts import from_source
+from tilewright.records import open_database, read_database, read_lines, sizes_of, title_of
 from tilewright.tables import Table
-from tilewright.task import program_keys
 from tilewright.timing import format_seconds
 
 __all__ = ["change", "entries", "listings", "statistics"]
@@ -37,7 +35,7 @@ def change(
     Args:
         place: the database that is changed, made if it is not there.
         others: that are merged into it.
-        folder: with TVM's two files; None for none.
+        folder: with the two files of a JSON database; None for none.
         keep: so many records of each program and target stay; None for all.
         forget_damaged: records that cannot be read go.
         say: is told what was done.
@@ -50,24 +48,18 @@ def change(
         if not is_server(other) and os.path.realpath(other) == os.path.realpath(place):
             raise ArgumentError(f"{other} is the same database\n  hint: name another one")
         sources.append(read_database(other))
+    # Nothing is made before all that is to be added was read.
+    named = [(source.path, source) for source in sources] + ([(folder, read_lines(folder))] if folder else [])
     store = open_database(place)
-    for source in sources:
+    for name, source in named:
         programs, records = store.merge(source)
-        say(f"{records} records and {programs} programs of {source.path} added")
-    if folder is not None:
-        programs, records = store.import_json_lines(str(folder), hash_of_script)
-        say(f"{records} records and {programs} programs of {folder} added")
+        say(f"{records} records and {programs} programs of {name} added")
     if forget_damaged:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             say(f"{store.forget_damaged()} damaged records forgotten")
     if keep is not None:
         say(f"{store.prune(keep)} records forgotten")
-
-
-def hash_of_script(script: str) -> str:
-    """The name that a program has in databases, by its text."""
-    return program_keys(from_source(script))[0]
 
 
 def entries(store: Any) -> Iterable[dict[str, Any]]:

@@ -21,6 +21,7 @@ from tilewright.machine import TargetLike
 from tilewright.postgres_store import PostgresStore, is_server
 from tilewright.schedule import Schedule, Trace
 from tilewright.task import Task, module_of, only_function, program_keys
+from tilewright.workload_lines import read_line, text_of_row
 
 #: what a database is given by
 PLACES = 'the path of a file, "postgresql://...", or a Database of tilewright.meta_schedule'
@@ -58,13 +59,17 @@ def open_database(path: Any) -> Any:
 
 
 def read_database(path: str | os.PathLike[str]) -> Any:
-    """Opens records to read them: a file, which stays as it is, or a server.
+    """Opens records to read them: a file, which stays as it is, a server, or the folder of a session
+    (:func:`tilewright.meta_schedule.tune_tir`), whose lines of JSON are read as a whole.
 
     Raises:
         tilewright.ResourceError: there is no such file, or it is no database of ours; the server is not to be reached.
     """
     if is_server(path):
         return PostgresStore(str(path))
+    if Path(path).is_dir():
+        tables = Path(path) / "database.db"
+        return _core.Database.open(str(tables), read_only=True) if tables.exists() else read_lines(path)
     if not Path(path).exists():
         raise ResourceError.of(
             "report/missing-file",
@@ -72,6 +77,29 @@ def read_database(path: str | os.PathLike[str]) -> Any:
             "`tilewright tune` makes out/tilewright.db; tw.tune(..., database=...) makes any",
         )
     return _core.Database.open(os.fspath(path), read_only=True)
+
+
+def read_lines(folder: str | os.PathLike[str]) -> Any:
+    """The records of two files of JSON lines, in memory.
+
+    Raises:
+        tilewright.ResourceError: they are not there, or a line is bad.
+    """
+    store = _core.Database.in_memory(os.fspath(folder))
+    store.import_json_lines(os.fspath(folder), _row_of_line)
+    return store
+
+
+def write_lines(store: Any, folder: str | os.PathLike[str]) -> tuple[int, int]:
+    """Writes two such files; how many programs and records."""
+    programs, count = store.export_json_lines(os.fspath(folder), text_of_row)
+    return programs, count
+
+
+def _row_of_line(text: str) -> dict[str, Any]:
+    line = read_line(json.loads(text))
+    key = _key_of(program_keys(line.module)[0], line.sizes)
+    return {"hash": key, "name": line.name, "script": line.module.script(), "sizes": line.sizes}
 
 
 #: Beside the sizes of calls, where the caches hold other data before each: parameters have no blanks in their names.

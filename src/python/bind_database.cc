@@ -221,17 +221,19 @@ int64_t commit(Database& self, const std::string& hash, const std::string& targe
   return unwrap(self.commit(record));
 }
 
+nb::dict workload_dict(const Workload& workload) {
+  nb::dict result;
+  result["hash"] = workload.hash.hex();
+  result["name"] = workload.name;
+  result["script"] = workload.script;
+  result["created"] = workload.created;
+  result["sizes"] = workload.sizes;
+  return result;
+}
+
 nb::list workload_list(Database& self) {
   nb::list result;
-  for (const Workload& w : unwrap(self.workloads())) {
-    nb::dict item;
-    item["hash"] = w.hash.hex();
-    item["name"] = w.name;
-    item["script"] = w.script;
-    item["created"] = w.created;
-    item["sizes"] = w.sizes;
-    result.append(item);
-  }
+  for (const Workload& workload : unwrap(self.workloads())) result.append(workload_dict(workload));
   return result;
 }
 
@@ -365,25 +367,37 @@ void bind_upkeep(Class& database) {
           "Forgets the records that cannot be read; how many.")
       .def(
           "export_json_lines",
-          [](Database& self, const std::string& folder) {
-            ExchangeCount count = unwrap(export_json_lines(self, folder));
-            return nb::make_tuple(count.workloads, count.records);
-          },
-          nb::arg("folder"), "Writes TVM's two files; how many programs and records.",
-          nb::sig("def export_json_lines(self, folder: str) -> tuple[int, int]"))
-      .def(
-          "import_json_lines",
-          [](Database& self, const std::string& folder, const nb::callable& hash_script) {
-            auto hash = [&](const std::string& script) -> Result<Hash128> {
-              return in_python("database/exception", [&]() -> Result<Hash128> {
-                return hash_from_hex(nb::cast<std::string>(hash_script(script)));
+          [](Database& self, const std::string& folder, const nb::callable& write_workload) {
+            WorkloadLines lines;
+            lines.write = [&](const Workload& workload) -> Result<std::string> {
+              return in_python("database/exception", [&]() -> Result<std::string> {
+                return nb::cast<std::string>(write_workload(workload_dict(workload)));
               });
             };
-            ExchangeCount count = unwrap(import_json_lines(self, folder, hash));
+            ExchangeCount count = unwrap(export_json_lines(self, folder, lines));
             return nb::make_tuple(count.workloads, count.records);
           },
-          nb::arg("folder"), nb::arg("hash_script"), "Adds what TVM's two files have; how many programs and records.",
-          nb::sig("def import_json_lines(self, folder: str, hash_script: Callable[[str], str]) -> tuple[int, int]"));
+          nb::arg("folder"), nb::arg("write_workload"),
+          "Writes the two files of TVM's layout; how many programs and records.",
+          nb::sig("def export_json_lines(self, folder: str, write_workload: Callable[[dict[str, Any]], str]) -> "
+                  "tuple[int, int]"))
+      .def(
+          "import_json_lines",
+          [](Database& self, const std::string& folder, const nb::callable& read_workload) {
+            WorkloadLines lines;
+            lines.read = [&](const std::string& line) -> Result<Workload> {
+              return in_python("database/exception", [&]() -> Result<Workload> {
+                nb::object row = read_workload(line);
+                return Workload{hash_from_hex(item<std::string>(row, "hash")), item<std::string>(row, "name"),
+                                item<std::string>(row, "script"), "", item<std::string>(row, "sizes")};
+              });
+            };
+            ExchangeCount count = unwrap(import_json_lines(self, folder, lines));
+            return nb::make_tuple(count.workloads, count.records);
+          },
+          nb::arg("folder"), nb::arg("read_workload"), "Adds what the two files have; how many programs and records.",
+          nb::sig("def import_json_lines(self, folder: str, read_workload: Callable[[str], dict[str, Any]]) -> "
+                  "tuple[int, int]"));
 }
 
 }  // namespace
@@ -399,7 +413,10 @@ void bind_database(nb::module_& m) {
             return std::shared_ptr<Database>(unwrap(Database::open(path, options)));
           },
           nb::arg("path"), nb::arg("read_only") = false)
-      .def_static("in_memory", [] { return std::shared_ptr<Database>(unwrap(Database::in_memory())); })
+      .def_static(
+          "in_memory",
+          [](const std::string& path) { return std::shared_ptr<Database>(unwrap(Database::in_memory(path))); },
+          nb::arg("path") = ":memory:")
       .def_prop_ro("path", &Database::path);
   bind_records(database);
   bind_sessions(database);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import sqlite3
@@ -15,10 +16,12 @@ from typer.testing import CliRunner
 
 import tilewright as tw
 from tilewright import _core, te
+from tilewright import meta_schedule as ms
 from tilewright.cli import app
 from tilewright.database_report import report_on
-from tilewright.origins import HOST_FACTS, facts_of, library_versions, this_host
+from tilewright.origins import HOST_FACTS, Origin, facts_of, library_versions, this_host
 from tilewright.records import best_schedule, open_database, read_database, workload_key
+from tilewright.task import program_keys
 from tilewright.testing.workloads import matmul
 
 TARGET = str(_core.Target("llvm -num-cores=1"))
@@ -98,6 +101,121 @@ def test_json_lines(tmp_path: Path) -> None:
     assert (tmp_path / "lines" / "database_workload.json").exists()
     assert "3 records and 1 programs" in run(str(two), "--import", str(tmp_path / "lines")).stdout
     assert medians(two, key) == [1.0, 3.0]
+
+
+def lines_of(folder: Path) -> tuple[list[Any], list[Any]]:
+    files = (folder / "database_workload.json", folder / "database_tuning_record.json")
+    workloads, records = ([json.loads(line) for line in file.read_text().splitlines()] for file in files)
+    return workloads, records
+
+
+def test_both_write_one_format_of_lines_that_both_read(tmp_path: Path) -> None:
+    module = ms.normalize_module(matmul(16, 16, 16))
+    sch = tw.Schedule(module)
+    sch.unroll(sch.get_loops(sch.get_block("C"))[-1])
+
+    def fill(database: ms.Database) -> ms.Database:
+        workload = database.commit_workload(module)
+        args = ms.ArgInfo.from_entry_func(module)
+        for seconds, error in (([2.0], ""), ([1e10], "run_crash: signal 11"), (None, ""), ([1.0], "")):
+            database.commit_tuning_record(
+                ms.TuningRecord(sch.trace, workload, seconds, TARGET, args, error=error, origin=Origin.here())
+            )
+        return database
+
+    json_folder, exported = tmp_path / "json", tmp_path / "exported"
+    fill(ms.JSONDatabase(work_dir=json_folder))
+    fill(ms.SQLiteDatabase(tmp_path / "one.db"))
+    run(str(tmp_path / "one.db"), "--export", str(exported))
+    for folder in (json_folder, exported):
+        workloads, records = lines_of(folder)
+        ((number, text),) = workloads
+        assert number.isdecimal() and json.loads(base64.b64decode(text))["tilewright"]
+        assert [record[1][1] for record in records] == [[2.0], [1e10], None, [1.0]]
+        assert {record[1][2]["kind"] for record in records} == {"llvm"}
+        assert records[1][1][4]["outcome"] == "run_crash"
+        # The command reads what the database in Python wrote, and the other way round.
+        path = tmp_path / f"{folder.name}.db"
+        assert "4 records and 1 programs" in run(str(path), "--import", str(folder)).stdout
+        database = ms.JSONDatabase(work_dir=folder)
+        for each in (database, ms.SQLiteDatabase(path)):
+            found = each.get_all_tuning_records()
+            assert [record.run_secs for record in found] == [[2.0], [1e10], None, [1.0]]
+            assert {record.origin for record in found} == {Origin.here()} and "signal 11" in found[1].error
+            assert {str(record.target) for record in found} == {TARGET}
+            assert each.query(module, TARGET, kind="record").run_secs == [1.0]
+        assert "0 records and 0 programs" in run(str(tmp_path / "one.db"), "--import", str(folder)).stdout
+        outcomes = [row["outcome"] for row in read_database(path).records(program_keys(module)[0], "")]
+        assert outcomes == ["ok", "run_crash", "not_measured", "ok"]
+        # A folder can be asked as a file is.
+        assert tw.compile(matmul(16, 16, 16), TARGET, database=folder).schedule == "recorded"
+        report = report_on(folder)
+        assert report.path == str(folder) and [task.name for task in report.tasks] == ["matmul"]
+        assert "matmul" in run(str(folder)).stdout
+
+
+def test_what_earlier_versions_exported_is_read(tmp_path: Path) -> None:
+    program = matmul(16, 16, 16)
+    (tmp_path / "database_workload.json").write_text(
+        json.dumps(["0" * 32, {"tvmscript": program.script(), "name": "mine"}]) + "\n"
+    )
+    (tmp_path / "database_tuning_record.json").write_text(f'[0, [[[], []], [0.5], "{TARGET}", null]]\n')
+    run(str(tmp_path / "one.db"), "--import", str(tmp_path))
+    (workload,) = read_database(tmp_path / "one.db").workloads()
+    assert workload["name"] == "mine" and workload["hash"] == program_keys(program)[0]
+    run(str(tmp_path / "one.db"), "--export", str(tmp_path / "new"))
+    ((_, _, told),) = lines_of(tmp_path / "new")[0]
+    assert told == {"name": "mine"}
+    run(str(tmp_path / "two.db"), "--import", str(tmp_path / "new"))
+    assert [each["name"] for each in read_database(tmp_path / "two.db").workloads()] == ["mine"]
+
+
+def test_sizes_of_calls_go_along(tmp_path: Path) -> None:
+    program, path = scaled(), tmp_path / "one.db"
+    for n in (64, 128):
+        tw.tune(program, sizes={"n": n}, trials=1, database=path, progress=None)
+    run(str(path), "--export", str(tmp_path / "lines"))
+    assert [line[2]["sizes"] for line in lines_of(tmp_path / "lines")[0]] == ['{"n": 64}', '{"n": 128}']
+    run(str(tmp_path / "two.db"), "--import", str(tmp_path / "lines"))
+    one, two = (
+        [(each["hash"], each["sizes"]) for each in read_database(file).workloads()]
+        for file in (path, tmp_path / "two.db")
+    )
+    assert one == two
+    database = ms.JSONDatabase(work_dir=tmp_path / "lines")
+    assert len({id(record.workload) for record in database.get_all_tuning_records()}) == 2
+    assert not database.has_workload(tw.ir.IRModule({"main": program}))
+
+
+def test_programs_that_this_version_cannot_read_are_written_as_they_are(tmp_path: Path) -> None:
+    store = open_database(tmp_path / "one.db")
+    store.commit_workload("0" * 31 + "a", "later", "def later(): words of later versions")
+    run(str(tmp_path / "one.db"), "--export", str(tmp_path / "lines"))
+    ((number, told),) = lines_of(tmp_path / "lines")[0]
+    assert number == "10" and told == {"tvmscript": "def later(): words of later versions", "name": "later"}
+
+
+GRAPH = json.dumps({"root_index": 1, "nodes": [{"type": "None"}, {"type": "ir.IRModule", "data": {}}]}).encode()
+
+
+@pytest.mark.parametrize("before", [b"", len(GRAPH).to_bytes(8, "little")])
+def test_graphs_of_tvm_are_refused_and_nothing_is_made(before: bytes, tmp_path: Path) -> None:
+    """Releases up to v0.20 wrote the text alone, those of today how long it is before it."""
+    text = base64.b64encode(before + GRAPH).decode()
+    (tmp_path / "database_workload.json").write_text(json.dumps(["9593177933350849261", text]) + "\n")
+    (tmp_path / "database_tuning_record.json").write_text("")
+    result = CliRunner().invoke(app, ["db", str(tmp_path / "new.db"), "--import", str(tmp_path)])
+    assert result.exit_code == 1 and not (tmp_path / "new.db").exists()
+    assert "database_workload.json:1: the program is a graph of TVM's own objects" in result.stderr
+    assert '{"tvmscript": mod.script()}' in result.stderr
+
+
+def test_a_folder_of_a_session_with_tables(tmp_path: Path) -> None:
+    commit(tmp_path / "database.db", 16, [1.0])
+    assert report_on(tmp_path).path == str(tmp_path / "database.db")
+    (tmp_path / "nothing").mkdir()
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "nothing")])
+    assert result.exit_code == 1 and "database_workload.json: cannot be read" in result.stderr
 
 
 def test_an_empty_database_and_one_without_records(tmp_path: Path) -> None:

@@ -301,7 +301,7 @@ def test_json_of_workloads():
     script = [shash, {"tvmscript": Product.script(), "name": "product"}]
     assert Workload.from_json(script).shash == workload.shash
     foreign = base64.b64encode(json.dumps({"root": 1, "nodes": [], "attrs": {"tvm_version": "0.20.0"}}).encode())
-    with pytest.raises(tw.ArgumentError, match="TVM's own form") as error:
+    with pytest.raises(tw.ArgumentError, match="a graph of TVM's own objects") as error:
         Workload.from_json([shash, foreign.decode()])
     assert error.value.code == "database/foreign-workload"
     for wrong in (None, [shash], [shash, "%%%"], [shash, base64.b64encode(b"{").decode()]):

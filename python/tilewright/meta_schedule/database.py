@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import json
 import math
 import operator
@@ -21,6 +19,7 @@ from tilewright.origins import Origin
 from tilewright.records import as_named_in, serves
 from tilewright.schedule import Schedule, Trace
 from tilewright.task import module_of
+from tilewright.workload_lines import line_of, read_line
 
 __all__ = ["FAILED", "Database", "PyDatabase", "TuningRecord", "Workload"]
 
@@ -48,53 +47,21 @@ class Workload:
 
         That text is ours: TVM's own, which changes with its releases, is not written.
         """
-        return [str(self.shash), base64.b64encode(ir.save_json(self.mod).encode()).decode()]
+        return line_of(self.mod, self.shash)
 
     @staticmethod
     def from_json(json_obj: Any) -> Workload:
-        """What :meth:`as_json` gave, or an export of a file of records, which has the program as a script.
+        """What :meth:`as_json` gave, or a line of an export, which may say more, or have the program as a script.
 
         The hash is computed anew.
 
         Raises:
             tilewright.ArgumentError: it is not of that form, or holds a program in TVM's own form.
         """
-        match json_obj:
-            case [str(), str(text)]:
-                return Workload(_module_from_base64(text))
-            case [str(), {"tvmscript": str(script)}]:
-                return Workload(_module_from_script(script))
-        raise ArgumentError.of(
-            "database/workload", f"{str(json_obj)[:80]} is no program", "it should be [hash, base64 of the program]"
-        )
+        return Workload(read_line(json_obj).module)
 
     def __repr__(self) -> str:
         return f"Workload({', '.join(self.mod.functions)}, {self.shash:#x})"
-
-
-def _module_from_base64(text: str) -> ir.IRModule:
-    try:
-        decoded = base64.b64decode(text, validate=True).decode()
-        fields = json.loads(decoded)
-    except (binascii.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ArgumentError.of("database/workload", f"the program is no base64 of JSON: {error}") from None
-    if isinstance(fields, dict) and "tilewright" not in fields and "nodes" in fields:
-        raise ArgumentError.of(
-            "database/foreign-workload",
-            "the program is written in TVM's own form, which changes with its releases and is not read here",
-            "write it as a script: [hash, {'tvmscript': mod.script()}]",
-        )
-    module = ir.load_json(decoded)
-    if not isinstance(module, ir.IRModule):
-        raise ArgumentError.of("database/workload", f"the program is a {type(module).__name__}, no module")
-    return module
-
-
-def _module_from_script(script: str) -> ir.IRModule:
-    from tilewright.script.scripts import from_source
-
-    module = from_source(script)
-    return ir.IRModule({"main": module}) if isinstance(module, ir.PrimFunc) else module
 
 
 class TuningRecord:
@@ -144,13 +111,16 @@ class TuningRecord:
             tilewright.ArgumentError: it is not of that form, or of steps that nobody knows.
         """
         match json_obj:
-            case [trace, list() | None as seconds, target, infos, *_]:
+            case [trace, list() | None as seconds, target, infos, *more]:
+                told = more[0] if more and isinstance(more[0], dict) else {}
                 return TuningRecord(
-                    Trace.from_json(json.dumps(trace)),
+                    Trace.from_json(trace if isinstance(trace, str) else json.dumps(trace)),
                     workload,
                     None if seconds is None else [float(s) for s in seconds],
                     target,
                     None if infos is None else [ArgInfo.from_json(info) for info in infos],
+                    error=str(told.get("error", "")),
+                    origin=Origin(*(_text(told.get(name, "")) for name in Origin._fields)),
                 )
         raise ArgumentError.of(
             "database/record", f"{str(json_obj)[:80]} is no record", "it should be [trace, seconds, target, arguments]"
@@ -185,6 +155,11 @@ class TuningRecord:
 
     def __repr__(self) -> str:
         return f"TuningRecord({len(self.trace)} steps, {self.run_secs} s, {self.target})"
+
+
+def _text(told: Any) -> str:
+    """A JSON text that stands in JSON as a value."""
+    return told if isinstance(told, str) else json.dumps(told, separators=(",", ":"))
 
 
 class Database(ABC):

@@ -1,7 +1,10 @@
 """The database of two text files, one value a line, in the layout of TVM's.
 
     database_workload.json        ["hash", "base64 of the program"]
-    database_tuning_record.json   [number of the workload, [trace, seconds | null, target | null, arguments | null]]
+    database_tuning_record.json   [number of a program, [trace, seconds | null, target | null, arguments | null, more]]
+
+What ``tilewright db --export`` writes is the same. `more` says why a record failed, on which machine and by which
+versions it was measured, and is missing where nobody knows.
 
 Any number of processes may add to the same files: each line is written at once, with the file locked, and workloads
 that others have added are read before one is added. A line that was cut off, by a full disk or a killed process, is
@@ -23,6 +26,8 @@ from tilewright import ir
 from tilewright.errors import Error, ResourceError
 from tilewright.meta_schedule.database import TuningRecord, Workload
 from tilewright.meta_schedule.memory_database import MemoryDatabase
+from tilewright.meta_schedule.record_rows import row_of
+from tilewright.workload_lines import read_line
 
 __all__ = ["JSONDatabase"]
 
@@ -114,6 +119,13 @@ class _Lines:
         )
 
 
+def _told(record: TuningRecord) -> list[dict[str, Any]]:
+    """What TVM's records do not say, as the fifth entry of a line."""
+    _, _, _, outcome, error, host, versions = row_of(record)
+    known = {"outcome": outcome, "error": error, "host": host, "versions": versions}
+    return [known] if error or host or versions else []
+
+
 def _last_line(fd: int, end: int) -> int:
     start = end
     while start > 0:
@@ -193,13 +205,16 @@ class JSONDatabase(MemoryDatabase):
         workload = self.commit_workload(record.workload.mod)
         index = next(number for number, known in enumerate(self._known) if known is workload)
         with self._record_lines.locked() as fd:
-            self._record_lines.append(fd, [index, record.as_json()])
+            self._record_lines.append(fd, [index, [*record.as_json(), *_told(record)]])
         self.refresh()
 
     def _read_workloads(self) -> None:
         for number, value in self._workload_lines.new_lines():
             try:
-                workload = Workload.from_json(value)
+                line = read_line(value)
             except (Error, TypeError, ValueError, RecursionError) as error:
                 raise self._workload_lines.bad(number, error) from None
-            self._known.append(self._workloads.find(workload.mod) or self._workloads.add(workload))
+            if line.sizes:  # times of calls of some sizes are not those of the program
+                self._known.append(Workload(line.module))
+            else:
+                self._known.append(self._workloads.find(line.module) or self._workloads.add(Workload(line.module)))

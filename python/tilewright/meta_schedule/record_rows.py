@@ -64,7 +64,7 @@ def row_of(record: TuningRecord, trace: Trace | None = None) -> tuple[str, str, 
         trace: its trace, where the program that stands there has other names.
     """
     target = "" if record.target is None else str(record.target)
-    steps = json.dumps((trace or record.trace).as_json())
+    steps = json.dumps((trace or record.trace).as_json(), separators=(",", ":"))
     seconds = [] if _has_failed(record) else list(record.run_secs or [])
     return target, steps, seconds, *_outcome_of(record), *record.origin
 

@@ -101,13 +101,13 @@ class Database {
  public:
   /// Opens the SQLite file, or makes it. Folders are not made.
   static Result<std::unique_ptr<Database>> open(const std::string& path, const DatabaseOptions& options = {});
-  /// Lives as long as the object; nothing touches the disk.
-  static Result<std::unique_ptr<Database>> in_memory();
+  /// Lives as long as the object; nothing touches the disk. `path` is what it says of itself: where it was read from.
+  static Result<std::unique_ptr<Database>> in_memory(const std::string& path = ":memory:");
   virtual ~Database() = default;
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  /// ":memory:" when there is no file.
+  /// ":memory:" when it comes from no file.
   virtual std::string path() const = 0;
 
   /// Does nothing when the workload is known already. `sizes`: see Workload.

@@ -12,6 +12,7 @@
 
 #include "search/database/damage.h"
 #include "search/database/upkeep.h"
+#include "target/target.h"
 
 namespace tilewright::search {
 namespace {
@@ -22,6 +23,8 @@ constexpr const char* kWorkloadFile = "/database_workload.json";
 constexpr const char* kRecordFile = "/database_tuning_record.json";
 /// What TVM stores as the time of a candidate that failed.
 constexpr double kFailedSeconds = 1e10;
+/// The outcome of what nobody has measured.
+constexpr const char* kNotMeasured = "not_measured";
 
 /// Texts that hold JSON become JSON, unless that would not give back the same text.
 Json embed(const std::string& text) {
@@ -65,9 +68,23 @@ Json record_line(const Record& record, int64_t workload_index) {
                       {"host", embed(record.host)},
                       {"versions", embed(record.versions)},
                       {"created", record.created}};
-  const Json seconds = record.is_ok() ? Json(record.seconds) : Json::array({kFailedSeconds});
-  return Json::array(
-      {workload_index, Json::array({embed(record.trace), seconds, embed(record.target), nullptr, extra})});
+  Json seconds = record.is_ok() ? Json(record.seconds) : Json::array({kFailedSeconds});
+  if (record.outcome == kNotMeasured) seconds = nullptr;
+  Json target;
+  if (!record.target.empty()) {
+    const auto known = Target::parse(record.target);
+    target = known.ok() ? Json::parse(known->json()) : embed(record.target);
+  }
+  Json trace = Json::parse(record.trace, nullptr, false);
+  if (trace.is_discarded()) trace = record.trace;
+  return Json::array({workload_index, Json::array({trace, seconds, target, nullptr, extra})});
+}
+
+/// As the tables have it, where this version knows the target.
+std::string target_of(const Json& value) {
+  const std::string text = extract(value);
+  const auto target = Target::parse(text);
+  return target.ok() && !text.empty() ? target->str() : text;
 }
 
 /// One line of an import, told apart from its meaning so that every message can name it.
@@ -98,13 +115,6 @@ Result<std::vector<Line>> read_lines(const std::string& path) {
   return lines;
 }
 
-bool parse_hash(const std::string& text, Hash128& hash) {
-  if (text.size() != 32 || text.find_first_not_of("0123456789abcdef") != std::string::npos) return false;
-  hash.hi = std::stoull(text.substr(0, 16), nullptr, 16);
-  hash.lo = std::stoull(text.substr(16), nullptr, 16);
-  return true;
-}
-
 template <class T>
 T get_or(const Json& object, const char* key, T fallback) {
   const auto found = object.find(key);
@@ -114,32 +124,6 @@ T get_or(const Json& object, const char* key, T fallback) {
   } else {
     return found->is_number_integer() ? found->get<T>() : fallback;
   }
-}
-
-Result<Workload> parse_workload(const Line& line, const HashScript& hash_script) {
-  const Json& value = line.value;
-  if (!value.is_array() || value.size() != 2 || !value[0].is_string())
-    return line.bad("is not a workload: expected [hash, {\"tvmscript\": ...}]");
-  if (value[1].is_string()) {
-    return line.bad("holds TVM's own object graph, which differs from release to release",
-                    "convert it where TVM is installed: replace the text by {\"tvmscript\": mod.script()}");
-  }
-  if (!value[1].is_object() || !value[1].contains("tvmscript") || !value[1]["tvmscript"].is_string())
-    return line.bad("has no \"tvmscript\" text");
-  Workload workload;
-  workload.script = value[1]["tvmscript"].get<std::string>();
-  if (const auto name = value[1].find("name"); name != value[1].end() && name->is_string())
-    workload.name = name->get<std::string>();
-  workload.sizes = get_or(value[1], "sizes", std::string());
-  // The hash of a program with sizes is not that of its script alone.
-  if (hash_script && workload.sizes.empty()) {
-    auto hash = hash_script(workload.script);
-    if (!hash.ok()) return line.bad(fmt::format("the script cannot be read: {}", hash.error().message));
-    workload.hash = *hash;
-  } else if (!parse_hash(value[0].get<std::string>(), workload.hash)) {
-    return line.bad("the hash is not one of Tilewright's (32 hexadecimal digits)");
-  }
-  return workload;
 }
 
 Result<Record> parse_record(const Line& line, const std::vector<Workload>& workloads) {
@@ -154,13 +138,13 @@ Result<Record> parse_record(const Line& line, const std::vector<Workload>& workl
   Record record;
   record.workload = workloads[index].hash;
   record.trace = extract(entry[0]);
-  record.target = extract(entry[2]);
+  record.target = target_of(entry[2]);
   if (!entry[1].is_null() && !entry[1].is_array()) return line.bad("run_secs is not a list");
   for (const Json& second : entry[1]) {
     if (!second.is_number()) return line.bad("run_secs is not a list of numbers");
     if (second.get<double>() < kFailedSeconds) record.seconds.push_back(second.get<double>());
   }
-  record.outcome = record.seconds.empty() ? "run_error" : "ok";
+  record.outcome = entry[1].is_null() ? kNotMeasured : record.seconds.empty() ? "run_error" : "ok";
   if (entry.size() == 5 && !entry[4].is_object()) return line.bad("the fifth entry is not an object");
   if (entry.size() == 5) {
     const Json& extra = entry[4];
@@ -180,14 +164,13 @@ Result<Record> parse_record(const Line& line, const std::vector<Workload>& workl
 
 }  // namespace
 
-Result<ExchangeCount> export_json_lines(Database& database, const std::string& folder) {
+Result<ExchangeCount> export_json_lines(Database& database, const std::string& folder, const WorkloadLines& lines) {
   TW_TRY(workloads, database.workloads());
   ExchangeCount count;
   std::string workload_text, record_text;
   for (const Workload& workload : workloads) {
-    Json body = {{"tvmscript", workload.script}, {"name", workload.name}};
-    if (!workload.sizes.empty()) body["sizes"] = workload.sizes;
-    workload_text += line_of(Json::array({workload.hash.hex(), body}));
+    TW_TRY(line, lines.write(workload));
+    workload_text += line + "\n";
     TW_TRY(records, database.records(workload.hash, ""));
     std::erase_if(records, [](const Record& record) { return record.outcome == kDamaged; });
     for (const Record& record : records) record_text += line_of(record_line(record, count.workloads));
@@ -199,13 +182,17 @@ Result<ExchangeCount> export_json_lines(Database& database, const std::string& f
   return count;
 }
 
-Result<ExchangeCount> import_json_lines(Database& database, const std::string& folder, const HashScript& hash_script) {
+Result<ExchangeCount> import_json_lines(Database& database, const std::string& folder, const WorkloadLines& lines) {
   TW_TRY(workload_lines, read_lines(folder + kWorkloadFile));
   TW_TRY(record_lines, read_lines(folder + kRecordFile));
   std::vector<Workload> workloads;
   for (const Line& line : workload_lines) {
-    TW_TRY(workload, parse_workload(line, hash_script));
-    workloads.push_back(std::move(workload));
+    auto workload = lines.read(line.value.dump());
+    if (!workload.ok()) {
+      const Diagnostic& why = workload.error();
+      return line.bad(why.message, why.hint.empty() ? "nothing was imported" : why.hint);
+    }
+    workloads.push_back(std::move(*workload));
   }
   std::vector<Record> records;
   for (const Line& line : record_lines) {

@@ -260,9 +260,9 @@ struct Tables {
 
 class SqliteDatabase final : public Database {
  public:
-  explicit SqliteDatabase(Connection opened) : tables_(*this, std::move(opened)) {}
+  SqliteDatabase(Connection opened, std::string path) : path_(std::move(path)), tables_(*this, std::move(opened)) {}
   using Database::commit_workload;
-  std::string path() const override { return tables_.connection.path(); }
+  std::string path() const override { return path_; }
   Status commit_workload(const Hash128& hash, const std::string& name, const std::string& script,
                          const std::string& sizes) override;
   Result<std::optional<Workload>> workload(const Hash128& hash) override;
@@ -282,6 +282,7 @@ class SqliteDatabase final : public Database {
 
  private:
   Result<int64_t> store(const Record& record, const SessionStep* step) override { return tables_.commit(record, step); }
+  std::string path_;
   Tables tables_;
 };
 
@@ -481,16 +482,16 @@ Result<std::unique_ptr<Database>> Database::open(const std::string& path, const 
         "open it for writing once with the later of the two versions");
   }
   if (options.read_only) TW_RETURN_IF_ERROR(connection.execute("PRAGMA query_only = ON"));
-  return std::unique_ptr<Database>(new SqliteDatabase(std::move(connection)));
+  return std::unique_ptr<Database>(new SqliteDatabase(std::move(connection), path));
 }
 
-Result<std::unique_ptr<Database>> Database::in_memory() {
+Result<std::unique_ptr<Database>> Database::in_memory(const std::string& path) {
   sqlite::OpenOptions how;
   how.create = true;
   TW_TRY(connection, Connection::open(":memory:", how));
   TW_RETURN_IF_ERROR(connection.execute("PRAGMA foreign_keys = ON"));
   TW_RETURN_IF_ERROR(migrate(connection, migrations()));
-  return std::unique_ptr<Database>(new SqliteDatabase(std::move(connection)));
+  return std::unique_ptr<Database>(new SqliteDatabase(std::move(connection), path));
 }
 
 }  // namespace tilewright::search

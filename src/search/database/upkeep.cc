@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "search/database/damage.h"
@@ -9,7 +10,10 @@
 namespace tilewright::search {
 
 std::string identity(const Record& record) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}", record.target, record.trace, fmt::join(record.seconds, ","), record.outcome,
+  // Whoever writes JSON puts blanks where he likes.
+  const auto steps = nlohmann::ordered_json::parse(record.trace, nullptr, false);
+  const std::string trace = steps.is_discarded() ? record.trace : steps.dump();
+  return fmt::format("{}\n{}\n{}\n{}\n{}", record.target, trace, fmt::join(record.seconds, ","), record.outcome,
                      record.index);
 }
 

@@ -1,0 +1,111 @@
+"""Programs as lines of JSON, in the layout of TVM's database: ``["hash", "base64 of the program"]``.
+
+The hash is a decimal number, which nobody has to believe: it is computed anew. The program is JSON, our own:
+``docs/decisions/0024-graphs-of-tvm-are-not-read.md``. Where more is known of it than it says itself (a name of its own,
+the sizes of the calls that were measured), a third entry holds that. Earlier versions wrote
+``["hash", {"tvmscript": "text"}]``, which can be written by hand, too; so is what this version cannot read.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tilewright import ir
+from tilewright.errors import ArgumentError, Error
+from tilewright.task import module_of, name_of
+
+__all__ = ["WorkloadLine", "line_of", "read_line", "text_of_row"]
+
+#: bytes before a text that TVM has written: how long it is
+_LENGTH = 8
+
+
+class WorkloadLine(NamedTuple):
+    """What a line says.
+
+    Attributes:
+        module: the program.
+        name: what it is called.
+        sizes: of the calls that were measured, as JSON; "" where the program leaves none open.
+    """
+
+    module: ir.IRModule
+    name: str
+    sizes: str
+
+
+def line_of(module: ir.IRModule, number: int, name: str = "", sizes: str = "") -> list[Any]:
+    """The line of a program.
+
+    Args:
+        module: the program.
+        number: its hash.
+        name: where it is not called as its function.
+        sizes: as of a line.
+    """
+    told = {"name": name} if name and name != name_of(module) else {}
+    told |= {"sizes": sizes} if sizes else {}
+    text = base64.b64encode(ir.save_json(module).encode()).decode()
+    return [str(number), text, told] if told else [str(number), text]
+
+
+def read_line(line: Any) -> WorkloadLine:
+    """What a line of any version says.
+
+    Raises:
+        tilewright.ArgumentError: it is no line of a program, or one in TVM's own form.
+        tilewright.ScriptError: the program cannot be read.
+    """
+    from tilewright.script.scripts import from_source
+
+    told: Any = {}
+    match line:
+        case [str(), str(text)]:
+            module = _module_from_base64(text)
+        case [str(), str(text), {**told}]:
+            module = _module_from_base64(text)
+        case [str(), {"tvmscript": str(script), **told}]:
+            module = module_of(from_source(script))
+        case _:
+            raise ArgumentError.of(
+                "database/workload",
+                f"{str(line)[:80]} is no program",
+                'it should be ["hash", "base64 of the program"], or ["hash", {"tvmscript": "the text of the program"}]',
+            )
+    return WorkloadLine(module, str(told.get("name") or name_of(module)), str(told.get("sizes") or ""))
+
+
+def _module_from_base64(text: str) -> ir.IRModule:
+    try:
+        data = base64.b64decode(text, validate=True)
+        decoded = (data if data.startswith(b"{") else data[_LENGTH:]).decode()
+        fields = json.loads(decoded)
+    except (binascii.Error, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ArgumentError.of("database/workload", f"the program is no base64 of JSON: {error}") from None
+    if isinstance(fields, Mapping) and "tilewright" not in fields and "nodes" in fields:
+        raise ArgumentError.of(
+            "database/foreign-workload",
+            "the program is a graph of TVM's own objects, which differ from release to release and are not read here",
+            'replace the graph by the text of the program, where TVM is: ["hash", {"tvmscript": mod.script()}]; names '
+            "are read as TVM v0.20 writes them (T.block)",
+        )
+    module = ir.load_json(decoded)
+    if not isinstance(module, ir.IRModule):
+        raise ArgumentError.of("database/workload", f"the program is a {type(module).__name__}, no module")
+    return module
+
+
+def text_of_row(row: Mapping[str, Any]) -> str:
+    """The line of an entry of a database; with its script where this version cannot read that."""
+    from tilewright.script.scripts import from_source
+
+    try:
+        line = line_of(module_of(from_source(row["script"])), int(row["hash"], 16), row["name"], row["sizes"])
+    except Error:
+        told = {"tvmscript": row["script"], "name": row["name"]} | ({"sizes": row["sizes"]} if row["sizes"] else {})
+        line = [str(int(row["hash"], 16)), told]
+    return json.dumps(line, separators=(",", ":"))
