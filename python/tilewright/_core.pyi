@@ -3182,6 +3182,12 @@ class ScheduleRule:
     def defaults(kind: str) -> list[ScheduleRule]:
         """The rules for a kind of target: "llvm", "avx512", "vnni", "cuda", ..."""
 
+    @staticmethod
+    def create(kind: str) -> list[ScheduleRule]:
+        """
+        The rules for a kind of target, by the name that TVM has for it: defaults().
+        """
+
 class ApplyCustomRule(ScheduleRule):
     """
     Rules that blocks name in an annotation "schedule_rule", see register_custom_rule().
@@ -3443,6 +3449,12 @@ class Postproc:
         The postprocessors for a kind of target: "llvm", "avx512", "vnni", "cuda", ...
         """
 
+    @staticmethod
+    def create(kind: str) -> list[Postproc]:
+        """
+        The postprocessors for a kind of target, by the name that TVM has for it: defaults().
+        """
+
 class DisallowDynamicLoop(Postproc):
     """Refuse loops whose extent is no constant."""
 
@@ -3549,6 +3561,10 @@ class Mutator:
         The mutators for a kind of target ("llvm", "avx512", "vnni", "cuda", ...), each with its probability.
         """
 
+    @staticmethod
+    def create(kind: str) -> dict[Mutator, float]:
+        """defaults() as a dict[Any, Any], as mutator_probs are written."""
+
 class MutateTileSize(Mutator):
     """Move a factor from one tile of a loop to another."""
 
@@ -3586,6 +3602,14 @@ class SpaceGenerator:
     """
 
     def __init__(self) -> None: ...
+    @property
+    def refusals(self) -> dict[str, int]:
+        """How often a rule failed on a block, which stayed as it was, by reason."""
+
+    @property
+    def first_refusals(self) -> dict[str, str]:
+        """What was said of the first block that a rule failed on, by reason."""
+
     @property
     def schedule_rules(self) -> list[ScheduleRule] | None:
         """
@@ -3635,6 +3659,19 @@ class SpaceGenerator:
         A generator like this one, for another context. A subclass that does not define it is shared.
         """
 
+    @staticmethod
+    def create(
+        kind: Callable[[Schedule], Any] | str = "post-order-apply", *args: Any, **options: Any
+    ) -> SpaceGenerator:
+        """
+        The generator of a name, or of a function.
+
+        Args:
+            kind: "post-order-apply", "union", or a function of a schedule. One that is there is given back.
+            args: as its class takes.
+            options: as its class takes.
+        """
+
 class ScheduleFn(SpaceGenerator):
     """The space that a function makes of a schedule."""
 
@@ -3679,6 +3716,8 @@ class PostOrderApply(SpaceGenerator):
         sch_rules: Sequence[ScheduleRule] | str | None = "from-target",
         postprocs: Sequence[Postproc] | str | None = "from-target",
         mutator_probs: Mapping[Mutator, float] | str | None = "from-target",
+        *,
+        f_block_filter: Callable[[Block], bool] | None = None,
     ) -> None:
         """
         The space of schedule_rules.
@@ -3688,6 +3727,7 @@ class PostOrderApply(SpaceGenerator):
             sch_rules: what is applied to blocks, in this order: a list[Any], the name of a kind of target, or "from-target": what the target takes by default.
             postprocs: what is done to candidates before they are built, likewise.
             mutator_probs: what varies candidates, each with its probability; or as above.
+            f_block_filter: block_filter, by its name in TVM.
         """
 
 class SpaceGeneratorUnion(SpaceGenerator):
@@ -3695,11 +3735,20 @@ class SpaceGeneratorUnion(SpaceGenerator):
 
     def __init__(
         self,
-        space_generators: Sequence[SpaceGenerator],
+        space_generators: Sequence[SpaceGenerator | Callable[[Schedule], Any]] = (),
         sch_rules: Sequence[ScheduleRule] | str | None = "from-target",
         postprocs: Sequence[Postproc] | str | None = "from-target",
         mutator_probs: Mapping[Mutator, float] | str | None = "from-target",
-    ) -> None: ...
+    ) -> None:
+        """
+        The space of several.
+
+        Args:
+            space_generators: spaces, or functions of a schedule, as ScheduleFn takes them.
+            sch_rules: see PostOrderApply; each space has its own.
+            postprocs: likewise, but for the union.
+            mutator_probs: likewise, but for the union.
+        """
 
 class MeasureCandidate:
     """A point of a space: it can be built and measured."""
@@ -3753,6 +3802,11 @@ class SearchStrategy:
     def takes_parts(self) -> bool:
         """
         Whether results of a batch may be told in parts, and the next batch be asked for between them.
+        """
+
+    def runs_ahead(self) -> bool:
+        """
+        Whether the next batch may be asked for while the last one is being measured: its results are then told in turn, but one batch later. tw.tune() asks.
         """
 
     def generate_measure_candidates(self) -> list[MeasureCandidate] | None:
@@ -3907,6 +3961,10 @@ class GuidedSearch(SearchStrategy):
     @property
     def refusals(self) -> dict[str, int]:
         """How many candidates of this search were dropped, by reason."""
+
+    @property
+    def first_refusals(self) -> dict[str, str]:
+        """What was said of the first candidate that was dropped, by reason."""
 
     @property
     def attempts(self) -> int:

@@ -89,7 +89,18 @@ void bind_base(nb::module_& m) {
       .def_static(
           "defaults", [](const std::string& kind) { return unwrap(search::default_mutators(kind)); }, nb::arg("kind"),
           "The mutators for a kind of target (\"llvm\", \"avx512\", \"vnni\", \"cuda\", ...), each with its "
-          "probability.");
+          "probability.")
+      .def_static(
+          "create",
+          [](const std::string& kind) {
+            nb::dict probabilities;
+            for (const auto& [mutator, probability] : unwrap(search::default_mutators(kind))) {
+              probabilities[nb::cast(mutator)] = probability;
+            }
+            return probabilities;
+          },
+          nb::arg("kind"), "defaults() as a dict, as mutator_probs are written.",
+          nb::sig("def create(kind: str) -> dict[Mutator, float]"));
 }
 
 }  // namespace

@@ -86,7 +86,10 @@ void bind_base(nb::module_& m) {
           nb::sig("def clone(self) -> Postproc"))
       .def_static(
           "defaults", [](const std::string& kind) { return unwrap(search::default_postprocs(kind)); }, nb::arg("kind"),
-          "The postprocessors for a kind of target: \"llvm\", \"avx512\", \"vnni\", \"cuda\", ...");
+          "The postprocessors for a kind of target: \"llvm\", \"avx512\", \"vnni\", \"cuda\", ...")
+      .def_static(
+          "create", [](const std::string& kind) { return unwrap(search::default_postprocs(kind)); }, nb::arg("kind"),
+          "The postprocessors for a kind of target, by the name that TVM has for it: defaults().");
 }
 
 }  // namespace

@@ -35,6 +35,10 @@ Result<std::vector<schedule::Schedule>> made_by_rule(const std::string& rule, nb
 struct PythonScheduleRule final : ScheduleRule {
   NB_TRAMPOLINE(ScheduleRule);
 
+  std::string name() const override {
+    nb::gil_scoped_acquire gil;
+    return class_name(nb::find(static_cast<const ScheduleRule*>(this)));
+  }
   Status initialize(const TuneContext& context) override {
     return in_python("space/exception", [&]() -> Status {
       if (overrides<ScheduleRule>(this, "initialize"))
@@ -353,7 +357,10 @@ void bind_rules(nb::module_& m) {
           nb::sig("def clone(self) -> ScheduleRule"))
       .def_static(
           "defaults", [](const std::string& kind) { return unwrap(search::default_schedule_rules(kind)); },
-          nb::arg("kind"), "The rules for a kind of target: \"llvm\", \"avx512\", \"vnni\", \"cuda\", ...");
+          nb::arg("kind"), "The rules for a kind of target: \"llvm\", \"avx512\", \"vnni\", \"cuda\", ...")
+      .def_static(
+          "create", [](const std::string& kind) { return unwrap(search::default_schedule_rules(kind)); },
+          nb::arg("kind"), "The rules for a kind of target, by the name that TVM has for it: defaults().");
   bind_simple_rules(m);
   bind_tilings(m);
   bind_tensor_core_tiling(m);

@@ -126,6 +126,17 @@ struct PythonSearchStrategy final : SearchStrategy {
   Status post_tuning() override {
     return call("post_tuning", [&](const nb::object& method) { method(); });
   }
+  bool runs_ahead() const override {
+    nb::gil_scoped_acquire gil;
+    const SearchStrategy* self = this;
+    if (!overrides<SearchStrategy>(self, "runs_ahead")) return false;
+    try {
+      return PyObject_IsTrue(nb::object(nb::find(self).attr("runs_ahead")()).ptr()) == 1;
+    } catch (nb::python_error& error) {
+      error.discard_as_unraisable("runs_ahead()");
+      return false;
+    }
+  }
   std::shared_ptr<SearchStrategy> clone() const override {
     nb::gil_scoped_acquire gil;
     nb::object self = nb::find(static_cast<const SearchStrategy*>(this));
@@ -190,6 +201,14 @@ nb::class_<SearchStrategy, PythonSearchStrategy> bind_base(nb::module_& m) {
                   "database: Any = None, cost_model: Any = None) -> None"))
       .def_prop_ro("takes_parts", &SearchStrategy::takes_parts,
                    "Whether results of a batch may be told in parts, and the next batch be asked for between them.")
+      .def(
+          "runs_ahead",
+          [](const SearchStrategy& self) {
+            // Of a subclass in Python this is what it has where it does not define it.
+            return dynamic_cast<const PythonSearchStrategy*>(&self) ? false : self.runs_ahead();
+          },
+          "Whether the next batch may be asked for while the last one is being measured: its results are then told in "
+          "turn, but one batch later. tw.tune() asks.")
       .def("generate_measure_candidates", &generate,
            "The next batch of candidates, which may be empty; None: the search is over.",
            nb::sig("def generate_measure_candidates(self) -> list[MeasureCandidate] | None"))
@@ -262,19 +281,12 @@ void bind_candidate(nb::module_& m) {
           "What the kernel is called with.", nb::sig("def args_info(self) -> list[Any]"));
 }
 
+constexpr const char* kRefusalsDoc = "How many candidates of this search were dropped, by reason.";
+constexpr const char* kFirstRefusalsDoc = "What was said of the first candidate that was dropped, by reason.";
+
 template <class Strategy>
 void bind_refusals(nb::class_<Strategy, SearchStrategy>& cls) {
-  cls.def_prop_ro(
-      "refusals", [](const Strategy& self) { return self.refusals().counts(); },
-      "How many candidates of this search were dropped, by reason.");
-  cls.def_prop_ro(
-      "first_refusals",
-      [](const Strategy& self) {
-        std::map<std::string, std::string> messages;
-        for (const auto& [code, reason] : self.refusals().reasons()) messages[code] = reason.second;
-        return messages;
-      },
-      "What was said of the first candidate that was dropped, by reason.");
+  bind_reasons(cls, [](const Strategy& self) { return self.refusals().reasons(); }, kRefusalsDoc, kFirstRefusalsDoc);
 }
 
 std::shared_ptr<SearchStrategy> create(const std::string& kind, nb::kwargs options) {
@@ -323,9 +335,8 @@ void bind_guided(nb::module_& m) {
           "    neighbors: changes of one point that are looked at, at most.\n"
           "    ends_with_descent: whether the search is over when no single change helps any more.\n"
           "    prior: a cost model that needs no measurements; the analytical one by default.");
-  cls.def_prop_ro(
-      "refusals", [](const GuidedSearch& self) { return counts_of(self.draw_counts().refused); },
-      "How many candidates of this search were dropped, by reason.");
+  bind_reasons(
+      cls, [](const GuidedSearch& self) { return self.draw_counts().refused; }, kRefusalsDoc, kFirstRefusalsDoc);
   cls.def_prop_ro(
       "attempts", [](const GuidedSearch& self) { return self.draw_counts().attempts; }, "How many points were drawn.");
 }

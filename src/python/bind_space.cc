@@ -157,6 +157,29 @@ void give_parts(SpaceGenerator& space, nb::handle rules, nb::handle postprocs, n
   }
 }
 
+/// A generator as it is, or the space of a function: of one of tw.space too.
+std::shared_ptr<SpaceGenerator> member_of_union(nb::handle given) {
+  std::shared_ptr<SpaceGenerator> generator;
+  if (!nb::isinstance<nb::str>(given) && nb::try_cast(given, generator) && generator) return generator;
+  if (PyCallable_Check(given.ptr()) == 1) {
+    return std::make_shared<search::ScheduleFn>(schedule_function(nb::borrow<nb::callable>(given)));
+  }
+  fail(argument_error("search/parts",
+                      "space_generators holds what is no space: " + std::string(nb::repr(given).c_str()),
+                      "give objects of SpaceGenerator, or functions of a schedule"));
+}
+
+nb::object create(const nb::object& kind, const nb::args& args, const nb::kwargs& options) {
+  nb::module_ core = nb::module_::import_("tilewright._core");
+  if (nb::isinstance<SpaceGenerator>(kind)) return kind;
+  if (!nb::isinstance<nb::str>(kind)) return core.attr("ScheduleFn")(kind, *args, **options);
+  const std::string name = nb::cast<std::string>(kind);
+  if (name == "post-order-apply") return core.attr("PostOrderApply")(*args, **options);
+  if (name == "union") return core.attr("SpaceGeneratorUnion")(*args, **options);
+  fail(argument_error("search/space", "there is no space '" + name + "'",
+                      "known: post-order-apply, union; or pass a function of a schedule"));
+}
+
 search::PostOrderApply::BlockFilter block_filter(const nb::object& function) {
   if (function.is_none()) return {};
   auto held = std::make_shared<HeldCallable>(nb::cast<nb::callable>(function));
@@ -167,9 +190,13 @@ search::PostOrderApply::BlockFilter block_filter(const nb::object& function) {
 }
 
 void bind_generator(nb::module_& m) {
-  nb::class_<SpaceGenerator, PythonSpaceGenerator>(
-      m, "SpaceGenerator", "Where the schedules of a search come from. Subclasses define generate_design_space().")
-      .def(nb::init<>())
+  nb::class_<SpaceGenerator, PythonSpaceGenerator> cls(
+      m, "SpaceGenerator", "Where the schedules of a search come from. Subclasses define generate_design_space().");
+  bind_reasons(
+      cls, [](const SpaceGenerator& self) { return self.refusals(); },
+      "How often a rule failed on a block, which stayed as it was, by reason.",
+      "What was said of the first block that a rule failed on, by reason.");
+  cls.def(nb::init<>())
       .def_rw("schedule_rules", &SpaceGenerator::schedule_rules, nb::arg().none(),
               "What is applied to blocks; None until initialize() fills in those of the target.")
       .def_rw("sch_rules", &SpaceGenerator::schedule_rules, nb::arg().none(), "The same as schedule_rules.")
@@ -203,7 +230,14 @@ void bind_generator(nb::module_& m) {
             return dynamic_cast<const PythonSpaceGenerator*>(&generator) ? self : nb::cast(generator.clone());
           },
           "A generator like this one, for another context. A subclass that does not define it is shared.",
-          nb::sig("def clone(self) -> SpaceGenerator"));
+          nb::sig("def clone(self) -> SpaceGenerator"))
+      .def_static(
+          "create", &create, nb::arg("kind") = "post-order-apply", nb::arg("args"), nb::arg("options"),
+          "The generator of a name, or of a function.\n\nArgs:\n"
+          "    kind: \"post-order-apply\", \"union\", or a function of a schedule. One that is there is given back.\n"
+          "    args: as its class takes.\n    options: as its class takes.",
+          nb::sig("def create(kind: Callable[[Schedule], Any] | str = 'post-order-apply', *args: Any, "
+                  "**options: Any) -> SpaceGenerator"));
 }
 
 void bind_spaces_of_functions(nb::module_& m) {
@@ -245,33 +279,47 @@ void bind_spaces_of_rules(nb::module_& m) {
       .def(
           "__init__",
           [](search::PostOrderApply* self, const nb::object& filter, const nb::object& rules,
-             const nb::object& postprocs, const nb::object& mutators) {
-            new (self) search::PostOrderApply(block_filter(filter));
+             const nb::object& postprocs, const nb::object& mutators, const nb::object& published) {
+            if (!filter.is_none() && !published.is_none()) {
+              fail(argument_error("search/parts", "block_filter and f_block_filter are names of one argument",
+                                  "give one of them"));
+            }
+            new (self) search::PostOrderApply(block_filter(filter.is_none() ? published : filter));
             give_parts(*self, rules, postprocs, mutators);
           },
           nb::arg("block_filter").none() = nb::none(), nb::arg("sch_rules").none() = "from-target",
-          nb::arg("postprocs").none() = "from-target", nb::arg("mutator_probs").none() = "from-target",
+          nb::arg("postprocs").none() = "from-target", nb::arg("mutator_probs").none() = "from-target", nb::kw_only(),
+          nb::arg("f_block_filter").none() = nb::none(),
           "The space of schedule_rules.\n\nArgs:\n"
           "    block_filter: says of a Block whether rules are to see it.\n"
           "    sch_rules: what is applied to blocks, in this order: a list, the name of a kind of target, or "
           "\"from-target\": what the target takes by default.\n"
           "    postprocs: what is done to candidates before they are built, likewise.\n"
-          "    mutator_probs: what varies candidates, each with its probability; or as above.",
+          "    mutator_probs: what varies candidates, each with its probability; or as above.\n"
+          "    f_block_filter: block_filter, by its name in TVM.",
           nb::sig("def __init__(self, block_filter: Callable[[Block], bool] | None = None, "
                   "sch_rules: Sequence[ScheduleRule] | str | None = 'from-target', "
                   "postprocs: Sequence[Postproc] | str | None = 'from-target', "
-                  "mutator_probs: Mapping[Mutator, float] | str | None = 'from-target') -> None"));
+                  "mutator_probs: Mapping[Mutator, float] | str | None = 'from-target', *, "
+                  "f_block_filter: Callable[[Block], bool] | None = None) -> None"));
   nb::class_<search::SpaceGeneratorUnion, SpaceGenerator>(m, "SpaceGeneratorUnion", "Several spaces, as one.")
       .def(
           "__init__",
-          [](search::SpaceGeneratorUnion* self, std::vector<std::shared_ptr<SpaceGenerator>> spaces,
-             const nb::object& rules, const nb::object& postprocs, const nb::object& mutators) {
-            new (self) search::SpaceGeneratorUnion(std::move(spaces));
+          [](search::SpaceGeneratorUnion* self, const nb::sequence& spaces, const nb::object& rules,
+             const nb::object& postprocs, const nb::object& mutators) {
+            std::vector<std::shared_ptr<SpaceGenerator>> members;
+            for (nb::handle each : spaces) members.push_back(member_of_union(each));
+            new (self) search::SpaceGeneratorUnion(std::move(members));
             give_parts(*self, rules, postprocs, mutators);
           },
-          nb::arg("space_generators"), nb::arg("sch_rules").none() = "from-target",
+          nb::arg("space_generators") = nb::tuple(), nb::arg("sch_rules").none() = "from-target",
           nb::arg("postprocs").none() = "from-target", nb::arg("mutator_probs").none() = "from-target",
-          nb::sig("def __init__(self, space_generators: Sequence[SpaceGenerator], "
+          "The space of several.\n\nArgs:\n"
+          "    space_generators: spaces, or functions of a schedule, as ScheduleFn takes them.\n"
+          "    sch_rules: see PostOrderApply; each space has its own.\n"
+          "    postprocs: likewise, but for the union.\n"
+          "    mutator_probs: likewise, but for the union.",
+          nb::sig("def __init__(self, space_generators: Sequence[SpaceGenerator | Callable[[Schedule], Any]] = (), "
                   "sch_rules: Sequence[ScheduleRule] | str | None = 'from-target', "
                   "postprocs: Sequence[Postproc] | str | None = 'from-target', "
                   "mutator_probs: Mapping[Mutator, float] | str | None = 'from-target') -> None"));
@@ -286,6 +334,7 @@ void bind_space(nb::module_& m) {
 }
 
 void bind_search_components(nb::module_& m) {
+  listen_to_warnings();
   bind_rules(m);
   bind_postprocs(m);
   bind_mutators(m);

@@ -2,6 +2,8 @@
 
 #include <deque>
 
+#include "search/warnings.h"
+
 namespace tilewright::python {
 
 namespace {
@@ -74,6 +76,13 @@ Diagnostic diagnostic_of(nb::python_error& error, const char* code) {
   remembered().push_back({diagnostic.rendered, nb::borrow(value)});
   if (remembered().size() > 32) remembered().pop_front();
   return diagnostic;
+}
+
+void listen_to_warnings() {
+  search::set_warning_listener([](const std::string& text) {
+    nb::gil_scoped_acquire gil;
+    nb::module_::import_("logging").attr("getLogger")("tilewright.meta_schedule").attr("warning")("%s", text);
+  });
 }
 
 nb::object exception_behind(const Diagnostic& diagnostic) {

@@ -14,9 +14,12 @@
 //   };
 #pragma once
 
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/trampoline.h>
 
 #include "python/schedule_objects.h"
+#include "search/strategy/refusals.h"
 #include "search/tune_context.h"
 
 namespace tilewright::python {
@@ -85,6 +88,18 @@ nb::object overridden(const Base* self, const char* name) {
   if (!overrides(self, name)) not_defined(self, name);
   return nb::find(self).attr(name);
 }
+
+/// Reasons as Python sees them: counts, and the first message of each.
+template <class Class, class Reasons>
+void bind_reasons(Class& cls, Reasons reasons, const char* counts_doc, const char* messages_doc) {
+  using Self = typename Class::Type;
+  cls.def_prop_ro("refusals", [reasons](const Self& self) { return search::counts_of(reasons(self)); }, counts_doc);
+  cls.def_prop_ro(
+      "first_refusals", [reasons](const Self& self) { return search::first_messages_of(reasons(self)); }, messages_doc);
+}
+
+/// What components warn of goes to the logger of the search.
+void listen_to_warnings();
 
 void bind_auto_tensorize(nb::module_& m);
 void bind_tune_context(nb::module_& m);

@@ -175,12 +175,19 @@ def test_what_is_tensorized_moves_to_the_update():
     assert dict(sch.get(sch.get_block("C_update")).annotations) == {"meta_schedule.auto_tensorize": "product"}
 
 
-def test_blocks_that_do_not_fit_an_intrinsic_stay():
-    sch = tw.Schedule(workloads.matmul(4, 4, 4))
+def test_blocks_that_do_not_fit_an_intrinsic_stay(caplog):
+    postproc = ms.RewriteTensorize()
+    for _ in range(2):
+        sch = tw.Schedule(workloads.matmul(4, 4, 4))
+        sch.annotate(sch.get_block("C"), "meta_schedule.auto_tensorize", "dot_16x4_vnni")
+        assert postproc.apply(sch)
+        assert not sch.get(sch.get_block("C")).annotations
+        assert sch.verify()
+    told = "RewriteTensorize could not use 'dot_16x4_vnni' in block 'C', which stays as it is: "
+    assert caplog.text.count(told) == 1  # of all candidates
+    initialized(postproc, sch, "llvm")
     sch.annotate(sch.get_block("C"), "meta_schedule.auto_tensorize", "dot_16x4_vnni")
-    assert ms.RewriteTensorize().apply(sch)
-    assert not sch.get(sch.get_block("C")).annotations
-    assert sch.verify()
+    assert postproc.apply(sch) and caplog.text.count(told) == 2  # of each task
 
 
 def free_layout(n, m, k, parameter=1):

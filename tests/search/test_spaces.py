@@ -103,6 +103,40 @@ def test_a_rule_that_forgets_to_return_is_told_so() -> None:
     assert caught.value.code == "search/schedule" and "[sch] where there is nothing to do" in str(caught.value)
 
 
+class OnlyAtLoops(ms.ScheduleRule):
+    """Splits, and fails on blocks of the names that it is given."""
+
+    def __init__(self, names: set[str]) -> None:
+        super().__init__()
+        self.names = names
+
+    def apply(self, sch: Any, block: Any) -> Any:
+        if sch.get(block).name_hint in self.names:
+            sch.split(sch.get_loops(block)[0], [3, 3, 3, 3])  # what was done by then does not stay
+            raise ValueError("this one")
+        for loop in sch.get_loops(block)[:1]:
+            sch.split(loop, [None, 2])
+        return sch
+
+
+def test_a_block_that_a_rule_fails_on_stays_as_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    rule = OnlyAtLoops({"C"})
+    space = _given(ms.PostOrderApply(), rule, Splits())
+    for times in (1, 2):
+        made = space.generate_design_space(_module())
+        assert len(made) == 4
+        for sch in made:
+            sch.verify()
+            assert [len(sch.get_loops(sch.get_block(name))) for name in ("C", "compute")] == [4, 4]
+        assert space.refusals == {"space/exception": times}
+    assert caplog.text.count("OnlyAtLoops fails on block 'C', which stays as it was: ") == 1
+    assert "test_spaces.py" in caplog.text
+    union = ms.SpaceGeneratorUnion([space, space])
+    assert sum(union.refusals.values()) == 4 and union.first_refusals == space.first_refusals
+    space.initialize(context_of("llvm"))
+    assert space.refusals == {} == ms.ScheduleFn(lambda sch: sch).refusals
+
+
 def test_blocks_that_are_gone_are_left_out() -> None:
     class Inline(ms.ScheduleRule):
         def apply(self, sch: Any, block: Any) -> Any:
@@ -276,8 +310,46 @@ def test_what_a_subclass_leaves_out() -> None:
 
     with pytest.raises(NotImplementedError, match="Empty does not define generate_design_space"):
         ms.SpaceGeneratorUnion([Empty()]).generate_design_space(_module())
-    with pytest.raises(NotImplementedError, match="Nothing does not define apply"):
+    with pytest.raises(NotImplementedError, match="Nothing does not define apply"):  # fails on every block
         _given(ms.PostOrderApply(), Nothing()).generate_design_space(_module())
     sch = tw.Schedule(_module())
     with pytest.raises(NotImplementedError, match="Nothing does not define apply"):
         Nothing().apply(sch, sch.get_block("C"))
+
+
+def test_generators_by_name() -> None:
+    assert type(ms.SpaceGenerator.create()) is ms.PostOrderApply
+    given = ms.SpaceGenerator.create("post-order-apply", sch_rules=[])
+    assert type(given) is ms.PostOrderApply and given.sch_rules == []
+    assert ms.SpaceGenerator.create(given) is given
+    function = ms.SpaceGenerator.create(lambda sch: [sch, sch], postprocs=[])
+    assert type(function) is ms.ScheduleFn and function.postprocs == []
+    assert ms.SpaceGenerator.create("union").generate_design_space(_module()) == []
+    assert len(ms.SpaceGenerator.create("union", [function]).generate_design_space(_module())) == 2
+    with pytest.raises(tw.ArgumentError, match="there is no space 'intersection'") as error:
+        ms.SpaceGenerator.create("intersection")
+    assert error.value.code == "search/space"
+
+
+def test_a_union_of_functions() -> None:
+    @tw.space(program("relu"))
+    def tiles(sch: Any) -> None:
+        sch.split(sch.get_loops("C")[0], [None, 2])
+
+    union = ms.SpaceGeneratorUnion([tiles, lambda sch: [sch, sch.copy()], ms.ScheduleFn(lambda sch: sch)])
+    made = union.generate_design_space(_module())
+    assert [len(sch.get_loops("C")) for sch in made] == [4, 3, 3, 3]
+    for wrong in (3, "post-order-apply"):
+        with pytest.raises(tw.ArgumentError, match="space_generators holds what is no space") as error:
+            ms.SpaceGeneratorUnion([wrong])  # type: ignore[list-item]
+        assert error.value.code == "search/parts"
+
+
+def test_the_published_name_of_the_filter() -> None:
+    rule = Splits()
+    space = ms.PostOrderApply(f_block_filter=lambda block: block.name_hint == "C")
+    assert len(_given(space, rule).generate_design_space(_module())) == 2
+    assert rule.seen == ["C"]
+    with pytest.raises(tw.ArgumentError, match="names of one argument") as error:
+        ms.PostOrderApply(lambda block: True, f_block_filter=lambda block: True)
+    assert error.value.code == "search/parts"

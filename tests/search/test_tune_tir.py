@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -223,18 +224,66 @@ def test_a_postprocessor_that_raises_is_told(tmp_path, caplog):
     assert "x postproc/exception (" in caplog.text and "ValueError: a mistake of mine" in caplog.text
 
 
-def test_a_task_without_candidates_says_why(tmp_path, caplog):
+@pytest.mark.parametrize("strategy", ["evolutionary", "guided", "replay-trace", "replay-func"])
+def test_a_task_without_candidates_says_why(tmp_path, caplog, strategy):
     class Never(ms.Postproc):
         def initialize(self, context): ...
 
         def apply(self, sch):
             return False
 
-    space = ms.ScheduleFn(lambda sch: None)
-    space.schedule_rules, space.postprocs, space.mutators = [], [Never()], []
-    database = tune_tir(Two["add"], LLVM, tmp_path, 4, strategy="evolutionary", cost_model="random", space=space)
-    assert len(database) == 0
-    assert "ends without a trial: its space has no valid point" in caplog.text and "x Never" in caplog.text
+    class Raises(Never):
+        def apply(self, sch):
+            raise RuntimeError("not this one")
+
+    for postproc, told in ((Never(), r"\d+ x Never\n"), (Raises(), r"\d+ x postproc/exception \(.*not this one")):
+        space = ms.ScheduleFn(lambda sch: None, sch_rules=[], postprocs=[postproc], mutator_probs={})
+        database = tune_tir(Two["add"], LLVM, tmp_path, 4, strategy=strategy, cost_model="random", space=space)
+        assert len(database) == 0
+        found = re.search(f"ends without a trial: its space has no valid point: {told}", caplog.text, re.DOTALL)
+        assert found is not None, caplog.text
+
+
+class NotToBegin:
+    """Fails for one task, when it is told of it."""
+
+    def initialize(self, context):
+        if "add" in context.task_name:
+            raise KeyError("nothing known of it")
+
+
+class PostprocNotToBegin(NotToBegin, ms.Postproc):
+    def apply(self, sch):
+        return True
+
+
+class RuleNotToBegin(NotToBegin, ms.ScheduleRule):
+    def apply(self, sch, block):
+        return [sch]
+
+
+class MutatorNotToBegin(NotToBegin, ms.Mutator):
+    def apply(self, trace, seed):
+        return None
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"postprocs": [PostprocNotToBegin()]},
+        {"sch_rules": [RuleNotToBegin()]},
+        {"mutator_probs": {MutatorNotToBegin(): 1.0}},
+    ],
+    ids=lambda parts: next(iter(parts)),
+)
+def test_a_part_that_fails_at_its_beginning_ends_one_task(tmp_path, caplog, runner, parts):
+    chosen = {"sch_rules": [], "postprocs": [], "mutator_probs": {}} | parts
+    database = tune(Two, tmp_path, runner, space=ms.PostOrderApply(**chosen))
+    records = database.get_all_tuning_records()
+    assert records and all("T.float32(3" in record.workload.mod.script() for record in records)
+    assert "Task #0: 'add' ends: its space failed: KeyError: 'nothing known of it'" in caplog.text
+    with pytest.raises(KeyError, match="nothing known of it"):  # there is no other task
+        tune(tw.ir.IRModule({"add": Two["add"]}), tmp_path / "alone", runner, space=ms.PostOrderApply(**chosen))
 
 
 @pytest.mark.parametrize("answer", [KeyError("x"), [1.0]], ids=["raises", "too few"])

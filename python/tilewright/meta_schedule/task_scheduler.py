@@ -532,7 +532,8 @@ def _why_none(context: Any) -> str:
     refusals = getattr(strategy, "refusals", None)
     if refusals:
         said = getattr(strategy, "first_refusals", {})
-        reasons = [f"{n} x {code}{said.get(code) and f' ({said[code]})'}" for code, n in sorted(refusals.items())]
+        messages = {code: f" ({said[code]})" for code in refusals if said.get(code)}
+        reasons = [f"{n} x {code}{messages.get(code, '')}" for code, n in sorted(refusals.items())]
         return f"its space has no valid point: {', '.join(reasons)}"
     return "its strategy gave no candidates"
 

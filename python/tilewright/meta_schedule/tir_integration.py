@@ -65,7 +65,7 @@ def tune_tir(
     Raises:
         tilewright.ArgumentError: there is no function to tune, or none of a name in `special_space`.
     """
-    from tilewright.meta_schedule import TuneContext
+    from tilewright.meta_schedule.tune_context import SessionTask
 
     limits.kind("mod", mod, ir.PrimFunc | ir.IRModule, "a function under @T.prim_func, or a module of them")
     if seed is not None:
@@ -86,7 +86,7 @@ def tune_tir(
     programs = [str(resolved), *(_core.structural_hash(function) for function in chosen.values())]
     seed = seed_of_session(Path(work_dir), programs, seed)
     tasks = [
-        TuneContext(
+        SessionTask(
             function,
             target=resolved,
             space_generator=_own(special.get(name, space)),
@@ -118,6 +118,42 @@ def tune_tir(
         module_equality=module_equality,
         post_optimization=post_optimization,
         **asked,
+    )
+
+
+def tune_tir_in_turn(
+    mod: ir.PrimFunc | ir.IRModule,
+    target: TargetLike,
+    work_dir: str | os.PathLike[str],
+    max_trials_global: int,
+    max_trials_per_task: int | None = None,
+    num_trials_per_iter: int = 64,
+    builder: Builder | str = "local",
+    runner: Runner | str = "local",
+    database: Database | str = "json",
+    cost_model: Any = "xgb",
+    measure_callbacks: Any = "default",
+    task_scheduler: TaskScheduler | str = "round-robin",
+    *rest: Any,
+    **options: Any,
+) -> Database:
+    """:func:`tune_tir` as what is called by its name has it: arguments by position, and tasks that take turns."""
+    names = ("space", "strategy", "num_tuning_cores", "seed", "module_equality", "special_space", "post_optimization")
+    return tune_tir(
+        mod,
+        target,
+        work_dir,
+        max_trials_global,
+        max_trials_per_task=max_trials_per_task,
+        num_trials_per_iter=num_trials_per_iter,
+        builder=builder,
+        runner=runner,
+        database=database,
+        cost_model=cost_model,
+        measure_callbacks=measure_callbacks,
+        task_scheduler=task_scheduler,
+        **dict(zip(names, rest, strict=False)),
+        **options,
     )
 
 

@@ -15,7 +15,7 @@ from tilewright.wrong_arguments import explained
 if TYPE_CHECKING:
     from tilewright.meta_schedule.search_strategy import SearchStrategy
 
-__all__ = ["TuneContext", "normalize_module"]
+__all__ = ["SessionTask", "TuneContext", "normalize_module"]
 
 _SPACES: dict[str, Callable[[], SpaceGenerator]] = {
     "post-order-apply": PostOrderApply,
@@ -187,3 +187,26 @@ class TuneContext(_core.TuneContext):
             num_threads=self.num_threads,
             logger=self.logger,
         )
+
+
+class SessionTask(TuneContext):
+    """One task of several: parts of it that cannot be initialized fail it when it begins, and not the other tasks.
+
+    Attributes:
+        failure: what they raised.
+    """
+
+    failure: Exception | None = None
+
+    def initialize(self) -> None:
+        """Initialize the space generator, then the strategy; what is raised is kept."""
+        try:
+            super().initialize()
+        except Exception as error:
+            self.failure = error
+
+    def generate_design_space(self) -> list[_core.Schedule]:
+        """The schedules of the program; raises what initializing did."""
+        if self.failure is not None:
+            raise self.failure
+        return super().generate_design_space()

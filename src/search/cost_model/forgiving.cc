@@ -2,20 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "search/warnings.h"
+
 namespace tilewright::search {
-namespace {
-
-/// Of a traceback of Python its last line, which says what was raised, and where.
-std::string in_one_line(const std::string& text) {
-  std::string line = text.substr(0, text.find_last_not_of('\n') + 1);
-  if (!text.starts_with("Traceback")) return line;
-  line.erase(0, line.rfind('\n') + 1);
-  const size_t place = text.rfind("File \"");
-  return place == std::string::npos ? line
-                                    : fmt::format("{} ({})", line, text.substr(place, text.find('\n', place) - place));
-}
-
-}  // namespace
 
 ForgivingModel::ForgivingModel(std::shared_ptr<CostModel> model, std::function<void(const Diagnostic&)> tell)
     : model_(std::move(model)), tell_(std::move(tell)) {}

@@ -12,7 +12,7 @@ Result<std::vector<std::pair<std::shared_ptr<Mutator>, double>>> default_mutator
     list.emplace_back(std::make_shared<MutateThreadBinding>(), 0.02);
     return list;
   }
-  for (std::string_view known : {"llvm", "vnni", "avx512", "asimd", "dotprod", "hexagon"}) {
+  for (std::string_view known : {"llvm", "vnni", "avxvnni", "avx512", "asimd", "neon", "dotprod", "hexagon"}) {
     if (kind != known) continue;
     list.emplace_back(std::make_shared<MutateComputeLocation>(), 0.05);
     list.emplace_back(std::make_shared<MutateUnroll>(), 0.03);

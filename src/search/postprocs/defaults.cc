@@ -1,5 +1,7 @@
 #include "search/postprocs/defaults.h"
 
+#include <algorithm>
+
 #include "search/postprocs/postprocs.h"
 #include "search/rules/defaults.h"
 
@@ -16,7 +18,8 @@ Result<std::vector<std::shared_ptr<Postproc>>> default_postprocs(std::string_vie
     if (kind == "cuda-tensorcore") add(std::make_shared<RewriteTensorize>(false));
     return list;
   }
-  bool tensorizes = kind == "vnni" || kind == "avx512" || kind == "asimd" || kind == "dotprod";
+  constexpr std::string_view kWithIntrinsics[] = {"vnni", "avxvnni", "avx512", "asimd", "neon", "dotprod"};
+  const bool tensorizes = std::ranges::find(kWithIntrinsics, kind) != std::end(kWithIntrinsics);
   if (!tensorizes && kind != "llvm" && kind != "hexagon") return no_defaults(kind);
   add(std::make_shared<RewriteParallelVectorizeUnroll>(), std::make_shared<RewriteReductionBlock>());
   if (tensorizes) add(std::make_shared<RewriteTensorize>(true));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "search/postprocs/postproc.h"
+#include "search/warnings.h"
 
 namespace tilewright::search {
 
@@ -36,10 +37,12 @@ class RewriteTensorize final : public PostprocOf<RewriteTensorize> {
  public:
   static constexpr const char* kName = "RewriteTensorize";
   explicit RewriteTensorize(bool vectorize_init_loop = false) : vectorize_init_loop_(vectorize_init_loop) {}
+  Status initialize(const TuneContext& context) override;
   Result<bool> apply(schedule::Schedule& schedule) const override;
 
  private:
   bool vectorize_init_loop_;
+  Warnings warnings_;
 };
 
 class RewriteLayout final : public PostprocOf<RewriteLayout> {

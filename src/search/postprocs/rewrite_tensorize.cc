@@ -1,7 +1,9 @@
 // Lets annotated blocks be computed by the tensor intrinsics that they name (meta_schedule.auto_tensorize).
 //
-// A block that turns out not to be what the intrinsic computes stays as it is: slower, not wrong. With
-// vectorize_init_loop, a block of an init that names none has its one loop vectorized.
+// A block that turns out not to be what the intrinsic computes stays as it is, slower, not wrong, and that is told
+// once. With vectorize_init_loop, a block of an init that names none has its one loop vectorized.
+#include <fmt/format.h>
+
 #include "schedule/primitives/get_child_blocks.h"
 #include "schedule/primitives/get_loops.h"
 #include "schedule/primitives/tensorize.h"
@@ -28,6 +30,11 @@ Status vectorize_inside(Schedule& schedule, BlockRV block) {
 
 }  // namespace
 
+Status RewriteTensorize::initialize(const TuneContext&) {
+  warnings_.clear();
+  return Ok{};
+}
+
 Result<bool> RewriteTensorize::apply(Schedule& schedule) const {
   std::vector<FoundBlock> all = blocks_of(schedule.state());
   // Blocks inside others come first: tensorizing the outer one replaces them.
@@ -43,7 +50,12 @@ Result<bool> RewriteTensorize::apply(Schedule& schedule) const {
       auto tensorized = schedule.apply(Tensorize{block, *intrinsic});
       if (!tensorized.ok()) done = std::move(tensorized.error());
     }
-    if (!done.ok()) schedule = std::move(before);
+    if (done.ok()) continue;
+    schedule = std::move(before);
+    const std::string what = intrinsic->empty() ? "vectorize its one loop" : fmt::format("use '{}'", *intrinsic);
+    warnings_.once(found->block->name_hint + " " + what,
+                   fmt::format("RewriteTensorize could not {} in block '{}', which stays as it is: {}", what,
+                               found->block->name_hint, done.error().message));
   }
   return true;
 }

@@ -15,6 +15,7 @@ class AddRFactor final : public ScheduleRule {
   Status initialize(const TuneContext& context) override;
   /// With each part factored, and as it is.
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "AddRFactor"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<AddRFactor>(*this); }
 
  private:

@@ -1,5 +1,7 @@
 #include "search/rules/apply_custom_rule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <mutex>
@@ -58,6 +60,7 @@ Status ApplyCustomRule::initialize(const TuneContext& context) {
                           "give the context a target");
   }
   keys_ = context.target->keys();
+  warnings_.clear();
   return Ok{};
 }
 
@@ -71,6 +74,9 @@ Result<std::vector<Schedule>> ApplyCustomRule::apply(Schedule schedule, BlockRV 
       return rule(std::move(schedule), block);
     }
   }
+  warnings_.once(name->value, fmt::format("block '{}' asks for the rule '{}', of which there is none for targets with "
+                                          "the keys {}: the other rules have it; ms.register_custom_rule() adds one",
+                                          place.block().name_hint, name->value, fmt::join(keys_, ", ")));
   TW_TRY(done, schedule.apply(Unannotate{.block_or_loop = block, .ann_key = "schedule_rule"}));
   (void)done;
   return std::vector<Schedule>{std::move(schedule)};

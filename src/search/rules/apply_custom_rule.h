@@ -4,13 +4,14 @@
 //                                                  target ("cpu", "cuda", ...) that has such a rule
 //   T.block_attr({"schedule_rule": "None"})        stays as it is
 //
-// Where nobody has registered such a rule, the annotation is removed, so that other rules see the block.
+// Where nobody has registered such a rule, that is told, and the annotation is removed: other rules see the block.
 #pragma once
 
 #include <functional>
 #include <string>
 
 #include "search/rules/schedule_rule.h"
+#include "search/warnings.h"
 
 namespace tilewright::search {
 
@@ -27,10 +28,12 @@ class ApplyCustomRule final : public ScheduleRule {
   /// ArgumentError "custom_rule/target" for a context without a target.
   Status initialize(const TuneContext& context) override;
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "ApplyCustomRule"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<ApplyCustomRule>(*this); }
 
  private:
   std::vector<std::string> keys_;
+  Warnings warnings_;
 };
 
 }  // namespace tilewright::search

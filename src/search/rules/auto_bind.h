@@ -17,6 +17,7 @@ class AutoBind final : public ScheduleRule {
   /// ArgumentError "auto_bind/target" where neither the target nor the rule says how large teams may be.
   Status initialize(const TuneContext& context) override;
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "AutoBind"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<AutoBind>(*this); }
 
  private:

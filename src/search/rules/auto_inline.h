@@ -22,6 +22,7 @@ class AutoInline final : public ScheduleRule {
   explicit AutoInline(AutoInlineOptions options) : options_(std::move(options)) {}
   Status initialize(const TuneContext&) override { return Ok{}; }
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "AutoInline"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<AutoInline>(*this); }
 
  private:

@@ -14,6 +14,7 @@ class CrossThreadReduction final : public ScheduleRule {
   Status initialize(const TuneContext& context) override;
   /// With threads, and as it is.
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "CrossThreadReduction"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<CrossThreadReduction>(*this); }
 
  private:

@@ -142,7 +142,8 @@ std::string rule_kind(const Target& target) {
     case TargetKind::kCpu:
       break;
   }
-  if (target.has("avx512vnni") || target.has("avxvnni")) return "vnni";
+  if (target.has("avx512vnni")) return "vnni";
+  if (target.has("avxvnni")) return "avxvnni";
   if (target.has("avx512f") && target.has("avx512bw")) return "avx512";
   if (target.has("dotprod")) return "dotprod";
   if (target.has("neon")) return "asimd";
@@ -158,7 +159,8 @@ Result<Rules> default_schedule_rules(std::string_view kind) {
   if (kind == "llvm") return cpu_rules(kX86, {});
   if (kind == "avx512") return cpu_rules(kX86, {"dot_16x4_avx512"});
   if (kind == "vnni") return cpu_rules(kX86, {"dot_16x4_vnni"});
-  if (kind == "asimd") return cpu_rules(kArm, {"dot_4x4_i8i8s32_neon"});
+  if (kind == "avxvnni") return cpu_rules(kX86, {"dot_16x4_avxvnni"});
+  if (kind == "asimd" || kind == "neon") return cpu_rules(kArm, {"dot_4x4_i8i8s32_neon"});
   if (kind == "dotprod") {
     return cpu_rules(kArm, {"dot_4x4_i8i8s32_sdot", "dot_4x4_u8u8u32_udot", "dot_4x4_u8u8i32_hdot"});
   }

@@ -8,10 +8,11 @@
 
 namespace tilewright::search {
 
-/// What the defaults of a target are called: "llvm", "avx512", "vnni", "asimd", "dotprod", "cuda", "cuda-tensorcore";
-/// "c" has none.
+/// What the defaults of a target are called: "llvm", "avx512", "vnni", "avxvnni", "asimd", "dotprod", "cuda",
+/// "cuda-tensorcore"; "c" has none.
 std::string rule_kind(const Target& target);
-/// The kinds that rule_kind() gives, and "hexagon". ArgumentError "space/no-defaults" for any other.
+/// The kinds that rule_kind() gives, and "neon", another name of "asimd". ArgumentError "space/no-defaults" for any
+/// other.
 Result<std::vector<std::shared_ptr<ScheduleRule>>> default_schedule_rules(std::string_view kind);
 
 /// No list of rules, postprocessors or mutators is known for the kind.

@@ -9,6 +9,7 @@ class InlineConstantScalars final : public ScheduleRule {
  public:
   Status initialize(const TuneContext&) override { return Ok{}; }
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "InlineConstantScalars"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<InlineConstantScalars>(*this); }
 };
 

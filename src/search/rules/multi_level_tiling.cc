@@ -19,6 +19,7 @@
 #include "schedule/primitives/split.h"
 #include "search/rules/block_conditions.h"
 #include "search/rules/target_limits.h"
+#include "target/thread_axis.h"
 
 namespace tilewright::search {
 
@@ -74,6 +75,17 @@ Status MultiLevelTiling::check(const MultiLevelTilingOptions& options) {
   if (options.reuse_read.requirement == ReuseType::Requirement::kMay) {
     return argument_error("multi_level_tiling/read-reuse", "what is read is copied or not, there is no choice",
                           "say \"must\" or \"no\", and give two rules for both");
+  }
+  for (const std::string& axis : options.tile_binds) {
+    if (ThreadAxis::parse(axis)) continue;
+    return argument_error("multi_level_tiling/tile-binds", "'" + axis + "' is no thread axis",
+                          "use blockIdx, threadIdx or vthread with .x, .y or .z");
+  }
+  if (options.max_innermost_factor != -1 && options.max_innermost_factor < 1) {
+    return argument_error("multi_level_tiling/innermost",
+                          "the innermost tile has " + std::to_string(options.max_innermost_factor) +
+                              " iterations at most, and cannot be made",
+                          "max_innermost_factor is 1 or more, or None for no limit");
   }
   return Ok{};
 }

@@ -46,12 +46,14 @@ struct MultiLevelTilingOptions {
 class MultiLevelTiling : public ScheduleRule {
  public:
   /// ArgumentError "multi_level_tiling/structure" for a structure of anything but S and R, or without both,
-  /// "multi_level_tiling/levels" for levels that it does not have, "multi_level_tiling/read-reuse" for "may" there.
+  /// "multi_level_tiling/levels" for levels that it does not have, "multi_level_tiling/read-reuse" for "may" there,
+  /// "multi_level_tiling/tile-binds" for what is no thread axis, "multi_level_tiling/innermost" for tiles of nothing.
   static Status check(const MultiLevelTilingOptions& options);
   explicit MultiLevelTiling(MultiLevelTilingOptions options);
 
   Status initialize(const TuneContext& context) override;
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "MultiLevelTiling"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<MultiLevelTiling>(*this); }
 
  protected:

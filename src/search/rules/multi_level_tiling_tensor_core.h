@@ -26,6 +26,7 @@ class MultiLevelTilingTensorCore final : public MultiLevelTiling {
 
   /// A schedule for each group that fits; the schedule as it is where none does.
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "MultiLevelTilingTensorCore"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<MultiLevelTilingTensorCore>(*this); }
 
  private:

@@ -10,6 +10,7 @@ class MultiLevelTilingWideVector final : public MultiLevelTiling {
   MultiLevelTilingWideVector(MultiLevelTilingOptions options, int64_t vector_length_in_bits)
       : MultiLevelTiling(std::move(options)), vector_length_in_bits_(vector_length_in_bits) {}
 
+  std::string name() const override { return "MultiLevelTilingWideVector"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<MultiLevelTilingWideVector>(*this); }
 
  protected:

@@ -1,5 +1,7 @@
 #include "search/rules/multi_level_tiling_with_intrin.h"
 
+#include <fmt/format.h>
+
 #include "ir/tensor_intrin.h"
 #include "search/auto_tensorize.h"
 
@@ -13,7 +15,23 @@ Status MultiLevelTilingWithIntrin::check_intrin(const std::string& intrin_name) 
                         "register it before, or import the module that does");
 }
 
+Status MultiLevelTilingWithIntrin::initialize(const TuneContext& context) {
+  is_missing_ = false;
+  warnings_.clear();
+  if (context.target && context.target->kind == TargetKind::kCpu) {
+    TW_RETURN_IF_ERROR(check_intrin(intrin_name_));
+    for (const std::string& feature : find_tensor_intrin(intrin_name_)->features) {
+      if (context.target->has(feature)) continue;
+      is_missing_ = true;
+      warnings_.once(feature, fmt::format("{} leaves out '{}', which needs {}: {} does not have it", name(),
+                                          intrin_name_, feature, context.target->cpu));
+    }
+  }
+  return MultiLevelTiling::initialize(context);
+}
+
 Result<std::vector<Schedule>> MultiLevelTilingWithIntrin::apply(Schedule schedule, BlockRV block) const {
+  if (is_missing_) return std::vector<Schedule>{std::move(schedule)};
   TW_RETURN_IF_ERROR(check_intrin(intrin_name_));
   TW_TRY(wanted, is_wanted(schedule, block));
   TW_TRY(place, schedule.state().find(block));

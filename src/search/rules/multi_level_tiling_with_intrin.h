@@ -1,10 +1,12 @@
 // Tiles what a tensor intrinsic computes, and the loops around that like MultiLevelTiling.
 //
 // The loops that stand for the intrinsic become a block of their own, annotated "meta_schedule.auto_tensorize", which a
-// postprocessor turns into the intrinsic. Blocks that do not fit stay as they are.
+// postprocessor turns into the intrinsic. Blocks that do not fit stay as they are, and all do for a processor that does
+// not have the instructions of the intrinsic.
 #pragma once
 
 #include "search/rules/multi_level_tiling.h"
+#include "search/warnings.h"
 
 namespace tilewright::search {
 
@@ -15,7 +17,9 @@ class MultiLevelTilingWithIntrin final : public MultiLevelTiling {
   MultiLevelTilingWithIntrin(std::string intrin_name, MultiLevelTilingOptions options)
       : MultiLevelTiling(std::move(options)), intrin_name_(std::move(intrin_name)) {}
 
+  Status initialize(const TuneContext& context) override;
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "MultiLevelTilingWithIntrin"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<MultiLevelTilingWithIntrin>(*this); }
 
  protected:
@@ -23,6 +27,8 @@ class MultiLevelTilingWithIntrin final : public MultiLevelTiling {
 
  private:
   std::string intrin_name_;
+  bool is_missing_ = false;  ///< on the processor of the target
+  Warnings warnings_;
 };
 
 }  // namespace tilewright::search

@@ -19,6 +19,7 @@ class ParallelizeVectorizeUnroll final : public ScheduleRule {
   /// ArgumentError "parallelize_vectorize_unroll/target" for a context without a target.
   Status initialize(const TuneContext& context) override;
   Result<std::vector<schedule::Schedule>> apply(schedule::Schedule schedule, schedule::BlockRV block) const override;
+  std::string name() const override { return "ParallelizeVectorizeUnroll"; }
   std::shared_ptr<ScheduleRule> clone() const override { return std::make_shared<ParallelizeVectorizeUnroll>(*this); }
 
  private:

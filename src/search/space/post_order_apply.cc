@@ -1,5 +1,7 @@
 #include "search/space/post_order_apply.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -63,44 +65,80 @@ Result<std::vector<BlockRV>> PostOrderApply::collect_blocks(Schedule& schedule, 
   return result;
 }
 
-Result<std::vector<Schedule>> PostOrderApply::generate_design_space(const Ref<Module>& module) {
-  TW_TRY(start, Schedule::make(module, next_seed()));
-  TW_TRY(blocks, collect_blocks(start, start.module()));
-  std::vector<Schedule> schedules = {std::move(start)};
-  if (!schedule_rules) return schedules;
+Status PostOrderApply::initialize(const TuneContext& context) {
+  refused_.clear();
+  warnings_.clear();
+  return SpaceGenerator::initialize(context);
+}
+
+void PostOrderApply::note(const ScheduleRule& rule, const std::vector<Failure>& failures) {
+  for (const auto& [block, error] : failures) {
+    auto& [count, first] = refused_[error.code.empty() ? "unknown" : error.code];
+    if (count++ == 0) first = in_one_line(error.message);
+    const std::string hint = error.hint.empty() ? "" : "; " + error.hint;
+    warnings_.once(rule.name() + " " + error.code, fmt::format("{} fails on block '{}', which stays as it was: {}{}",
+                                                               rule.name(), block, in_one_line(error.message), hint));
+  }
+}
+
+/// What the rule makes of the schedules, from the last block to the first.
+Result<std::vector<Schedule>> PostOrderApply::apply_everywhere(const ScheduleRule& rule,
+                                                               std::vector<Schedule> schedules,
+                                                               const std::vector<BlockRV>& blocks) {
   struct Pending {
     Schedule schedule;
     size_t blocks_left;
   };
-  for (const auto& rule : *schedule_rules) {
-    bool is_custom = dynamic_cast<const ApplyCustomRule*>(rule.get()) != nullptr;
-    std::vector<Pending> stack;
-    for (Schedule& schedule : schedules) stack.push_back({std::move(schedule), blocks.size()});
-    schedules.clear();
-    while (!stack.empty()) {
-      Pending top = std::move(stack.back());
-      stack.pop_back();
-      if (top.blocks_left == 0) {
-        schedules.push_back(std::move(top.schedule));
-        continue;
-      }
-      BlockRV block = blocks[--top.blocks_left];
-      auto place = top.schedule.state().find(block);
-      if (!place.ok() || (!is_custom && place->block().annotations.get("schedule_rule"))) {
-        stack.push_back(std::move(top));
-        continue;
-      }
-      const size_t handles = top.schedule.state().num_handles();
-      const std::string name = std::get<Handle::BlockId>(top.schedule.state().handle(block.index).target).name;
-      TW_TRY(made, rule->apply(std::move(top.schedule), block));
-      for (Schedule& schedule : made) {
-        if (stems_from(schedule, handles, block, name)) continue;
-        return schedule_error("post_order_apply/P2",
-                              "a rule returned a schedule for block '" + name + "' that is not made of the one it got",
-                              "begin with the schedule that apply() is given, or with copies of it: sch.copy()");
-      }
-      for (Schedule& schedule : made) stack.push_back({std::move(schedule), top.blocks_left});
+  const bool is_custom = dynamic_cast<const ApplyCustomRule*>(&rule) != nullptr;
+  std::vector<Pending> stack;
+  for (Schedule& schedule : schedules) stack.push_back({std::move(schedule), blocks.size()});
+  std::vector<Schedule> result;
+  std::vector<Failure> failures;
+  size_t asked = 0;
+  while (!stack.empty()) {
+    Pending top = std::move(stack.back());
+    stack.pop_back();
+    if (top.blocks_left == 0) {
+      result.push_back(std::move(top.schedule));
+      continue;
     }
+    BlockRV block = blocks[--top.blocks_left];
+    auto place = top.schedule.state().find(block);
+    if (!place.ok() || (!is_custom && place->block().annotations.get("schedule_rule"))) {
+      stack.push_back(std::move(top));
+      continue;
+    }
+    const size_t handles = top.schedule.state().num_handles();
+    const std::string name = std::get<Handle::BlockId>(top.schedule.state().handle(block.index).target).name;
+    auto made = rule.apply(top.schedule, block);
+    ++asked;
+    if (made.ok() &&
+        !std::ranges::all_of(*made, [&](const Schedule& each) { return stems_from(each, handles, block, name); })) {
+      made = schedule_error("post_order_apply/P2",
+                            "a rule returned a schedule for block '" + name + "' that is not made of the one it got",
+                            "begin with the schedule that apply() is given, or with copies of it: sch.copy()");
+    }
+    if (made.ok()) {
+      for (Schedule& schedule : *made) stack.push_back({std::move(schedule), top.blocks_left});
+      continue;
+    }
+    // What runs out of time, or of memory, does not get better with the next block.
+    if (made.error().blame == Blame::kResource) return std::move(made.error());
+    failures.push_back({name, std::move(made.error())});
+    stack.push_back(std::move(top));
+  }
+  if (asked > 0 && failures.size() == asked) return std::move(failures.front().error);
+  note(rule, failures);
+  return result;
+}
+
+Result<std::vector<Schedule>> PostOrderApply::generate_design_space(const Ref<Module>& module) {
+  TW_TRY(start, Schedule::make(module, next_seed()));
+  TW_TRY(blocks, collect_blocks(start, start.module()));
+  std::vector<Schedule> schedules = {std::move(start)};
+  for (const auto& rule : schedule_rules.value_or(ScheduleRules())) {
+    TW_TRY(made, apply_everywhere(*rule, std::move(schedules), blocks));
+    schedules = std::move(made);
   }
   return schedules;
 }

@@ -5,12 +5,14 @@
 //   schedules, the remaining blocks are gone through in each of them.
 //
 // Blocks that are gone by then, such as inlined ones, are left out; blocks with an annotation "schedule_rule" are left
-// to ApplyCustomRule.
+// to ApplyCustomRule. A block that a rule fails on stays as it was before that rule: it is counted, and told once for
+// each rule and reason. A rule that fails wherever it is asked is broken, and its error is that of the space.
 #pragma once
 
 #include <functional>
 
 #include "search/space/space_generator.h"
+#include "search/warnings.h"
 
 namespace tilewright::search {
 
@@ -20,14 +22,26 @@ class PostOrderApply final : public SpaceGenerator {
   /// Rules see the blocks that the filter accepts; all where there is none.
   explicit PostOrderApply(BlockFilter filter = {}) : filter_(std::move(filter)) {}
 
+  Status initialize(const TuneContext& context) override;
   /// ScheduleError "post_order_apply/P1" where two blocks of a function have one name.
   Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
+  Reasons refusals() const override { return refused_; }
   std::shared_ptr<SpaceGenerator> clone() const override;
 
  private:
+  struct Failure {
+    std::string block;
+    Diagnostic error;
+  };
+  Result<std::vector<schedule::Schedule>> apply_everywhere(const ScheduleRule& rule,
+                                                           std::vector<schedule::Schedule> schedules,
+                                                           const std::vector<schedule::BlockRV>& blocks);
+  void note(const ScheduleRule& rule, const std::vector<Failure>& failures);
   Result<std::vector<schedule::BlockRV>> collect_blocks(schedule::Schedule& schedule, const Ref<Module>& module) const;
 
   BlockFilter filter_;
+  Reasons refused_;
+  Warnings warnings_;
 };
 
 }  // namespace tilewright::search

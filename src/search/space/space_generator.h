@@ -10,6 +10,7 @@
 #include "search/mutators/mutator.h"
 #include "search/postprocs/postproc.h"
 #include "search/rules/schedule_rule.h"
+#include "search/strategy/refusals.h"
 
 namespace tilewright::search {
 
@@ -31,6 +32,8 @@ class SpaceGenerator {
   virtual Status initialize(const TuneContext& context);
   /// The schedules of a program, one for each way to say it. All start from the same program.
   virtual Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) = 0;
+  /// What was left out of the spaces since initialize(), and why.
+  virtual Reasons refusals() const { return {}; }
   /// Its rules, postprocessors and mutators are clones too.
   virtual std::shared_ptr<SpaceGenerator> clone() const = 0;
 

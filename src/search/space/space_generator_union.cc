@@ -17,6 +17,18 @@ Result<std::vector<schedule::Schedule>> SpaceGeneratorUnion::generate_design_spa
   return result;
 }
 
+Reasons SpaceGeneratorUnion::refusals() const {
+  Reasons all;
+  for (const auto& member : members_) {
+    for (const auto& [code, reason] : member->refusals()) {
+      auto& [count, first] = all[code];
+      if (count == 0) first = reason.second;
+      count += reason.first;
+    }
+  }
+  return all;
+}
+
 std::shared_ptr<SpaceGenerator> SpaceGeneratorUnion::clone() const {
   auto copy = std::make_shared<SpaceGeneratorUnion>(*this);
   copy->clone_parts();

@@ -12,6 +12,8 @@ class SpaceGeneratorUnion final : public SpaceGenerator {
   /// Of the members too.
   Status initialize(const TuneContext& context) override;
   Result<std::vector<schedule::Schedule>> generate_design_space(const Ref<Module>& module) override;
+  /// Of the members.
+  Reasons refusals() const override;
   std::shared_ptr<SpaceGenerator> clone() const override;
 
  private:

@@ -20,6 +20,12 @@ inline std::map<std::string, int64_t> counts_of(const Reasons& reasons) {
   return counts;
 }
 
+inline std::map<std::string, std::string> first_messages_of(const Reasons& reasons) {
+  std::map<std::string, std::string> messages;
+  for (const auto& [code, reason] : reasons) messages[code] = reason.second;
+  return messages;
+}
+
 /// Counts by code. Several threads may add at once.
 class Refusals {
  public:

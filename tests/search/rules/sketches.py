@@ -48,10 +48,17 @@ def context_of(target: str, seed: int = 0) -> Any:
 
 def sketches(function: ir.PrimFunc, *rules: Any, target: str = "llvm -num-cores=4", seed: int = 0) -> list[Any]:
     """The schedules that the rules make of the blocks of a function."""
+    return made_by(function, *rules, target=target, seed=seed)[0]
+
+
+def made_by(
+    function: ir.PrimFunc, *rules: Any, target: str = "llvm -num-cores=4", seed: int = 0
+) -> tuple[list[Any], ms.PostOrderApply]:
+    """The schedules that the rules make of the blocks of a function, and the space, which knows what was refused."""
     space = ms.PostOrderApply()
     space.schedule_rules, space.postprocs, space.mutators = list(rules), [], []
     space.initialize(context_of(target, seed))
-    return space.generate_design_space(ir.IRModule({"main": function}))
+    return space.generate_design_space(ir.IRModule({"main": function})), space
 
 
 def check(function: ir.PrimFunc, made: list[Any]) -> None:

@@ -11,7 +11,7 @@ import tilewright as tw
 from tilewright import _core, te
 from tilewright import meta_schedule as ms
 
-from .sketches import annotations, check, sketches
+from .sketches import annotations, check, made_by, sketches
 
 
 def _named(rule: str) -> Any:
@@ -55,13 +55,28 @@ def test_a_name_is_taken_once() -> None:
     assert error.value.code == "custom_rule/taken"
 
 
-def test_what_a_rule_raises_is_raised() -> None:
+def test_what_a_rule_raises_is_told(caplog: pytest.LogCaptureFixture) -> None:
     def fails(sch: Any, block: Any) -> Any:
         raise KeyError("nothing of the kind")
 
     ms.register_custom_rule("meta_schedule.cpu.fails", fails, replace=True)
-    with pytest.raises(KeyError, match="nothing of the kind"):
-        sketches(_named("fails"), ms.ApplyCustomRule())
+    (sch,), space = made_by(_named("fails"), ms.ApplyCustomRule())
+    assert tw.ir.structural_equal(sch.mod["main"], _named("fails"))
+    assert space.refusals == {"space/exception": 1}
+    assert "ApplyCustomRule fails on block 'B', which stays as it was: KeyError" in caplog.text
+    assert "test_apply_custom_rule.py" in caplog.text and "Traceback" not in caplog.text
+
+
+def test_a_rule_that_nobody_has_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
+    for _ in range(2):
+        inline = ms.AutoInline(False, True, True, False, False, False)
+        (sch,) = sketches(_named("of_nobody"), ms.ApplyCustomRule(), inline)
+        assert annotations(sch, "B") == {}
+        assert caplog.text.count("block 'B' asks for the rule 'of_nobody', of which there is none") == 1
+        assert "with the keys cpu: the other rules have it" in caplog.text
+        caplog.clear()  # the next space is another one
+    (sch,) = sketches(_named("None"), ms.ApplyCustomRule())
+    assert caplog.text == ""
 
 
 def test_it_needs_a_target() -> None:

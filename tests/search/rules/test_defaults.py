@@ -70,6 +70,16 @@ def test_kinds_without_defaults_are_refused() -> None:
     assert error.value.code == "space/no-defaults"
 
 
+def test_lists_by_their_published_names() -> None:
+    for part in (ms.ScheduleRule, ms.Postproc):
+        assert [type(each) for each in part.create("llvm")] == [type(each) for each in part.defaults("llvm")]
+    mutators = {type(mutator): probability for mutator, probability in ms.Mutator.create("cuda").items()}
+    assert mutators == {type(mutator): probability for mutator, probability in ms.Mutator.defaults("cuda")}
+    for part in (ms.ScheduleRule, ms.Postproc, ms.Mutator):
+        with pytest.raises(tw.ArgumentError, match="Unsupported kind: c"):
+            part.create("c")
+
+
 def test_gpus_with_tensor_cores_have_a_rule_more() -> None:
     kinds = [[type(rule).__name__ for rule in ms.ScheduleRule.defaults(kind)] for kind in ("cuda", "cuda-tensorcore")]
     assert kinds[1] == [kinds[0][0], "MultiLevelTilingTensorCore", *kinds[0][1:]]

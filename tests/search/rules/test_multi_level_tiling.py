@@ -11,7 +11,7 @@ from tilewright import meta_schedule as ms
 from tilewright import te
 from tilewright.testing import formulas
 
-from .sketches import GPU, NEW_GPU, annotations, blocks, check, program, sketches
+from .sketches import GPU, NEW_GPU, annotations, blocks, check, made_by, program, sketches
 
 
 def _loops(sch: Any, block: str) -> list[str]:
@@ -146,13 +146,28 @@ def test_blocks_whose_axes_do_not_pair_with_loops() -> None:
             return [sch]
 
     rule = ms.MultiLevelTiling("SRS", filter_fn=lambda sch, block: True)
-    with pytest.raises(tw.ScheduleError) as error:
-        sketches(function, Fused(), rule)
-    assert error.value.code == "multi_level_tiling/P1"
+    (made,), space = made_by(function, Fused(), rule)
+    assert len(made.get_loops(made.get_block("B"))) == 3 and space.refusals == {"multi_level_tiling/P1": 1}
     late = te.compute(
         (6,), lambda i: te.sum(a[i, k], axis=[k]), name="B", attrs={"meta_schedule.write_cache_level": [9]}
     )
     rule = ms.MultiLevelTiling("SRS", reuse_write=ms.ReuseType("may", [1], "global"), filter_fn=lambda sch, block: True)
-    with pytest.raises(tw.ScheduleError) as error:
-        sketches(te.create_prim_func([a, late], name="main"), rule)
-    assert error.value.code == "multi_level_tiling/P2"
+    _, space = made_by(te.create_prim_func([a, late], name="main"), rule)
+    assert space.refusals == {"multi_level_tiling/P2": 1}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "code"),
+    [
+        ({"tile_binds": ["nonsense.x"]}, "multi_level_tiling/tile-binds"),
+        ({"tile_binds": ["blockIdx.x", "threadIdx"]}, "multi_level_tiling/tile-binds"),
+        ({"max_innermost_factor": 0}, "multi_level_tiling/innermost"),
+        ({"max_innermost_factor": -2}, "multi_level_tiling/innermost"),
+    ],
+)
+def test_tiles_that_cannot_be(wrong: dict[str, Any], code: str) -> None:
+    with pytest.raises(tw.ArgumentError) as error:
+        ms.MultiLevelTiling("SSRSRS", **wrong)
+    assert error.value.code == code
+    for good in ({"tile_binds": ["blockIdx.x", "vthread.x", "vthread"]}, {"max_innermost_factor": -1}):
+        assert isinstance(ms.MultiLevelTiling("SSRSRS", **good), ms.ScheduleRule)
