@@ -18,11 +18,15 @@ _SHIPPED = {
     "meta_schedule.builder.default_export": "tilewright.meta_schedule.builder:default_export",
     "meta_schedule.builder.get_local_builder": "tilewright.meta_schedule.builder:LocalBuilder",
     "meta_schedule.cpu_count": "tilewright.machine:cpu_count",
+    "meta_schedule.normalize_mod": "tilewright.meta_schedule.tune_context:normalize_module",
     "meta_schedule.remove_build_dir": "tilewright.meta_schedule.builder:remove_build_dir",
     "meta_schedule.runner.default_alloc_argument": "tilewright.meta_schedule.local_runner:default_alloc_argument",
     "meta_schedule.runner.default_cleanup": "tilewright.meta_schedule.local_runner:default_cleanup",
     "meta_schedule.runner.default_run_evaluator": "tilewright.meta_schedule.local_runner:default_run_evaluator",
     "meta_schedule.runner.get_local_runner": "tilewright.meta_schedule.local_runner:LocalRunner",
+    "meta_schedule.tune_tir": "tilewright.meta_schedule.tir_integration:tune_tir_in_turn",
+    "tvm.meta_schedule.normalize_mod": "tilewright.meta_schedule.tune_context:normalize_module",
+    "tvm.meta_schedule.tune_tir": "tilewright.meta_schedule.tir_integration:tune_tir_in_turn",
 }
 _registered: dict[str, Function] = {}
 

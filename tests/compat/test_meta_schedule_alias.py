@@ -245,3 +245,33 @@ def test_the_trace_of_a_record_reads_the_same_after_json(words_of_tvm):
     again = ms.database.TuningRecord.from_json(record.as_json(), record.workload)
     assert str(again.trace) == str(record.trace)
     assert [info.as_json() for info in again.args_info] == [info.as_json() for info in record.args_info]
+
+
+def test_small_names_of_the_search() -> None:
+    import tilewright
+
+    assert ms.space_generator.SpaceGenerator.create("union").generate_design_space(Product) == []
+    union = ms.space_generator.SpaceGeneratorUnion([tiles, ms.space_generator.ScheduleFn(tiles)])
+    assert len(union.generate_design_space(Product)) == 2
+    for name in ("cost_model", "mlp_model", "random_model", "xgb_model"):
+        assert getattr(ms.cost_model, name).__name__.endswith(name)
+    assert ms.cost_model.metric.max_curve([1.0, 3.0, 2.0, 4.0]).tolist() == [1.0, 3.0, 3.0, 4.0]
+    with pytest.raises(AttributeError):
+        _ = ms.cost_model.of_nobody
+    future = ms.runner.LocalRunnerFuture(res=[0.5])
+    assert future.done() and future.result().run_secs == [0.5]
+    assert ms.runner.local_runner.LocalRunnerFuture(error_message="lost").result().error_msg == "lost"
+    with pytest.raises(ValueError, match="Either res or error_message"):
+        ms.runner.LocalRunnerFuture()
+    for prefix in ("", "tvm."):
+        normalize = tvm.get_global_func(f"{prefix}meta_schedule.normalize_mod")
+        assert list(normalize(Product["main"]).functions) == ["main"]
+        assert tvm.get_global_func(f"{prefix}meta_schedule.tune_tir") is not None
+    assert tilewright.meta_schedule.utils.fork_seed is ms.utils.fork_seed
+
+
+def test_tuning_by_name(tmp_path: Any) -> None:
+    tune = tvm.get_global_func("tvm.meta_schedule.tune_tir")
+    parts = (None, 4, DummyBuilder(), DummyRunner(), "memory", "none", [ms.measure_callback.AddToDatabase()])
+    database = tune(Product, "llvm", str(tmp_path), 4, *parts, "round-robin", tiles, "replay-trace")
+    assert len(database) == 4

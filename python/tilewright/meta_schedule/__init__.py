@@ -36,9 +36,11 @@ _NAMES: dict[str, str] = {
     "MutateTileSize": "mutator",
     "MutateUnroll": "mutator",
     "Mutator": "mutator",
+    "PyMutator": "mutator",
     "DisallowAsyncStridedMemCopy": "postproc",
     "DisallowDynamicLoop": "postproc",
     "Postproc": "postproc",
+    "PyPostproc": "postproc",
     "RewriteCooperativeFetch": "postproc",
     "RewriteLayout": "postproc",
     "RewriteParallelVectorizeUnroll": "postproc",
@@ -76,17 +78,20 @@ _NAMES: dict[str, str] = {
     "tune_tir": "tir_integration",
     "compile_tir": "tir_integration",
     "fork_seed": "tir_integration",
+    "derived_object": "derived",
     "normalize_module": "tune_context",
     "PostOpt": "post_optimization",
     "ExtractedTask": "extracted_task",
     "AnalyticalModel": "cost_model",
     "CostModel": "cost_model",
+    "PyCostModel": "cost_model",
     "MLPModel": "cost_model",
     "RandomModel": "cost_model",
     "ResidualModel": "cost_model",
     "XGBConfig": "cost_model",
     "XGBModel": "cost_model",
     "FeatureExtractor": "feature_extractor",
+    "PyFeatureExtractor": "feature_extractor",
     "PerStoreFeature": "feature_extractor",
     "RandomFeatureExtractor": "feature_extractor",
     "AddRFactor": "schedule_rule",
@@ -103,20 +108,24 @@ _NAMES: dict[str, str] = {
     "RandomComputeLocation": "schedule_rule",
     "ReuseType": "schedule_rule",
     "ScheduleRule": "schedule_rule",
+    "PyScheduleRule": "schedule_rule",
     "register_custom_rule": "schedule_rule",
     "EvolutionarySearch": "search_strategy",
     "MeasureCandidate": "search_strategy",
     "ReplayFunc": "search_strategy",
     "ReplayTrace": "search_strategy",
     "SearchStrategy": "search_strategy",
+    "PySearchStrategy": "search_strategy",
     "PostOrderApply": "space_generator",
     "ScheduleFn": "space_generator",
     "SpaceGenerator": "space_generator",
+    "PySpaceGenerator": "space_generator",
     "SpaceGeneratorUnion": "space_generator",
     "schedule_using_anchor_trace": "trace_apply",
     "TuneContext": "tune_context",
 }
-_MODULES = {*_NAMES.values()}
+#: "utils" is where TVM has what is in "derived"
+_MODULES = {name: name for name in _NAMES.values()} | {"utils": "derived"}
 
 __all__ = [*_NAMES]
 
@@ -125,7 +134,7 @@ def __getattr__(name: str) -> Any:
     if name in _NAMES:
         value = getattr(importlib.import_module(f"{_HERE}.{_NAMES[name]}"), name)
     elif name in _MODULES:
-        value = importlib.import_module(f"{_HERE}.{name}")
+        value = importlib.import_module(f"{_HERE}.{_MODULES[name]}")
     else:
         raise AttributeError(f"module '{_HERE}' has no attribute {name!r}{_perhaps(name)}")
     globals()[name] = value

@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from tilewright._core import FeatureExtractor, PerStoreFeature
 from tilewright.errors import ArgumentError
 
-__all__ = ["FeatureExtractor", "PerStoreFeature", "RandomFeatureExtractor", "create"]
+__all__ = [
+    "FeatureExtractor",
+    "PerStoreFeature",
+    "PyFeatureExtractor",
+    "RandomFeatureExtractor",
+    "create",
+]
+
+PyFeatureExtractor = FeatureExtractor
 
 
 class RandomFeatureExtractor(FeatureExtractor):

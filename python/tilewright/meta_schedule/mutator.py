@@ -18,4 +18,7 @@ __all__ = [
     "MutateTileSize",
     "MutateUnroll",
     "Mutator",
+    "PyMutator",
 ]
+
+PyMutator = Mutator

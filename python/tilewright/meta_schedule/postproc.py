@@ -20,6 +20,7 @@ __all__ = [
     "DisallowAsyncStridedMemCopy",
     "DisallowDynamicLoop",
     "Postproc",
+    "PyPostproc",
     "RewriteCooperativeFetch",
     "RewriteLayout",
     "RewriteParallelVectorizeUnroll",
@@ -29,3 +30,5 @@ __all__ = [
     "VerifyGPUCode",
     "VerifyVTCMLimit",
 ]
+
+PyPostproc = Postproc

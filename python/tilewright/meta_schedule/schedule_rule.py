@@ -38,12 +38,15 @@ __all__ = [
     "MultiLevelTilingWideVector",
     "MultiLevelTilingWithIntrin",
     "ParallelizeVectorizeUnroll",
+    "PyScheduleRule",
     "RandomComputeLocation",
     "ReuseType",
     "ScheduleRule",
     "register_custom_rule",
     "rule_kind",
 ]
+
+PyScheduleRule = ScheduleRule
 
 
 @dataclass

@@ -4,4 +4,13 @@ from __future__ import annotations
 
 from tilewright._core import EvolutionarySearch, MeasureCandidate, ReplayFunc, ReplayTrace, SearchStrategy
 
-__all__ = ["EvolutionarySearch", "MeasureCandidate", "ReplayFunc", "ReplayTrace", "SearchStrategy"]
+__all__ = [
+    "EvolutionarySearch",
+    "MeasureCandidate",
+    "PySearchStrategy",
+    "ReplayFunc",
+    "ReplayTrace",
+    "SearchStrategy",
+]
+
+PySearchStrategy = SearchStrategy

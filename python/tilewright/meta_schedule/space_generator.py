@@ -4,4 +4,12 @@ from __future__ import annotations
 
 from tilewright._core import PostOrderApply, ScheduleFn, SpaceGenerator, SpaceGeneratorUnion
 
-__all__ = ["PostOrderApply", "ScheduleFn", "SpaceGenerator", "SpaceGeneratorUnion"]
+__all__ = [
+    "PostOrderApply",
+    "PySpaceGenerator",
+    "ScheduleFn",
+    "SpaceGenerator",
+    "SpaceGeneratorUnion",
+]
+
+PySpaceGenerator = SpaceGenerator

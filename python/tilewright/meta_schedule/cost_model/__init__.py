@@ -38,6 +38,7 @@ __all__ = [
     "AnalyticalModel",
     "CostModel",
     "MLPModel",
+    "PyCostModel",
     "RandomModel",
     "ResidualModel",
     "SegmentSumMLPConfig",
@@ -48,6 +49,8 @@ __all__ = [
     "create",
     "warm_start",
 ]
+
+PyCostModel = CostModel
 
 _KINDS: dict[str, Any] = {
     "xgb": XGBModel,

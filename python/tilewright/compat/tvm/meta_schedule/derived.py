@@ -7,14 +7,17 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tilewright import named_functions
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.error import TVMError
 from tilewright.compat.tvm.meta_schedule import tune_context  # noqa: F401  (says how contexts are seen)
 from tilewright.compat.tvm.meta_schedule.seen import seen
-from tilewright.machine import cpu_count
-from tilewright.meta_schedule.builder import remove_build_dir
-from tilewright.meta_schedule.tir_integration import fork_seed
+from tilewright.meta_schedule.derived import (
+    cpu_count,
+    fork_seed,
+    get_global_func_with_default_on_worker,
+    remove_build_dir,
+    shash2hex,
+)
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.utils")
@@ -112,13 +115,3 @@ def _overridden(inst: Any, base: type, names: list[str]) -> dict[str, Callable[.
         name: None if getattr(type(inst), name, None) is getattr(base, name, None) else getattr(inst, name)
         for name in names
     }
-
-
-shash2hex = "{:016x}".format
-
-
-def get_global_func_with_default_on_worker(name: Any, default: Callable[..., Any] | None) -> Any:
-    """The function of that name, or the function itself; the default one for None."""
-    if name is None:
-        return default
-    return named_functions.need(name) if isinstance(name, str) else name

@@ -112,6 +112,10 @@ class PostOrderApply(_core.PostOrderApply):
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
 
 
+def _member(space: Any) -> _core.SpaceGenerator:
+    return space if isinstance(space, _core.SpaceGenerator) else ScheduleFn(space)
+
+
 class SpaceGeneratorUnion(_core.SpaceGeneratorUnion):
     """Several spaces, as one."""
 
@@ -122,12 +126,12 @@ class SpaceGeneratorUnion(_core.SpaceGeneratorUnion):
 
     def __init__(
         self,
-        space_generators: Sequence[_core.SpaceGenerator],
+        space_generators: Sequence[_core.SpaceGenerator | Callable[[Any], Any]] = (),
         sch_rules: Parts = "from-target",
         postprocs: Parts = "from-target",
         mutator_probs: Parts = "from-target",
     ) -> None:
-        super().__init__(list(space_generators))
+        super().__init__([_member(space) for space in space_generators])
         _give(self, sch_rules=sch_rules, postprocs=postprocs, mutator_probs=mutator_probs)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -10,7 +11,9 @@ from tilewright.compat.tvm.alias import Renamed, missing
 from tilewright.compat.tvm.meta_schedule.derived import call_derived
 from tilewright.meta_schedule.cost_model import AnalyticalModel, MLPModel, RandomModel, ResidualModel, XGBModel, create
 
-__getattr__ = missing("tvm.meta_schedule.cost_model")
+_HERE = "tilewright.compat.tvm.meta_schedule.cost_model"
+_MODULES = ("cost_model", "metric", "mlp_model", "random_model", "xgb_model")
+_missing = missing("tvm.meta_schedule.cost_model")
 
 __all__ = [
     "AnalyticalModel",
@@ -22,6 +25,10 @@ __all__ = [
     "XGBModel",
     "create",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    return importlib.import_module(f"{_HERE}.{name}") if name in _MODULES else _missing(name)
 
 
 class CostModel(metaclass=Renamed):

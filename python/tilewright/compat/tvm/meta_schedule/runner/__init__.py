@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewright.compat.tvm.alias import missing
 from tilewright.compat.tvm.meta_schedule.runner.config import EvaluatorConfig, RPCConfig
-from tilewright.compat.tvm.meta_schedule.runner.local_runner import LocalRunner
+from tilewright.compat.tvm.meta_schedule.runner.local_runner import LocalRunner, LocalRunnerFuture
 from tilewright.compat.tvm.meta_schedule.runner.rpc_runner import RPCRunner
 from tilewright.compat.tvm.meta_schedule.runner.runner import (
     PyRunner,
@@ -21,6 +21,7 @@ __getattr__ = missing("tvm.meta_schedule.runner")
 __all__ = [
     "EvaluatorConfig",
     "LocalRunner",
+    "LocalRunnerFuture",
     "PyRunner",
     "PyRunnerFuture",
     "RPCConfig",

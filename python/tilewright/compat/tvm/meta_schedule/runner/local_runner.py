@@ -11,11 +11,12 @@ from tilewright.compat.tvm.runtime.module import seen
 from tilewright.compat.tvm.runtime.ndarray import NDArray
 from tilewright.meta_schedule import local_runner
 from tilewright.meta_schedule.local_runner import default_cleanup, default_run_evaluator
+from tilewright.meta_schedule.runner import RunnerFuture, RunnerResult
 
 __path__: list[str] = []
 __getattr__ = missing("tvm.meta_schedule.runner.local_runner")
 
-__all__ = ["LocalRunner", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
+__all__ = ["LocalRunner", "LocalRunnerFuture", "default_alloc_argument", "default_cleanup", "default_run_evaluator"]
 
 
 def _evaluate(function: Any, module: Any, *args: Any) -> Any:
@@ -32,6 +33,17 @@ class LocalRunner(local_runner.LocalRunner):
         alloc, evaluator, cleanup = self._functions
         if evaluator not in local_runner.DEFAULTS:
             self._functions = (alloc, functools.partial(_evaluate, evaluator), cleanup)
+
+
+class LocalRunnerFuture(RunnerFuture):
+    """Of a measurement that is over: its seconds, or why there are none."""
+
+    def __init__(self, res: list[float] | None = None, error_message: str | None = None) -> None:
+        if res is None and error_message is None:
+            raise ValueError("Either res or error_message says how the measurement ended")
+        result = RunnerResult(res, error_message)
+        super().__init__(lambda: True, lambda: result)
+        self.res, self.error_message = res, error_message
 
 
 def default_alloc_argument(device: Any, args_info: Any, alloc_repeat: int) -> list[list[NDArray]]:

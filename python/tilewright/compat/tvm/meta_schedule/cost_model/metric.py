@@ -1,0 +1,20 @@
+"""tvm.meta_schedule.cost_model.metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tilewright.compat.tvm.alias import missing
+
+__path__: list[str] = []
+__getattr__ = missing("tvm.meta_schedule.cost_model.metric")
+
+__all__ = ["max_curve"]
+
+
+def max_curve(trial_scores: Any) -> NDArray[Any]:
+    """The best of the scores up to each trial."""
+    return np.maximum.accumulate(np.asarray(trial_scores))

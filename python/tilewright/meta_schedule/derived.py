@@ -1,0 +1,53 @@
+"""Components that were written for TVM's names, and what TVM has beside them in its module of small functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from tilewright import named_functions
+from tilewright.machine import cpu_count
+from tilewright.meta_schedule.builder import remove_build_dir
+from tilewright.meta_schedule.tir_integration import fork_seed
+
+__all__ = [
+    "cpu_count",
+    "derived_object",
+    "fork_seed",
+    "get_global_func_with_default_on_worker",
+    "remove_build_dir",
+    "shash2hex",
+]
+
+Component = TypeVar("Component", bound=type)
+shash2hex = "{:016x}".format
+
+
+def derived_object(cls: Component) -> Component:
+    """Makes a component of a class that derives from one of the Py classes, as TVM decorates them.
+
+    Here such classes are components already: what the decorator adds is that ``_initialize_with_tune_context`` is the
+    ``initialize`` that a search calls.
+
+    >>> @ms.derived_object
+    ... class AsItIs(ms.PyScheduleRule):
+    ...     def _initialize_with_tune_context(self, context):
+    ...         self.target = context.target
+    ...
+    ...     def apply(self, sch, block):
+    ...         return [sch]
+
+    Args:
+        cls: the class, which has the methods of its base.
+    """
+    published = getattr(cls, "_initialize_with_tune_context", None)
+    if published is not None and "initialize" not in vars(cls):
+        cls.initialize = published  # type: ignore[attr-defined]
+    return cls
+
+
+def get_global_func_with_default_on_worker(name: Any, default: Callable[..., Any] | None) -> Any:
+    """The function of that name, or the function itself; the default one for None."""
+    if name is None:
+        return default
+    return named_functions.need(name) if isinstance(name, str) else name
