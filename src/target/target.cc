@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
@@ -157,6 +158,8 @@ struct Options {
   bool native = false;
   std::string triple, cpu;
   std::vector<std::string> attributes;  // "+avx2"
+  std::vector<std::string> keys;
+  std::string device;  // is a key too
   std::vector<std::pair<const Field*, std::string>> fields;
   std::shared_ptr<const Target> host;
 };
@@ -194,8 +197,15 @@ Result<int64_t> number_of(const Field& field, const std::string& value) {
 
 Status set_option(Options& options, const std::string& name, const std::string& value) {
   const KindRow& kind = row_of(options.kind);
-  if (name == "keys" || name == "tag" || name == "device" || name == "model") {
-    return Ok{};  // TVM writes them; they repeat the kind, or name a schedule of an older TVM
+  if (name == "tag" || name == "model") return Ok{};  // TVM writes them; nothing here depends on them
+  if (name == "keys" || name == "device") {
+    if (std::ranges::any_of(value, [](unsigned char c) { return std::isspace(c) != 0; })) {
+      return argument_error("target/value", fmt::format("target option {} is '{}', which is no word", name, value),
+                            "keys are words with commas between: -keys=arm_cpu,cpu");
+    }
+    if (name == "keys") options.keys = split(value, ',');
+    if (name == "device") options.device = value;
+    return Ok{};
   }
   if (name == "mtriple" && kind.has_cpu) {
     options.triple = value;
@@ -295,6 +305,18 @@ Result<Target> resolve_cpu(const Options& options) {
   return target;
 }
 
+/// Those of the target before those of its kind, each once; nothing where these are all.
+std::vector<std::string> keys_beside(const std::vector<std::string>& of_kind, const Options& options) {
+  std::vector<std::string> keys;
+  auto add = [&](const std::string& key) {
+    if (!key.empty() && std::ranges::find(keys, key) == keys.end()) keys.push_back(key);
+  };
+  std::ranges::for_each(options.keys, add);
+  add(options.device);
+  std::ranges::for_each(of_kind, add);
+  return keys == of_kind ? std::vector<std::string>() : keys;
+}
+
 Result<Target> resolve(const Options& options) {
   const KindRow& kind = row_of(options.kind);
   Target target;
@@ -305,6 +327,7 @@ Result<Target> resolve(const Options& options) {
   }
   target.kind = options.kind;
   target.launcher = options.host;
+  target.named_keys = keys_beside(kind.keys, options);
   int widest = target.vector_bits;
   for (const auto& [field, value] : options.fields) {
     if (field->is_text()) {
@@ -404,6 +427,7 @@ Target usual(const Target& target) {
 nlohmann::ordered_json object_of(const Target& target) {
   const KindRow& row = row_of(target.kind);
   nlohmann::ordered_json object = {{"kind", row.name}};
+  if (!target.named_keys.empty()) object["keys"] = target.named_keys;
   if (row.has_cpu) {
     if (target.is_arm()) object["mtriple"] = target.triple();
     object["mcpu"] = target.cpu;
@@ -466,6 +490,7 @@ std::string Target::str() const {
   if (launcher) return json();  // the text has no place for a second target
   const KindRow& row = row_of(kind);
   std::string text(row.name);
+  if (!named_keys.empty()) text += fmt::format(" -keys={}", fmt::join(named_keys, ","));
   if (row.has_cpu) {
     if (is_arm()) text += fmt::format(" -mtriple={}", triple());
     text += " -mcpu=" + cpu;
@@ -484,7 +509,7 @@ std::string Target::json() const { return object_of(*this).dump(); }
 
 std::string_view Target::kind_name() const { return row_of(kind).name; }
 
-std::vector<std::string> Target::keys() const { return row_of(kind).keys; }
+std::vector<std::string> Target::keys() const { return named_keys.empty() ? row_of(kind).keys : named_keys; }
 
 Status Target::check_has_code() const {
   if (row_of(kind).has_code) return Ok{};
@@ -548,6 +573,7 @@ Hash128 Target::hash() const {
     for (const Field& field : fields) hasher.bytes(field.get(*this));
   }
   if (launcher) hasher.bytes(launcher->str());
+  for (const std::string& key : named_keys) hasher.bytes(key);
   return hasher.finish();
 }
 
@@ -555,7 +581,7 @@ bool operator==(const Target& a, const Target& b) {
   auto same = [&](std::span<const Field> fields) {
     return std::all_of(fields.begin(), fields.end(), [&](const Field& f) { return f.get(a) == f.get(b); });
   };
-  if (a.kind != b.kind || a.cpu != b.cpu || !(a.features == b.features)) return false;
+  if (a.named_keys != b.named_keys || a.kind != b.kind || a.cpu != b.cpu || !(a.features == b.features)) return false;
   if ((a.launcher == nullptr) != (b.launcher == nullptr)) return false;
   if (a.launcher && !(*a.launcher == *b.launcher)) return false;
   return std::all_of(std::begin(kFieldLists), std::end(kFieldLists), same);

@@ -56,6 +56,7 @@ struct GpuPart {
 struct Target : CpuPart, GpuPart {
   TargetKind kind = TargetKind::kCpu;
   std::shared_ptr<const Target> launcher;  ///< the host; null: none is named
+  std::vector<std::string> named_keys;     ///< keys(), where the target names others than its kind has
 
   /// This machine, as far as this process may use it.
   static Target host();
@@ -71,7 +72,8 @@ struct Target : CpuPart, GpuPart {
   std::string json() const;
 
   std::string_view kind_name() const;
-  /// What families the target belongs to, the nearest first: "cuda", "gpu".
+  /// What families the target belongs to, the nearest first: "cuda", "gpu". Those that "-keys=" and "-device=" name
+  /// come before those of its kind.
   std::vector<std::string> keys() const;
   /// An error (target/no-code) where there is no way from a program to code of this kind.
   Status check_has_code() const;

@@ -80,8 +80,29 @@ TEST(Target, SpellingsOfTvmAreRead) {
   EXPECT_TRUE(target.has("amx-int8") && target.has("amx-tile"));
   EXPECT_FALSE(target.has("avx512vnni"));
   EXPECT_TRUE(target.has("avx512vbmi2"));
-  EXPECT_EQ(parse("llvm -keys=cpu -mcpu=haswell").cpu, "haswell");
+  EXPECT_EQ(parse("llvm -keys=cpu -mcpu=haswell"), parse("llvm -mcpu=haswell"));
   EXPECT_EQ(parse("llvm -mcpu haswell --num-cores 3"), parse("llvm -mcpu=haswell -num-cores=3"));
+}
+
+TEST(Target, KeysStandBeforeThoseOfTheKind) {
+  using Keys = std::vector<std::string>;
+  Target arm = parse("llvm -keys=arm_cpu,cpu -mcpu=haswell -num-cores=2");
+  EXPECT_EQ(arm.keys(), (Keys{"arm_cpu", "cpu"}));
+  EXPECT_EQ(arm.str(), "llvm -keys=arm_cpu,cpu -mcpu=haswell -num-cores=2");
+  EXPECT_EQ(parse(arm.json()), arm);
+  EXPECT_EQ(parse(arm.json()).str(), arm.str());
+  EXPECT_EQ(parse("llvm -keys=arm_cpu -mcpu=haswell -num-cores=2"), arm);
+  EXPECT_EQ(parse("llvm -device=arm_cpu -mcpu=haswell -num-cores=2"), arm);
+  EXPECT_EQ(parse("llvm -keys=cpu,mine,cpu").keys(), (Keys{"cpu", "mine"}));
+  EXPECT_EQ(parse("llvm -keys=cpu,mine,cpu -device=x").keys(), (Keys{"cpu", "mine", "x"}));
+  EXPECT_EQ(parse("cuda -keys=mine").keys(), (Keys{"mine", "cuda", "gpu"}));
+  EXPECT_EQ(parse("cuda -keys=gpu").keys(), (Keys{"gpu", "cuda"}));
+  EXPECT_EQ(arm.with_num_cores(3).keys(), arm.keys());
+  Target plain = parse("llvm -mcpu=haswell -num-cores=2");
+  EXPECT_FALSE(arm == plain);
+  EXPECT_FALSE(arm.hash() == plain.hash());
+  EXPECT_EQ(failure(R"({"kind": "llvm", "keys": ["two words"]})"),
+            "target/value: target option keys is 'two words', which is no word");
 }
 
 TEST(Target, RegistersFollowFromTheProcessor) {

@@ -14,6 +14,12 @@ def test_a_processor():
     assert Target(target.export()) == target
 
 
+def test_keys():
+    target = Target("llvm -keys=arm_cpu,cpu -mcpu=haswell")
+    assert target.keys == target.export()["keys"] == ["arm_cpu", "cpu"]
+    assert "keys" not in target.attrs and Target(target.export()) == target
+
+
 def test_hosts():
     cuda, cpu = Target("cuda -arch=sm_80"), Target("llvm -mcpu=haswell -num-cores=2")
     assert cuda.host is None

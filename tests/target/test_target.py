@@ -32,6 +32,13 @@ def test_differences():
     assert tw.Target("interpreter").kind == "interpreter"
 
 
+def test_keys():
+    arm = tw.Target("llvm -keys=arm_cpu,cpu -mcpu=haswell")
+    assert arm.keys == ["arm_cpu", "cpu"] and tw.Target("llvm -mcpu=haswell").keys == ["cpu"]
+    assert tw.Target(str(arm)) == arm == tw.Target(arm.json()) != tw.Target("llvm -mcpu=haswell")
+    assert tw.Target({"kind": "llvm", "mcpu": "haswell", "keys": ["arm_cpu"]}) == arm
+
+
 def test_hosts():
     gpu = tw.Target("nvidia/nvidia-a100")
     assert (gpu.kind, gpu.keys, gpu.host) == ("cuda", ["cuda", "gpu"], None)

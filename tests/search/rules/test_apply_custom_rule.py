@@ -42,6 +42,14 @@ def test_the_rule_of_the_target() -> None:
     assert annotations(sch, "B") == {}
 
 
+@pytest.mark.parametrize(
+    ("target", "count"), [("llvm -keys=arm_cpu,cpu", 2), ("llvm -device=arm_cpu", 2), ("llvm -keys=mine", 1)]
+)
+def test_keys_that_the_target_names(target: str, count: int) -> None:
+    ms.register_custom_rule("meta_schedule.arm_cpu.halves_there", _halves, replace=True)
+    assert len(sketches(_named("halves_there"), ms.ApplyCustomRule(), target=target)) == count
+
+
 def test_other_rules_leave_the_block_alone() -> None:
     inline = ms.AutoInline(False, True, True, False, False, False)
     (sch,) = sketches(_named("None"), ms.ApplyCustomRule(), inline)

@@ -44,7 +44,7 @@ class TargetAsTVM(_core.Target):
     @property
     def attrs(self) -> dict[str, Any]:
         """The options of the target, those included that follow from its processor."""
-        return {name: value for name, value in json.loads(self.json()).items() if name not in ("kind", "host")}
+        return {name: value for name, value in json.loads(self.json()).items() if name not in ("kind", "host", "keys")}
 
     def __getattr__(self, name: str) -> Any:
         """The option of that name, as TVM spells it: ``target.mcpu``, ``target.max_num_threads``."""
