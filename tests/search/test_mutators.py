@@ -90,8 +90,8 @@ def test_numbers_of_threads():
     assert ms.MutateThreadBinding().apply(tiled(8, [4, 2]).trace) is None
 
 
-def parallel(limit):
-    sch = tw.Schedule(workloads.matmul_relu(4, 8, 6))
+def parallel(limit, rows=4, columns=8):
+    sch = tw.Schedule(workloads.matmul_relu(rows, columns, 6))
     sch.annotate(sch.get_block("root"), "meta_schedule.parallel", limit)
     return sch
 
@@ -165,10 +165,23 @@ def test_a_subclass_changes_traces():
     assert decisions(Fixed().apply(tiled(12, [3, 4]).trace, 0)) == [[1, 12]]
 
 
-def test_probabilities():
-    kinds = {type(mutator).__name__: probability for mutator, probability in ms.Mutator.defaults("llvm")}
+@pytest.mark.parametrize("kind", ["llvm", "avx512", "vnni", "avxvnni", "asimd", "neon", "dotprod", "hexagon"])
+def test_probabilities_of_processors(kind):
+    kinds = {type(mutator).__name__: probability for mutator, probability in ms.Mutator.defaults(kind)}
     assert kinds == {"MutateTileSize": 0.9, "MutateComputeLocation": 0.05, "MutateUnroll": 0.03, "MutateParallel": 0.02}
-    kinds = {type(mutator).__name__: probability for mutator, probability in ms.Mutator.defaults("cuda-tensorcore")}
+    (jobs,) = (mutator for mutator in ms.Mutator.create(kind) if isinstance(mutator, ms.MutateParallel))
+    for rows, columns, fits in ((16, 4, True), (13, 5, False)):  # 16 jobs for each of 4 cores
+        initialized(jobs, workloads.matmul_relu(rows, columns, 6))
+        mutated = [jobs.apply(parallel(2, rows, columns).trace, seed) for seed in range(50)]
+        assert (rows * columns in {limit_of(trace) for trace in mutated if trace is not None}) == fits
+
+
+@pytest.mark.parametrize("kind", ["cuda", "cuda-tensorcore"])
+def test_probabilities_of_gpus(kind):
+    kinds = {type(mutator).__name__: probability for mutator, probability in ms.Mutator.defaults(kind)}
     assert kinds == {"MutateTileSize": 0.9, "MutateUnroll": 0.08, "MutateThreadBinding": 0.02}
+
+
+def test_kinds_without_mutators():
     with pytest.raises(tw.ArgumentError):
         ms.Mutator.defaults("c")

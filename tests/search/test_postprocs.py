@@ -468,9 +468,37 @@ def test_an_exception_is_the_callers():
         Empty().apply(tw.Schedule(workloads.matmul(2, 2, 2)))
 
 
+FIRST, LAST = ["DisallowDynamicLoop", "RewriteParallelVectorizeUnroll", "RewriteReductionBlock"], ["RewriteLayout"]
+OF_GPUS = ["DisallowDynamicLoop", "RewriteCooperativeFetch", "RewriteUnboundBlock", *FIRST[1:], "VerifyGPUCode"]
+WITH_INTRINSICS = [*FIRST, "RewriteTensorize", *LAST]
+LISTS = {
+    "llvm": FIRST + LAST,
+    **dict.fromkeys(("avx512", "vnni", "avxvnni", "asimd", "neon", "dotprod"), WITH_INTRINSICS),
+    "hexagon": [*FIRST, *LAST, "VerifyVTCMLimit"],
+    "cuda": OF_GPUS,
+    "cuda-tensorcore": [*OF_GPUS, "RewriteTensorize"],
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_lists_of_kinds(kind):
+    assert [type(item).__name__ for item in ms.Postproc.defaults(kind)] == LISTS[kind]
+
+
+@pytest.mark.parametrize(("kind", "vectorizes"), [("vnni", True), ("dotprod", True), ("cuda-tensorcore", False)])
+def test_which_kinds_vectorize_inits_without_an_intrinsic(kind, vectorizes):
+    (tensorize,) = (item for item in ms.Postproc.defaults(kind) if isinstance(item, ms.RewriteTensorize))
+    sch = tw.Schedule(workloads.matmul(4, 16, 4))
+    i, j, k = loops_of(sch, "C")
+    sch.reorder(i, k, j)
+    outer = sch.blockize(j)
+    init = sch.decompose_reduction(outer, k)
+    sch.annotate(init, "meta_schedule.auto_tensorize", "")
+    assert tensorize.apply(sch)
+    (inner,) = sch.get_child_blocks(init)
+    assert (kinds_of(sch, sch.get(inner).name_hint)[-1] == "VECTORIZED") == vectorizes
+
+
 def test_kinds_without_defaults():
-    assert len(ms.Postproc.defaults("llvm")) == 4
-    assert [type(item).__name__ for item in ms.Postproc.defaults("vnni")][-2:] == ["RewriteTensorize", "RewriteLayout"]
-    assert type(ms.Postproc.defaults("cuda-tensorcore")[-1]) is ms.RewriteTensorize
     with pytest.raises(tw.ArgumentError):
         ms.Postproc.defaults("c")
