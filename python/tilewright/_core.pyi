@@ -4146,6 +4146,14 @@ class ForgivingModel(CostModel):
             tell: receives a text of one line, once.
         """
 
+    def give_up(self, text: str) -> None:
+        """
+        The model failed where somebody else called it.
+
+        Args:
+            text: of the error, with its traceback.
+        """
+
 class AnalyticalModel(CostModel):
     """
     Estimates by what limits a processor; learns nothing. Scores are calls a second.

@@ -254,7 +254,14 @@ void bind_cost_models(nb::module_& m) {
           nb::arg("model"), nb::arg("tell"),
           "The model, but for its errors.\n\nArgs:\n    model: the one that is asked.\n"
           "    tell: receives a text of one line, once.",
-          nb::sig("def __init__(self, model: CostModel, tell: Callable[[str], object]) -> None"));
+          nb::sig("def __init__(self, model: CostModel, tell: Callable[[str], object]) -> None"))
+      .def(
+          "give_up",
+          [](search::ForgivingModel& self, const std::string& text) {
+            self.give_up(resource_error("tune/cost-model", text));
+          },
+          nb::arg("text"),
+          "The model failed where somebody else called it.\n\nArgs:\n    text: of the error, with its traceback.");
   nb::class_<search::AnalyticalModel, CostModel>(
       m, "AnalyticalModel", "Estimates by what limits a processor; learns nothing. Scores are calls a second.")
       .def(nb::init<>());

@@ -5,6 +5,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <fmt/format.h>
+
 #include "python/search_components.h"
 #include "search/mutators/defaults.h"
 #include "search/postprocs/defaults.h"
@@ -79,12 +81,24 @@ Parts cast_part(nb::handle given, const char* name, const char* what) {
                       "subclass the classes of tilewright.meta_schedule, and give instances of them"));
 }
 
+/// Shares of all mutations; they need not add up to 1.
+search::Mutators checked(search::Mutators mutators) {
+  for (const auto& [mutator, probability] : mutators) {
+    if (probability >= 0 && probability <= 1) continue;
+    fail(argument_error(
+        "search/probability",
+        "the probability of a " + class_name(nb::cast(mutator)) + " is " + fmt::format("{}", probability),
+        "it is a number from 0 to 1"));
+  }
+  return mutators;
+}
+
 void set_mutator_probs(SpaceGenerator& space, nb::handle given) {
   if (given.is_none()) {
     space.mutators.reset();
   } else {
     nb::object pairs = nb::isinstance<nb::dict>(given) ? nb::steal(PyDict_Items(given.ptr())) : nb::borrow(given);
-    space.mutators = cast_part<search::Mutators>(pairs, "mutator_probs", "mutators with their probabilities");
+    space.mutators = checked(cast_part<search::Mutators>(pairs, "mutator_probs", "mutators with their probabilities"));
   }
 }
 
@@ -208,8 +222,12 @@ void bind_generator(nb::module_& m) {
               nb::for_getter(nb::sig("def postprocs(self) -> list[Postproc] | None")),
               nb::for_setter(nb::sig("def postprocs(self, value: Sequence[Postproc] | None, /) -> None")),
               "What is done to candidates before they are built; None until initialize() fills in those of the target.")
-      .def_rw(
-          "mutators", &SpaceGenerator::mutators, nb::arg().none(),
+      .def_prop_rw(
+          "mutators", [](const SpaceGenerator& self) { return self.mutators; },
+          [](SpaceGenerator& self, std::optional<search::Mutators> given) {
+            self.mutators = given ? std::optional(checked(std::move(*given))) : std::nullopt;
+          },
+          nb::arg().none(),
           "What varies candidates, each with its probability; None until initialize() fills in those of the target.")
       .def(
           "initialize",

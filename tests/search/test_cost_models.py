@@ -85,6 +85,13 @@ class Known(cm.xgb_model.FeatureExtractor):
         return [np.array([[c.speed, 1.0], [0.0, c.speed]]) for c in candidates]
 
 
+class Flat(ms.CostModel):
+    """Expects the same of all."""
+
+    def predict(self, context, candidates):
+        return np.ones(len(candidates))
+
+
 def speeds(values):
     return [SimpleNamespace(speed=float(v)) for v in values]
 
@@ -112,6 +119,22 @@ def test_failures_are_slowest_and_labels_shift_with_the_best():
     assert (group.min_cost / group.costs).tolist() == pytest.approx([1, 0], abs=1e-6)
     model.update(context(), speeds([3]), [result(1.0)])
     assert (group.min_cost / group.costs).tolist() == pytest.approx([0.5, 0, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", [cm.XGBModel, cm.ResidualModel])
+def test_a_program_of_which_nothing_worked_has_nothing_fast(kind):
+    prior = {"prior": Flat()} if kind is cm.ResidualModel else {}
+    model = kind(extractor=Known(), num_warmup_samples=1, **prior)
+    model.update(context(), speeds([0.5, 0.6]), [result(None), result(None)])
+    throughput = model._labels(model.data[""])[1]
+    assert throughput.max() <= 0.01
+    assert np.isfinite(model.predict(context(), speeds([0.5, 0.9]))).all()
+    other = context()
+    other.module = tw.ir.IRModule({"main": matmul(64, 64, 64)})
+    train = np.linspace(0.1, 1, 40)
+    model.update(other, speeds(train), [result(1 / v) for v in train])
+    failed, fast = model.predict(other, speeds([0.5, 0.9]))
+    assert np.isfinite([failed, fast]).all() and fast > failed
 
 
 def test_training_waits_for_a_fifth_more(monkeypatch):

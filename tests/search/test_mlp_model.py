@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,3 +116,29 @@ def test_a_session_with_it(tmp_path: Path) -> None:
         seed=1,
     )
     assert len(database) == 12 and ms.compile_tir(database, matmul(32, 32, 32), "llvm -num-cores=1") is not None
+
+
+def test_what_is_held_out_is_judged_and_not_learned(caplog: pytest.LogCaptureFixture) -> None:
+    published = cm.TrainerConfig()
+    assert (published.train_verbose, published.test_interval, published.test_split) == (1000, 1, 0.2)
+    given = candidates(20, seed=5)
+    learned: list[int] = []
+
+    class Counting(cm.SegmentSumMLPTrainer):
+        def _pass_over(self, groups: Any) -> None:
+            learned.append(sum(len(labels) for _, labels in groups))
+            super()._pass_over(groups)
+
+    with caplog.at_level(logging.DEBUG, "tilewright.meta_schedule"):
+        config = cm.TrainerConfig(num_epoch_full=6, test_interval=3, test_split=0.25, train_verbose=4)
+        ms.MLPModel(trainer=Counting(config)).update(CONTEXT, given, results(given))
+    assert learned == [15] * 6
+    assert caplog.text.count("loss of what is held out") == 2 and "pass 6: " in caplog.text
+    assert caplog.text.count("step 4: loss: ") == 1 and "step 8" not in caplog.text
+    caplog.clear()
+    learned.clear()
+    with caplog.at_level(logging.DEBUG, "tilewright.meta_schedule"):
+        ms.MLPModel(trainer=Counting(cm.TrainerConfig(num_epoch_full=2, test_split=0))).update(
+            CONTEXT, given, results(given)
+        )
+    assert learned == [20, 20] and "held out" not in caplog.text

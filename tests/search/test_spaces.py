@@ -90,6 +90,23 @@ def test_parts_that_are_none() -> None:
         ms.PostOrderApply(sch_rules="of no target")
 
 
+@pytest.mark.parametrize("wrong", [-0.1, 1.5, float("nan"), float("inf")])
+def test_probabilities_that_are_none(wrong: float) -> None:
+    space, mutator = ms.PostOrderApply(mutator_probs={ms.MutateUnroll(): 0.0}), ms.MutateTileSize()
+
+    def by_attribute() -> None:
+        space.mutators = [(mutator, wrong)]
+
+    def by_name() -> None:
+        space.mutator_probs = {mutator: wrong}
+
+    for give in (by_attribute, by_name, lambda: ms.PostOrderApply(mutator_probs={mutator: wrong})):
+        with pytest.raises(tw.ArgumentError, match="the probability of a MutateTileSize is") as error:
+            give()
+        assert error.value.code == "search/probability"
+    assert space.mutators == [(next(iter(space.mutator_probs)), 0.0)]
+
+
 class Forgetful(ms.ScheduleRule):
     """Returns nothing."""
 

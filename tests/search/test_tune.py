@@ -160,6 +160,47 @@ def test_a_wrong_kernel_is_refused():
         _ = result.kernel
 
 
+class InTurn(ms.SearchStrategy):
+    """Hands out the product with one of its loops split in another way each time, and notes what it is asked."""
+
+    def pre_tuning(self, max_trials, num_trials_per_iter, design_spaces, database=None, cost_model=None):
+        self.order, self.factors = [], [2, 4, 8]
+
+    def generate_measure_candidates(self):
+        self.order.append("asked")
+        if not self.factors:
+            return None
+        sch = tw.Schedule(tw.ir.Module({"main": matmul}))
+        sch.split(sch.get_loops(sch.get_block("C"))[0], [None, self.factors.pop()])
+        return [ms.MeasureCandidate(sch)]
+
+    def notify_runner_results(self, measure_candidates, results):
+        self.order.append("told")
+
+    def post_tuning(self): ...
+
+
+class Ahead(InTurn):
+    def runs_ahead(self):
+        return True
+
+
+class NeverSays(InTurn):
+    def runs_ahead(self):
+        raise KeyError("no idea")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("kind", "ahead"), [(InTurn, False), (Ahead, True), (NeverSays, False)])
+def test_a_strategy_says_whether_it_runs_ahead(kind: type[InTurn], ahead: bool) -> None:
+    strategy = kind()
+    assert ms.SearchStrategy.create("guided").runs_ahead() and not ms.SearchStrategy.create("replay-trace").runs_ahead()
+    assert ms.SearchStrategy.runs_ahead(strategy) is False  # what a subclass has that does not say
+    result = tw.tune(matmul, space=lambda sch: None, trials=3, progress=None, strategy=strategy)
+    assert result.progress.trials == 3
+    assert strategy.order[:4] == (["asked", "asked", "told", "asked"] if ahead else ["asked", "told", "asked", "told"])
+
+
 def test_what_goes_wrong_in_a_space_is_told_with_its_line():
     def raises(sch: tw.Schedule) -> None:
         raise KeyError("tile")

@@ -308,6 +308,42 @@ def test_a_session_goes_on_without_a_model_that_fails(tmp_path, caplog, answer):
     assert "Traceback" not in caplog.text
 
 
+class RaisingExtractor(ms.FeatureExtractor):
+    def extract_from(self, context, candidates):
+        raise LookupError("no features today")
+
+
+class NoLearner(ms.CostModel):
+    predictions = 0
+
+    def update(self, context, candidates, results):
+        raise ZeroDivisionError("not to be learned")
+
+    def predict(self, context, candidates):
+        self.predictions += 1
+        return np.zeros(len(candidates))
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        (NoLearner(), "ZeroDivisionError: not to be learned"),
+        (ms.XGBModel(extractor=RaisingExtractor()), "LookupError: no features today"),
+    ],
+    ids=["model", "extractor"],
+)
+def test_a_model_that_cannot_learn_is_told_of_once(tmp_path, runner, caplog, model, told):
+    def halves(sch):
+        loop = sch.get_loops(sch.get_block("B"))[0]
+        sch.split(loop, sch.sample_perfect_tile(loop, n=2, max_innermost_factor=64))
+
+    chosen = {"strategy": "evolutionary", "cost_model": model, "space": halves, "num_trials_per_iter": 1}
+    database = tune(Two["add"], tmp_path, runner, max_trials_global=4, **chosen)
+    assert len(database) == 4
+    assert caplog.text.count("the search goes on without its cost model, which failed: ") == 1
+    assert told in caplog.text and "test_tune_tir.py" in caplog.text and "Traceback" not in caplog.text
+
+
 def test_a_rule_that_raises_is_told_with_its_line(tmp_path, caplog):
     class Broken(ms.ScheduleRule):
         def apply(self, sch, block):

@@ -140,7 +140,8 @@ class RemoveBuildArtifact(MeasureCallback):
 
 
 class UpdateCostModel(MeasureCallback):
-    """Lets the cost model learn. What was not built, and times that cannot be, teach nothing."""
+    """Lets the cost model learn. What was not built, and times that cannot be, teach nothing. A model that raises is
+    told of once, and the session goes on without it."""
 
     def apply(
         self,
@@ -160,8 +161,12 @@ class UpdateCostModel(MeasureCallback):
             for candidate, built, result in zip(measure_candidates, builder_results, runner_results, strict=True)
             if built.error_msg is None and _teaches(result)
         ]
-        if kept:
+        if not kept:
+            return
+        try:
             model.update(context, [candidate for candidate, _ in kept], [result for _, result in kept])
+        except Exception:
+            task_scheduler.go_on_without_model()
 
 
 def _teaches(result: RunnerResult) -> bool:

@@ -107,7 +107,7 @@ class TaskScheduler(ABC):
     Attributes:
         tasks: of the session.
         database: that records are for; None without one.
-        cost_model: likewise.
+        cost_model: likewise; None too once it has failed.
         measure_callbacks: told of each batch.
         remaining_tasks: how many have not ended.
         stop_reason: "trials", "seconds", "finished" (no task has candidates left) or "canceled".
@@ -128,6 +128,7 @@ class TaskScheduler(ABC):
         self.database = self.cost_model = None
         self.remaining_tasks, self.stop_reason = 0, ""
         self._interrupts = Interrupts()
+        self._ranking: Any = None  # the cost model, as strategies ask it
         self._references: dict[int, Reference | None] = {}
         self._failures: dict[int, Exception] = {}  # of tasks that ended by one
         self._begun: set[int] = set()  # tasks whose strategy has to be told of the end
@@ -242,7 +243,7 @@ class TaskScheduler(ABC):
     ) -> None:
         model = self.cost_model
         if isinstance(model, _core.CostModel):
-            model = _core.ForgivingModel(model, _LOGGER.error)
+            model = self._ranking = _core.ForgivingModel(model, self._lose_model)
         for task_id, (context, weight) in enumerate(zip(tasks, weights, strict=True)):
             record = TaskRecord(context, float(weight), operations_of(context.mod))
             self.tasks.append(record)
@@ -264,6 +265,17 @@ class TaskScheduler(ABC):
                 self._attempt(task_id, "its strategy", begin)
                 if not record.is_terminated:
                     self._begun.add(task_id)
+
+    def go_on_without_model(self) -> None:
+        """To be called where the cost model has raised: that is told once, and it is not asked again."""
+        if self._ranking is not None:
+            self._ranking.give_up(traceback.format_exc())
+        elif self.cost_model is not None:
+            self._lose_model(f"the search goes on without its cost model, which failed: {traceback.format_exc()}")
+
+    def _lose_model(self, text: str) -> None:
+        self.cost_model = None
+        _LOGGER.error("%s", text)
 
     def _resumed(self, task_id: int, batch: int, work_dir: Path) -> Database | None:
         """Finds what an earlier session of the task measured; the database as it was at its beginning."""

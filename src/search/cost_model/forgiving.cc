@@ -13,6 +13,7 @@ Status ForgivingModel::load(const std::string& path) { return model_->load(path)
 Status ForgivingModel::save(const std::string& path) { return model_->save(path); }
 
 void ForgivingModel::give_up(const Diagnostic& error) {
+  if (failed_) return;
   failed_ = true;
   tell_(resource_error("tune/cost-model", fmt::format("the search goes on without its cost model, which failed: {}",
                                                       in_one_line(error.message))));

@@ -19,9 +19,10 @@ class ForgivingModel final : public CostModel {
   Result<std::vector<double>> predict(const TuneContext& context,
                                       const std::vector<MeasureCandidate>& candidates) override;
 
- private:
+  /// As after an error of the model: for one that others found.
   void give_up(const Diagnostic& error);
 
+ private:
   std::shared_ptr<CostModel> model_;
   std::function<void(const Diagnostic&)> tell_;
   bool failed_ = false;

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tilewright._core import structural_hash
 
-__all__ = ["FAILED", "cost_of", "key_of", "rows_of"]
+__all__ = ["FAILED", "cost_of", "key_of", "rows_of", "throughput_of"]
 
 #: seconds of what could not be measured
 FAILED = 1e10
@@ -24,6 +24,11 @@ def rows_of(features: Any) -> NDArray[Any]:
 def cost_of(result: Any) -> float:
     """Seconds of a result."""
     return float(np.median([float(s) for s in result.run_secs])) if result.run_secs else FAILED
+
+
+def throughput_of(costs: NDArray[Any]) -> NDArray[Any]:
+    """Of the measurements of one program, relative to the best; 0 for what failed, also where all did."""
+    return np.where(costs < FAILED, np.min(costs) / costs, 0).astype(costs.dtype)
 
 
 def key_of(context: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -13,11 +14,14 @@ from numpy.typing import NDArray
 
 from tilewright._core import CostModel, PerStoreFeature
 from tilewright.errors import ResourceError
-from tilewright.meta_schedule.cost_model.features_of import cost_of, key_of, rows_of
+from tilewright.meta_schedule.cost_model.features_of import cost_of, key_of, rows_of, throughput_of
 
 __all__ = ["MLPModel", "SegmentSumMLPConfig", "SegmentSumMLPTrainer", "TrainerConfig"]
 
 Array = NDArray[Any]
+#: features and labels of candidates of one program
+Group = tuple[list[Array], Array]
+_LOG = logging.getLogger("tilewright.meta_schedule")
 #: measurements more than at the last full training, as a share, after which all is learned anew
 _GROWN = 1.2
 
@@ -52,6 +56,9 @@ class TrainerConfig:
         num_epoch_full: passes over all data, where all is learned anew.
         num_epoch_incremental: passes over what is new.
         grad_clip_norm: longer gradients are shortened to this length.
+        train_verbose: the loss is logged once in so many steps.
+        test_interval: where all is learned anew, the loss of what is held out is logged once in so many passes.
+        test_split: share of the candidates of each program that is held out there, until the next time.
         frozen: learn nothing.
     """
 
@@ -61,6 +68,9 @@ class TrainerConfig:
     num_epoch_full: int = 50
     num_epoch_incremental: int = 5
     grad_clip_norm: float = 0.5
+    train_verbose: int = 1000
+    test_interval: int = 1
+    test_split: float = 0.2
     frozen: bool = False
 
 
@@ -144,6 +154,7 @@ class SegmentSumMLPTrainer:
         #: by program, features and seconds of its candidates
         self.data: dict[str, tuple[list[Array], Array]] = {}
         self._size_at_full = 0
+        self._steps = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -176,15 +187,38 @@ class SegmentSumMLPTrainer:
             self._begin()
             every = np.concatenate([rows for features, _ in self.data.values() for rows in features])
             self.model.largest.copy_(self._torch.as_tensor(np.maximum(np.abs(every).max(axis=0), 1e-3)))
-            groups = [(features, costs.min() / costs) for features, costs in self.data.values()]
-            self._train(groups, self.config.num_epoch_full)
+            groups = [(features, throughput_of(costs)) for features, costs in self.data.values()]
+            self._train(*self._held_out(groups), self.config.num_epoch_full)
         else:
-            labels = self.data[program][1].min() / costs
-            self._train([(features, labels)], self.config.num_epoch_incremental)
+            labels = throughput_of(self.data[program][1])[-len(costs) :]
+            self._train([(features, labels)], [], self.config.num_epoch_incremental)
 
-    def _train(self, groups: list[tuple[list[Array], Array]], epochs: int) -> None:
+    def _held_out(self, groups: list[Group]) -> tuple[list[Group], list[Group]]:
+        """What is learned from, and what is not: a share of each program, drawn."""
+        learned: list[Group] = []
+        held_out: list[Group] = []
+        for features, labels in groups:
+            order = self._random.permutation(len(features))
+            count = int(len(order) * self.config.test_split)
+            for part, chosen in ((held_out, order[:count]), (learned, np.sort(order[count:]))):
+                part.append(([features[i] for i in chosen], labels[chosen]))
+        return learned, held_out
+
+    def _train(self, groups: list[Group], held_out: list[Group], epochs: int) -> None:
         with self._one_thread():
-            self._pass_over(groups, epochs)
+            for epoch in range(epochs):
+                self._pass_over(groups)
+                if (epoch + 1) % self.config.test_interval == 0 and any(len(labels) > 1 for _, labels in held_out):
+                    _LOG.debug("pass %d: loss of what is held out: %.6f", epoch + 1, self._loss_of(held_out))
+
+    def _loss_of(self, groups: list[Group]) -> float:
+        with self._torch.no_grad():
+            losses = [
+                float(lambda_rank_loss(self._torch, self._scores(features), self._torch.as_tensor(labels)))
+                for features, labels in groups
+                if len(labels) > 1
+            ]
+        return float(np.mean(losses))
 
     @contextmanager
     def _one_thread(self) -> Iterator[None]:
@@ -196,22 +230,24 @@ class SegmentSumMLPTrainer:
         finally:
             self._torch.set_num_threads(threads)
 
-    def _pass_over(self, groups: list[tuple[list[Array], Array]], epochs: int) -> None:
+    def _pass_over(self, groups: list[Group]) -> None:
         torch = self._torch
         self.model.train()
-        for _ in range(epochs):
-            for features, labels in groups:
-                order = self._random.permutation(len(features))
-                for start in range(0, len(order), self.config.batch_size):
-                    batch = order[start : start + self.config.batch_size]
-                    if len(batch) < 2:  # nothing to rank
-                        continue
-                    scores = self._scores([features[i] for i in batch])
-                    loss = lambda_rank_loss(torch, scores, torch.as_tensor(labels[batch], dtype=torch.float32))
-                    self._optimizer.zero_grad()
-                    loss.backward()
-                    torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip_norm)
-                    self._optimizer.step()
+        for features, labels in groups:
+            order = self._random.permutation(len(features))
+            for start in range(0, len(order), self.config.batch_size):
+                batch = order[start : start + self.config.batch_size]
+                if len(batch) < 2:  # nothing to rank
+                    continue
+                scores = self._scores([features[i] for i in batch])
+                loss = lambda_rank_loss(torch, scores, torch.as_tensor(labels[batch], dtype=torch.float32))
+                self._optimizer.zero_grad()
+                loss.backward()
+                torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.config.grad_clip_norm)
+                self._optimizer.step()
+                self._steps += 1
+                if self._steps % self.config.train_verbose == 0:
+                    _LOG.debug("step %d: loss: %.6f", self._steps, float(loss.detach()))
         self.model.eval()
 
     def _scores(self, features: list[Array]) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tilewright._core import AnalyticalModel, CostModel, FeatureExtractor
 from tilewright.errors import ResourceError
-from tilewright.meta_schedule.cost_model.features_of import FAILED, cost_of, key_of, rows_of
+from tilewright.meta_schedule.cost_model.features_of import FAILED, cost_of, key_of, rows_of, throughput_of
 from tilewright.meta_schedule.cost_model.pack_sum import PackSum, early_stop
 from tilewright.meta_schedule.feature_extractor import create as create_extractor
 
@@ -120,7 +120,7 @@ class XGBModel(CostModel):
 
     def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
         """What the trees are to give for the measurements of a program, and how much each counts."""
-        throughput = group.min_cost / group.costs
+        throughput = throughput_of(group.costs)
         return throughput, throughput
 
     def _scores(self, predictions: Array, group: FeatureGroup | None, estimates: Array) -> Array:
@@ -162,6 +162,8 @@ class XGBModel(CostModel):
 
         groups = list(self.data.values())
         labels = [self._labels(group) for group in groups]
+        if not any(np.any(weights > 0) for _, weights in labels):
+            return  # nothing has worked so far: nothing is known to be fast
         packed = PackSum(
             xs=[x for group in groups for x in group.features],
             ys=np.concatenate([ys for ys, _ in labels]),
@@ -278,7 +280,7 @@ class ResidualModel(XGBModel):
         return np.asarray(1 / np.maximum(scores, 1e-12))
 
     def _labels(self, group: FeatureGroup) -> tuple[Array, Array]:
-        throughput = np.maximum(group.min_cost / group.costs, 1e-2)
+        throughput = np.maximum(throughput_of(group.costs), 1e-2)
         return np.log(throughput / _expected(group, group.estimates)), throughput
 
     def _scores(self, predictions: Array, group: FeatureGroup | None, estimates: Array) -> Array:
@@ -290,8 +292,8 @@ class ResidualModel(XGBModel):
 
 def _expected(group: FeatureGroup | None, estimates: Array) -> Array:
     """Relative throughput by estimates, scaled as the measurements of the program say."""
-    if group is None:  # of another program: the best of these counts as the best there is
+    measured = np.zeros(0, bool) if group is None else group.costs < FAILED
+    if group is None or not measured.any():  # the best of these counts as the best there is
         return np.asarray(np.min(estimates) / estimates)
-    measured = group.costs < FAILED
-    scale = np.exp(np.median(np.log(group.costs[measured] / group.estimates[measured]))) if measured.any() else 1.0
+    scale = np.exp(np.median(np.log(group.costs[measured] / group.estimates[measured])))
     return np.asarray(np.maximum(group.min_cost / (scale * estimates), 1e-2))
