@@ -30,6 +30,26 @@ def test_the_types_choose_the_overload():
     np.testing.assert_array_equal(b, np.full(8, 7))
 
 
+def test_numbers_of_intrinsics_are_their_names():
+    name = "llvm.x86.avx512.vpdpbusd.512"
+
+    @T.prim_func
+    def by_number(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+        B[0:16] = T.call_llvm_pure_intrin(
+            T.uint32(T.llvm_lookup_intrinsic_id(name)), B[0:16], A[0:16], A[0:16], dtype="int32x16"
+        )
+
+    @T.prim_func
+    def by_name(A: T.Buffer((16,), "int32"), B: T.Buffer((16,), "int32")):
+        B[0:16] = T.call_llvm_pure_intrin("int32x16", name, B[0:16], A[0:16], A[0:16])
+
+    assert tw.ir.structural_equal(by_number.with_attr("global_symbol", "f"), by_name.with_attr("global_symbol", "f"))
+    for other in (lambda: T.int32(T.llvm_lookup_intrinsic_id(name)), lambda: T.uint32(tw.ir.StringImm("other"))):
+        with pytest.raises(tw.Error) as error:
+            other()
+        assert error.value.code == "ir/cast-handle"
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [

@@ -110,8 +110,9 @@ Result<std::vector<Schedule>> PostOrderApply::apply_everywhere(const ScheduleRul
     }
     const size_t handles = top.schedule.state().num_handles();
     const std::string name = std::get<Handle::BlockId>(top.schedule.state().handle(block.index).target).name;
+    // Blocks that name no rule are nothing to custom ones.
+    if (!is_custom || place->block().annotations.get("schedule_rule")) ++asked;
     auto made = rule.apply(top.schedule, block);
-    ++asked;
     if (made.ok() &&
         !std::ranges::all_of(*made, [&](const Schedule& each) { return stems_from(each, handles, block, name); })) {
       made = schedule_error("post_order_apply/P2",

@@ -63,15 +63,31 @@ def test_a_name_is_taken_once() -> None:
     assert error.value.code == "custom_rule/taken"
 
 
-def test_what_a_rule_raises_is_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_what_a_rule_raises_is_raised() -> None:
     def fails(sch: Any, block: Any) -> Any:
         raise KeyError("nothing of the kind")
 
     ms.register_custom_rule("meta_schedule.cpu.fails", fails, replace=True)
-    (sch,), space = made_by(_named("fails"), ms.ApplyCustomRule())
-    assert tw.ir.structural_equal(sch.mod["main"], _named("fails"))
+    with pytest.raises(KeyError, match="nothing of the kind"):
+        sketches(_named("fails"), ms.ApplyCustomRule())
+
+
+def test_what_a_rule_raises_on_one_of_several_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    def fails_on_c(sch: Any, block: Any) -> Any:
+        sch.split(sch.get_loops(block)[0], [2, 2])
+        if sch.get(block).name_hint == "C":
+            raise KeyError("not this one")
+        return [sch]
+
+    ms.register_custom_rule("meta_schedule.cpu.fails_on_c", fails_on_c, replace=True)
+    attrs: Any = {"schedule_rule": "fails_on_c"}
+    a = te.placeholder((4, 6), name="A")
+    b = te.compute((4, 6), lambda i, j: a[i, j] + 1.0, name="B", attrs=attrs)
+    c = te.compute((4, 6), lambda i, j: b[i, j] * 2.0, name="C", attrs=attrs)
+    (sch,), space = made_by(te.create_prim_func([a, c], name="main"), ms.ApplyCustomRule())
+    assert [len(sch.get_loops(name)) for name in ("B", "C")] == [3, 2]
     assert space.refusals == {"space/exception": 1}
-    assert "ApplyCustomRule fails on block 'B', which stays as it was: KeyError" in caplog.text
+    assert "ApplyCustomRule fails on block 'C', which stays as it was: KeyError: 'not this one'" in caplog.text
     assert "test_apply_custom_rule.py" in caplog.text and "Traceback" not in caplog.text
 
 

@@ -52,6 +52,8 @@ class DType:
         """A constant or a cast; without `expr` a fresh variable."""
         if expr is None:
             return _script.fresh_var(self._type, is_size_var)
+        if isinstance(expr, _core.StringImm) and self.dtype == "uint32" and expr.value.startswith("llvm."):
+            return expr  # T.uint32(T.llvm_lookup_intrinsic_id("llvm. ...")): the name stands for the number
         if isinstance(expr, str):
             try:
                 expr = float(expr)
